@@ -1,1 +1,9 @@
-//! Placeholder.
+//! The brain of Linchpin, without a cluster.
+//!
+//! Given a plan, what was observed, what came back and a journal: what to do next, and why. Read in this order:
+//! [`contract`] (what crosses the rim), [`readiness`] (when is an object ready), [`plan`] and [`journal`] (what is to
+//! be done, what has been), [`step()`](step::step) = judge → advance → render, [`graph`] (who waits for whom).
+//!
+//! Everything is a total, deterministic function of values: no clock, no I/O, no kind of ours.
+
+pub mod contract;

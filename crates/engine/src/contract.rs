@@ -1,0 +1,19 @@
+//! What crosses the rim, and nothing else.
+//!
+//! The engine asks the world questions ([`Want`]) and gets observations ([`Seen`]) in a [`World`]; it orders
+//! [`Effect`]s and hears [`Outcome`]s. `crates/cluster` and the driver know this module and no other part of the
+//! engine: they observe and act, they decide nothing.
+//!
+//! Everything here is a plain value. Observations are shared (`Arc`), so building a world costs pointers, not copies.
+
+mod effect;
+mod reads;
+mod seen;
+mod want;
+
+pub use effect::{
+    Done, Effect, ExecOrder, Existing, Failure, Notice, Outcome, PatchKind, Propagation, Stamp, StepId, Target, Ticket, Verb,
+};
+pub use reads::{Path, ReadSet, find_field};
+pub use seen::{Observed, Projection, Seen, Served, Why, World};
+pub use want::{Actor, ClusterRef, ControlPlaneSelect, Impersonate, Question, Right, Scope, Selector, Via, Want};

@@ -1,0 +1,135 @@
+//! Answers: what has been observed, and how far the observation reaches.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use linchpin_words::{Gvk, ObjectRef, Reason};
+use serde_json::Value;
+
+use super::want::Want;
+
+/// One observed object, reduced to what is read of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Projection {
+    /// Its kind at the version it was read in.
+    pub kind: Gvk,
+    /// Its namespace; none for cluster-scoped kinds.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Which incarnation of that name.
+    pub uid: String,
+    /// Generation of its spec; 0 where the kind has none.
+    pub generation: i64,
+    /// Its resourceVersion as a number (comparable within one kind).
+    pub version: u64,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The part of the object that is read, in the object's own shape.
+    pub content: Value,
+}
+
+impl Projection {
+    /// The object's name in full.
+    pub fn object_ref(&self) -> ObjectRef {
+        ObjectRef { kind: self.kind.group_kind(), namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+}
+
+/// Objects as a watch shows them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// What is there, sorted by namespace and name; empty means that it was looked for and is not there.
+    pub items: Vec<Arc<Projection>>,
+    /// The highest resourceVersion that the watch has reached: how recent an absence is.
+    pub as_of: u64,
+    /// Whether the connection is up. A view that is not live still counts, but no deadline is declared on it.
+    pub live: bool,
+}
+
+/// Why nothing could be observed. None of these is an absence.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Why {
+    /// The kind of obstacle.
+    pub reason: Reason,
+    /// For people: what is missing and what to do; never a secret value.
+    pub message: String,
+}
+
+impl Why {
+    /// An obstacle with its explanation.
+    pub fn new(reason: Reason, message: impl Into<String>) -> Self {
+        Self { reason, message: message.into() }
+    }
+
+    /// Whether more waiting alone will settle it (the first list of a watch), so that nothing may be concluded yet.
+    pub fn is_passing(&self) -> bool {
+        matches!(self.reason, Reason::Unsynced | Reason::Disconnected | Reason::OwnWriteNotSeen)
+    }
+}
+
+/// What a kind word turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// One kind.
+    Yes {
+        /// The kind at its preferred version.
+        kind: Gvk,
+        /// Its plural, as URLs and RBAC use it.
+        plural: String,
+        /// Whether its objects live in namespaces.
+        namespaced: bool,
+        /// Whether its schema promises conditions or an observed generation; unknown for kinds without a schema.
+        reports_status: Option<bool>,
+    },
+    /// No such kind (now).
+    No,
+    /// Several kinds: the user must choose.
+    Several(Vec<Gvk>),
+}
+
+/// An answer to a [`Want`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing could be observed: satisfies nothing and disproves nothing.
+    Unknown(Why),
+    /// Objects, possibly none.
+    Objects(Arc<Observed>),
+    /// A kind.
+    Kind(Arc<Served>),
+    /// The server's version, as its `/version` endpoint answers.
+    Version(Arc<Value>),
+    /// Whether the right is there.
+    Right(bool),
+}
+
+/// All that has been observed, by question. A question that is missing is unknown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct World(BTreeMap<Want, Seen>);
+
+impl World {
+    /// An empty world: everything is unknown.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Records an answer.
+    pub fn insert(&mut self, want: Want, seen: Seen) {
+        self.0.insert(want, seen);
+    }
+
+    /// The answer, where there is one.
+    pub fn get(&self, want: &Want) -> Option<&Seen> {
+        self.0.get(want)
+    }
+
+    /// All questions and answers.
+    pub fn iter(&self) -> impl Iterator<Item = (&Want, &Seen)> {
+        self.0.iter()
+    }
+}
+
+impl FromIterator<(Want, Seen)> for World {
+    fn from_iter<T: IntoIterator<Item = (Want, Seen)>>(answers: T) -> Self {
+        Self(answers.into_iter().collect())
+    }
+}
