@@ -1,0 +1,321 @@
+//! The transport against a server of our own, over TLS as in life.
+
+use super::{connect::Wire, *};
+use http_body_util::Full;
+use hyper::{body::Frame, server::conn, service::service_fn};
+use hyper_util::rt::TokioIo;
+use kube::{Error, api::WatchParams};
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+/// A server that counts connections and knows three paths: `/hang` never answers, `/half` never finishes its answer,
+/// everything else lists the request's headers (or, for a watch, sends one line and stays open).
+struct Server {
+    config: Config,
+    connections: Arc<AtomicUsize>,
+}
+
+impl Server {
+    async fn start(protocols: &[&str]) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let rcgen::CertifiedKey { cert, signing_key } =
+            rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        let mut tls = rustls::ServerConfig::builder()
+            .with_no_client_auth()
+            .with_single_cert(
+                vec![cert.der().clone()],
+                signing_key.serialize_der().try_into().unwrap(),
+            )
+            .unwrap();
+        tls.alpn_protocols = protocols
+            .iter()
+            .map(|protocol| protocol.as_bytes().to_vec())
+            .collect();
+        let acceptor = TlsAcceptor::from(Arc::new(tls));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&connections);
+        tokio::spawn(async move {
+            loop {
+                let (tcp, _) = listener.accept().await.unwrap();
+                count.fetch_add(1, Ordering::SeqCst);
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(stream) = acceptor.accept(tcp).await else {
+                        return;
+                    };
+                    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+                    let io = TokioIo::new(stream);
+                    if http2 {
+                        let mut builder = conn::http2::Builder::new(TokioExecutor::new());
+                        builder.max_concurrent_streams(100);
+                        let _ = builder.serve_connection(io, service_fn(answer)).await;
+                    } else {
+                        let _ = conn::http1::Builder::new()
+                            .serve_connection(io, service_fn(answer))
+                            .await;
+                    }
+                });
+            }
+        });
+        let mut config = Config::new(format!("https://{address}").parse().unwrap());
+        config.root_cert = Some(vec![cert.der().to_vec()]);
+        Self { config, connections }
+    }
+
+    fn transport(&self, options: &Options) -> Transport {
+        Transport::new(&self.config, options).unwrap()
+    }
+
+    fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
+    }
+}
+
+async fn answer(request: Request<Incoming>) -> Result<Response<AnswerBody>, Infallible> {
+    let endless = |first: &'static [u8]| {
+        let first = futures::stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from_static(first)))]);
+        let stream = futures::StreamExt::chain(first, futures::stream::pending());
+        BodyExt::boxed_unsync(http_body_util::StreamBody::new(stream))
+    };
+    let path = request.uri().path().to_owned();
+    let watching = request
+        .uri()
+        .query()
+        .is_some_and(|query| query.contains("watch=true"));
+    Ok(Response::new(match path.as_str() {
+        "/hang" => std::future::pending().await,
+        "/half" => endless(b"half an ans"),
+        _ if watching => endless(b"{}\n"),
+        _ => boxed(Full::new(Bytes::from(format!("{:?}", request.headers())))),
+    }))
+}
+
+fn get(path: &str) -> Request<Vec<u8>> {
+    Request::get(path).body(Vec::new()).unwrap()
+}
+
+fn brisk() -> Options {
+    Options {
+        watch_deadline: Duration::from_millis(300),
+        write_deadline: Duration::from_millis(300),
+        ..Options::default()
+    }
+}
+
+async fn open_watch(client: &Client) -> Response<Body> {
+    let request = kube::core::Request::new("/api/v1/pods")
+        .watch(&WatchParams::default(), "0")
+        .unwrap();
+    client.send(request.map(Body::from)).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_ninety_first_watch_opens_a_second_connection() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&Options::default());
+    let client = transport.watches(None);
+    let mut open = Vec::new();
+    for _ in 0..90 {
+        open.push(open_watch(&client).await);
+    }
+    assert_eq!(
+        (server.connections(), transport.statistics()),
+        (
+            1,
+            Statistics {
+                connections: 1,
+                streams: 90
+            }
+        )
+    );
+
+    open.push(open_watch(&client).await);
+    assert_eq!(
+        (server.connections(), transport.statistics()),
+        (
+            2,
+            Statistics {
+                connections: 2,
+                streams: 91
+            }
+        )
+    );
+
+    open.pop();
+    assert_eq!(
+        transport.statistics(),
+        Statistics {
+            connections: 1,
+            streams: 90
+        },
+        "an empty connection closes"
+    );
+    open.clear();
+    assert_eq!(
+        transport.statistics(),
+        Statistics {
+            connections: 1,
+            streams: 0
+        },
+        "the last one stays"
+    );
+}
+
+#[tokio::test]
+async fn watches_that_start_together_share_the_connections_they_need() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&Options::default());
+    let client = transport.watches(None);
+    let open = futures::future::join_all((0..200).map(|_| open_watch(&client))).await;
+    assert_eq!((server.connections(), transport.statistics().streams), (3, 200));
+    drop(open);
+}
+
+#[tokio::test]
+async fn a_server_without_http2_is_watched_over_http1() {
+    let server = Server::start(&["http/1.1"]).await;
+    let transport = server.transport(&Options::default());
+    let client = transport.watches(None);
+    let first = open_watch(&client).await;
+    let second = open_watch(&client).await;
+    assert_eq!(first.version(), http::Version::HTTP_11);
+    assert_eq!(
+        transport.statistics(),
+        Statistics {
+            connections: 0,
+            streams: 0
+        }
+    );
+    drop((first, second));
+}
+
+#[tokio::test]
+async fn writes_go_over_http1_and_reuse_their_connection() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let client = server.transport(&Options::default()).writes(None);
+    for _ in 0..3 {
+        let answer = client.send(get("/x").map(Body::from)).await.unwrap();
+        assert_eq!(answer.version(), http::Version::HTTP_11);
+        answer.into_body().collect_bytes().await.unwrap();
+    }
+    assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_write_that_is_never_answered_ends_at_its_deadline() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&brisk());
+    for path in ["/hang", "/half"] {
+        let error = transport.writes(None).request_text(get(path)).await.unwrap_err();
+        let cause = TransportError::behind(&error);
+        assert!(
+            matches!(cause, Some(TransportError::Deadline(_))),
+            "{path}: {error:?}"
+        );
+        assert!(!cause.unwrap().certainly_not_sent());
+    }
+}
+
+#[tokio::test]
+async fn a_watch_must_begin_by_its_deadline_and_may_last_beyond_it() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&brisk());
+    let client = transport.watches(None);
+    let error = client.request_text(get("/hang")).await.unwrap_err();
+    assert!(
+        matches!(TransportError::behind(&error), Some(TransportError::Deadline(_))),
+        "{error:?}"
+    );
+    assert_eq!(
+        transport.statistics().streams,
+        0,
+        "a request given up frees its slot"
+    );
+
+    let mut body = open_watch(&client).await.into_body();
+    body.frame().await.unwrap().unwrap();
+    let next = tokio::time::timeout(Duration::from_millis(600), body.frame()).await;
+    assert!(next.is_err(), "the watch should still be open, not {next:?}");
+}
+
+#[tokio::test]
+async fn every_socket_sends_at_once() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    for protocol in [Protocol::Http1, Protocol::Http2] {
+        let connector = Connector::new(&server.config, protocol, &Options::default()).unwrap();
+        let wire: Wire = connector.connect().await.unwrap();
+        assert!(wire.tcp().nodelay().unwrap());
+        assert_eq!(wire.speaks_http2(), protocol == Protocol::Http2);
+    }
+}
+
+#[tokio::test]
+async fn an_unreachable_server_is_known_not_to_have_got_the_request() {
+    let port = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .port();
+    let config = Config::new(format!("http://127.0.0.1:{port}").parse().unwrap());
+    let transport = Transport::new(&config, &Options::default()).unwrap();
+    assert_eq!(transport.reach().now(), Reachability::Unknown);
+    for client in [transport.writes(None), transport.watches(None)] {
+        let error = client.request_text(get("/x")).await.unwrap_err();
+        assert!(matches!(error, Error::Service(_)), "{error:?}");
+        assert!(
+            TransportError::behind(&error).unwrap().certainly_not_sent(),
+            "{error:?}"
+        );
+    }
+    let Reachability::Failing { reason, .. } = transport.reach().now() else {
+        panic!("still reachable")
+    };
+    assert!(reason.contains("refused"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_client_acts_as_the_identity_it_was_made_for() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&Options::default());
+    let somebody = Impersonation::service_account("shop", "builder").unwrap();
+    for client in [
+        transport.writes(Some(&somebody)),
+        transport.watches(Some(&somebody)),
+    ] {
+        let headers = client.request_text(get("/x")).await.unwrap();
+        assert!(
+            headers.contains(r#""impersonate-user": "system:serviceaccount:shop:builder""#),
+            "{headers}"
+        );
+        assert!(!headers.contains("impersonate-group"), "{headers}");
+    }
+    let plain = transport.writes(None).request_text(get("/x")).await.unwrap();
+    assert!(!plain.contains("impersonate"), "{plain}");
+    assert!(Impersonation::user("line\nbreak", &[]).is_err());
+}
+
+#[tokio::test]
+async fn the_bearer_token_is_read_from_its_file() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("token");
+    std::fs::write(&path, "first").unwrap();
+    let mut config = server.config.clone();
+    config.auth_info.token_file = Some(path.to_string_lossy().into_owned());
+    let transport = Transport::new(&config, &Options::default()).unwrap();
+    let headers = transport.watches(None).request_text(get("/x")).await.unwrap();
+    assert!(
+        headers.contains(r#""authorization": "Bearer first""#),
+        "{headers}"
+    );
+}
