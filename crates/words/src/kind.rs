@@ -21,7 +21,11 @@ pub struct Gvk {
 impl Gvk {
     /// A kind from its three parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self { group: group.into(), version: version.into(), kind: kind.into() }
+        Self {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+        }
     }
 
     /// A kind from a manifest's `apiVersion` (`v1`, `apps/v1`) and `kind`.
@@ -32,12 +36,19 @@ impl Gvk {
 
     /// The manifest's `apiVersion`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The same kind without its version.
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
+        GroupKind {
+            group: self.group.clone(),
+            kind: self.kind.clone(),
+        }
     }
 }
 
@@ -59,13 +70,20 @@ pub struct GroupKind {
 impl GroupKind {
     /// A kind from group and kind.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self { group: group.into(), kind: kind.into() }
+        Self {
+            group: group.into(),
+            kind: kind.into(),
+        }
     }
 }
 
 impl fmt::Display for GroupKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.group.is_empty() { f.write_str(&self.kind) } else { write!(f, "{}.{}", self.kind, self.group) }
+        if self.group.is_empty() {
+            f.write_str(&self.kind)
+        } else {
+            write!(f, "{}.{}", self.kind, self.group)
+        }
     }
 }
 
@@ -85,12 +103,20 @@ pub struct ObjectRef {
 impl ObjectRef {
     /// A reference to a namespaced object.
     pub fn namespaced(kind: GroupKind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self { kind, namespace: Some(namespace.into()), name: name.into() }
+        Self {
+            kind,
+            namespace: Some(namespace.into()),
+            name: name.into(),
+        }
     }
 
     /// A reference to a cluster-scoped object.
     pub fn cluster_scoped(kind: GroupKind, name: impl Into<String>) -> Self {
-        Self { kind, namespace: None, name: name.into() }
+        Self {
+            kind,
+            namespace: None,
+            name: name.into(),
+        }
     }
 }
 

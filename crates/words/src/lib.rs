@@ -4,6 +4,19 @@
 //! finalizers, and the table of limits. Plain values with their text forms and nothing else: no clock, no I/O, no
 //! knowledge of any custom resource. Everything else depends on this crate; it depends on none of ours.
 
+pub mod condition;
+pub mod duration;
+pub mod keys;
 pub mod kind;
+pub mod limits;
+pub mod reason;
+pub mod reference;
+pub mod text;
+pub mod time;
 
-pub use kind::{Gvk, GroupKind, ObjectRef};
+pub use condition::{Condition, ConditionStatus};
+pub use duration::Period;
+pub use kind::{GroupKind, Gvk, ObjectRef};
+pub use reason::{ConditionType, Reason};
+pub use reference::{KindWord, Reference};
+pub use time::Timestamp;

@@ -1,0 +1,121 @@
+//! Keys that we put on objects or look for on them: labels, annotations, finalizers, field managers.
+//!
+//! Ours live under `linchpin.dev/`; those that a document gives are kept verbatim under its own name. No other file
+//! spells one out.
+
+use std::fmt::Write as _;
+
+use sha2::{Digest, Sha256};
+
+use crate::limits;
+
+/// Annotation on what we created: the uid of the object of ours that did. With the matching uid in the inventory
+/// it permits prune, teardown and an owner reference.
+pub const CREATED_BY: &str = "linchpin.dev/created-by";
+
+/// Annotation on an object of ours: any new value asks for an immediate fresh look.
+pub const REQUESTED_AT: &str = "linchpin.dev/requested-at";
+
+/// Annotation on an object of ours: `<dependency|component>@<generation>` lets one gate pass by hand.
+pub const PROCEED: &str = "linchpin.dev/proceed";
+
+/// Annotation on an object of ours: `<step|all>@<value>` starts a new run.
+pub const RERUN: &str = "linchpin.dev/rerun";
+
+/// Finalizer on an object of ours while there is something that we must delete before it may go.
+pub const TEARDOWN_FINALIZER: &str = "linchpin.dev/teardown";
+
+/// Finalizer of AppBundle, as its document has it.
+pub const APP_BUNDLE_FINALIZER: &str = "app.example.com/finalizer";
+
+/// Label on what an AppBundle made: the bundle's name.
+pub const APP_BUNDLE: &str = "app.example.com/appbundle";
+
+/// Label on what an AppBundle made: the group.
+pub const APP_BUNDLE_GROUP: &str = "app.example.com/group";
+
+/// Label on what an AppBundle made: the component.
+pub const APP_BUNDLE_COMPONENT: &str = "app.example.com/component";
+
+/// What every field manager of ours begins with.
+pub const FIELD_MANAGER_PREFIX: &str = "linchpin:";
+
+/// The operator's own field manager, for status, finalizers and leases.
+pub const OPERATOR_FIELD_MANAGER: &str = "linchpin";
+
+/// The field manager of one step of one object of ours: `linchpin:<kind>:<ns>/<name>:<step>`.
+///
+/// Kubernetes takes 128 bytes of printable text. A longer or unprintable one keeps its readable beginning and ends
+/// in a hash of the whole, so that two steps never share a manager.
+pub fn field_manager(kind: &str, namespace: &str, name: &str, step: &str) -> String {
+    let full = format!("{FIELD_MANAGER_PREFIX}{kind}:{namespace}/{name}:{step}");
+    if full.len() <= limits::FIELD_MANAGER && full.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return full;
+    }
+    let mut hash = String::with_capacity(33);
+    hash.push('#');
+    for byte in &Sha256::digest(&full)[..16] {
+        // Writing to a String cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+    }
+    let mut manager: String = full
+        .chars()
+        .map(|character| {
+            if character.is_ascii_graphic() {
+                character
+            } else {
+                '_'
+            }
+        })
+        .take(limits::FIELD_MANAGER - hash.len())
+        .collect();
+    manager.push_str(&hash);
+    manager
+}
+
+/// Whether a field manager is one of ours.
+pub fn is_our_field_manager(manager: &str) -> bool {
+    manager.starts_with(FIELD_MANAGER_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_field_manager_names_object_and_step() {
+        assert_eq!(
+            field_manager("ResourceDependency", "shop", "web", "create-config"),
+            "linchpin:ResourceDependency:shop/web:create-config"
+        );
+    }
+
+    #[test]
+    fn long_field_managers_stay_within_the_limit_and_apart() {
+        let name = "n".repeat(200);
+        let one = field_manager("ResourceDependency", "shop", &name, "a");
+        let two = field_manager("ResourceDependency", "shop", &name, "b");
+        assert_eq!(one.len(), limits::FIELD_MANAGER);
+        assert_ne!(one, two);
+        assert!(one.starts_with("linchpin:ResourceDependency:shop/nnn"));
+        assert!(is_our_field_manager(&one) && !is_our_field_manager(OPERATOR_FIELD_MANAGER));
+    }
+
+    #[test]
+    fn a_step_name_with_odd_characters_still_gives_a_printable_manager() {
+        let one = field_manager("ResourceDependency", "shop", "web", "a b");
+        assert!(one.starts_with("linchpin:ResourceDependency:shop/web:a_b#"));
+        assert_ne!(one, field_manager("ResourceDependency", "shop", "web", "a_b"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_field_manager_is_acceptable(kind in "[A-Za-z]{1,63}", name in any::<String>(), step in any::<String>()) {
+            let manager = field_manager(&kind, "ns", &name, &step);
+            prop_assert!(manager.len() <= limits::FIELD_MANAGER);
+            prop_assert!(manager.bytes().all(|byte| byte.is_ascii_graphic()));
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The one table of limits.
+//!
+//! Everything that a user, an object or a foreign server can make grow has its bound here, with the reason for its
+//! size. Schemas, parsers, the engine and the rim read it; no other file invents a bound for the same thing. Each
+//! limit is tested at the limit, one over it and a hundred times over it, by whoever enforces it.
+
+/// Makes constants, and the table of them, from lines `NAME: type = value, "why"`.
+macro_rules! limits {
+    ($($name:ident: $type:ty = $value:expr, $why:literal;)*) => {
+        $(#[doc = $why] pub const $name: $type = $value;)*
+
+        /// Name, size and reason of every limit, for documentation.
+        pub const TABLE: &[(&str, u64, &str)] = &[$((stringify!($name), $value as u64, $why),)*];
+    };
+}
+
+limits! {
+    // Lists in specs. Sized so that the schema rules walking them stay inside the API server's cost budget.
+    DEPENDENCIES: usize = 256, "Dependencies of one object: far more than a person can follow, few enough to judge in microseconds.";
+    ACTIONS: usize = 256, "Actions of one object, for the same reason; larger work belongs in a DependencyGroup or AppBundle.";
+    GROUPS: usize = 64, "Groups of one DependencyGroup: every pair of them is compared at admission.";
+    GROUP_DEPENDENCIES: usize = 128, "Dependencies of one group: a group is one phase of a whole.";
+    GROUP_ACTIONS: usize = 64, "Actions of one group: their names are compared pairwise, for every group.";
+    CONDITIONS: usize = 16, "Conditions on one dependency: more is better said as one expression.";
+    AFTER: usize = 64, "Names in one `after` or `dependsOn`.";
+    VALUES_FROM: usize = 16, "Sources of values: each is a read object.";
+    ON_FAILURE: usize = 16, "Reactions to a failure: each is an event or a word in status.";
+    COMMAND: usize = 64, "Words of one command.";
+    MATCH_LABELS: usize = 32, "Labels in one selector.";
+    MATCH_VALUES: usize = 32, "Values of one selector expression.";
+    IMPERSONATED_GROUPS: usize = 32, "Groups impersonated in another cluster: each is a header.";
+
+    // Names and other short texts, in bytes.
+    LABEL: usize = 63, "A DNS label: names of dependencies, actions, groups and namespaces.";
+    NAME: usize = 253, "A DNS subdomain: what Kubernetes allows as an object's name.";
+    GROUP_NAME: usize = 253, "An API group.";
+    REFERENCE: usize = 634, "A reference: kind (63), version (63) and group (253) with their dots, a slash and a name (253).";
+    DURATION: usize = 32, "A duration's text: the longest sensible one has 25 characters.";
+    STATE: usize = 63, "A state word.";
+    JSON_PATH: usize = 256, "A JSONPath: deeper paths than these are mistakes.";
+    OPERATOR: usize = 16, "A comparison's name.";
+    CEL: usize = 1024, "A CEL expression: its cost is bounded by its length and its nesting.";
+    COMMAND_WORD: usize = 4096, "One word of a command.";
+    USER_MESSAGE: usize = 1024, "A message that the user gives for events and status: events take no more.";
+    MESSAGE: usize = 1024, "A message that we show: events take no more, and status stays small.";
+    FIELD_MANAGER: usize = 128, "A field manager: Kubernetes takes no more.";
+    PERIOD_SECONDS: u64 = 10 * 365 * 24 * 3600, "A duration: ten years is longer than any cluster lives, and far from overflowing a timestamp.";
+
+    // Templates and documents, in bytes unless said otherwise.
+    TEMPLATE_SOURCE: usize = 64 << 10, "A template's text: it is parsed whenever its object changes.";
+    TEMPLATE_OUTPUT: usize = 1 << 20, "What a template may produce: the API server takes no larger object.";
+    NESTING: usize = 64, "Depth of templates, expressions, paths and documents: parsers use the stack.";
+    PATCH_SOURCE: usize = 64 << 10, "A patch's text: it is a template too.";
+    RENDERED_OBJECTS: usize = 500, "Objects of one rendered action: each is a write and a line in the inventory.";
+    DOCUMENT: usize = 1 << 20, "One rendered object, or one patch: the API server takes no larger request.";
+    EXEC_OUTPUT: usize = 4 << 10, "What is kept of a command's output: enough to see why it failed.";
+
+    // What is observed.
+    SELECTED: usize = 10_000, "Objects that one selector may match: beyond that the count is all that is said.";
+    PROJECTION: usize = 256 << 10, "What is kept of one observed object: more shows as `TooLarge`.";
+    KUBECONFIG: usize = 256 << 10, "A kubeconfig for another cluster.";
+    BLOCKERS: usize = 16, "Blockers listed in one status: the first ones tell the story, the rest are counted.";
+    CHAIN: usize = 16, "Links of a chain of causes shown in one status.";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_limit_has_a_size_and_a_reason() {
+        assert!(TABLE.len() > 30);
+        for (name, size, why) in TABLE {
+            assert!(*size > 0, "{name}");
+            assert!(why.ends_with('.') && why.len() > 10, "{name} says why");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Every condition type and every reason, in one place.
+//!
+//! A [`Reason`] is the CamelCase word that conditions, blockers, per-step entries, events and the journal carry;
+//! the sentence behind each is its meaning, shown by `explain` and in the documentation. To add one, add a line.
+//! A word that this version does not know (written by a newer one) reads as [`Reason::Unrecognised`], so an older
+//! operator can still read a newer journal.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Makes an enum of words from lines `Word: "meaning"`.
+macro_rules! words {
+    ($(#[$about:meta])* $name:ident { $($word:ident: $meaning:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $(#[doc = $meaning] $word,)*
+        }
+
+        impl $name {
+            /// All of them, in the order they are written down.
+            pub const ALL: &[Self] = &[$(Self::$word,)*];
+
+            /// The word itself.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$word => stringify!($word),)* }
+            }
+
+            /// What it means, in one line.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$word => $meaning,)* }
+            }
+
+            /// The one that is written so.
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|known| known.as_str() == word)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// What a condition of ours is about. The three that kstatus, and so `kubectl wait`, Helm, Flux and Argo, know.
+    ConditionType {
+        Ready: "Everything the object asks for is done and holds.",
+        Reconciling: "The object is not done yet and work or waiting goes on.",
+        Stalled: "The object cannot go on without somebody changing something.",
+    }
+}
+
+words! {
+    /// Why something is as it is.
+    Reason {
+        // How far an object or a step is.
+        Progressing: "Work is going on.",
+        Waiting: "What must be there first is not there yet.",
+        Running: "The actions are being carried out.",
+        Completed: "Everything is done.",
+        Met: "The dependency is in the state that is required.",
+        Skipped: "The step's condition is false, so it was left out.",
+        Exists: "The object was there already and was left as it is.",
+        Proceeded: "Somebody let this gate pass by hand.",
+        Suspended: "The object is suspended: nothing starts and no clock runs.",
+        Deleting: "The object is being deleted and takes its own things down first.",
+        LeftBehind: "Something we created could not be deleted and was left where it is.",
+        Recovered: "What had failed is well again and a new run began.",
+
+        // What a dependency lacks.
+        NotFound: "The object does not exist.",
+        NotReady: "The object exists and is not ready.",
+        Failed: "The object has failed.",
+        Terminating: "The object is being deleted, so it counts as neither there nor gone.",
+        StaleGeneration: "The object's controller has not yet looked at its latest change.",
+        ConditionNotMet: "A condition or expression on the object does not hold.",
+        CountNotMet: "Too few or too many objects match the selector.",
+        AwaitingAbsence: "The object still exists and must be gone first.",
+        ValueMissing: "A value that is read does not exist yet.",
+        TimedOut: "It was not there within its timeout.",
+        ProgressTimeout: "It has made no progress within its progress timeout.",
+        GlobalTimeout: "The whole object was not done within its global timeout.",
+        DependencyFailed: "A required dependency has failed or timed out.",
+        DependencyLost: "A dependency that held before holds no longer.",
+
+        // What cannot be seen.
+        Unsynced: "The first list of these objects has not arrived yet.",
+        Disconnected: "The connection is down, so what is known may be old.",
+        OwnWriteNotSeen: "Our own last write has not come back through the watch yet.",
+        KindNotServed: "The API server does not serve this kind now.",
+        AmbiguousKind: "The word names several kinds; the group must be written too.",
+        Forbidden: "The ServiceAccount is not allowed to do this.",
+        MissingRights: "The ServiceAccount lacks rights that the object will need.",
+        IdentityGone: "The ServiceAccount does not exist.",
+        ClusterPending: "The other cluster's kubeconfig is not there yet.",
+        ClusterUnreachable: "The other cluster does not answer.",
+        OverBudget: "The namespace has used up its budget of watches or objects.",
+        NotVisible: "The chain of causes goes on where this identity may not look.",
+        TooLarge: "Something is larger than its limit.",
+
+        // What an action waits for.
+        WaitingForTier: "Dependencies of a lower priority must hold first.",
+        WaitingForGroup: "A group that this one depends on must be met first.",
+        WaitingForStep: "An earlier action must be done first.",
+        Delayed: "A delay between actions, or a wait action, has not passed yet.",
+        GuardUndecided: "The action's condition cannot be decided while its dependency is still changing.",
+        GuardTimedOut: "The action's condition could not be decided in time.",
+        GuardFalse: "The action's condition is false.",
+        Retrying: "The last attempt failed and the next one comes after a pause.",
+        Throttled: "The API server asked for patience.",
+        ForeignFinalizer: "Somebody else's finalizer keeps the object from going away.",
+        NotLeading: "Another replica is in charge now.",
+
+        // How an action failed.
+        ActionFailed: "An action has failed.",
+        AlreadyExists: "The object exists already and the action says to fail on that.",
+        ApplyConflict: "Another field manager holds a field that is to be written.",
+        Invalid: "The API server refused the object as invalid.",
+        RenderFailed: "The template could not be rendered.",
+        OutcomeUnknown: "Whether the action took place cannot be known; it is not repeated by itself.",
+        FailFast: "An action with failFast has failed, so nothing new starts.",
+        AwaitingManualRecovery: "It has failed and recovery is by hand: change the object or ask for a fresh look.",
+
+        // What is wrong with the object itself.
+        SpecInvalid: "The spec cannot be understood.",
+        Cycle: "Objects wait for each other in a circle.",
+
+        // Of other versions.
+        Unrecognised: "A reason that this version does not know.",
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = String::deserialize(deserializer)?;
+        Ok(Self::from_word(&word).unwrap_or(Self::Unrecognised))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_is_a_word_kubernetes_accepts_and_has_a_meaning() {
+        for reason in Reason::ALL {
+            let word = reason.as_str();
+            assert!(word.starts_with(|c: char| c.is_ascii_uppercase()), "{word}");
+            assert!(
+                word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric()),
+                "{word}"
+            );
+            assert!(reason.meaning().ends_with('.'), "{word} ends its sentence");
+        }
+    }
+
+    #[test]
+    fn every_reason_survives_a_journal() {
+        for reason in Reason::ALL {
+            let text = serde_json::to_string(reason).unwrap();
+            assert_eq!(serde_json::from_str::<Reason>(&text).unwrap(), *reason);
+        }
+    }
+
+    #[test]
+    fn a_newer_versions_reason_does_not_make_a_journal_unreadable() {
+        assert_eq!(
+            serde_json::from_str::<Reason>("\"BeamedUp\"").unwrap(),
+            Reason::Unrecognised
+        );
+    }
+}
