@@ -1,0 +1,147 @@
+//! The parts of a cluster by name: start, kill, pause, look at. Fault tests live on this.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::sys::signal::Signal;
+
+use super::{Cluster, Inner};
+use crate::{
+    Component,
+    error::{Error, Result},
+    process::{Identity, Launch},
+    state::Record,
+};
+
+/// How long a process that was told to end may take before it is killed.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Whether a component runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ComponentStatus {
+    /// Which component.
+    pub component: Component,
+    /// Its process, if it runs.
+    pub pid: Option<i32>,
+}
+
+impl Cluster {
+    /// Every component of this cluster, in the order in which they start, and whether it runs.
+    pub fn status(&self) -> Vec<ComponentStatus> {
+        let mut inner = self.lock();
+        inner.collect();
+        let components = Component::ALL.into_iter();
+        components
+            .filter_map(|component| {
+                let record = inner.state.components.get(&component)?;
+                Some(ComponentStatus {
+                    component,
+                    pid: record.running().map(Identity::pid),
+                })
+            })
+            .collect()
+    }
+
+    /// The process of a component, if it runs.
+    pub fn pid(&self, component: Component) -> Option<i32> {
+        self.status()
+            .into_iter()
+            .find(|status| status.component == component)
+            .and_then(|status| status.pid)
+    }
+
+    /// Kills a component (SIGKILL), and returns when it is dead.
+    pub fn kill(&self, component: Component) -> Result<()> {
+        self.signal_and_wait(component, Signal::SIGKILL)
+    }
+
+    /// Asks a component to end (SIGTERM), and returns when it is dead.
+    pub fn terminate(&self, component: Component) -> Result<()> {
+        self.signal_and_wait(component, Signal::SIGTERM)
+    }
+
+    /// Stops a component's clock (SIGSTOP): it holds its connections and answers nothing.
+    pub fn pause(&self, component: Component) -> Result<()> {
+        self.signal(component, Signal::SIGSTOP).map(drop)
+    }
+
+    /// Lets a paused component run on (SIGCONT).
+    pub fn resume(&self, component: Component) -> Result<()> {
+        self.signal(component, Signal::SIGCONT).map(drop)
+    }
+
+    /// Starts a component that was killed, with the same command line, and returns when it is ready.
+    pub fn start_component(&self, component: Component) -> Result<()> {
+        let mut inner = self.lock();
+        inner.collect();
+        let record = inner
+            .state
+            .components
+            .get(&component)
+            .ok_or(Error::NoSuchComponent { component })?;
+        if record.running().is_some() {
+            return Err(Error::ComponentUp { component });
+        }
+        let Record { launch, health, .. } = record.clone();
+        drop(inner);
+        self.begin(component, launch, health)?;
+        self.await_ready(component)
+    }
+
+    /// Kills a component if it runs, starts it again, and returns when it is ready.
+    pub fn restart(&self, component: Component) -> Result<()> {
+        match self.kill(component) {
+            Ok(()) | Err(Error::ComponentDown { .. }) => self.start_component(component),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Starts a component and writes down that it runs.
+    pub(super) fn begin(&self, component: Component, launch: Launch, health: Option<u16>) -> Result<()> {
+        let started = launch.start(component, &self.dir)?;
+        let mut inner = self.lock();
+        inner.children.insert(component, started.child);
+        inner.log_from.insert(component, started.log_from);
+        let record = Record {
+            launch,
+            health,
+            identity: Some(started.identity),
+        };
+        inner.state.components.insert(component, record);
+        inner.state.write(&self.dir)
+    }
+
+    fn signal(&self, component: Component, signal: Signal) -> Result<Identity> {
+        let inner = self.lock();
+        let record = inner
+            .state
+            .components
+            .get(&component)
+            .ok_or(Error::NoSuchComponent { component })?;
+        let running = record.running().filter(|identity| identity.signal(signal));
+        running.ok_or(Error::ComponentDown { component })
+    }
+
+    fn signal_and_wait(&self, component: Component, signal: Signal) -> Result<()> {
+        let identity = self.signal(component, signal)?;
+        let deadline = Instant::now() + GRACE;
+        while identity.is_alive() {
+            if Instant::now() > deadline {
+                identity.signal(Signal::SIGKILL);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        self.lock().collect();
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Takes note of children that have ended, so that none stays a zombie.
+    fn collect(&mut self) {
+        self.children
+            .retain(|_, child| !matches!(child.try_wait(), Ok(Some(_))));
+    }
+}

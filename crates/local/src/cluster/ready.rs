@@ -1,0 +1,124 @@
+//! When a component is ready, and what is said when it never is.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use super::Cluster;
+use crate::{
+    Component,
+    error::{Error, Result},
+    https,
+    process::tail,
+};
+
+const PATIENCE: Duration = Duration::from_secs(90);
+const PAUSE: Duration = Duration::from_millis(40);
+
+/// Why a component is not ready yet.
+type NotYet = std::result::Result<(), String>;
+
+impl Cluster {
+    /// Waits until every component that runs is ready.
+    pub fn wait_ready(&self) -> Result<()> {
+        for status in self.status() {
+            if status.pid.is_some() {
+                self.await_ready(status.component)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a component is ready; at once an error if it dies.
+    pub(super) fn await_ready(&self, component: Component) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            let why = match self.look(component) {
+                Ok(()) => return Ok(()),
+                Err(why) => why,
+            };
+            self.still_alive(component)?;
+            if begun.elapsed() > PATIENCE {
+                return Err(Error::NotReady {
+                    component,
+                    seconds: PATIENCE.as_secs(),
+                    why,
+                    log: self.tail(component),
+                });
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+
+    fn look(&self, component: Component) -> NotYet {
+        let health = self
+            .lock()
+            .state
+            .components
+            .get(&component)
+            .and_then(|record| record.health);
+        let Some(port) = health else { return Ok(()) };
+        match component {
+            Component::Etcd => expect_ok(https::plain_get(port, "/health")),
+            Component::ApiServer => expect_ok(self.client.get(port, "/readyz")),
+            Component::ControllerManager => {
+                expect_ok(self.client.get(port, "/healthz"))?;
+                // Without it no pod is admitted; it is the last thing to appear in a new cluster.
+                let path = "/api/v1/namespaces/default/serviceaccounts/default";
+                expect_ok(self.client.get(self.port(), path))
+            }
+            _ => expect_ok(self.client.get(port, "/healthz")),
+        }
+    }
+
+    /// An error if the component, or etcd, without which none becomes ready, has ended.
+    fn still_alive(&self, component: Component) -> Result<()> {
+        for one in [Component::Etcd, component] {
+            let mut inner = self.lock();
+            let status = inner
+                .children
+                .get_mut(&one)
+                .and_then(|child| child.try_wait().ok().flatten());
+            let gone = inner
+                .state
+                .components
+                .get(&one)
+                .is_some_and(|record| record.running().is_none());
+            drop(inner);
+            if gone && (one == component || status.is_some()) {
+                let status = status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
+                return Err(Error::Died {
+                    component: one,
+                    status,
+                    log: self.tail(one),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn tail(&self, component: Component) -> String {
+        let from = self.lock().log_from.get(&component).copied().unwrap_or_default();
+        tail(&self.dir.log(component), from)
+    }
+}
+
+fn expect_ok(answer: std::io::Result<https::Answer>) -> NotYet {
+    match answer {
+        Ok(answer) if answer.status == 200 => Ok(()),
+        Ok(answer) => Err(format!(
+            "it answers {}: {}",
+            answer.status,
+            first_line(&answer.body)
+        )),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines()
+        .find(|line| line.contains("failed"))
+        .or_else(|| text.lines().next())
+        .unwrap_or_default()
+}

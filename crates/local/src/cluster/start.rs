@@ -1,0 +1,245 @@
+//! How a cluster comes up: directory, keeper, certificates, then the processes in order, each awaited.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File, TryLockError},
+    net::{IpAddr, Ipv4Addr},
+    os::unix::fs::MetadataExt,
+    path::Path,
+    sync::Mutex,
+};
+
+use super::{Cluster, Inner, admin_pair};
+use crate::{
+    Component, Options, audit,
+    binary::{self, Tools},
+    certificates::{self, Authority},
+    components::{Addresses, CommandLines, SERVICE_ADDRESS},
+    error::{Error, Result},
+    https::Client,
+    keeper::{self, Keeper},
+    kubeconfig, node,
+    paths::{Directory, create, write},
+    ports::Ports,
+    state::State,
+};
+
+/// How often other ports are tried when one was lost to a race.
+const ATTEMPTS: usize = 4;
+
+impl Cluster {
+    /// Starts a cluster, and returns when it is ready: the API server answers, controllers and scheduler are healthy,
+    /// pods can be created.
+    ///
+    /// It dies with this process, or when the returned value is dropped.
+    pub fn start(options: &Options) -> Result<Self> {
+        let tools = binary::tools()?;
+        let programs = binary::kubernetes()?;
+        let mut attempt = 1;
+        loop {
+            match Self::start_once(options, &tools, &programs) {
+                Err(error) if error.is_port_race() && attempt < ATTEMPTS => attempt += 1,
+                other => return other,
+            }
+        }
+    }
+
+    fn start_once(options: &Options, tools: &Tools, programs: &Path) -> Result<Self> {
+        let mut ports = Ports::default();
+        let addresses = addresses(options, &mut ports)?;
+        let (dir, lock) = prepare_directory(options, tools)?;
+        let keeper = Keeper::watch(&tools.keeper, &dir)?;
+        let state = State {
+            options: options.clone(),
+            programs: programs.to_owned(),
+            port: addresses.host,
+            complete: false,
+            components: BTreeMap::new(),
+        };
+        state.write(&dir)?;
+        create(&dir.logs())?;
+        create(&dir.certificates())?;
+        write(&dir.file("audit-policy.yaml"), audit::POLICY)?;
+        let authority = Authority::create(&dir)?;
+        let client = write_credentials(&dir, &authority, addresses)?;
+        let inner = Inner {
+            state,
+            children: BTreeMap::new(),
+            log_from: BTreeMap::new(),
+        };
+        let cluster = Self {
+            dir,
+            inner: Mutex::new(inner),
+            client,
+            keeper: Some(keeper),
+        };
+        cluster.bring_up(options, programs, addresses)?;
+        cluster.lock().state.complete = true;
+        cluster.lock().state.write(&cluster.dir)?;
+        drop(lock);
+        Ok(cluster)
+    }
+
+    fn bring_up(&self, options: &Options, programs: &Path, addresses: Addresses) -> Result<()> {
+        let lines = CommandLines {
+            options,
+            dir: &self.dir,
+            programs,
+            addresses,
+        };
+        self.begin(
+            Component::Etcd,
+            lines.etcd(),
+            (!options.node).then_some(addresses.etcd),
+        )?;
+        self.begin(Component::ApiServer, lines.api_server(), Some(addresses.host))?;
+        self.await_ready(Component::Etcd)?;
+        self.await_ready(Component::ApiServer)?;
+        if options.has(Component::ControllerManager) {
+            let health = Some(addresses.controller_manager);
+            self.begin(Component::ControllerManager, lines.controller_manager(), health)?;
+        }
+        if options.has(Component::Scheduler) {
+            self.begin(Component::Scheduler, lines.scheduler(), Some(addresses.scheduler))?;
+        }
+        for component in [Component::ControllerManager, Component::Scheduler] {
+            if options.has(component) {
+                self.await_ready(component)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn addresses(options: &Options, ports: &mut Ports) -> Result<Addresses> {
+    let host = if let Some(port) = options.port {
+        ports.exactly(port)?
+    } else {
+        ports.next()?
+    };
+    let (controller_manager, scheduler) = (ports.next()?, ports.next()?);
+    // In a network of its own a cluster may have the usual numbers.
+    let (etcd, etcd_peers, api_server) = if options.node {
+        (2379, 2380, 6443)
+    } else {
+        (ports.next()?, ports.next()?, host)
+    };
+    Ok(Addresses {
+        etcd,
+        etcd_peers,
+        api_server,
+        host,
+        controller_manager,
+        scheduler,
+    })
+}
+
+/// An empty directory for the cluster, locked, marked as a cluster's.
+fn prepare_directory(options: &Options, tools: &Tools) -> Result<(Directory, File)> {
+    let Some(path) = &options.dir else {
+        let temporary = tempfile::Builder::new().prefix("linchpin-").tempdir();
+        let path = temporary
+            .map_err(Error::io("creating", std::env::temp_dir()))?
+            .keep();
+        let dir = Directory::at(&path)?;
+        let lock = lock(&dir)?;
+        return Ok((dir, lock));
+    };
+    let dir = Directory::at(path)?;
+    if let Some(lock) = existing(&dir)? {
+        // Nothing of it runs any more: a crash, or the machine was restarted.
+        keeper::clean(&tools.keeper, &dir)?;
+        drop(lock);
+    }
+    create(dir.path())?;
+    let entries = fs::read_dir(dir.path()).map_err(Error::io("reading", dir.path()))?;
+    let strange = entries.flatten().any(|entry| entry.file_name() != "lock");
+    if strange {
+        return Err(Error::NotOurs {
+            dir: dir.path().to_owned(),
+        });
+    }
+    let lock = lock(&dir)?;
+    Ok((dir, lock))
+}
+
+/// Whether a dead cluster is in the way; an error if a live one is.
+fn existing(dir: &Directory) -> Result<Option<File>> {
+    if !dir.state().exists() {
+        return Ok(None);
+    }
+    let lock = lock(dir)?;
+    let Some(state) = State::read(dir)? else {
+        return Ok(None);
+    };
+    let path = dir.path().to_owned();
+    let lost = state.lost();
+    match (state.complete, lost.len()) {
+        (true, 0) => Err(Error::AlreadyRunning { dir: path }),
+        (true, lost_count) if lost_count < state.components.len() => Err(Error::Broken {
+            dir: path,
+            lost: lost.iter().map(ToString::to_string).collect(),
+        }),
+        _ => Ok(Some(lock)),
+    }
+}
+
+/// Takes the directory for this process: others that start or stop a cluster there are told so.
+pub(super) fn lock(dir: &Directory) -> Result<File> {
+    let path = dir.lock();
+    loop {
+        let file = File::create(&path).map_err(Error::io("opening", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::Busy {
+                    dir: dir.path().to_owned(),
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::io("locking", path)(error)),
+        }
+        // The directory may have been removed between the two calls: a lock on a removed file locks nobody out.
+        let same = |other: fs::Metadata| file.metadata().is_ok_and(|own| own.ino() == other.ino());
+        if fs::metadata(&path).is_ok_and(same) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Writes every certificate and kubeconfig, and returns a client with the administrator's.
+fn write_credentials(dir: &Directory, authority: &Authority, addresses: Addresses) -> Result<Client> {
+    certificates::write_service_account_keys(dir)?;
+    let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    let inside = [SERVICE_ADDRESS, node::ADDRESS]
+        .into_iter()
+        .filter_map(|address| address.parse().ok());
+    let names = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ];
+    let ips: Vec<IpAddr> = [localhost].into_iter().chain(inside).collect();
+    certificates::write_pair(
+        dir,
+        "serving",
+        &authority.serving("kube-apiserver", &names, &ips)?,
+    )?;
+    certificates::write_pair(dir, "front-proxy", &authority.client("front-proxy", &[])?)?;
+    let kubelet_client = authority.client("kube-apiserver-kubelet-client", &["system:masters"])?;
+    certificates::write_pair(dir, "kubelet-client", &kubelet_client)?;
+    let server = format!("https://127.0.0.1:{}", addresses.host);
+    let admin = admin_pair(authority)?;
+    write(
+        &dir.kubeconfig("admin"),
+        &kubeconfig::render(&server, authority.certificate(), "admin", &admin),
+    )?;
+    for component in [Component::ControllerManager, Component::Scheduler] {
+        let user = format!("system:{component}");
+        let pair = authority.client(&user, &[])?;
+        let content = kubeconfig::render(&server, authority.certificate(), &user, &pair);
+        write(&dir.kubeconfig(component.name()), &content)?;
+    }
+    Client::new(authority.certificate(), &admin)
+}

@@ -1,0 +1,289 @@
+//! Processes: how they are started, recognised, signalled and looked at when they fail.
+//!
+//! A process is known by its id *and* its start time, so that one with a recycled id is never taken for ours. Every
+//! process carries the cluster's directory in an environment variable, by which the keeper finds all that belong to
+//! a cluster, whoever started them.
+
+use std::{
+    collections::VecDeque,
+    fs::{self, File},
+    io::{BufRead, BufReader, Seek, SeekFrom},
+    net::{Ipv4Addr, TcpListener},
+    os::{fd::OwnedFd, unix::process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::signal::{self, Signal},
+    unistd::Pid,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Component,
+    error::{Error, Result},
+    paths::Directory,
+};
+
+/// The variable that marks a cluster's processes; the keeper knows it too.
+const MARKER: &str = "LINCHPIN_LOCAL_DIR";
+const TAIL: usize = 20;
+
+/// Where a process runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Place {
+    /// Among the processes of the host.
+    Host,
+    /// In the cluster's network namespace.
+    Network,
+    /// On the real node: its network, mount and process namespaces.
+    Node,
+}
+
+/// How to start a component; kept in the cluster's state, so that it can be started again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Launch {
+    pub(crate) program: PathBuf,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) place: Place,
+    /// A port of the host on which a listener is handed over as standard input.
+    pub(crate) listen: Option<u16>,
+}
+
+/// A process that may run: its id and when it started, in clock ticks since boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Identity {
+    pid: i32,
+    started: u64,
+}
+
+/// A process that was started just now, and where its log begins.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    pub(crate) identity: Identity,
+    pub(crate) log_from: u64,
+}
+
+impl Identity {
+    /// The process that has this id now.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        let stat = Stat::read(pid)?;
+        stat.lives().then_some(Self {
+            pid,
+            started: stat.started,
+        })
+    }
+
+    pub(crate) fn pid(self) -> i32 {
+        self.pid
+    }
+
+    pub(crate) fn is_alive(self) -> bool {
+        Self::of(self.pid) == Some(self)
+    }
+
+    /// Sends a signal, unless the process is gone.
+    pub(crate) fn signal(self, signal: Signal) -> bool {
+        self.is_alive() && signal::kill(Pid::from_raw(self.pid), signal).is_ok()
+    }
+}
+
+impl Launch {
+    pub(crate) fn on_host(program: impl Into<PathBuf>, arguments: Vec<String>) -> Self {
+        Self {
+            program: program.into(),
+            arguments,
+            place: Place::Host,
+            listen: None,
+        }
+    }
+
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// Starts the component; its output is appended to its log.
+    pub(crate) fn start(&self, component: Component, dir: &Directory) -> Result<Started> {
+        let log_path = dir.log(component);
+        let log = File::options().create(true).append(true).open(&log_path);
+        let log = log.map_err(Error::io("opening", &log_path))?;
+        let log_from = log.metadata().map_err(Error::io("reading", &log_path))?.len();
+        let errors = log.try_clone().map_err(Error::io("opening", &log_path))?;
+        let mut command = self.command(dir)?;
+        command
+            .args(&self.arguments)
+            .stdout(log)
+            .stderr(errors)
+            .stdin(self.input()?);
+        // A group of its own: a Ctrl-C in the terminal is not meant for the cluster.
+        command
+            .env(MARKER, dir.path())
+            .current_dir(dir.path())
+            .process_group(0);
+        let mut child = command.spawn().map_err(Error::io("starting", &self.program))?;
+        let pid = child.id().cast_signed();
+        let identity = if self.place == Place::Node {
+            only_child(pid)
+        } else {
+            Identity::of(pid)
+        };
+        let Some(identity) = identity else {
+            let status = child
+                .wait()
+                .map_or_else(|error| error.to_string(), |status| status.to_string());
+            return Err(Error::Died {
+                component,
+                status,
+                log: tail(&log_path, log_from),
+            });
+        };
+        Ok(Started {
+            child,
+            identity,
+            log_from,
+        })
+    }
+
+    fn command(&self, dir: &Directory) -> Result<Command> {
+        if self.place == Place::Host {
+            return Ok(Command::new(&self.program));
+        }
+        let mut command = Command::new("nsenter");
+        if self.place == Place::Network {
+            command.arg(format!("--net=/run/netns/{}", dir.name()));
+        } else {
+            let pid_file = dir.node_pid();
+            let pid = fs::read_to_string(&pid_file).map_err(Error::io("reading", &pid_file))?;
+            command.args(["--target", pid.trim(), "--net", "--mount", "--pid"]);
+        }
+        command.arg("--").arg(&self.program);
+        Ok(command)
+    }
+
+    fn input(&self) -> Result<Stdio> {
+        let Some(port) = self.listen else {
+            return Ok(Stdio::null());
+        };
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|_| Error::PortTaken { port })?;
+        Ok(Stdio::from(OwnedFd::from(listener)))
+    }
+}
+
+/// The last lines of a log, from an offset on.
+pub(crate) fn tail(path: &Path, from: u64) -> String {
+    let Ok(mut file) = File::open(path) else {
+        return String::new();
+    };
+    if file.seek(SeekFrom::Start(from)).is_err() {
+        return String::new();
+    }
+    let mut lines = VecDeque::new();
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        if lines.len() == TAIL {
+            lines.pop_front();
+        }
+        lines.push_back(format!("  {}", String::from_utf8_lossy(&line).trim_end()));
+        line.clear();
+    }
+    lines.make_contiguous().join("\n")
+}
+
+/// The process that `nsenter` started inside the node, as the host sees it.
+fn only_child(parent: i32) -> Option<Identity> {
+    let deadline = Instant::now() + Duration::from_secs(5);
+    loop {
+        let all = fs::read_dir("/proc").ok()?.flatten();
+        let mut pids = all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
+        let child =
+            pids.find(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == parent && stat.lives()));
+        if let Some(identity) = child.and_then(Identity::of) {
+            return Some(identity);
+        }
+        if Instant::now() > deadline || Identity::of(parent).is_none() {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What the kernel says of a process.
+struct Stat {
+    state: char,
+    parent: i32,
+    started: u64,
+}
+
+impl Stat {
+    fn read(pid: i32) -> Option<Self> {
+        Self::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        // The second field is the program's name in parentheses and may contain anything, parentheses too.
+        let (_, rest) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
+        Some(Self {
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            started: fields.get(19)?.parse().ok()?,
+        })
+    }
+
+    fn lives(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_with_parentheses_does_not_confuse() {
+        let stat = Stat::parse("7 (a) b (c) S 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 1 1").unwrap();
+        assert_eq!((stat.state, stat.parent, stat.started), ('S', 3, 4242));
+    }
+
+    #[test]
+    fn a_process_with_a_recycled_id_is_not_ours_and_is_not_signalled() {
+        let own = Identity::of(std::process::id().cast_signed()).unwrap();
+        assert!(own.is_alive());
+        let other = Identity {
+            started: own.started + 1,
+            ..own
+        };
+        assert!(!other.is_alive());
+        assert!(!other.signal(Signal::SIGKILL));
+    }
+
+    #[test]
+    fn a_zombie_is_not_alive() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        while Stat::read(pid).is_some_and(|stat| stat.lives()) {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(Identity::of(pid), None);
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_tail_begins_at_its_offset_and_is_short() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let lines: Vec<String> = (0..50).map(|line| format!("line {line}")).collect();
+        fs::write(&path, lines.join("\n")).unwrap();
+        let all = tail(&path, 0);
+        assert_eq!(all.lines().count(), TAIL);
+        assert!(all.ends_with("line 49"));
+        assert_eq!(tail(&path, fs::metadata(&path).unwrap().len()), "");
+    }
+}
