@@ -7,3 +7,4 @@
 //! Everything is a total, deterministic function of values: no clock, no I/O, no kind of ours.
 
 pub mod contract;
+pub mod readiness;

@@ -1,0 +1,215 @@
+//! When is an object ready for others to depend on?
+//!
+//! One published table ([`table()`], `docs/readiness.md`) and one generic rule ([`GENERIC`]) for all other kinds. The
+//! question is not "has its controller reconciled it" but "may others rely on it now": a running Job, a failed Pod
+//! and a custom resource nobody has looked at yet are not ready.
+//!
+//! What it promises: [`verdict`] is total and deterministic, works on a projection that holds no more than
+//! [`reads`] names, never takes a status of an older generation for an answer, and gives a reason a person can act
+//! on. What a verdict wants to know of other objects is named by [`needs`]; an answer that is unknown proves nothing.
+//!
+//! The engine calls [`judge`] with the state somebody waits for; plans ask [`reads_for`] and [`needs`] what to watch.
+
+mod control;
+mod foreign;
+mod generic;
+mod network;
+mod related;
+mod runs;
+mod storage;
+mod subject;
+mod table;
+mod wanted;
+mod workloads;
+
+use std::borrow::Cow;
+
+use linchpin_words::GroupKind;
+use serde_json::Value;
+
+use self::subject::Subject;
+pub use self::{
+    related::{Answer, Need, Nothing, Related, Select},
+    table::{Applies, GENERIC, Row, table},
+    wanted::{Judgement, Wanted, judge, reads_for},
+};
+
+/// How far an object has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum State {
+    /// It is not there. Only [`judge`] says so: [`verdict`] always has an object.
+    NotFound,
+    /// It is there and on its way, or nobody can tell yet.
+    InProgress,
+    /// Others may rely on it.
+    Ready,
+    /// It has run to its good end, which also counts as ready.
+    Completed,
+    /// It will not become ready unless somebody does something.
+    Failed,
+}
+
+impl State {
+    /// The word that status and templates show.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::NotFound => "NotFound",
+            Self::InProgress => "NotReady",
+            Self::Ready => "Ready",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+        }
+    }
+
+    /// Whether others may rely on the object.
+    pub fn is_ready(self) -> bool {
+        matches!(self, Self::Ready | Self::Completed)
+    }
+}
+
+/// What a person gets to hear of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// How far it has come.
+    pub state: State,
+    /// Why, as one CamelCase word: ours, or the one its controller gave.
+    pub reason: Cow<'static, str>,
+    /// Why, as a sentence.
+    pub message: String,
+    /// Changes when the object moves on (counters, conditions), never because of time stamps, messages or restarts.
+    pub progress: u64,
+}
+
+/// Longest message of a verdict in bytes: other people's messages end up in our status.
+const MESSAGE_LIMIT: usize = 512;
+
+impl Verdict {
+    fn new(state: State, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        let mut message: String = message.into();
+        if message.len() > MESSAGE_LIMIT {
+            let end = (0..=MESSAGE_LIMIT)
+                .rev()
+                .find(|&end| message.is_char_boundary(end))
+                .unwrap_or(0);
+            message.truncate(end);
+            message.push('…');
+        }
+        Self {
+            state,
+            reason: reason.into(),
+            message,
+            progress: 0,
+        }
+    }
+
+    fn ready(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(State::Ready, reason, message)
+    }
+
+    fn in_progress(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(State::InProgress, reason, message)
+    }
+
+    fn failed(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self::new(State::Failed, reason, message)
+    }
+}
+
+/// Yes, no, or not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tri {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// The data it needs is not there (yet).
+    Unknown,
+}
+
+/// What somebody taught us about a kind: replaces its rule, not the checks for deletion and generation.
+pub trait Profile {
+    /// Whether the object is ready.
+    fn ready(&self, object: &Value) -> Tri;
+    /// Whether it has failed; asked first.
+    fn failed(&self, object: &Value) -> Tri;
+}
+
+/// What the one who waits adds to the rule.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Workloads only: ready as soon as this many replicas are available.
+    pub min_replicas: Option<i64>,
+    /// Whether the kind's schema promises `status.conditions` or `status.observedGeneration`, where that is known.
+    pub status_declared: Option<bool>,
+    /// The profile for this kind, if somebody wrote one.
+    pub profile: Option<&'a dyn Profile>,
+}
+
+/// The row of the table that applies to a kind, or the generic rule.
+pub fn row(kind: &GroupKind) -> &'static Row {
+    table().find(|row| row.applies_to(kind)).unwrap_or(&GENERIC)
+}
+
+/// Whether a kind has a row of its own, so that an omitted `state` means Ready rather than Exists.
+pub fn in_table(kind: &GroupKind) -> bool {
+    !row(kind).is_generic()
+}
+
+/// The paths that the rule for a kind reads. Lists on the way are walked through, element by element
+/// (`status.conditions.type`); keeping such a list whole is right too, only larger.
+pub fn reads(kind: &GroupKind) -> &'static [&'static str] {
+    row(kind).reads
+}
+
+/// What a verdict on this object wants to know of other objects. Depends on the object: ask again when it changes.
+pub fn needs(kind: &GroupKind, object: &Value) -> Vec<Need> {
+    (row(kind).needs)(object)
+}
+
+/// How far an object has come.
+pub fn verdict(kind: &GroupKind, object: &Value, options: &Options<'_>, related: &dyn Related) -> Verdict {
+    let row = row(kind);
+    let subject = Subject::new(kind, object, options, related);
+    let mut verdict = conclude(row, &subject);
+    verdict.progress = subject.marker(verdict.state);
+    verdict
+}
+
+fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {
+    if subject.is_terminating() {
+        return Verdict::in_progress("Terminating", "it is being deleted");
+    }
+    if let Some(profile) = subject.options.profile {
+        return subject.stale().unwrap_or_else(|| by_profile(profile, subject));
+    }
+    if row.observes
+        && let Some(stale) = subject.stale()
+    {
+        return stale;
+    }
+    (row.rule)(subject)
+}
+
+fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Verdict {
+    subject.mark_conditions();
+    if profile.failed(subject.object) == Tri::True {
+        return Verdict::failed(
+            "FailedByProfile",
+            "the readiness profile for this kind says that it failed",
+        );
+    }
+    match profile.ready(subject.object) {
+        Tri::True => Verdict::ready(
+            "ReadyByProfile",
+            "the readiness profile for this kind says that it is ready",
+        ),
+        Tri::False => Verdict::in_progress(
+            "NotReadyByProfile",
+            "the readiness profile for this kind says that it is not ready yet",
+        ),
+        Tri::Unknown => Verdict::in_progress(
+            "UndecidedByProfile",
+            "what the readiness profile for this kind reads is not there yet",
+        ),
+    }
+}

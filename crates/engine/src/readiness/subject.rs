@@ -1,0 +1,257 @@
+//! The object under judgement, and convenient ways to look at it.
+//!
+//! Reads are forgiving: a field that is missing, null or of another type than expected is simply not there. What
+//! counts as progress is marked while it is read, so that a rule cannot forget to.
+
+use std::{cell::Cell, fmt::Write as _};
+
+use linchpin_words::GroupKind;
+use serde_json::Value;
+
+use super::{Options, Related, State, Verdict};
+
+/// What lies at a path, if it is there and not null.
+pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+    path.iter()
+        .try_fold(value, |value, name| value.get(name))
+        .filter(|value| !value.is_null())
+}
+
+/// The text at a path; empty if there is none.
+pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+    at(value, path).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The number at a path.
+pub(super) fn number(value: &Value, path: &[&str]) -> Option<i64> {
+    at(value, path).and_then(Value::as_i64)
+}
+
+/// The elements of the list at a path.
+pub(super) fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
+    at(value, path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// Whether the flag at a path is set.
+pub(super) fn flag(value: &Value, path: &[&str]) -> bool {
+    at(value, path).and_then(Value::as_bool) == Some(true)
+}
+
+/// Whether an object is being deleted.
+pub(super) fn is_terminating(object: &Value) -> bool {
+    at(object, &["metadata", "deletionTimestamp"]).is_some()
+}
+
+/// One entry of `status.conditions`.
+#[derive(Clone, Copy)]
+pub(super) struct Condition<'a> {
+    pub(super) kind: &'a str,
+    pub(super) status: &'a str,
+    pub(super) reason: &'a str,
+    pub(super) message: &'a str,
+    observed: Option<i64>,
+}
+
+impl<'a> Condition<'a> {
+    fn of(entry: &'a Value) -> Self {
+        Self {
+            kind: text(entry, &["type"]),
+            status: text(entry, &["status"]),
+            reason: text(entry, &["reason"]),
+            message: text(entry, &["message"]),
+            observed: number(entry, &["observedGeneration"]),
+        }
+    }
+
+    pub(super) fn is_true(&self) -> bool {
+        self.status == "True"
+    }
+
+    pub(super) fn is_false(&self) -> bool {
+        self.status == "False"
+    }
+
+    /// The controller's own reason, or ours where it gave none.
+    pub(super) fn reason_or(&self, other: &'static str) -> std::borrow::Cow<'static, str> {
+        if self.reason.is_empty() {
+            other.into()
+        } else {
+            self.reason.to_owned().into()
+        }
+    }
+
+    /// `Ready is False: Creating: waiting for the API server`.
+    pub(super) fn describe(&self) -> String {
+        let mut sentence = String::with_capacity(64 + self.message.len());
+        let status = if self.status.is_empty() {
+            "not set"
+        } else {
+            self.status
+        };
+        // Writing to a string cannot fail.
+        let _ = write!(sentence, "{} is {status}", self.kind);
+        for part in [self.reason, self.message] {
+            if !part.is_empty() {
+                let _ = write!(sentence, ": {part}");
+            }
+        }
+        sentence
+    }
+
+    /// What the controller says, without naming the condition; the fallback where it says nothing.
+    pub(super) fn say(&self, fallback: &str) -> String {
+        match (self.reason, self.message) {
+            ("", "") => fallback.to_owned(),
+            ("", only) | (only, "") => only.to_owned(),
+            (reason, message) => format!("{reason}: {message}"),
+        }
+    }
+}
+
+/// The object under judgement.
+pub(super) struct Subject<'a> {
+    pub(super) kind: &'a GroupKind,
+    pub(super) object: &'a Value,
+    pub(super) options: &'a Options<'a>,
+    pub(super) related: &'a dyn Related,
+    marker: Cell<u64>,
+}
+
+impl<'a> Subject<'a> {
+    pub(super) fn new(
+        kind: &'a GroupKind,
+        object: &'a Value,
+        options: &'a Options<'a>,
+        related: &'a dyn Related,
+    ) -> Self {
+        Self {
+            kind,
+            object,
+            options,
+            related,
+            marker: Cell::new(FNV_OFFSET),
+        }
+    }
+
+    pub(super) fn is_terminating(&self) -> bool {
+        is_terminating(self.object)
+    }
+
+    pub(super) fn text(&self, path: &[&str]) -> &'a str {
+        text(self.object, path)
+    }
+
+    pub(super) fn number(&self, path: &[&str]) -> Option<i64> {
+        number(self.object, path)
+    }
+
+    pub(super) fn list(&self, path: &[&str]) -> &'a [Value] {
+        list(self.object, path)
+    }
+
+    pub(super) fn flag(&self, path: &[&str]) -> bool {
+        flag(self.object, path)
+    }
+
+    /// A counter in the status, marked as progress; a counter that is missing is zero, as the API omits zeros.
+    pub(super) fn counter(&self, name: &str) -> i64 {
+        let count = self.number(&["status", name]).unwrap_or(0);
+        self.mark(&count.to_le_bytes());
+        count
+    }
+
+    /// The phase, marked as progress.
+    pub(super) fn phase(&self) -> &'a str {
+        let phase = self.text(&["status", "phase"]);
+        self.mark(phase.as_bytes());
+        phase
+    }
+
+    fn generation(&self) -> Option<i64> {
+        self.number(&["metadata", "generation"])
+    }
+
+    pub(super) fn conditions(&self) -> impl Iterator<Item = Condition<'a>> + use<'a> {
+        self.list(&["status", "conditions"]).iter().map(Condition::of)
+    }
+
+    pub(super) fn condition(&self, kind: &str) -> Option<Condition<'a>> {
+        let entries = self.list(&["status", "conditions"]);
+        entries
+            .iter()
+            .find(|entry| text(entry, &["type"]) == kind)
+            .map(Condition::of)
+    }
+
+    /// Whether a condition was made for an older generation; one that does not say is taken as current.
+    pub(super) fn is_outdated(&self, condition: &Condition<'_>) -> bool {
+        matches!((condition.observed, self.generation()), (Some(observed), Some(wanted)) if observed < wanted)
+    }
+
+    /// A condition, if it is true now.
+    pub(super) fn holds(&self, kind: &str) -> Option<Condition<'a>> {
+        self.condition(kind)
+            .filter(|condition| condition.is_true() && !self.is_outdated(condition))
+    }
+
+    /// In progress, if the object reports that it has not seen its latest generation.
+    pub(super) fn stale(&self) -> Option<Verdict> {
+        let observed = self.number(&["status", "observedGeneration"])?;
+        let wanted = self.generation()?;
+        self.mark(&observed.to_le_bytes());
+        (observed < wanted).then(|| outdated(wanted, observed))
+    }
+
+    /// In progress, for a condition that was made for an older generation.
+    pub(super) fn outdated(&self, condition: &Condition<'_>) -> Verdict {
+        outdated(self.generation().unwrap_or(0), condition.observed.unwrap_or(0))
+    }
+
+    /// In progress, if a kind that always reports the generation it has seen does not yet.
+    pub(super) fn unobserved(&self) -> Option<Verdict> {
+        if self.number(&["status", "observedGeneration"]).is_some() {
+            return None;
+        }
+        Some(Verdict::in_progress(
+            "NotObserved",
+            "its controller has not looked at it yet",
+        ))
+    }
+
+    /// Marks type, status and reason of every condition as progress; time stamps and messages may change at will.
+    pub(super) fn mark_conditions(&self) {
+        for condition in self.conditions() {
+            for part in [condition.kind, condition.status, condition.reason] {
+                self.mark(part.as_bytes());
+            }
+        }
+    }
+
+    /// Adds to the progress marker (FNV-1a, so that the same object gives the same marker in every process).
+    pub(super) fn mark(&self, bytes: &[u8]) {
+        let mut hash = self.marker.get();
+        for byte in bytes.iter().chain(&[0xff]) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
+        }
+        self.marker.set(hash);
+    }
+
+    pub(super) fn marker(&self, state: State) -> u64 {
+        self.mark(&[state as u8]);
+        self.marker.get()
+    }
+}
+
+const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
+
+fn outdated(wanted: i64, observed: i64) -> Verdict {
+    let message = if observed < 1 {
+        format!("generation {wanted} has not been looked at by its controller yet")
+    } else {
+        format!("generation {wanted} has not been looked at yet: its status is for generation {observed}")
+    };
+    Verdict::in_progress("StaleGeneration", message)
+}
