@@ -55,6 +55,23 @@ limits! {
     DOCUMENT: usize = 1 << 20, "One rendered object, or one patch: the API server takes no larger request.";
     EXEC_OUTPUT: usize = 4 << 10, "What is kept of a command's output: enough to see why it failed.";
 
+    // Conditions: what one judgement may use. Counted, not timed, so that the same data gives the same answer.
+    CEL_LOOPS: usize = 2, "Loops inside loops in an expression: each level multiplies the work.";
+    CEL_LIST: usize = 10_000, "Elements that a single loop may walk; a longer list is left undecided.";
+    CEL_LIST_NESTED: usize = 200, "Elements that each of two nested loops may walk.";
+    CEL_STEPS: u64 = 4_000_000, "Steps of one evaluation: a tenth of a second or less.";
+    CEL_BYTES: u64 = 8 << 20, "Bytes of values that one evaluation may make: stops texts that double themselves.";
+    PATH_STEPS: usize = 64, "Steps of a JSONPath.";
+    PATH_INDEX: i64 = 100_000, "An index in a JSONPath: no list in an object is longer.";
+    PATH_UNION: usize = 32, "Entries between two brackets of a JSONPath.";
+    PATH_RESULTS: usize = 10_000, "Values that a JSONPath may find.";
+    PATH_VISITS: usize = 1_000_000, "Values that a JSONPath may look at.";
+    PATTERN: usize = 512, "A regular expression.";
+    PATTERN_COMPILED: usize = 256 << 10, "What a regular expression may take once compiled.";
+    MATCHED: usize = 64 << 10, "A text that a regular expression is looked for in.";
+    CHOICES: usize = 256, "Values of `in` and `notIn`.";
+    VALUE_PARTS: usize = 1024, "Scalars, lists and objects in the value of one condition.";
+
     // What is observed.
     SELECTED: usize = 10_000, "Objects that one selector may match: beyond that the count is all that is said.";
     PROJECTION: usize = 256 << 10, "What is kept of one observed object: more shows as `TooLarge`.";

@@ -1,0 +1,241 @@
+//! CEL, the expression language of Kubernetes, within fixed bounds: `self.status.phase == 'Running'`.
+//!
+//! The `cel` crate parses the text and expands its macros. Evaluation is our own, over the parsed tree, because a
+//! verdict must be total and deterministic: that crate's evaluator has no limits on time or memory, tells which key
+//! is missing but not where, and puts values into its errors. Ours
+//!
+//! - refuses at compile time what can be known then: undeclared names, unknown functions, patterns that are not
+//!   literal or do not compile, too much text, depth or nesting of loops;
+//! - answers [`Answer::NotYet`] when something it reads is missing, or beyond the bounds below, and never guesses;
+//! - counts steps and bytes instead of time, so that the same data always gives the same answer;
+//! - borrows from the JSON it is given and copies only what an operator makes;
+//! - names types, positions and the expression's own words in errors, never a value.
+//!
+//! There is no clock: no `now()`. Timestamps and durations (to compare two fields, to add one to the other) come
+//! from `jiff`, which is in the binary anyway; the `chrono` feature of the `cel` crate stays off, as it would add
+//! 1.5 MB for its time zones.
+//!
+//! Callers: guards and `cel` conditions in `engine`, specs in `doors`, `lint` in the command line.
+
+mod compile;
+mod evaluate;
+mod functions;
+mod meter;
+mod node;
+mod operators;
+mod trace;
+mod value;
+
+use std::collections::BTreeMap;
+
+use linchpin_words::limits;
+use serde_json::Value as Json;
+
+use crate::answer::Answer;
+use crate::reads::Reads;
+
+/// The longest expression, in bytes.
+pub const MAX_SOURCE_BYTES: usize = limits::CEL;
+/// The deepest tree of operators, calls and selections.
+pub const MAX_DEPTH: usize = limits::NESTING;
+/// How many loops (`all`, `exists`, `exists_one`, `map`, `filter`) may stand inside one another.
+pub const MAX_NESTED_LOOPS: usize = limits::CEL_LOOPS;
+/// The longest list or map that a loop without a loop around it or in it may walk.
+pub const MAX_LIST_SINGLE: usize = limits::CEL_LIST;
+/// The longest list or map that a loop inside another, or around another, may walk.
+pub const MAX_LIST_NESTED: usize = limits::CEL_LIST_NESTED;
+/// The most steps one evaluation may take; a step is an operator, or sixteen bytes compared or searched.
+pub const MAX_STEPS: u64 = limits::CEL_STEPS;
+/// The most bytes of new values one evaluation may make, whether or not it keeps them.
+pub const MAX_MADE_BYTES: u64 = limits::CEL_BYTES;
+
+/// A compiled expression: checked once, evaluated as often as its data changes.
+#[derive(Debug)]
+pub struct Expression {
+    field: String,
+    source: String,
+    variables: Vec<String>,
+    root: node::Node,
+    reads: BTreeMap<String, Reads>,
+}
+
+/// The values of an expression's variables, by name.
+pub type Bindings<'a> = BTreeMap<&'a str, &'a Json>;
+
+impl Expression {
+    /// Checks `source`, which stands in the spec at `field`, against the names it may use.
+    pub fn compile(field: &str, source: &str, variables: &[&str]) -> Result<Self, CompileError> {
+        let root = compile::compile(source, variables).map_err(|refusal| CompileError {
+            field: field.to_owned(),
+            position: refusal.at.map(|at| Position::of(source, at)),
+            problem: refusal.problem,
+        })?;
+        let reads = trace::reads(&root, variables);
+        Ok(Expression {
+            field: field.to_owned(),
+            source: source.to_owned(),
+            variables: variables.iter().map(|&name| name.to_owned()).collect(),
+            root,
+            reads,
+        })
+    }
+
+    /// Judges the expression. A variable without a binding is data that is missing, not an error.
+    pub fn evaluate(&self, bindings: &Bindings<'_>) -> Result<Answer, EvaluateError> {
+        let roots = self
+            .variables
+            .iter()
+            .map(|name| bindings.get(name.as_str()).copied())
+            .collect();
+        evaluate::answer(&self.root, roots).map_err(|(at, problem)| EvaluateError {
+            field: self.field.clone(),
+            position: Position::of(&self.source, at),
+            problem,
+        })
+    }
+
+    /// The text as it was written.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// What the expression can look at, for each variable that it names.
+    pub fn reads(&self) -> &BTreeMap<String, Reads> {
+        &self.reads
+    }
+}
+
+/// A place in an expression's text, both counted from 1, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column.
+    pub column: usize,
+}
+
+impl Position {
+    fn of(source: &str, characters: usize) -> Self {
+        let mut position = Position { line: 1, column: 1 };
+        for character in source.chars().take(characters) {
+            if character == '\n' {
+                position = Position {
+                    line: position.line + 1,
+                    column: 1,
+                };
+            } else {
+                position.column += 1;
+            }
+        }
+        position
+    }
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Why a text is not an expression that may run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {}{problem}", position.map_or_else(String::new, |position| format!("at {position}: ")))]
+pub struct CompileError {
+    /// The field of the spec that holds the expression.
+    pub field: String,
+    /// Where in the text, if it is at one place.
+    pub position: Option<Position>,
+    /// What is wrong.
+    pub problem: CompileProblem,
+}
+
+/// What is wrong with an expression's text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompileProblem {
+    /// The text is longer than [`MAX_SOURCE_BYTES`].
+    #[error("the expression has {bytes} bytes; {MAX_SOURCE_BYTES} are allowed")]
+    TooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The text is not CEL.
+    #[error("not a CEL expression: {0}")]
+    Syntax(String),
+    /// The tree is deeper than [`MAX_DEPTH`].
+    #[error(
+        "the expression is nested too deeply; {MAX_DEPTH} levels are allowed: split it into several conditions"
+    )]
+    TooDeep,
+    /// Loops inside loops inside loops.
+    #[error("loops inside loops may be {MAX_NESTED_LOOPS} deep")]
+    TooManyLoops,
+    /// A name that is neither a variable nor a type.
+    #[error("unknown name {name:?}; use {known}{hint}")]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// The names there are.
+        known: String,
+        /// What was probably meant, or nothing.
+        hint: &'static str,
+    },
+    /// A function that does not exist in this form.
+    #[error("unknown function {call}{hint}")]
+    UnknownFunction {
+        /// The call, as `name()` or `.name()` with the number of arguments.
+        call: String,
+        /// What to use instead, or nothing.
+        hint: String,
+    },
+    /// The second argument of `matches` is not a literal pattern that compiles.
+    #[error("matches() needs a literal pattern: {0}")]
+    Pattern(String),
+    /// Part of CEL that has no meaning here.
+    #[error("{0} are not supported here")]
+    Unsupported(&'static str),
+}
+
+/// Why an expression has no answer for the data it was given, although nothing was missing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: at {position}: {problem}")]
+pub struct EvaluateError {
+    /// The field of the spec that holds the expression.
+    pub field: String,
+    /// Where in the text.
+    pub position: Position,
+    /// What is wrong.
+    pub problem: EvaluateProblem,
+}
+
+/// What an expression cannot do with the data it was given. Types only: a value may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluateProblem {
+    /// The expression is not a yes-or-no question.
+    #[error("the expression gives a value of type {0}; it must give true or false")]
+    NotBool(&'static str),
+    /// An operator or function does not apply to values of these types.
+    #[error("{operation} does not apply to {types}")]
+    Types {
+        /// The operator or function.
+        operation: &'static str,
+        /// The types, in order.
+        types: String,
+    },
+    /// Division or remainder by zero.
+    #[error("division by zero")]
+    DivisionByZero,
+    /// A result that does not fit its type.
+    #[error("the result of {0} does not fit its type")]
+    Overflow(&'static str),
+    /// A text that cannot be read as what the function makes of it.
+    #[error("{function}() cannot read this {from}")]
+    Conversion {
+        /// The function.
+        function: &'static str,
+        /// The type it was given.
+        from: &'static str,
+    },
+    /// A map literal with the same key twice.
+    #[error("a map literal has the same key twice")]
+    DuplicateKey,
+}

@@ -1,0 +1,134 @@
+//! Which paths an expression can read, found by following its selections from each variable.
+
+use std::collections::BTreeMap;
+
+use super::node::{Kind, Node, Walk};
+use crate::reads::Reads;
+
+/// Where a value comes from: a variable and the fields selected from it.
+#[derive(Clone)]
+struct Origin {
+    variable: usize,
+    path: Vec<String>,
+    /// The path ends at a list or an unknown key: what is selected below cannot be named any more.
+    sealed: bool,
+}
+
+/// What `root` reads of each variable that it names.
+pub(super) fn reads(root: &Node, variables: &[&str]) -> BTreeMap<String, Reads> {
+    let mut tracer = Tracer {
+        locals: Vec::new(),
+        reads: BTreeMap::new(),
+    };
+    tracer.trace(root);
+    tracer
+        .reads
+        .into_iter()
+        .filter_map(|(variable, reads)| Some(((*variables.get(variable)?).to_owned(), reads)))
+        .collect()
+}
+
+struct Tracer {
+    locals: Vec<Option<Origin>>,
+    reads: BTreeMap<usize, Reads>,
+}
+
+impl Tracer {
+    /// Notes what evaluating `node` may look at.
+    fn trace(&mut self, node: &Node) {
+        if let Some(origin) = self.origin(node) {
+            self.reads.entry(origin.variable).or_default().add(origin.path);
+            return;
+        }
+        match &node.kind {
+            Kind::Field(of, _)
+            | Kind::Has(of, _)
+            | Kind::OptionalField(of, _)
+            | Kind::Not(of)
+            | Kind::Negate(of)
+            | Kind::Matches(of, _) => self.trace(of),
+            Kind::Index(left, right)
+            | Kind::OptionalIndex(left, right)
+            | Kind::And(left, right)
+            | Kind::Or(left, right)
+            | Kind::Binary(_, left, right) => {
+                self.trace(left);
+                self.trace(right);
+            }
+            Kind::Conditional(test, yes, no) => {
+                self.trace(test);
+                self.trace(yes);
+                self.trace(no);
+            }
+            Kind::List(items) => items.iter().for_each(|item| self.trace(&item.node)),
+            Kind::Map(entries) => {
+                for (key, item) in entries {
+                    self.trace(key);
+                    self.trace(&item.node);
+                }
+            }
+            Kind::Call(_, arguments) => arguments.iter().for_each(|argument| self.trace(argument)),
+            Kind::Each(each) => {
+                self.trace(&each.range);
+                let element = self.origin(&each.range).map(|origin| Origin {
+                    sealed: true,
+                    ..origin
+                });
+                self.locals.push(element);
+                match &each.walk {
+                    Walk::All(test) | Walk::Exists(test) | Walk::ExistsOne(test) => self.trace(test),
+                    Walk::Map(filter, made) => {
+                        filter.iter().for_each(|filter| self.trace(filter));
+                        self.trace(made);
+                    }
+                }
+                self.locals.pop();
+            }
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Int(_)
+            | Kind::Uint(_)
+            | Kind::Double(_)
+            | Kind::String(_)
+            | Kind::Type(_)
+            | Kind::Variable(..)
+            | Kind::Local(..) => {}
+        }
+    }
+
+    /// Where the value of `node` comes from, if it is a selection; notes what its indexes read on the way.
+    fn origin(&mut self, node: &Node) -> Option<Origin> {
+        match &node.kind {
+            Kind::Variable(variable, _) => Some(Origin {
+                variable: *variable,
+                path: Vec::new(),
+                sealed: false,
+            }),
+            Kind::Local(local, _) => self.locals.get(*local).cloned().flatten(),
+            Kind::Field(of, name) | Kind::Has(of, name) | Kind::OptionalField(of, name) => {
+                self.origin(of).map(|origin| origin.select(name))
+            }
+            Kind::Index(of, index) | Kind::OptionalIndex(of, index) => {
+                let origin = self.origin(of)?;
+                if let Kind::String(name) = &index.kind {
+                    return Some(origin.select(name));
+                }
+                self.trace(index);
+                Some(Origin {
+                    sealed: true,
+                    ..origin
+                })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Origin {
+    fn select(mut self, name: &str) -> Self {
+        if !self.sealed {
+            self.path.push(name.to_owned());
+        }
+        self
+    }
+}

@@ -1,0 +1,341 @@
+//! `conditions[]`: a path, an operator and a value, judged by rules that know numbers, quantities and versions.
+//!
+//! `{jsonPath: .status.minor, operator: gte, value: "24"}` holds for `"28+"`. The rules are in `docs/conditions.md`;
+//! its tables are run as tests. What is not there yet is [`Answer::NotYet`]; what cannot be compared at all is an
+//! error that names types, never values. A path that finds several values asks the question of every one of them.
+//!
+//! Callers: readiness and doors, wherever a spec has `conditions`.
+
+mod quantity;
+mod rules;
+mod version;
+
+use linchpin_words::limits;
+use regex::{Regex, RegexBuilder};
+use serde_json::Value as Json;
+
+use crate::answer::{Answer, NotYet};
+use crate::jsonpath::{Path, PathError};
+use crate::reads::Reads;
+
+pub(crate) use rules::{same_number, whole_and_real};
+
+/// The longest pattern of `matches`, in bytes.
+pub const MAX_PATTERN_BYTES: usize = limits::PATTERN;
+/// The longest text that `matches` looks through, in bytes.
+pub const MAX_MATCHED_BYTES: usize = limits::MATCHED;
+/// The most values of `in` and `notIn`.
+pub const MAX_CHOICES: usize = limits::CHOICES;
+/// The largest value, counted in scalars, lists and objects.
+pub const MAX_VALUE_NODES: usize = limits::VALUE_PARTS;
+
+/// How a value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Operator {
+    /// The values are the same.
+    Eq,
+    /// The values differ.
+    Ne,
+    /// The value found is greater.
+    Gt,
+    /// The value found is greater or the same.
+    Gte,
+    /// The value found is smaller.
+    Lt,
+    /// The value found is smaller or the same.
+    Lte,
+    /// The value found is one of a list.
+    In,
+    /// The value found is none of a list.
+    NotIn,
+    /// Something is there.
+    Exists,
+    /// Nothing is there.
+    Absent,
+    /// The value found is a text in which the pattern is found.
+    Matches,
+}
+
+/// Every spelling, the proper one first.
+const OPERATORS: [(Operator, &[&str]); 11] = [
+    (Operator::Eq, &["eq", "==", "="]),
+    (Operator::Ne, &["ne", "!="]),
+    (Operator::Gt, &["gt", ">"]),
+    (Operator::Gte, &["gte", ">="]),
+    (Operator::Lt, &["lt", "<"]),
+    (Operator::Lte, &["lte", "<="]),
+    (Operator::In, &["in"]),
+    (Operator::NotIn, &["notIn"]),
+    (Operator::Exists, &["exists"]),
+    (Operator::Absent, &["absent"]),
+    (Operator::Matches, &["matches", "=~"]),
+];
+
+impl Operator {
+    /// The operator of this name or symbol; letters in any case.
+    pub fn parse(name: &str) -> Option<Self> {
+        let spelled = |known: &&str| known.eq_ignore_ascii_case(name);
+        OPERATORS
+            .iter()
+            .find(|(_, names)| names.iter().any(|known| spelled(&known)))
+            .map(|&(operator, _)| operator)
+    }
+
+    /// The proper spelling.
+    pub fn name(self) -> &'static str {
+        OPERATORS
+            .iter()
+            .find(|(known, _)| *known == self)
+            .map_or("", |(_, names)| names[0])
+    }
+}
+
+/// A checked condition.
+#[derive(Debug)]
+pub struct Condition {
+    field: String,
+    path: Path,
+    operator: Operator,
+    expected: Expected,
+}
+
+#[derive(Debug)]
+enum Expected {
+    Nothing,
+    Value(Json),
+    Choices(Vec<Json>),
+    Pattern(Regex),
+}
+
+impl Condition {
+    /// Checks the condition that stands in the spec at `field` (such as `conditions[1]`). Without an operator it is
+    /// `eq`, or `exists` when there is no value either.
+    pub fn compile(
+        field: &str,
+        json_path: &str,
+        operator: Option<&str>,
+        value: Option<&Json>,
+    ) -> Result<Self, ConditionError> {
+        let path = Path::compile(&format!("{field}.jsonPath"), json_path)?;
+        let operator = match operator {
+            None if value.is_none() => Operator::Exists,
+            None => Operator::Eq,
+            Some(name) => Operator::parse(name).ok_or_else(|| ConditionError::Operator {
+                field: field.to_owned(),
+                name: name.chars().take(64).collect(),
+                known: OPERATORS.map(|(_, names)| names[0]).join(", "),
+            })?,
+        };
+        let expected = expected(operator, value).map_err(|problem| ConditionError::Value {
+            field: field.to_owned(),
+            operator: operator.name(),
+            problem,
+        })?;
+        Ok(Condition {
+            field: field.to_owned(),
+            path,
+            operator,
+            expected,
+        })
+    }
+
+    /// Judges the condition over an object.
+    pub fn evaluate(&self, object: &Json) -> Result<Answer, CompareError> {
+        let mut found = match self.path.find(object) {
+            Ok(found) => found,
+            Err(too_large) => {
+                return Ok(Answer::NotYet(NotYet::TooLarge {
+                    what: too_large.to_string(),
+                }));
+            }
+        };
+        // The API server writes null for what is not set.
+        found.retain(|value| !value.is_null());
+        match self.operator {
+            Operator::Exists => return Ok((!found.is_empty()).into()),
+            Operator::Absent => return Ok(found.is_empty().into()),
+            _ if found.is_empty() => {
+                return Ok(Answer::NotYet(NotYet::Missing {
+                    path: self.path.source().to_owned(),
+                }));
+            }
+            _ => {}
+        }
+        let mut undecided = None;
+        for actual in found {
+            match self.judge(actual) {
+                Ok(Answer::True) => {}
+                Ok(Answer::False) => return Ok(Answer::False),
+                other => undecided = undecided.or(Some(other)),
+            }
+        }
+        undecided.unwrap_or(Ok(Answer::True))
+    }
+
+    fn judge(&self, actual: &Json) -> Result<Answer, CompareError> {
+        match &self.expected {
+            Expected::Nothing => Ok(Answer::True),
+            Expected::Choices(choices) => {
+                let one_of = choices.iter().any(|choice| rules::same(actual, choice));
+                Ok((one_of == (self.operator == Operator::In)).into())
+            }
+            Expected::Pattern(pattern) => match actual {
+                Json::String(text) if text.len() > MAX_MATCHED_BYTES => {
+                    let what = format!("matches looks through at most {MAX_MATCHED_BYTES} bytes");
+                    Ok(Answer::NotYet(NotYet::TooLarge { what }))
+                }
+                Json::String(text) => Ok(pattern.is_match(text).into()),
+                other => Err(self.incomparable(other, "a pattern")),
+            },
+            Expected::Value(value) => match self.operator {
+                Operator::Eq => Ok(rules::same(actual, value).into()),
+                Operator::Ne => Ok((!rules::same(actual, value)).into()),
+                operator => {
+                    let ordering = rules::order(actual, value)
+                        .ok_or_else(|| self.incomparable(actual, rules::kind_of(value)))?;
+                    let holds = match operator {
+                        Operator::Gt => ordering.is_gt(),
+                        Operator::Gte => ordering.is_ge(),
+                        Operator::Lt => ordering.is_lt(),
+                        _ => ordering.is_le(),
+                    };
+                    Ok(holds.into())
+                }
+            },
+        }
+    }
+
+    fn incomparable(&self, actual: &Json, expected: &'static str) -> CompareError {
+        CompareError {
+            field: self.field.clone(),
+            path: self.path.source().to_owned(),
+            operator: self.operator.name(),
+            actual: rules::kind_of(actual),
+            expected,
+        }
+    }
+
+    /// The path it looks at.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The operator it applies.
+    pub fn operator(&self) -> Operator {
+        self.operator
+    }
+
+    /// What it can look at.
+    pub fn reads(&self) -> Reads {
+        self.path.reads()
+    }
+}
+
+/// Checks the value that an operator needs.
+fn expected(operator: Operator, value: Option<&Json>) -> Result<Expected, ValueProblem> {
+    match (operator, value.filter(|value| !value.is_null())) {
+        (Operator::Exists | Operator::Absent, None) => Ok(Expected::Nothing),
+        (Operator::Exists | Operator::Absent, Some(_)) => Err(ValueProblem::NotUsed),
+        (_, None) => Err(ValueProblem::Missing),
+        (_, Some(value)) if rules::nodes(value, MAX_VALUE_NODES).is_none() => Err(ValueProblem::TooLarge),
+        (Operator::In | Operator::NotIn, Some(Json::Array(choices))) => match choices.len() {
+            1..=MAX_CHOICES => Ok(Expected::Choices(choices.clone())),
+            _ => Err(ValueProblem::Choices),
+        },
+        (Operator::In | Operator::NotIn, Some(_)) => Err(ValueProblem::Choices),
+        (Operator::Matches, Some(Json::String(pattern))) if pattern.len() <= MAX_PATTERN_BYTES => {
+            RegexBuilder::new(pattern)
+                .size_limit(limits::PATTERN_COMPILED)
+                .dfa_size_limit(limits::PATTERN_COMPILED)
+                .build()
+                .map(Expected::Pattern)
+                .map_err(|error| {
+                    let text = error.to_string();
+                    let last = text.lines().last().unwrap_or_default();
+                    ValueProblem::BadPattern(
+                        last.strip_prefix("error: ")
+                            .unwrap_or(last)
+                            .chars()
+                            .take(200)
+                            .collect(),
+                    )
+                })
+        }
+        (Operator::Matches, Some(_)) => Err(ValueProblem::Pattern),
+        (Operator::Eq | Operator::Ne, Some(value)) => Ok(Expected::Value(value.clone())),
+        (_, Some(value)) if matches!(value, Json::String(_) | Json::Number(_)) => {
+            Ok(Expected::Value(value.clone()))
+        }
+        (_, Some(value)) => Err(ValueProblem::NoOrder(rules::kind_of(value))),
+    }
+}
+
+/// Why a condition in a spec is not one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionError {
+    /// Its path.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// Its operator.
+    #[error("{field}.operator: unknown operator {name:?}; use one of {known}")]
+    Operator {
+        /// The condition in the spec.
+        field: String,
+        /// What was written.
+        name: String,
+        /// The operators there are.
+        known: String,
+    },
+    /// Its value.
+    #[error("{field}.value: operator {operator} {problem}")]
+    Value {
+        /// The condition in the spec.
+        field: String,
+        /// The operator.
+        operator: &'static str,
+        /// What is wrong.
+        problem: ValueProblem,
+    },
+}
+
+/// What is wrong with the value of a condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValueProblem {
+    /// There is none.
+    #[error("needs a value (to test whether a field is set, use exists or absent)")]
+    Missing,
+    /// There is one.
+    #[error("takes no value")]
+    NotUsed,
+    /// It is not a list of choices.
+    #[error("needs a list of 1 to {MAX_CHOICES} values")]
+    Choices,
+    /// It is not a pattern.
+    #[error("needs a pattern of at most {MAX_PATTERN_BYTES} bytes")]
+    Pattern,
+    /// It is a pattern that does not compile.
+    #[error("cannot use this pattern: {0}")]
+    BadPattern(String),
+    /// Values of its type are not greater or smaller.
+    #[error("needs a number, quantity, version or text, not {0}")]
+    NoOrder(&'static str),
+    /// It is too large.
+    #[error("takes a value of at most {MAX_VALUE_NODES} parts")]
+    TooLarge,
+}
+
+/// What a condition found cannot be compared with its value. Types only: a value may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {path} is {actual}, which operator {operator} cannot compare with {expected}")]
+pub struct CompareError {
+    /// The condition in the spec.
+    pub field: String,
+    /// Its path.
+    pub path: String,
+    /// Its operator.
+    pub operator: &'static str,
+    /// The type found.
+    pub actual: &'static str,
+    /// The type it was compared with.
+    pub expected: &'static str,
+}
