@@ -20,6 +20,11 @@ const PAUSE: Duration = Duration::from_millis(40);
 type NotYet = std::result::Result<(), String>;
 
 impl Cluster {
+    /// Whether the API server says that it is ready, at this moment.
+    pub fn is_ready(&self) -> bool {
+        self.client.get(self.port(), "/readyz").is_ok_and(|answer| answer.status == 200)
+    }
+
     /// Waits until every component that runs is ready.
     pub fn wait_ready(&self) -> Result<()> {
         for status in self.status() {

@@ -1,0 +1,255 @@
+//! `linchpin local`: a real Kubernetes on this machine, from one command to the next.
+//!
+//! Everything is done by `linchpin-local`; here are only the arguments and the words. A cluster started by `up` runs
+//! until `down`, also after this process, the terminal and the login have ended.
+
+use std::{
+    fs,
+    io::{self, BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::{Args, Subcommand};
+use linchpin_local::{Cluster, Component, Error, KUBERNETES_VERSION, Options, default_directory, down};
+
+/// How many lines of each log are shown when no component is named.
+const LINES: usize = 10;
+
+/// A real Kubernetes on this machine.
+#[derive(Debug, Args)]
+pub(crate) struct LocalCommand {
+    /// Where the cluster lies [default: linchpin/local in your state directory].
+    #[arg(long, global = true, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Start a cluster and return when it is ready.
+    Up(Up),
+    /// End the cluster and remove everything of it, whatever state it is in.
+    Down,
+    /// Say what runs; exit code 1 unless all of it does.
+    Status,
+    /// Print the path of the administrator's kubeconfig.
+    Kubeconfig,
+    /// Run kubectl on the cluster.
+    Kubectl {
+        /// kubectl's arguments, after `--`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+        arguments: Vec<String>,
+    },
+    /// Print a component's log, or the end of each.
+    Logs {
+        /// The component: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, containerd, kwok …
+        component: Option<Component>,
+    },
+}
+
+#[derive(Debug, Args)]
+struct Up {
+    /// Add a real node: kubelet and containerd (needs root).
+    #[arg(long)]
+    node: bool,
+    /// Add simulated nodes, one unless a number is given.
+    #[arg(long, value_name = "NODES", num_args = 0..=1, require_equals = true, default_missing_value = "1")]
+    kwok: Option<u32>,
+    /// Behave as an older minor version, such as 1.33.
+    #[arg(long, value_name = "VERSION")]
+    emulated_version: Option<String>,
+    /// The API server's port on 127.0.0.1 [default: a free one].
+    #[arg(long)]
+    port: Option<u16>,
+    /// Let etcd wait for the disk on each write.
+    #[arg(long)]
+    fsync: bool,
+    /// A further flag of a component, such as kube-apiserver=--v=4; may be repeated.
+    #[arg(long = "flag", value_name = "COMPONENT=FLAG", value_parser = parse_flag)]
+    flags: Vec<(Component, String)>,
+}
+
+/// Does what was asked for.
+pub(crate) fn run(command: LocalCommand) -> Result<ExitCode> {
+    let dir = match command.dir {
+        Some(dir) => dir,
+        None => default_directory()?,
+    };
+    match command.action {
+        Action::Up(asked) => up(&dir, asked),
+        Action::Down => {
+            let found = down(&dir)?;
+            say(&format!(
+                "{} {}",
+                if found {
+                    "ended the cluster in"
+                } else {
+                    "no cluster in"
+                },
+                dir.display()
+            ))
+        }
+        Action::Status => status(&dir),
+        Action::Kubeconfig => say(&Cluster::open(&dir)?.kubeconfig().display().to_string()),
+        Action::Kubectl { arguments } => {
+            // The process becomes kubectl: signals, terminal and exit code are its own.
+            let error = Cluster::open(&dir)?.kubectl().args(arguments).exec();
+            Err(error).context("running kubectl")
+        }
+        Action::Logs { component } => logs(&Cluster::open(&dir)?, component),
+    }
+}
+
+fn up(dir: &Path, asked: Up) -> Result<ExitCode> {
+    let mut options = Options {
+        dir: Some(dir.to_owned()),
+        port: asked.port,
+        emulated_version: asked.emulated_version,
+        fsync: asked.fsync,
+        node: asked.node,
+        kwok: asked.kwok,
+        ..Options::default()
+    };
+    for (component, flag) in asked.flags {
+        options = options.flag(component, flag);
+    }
+    let begun = Instant::now();
+    let cluster = match Cluster::start(&options) {
+        Err(Error::AlreadyRunning { dir }) => return already_running(&dir, &options),
+        other => other?,
+    };
+    let (server, kubeconfig) = (cluster.server(), cluster.kubeconfig());
+    cluster.detach()?;
+    let seconds = begun.elapsed().as_secs_f64();
+    say(&format!(
+        "Kubernetes {KUBERNETES_VERSION} is ready at {server} after {seconds:.1} s\n\n  \
+         export KUBECONFIG={}\n\n`linchpin local down` ends it",
+        kubeconfig.display()
+    ))
+}
+
+fn already_running(dir: &Path, asked: &Options) -> Result<ExitCode> {
+    let cluster = Cluster::open(dir)?;
+    let running = Options {
+        dir: asked.dir.clone(),
+        ..cluster.options()
+    };
+    if running != *asked {
+        bail!(
+            "a cluster is running in {} already, started with other options: `linchpin local down` ends it",
+            dir.display()
+        );
+    }
+    say(&format!(
+        "a cluster is running in {} already, at {}",
+        dir.display(),
+        cluster.server()
+    ))
+}
+
+fn status(dir: &Path) -> Result<ExitCode> {
+    let cluster = match Cluster::open(dir) {
+        Err(Error::NotRunning { dir }) => {
+            say(&format!("no cluster in {}", dir.display()))?;
+            return Ok(ExitCode::FAILURE);
+        }
+        other => other?,
+    };
+    let ready = cluster.is_ready();
+    let mut text = format!(
+        "directory   {}\nserver      {} ({})\nkubeconfig  {}\naudit log   {}\n\n",
+        cluster.dir().display(),
+        cluster.server(),
+        if ready { "ready" } else { "not ready" },
+        cluster.kubeconfig().display(),
+        cluster.audit_log().display(),
+    );
+    let parts = cluster.status();
+    for part in &parts {
+        let state = part.pid.map_or_else(
+            || "not running".to_owned(),
+            |pid| format!("running, process {pid}"),
+        );
+        text += &format!("{:<24} {state}\n", part.component.name());
+    }
+    say(text.trim_end())?;
+    let whole = ready && parts.iter().all(|part| part.pid.is_some());
+    Ok(if whole {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn logs(cluster: &Cluster, component: Option<Component>) -> Result<ExitCode> {
+    if let Some(component) = component {
+        let path = cluster.log(component);
+        let mut log =
+            fs::File::open(&path).with_context(|| format!("this cluster has no log of {component}"))?;
+        return match io::copy(&mut log, &mut io::stdout()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error).context("printing the log"),
+            _ => Ok(ExitCode::SUCCESS),
+        };
+    }
+    for part in cluster.status() {
+        let path = cluster.log(part.component);
+        let lines =
+            fs::File::open(&path).map(|log| BufReader::new(log).lines().map_while(io::Result::ok).collect());
+        let lines: Vec<String> = lines.unwrap_or_default();
+        say(&format!("== {} ({})", part.component, path.display()))?;
+        for line in &lines[lines.len().saturating_sub(LINES)..] {
+            say(line)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn parse_flag(text: &str) -> Result<(Component, String), String> {
+    let (component, flag) = text
+        .split_once('=')
+        .ok_or("say which component's flag: COMPONENT=FLAG")?;
+    if !flag.starts_with('-') {
+        return Err(format!("{flag:?} is not a flag: it must begin with a dash"));
+    }
+    let component = component
+        .parse::<Component>()
+        .map_err(|error| error.to_string())?;
+    Ok((component, flag.to_owned()))
+}
+
+/// Prints a line. A reader that has seen enough (`| head`) is no failure.
+fn say(text: &str) -> Result<ExitCode> {
+    match writeln!(io::stdout(), "{text}") {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("writing to standard output")
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_names_its_component_first() {
+        let parsed = parse_flag("kube-apiserver=--v=4").unwrap();
+        assert_eq!(parsed, (Component::ApiServer, "--v=4".to_owned()));
+    }
+
+    #[test]
+    fn a_flag_of_nobody_or_without_a_dash_is_refused() {
+        assert!(parse_flag("--v=4").unwrap_err().contains("not a component"));
+        assert!(
+            parse_flag("kube-proxy=--v=4")
+                .unwrap_err()
+                .contains("kube-apiserver")
+        );
+        assert!(parse_flag("etcd=v").unwrap_err().contains("dash"));
+    }
+}
