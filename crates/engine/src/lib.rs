@@ -7,4 +7,5 @@
 //! Everything is a total, deterministic function of values: no clock, no I/O, no kind of ours.
 
 pub mod contract;
+pub mod graph;
 pub mod readiness;

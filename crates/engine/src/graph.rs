@@ -1,0 +1,118 @@
+//! The wait-for graph over all objects of all doors.
+//!
+//! Each object of ours (an *owner*) contributes edges: what it waits for, and what it produces. From them the graph
+//! answers who is in a cycle, in which order things can go, what the longest chain of waits is, who waits for
+//! something, and what the root causes of a wait are. [`explain`] turns those answers into sentences.
+//!
+//! Two readings of the same edges, both as arcs from what comes later to what must come first:
+//! - *blocking*: unmet waits, and products not written yet (product → producer). Cycles and causes are about these;
+//! - *order*: all waits and all products. Levels and impact are about these.
+//!
+//! What a node both waits for and produces is one step after the other, not a cycle: that wait leads to nobody else.
+//!
+//! The graph may hold cycles (people write them) and finds them when they appear: [`Graph::set`] looks only at what
+//! the changed arcs can reach, or are reached from, whichever is less. It is a plain value: no clock, no I/O, no
+//! recursion, and the same contributions give the same answers whatever the order they came in.
+
+mod cause;
+mod component;
+mod cycle;
+pub mod explain;
+mod node;
+mod order;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+pub use cause::{Causes, Chain, Dependent, End, Hop, Link};
+pub use node::{Cycle, Edge, Node, Path, Relation, Standing, Wait};
+
+use cycle::Cyclic;
+use store::Store;
+
+/// All contributions of all owners, and the cycles among them.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    store: Store,
+    cyclic: Cyclic,
+}
+
+impl Graph {
+    /// A graph of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Replaces what `owner` contributes. Returns, sorted, the nodes that came into a cycle, left one, or
+    /// are in one that changed.
+    pub fn set(&mut self, owner: &Node, mut edges: Vec<Edge>) -> Vec<Arc<Node>> {
+        edges.sort_unstable();
+        edges.dedup();
+        match self.store.replace(owner, Some(&edges)) {
+            Some(change) => self.cyclic.update(&mut self.store, change),
+            None => Vec::new(),
+        }
+    }
+
+    /// Forgets what `owner` contributes. Returns what [`Graph::set`] returns.
+    pub fn remove(&mut self, owner: &Node) -> Vec<Arc<Node>> {
+        match self.store.replace(owner, None) {
+            Some(change) => self.cyclic.update(&mut self.store, change),
+            None => Vec::new(),
+        }
+    }
+
+    /// Every node that some contribution names, sorted.
+    pub fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.store.ids().map(|(node, _)| node)
+    }
+
+    /// Whether some contribution names this node.
+    pub fn contains(&self, node: &Node) -> bool {
+        self.store.id(node).is_some()
+    }
+
+    /// Every owner, sorted.
+    pub fn owners(&self) -> Vec<&Node> {
+        self.store.owners()
+    }
+
+    /// Every edge, sorted; an edge that two owners contribute is listed once.
+    pub fn edges(&self) -> Vec<Edge> {
+        let mut edges: Vec<Edge> = self
+            .store
+            .ids()
+            .flat_map(|(_, id)| self.store.edges_from(id))
+            .collect();
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+
+    /// The edges that start at `node`, sorted.
+    pub fn edges_from(&self, node: &Node) -> Vec<Edge> {
+        let mut edges: Vec<Edge> = self
+            .store
+            .id(node)
+            .map(|id| self.store.edges_from(id).collect())
+            .unwrap_or_default();
+        edges.sort_unstable();
+        edges.dedup();
+        edges
+    }
+
+    /// Every cycle of blocking arcs, one for each set of nodes that wait for each other, smallest node first.
+    ///
+    /// The path is the shortest way round that a fixed amount of work finds: exact for sets of some dozen nodes,
+    /// and always one of the shortest through the smallest member.
+    pub fn cycles(&self) -> Vec<Cycle> {
+        self.cyclic.cycles(&self.store)
+    }
+
+    /// The shortest cycle through `node`, or none when it is in no cycle.
+    pub fn cycle_of(&self, node: &Node) -> Option<Path> {
+        self.cyclic.cycle_of(&self.store, self.store.id(node)?)
+    }
+}

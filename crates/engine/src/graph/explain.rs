@@ -1,0 +1,186 @@
+//! Why something waits, in sentences.
+//!
+//! The one line that status and `explain` show (`AppBundle shop/web waits for BootDependency shop/web, which waits
+//! for Job db/migrate: failed, BackoffLimitExceeded`), and the chain below it, one step a line. Only phrasing: what
+//! is said was found by [`Graph::root_causes`](super::Graph::root_causes). Texts that came from users are put on
+//! one line, without control characters, and cut to a bearable length.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+
+use super::cause::{Causes, Chain, End, Hop, Link};
+use super::node::{Node, Wait};
+
+/// The longest text of a user that is repeated, in characters.
+const MAX_TEXT: usize = 160;
+
+/// The one-line answer to "why does `node` wait?".
+pub fn answer(node: &Node, causes: &Causes) -> String {
+    let Some(first) = causes.chains.first() else {
+        return format!("{node} waits for nothing");
+    };
+    let others = causes.chains.len() - 1 + causes.more;
+    match others {
+        0 => one_line(first),
+        1 => format!("{} (and 1 more cause)", one_line(first)),
+        _ => format!("{} (and {others} more causes)", one_line(first)),
+    }
+}
+
+/// One chain as one sentence.
+pub fn one_line(chain: &Chain) -> String {
+    let mut line = chain.start.to_string();
+    let (head, tail) = chain.halves();
+    let count = chain.links.len();
+    for (at, link) in head.iter().chain(tail).enumerate() {
+        if chain.skipped > 0 && at == head.len() {
+            let _ = write!(line, ", … ({} more) …", chain.skipped);
+        }
+        match &link.hop {
+            Hop::WaitsFor(_) if at == 0 => line.push_str(" waits for "),
+            Hop::WaitsFor(_) => line.push_str(", which waits for "),
+            Hop::MadeBy if at == 0 => line.push_str(" is to be made by "),
+            Hop::MadeBy => line.push_str(", to be made by "),
+        }
+        let _ = write!(line, "{}", link.node);
+        let ends_in_making = at + 2 == count && chain.links[at + 1].hop == Hop::MadeBy;
+        if let Hop::WaitsFor(wait) = &link.hop {
+            let why = why(wait);
+            if !why.is_empty() && ends_in_making && chain.end == End::Leaf {
+                let _ = write!(line, " ({why})");
+            } else if !why.is_empty() && at + 1 == count && matches!(chain.end, End::Leaf | End::Opaque) {
+                let _ = write!(line, ": {why}");
+            }
+        }
+    }
+    let waits = if chain.links.is_empty() {
+        " waits for"
+    } else {
+        ", which waits for"
+    };
+    match &chain.end {
+        End::Leaf => {}
+        End::Cycle(Some(path)) if chain.links.is_empty() => {
+            let _ = write!(line, " waits for itself: {path}");
+        }
+        End::Cycle(Some(path)) => {
+            let _ = write!(line, ", which waits for itself: {path}");
+        }
+        End::Cycle(None) => {
+            let _ = write!(line, "{waits} itself: the cycle is (not visible)");
+        }
+        End::Opaque => line.push_str(" (not visible)"),
+        End::NotVisible => {
+            let _ = write!(line, "{waits} (not visible)");
+        }
+    }
+    line
+}
+
+/// One chain as lines, one step each, with how long it has been so.
+pub fn lines(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
+    let mut lines = vec![chain.start.to_string()];
+    let (head, tail) = chain.halves();
+    let mut add = |text: String| {
+        let indent = "   ".repeat(lines.len() - 1);
+        lines.push(format!("{indent}└─ {text}"));
+    };
+    for link in head {
+        add(step(link, now));
+    }
+    if chain.skipped > 0 {
+        add(format!("… {} more …", chain.skipped));
+    }
+    for link in tail {
+        add(step(link, now));
+    }
+    match &chain.end {
+        End::Leaf => {}
+        End::Cycle(Some(path)) => add(format!("waits for itself: {path}")),
+        End::Cycle(None) => add("waits for itself: the cycle is (not visible)".to_owned()),
+        End::Opaque => add("(not visible)".to_owned()),
+        End::NotVisible => add("waits for (not visible)".to_owned()),
+    }
+    lines
+}
+
+fn step(link: &Link, now: Option<Timestamp>) -> String {
+    match &link.hop {
+        Hop::MadeBy => format!("to be made by {}", link.node),
+        Hop::WaitsFor(wait) => {
+            let mut text = format!("waits for {}", link.node);
+            let why = why(wait);
+            if !why.is_empty() {
+                let _ = write!(text, ": {why}");
+            }
+            if let Some(age) = wait.since.zip(now).map(|(since, now)| age(since, now)) {
+                let _ = write!(text, ", for {age}");
+            }
+            text
+        }
+    }
+}
+
+/// The words of a wait: its detail, then its reason unless the detail already says it.
+pub fn why(wait: &Wait) -> String {
+    let (detail, reason) = (plain(&wait.detail), plain(&wait.reason));
+    if detail.is_empty() {
+        reason
+    } else if reason.is_empty() || detail.contains(&reason) {
+        detail
+    } else {
+        format!("{detail}, {reason}")
+    }
+}
+
+/// A user's text made fit for one line: white space folded, control and direction characters dropped, cut.
+pub fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len().min(4 * MAX_TEXT));
+    let mut gap = false;
+    let mut count = 0;
+    for character in text.chars() {
+        if character.is_whitespace() {
+            gap = !out.is_empty();
+            continue;
+        }
+        if character.is_control() || turns_direction(character) {
+            continue;
+        }
+        if count + usize::from(gap) >= MAX_TEXT {
+            out.push('…');
+            break;
+        }
+        if std::mem::take(&mut gap) {
+            out.push(' ');
+            count += 1;
+        }
+        out.push(character);
+        count += 1;
+    }
+    out
+}
+
+/// Characters that make a terminal or a page show text in another order than it is written.
+fn turns_direction(character: char) -> bool {
+    matches!(character, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A length of time as kubectl shows ages: `42s`, `3m12s`, `5h`, `12d`. A start in the future is `0s`.
+pub fn age(since: Timestamp, now: Timestamp) -> String {
+    let seconds = (now.as_second() - since.as_second()).max(0);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    let two = |large: i64, large_unit: &str, small: i64, small_unit: &str| match small {
+        0 => format!("{large}{large_unit}"),
+        _ => format!("{large}{large_unit}{small}{small_unit}"),
+    };
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => two(minutes, "m", seconds % 60, "s"),
+        () if hours < 3 => format!("{minutes}m"),
+        () if hours < 8 => two(hours, "h", minutes % 60, "m"),
+        () if days < 2 => format!("{hours}h"),
+        () if days < 8 => two(days, "d", hours % 24, "h"),
+        () => format!("{days}d"),
+    }
+}

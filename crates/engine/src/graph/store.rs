@@ -1,0 +1,356 @@
+//! Contributions of edges, interned and indexed both ways.
+//!
+//! Ids are handed out in order of arrival and reused, so they never decide anything visible. [`Store::replace`] is
+//! the only way in; it reports which arcs of the blocking reading came and went.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::node::{Edge, Node, Relation, Wait};
+
+/// A node's index.
+pub(super) type NodeId = u32;
+/// An edge record's index.
+type RecordId = u32;
+
+/// Which arcs a walk follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// Unmet waits, and product → producer while it is not written.
+    Blocking,
+    /// All waits but those for one's own products, and product → producer.
+    Order,
+    /// Every edge.
+    Every,
+}
+
+/// What a replacement did to the blocking arcs.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    /// Where new arcs start.
+    pub sources: BTreeSet<NodeId>,
+    /// Arcs that came or went.
+    pub arcs: BTreeSet<(NodeId, NodeId)>,
+    /// Nodes to let go of once the cycles are up to date.
+    pub released: Vec<NodeId>,
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    node: Arc<Node>,
+    /// How many records and owners name it; a slot without uses is free.
+    uses: u32,
+    waits: Vec<RecordId>,
+    waited_by: Vec<RecordId>,
+    produces: Vec<RecordId>,
+    produced_by: Vec<RecordId>,
+}
+
+#[derive(Clone, Debug)]
+struct Record {
+    from: NodeId,
+    to: NodeId,
+    relation: Relation,
+    /// Whether it carries an arc of the blocking reading.
+    blocking: bool,
+    /// Whether it carries an arc of the order reading.
+    order: bool,
+}
+
+/// Nodes, edges, owners.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Store {
+    ids: BTreeMap<Arc<Node>, NodeId>,
+    slots: Vec<Slot>,
+    free_slots: Vec<NodeId>,
+    records: Vec<Record>,
+    free_records: Vec<RecordId>,
+    /// Records of each owner, in the order of their edges.
+    owned: BTreeMap<NodeId, Vec<RecordId>>,
+}
+
+impl Store {
+    /// Replaces an owner's edges (sorted, without duplicates), or drops the owner. None when nothing changed.
+    pub(super) fn replace(&mut self, owner: &Node, edges: Option<&[Edge]>) -> Option<Change> {
+        let known = self.id(owner).filter(|id| self.owned.contains_key(id));
+        match (known, edges) {
+            (None, None) => return None,
+            (Some(id), Some(edges)) if self.same(id, edges) => return None,
+            _ => {}
+        }
+        let mut released = Vec::new();
+        let old = known.and_then(|id| self.owned.remove(&id)).unwrap_or_default();
+        released.extend(known);
+        let ends: Vec<(NodeId, NodeId)> = edges
+            .unwrap_or_default()
+            .iter()
+            .map(|edge| (self.intern(&edge.from), self.intern(&edge.to)))
+            .collect();
+        let old_starts = old.iter().map(|&record| self.records[record as usize].from);
+        let starts: BTreeSet<NodeId> = old_starts.chain(ends.iter().map(|&(from, _)| from)).collect();
+        let before = self.arcs_around(&starts);
+        for record in old {
+            released.extend(self.unlink(record));
+        }
+        if let Some(edges) = edges {
+            let records = edges
+                .iter()
+                .zip(ends)
+                .map(|(edge, ends)| self.link(ends, &edge.relation))
+                .collect();
+            let id = self.intern(owner);
+            self.owned.insert(id, records);
+        }
+        for &start in &starts {
+            self.refresh(start);
+        }
+        let after = self.arcs_around(&starts);
+        Some(Change {
+            sources: after.difference(&before).map(|&(from, _)| from).collect(),
+            arcs: after.symmetric_difference(&before).copied().collect(),
+            released,
+        })
+    }
+
+    fn same(&self, owner: NodeId, edges: &[Edge]) -> bool {
+        let records = &self.owned[&owner];
+        records.len() == edges.len()
+            && records.iter().zip(edges).all(|(&record, edge)| {
+                let record = &self.records[record as usize];
+                record.relation == edge.relation
+                    && *self.node(record.from) == edge.from
+                    && *self.node(record.to) == edge.to
+            })
+    }
+
+    fn intern(&mut self, node: &Node) -> NodeId {
+        if let Some(&id) = self.ids.get(node) {
+            self.slots[id as usize].uses += 1;
+            return id;
+        }
+        let node = Arc::new(node.clone());
+        let slot = Slot {
+            node: Arc::clone(&node),
+            uses: 1,
+            waits: Vec::new(),
+            waited_by: Vec::new(),
+            produces: Vec::new(),
+            produced_by: Vec::new(),
+        };
+        let id = put(&mut self.slots, &mut self.free_slots, slot);
+        self.ids.insert(node, id);
+        id
+    }
+
+    /// Gives one use back; a node nobody names is forgotten.
+    pub(super) fn release(&mut self, id: NodeId) {
+        let slot = &mut self.slots[id as usize];
+        slot.uses -= 1;
+        if slot.uses == 0 {
+            self.ids.remove(&slot.node);
+            self.free_slots.push(id);
+        }
+    }
+
+    fn link(&mut self, (from, to): (NodeId, NodeId), relation: &Relation) -> RecordId {
+        let record = Record {
+            from,
+            to,
+            relation: relation.clone(),
+            blocking: false,
+            order: false,
+        };
+        let id = put(&mut self.records, &mut self.free_records, record);
+        self.start_list(from, relation).push(id);
+        self.end_list(to, relation).push(id);
+        id
+    }
+
+    /// Takes a record out of the index; its ends are to be released.
+    fn unlink(&mut self, id: RecordId) -> [NodeId; 2] {
+        let Record {
+            from, to, relation, ..
+        } = self.records[id as usize].clone();
+        self.start_list(from, &relation).retain(|&record| record != id);
+        self.end_list(to, &relation).retain(|&record| record != id);
+        self.free_records.push(id);
+        [from, to]
+    }
+
+    fn start_list(&mut self, from: NodeId, relation: &Relation) -> &mut Vec<RecordId> {
+        let slot = &mut self.slots[from as usize];
+        if matches!(relation, Relation::WaitsFor(_)) {
+            &mut slot.waits
+        } else {
+            &mut slot.produces
+        }
+    }
+
+    fn end_list(&mut self, to: NodeId, relation: &Relation) -> &mut Vec<RecordId> {
+        let slot = &mut self.slots[to as usize];
+        if matches!(relation, Relation::WaitsFor(_)) {
+            &mut slot.waited_by
+        } else {
+            &mut slot.produced_by
+        }
+    }
+
+    /// Decides again which records that start at `from` carry arcs: what a node makes itself, it waits for after
+    /// it made it, so that wait leads to no producer.
+    fn refresh(&mut self, from: NodeId) {
+        let slot = &self.slots[from as usize];
+        let mut made: BTreeMap<NodeId, bool> = BTreeMap::new();
+        for &record in &slot.produces {
+            let record = &mut self.records[record as usize];
+            let done = record.relation == Relation::Produces { done: true };
+            (record.blocking, record.order) = (!done, true);
+            let all_done = made.entry(record.to).or_insert(true);
+            *all_done = *all_done && done;
+        }
+        for &record in &slot.waits {
+            let record = &mut self.records[record as usize];
+            let made = made.get(&record.to);
+            record.order = made.is_none();
+            record.blocking = unmet(&record.relation) && made != Some(&false);
+        }
+    }
+
+    /// The blocking arcs that edges starting at `starts` carry.
+    fn arcs_around(&self, starts: &BTreeSet<NodeId>) -> BTreeSet<(NodeId, NodeId)> {
+        let mut arcs = BTreeSet::new();
+        for &start in starts {
+            let slot = &self.slots[start as usize];
+            let waits = slot
+                .waits
+                .iter()
+                .map(|&record| (&self.records[record as usize], true));
+            let makes = slot
+                .produces
+                .iter()
+                .map(|&record| (&self.records[record as usize], false));
+            for (record, forward) in waits.chain(makes).filter(|(record, _)| record.blocking) {
+                arcs.insert(if forward {
+                    (record.from, record.to)
+                } else {
+                    (record.to, record.from)
+                });
+            }
+        }
+        arcs
+    }
+
+    /// The id of a node, if anything names it.
+    pub(super) fn id(&self, node: &Node) -> Option<NodeId> {
+        self.ids.get(node).copied()
+    }
+
+    /// The node of an id.
+    pub(super) fn node(&self, id: NodeId) -> &Node {
+        &self.slots[id as usize].node
+    }
+
+    /// The node of an id, to keep.
+    pub(super) fn shared(&self, id: NodeId) -> Arc<Node> {
+        Arc::clone(&self.slots[id as usize].node)
+    }
+
+    /// All nodes in their order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = (&Node, NodeId)> {
+        self.ids.iter().map(|(node, &id)| (&**node, id))
+    }
+
+    /// An upper bound of all ids in use.
+    pub(super) fn bound(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// All owners in their order.
+    pub(super) fn owners(&self) -> Vec<&Node> {
+        let mut owners: Vec<&Node> = self.owned.keys().map(|&id| self.node(id)).collect();
+        owners.sort_unstable();
+        owners
+    }
+
+    /// The edges that start at a node, in no order.
+    pub(super) fn edges_from(&self, id: NodeId) -> impl Iterator<Item = Edge> {
+        let slot = &self.slots[id as usize];
+        slot.waits.iter().chain(&slot.produces).map(|&record| {
+            let record = &self.records[record as usize];
+            Edge {
+                from: self.node(record.from).clone(),
+                to: self.node(record.to).clone(),
+                relation: record.relation.clone(),
+            }
+        })
+    }
+
+    /// The unmet waits of a node, in no order; what it makes itself included.
+    pub(super) fn unmet_waits(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Wait)> {
+        self.slots[id as usize]
+            .waits
+            .iter()
+            .filter_map(|&record| match &self.records[record as usize] {
+                Record {
+                    to,
+                    relation: Relation::WaitsFor(wait),
+                    ..
+                } if !wait.met() => Some((*to, wait)),
+                _ => None,
+            })
+    }
+
+    /// What must come before `id`, in no order, possibly repeated.
+    pub(super) fn before(&self, id: NodeId, reading: Reading) -> impl Iterator<Item = NodeId> {
+        let slot = &self.slots[id as usize];
+        let waits = self.carrying(&slot.waits, reading).map(|record| record.to);
+        waits.chain(
+            self.carrying(&slot.produced_by, reading)
+                .map(|record| record.from),
+        )
+    }
+
+    /// What comes after `id`, in no order, possibly repeated.
+    pub(super) fn after(&self, id: NodeId, reading: Reading) -> impl Iterator<Item = NodeId> {
+        let slot = &self.slots[id as usize];
+        let waits = self.carrying(&slot.waited_by, reading).map(|record| record.from);
+        waits.chain(self.carrying(&slot.produces, reading).map(|record| record.to))
+    }
+
+    /// What must come before `id`, sorted by node, each once.
+    pub(super) fn before_sorted(&self, id: NodeId, reading: Reading) -> Vec<NodeId> {
+        let mut ids: Vec<NodeId> = self.before(id, reading).collect();
+        self.sort(&mut ids);
+        ids
+    }
+
+    /// Sorts ids by their nodes and drops duplicates.
+    pub(super) fn sort(&self, ids: &mut Vec<NodeId>) {
+        ids.sort_unstable_by(|&a, &b| self.node(a).cmp(self.node(b)));
+        ids.dedup();
+    }
+
+    fn carrying<'a>(&'a self, list: &'a [RecordId], reading: Reading) -> impl Iterator<Item = &'a Record> {
+        list.iter()
+            .map(|&record| &self.records[record as usize])
+            .filter(move |record| match reading {
+                Reading::Blocking => record.blocking,
+                Reading::Order => record.order,
+                Reading::Every => true,
+            })
+    }
+}
+
+fn unmet(relation: &Relation) -> bool {
+    matches!(relation, Relation::WaitsFor(wait) if !wait.met())
+}
+
+/// Puts a value in a free place or at the end.
+fn put<T>(places: &mut Vec<T>, free: &mut Vec<u32>, value: T) -> u32 {
+    if let Some(id) = free.pop() {
+        places[id as usize] = value;
+        return id;
+    }
+    places.push(value);
+    // Four billion nodes would have filled the memory long before.
+    u32::try_from(places.len() - 1).unwrap_or(u32::MAX)
+}

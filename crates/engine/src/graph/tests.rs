@@ -1,0 +1,266 @@
+//! What the graph promises, told by small examples; [`properties`] holds it against a plain reference.
+
+mod properties;
+mod sentences;
+
+use std::collections::BTreeSet;
+
+use linchpin_words::{GroupKind, ObjectRef};
+
+use super::*;
+
+/// An object of ours.
+pub(super) fn ours(name: &str) -> Node {
+    let kind = GroupKind::new("tools.kubestellar.io", "ResourceDependency");
+    Node::here(ObjectRef::namespaced(kind, "shop", name))
+}
+
+/// An object of the cluster.
+pub(super) fn plain(kind: &str, name: &str) -> Node {
+    Node::here(ObjectRef::namespaced(GroupKind::new("", kind), "shop", name))
+}
+
+pub(super) fn waits(from: &Node, to: &Node) -> Edge {
+    Edge::waits(
+        from.clone(),
+        to.clone(),
+        Wait::new(Standing::InProgress, "NotReady"),
+    )
+}
+
+pub(super) fn has(from: &Node, to: &Node) -> Edge {
+    Edge::waits(from.clone(), to.clone(), Wait::new(Standing::Met, "Ready"))
+}
+
+pub(super) fn makes(from: &Node, to: &Node) -> Edge {
+    Edge::produces(from.clone(), to.clone(), false)
+}
+
+fn graph(edges: impl IntoIterator<Item = Edge>) -> Graph {
+    let mut graph = Graph::new();
+    let edges: Vec<Edge> = edges.into_iter().collect();
+    let owners: BTreeSet<Node> = edges.iter().map(|edge| edge.from.clone()).collect();
+    for owner in owners {
+        graph.set(
+            &owner,
+            edges.iter().filter(|edge| edge.from == owner).cloned().collect(),
+        );
+    }
+    graph
+}
+
+fn set<const N: usize>(nodes: [&Node; N]) -> Vec<Arc<Node>> {
+    nodes.into_iter().cloned().map(Arc::new).collect()
+}
+
+#[test]
+fn two_objects_that_wait_for_each_other_are_a_cycle_spelled_from_the_smallest() {
+    let (a, b) = (ours("a"), ours("b"));
+    let graph = graph([waits(&b, &a), waits(&a, &b)]);
+    let cycles = graph.cycles();
+    assert_eq!(cycles.len(), 1);
+    assert_eq!(
+        cycles[0].path.to_string(),
+        "ResourceDependency shop/a → ResourceDependency shop/b → ResourceDependency shop/a"
+    );
+    assert_eq!(graph.cycle_of(&b), Some(cycles[0].path.clone()));
+}
+
+#[test]
+fn a_met_wait_closes_no_cycle() {
+    let (a, b) = (ours("a"), ours("b"));
+    assert_eq!(graph([waits(&b, &a), has(&a, &b)]).cycles(), []);
+}
+
+#[test]
+fn a_cycle_may_go_through_what_another_is_to_make() {
+    let (a, b, c) = (ours("a"), ours("b"), plain("ConfigMap", "c"));
+    let graph = graph([waits(&a, &c), makes(&b, &c), waits(&b, &a)]);
+    let cycle = &graph.cycles()[0];
+    assert_eq!(cycle.path.0, [c.clone(), b.clone(), a.clone()]);
+    assert_eq!(cycle.members, [c, a, b]);
+}
+
+#[test]
+fn what_was_already_made_closes_no_cycle() {
+    let (a, b, c) = (ours("a"), ours("b"), plain("ConfigMap", "c"));
+    let made = Edge::produces(b.clone(), c.clone(), true);
+    assert_eq!(graph([waits(&a, &c), made, waits(&b, &a)]).cycles(), []);
+}
+
+#[test]
+fn waiting_for_what_one_makes_oneself_is_no_cycle() {
+    let (a, c) = (ours("a"), plain("Deployment", "c"));
+    assert_eq!(graph([waits(&a, &c), makes(&a, &c)]).cycles(), []);
+}
+
+#[test]
+fn an_object_that_waits_for_itself_is_a_cycle_of_one() {
+    let a = ours("a");
+    assert_eq!(graph([waits(&a, &a)]).cycle_of(&a), Some(Path(vec![a])));
+}
+
+#[test]
+fn parts_of_one_object_are_told_apart() {
+    let (stack, other) = (ours("stack"), ours("other"));
+    let (first, last) = (stack.clone().part("first"), stack.clone().part("last"));
+    let mut graph = Graph::new();
+    graph.set(
+        &stack,
+        vec![waits(&stack, &first), waits(&stack, &last), waits(&last, &other)],
+    );
+    graph.set(&other, vec![waits(&other, &first)]);
+    assert_eq!(graph.cycles(), []);
+    graph.set(&other, vec![waits(&other, &last)]);
+    assert_eq!(graph.cycles()[0].members, [other, last]);
+}
+
+#[test]
+fn set_tells_whose_cycle_changed() {
+    let (a, b, c) = (ours("a"), ours("b"), ours("c"));
+    let mut graph = graph([waits(&a, &b), waits(&c, &b)]);
+    assert_eq!(graph.set(&b, vec![waits(&b, &a)]), set([&a, &b]));
+    assert_eq!(graph.set(&b, vec![waits(&b, &a)]), set([]), "nothing changed");
+    assert_eq!(
+        graph.set(&b, vec![waits(&b, &a), waits(&b, &c)]),
+        set([&a, &b, &c]),
+        "it grew"
+    );
+    assert_eq!(graph.set(&b, vec![waits(&b, &c)]), set([&a, &b, &c]), "it shrank");
+    assert_eq!(graph.remove(&b), set([&b, &c]));
+    assert_eq!(graph.remove(&b), set([]));
+}
+
+#[test]
+fn another_cycle_downstream_is_not_reported_again() {
+    let (a, b, c, d) = (ours("a"), ours("b"), ours("c"), ours("d"));
+    let mut graph = graph([waits(&a, &b), waits(&b, &a)]);
+    assert_eq!(graph.set(&c, vec![waits(&c, &a)]), set([]));
+    assert_eq!(graph.set(&d, vec![waits(&d, &c)]), set([]));
+    assert_eq!(graph.cycles().len(), 1);
+}
+
+#[test]
+fn a_removed_owner_leaves_nothing_behind() {
+    let (a, b) = (ours("a"), ours("b"));
+    let mut graph = graph([waits(&a, &b)]);
+    graph.remove(&a);
+    assert_eq!(graph.nodes().count(), 0);
+    assert_eq!(graph.edges(), []);
+}
+
+#[test]
+fn an_owner_without_edges_is_still_there() {
+    let mut graph = Graph::new();
+    graph.set(&ours("a"), vec![]);
+    assert_eq!(graph.owners(), [&ours("a")]);
+    assert_eq!(graph.levels(), [[ours("a")]]);
+}
+
+#[test]
+fn the_shortest_way_round_is_spelled() {
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(ours);
+    let edges = [
+        waits(&a, &b),
+        waits(&b, &c),
+        waits(&c, &d),
+        waits(&d, &a),
+        waits(&d, &c),
+    ];
+    let cycle = graph(edges).cycles().remove(0);
+    assert_eq!(cycle.path.0, [c, d]);
+    assert_eq!(cycle.members.len(), 4);
+}
+
+#[test]
+fn levels_count_met_waits_and_members_of_a_cycle_share_one() {
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(ours);
+    let made = plain("ConfigMap", "made");
+    let edges = [
+        has(&a, &b),
+        waits(&b, &c),
+        waits(&c, &b),
+        has(&c, &d),
+        waits(&d, &made),
+        makes(&a, &made),
+    ];
+    let graph = graph(edges);
+    // a makes what d waits for, and waits for d through b: all but nothing is one knot.
+    assert_eq!(graph.levels().len(), 1);
+    let mut graph = graph;
+    graph.set(&a, vec![has(&a, &b)]);
+    let levels = graph.levels();
+    assert_eq!(levels, [vec![made], vec![d], vec![b, c], vec![a]]);
+    assert_eq!(graph.order(), levels.concat());
+}
+
+#[test]
+fn the_critical_path_is_the_longest_chain_of_what_is_missing() {
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(ours);
+    let graph = graph([waits(&a, &d), waits(&a, &b), waits(&b, &c), has(&c, &d)]);
+    let path = graph.critical_path().unwrap();
+    assert_eq!(path.start, a);
+    assert_eq!(
+        path.links.iter().map(|link| &link.node).collect::<Vec<_>>(),
+        [&b, &c]
+    );
+    assert_eq!(path.end, End::Leaf);
+}
+
+#[test]
+fn a_critical_path_ends_in_the_cycle_it_meets_and_there_is_none_when_nothing_waits() {
+    let [a, b, c] = ["a", "b", "c"].map(ours);
+    let knot = graph([waits(&a, &b), waits(&b, &c), waits(&c, &b)]);
+    assert_eq!(
+        knot.critical_path().unwrap().end,
+        End::Cycle(Some(Path(vec![b.clone(), c])))
+    );
+    assert_eq!(graph([has(&a, &b)]).critical_path(), None);
+}
+
+#[test]
+fn impact_lists_everybody_who_needs_it_nearest_first() {
+    let [a, b, c] = ["a", "b", "c"].map(ours);
+    let made = plain("ConfigMap", "made");
+    let graph = graph([waits(&b, &a), has(&c, &b), makes(&b, &made)]);
+    let impact: Vec<(Node, usize, bool)> = graph
+        .impact(&a)
+        .into_iter()
+        .map(|dependent| (dependent.node, dependent.distance, dependent.held))
+        .collect();
+    assert_eq!(impact, [(b, 1, true), (made, 2, true), (c, 2, false)]);
+}
+
+#[test]
+fn blockers_are_the_direct_unmet_waits() {
+    let [a, b, c, d] = ["a", "b", "c", "d"].map(ours);
+    let graph = graph([waits(&a, &c), waits(&a, &b), has(&a, &d)]);
+    let blockers: Vec<Node> = graph.blockers(&a).into_iter().map(|(node, _)| node).collect();
+    assert_eq!(blockers, [b, c]);
+}
+
+#[test]
+fn a_chain_of_ten_thousand_needs_no_deep_stack() {
+    let run = || {
+        let node = |at: usize| ours(&format!("n{at:05}"));
+        let mut graph = Graph::new();
+        for at in 0..10_000 {
+            graph.set(&node(at), vec![waits(&node(at), &node(at + 1))]);
+        }
+        assert_eq!(graph.levels().len(), 10_001);
+        assert_eq!(graph.impact(&node(10_000)).len(), 10_000);
+        let causes = graph.root_causes(&node(0), &|_| true);
+        assert_eq!(causes.chains[0].links.last().unwrap().node, node(10_000));
+        assert_eq!(causes.chains[0].links.len() + causes.chains[0].skipped, 10_000);
+        assert_eq!(graph.critical_path(), Some(causes.chains[0].clone()));
+        graph.set(&node(10_000), vec![waits(&node(10_000), &node(0))]);
+        assert_eq!(graph.cycles()[0].path.0.len(), 10_001);
+        assert_eq!(graph.root_causes(&node(7), &|_| true).chains[0].links.len(), 0);
+    };
+    std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(run)
+        .unwrap()
+        .join()
+        .unwrap();
+}
