@@ -8,4 +8,8 @@
 
 pub mod contract;
 pub mod graph;
+pub mod journal;
+pub mod plan;
 pub mod readiness;
+pub mod rights;
+pub mod step;

@@ -6,6 +6,7 @@
 
 pub mod condition;
 pub mod duration;
+pub mod hash;
 pub mod keys;
 pub mod kind;
 pub mod limits;

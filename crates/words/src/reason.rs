@@ -70,6 +70,7 @@ words! {
         Suspended: "The object is suspended: nothing starts and no clock runs.",
         Deleting: "The object is being deleted and takes its own things down first.",
         LeftBehind: "Something we created could not be deleted and was left where it is.",
+        Drifted: "What was written is no longer as it was written, and is written again.",
         Recovered: "What had failed is well again and a new run began.",
 
         // What a dependency lacks.

@@ -10,7 +10,7 @@ use super::want::{Right, Via};
 
 /// The name of a step: the user's name for it, or one made of its type and target. Never a position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(from = "String", into = "String")]
 pub struct StepId(Arc<str>);
 
 impl StepId {
@@ -28,6 +28,18 @@ impl StepId {
 impl fmt::Display for StepId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl From<String> for StepId {
+    fn from(name: String) -> Self {
+        Self(Arc::from(name))
+    }
+}
+
+impl From<StepId> for String {
+    fn from(id: StepId) -> Self {
+        id.as_str().to_owned()
     }
 }
 
@@ -73,7 +85,7 @@ impl fmt::Display for Target {
 }
 
 /// One change to the world, to be made as one identity before a deadline.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Effect {
     /// What the outcome will be filed under.
     pub ticket: Ticket,
@@ -86,7 +98,7 @@ pub struct Effect {
 }
 
 /// The kinds of change.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Verb {
     /// Server-side apply of one document.
     Apply {
@@ -145,7 +157,7 @@ pub enum Verb {
 }
 
 /// A command to run in a container.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExecOrder {
     /// The pod's namespace.
     pub namespace: String,
@@ -160,7 +172,7 @@ pub struct ExecOrder {
 }
 
 /// A message for people, written as an Event on our own object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Notice {
     /// CamelCase reason.
     pub reason: String,
@@ -171,7 +183,9 @@ pub struct Notice {
 }
 
 /// What to do with an object that is already there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// An object that carries our own creator mark is not "there already": it is an earlier attempt of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Existing {
     /// Leave it as it is.
     Skip,
@@ -184,7 +198,7 @@ pub enum Existing {
 }
 
 /// How a patch is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PatchKind {
     /// Strategic merge patch.
@@ -198,7 +212,7 @@ pub enum PatchKind {
 }
 
 /// What happens to what a deleted object owns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Propagation {
     /// Deleted after it.
     #[default]
@@ -210,7 +224,7 @@ pub enum Propagation {
 }
 
 /// An object as the server returned it after our write: what later observations are measured against.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Stamp {
     /// Which incarnation.
@@ -226,7 +240,7 @@ pub struct Stamp {
 }
 
 /// What came back for an effect.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Outcome {
     /// The effect it belongs to.
     pub ticket: Ticket,
@@ -237,7 +251,7 @@ pub struct Outcome {
 }
 
 /// An effect that took place.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Done {
     /// The object that was written, resolved by discovery.
     pub target: Option<Target>,
@@ -254,7 +268,7 @@ pub struct Done {
 }
 
 /// Why an effect did not take place. Texts are for people and hold no secret values.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Failure {
     /// The object is there and the plan said to fail on that.
     #[error("{0} exists already")]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use linchpin_lang::reads::Reads;
 use serde_json::{Map, Value};
 
 /// A path of field names from an object's root.
@@ -25,7 +26,10 @@ impl ReadSet {
 
     /// The whole object.
     pub fn whole() -> Self {
-        Self { whole: true, paths: BTreeSet::new() }
+        Self {
+            whole: true,
+            paths: BTreeSet::new(),
+        }
     }
 
     /// These paths, written with dots.
@@ -82,6 +86,20 @@ impl ReadSet {
     }
 }
 
+impl From<&Reads> for ReadSet {
+    fn from(reads: &Reads) -> Self {
+        let mut set = if reads.whole {
+            Self::whole()
+        } else {
+            Self::nothing()
+        };
+        for path in &reads.paths {
+            set.add(path.clone());
+        }
+        set
+    }
+}
+
 fn without_managed_fields(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -93,8 +111,12 @@ fn without_managed_fields(object: &Value) -> Value {
 /// Copies what lies at `path`, walking down iteratively: paths may be as long as users like.
 fn copy(mut from: &Value, mut to: &mut Value, path: &[String]) {
     for (depth, name) in path.iter().enumerate() {
-        let (Some(source), Some(target)) = (from.as_object(), to.as_object_mut()) else { return };
-        let Some((key, value)) = find_field(source, name) else { return };
+        let (Some(source), Some(target)) = (from.as_object(), to.as_object_mut()) else {
+            return;
+        };
+        let Some((key, value)) = find_field(source, name) else {
+            return;
+        };
         if key == "managedFields" && depth == 1 {
             return;
         }
@@ -144,15 +166,24 @@ mod tests {
     #[test]
     fn the_whole_object_comes_without_managed_fields() {
         let object = json!({"metadata": {"name": "a", "managedFields": [1]}});
-        assert_eq!(ReadSet::whole().project(&object), json!({"metadata": {"name": "a"}}));
-        assert_eq!(ReadSet::dotted(["metadata.managedFields"]).project(&object), json!({"metadata": {}}));
+        assert_eq!(
+            ReadSet::whole().project(&object),
+            json!({"metadata": {"name": "a"}})
+        );
+        assert_eq!(
+            ReadSet::dotted(["metadata.managedFields"]).project(&object),
+            json!({"metadata": {}})
+        );
     }
 
     #[test]
     fn overlapping_paths_keep_the_union() {
         let object = json!({"status": {"a": {"b": 1, "c": 2}, "d": 3}});
         let reads = ReadSet::dotted(["status.a.b", "status.a", "status.d.e"]);
-        assert_eq!(reads.project(&object), json!({"status": {"a": {"b": 1, "c": 2}, "d": 3}}));
+        assert_eq!(
+            reads.project(&object),
+            json!({"status": {"a": {"b": 1, "c": 2}, "d": 3}})
+        );
     }
 
     #[test]

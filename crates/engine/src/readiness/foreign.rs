@@ -96,22 +96,20 @@ fn with_words(sentence: &str, more: &str) -> String {
 
 /// Applications report no observed generation, but which source their status was made for.
 fn compared_to_source(application: &Value) -> bool {
-    let Some(compared) = at(application, &["status", "sync", "comparedTo"]) else {
-        return true;
-    };
-    let Some(spec) = at(application, &["spec"]) else {
-        return true;
-    };
     let identify = |source: &Value| {
         ["repoURL", "path", "chart", "targetRevision"].map(|field| text(source, &[field]).to_owned())
     };
-    let sources = |of: &Value| match list(of, &["sources"]) {
-        [] => at(of, &["source"]).map(identify).into_iter().collect::<Vec<_>>(),
+    let sources = |one: &[&str], many: &[&str]| match list(application, many) {
+        [] => at(application, one).map(identify).into_iter().collect::<Vec<_>>(),
         many => many.iter().map(identify).collect(),
     };
+    let compared = sources(
+        &["status", "sync", "comparedTo", "source"],
+        &["status", "sync", "comparedTo", "sources"],
+    );
     // A comparison that failed early leaves an empty source behind: that says nothing about the spec.
-    let made_for = sources(compared);
-    made_for.iter().flatten().all(String::is_empty) || made_for == sources(spec)
+    compared.iter().flatten().all(String::is_empty)
+        || compared == sources(&["spec", "source"], &["spec", "sources"])
 }
 
 pub(super) fn flux(subject: &Subject<'_>) -> Verdict {

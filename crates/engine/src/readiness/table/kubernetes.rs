@@ -259,7 +259,7 @@ pub(super) static ROWS: &[Row] = &[
         name: "APIService",
         applies: &[kinds("apiregistration.k8s.io", &["APIService"])],
         ready: "`Available` is True",
-        in_progress: "it is not, with the reason",
+        in_progress: "`Available` is not True, with the reason",
         failed: "",
         observes: false,
         reads: conditions![],
@@ -281,7 +281,7 @@ pub(super) static ROWS: &[Row] = &[
         name: "Node",
         applies: &[kinds("", &["Node"])],
         ready: "`Ready` is True",
-        in_progress: "it is False or Unknown, with the reason",
+        in_progress: "`Ready` is False or Unknown, with the reason",
         failed: "",
         observes: false,
         reads: conditions![],
@@ -301,8 +301,7 @@ pub(super) static ROWS: &[Row] = &[
         observes: false,
         reads: reads![
             "webhooks.name",
-            "webhooks.clientConfig.service.namespace",
-            "webhooks.clientConfig.service.name",
+            "webhooks.clientConfig.service",
             "webhooks.clientConfig.caBundle"
         ],
         rule: network::webhooks,

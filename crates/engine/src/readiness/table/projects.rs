@@ -17,7 +17,7 @@ const CROSSPLANE_CORE: &[&str] = &[
 
 pub(super) static ROWS: &[Row] = &[
     Row {
-        name: "Linchpin's own kinds",
+        name: "Linchpin kinds",
         applies: &[
             kinds("tools.kubestellar.io", &["ResourceDependency", "DependencyGroup"]),
             kinds("app.example.com", &["AppBundle"]),
@@ -36,7 +36,7 @@ pub(super) static ROWS: &[Row] = &[
         name: "KubeFlex ControlPlane",
         applies: &[kinds("tenancy.kflex.kubestellar.org", &["ControlPlane"])],
         ready: "`Ready` is True",
-        in_progress: "it is not, with the reason, and that of `Synced` if it is an error",
+        in_progress: "`Ready` is not True, with its reason, or that of `Synced` if it is an error",
         failed: "",
         observes: true,
         reads: conditions!["status.observedGeneration"],
@@ -91,7 +91,7 @@ pub(super) static ROWS: &[Row] = &[
             &["Certificate", "Issuer", "ClusterIssuer"],
         )],
         ready: "`Ready` is True",
-        in_progress: "it is not (yet), with the reason",
+        in_progress: "`Ready` is not True (yet), with the reason",
         failed: "`Issuing` is False with `Failed`: the next try is an hour or more away",
         observes: true,
         reads: conditions!["status.observedGeneration"],

@@ -1,0 +1,394 @@
+//! What has been done: the durable memory of one object, kept in its status.
+//!
+//! The journal holds reason codes, times, uids and fingerprints; no texts and no values, so no secret can leak
+//! through it. Every kind of ours has the same journal; the document's own status entries are views of it. While we
+//! lead, the copy in memory is the authority; after a crash, the one in status is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linchpin_words::{Gvk, Reason, Timestamp, reference::KindWord};
+use serde::{Deserialize, Serialize};
+
+use crate::contract::{Failure, Stamp, StepId, Target, Ticket, Verb, Via};
+
+/// The durable memory of one object.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Journal {
+    /// The object this is the journal of: a copied status is not believed.
+    pub uid: String,
+    /// The generation that the plan was made from.
+    pub generation: i64,
+    /// The current run.
+    pub run: Run,
+    /// When everything was done, in this generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<Timestamp>,
+    /// Set while nothing may start, because a requirement failed or time ran out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub halt: Option<Halt>,
+    /// Set while the object is suspended: clocks stand still from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspended: Option<Timestamp>,
+    /// The last orders given by annotation that have been carried out.
+    #[serde(default, skip_serializing_if = "Orders::is_empty")]
+    pub orders: Orders,
+    /// What bare kind words were resolved to; a later CRD of the same name does not change it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, Gvk>,
+    /// What is known of each step.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub steps: BTreeMap<StepId, Record>,
+    /// The objects we made or mean to make, in case we must take them away again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inventory: Vec<Item>,
+}
+
+impl Journal {
+    /// The journal of an object that nothing is known of.
+    pub fn new(uid: impl Into<String>, generation: i64, now: Timestamp) -> Self {
+        Self {
+            uid: uid.into(),
+            generation,
+            run: Run {
+                id: 1,
+                now,
+                clock: now,
+            },
+            completed: None,
+            halt: None,
+            suspended: None,
+            orders: Orders::default(),
+            kinds: BTreeMap::new(),
+            steps: BTreeMap::new(),
+            inventory: Vec::new(),
+        }
+    }
+}
+
+/// One pass through the plan. A new generation, a recovery, or a rerun begins a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Run {
+    /// Counts up, never down.
+    pub id: u64,
+    /// When it began: what templates see as `.Now`.
+    pub now: Timestamp,
+    /// Where the global timeout counts from: the beginning, moved on by the time spent suspended.
+    pub clock: Timestamp,
+}
+
+/// Why nothing may start.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Halt {
+    /// What happened.
+    pub reason: Reason,
+    /// The step it happened to; none for the global timeout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<StepId>,
+    /// When.
+    pub since: Timestamp,
+    /// Not before this, even if all requirements hold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+}
+
+/// Orders given by annotation, as last carried out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Orders {
+    /// `linchpin.dev/requested-at`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_at: Option<String>,
+    /// `linchpin.dev/rerun`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerun: Option<String>,
+}
+
+impl Orders {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Where a step is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum StepState {
+    /// Not met, or not started.
+    #[default]
+    Waiting,
+    /// A requirement that holds.
+    Met,
+    /// An action that is under way.
+    Running,
+    /// An action that took place.
+    Done,
+    /// An action whose guard said no, or whose object was there already.
+    Skipped,
+    /// A requirement or action that failed.
+    Failed,
+    /// An action of which it cannot be known whether it took place.
+    Unknown,
+}
+
+/// What is known of one step.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// Hash of the user's text for this step: a new generation keeps the record of an unchanged step.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub definition: String,
+    /// Where it is.
+    pub state: StepState,
+    /// Why, where that is not plain from the state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Since when it has this state.
+    pub since: Timestamp,
+    /// When its timeout began to count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Timestamp>,
+    /// The last progress marker and when it moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+    /// The run of its last attempt.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub run: u64,
+    /// Attempts in that run.
+    #[serde(default, skip_serializing_if = "is_zero_attempt")]
+    pub attempt: u32,
+    /// Not tried again before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+    /// What must be seen before it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub awaits: Option<Awaits>,
+    /// The token of an effect that must not happen twice: written before the effect is ordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// What the effects of the last attempt left behind: the floor under later observations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrote: Vec<Wrote>,
+    /// The incarnation whose completion was seen: it counts even after the object is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latch: Option<String>,
+    /// What the action read when it last ran, by dependency.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub triggers: BTreeMap<StepId, Trigger>,
+    /// Whether a change that asks for another run was seen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rerun_pending: bool,
+    /// Whether a person let this gate pass by hand, in this generation.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proceeded: bool,
+}
+
+impl Record {
+    /// The record of a step that nothing has happened to.
+    pub fn new(definition: impl Into<String>, now: Timestamp) -> Self {
+        Self {
+            definition: definition.into(),
+            state: StepState::Waiting,
+            reason: None,
+            since: now,
+            clock: None,
+            progress: None,
+            run: 0,
+            attempt: 0,
+            retry_at: None,
+            awaits: None,
+            token: None,
+            wrote: Vec::new(),
+            latch: None,
+            triggers: BTreeMap::new(),
+            rerun_pending: false,
+            proceeded: false,
+        }
+    }
+
+    /// Moves to a state; `since` changes only when state or reason do.
+    pub(crate) fn become_state(&mut self, state: StepState, reason: Option<Reason>, now: Timestamp) {
+        if self.state != state || self.reason != reason {
+            self.since = now;
+        }
+        self.state = state;
+        self.reason = reason;
+    }
+
+    /// Whether the action has come to an end, good or bad.
+    pub fn is_settled(&self) -> bool {
+        matches!(
+            self.state,
+            StepState::Done | StepState::Skipped | StepState::Failed | StepState::Unknown
+        )
+    }
+
+    /// Whether the action has come to a good end.
+    pub fn is_successful(&self) -> bool {
+        matches!(self.state, StepState::Done | StepState::Skipped)
+    }
+}
+
+/// A progress marker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Progress {
+    /// The marker.
+    pub marker: u64,
+    /// When it last moved.
+    pub moved: Timestamp,
+}
+
+/// Something that must be seen before an action goes on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Awaits {
+    /// The object is there.
+    Present(Target),
+    /// The kind is served.
+    Served(KindWord),
+    /// This incarnation is gone.
+    Absent {
+        /// The object.
+        target: Target,
+        /// Its uid.
+        uid: String,
+    },
+}
+
+/// One object that an attempt wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wrote {
+    /// The object, as discovery resolved it.
+    pub target: Target,
+    /// What the server returned.
+    pub stamp: Stamp,
+}
+
+/// What an action read of one dependency.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Trigger {
+    /// The incarnation; none where there was no object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Hash of the verdict and of the values read; of a Secret, of its uid and version only.
+    pub hash: u64,
+}
+
+/// One object in the inventory.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    /// The step that makes it.
+    pub step: StepId,
+    /// Where it is and as whom it is made.
+    pub via: Via,
+    /// The object.
+    pub target: Target,
+    /// Its uid, once it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// What we know of it.
+    pub state: ItemState,
+    /// Why it is left behind or kept waiting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// Steps whose objects are taken away only after this one: the plan's edges, kept for when the plan is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<StepId>,
+    /// Whether it is deleted when its step leaves the plan.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub prune: bool,
+    /// Attempts to delete it.
+    #[serde(default, skip_serializing_if = "is_zero_attempt")]
+    pub attempt: u32,
+    /// Not tried again before this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at: Option<Timestamp>,
+}
+
+/// What we know of an object in the inventory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ItemState {
+    /// We mean to make it; it may or may not be there.
+    Intended,
+    /// We made it.
+    Created,
+    /// It was there; we only write to it, and never delete it.
+    Adopted,
+    /// We asked for its deletion.
+    Deleting,
+    /// It is gone.
+    Gone,
+    /// It stays, and we said so.
+    Left,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's signature
+fn is_zero_attempt(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What the engine remembers between two steps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Memory {
+    /// The durable part.
+    pub journal: Journal,
+    /// Effects that were ordered and have not come back. Volatile: a crash drops it.
+    pub flight: BTreeSet<Ticket>,
+    /// Attempts that are under way. Volatile, like the effects in flight.
+    pub attempts: BTreeMap<StepId, Attempt>,
+    /// Why an action failed or waits, for people. Volatile: the journal holds no texts.
+    pub messages: BTreeMap<StepId, String>,
+    /// Counts changes of the journal that effects rely on (intents, the start of a run).
+    pub critical: u64,
+    /// The count that is known to be saved: the driver sets it after a successful write.
+    pub saved: u64,
+}
+
+/// One attempt of an action that is under way: a step may write several documents, some after others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// What is still to be ordered, wave by wave, last wave first.
+    pub waves: Vec<Vec<Verb>>,
+    /// How many parts have been ordered.
+    pub ordered: u32,
+    /// The worst that came back so far.
+    pub worst: Option<Failure>,
+    /// Whether anything was changed, as opposed to found as it should be.
+    pub changed: bool,
+    /// What deletions still wait for.
+    pub awaits: Option<Awaits>,
+}
+
+impl Memory {
+    /// Memory after a start: what the status holds, and nothing in flight.
+    pub fn recovered(journal: Journal) -> Self {
+        Self {
+            journal,
+            flight: BTreeSet::new(),
+            attempts: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            critical: 0,
+            saved: 0,
+        }
+    }
+
+    /// Memory of an object seen for the first time: even its first run is not saved yet.
+    pub fn fresh(uid: impl Into<String>, generation: i64, now: Timestamp) -> Self {
+        Self {
+            critical: 1,
+            ..Self::recovered(Journal::new(uid, generation, now))
+        }
+    }
+
+    /// To be called when the journal has been saved as it is now.
+    pub fn mark_saved(&mut self, critical: u64) {
+        self.saved = self.saved.max(critical);
+    }
+}

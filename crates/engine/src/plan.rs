@@ -1,0 +1,321 @@
+//! What is to be done: a graph of steps that every front door compiles to.
+//!
+//! A [`Step`] is a requirement (something must be observed) or an action (something is changed). Steps name the
+//! steps they come after; there is no other order. A [`Plan`] is checked when it is built: names are unique, edges
+//! lead somewhere, there is no cycle. Doors build plans, [`crate::step::step`] carries them out, nobody changes them.
+
+mod action;
+mod build;
+mod definition;
+mod reads;
+mod requirement;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use linchpin_lang::cel;
+use linchpin_words::{Gvk, ObjectRef};
+use serde_json::Value;
+
+pub use action::{Action, Body, Delivery, Document, Documents, Rerun, WatchEvents};
+pub use build::{PlanError, SpecError};
+pub use definition::{definition, same_definition};
+pub use reads::Readings;
+pub use requirement::{Clauses, Expect, Profile, Requirement, Test};
+
+use crate::{
+    contract::{Right, StepId, Via, Want},
+    readiness::Wanted,
+};
+
+/// What is to be done for one object.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The object the plan is for.
+    pub owner: ObjectRef,
+    /// Its uid.
+    pub uid: String,
+    /// The generation it was compiled from.
+    pub generation: i64,
+    /// The steps, each after all it comes after.
+    steps: Vec<Step>,
+    /// For each step, the positions of the steps it comes after.
+    before: Vec<Vec<usize>>,
+    /// Positions in the order of step names: the order of the journal.
+    by_name: Vec<usize>,
+    /// Where values for templates come from.
+    pub inputs: Vec<Input>,
+    /// `spec.values`.
+    pub values: Value,
+    /// How long a run may take until all is done.
+    pub global_timeout: Option<Duration>,
+    /// Nothing starts and clocks stand still.
+    pub suspended: bool,
+    /// How a failed plan comes back.
+    pub recovery: Recovery,
+    /// Whether the world is watched after completion.
+    pub watch: bool,
+    /// What becomes of what was made, when the object goes.
+    pub removal: Removal,
+    /// Orders given by hand.
+    pub orders: OrdersGiven,
+    /// Kind words that were resolved, to be remembered.
+    pub kinds: BTreeMap<String, Gvk>,
+}
+
+/// Everything about a plan that is not a step.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// Where values for templates come from.
+    pub inputs: Vec<Input>,
+    /// `spec.values`.
+    pub values: Value,
+    /// How long a run may take until all is done.
+    pub global_timeout: Option<Duration>,
+    /// Nothing starts and clocks stand still.
+    pub suspended: bool,
+    /// How a failed plan comes back.
+    pub recovery: Recovery,
+    /// Whether the world is watched after completion.
+    pub watch: bool,
+    /// What becomes of what was made, when the object goes.
+    pub removal: Removal,
+    /// Orders given by hand.
+    pub orders: OrdersGiven,
+    /// Kind words that were resolved, to be remembered.
+    pub kinds: BTreeMap<String, Gvk>,
+}
+
+/// Where some of `.Values` come from: the data of a ConfigMap or Secret.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The object.
+    pub want: Want,
+    /// Whether it may be missing.
+    pub optional: bool,
+}
+
+/// How a failed plan comes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recovery {
+    /// By itself, when the cause goes away.
+    #[default]
+    Automatic,
+    /// By a new generation or a new `requested-at`.
+    Manual,
+}
+
+/// What becomes of what was made, when the object goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Removal {
+    /// It stays.
+    #[default]
+    Retain,
+    /// It is deleted, in reverse order.
+    Delete,
+}
+
+/// Orders given by annotation.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrdersGiven {
+    /// `linchpin.dev/requested-at`: look again now, and try again what failed.
+    pub requested_at: Option<String>,
+    /// `linchpin.dev/rerun`: run these steps again.
+    pub rerun: Option<RerunOrder>,
+    /// `linchpin.dev/proceed`: let these requirements pass, in this generation.
+    pub proceed: Vec<StepId>,
+}
+
+/// An order to run steps again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RerunOrder {
+    /// The annotation's value: a new one is a new order.
+    pub value: String,
+    /// Which steps; none means all.
+    pub steps: Option<Vec<StepId>>,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Its name.
+    pub id: StepId,
+    /// The field of the spec it was written in, for messages: `actions[2]`.
+    pub field: String,
+    /// The part of the owner it belongs to, such as one group of a DependencyGroup.
+    pub part: Option<String>,
+    /// Hash of the user's text for it.
+    pub definition: String,
+    /// What it comes after.
+    pub after: Vec<After>,
+    /// Whether it belongs to the plan proper or runs when the plan fails.
+    pub lane: Lane,
+    /// Whether it is wanted at all, judged when its turn comes.
+    pub when: Option<Guard>,
+    /// What it is.
+    pub kind: StepKind,
+    /// A requirement that never holds anything up once it was observed.
+    pub optional: bool,
+    /// How long it may take, from when its turn comes.
+    pub timeout: Option<Duration>,
+    /// How long it may go without progress.
+    pub progress_timeout: Option<Duration>,
+    /// Whether its failure keeps everything else from starting.
+    pub fail_fast: bool,
+    /// How long what comes after it waits after its end.
+    pub delay_after: Option<Duration>,
+}
+
+/// An edge to an earlier step.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct After {
+    /// The earlier step.
+    pub step: StepId,
+    /// Whether its end is enough, even a bad one (priorities), or it must end well (named edges).
+    pub settled_is_enough: bool,
+}
+
+impl After {
+    /// After the good end of a step.
+    pub fn success(step: StepId) -> Self {
+        Self {
+            step,
+            settled_is_enough: false,
+        }
+    }
+
+    /// After the end of a step, good or bad.
+    pub fn settled(step: StepId) -> Self {
+        Self {
+            step,
+            settled_is_enough: true,
+        }
+    }
+}
+
+/// Which part of the plan a step belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lane {
+    /// The plan proper.
+    #[default]
+    Main,
+    /// What is done when the plan fails, once per generation.
+    OnFailure,
+}
+
+/// A three-valued condition on an action.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    /// What is asked.
+    pub subject: GuardSubject,
+    /// Whether the answer is turned round; undecided stays undecided.
+    pub negate: bool,
+}
+
+/// What a guard asks.
+#[derive(Clone, Debug)]
+pub enum GuardSubject {
+    /// Whether a dependency has a state.
+    Dependency {
+        /// The requirement that names the dependency.
+        step: StepId,
+        /// The state.
+        state: Wanted,
+    },
+    /// An expression over `dependencies.<key>` and `values`.
+    Expression(Arc<cel::Expression>),
+}
+
+impl Guard {
+    /// How long it may stay undecided: as long as the dependency it asks about may take.
+    pub fn timeout(&self, plan: &Plan) -> Option<Duration> {
+        match &self.subject {
+            GuardSubject::Dependency { step, .. } => plan.steps[plan.position(step)?].timeout,
+            GuardSubject::Expression(_) => None,
+        }
+    }
+}
+
+/// What a step is.
+#[derive(Clone, Debug)]
+pub enum StepKind {
+    /// Something must be observed.
+    Require(Box<Requirement>),
+    /// Something is changed.
+    Act(Box<Action>),
+}
+
+impl Step {
+    /// The action, if it is one.
+    pub fn action(&self) -> Option<&Action> {
+        match &self.kind {
+            StepKind::Act(action) => Some(action),
+            StepKind::Require(_) => None,
+        }
+    }
+
+    /// The requirement, if it is one.
+    pub fn requirement(&self) -> Option<&Requirement> {
+        match &self.kind {
+            StepKind::Require(requirement) => Some(requirement),
+            StepKind::Act(_) => None,
+        }
+    }
+}
+
+impl Plan {
+    /// The steps, each after all it comes after.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Positions of the steps that the step at `position` comes after, in the order of its `after`.
+    pub fn before(&self, position: usize) -> &[usize] {
+        &self.before[position]
+    }
+
+    /// Positions of all steps in the order of their names.
+    pub fn by_name(&self) -> &[usize] {
+        &self.by_name
+    }
+
+    /// The position of a step.
+    pub fn position(&self, id: &StepId) -> Option<usize> {
+        self.by_name
+            .binary_search_by(|position| self.steps[*position].id.cmp(id))
+            .ok()
+            .map(|found| self.by_name[found])
+    }
+
+    /// The rights that this plan needs, each with the step that needs it.
+    ///
+    /// The one place that knows: preflight, blockers and `linchpin rbac` all ask here.
+    pub fn rights(&self) -> Vec<(&Via, &Right, &StepId)> {
+        let mut rights = Vec::new();
+        for step in &self.steps {
+            let (via, needed) = match &step.kind {
+                StepKind::Require(requirement) => (requirement.want.via(), &requirement.rights),
+                StepKind::Act(action) => (&action.via, &action.rights),
+            };
+            rights.extend(needed.iter().map(|right| (via, right, &step.id)));
+        }
+        rights
+    }
+
+    /// The nearest earlier actions whose objects are tracked: what is taken away only after this step's own objects.
+    pub fn earlier_tracked(&self, position: usize) -> Vec<StepId> {
+        let mut found = std::collections::BTreeSet::new();
+        let mut seen = vec![false; self.steps.len()];
+        let mut open: Vec<usize> = self.before[position].clone();
+        while let Some(earlier) = open.pop() {
+            if std::mem::replace(&mut seen[earlier], true) {
+                continue;
+            }
+            if self.steps[earlier].action().is_some_and(|action| action.tracked) {
+                found.insert(self.steps[earlier].id.clone());
+            } else {
+                open.extend(&self.before[earlier]);
+            }
+        }
+        found.into_iter().collect()
+    }
+}

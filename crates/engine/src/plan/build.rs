@@ -1,0 +1,219 @@
+//! Building a plan: checks that make the rest of the engine simple.
+
+use std::collections::BTreeMap;
+
+use linchpin_words::ObjectRef;
+
+use super::{Plan, Step, Terms};
+use crate::contract::StepId;
+
+/// A spec that cannot be carried out, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {message}")]
+pub struct SpecError {
+    /// The field, as a path from the spec's root.
+    pub field: String,
+    /// What is wrong and what was expected.
+    pub message: String,
+}
+
+impl SpecError {
+    /// An error at a field.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+        }
+    }
+}
+
+/// A plan that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PlanError {
+    /// Two steps have one name.
+    #[error("{second}: the name {name:?} is taken by {first}")]
+    Duplicate {
+        /// The name.
+        name: StepId,
+        /// The field of the first.
+        first: String,
+        /// The field of the second.
+        second: String,
+    },
+    /// A step comes after one that is not there.
+    #[error("{field}: there is no step named {name:?}")]
+    Missing {
+        /// The field of the later step.
+        field: String,
+        /// The name it gives.
+        name: StepId,
+    },
+    /// Steps wait for each other.
+    #[error("{field}: these steps wait for each other: {path}")]
+    Cycle {
+        /// The field of the first of them.
+        field: String,
+        /// The way round, spelled out.
+        path: String,
+    },
+}
+
+impl From<PlanError> for SpecError {
+    fn from(error: PlanError) -> Self {
+        let text = error.to_string();
+        match text.split_once(": ") {
+            Some((field, message)) => Self::new(field, message),
+            None => Self::new("spec", text),
+        }
+    }
+}
+
+impl Plan {
+    /// A plan of these steps. Order of the steps does not matter, only their edges do.
+    pub fn new(
+        owner: ObjectRef,
+        uid: impl Into<String>,
+        generation: i64,
+        steps: Vec<Step>,
+        terms: Terms,
+    ) -> Result<Self, PlanError> {
+        let mut positions: BTreeMap<StepId, usize> = BTreeMap::new();
+        for (position, step) in steps.iter().enumerate() {
+            if let Some(first) = positions.insert(step.id.clone(), position) {
+                return Err(PlanError::Duplicate {
+                    name: step.id.clone(),
+                    first: steps[first].field.clone(),
+                    second: step.field.clone(),
+                });
+            }
+        }
+        let mut before = Vec::with_capacity(steps.len());
+        for step in &steps {
+            let mut earlier = Vec::with_capacity(step.after.len());
+            for after in &step.after {
+                let position = positions.get(&after.step).ok_or_else(|| PlanError::Missing {
+                    field: step.field.clone(),
+                    name: after.step.clone(),
+                })?;
+                earlier.push(*position);
+            }
+            before.push(earlier);
+        }
+        let order = topological(&before).map_err(|cycle| cycle_error(&steps, &cycle))?;
+        let mut rank = vec![0; steps.len()];
+        for (new, old) in order.iter().enumerate() {
+            rank[*old] = new;
+        }
+        let mut placed: Vec<Option<(Step, Vec<usize>)>> = steps.into_iter().zip(before).map(Some).collect();
+        let mut steps = Vec::with_capacity(placed.len());
+        let mut before = Vec::with_capacity(placed.len());
+        for old in &order {
+            if let Some((step, earlier)) = placed[*old].take() {
+                before.push(earlier.into_iter().map(|position| rank[position]).collect());
+                steps.push(step);
+            }
+        }
+        let mut by_name: Vec<usize> = (0..steps.len()).collect();
+        by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
+        let Terms {
+            inputs,
+            values,
+            global_timeout,
+            suspended,
+            recovery,
+            watch,
+            removal,
+            orders,
+            kinds,
+        } = terms;
+        Ok(Self {
+            owner,
+            uid: uid.into(),
+            generation,
+            steps,
+            before,
+            by_name,
+            inputs,
+            values,
+            global_timeout,
+            suspended,
+            recovery,
+            watch,
+            removal,
+            orders,
+            kinds,
+        })
+    }
+}
+
+/// Positions so that each comes after all in its row; among equals, the given order. Or a cycle.
+fn topological(before: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
+    let mut missing: Vec<usize> = before.iter().map(Vec::len).collect();
+    let mut later: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
+    for (position, earlier) in before.iter().enumerate() {
+        for one in earlier {
+            later[*one].push(position);
+        }
+    }
+    let mut ready: std::collections::BTreeSet<usize> = missing
+        .iter()
+        .enumerate()
+        .filter(|(_, count)| **count == 0)
+        .map(|(position, _)| position)
+        .collect();
+    let mut order = Vec::with_capacity(before.len());
+    while let Some(position) = ready.pop_first() {
+        order.push(position);
+        for one in &later[position] {
+            missing[*one] -= 1;
+            if missing[*one] == 0 {
+                ready.insert(*one);
+            }
+        }
+    }
+    if order.len() == before.len() {
+        Ok(order)
+    } else {
+        Err(cycle(before, &missing))
+    }
+}
+
+/// A way round among the steps that could not be ordered: walk back along unordered steps until one repeats.
+fn cycle(before: &[Vec<usize>], missing: &[usize]) -> Vec<usize> {
+    let mut walk: Vec<usize> = Vec::new();
+    let mut next = missing.iter().position(|count| *count > 0);
+    while let Some(position) = next {
+        if let Some(start) = walk.iter().position(|earlier| *earlier == position) {
+            let mut round = walk.split_off(start);
+            round.reverse();
+            return round;
+        }
+        walk.push(position);
+        next = before[position]
+            .iter()
+            .copied()
+            .find(|earlier| missing[*earlier] > 0);
+    }
+    walk
+}
+
+fn cycle_error(steps: &[Step], round: &[usize]) -> PlanError {
+    let start = round
+        .iter()
+        .enumerate()
+        .min_by_key(|(_, position)| **position)
+        .map_or(0, |(index, _)| index);
+    let names: Vec<&str> = round
+        .iter()
+        .cycle()
+        .skip(start)
+        .take(round.len() + 1)
+        .map(|position| steps[*position].id.as_str())
+        .collect();
+    PlanError::Cycle {
+        field: round
+            .get(start)
+            .map_or_else(String::new, |position| steps[*position].field.clone()),
+        path: names.join(" → "),
+    }
+}

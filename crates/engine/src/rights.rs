@@ -1,0 +1,146 @@
+//! The rights that observing and changing objects need, as RBAC names them.
+//!
+//! The one place that derives them: doors put them into steps, `Plan::rights` collects them, and preflight, blockers
+//! and `linchpin rbac` all read that. The smallest set that does: by name where a name is known.
+
+use linchpin_words::Gvk;
+
+use crate::contract::{Right, Scope};
+
+/// A kind as RBAC needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resource {
+    /// API group.
+    pub group: String,
+    /// Plural.
+    pub plural: String,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+/// Rights to observe objects: list and watch, by name where there is one, and what readiness looks at beside them.
+pub fn observing(resource: &Resource, kind: &Gvk, scope: &Scope) -> Vec<Right> {
+    let (namespace, name) = match scope {
+        Scope::Name { namespace, name } => (namespace, Some(name.clone())),
+        Scope::Labels { namespace, .. } => (namespace, None),
+    };
+    let mut rights: Vec<Right> = ["list", "watch"]
+        .into_iter()
+        .map(|verb| right(verb, resource, namespace.as_ref(), name.clone()))
+        .collect();
+    let beside = match (kind.group.as_str(), kind.kind.as_str()) {
+        ("", "Service") => Some(("discovery.k8s.io", "endpointslices", true)),
+        ("", "PersistentVolumeClaim") => Some(("storage.k8s.io", "storageclasses", false)),
+        _ => None,
+    };
+    if let Some((group, plural, namespaced)) = beside {
+        let beside = Resource {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            namespaced,
+        };
+        rights.extend(
+            ["list", "watch"]
+                .into_iter()
+                .map(|verb| right(verb, &beside, namespace.as_ref(), None)),
+        );
+    }
+    rights
+}
+
+/// What is done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Create it if it is missing.
+    Create,
+    /// Server-side apply.
+    Apply,
+    /// Patch it.
+    Patch,
+    /// Delete it and see it gone.
+    Delete,
+    /// Run a command in it.
+    Exec,
+}
+
+/// Rights to change one object. `create` cannot be limited to a name: the server does not know it yet.
+pub fn changing(
+    deed: Deed,
+    resource: &Resource,
+    namespace: Option<&String>,
+    name: Option<&String>,
+) -> Vec<Right> {
+    let named = |verb: &str| right(verb, resource, namespace, name.cloned());
+    match deed {
+        Deed::Create => vec![right("create", resource, namespace, None), named("get")],
+        Deed::Apply => vec![
+            right("create", resource, namespace, None),
+            named("get"),
+            named("patch"),
+        ],
+        Deed::Patch => vec![named("get"), named("patch")],
+        Deed::Delete => vec![named("delete"), named("list"), named("watch")],
+        Deed::Exec => vec![
+            named("get"),
+            Right {
+                subresource: Some("exec".to_owned()),
+                ..named("create")
+            },
+        ],
+    }
+}
+
+fn right(verb: &str, resource: &Resource, namespace: Option<&String>, name: Option<String>) -> Right {
+    Right {
+        verb: verb.to_owned(),
+        group: resource.group.clone(),
+        resource: resource.plural.clone(),
+        subresource: None,
+        namespace: namespace.filter(|_| resource.namespaced).cloned(),
+        name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_for_one_deployment_needs_no_more_than_to_list_and_watch_it() {
+        let resource = Resource {
+            group: "apps".into(),
+            plural: "deployments".into(),
+            namespaced: true,
+        };
+        let scope = Scope::Name {
+            namespace: Some("data".into()),
+            name: "db".into(),
+        };
+        let rights = observing(&resource, &Gvk::new("apps", "v1", "Deployment"), &scope);
+        let texts: Vec<String> = rights.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "list deployments.apps db in data",
+                "watch deployments.apps db in data"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cluster_scoped_kind_is_asked_for_without_a_namespace() {
+        let resource = Resource {
+            group: String::new(),
+            plural: "namespaces".into(),
+            namespaced: false,
+        };
+        let rights = changing(
+            Deed::Create,
+            &resource,
+            Some(&"own".to_owned()),
+            Some(&"shop".to_owned()),
+        );
+        assert!(rights.iter().all(|right| right.namespace.is_none()));
+        assert_eq!(rights[0].name, None);
+    }
+}

@@ -1,0 +1,344 @@
+//! One step of the engine: what was observed and what came back, in; what to do next and why, out.
+//!
+//! `step` = judge (readiness, guards, rights, floors) → advance (over abstract facts; this is what is model-checked)
+//! → render (at admission only) → report. It is total and deterministic: same inputs, same decision. The operator
+//! calls it for every object whenever something it asked for has changed, an outcome came back, or its time came.
+
+mod adopt;
+mod advance;
+mod backoff;
+mod data;
+mod fact;
+mod judge;
+mod outcome;
+mod removal;
+mod render;
+mod report;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use linchpin_words::{Reason, Timestamp};
+
+pub use advance::{Advanced, advance};
+pub use fact::{Answer, Fact, Holds};
+pub use judge::View;
+pub use report::{Blocker, Phase, Report, StepReport};
+
+use crate::{
+    contract::{Effect, Outcome, Target, Ticket, Want, World},
+    graph::{Edge, Path},
+    journal::{Attempt, ItemState, Memory, StepState},
+    plan::{Action, Body, Documents, Plan, Removal, SpecError},
+};
+use judge::Sight;
+
+/// How long a request may take, where nothing else is said.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+
+/// What is to be reached.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal<'a> {
+    /// Carry out a plan.
+    Converge(&'a Plan),
+    /// The spec cannot be carried out: touch nothing, say why.
+    Invalid(&'a SpecError),
+    /// The object is being deleted: take away what must go, then let it go.
+    Teardown {
+        /// What becomes of what was made.
+        removal: Removal,
+        /// Whether the object's own namespace is going too: ask for deletions, wait for none.
+        hurry: bool,
+    },
+}
+
+/// When the journal must be saved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Persist {
+    /// It has not changed.
+    #[default]
+    Nothing,
+    /// It has changed; saving it may wait a moment.
+    Soon,
+    /// The effects rely on it: save it first, and start nothing if that fails.
+    BeforeEffects,
+}
+
+/// What to do next, and why.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// What to remember.
+    pub memory: Memory,
+    /// What to change.
+    pub effects: Vec<Effect>,
+    /// When to save the journal.
+    pub persist: Persist,
+    /// What to observe from now on.
+    pub wants: BTreeSet<Want>,
+    /// Who waits for whom.
+    pub edges: Vec<Edge>,
+    /// When to step again, if nothing happens before.
+    pub wake_at: Option<Timestamp>,
+    /// For status, events and people.
+    pub report: Report,
+    /// For deletion: whether the finalizer may go.
+    pub release: bool,
+}
+
+/// One step.
+pub fn step(
+    memory: Memory,
+    goal: Goal<'_>,
+    world: &World,
+    outcomes: &[Outcome],
+    cycle: Option<&Path>,
+    now: Timestamp,
+) -> Decision {
+    let before = memory.journal.clone();
+    let mut decision = match goal {
+        Goal::Converge(plan) => converge(plan, memory, world, outcomes, cycle, now),
+        Goal::Invalid(error) => invalid(memory, error, outcomes, now),
+        Goal::Teardown { removal, hurry } => teardown(memory, removal, hurry, world, outcomes, now),
+    };
+    if decision.persist == Persist::Nothing && decision.memory.journal != before {
+        decision.persist = Persist::Soon;
+    }
+    decision
+}
+
+fn converge(
+    plan: &Plan,
+    memory: Memory,
+    world: &World,
+    outcomes: &[Outcome],
+    cycle: Option<&Path>,
+    now: Timestamp,
+) -> Decision {
+    let sight = Sight::new(world, &memory.journal, outcomes);
+    let judged = judge::judge(plan, &memory.journal, &sight);
+    let mut advanced = advance(plan, memory, &judged.facts, outcomes, now);
+    removal::settle(&mut advanced.memory, outcomes, now);
+    let mut work = Work {
+        plan,
+        effects: Vec::new(),
+        needs_saving: false,
+        now,
+    };
+    if plan.removal == Removal::Delete {
+        intend_early(plan, &mut advanced.memory);
+    }
+    for position in std::mem::take(&mut advanced.start) {
+        work.start(position, &mut advanced.memory, &judged.views, world);
+    }
+    work.order_next_waves(&mut advanced.memory);
+    let mut wants = judged.wants;
+    wants.extend(judge::awaited_wants(plan, &advanced.memory.journal, &sight));
+    let mut removed = removal::Removal::default();
+    if advanced.memory.journal.completed.is_some() && advanced.all_hold {
+        let gone = |item: &crate::journal::Item| item.prune && plan.position(&item.step).is_none();
+        removed = removal::remove(&mut advanced.memory, &sight, &gone, false, now);
+        advanced.memory.journal.inventory.retain(|item| {
+            plan.position(&item.step).is_some() || !matches!(item.state, ItemState::Gone | ItemState::Left)
+        });
+        work.effects.append(&mut removed.effects);
+        wants.extend(sight.asked());
+    }
+    let report = report::converging(plan, &advanced, &judged.views, &judged.facts, cycle, now);
+    let edges = report::edges(plan, &advanced, &judged.views);
+    let at_rest = advanced.memory.journal.is_at_rest(plan) && advanced.memory.flight.is_empty();
+    let must_save = work.needs_saving && advanced.memory.critical > advanced.memory.saved;
+    Decision {
+        persist: if must_save && !work.effects.is_empty() {
+            Persist::BeforeEffects
+        } else {
+            Persist::Nothing
+        },
+        memory: advanced.memory,
+        effects: work.effects,
+        wants: if at_rest { BTreeSet::new() } else { wants },
+        edges,
+        wake_at: earliest(advanced.wake_at, removed.wake_at),
+        report,
+        release: true,
+    }
+}
+
+fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Ordering effects for actions that were admitted.
+struct Work<'a> {
+    plan: &'a Plan,
+    effects: Vec<Effect>,
+    /// Whether an effect relies on the journal as it is now.
+    needs_saving: bool,
+    now: Timestamp,
+}
+
+impl Work<'_> {
+    fn start(&mut self, position: usize, memory: &mut Memory, views: &[View], world: &World) {
+        let step = &self.plan.steps()[position];
+        let Some(action) = step.action() else { return };
+        match render::render(self.plan, step, action, &memory.journal, views, world) {
+            Ok(rendered) => {
+                outcome::intend(memory, self.plan, position, action, &rendered.targets);
+                memory.attempts.insert(
+                    step.id.clone(),
+                    Attempt {
+                        waves: rendered.waves,
+                        ..Attempt::default()
+                    },
+                );
+            }
+            Err(render::Problem::Missing(message)) => {
+                memory.messages.insert(step.id.clone(), message);
+                if let Some(record) = memory.journal.steps.get_mut(&step.id) {
+                    record.attempt = record.attempt.saturating_sub(1);
+                    record.token = None;
+                    record.become_state(StepState::Waiting, Some(Reason::ValueMissing), self.now);
+                }
+            }
+            Err(render::Problem::Wrong(failure)) => {
+                memory.messages.insert(step.id.clone(), failure.to_string());
+                if let Some(record) = memory.journal.steps.get_mut(&step.id) {
+                    record.token = None;
+                    outcome::fail(self.plan, step, action, record, &failure, self.now);
+                }
+            }
+        }
+    }
+
+    /// Orders the next wave of every attempt that has nothing in flight.
+    fn order_next_waves(&mut self, memory: &mut Memory) {
+        let Memory {
+            journal,
+            flight,
+            attempts,
+            ..
+        } = memory;
+        for (id, attempt) in attempts.iter_mut() {
+            if attempt.worst.is_some() || flight.iter().any(|ticket| ticket.step == *id) {
+                continue;
+            }
+            let Some(action) = self
+                .plan
+                .position(id)
+                .and_then(|position| self.plan.steps()[position].action())
+            else {
+                continue;
+            };
+            let (Some(record), Some(wave)) = (journal.steps.get(id), attempt.waves.pop()) else {
+                continue;
+            };
+            for verb in wave {
+                let ticket = Ticket {
+                    step: id.clone(),
+                    run: record.run,
+                    attempt: record.attempt,
+                    part: attempt.ordered,
+                };
+                attempt.ordered += 1;
+                flight.insert(ticket.clone());
+                self.effects.push(Effect {
+                    ticket,
+                    via: action.via.clone(),
+                    verb,
+                    deadline: deadline(action),
+                });
+            }
+            self.needs_saving |= action.delivery().is_some() || action.reads_now || action.tracked;
+        }
+    }
+}
+
+fn deadline(action: &Action) -> Duration {
+    match &action.body {
+        Body::Exec { timeout, .. } => *timeout,
+        _ => REQUEST_DEADLINE,
+    }
+}
+
+/// Rows for objects whose names are known before anything is rendered: saved while waiting, so they cost no time later.
+fn intend_early(plan: &Plan, memory: &mut Memory) {
+    for (position, step) in plan.steps().iter().enumerate() {
+        let Some(action) = step.action().filter(|action| action.tracked) else {
+            continue;
+        };
+        let (Body::Create { documents, .. } | Body::Apply { documents, .. }) = &action.body else {
+            continue;
+        };
+        let Documents::Objects(documents) = documents else {
+            continue;
+        };
+        let targets: Vec<Target> = documents
+            .iter()
+            .filter_map(|document| render::target_of_document(&document.value, &action.default_namespace))
+            .filter(|target| {
+                !target.name.contains("{{") && !target.namespace.iter().any(|ns| ns.contains("{{"))
+            })
+            .collect();
+        outcome::intend(memory, plan, position, action, &targets);
+    }
+}
+
+fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Timestamp) -> Decision {
+    for outcome in outcomes {
+        memory.flight.remove(&outcome.ticket);
+    }
+    let report = Report::invalid(error, now);
+    Decision {
+        memory,
+        effects: Vec::new(),
+        persist: Persist::Nothing,
+        wants: BTreeSet::new(),
+        edges: Vec::new(),
+        wake_at: None,
+        report,
+        release: true,
+    }
+}
+
+fn teardown(
+    mut memory: Memory,
+    policy: Removal,
+    hurry: bool,
+    world: &World,
+    outcomes: &[Outcome],
+    now: Timestamp,
+) -> Decision {
+    // Effects of the plan that come back now still tell what was created.
+    outcome::remember_late(&mut memory, outcomes);
+    removal::settle(&mut memory, outcomes, now);
+    let sight = Sight::new(world, &memory.journal, outcomes);
+    let mut removed = removal::Removal {
+        done: true,
+        ..removal::Removal::default()
+    };
+    let plan_effects_out = memory.flight.iter().any(|ticket| ticket.run != 0);
+    if policy == Removal::Delete && !plan_effects_out {
+        removed = removal::remove(&mut memory, &sight, &|_| true, hurry, now);
+    }
+    let left: Vec<String> = memory
+        .journal
+        .inventory
+        .iter()
+        .filter(|item| item.state == ItemState::Left)
+        .map(|item| format!("{} ({})", item.target, item.reason.unwrap_or(Reason::LeftBehind)))
+        .collect();
+    let release =
+        policy == Removal::Retain || removed.done && !plan_effects_out || hurry && removed.effects.is_empty();
+    let report = Report::deleting(&memory, &removed.waiting, left, now);
+    Decision {
+        persist: Persist::Nothing,
+        effects: removed.effects,
+        wants: if release { BTreeSet::new() } else { sight.asked() },
+        edges: Vec::new(),
+        wake_at: removed.wake_at,
+        report,
+        release,
+        memory,
+    }
+}

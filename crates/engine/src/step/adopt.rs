@@ -1,0 +1,146 @@
+//! Bringing memory and plan together: a new object, a new generation, orders given by hand, suspension.
+
+use linchpin_words::Timestamp;
+
+use crate::{
+    journal::{Journal, Memory, Record, Run, StepState},
+    plan::{Lane, Plan, Step, same_definition},
+};
+
+/// Memory made to fit the plan, and a record for each step in the plan's order.
+pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory, Vec<Record>) {
+    if memory.journal.uid != plan.uid {
+        memory = Memory::fresh(&plan.uid, plan.generation, now);
+    }
+    let mut old = std::mem::take(&mut memory.journal.steps);
+    let mut records: Vec<Option<Record>> = vec![None; plan.steps().len()];
+    for position in plan.by_name() {
+        let step = &plan.steps()[*position];
+        let kept = old
+            .remove(&step.id)
+            .filter(|record| same_definition(&record.definition, &step.definition));
+        records[*position] = Some(kept.unwrap_or_else(|| Record::new(&step.definition, now)));
+    }
+    let mut records: Vec<Record> = records.into_iter().flatten().collect();
+    memory.attempts.retain(|id, _| plan.position(id).is_some());
+    memory.messages.retain(|id, _| plan.position(id).is_some());
+    for (query, kind) in &plan.kinds {
+        memory
+            .journal
+            .kinds
+            .entry(query.clone())
+            .or_insert_with(|| kind.clone());
+    }
+    if memory.journal.generation != plan.generation {
+        renew(plan, &mut memory, &mut records, now);
+    }
+    obey(plan, &mut memory, &mut records, now);
+    stop_clocks(plan, &mut memory.journal, &mut records, now);
+    (memory, records)
+}
+
+/// A new generation: a new run, and a new chance for everything that did not end well.
+fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestamp) {
+    memory.journal.generation = plan.generation;
+    memory.journal.halt = None;
+    memory.journal.completed = None;
+    begin_run(memory, now);
+    for (step, record) in plan.steps().iter().zip(records) {
+        record.proceeded = false;
+        record.clock = None;
+        match record.state {
+            StepState::Failed | StepState::Skipped => forget(record, now),
+            StepState::Waiting => record.retry_at = None,
+            StepState::Done if step.lane == Lane::OnFailure => forget(record, now),
+            _ => {}
+        }
+    }
+}
+
+/// Orders given by annotation, each carried out once.
+fn obey(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestamp) {
+    let given = &plan.orders;
+    if given.requested_at.is_some() && given.requested_at != memory.journal.orders.requested_at {
+        memory.journal.orders.requested_at.clone_from(&given.requested_at);
+        let again = |state| matches!(state, StepState::Failed | StepState::Unknown);
+        if memory.journal.halt.is_some() || records.iter().any(|record| again(record.state)) {
+            memory.journal.halt = None;
+            begin_run(memory, now);
+            records
+                .iter_mut()
+                .filter(|record| again(record.state))
+                .for_each(|record| forget(record, now));
+        }
+        for record in records.iter_mut() {
+            record.retry_at = None;
+        }
+    }
+    if let Some(order) = &given.rerun
+        && memory.journal.orders.rerun.as_ref() != Some(&order.value)
+    {
+        memory.journal.orders.rerun = Some(order.value.clone());
+        memory.journal.halt = None;
+        memory.journal.completed = None;
+        begin_run(memory, now);
+        for (step, record) in plan.steps().iter().zip(records.iter_mut()) {
+            let named = order.steps.as_ref().is_none_or(|steps| steps.contains(&step.id));
+            if named && is_action(step) && record.is_settled() {
+                forget(record, now);
+            }
+        }
+    }
+    for id in &given.proceed {
+        if let Some(position) = plan.position(id) {
+            records[position].proceeded = true;
+        }
+    }
+}
+
+fn is_action(step: &Step) -> bool {
+    step.action().is_some()
+}
+
+/// Clocks stand still while suspended: on return they are moved on by the time that passed.
+fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Record], now: Timestamp) {
+    if plan.suspended {
+        journal.suspended.get_or_insert(now);
+        return;
+    }
+    let Some(since) = journal.suspended.take() else {
+        return;
+    };
+    let pause = now.since(since);
+    let shift = |time: &mut Timestamp| *time = time.plus(pause);
+    shift(&mut journal.run.clock);
+    for record in records {
+        record.clock.iter_mut().for_each(shift);
+        record
+            .progress
+            .iter_mut()
+            .for_each(|progress| shift(&mut progress.moved));
+        if record.state == StepState::Running {
+            shift(&mut record.since);
+        }
+    }
+}
+
+/// Begins a new run. Effects that read its start rely on it, so it must be saved before them.
+pub(super) fn begin_run(memory: &mut Memory, now: Timestamp) {
+    memory.journal.run = Run {
+        id: memory.journal.run.id + 1,
+        now,
+        clock: now,
+    };
+    memory.critical += 1;
+}
+
+/// A step is to be done anew. What it wrote before stays known: the floor under later observations.
+pub(super) fn forget(record: &mut Record, now: Timestamp) {
+    record.become_state(StepState::Waiting, None, now);
+    record.attempt = 0;
+    record.retry_at = None;
+    record.clock = None;
+    record.awaits = None;
+    record.token = None;
+    record.rerun_pending = false;
+}

@@ -1,0 +1,139 @@
+//! The data that templates and expressions see: `.Now`, `.Values`, `.Dependencies`.
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use linchpin_words::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::judge::View;
+use crate::{
+    contract::{Projection, Question, ReadSet, Scope, Seen, World},
+    plan::{Plan, Requirement},
+};
+
+/// `.Values`: the data of `valuesFrom` in order, later ones on top, `spec.values` on top of all.
+pub(super) fn values(plan: &Plan, world: &World) -> Value {
+    let mut values = Map::new();
+    for input in &plan.inputs {
+        let Some(Seen::Objects(observed)) = world.get(&input.want) else {
+            continue;
+        };
+        for item in &observed.items {
+            let secret = item.kind.kind == "Secret";
+            let Some(data) = item.content.get("data").and_then(Value::as_object) else {
+                continue;
+            };
+            for (key, value) in data {
+                let value = if secret { decoded(value) } else { value.clone() };
+                values.insert(key.clone(), value);
+            }
+        }
+    }
+    if let Value::Object(own) = &plan.values {
+        values.extend(own.clone());
+    }
+    Value::Object(values)
+}
+
+/// A Secret's value as text, where it is text.
+fn decoded(value: &Value) -> Value {
+    let bytes = value.as_str().and_then(|text| BASE64.decode(text).ok());
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.map_or_else(|| value.clone(), Value::String)
+}
+
+/// One entry of `.Dependencies`.
+pub(super) fn dependency_data(
+    requirement: &Requirement,
+    found: &View,
+    world: &World,
+    reads: &ReadSet,
+) -> Value {
+    let mut entry = Map::new();
+    entry.insert("State".to_owned(), json!(found.state));
+    entry.insert("Message".to_owned(), json!(found.message));
+    match world.get(&requirement.want) {
+        Some(Seen::Objects(observed)) => {
+            let Question::Objects { kind, scope, .. } = requirement.want.question() else {
+                return Value::Object(entry);
+            };
+            entry.insert("Kind".to_owned(), json!(kind.kind));
+            entry.insert("APIVersion".to_owned(), json!(kind.api_version()));
+            if let Scope::Name { namespace, name } = scope {
+                entry.insert("Name".to_owned(), json!(name));
+                entry.insert(
+                    "Namespace".to_owned(),
+                    json!(namespace.clone().unwrap_or_default()),
+                );
+                if let Some(item) = observed.items.first() {
+                    describe(&mut entry, item, reads);
+                }
+            } else {
+                let items = observed.items.iter().map(|item| {
+                    let mut one = Map::new();
+                    one.insert("Name".to_owned(), json!(item.name));
+                    one.insert(
+                        "Namespace".to_owned(),
+                        json!(item.namespace.clone().unwrap_or_default()),
+                    );
+                    describe(&mut one, item, reads);
+                    Value::Object(one)
+                });
+                entry.insert("Items".to_owned(), Value::Array(items.collect()));
+            }
+        }
+        Some(Seen::Version(version)) => {
+            entry.insert("Name".to_owned(), json!("kubernetes"));
+            entry.insert("Status".to_owned(), json!({"version": version.get("gitVersion")}));
+            entry.insert("Object".to_owned(), (**version).clone());
+        }
+        _ => {
+            if let Some(object) = requirement.want.object_ref() {
+                entry.insert("Kind".to_owned(), json!(object.kind.kind));
+                entry.insert("Name".to_owned(), json!(object.name));
+                entry.insert(
+                    "Namespace".to_owned(),
+                    json!(object.namespace.unwrap_or_default()),
+                );
+            }
+        }
+    }
+    Value::Object(entry)
+}
+
+/// The object's own parts, as far as somebody reads them.
+fn describe(entry: &mut Map<String, Value>, item: &Projection, reads: &ReadSet) {
+    let content = if reads.is_whole() {
+        item.content.clone()
+    } else {
+        reads.project(&item.content)
+    };
+    let metadata = |key| {
+        content
+            .get("metadata")
+            .and_then(|metadata| metadata.get(key))
+            .cloned()
+    };
+    entry.insert(
+        "Labels".to_owned(),
+        metadata("labels").unwrap_or_else(|| json!({})),
+    );
+    entry.insert(
+        "Annotations".to_owned(),
+        metadata("annotations").unwrap_or_else(|| json!({})),
+    );
+    entry.insert(
+        "Spec".to_owned(),
+        content.get("spec").cloned().unwrap_or_else(|| json!({})),
+    );
+    entry.insert(
+        "Status".to_owned(),
+        content.get("status").cloned().unwrap_or_else(|| json!({})),
+    );
+    entry.insert("Object".to_owned(), content);
+}
+
+/// `.Now` as templates see it.
+pub(super) fn now_text(now: Timestamp) -> Value {
+    let second = Timestamp::from_second(now.as_second());
+    Value::String(second.to_string())
+}

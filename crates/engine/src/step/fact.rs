@@ -1,0 +1,86 @@
+//! What judging says of each step: all that [`advance`](super::advance) needs to know of the world.
+//!
+//! Facts are abstract on purpose. They are few and small, so every combination of them can be explored.
+
+use std::collections::BTreeMap;
+
+use crate::{contract::StepId, journal::Trigger};
+
+/// What is known of one step's part of the world at this moment.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fact {
+    /// For a requirement: whether it holds.
+    pub holds: Holds,
+    /// Whether the view is live, so that a deadline may be declared on it.
+    pub live: bool,
+    /// For a requirement: moves when the object makes progress.
+    pub progress: u64,
+    /// For a requirement that counts for ever once completed: the incarnation that completed.
+    pub latch: Option<String>,
+    /// For an action: its guard.
+    pub guard: Answer,
+    /// For an action: whether nothing is known to be missing, neither rights nor values.
+    pub supplied: bool,
+    /// For an action that awaits something: whether it was seen.
+    pub awaited: bool,
+    /// For an action that runs again on changes: what it would read now, by dependency. Unknown ones are left out.
+    pub triggers: BTreeMap<StepId, Trigger>,
+    /// For an action that repairs drift: whether what it wrote is no longer as written.
+    pub drifted: bool,
+}
+
+impl Default for Fact {
+    /// Nothing is known of the world, and nothing stands in an action's way.
+    fn default() -> Self {
+        Self {
+            holds: Holds::Unknown { passing: true },
+            live: false,
+            progress: 0,
+            latch: None,
+            guard: Answer::Yes,
+            supplied: true,
+            awaited: false,
+            triggers: BTreeMap::new(),
+            drifted: false,
+        }
+    }
+}
+
+/// Whether a requirement holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holds {
+    /// It was observed to hold.
+    Met,
+    /// It was observed not to hold.
+    Unmet,
+    /// It was observed that it will not hold without somebody's help.
+    Failed,
+    /// Nothing was observed.
+    Unknown {
+        /// Whether waiting a moment will tell (a watch that has not listed yet).
+        passing: bool,
+    },
+}
+
+/// A three-valued answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// True.
+    Yes,
+    /// False.
+    No,
+    /// Not to be told yet.
+    Undecided,
+}
+
+impl Answer {
+    /// The opposite; undecided stays undecided.
+    #[must_use]
+    pub fn negated(self) -> Self {
+        match self {
+            Self::Yes => Self::No,
+            Self::No => Self::Yes,
+            Self::Undecided => Self::Undecided,
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Taking away what was made: prune, teardown, deletion.
+//!
+//! Works from the inventory alone, so it works when the spec no longer compiles. Objects go in reverse of the order
+//! they were made in, each by its uid, and the next ones only when it is really gone. Only what we created is
+//! deleted. Nothing that a user controls can hold this up for ever but a missing right or a foreign finalizer, and
+//! those are named; a gone identity, a terminating namespace or a kind that is no longer served means: say what is
+//! left behind, and go on.
+
+use std::collections::BTreeSet;
+
+use linchpin_words::{Reason, Timestamp, keys};
+use serde_json::Value;
+
+use super::{
+    advance::add,
+    backoff::{self, Pace},
+    judge::Sight,
+};
+use crate::{
+    contract::{Effect, Failure, Outcome, Propagation, ReadSet, Seen, Served, StepId, Ticket, Verb, Want},
+    journal::{Item, ItemState, Memory},
+};
+
+/// Deletions are no run of the plan: their tickets carry a run that no plan has.
+const NO_RUN: u64 = 0;
+/// How long one delete request may take.
+const DEADLINE: std::time::Duration = std::time::Duration::from_secs(30);
+
+/// What one pass over the inventory decided.
+#[derive(Default)]
+pub(super) struct Removal {
+    pub effects: Vec<Effect>,
+    /// What is still there, and why.
+    pub waiting: Vec<(StepId, Reason, String)>,
+    pub wake_at: Option<Timestamp>,
+    /// Whether everything is gone, or is left behind for good.
+    pub done: bool,
+}
+
+/// Files the outcomes of deletions.
+pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) {
+    for outcome in outcomes.iter().filter(|outcome| outcome.ticket.run == NO_RUN) {
+        memory.flight.remove(&outcome.ticket);
+        let uid = memory.journal.uid.clone();
+        let Some(item) = memory.journal.inventory.get_mut(outcome.ticket.part as usize) else {
+            continue;
+        };
+        if item.step != outcome.ticket.step || item.attempt != outcome.ticket.attempt {
+            continue;
+        }
+        let retry = |pace| Some(add(now, backoff::delay(pace, &uid, &item.step, item.attempt)));
+        match &outcome.result {
+            Ok(done) if done.gone => item.state = ItemState::Gone,
+            Ok(_) => item.state = ItemState::Deleting,
+            Err(Failure::Gone(_) | Failure::StalePrecondition(_)) => item.state = ItemState::Gone,
+            Err(Failure::NotServed(_)) => leave(item, Reason::KindNotServed),
+            Err(Failure::IdentityGone(_)) => leave(item, Reason::IdentityGone),
+            Err(Failure::Terminating(_)) => leave(item, Reason::Terminating),
+            Err(failure) => {
+                let refused = matches!(failure, Failure::Forbidden(_) | Failure::Invalid(_));
+                item.reason = Some(if refused {
+                    Reason::Forbidden
+                } else {
+                    Reason::Retrying
+                });
+                item.retry_at = retry(if refused { Pace::Refused } else { Pace::Transient });
+                memory.messages.insert(item.step.clone(), failure.to_string());
+            }
+        }
+    }
+}
+
+fn leave(item: &mut Item, reason: Reason) {
+    item.state = ItemState::Left;
+    item.reason = Some(reason);
+}
+
+/// Takes away the rows that `chosen` names. In a hurry, deletion is asked for but its end is not waited for.
+pub(super) fn remove(
+    memory: &mut Memory,
+    sight: &Sight<'_>,
+    chosen: &dyn Fn(&Item) -> bool,
+    hurry: bool,
+    now: Timestamp,
+) -> Removal {
+    let mut removal = Removal {
+        done: true,
+        ..Removal::default()
+    };
+    let uid = memory.journal.uid.clone();
+    for index in 0..memory.journal.inventory.len() {
+        if chosen(&memory.journal.inventory[index]) {
+            look(
+                &mut memory.journal.inventory[index],
+                &uid,
+                sight,
+                hurry,
+                &mut removal,
+            );
+        }
+    }
+    // What must go first: the objects of every later step that is still there.
+    let held: BTreeSet<StepId> = memory
+        .journal
+        .inventory
+        .iter()
+        .filter(|item| chosen(item) && is_there(item))
+        .flat_map(|item| item.after.iter().cloned())
+        .collect();
+    for index in 0..memory.journal.inventory.len() {
+        let item = &memory.journal.inventory[index];
+        if !chosen(item) || !is_there(item) {
+            continue;
+        }
+        removal.done = false;
+        if item.state != ItemState::Created || held.contains(&item.step) {
+            continue;
+        }
+        if memory
+            .flight
+            .iter()
+            .any(|ticket| ticket.run == NO_RUN && ticket.part as usize == index)
+        {
+            continue;
+        }
+        if let Some(at) = item.retry_at.filter(|at| *at > now) {
+            removal.wake_at = Some(removal.wake_at.map_or(at, |earlier| earlier.min(at)));
+            let message = memory.messages.get(&item.step).cloned().unwrap_or_default();
+            removal.waiting.push((
+                item.step.clone(),
+                item.reason.unwrap_or(Reason::Retrying),
+                message,
+            ));
+            continue;
+        }
+        let item = &mut memory.journal.inventory[index];
+        item.attempt += 1;
+        item.retry_at = None;
+        let ticket = Ticket {
+            step: item.step.clone(),
+            run: NO_RUN,
+            attempt: item.attempt,
+            part: u32::try_from(index).unwrap_or(u32::MAX),
+        };
+        memory.flight.insert(ticket.clone());
+        removal.effects.push(Effect {
+            ticket,
+            via: item.via.clone(),
+            verb: Verb::Delete {
+                target: item.target.clone(),
+                uid: item.uid.clone(),
+                propagation: Propagation::Background,
+            },
+            deadline: DEADLINE,
+        });
+    }
+    removal
+}
+
+fn is_there(item: &Item) -> bool {
+    !matches!(item.state, ItemState::Gone | ItemState::Left)
+}
+
+/// What is known of a row now: whether an intended object was made by us, whether a deleted one is gone.
+fn look(item: &mut Item, uid: &str, sight: &Sight<'_>, hurry: bool, removal: &mut Removal) {
+    match item.state {
+        ItemState::Adopted => item.state = ItemState::Gone,
+        ItemState::Deleting if hurry => leave(item, Reason::Terminating),
+        ItemState::Intended if hurry => leave(item, Reason::Terminating),
+        ItemState::Intended | ItemState::Deleting => {
+            let kind = match sight.resolve(&item.via, &item.target.kind) {
+                Some(Served::Yes { kind, namespaced, .. }) => (kind, *namespaced),
+                Some(Served::No) => return leave(item, Reason::KindNotServed),
+                _ => {
+                    return removal
+                        .waiting
+                        .push((item.step.clone(), Reason::Unsynced, String::new()));
+                }
+            };
+            let namespace = item.target.namespace.clone().filter(|_| kind.1);
+            let reads = ReadSet::dotted(["metadata.annotations", "metadata.finalizers"]);
+            let want = Want::object(
+                item.via.clone(),
+                kind.0.clone(),
+                namespace,
+                &item.target.name,
+                reads,
+            );
+            match sight.ask(want) {
+                Some(Seen::Objects(observed)) => match observed.items.first() {
+                    None => item.state = ItemState::Gone,
+                    Some(found) if item.state == ItemState::Intended => {
+                        if creator(&found.content) == Some(uid) {
+                            item.uid = Some(found.uid.clone());
+                            item.state = ItemState::Created;
+                        } else {
+                            item.state = ItemState::Gone;
+                        }
+                    }
+                    Some(found) if item.uid.as_ref() != Some(&found.uid) => item.state = ItemState::Gone,
+                    Some(found) => {
+                        let (reason, message) = still_there(&found.content, &item.target.to_string());
+                        item.reason = Some(reason);
+                        removal.waiting.push((item.step.clone(), reason, message));
+                    }
+                },
+                Some(Seen::Unknown(why)) if why.reason == Reason::IdentityGone => leave(item, why.reason),
+                Some(Seen::Unknown(why)) => {
+                    removal
+                        .waiting
+                        .push((item.step.clone(), why.reason, why.message.clone()));
+                }
+                _ => removal
+                    .waiting
+                    .push((item.step.clone(), Reason::Unsynced, String::new())),
+            }
+        }
+        ItemState::Created | ItemState::Gone | ItemState::Left => {}
+    }
+}
+
+fn creator(content: &Value) -> Option<&str> {
+    content
+        .get("metadata")?
+        .get("annotations")?
+        .get(keys::CREATED_BY)?
+        .as_str()
+}
+
+fn still_there(content: &Value, name: &str) -> (Reason, String) {
+    let finalizers: Vec<&str> = content
+        .pointer("/metadata/finalizers")
+        .and_then(Value::as_array)
+        .map(|list| list.iter().filter_map(Value::as_str).collect())
+        .unwrap_or_default();
+    if finalizers.is_empty() {
+        (Reason::AwaitingAbsence, format!("{name} is being deleted"))
+    } else {
+        (
+            Reason::ForeignFinalizer,
+            format!(
+                "{name} is being deleted, but is kept by {}",
+                finalizers.join(", ")
+            ),
+        )
+    }
+}

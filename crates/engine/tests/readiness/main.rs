@@ -1,0 +1,8 @@
+//! Readiness, shown on objects as the API server returns them (`fixtures/readiness`).
+#![allow(missing_docs)]
+
+mod cases;
+mod document;
+mod fixtures;
+mod laws;
+mod wanted;
