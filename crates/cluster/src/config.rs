@@ -57,13 +57,8 @@ async fn from_file(path: &Path, context: Option<&str>) -> Result<Config, ConfigE
         reason: one_line(&error),
     };
     let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
-    let options = KubeConfigOptions {
-        context: context.map(str::to_owned),
-        ..KubeConfigOptions::default()
-    };
-    Config::from_custom_kubeconfig(kubeconfig, &options)
-        .await
-        .map_err(unusable)
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)
 }
 
 /// The error and its causes; kube's YAML errors draw an excerpt over several lines, of which the first says it all.
@@ -90,10 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named_in_one_line() {
-        let error = load(Some(Path::new("/nonexistent/config")), None)
-            .await
-            .unwrap_err()
-            .to_string();
+        let error = load(Some(Path::new("/nonexistent/config")), None).await.unwrap_err().to_string();
         assert!(error.contains("/nonexistent/config"), "{error}");
         assert!(error.contains("No such file"), "{error}");
         assert!(!error.contains('\n'), "{error}");
@@ -113,15 +105,9 @@ mod tests {
     async fn an_unknown_context_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config");
-        std::fs::write(
-            &path,
-            "{apiVersion: v1, kind: Config, clusters: [], contexts: [], users: []}",
-        )
-        .unwrap();
-        let error = load(Some(&path), Some("elsewhere"))
-            .await
-            .unwrap_err()
-            .to_string();
+        std::fs::write(&path, "{apiVersion: v1, kind: Config, clusters: [], contexts: [], users: []}")
+            .unwrap();
+        let error = load(Some(&path), Some("elsewhere")).await.unwrap_err().to_string();
         assert!(error.contains("elsewhere"), "{error}");
     }
 }

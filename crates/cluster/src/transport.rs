@@ -267,10 +267,7 @@ fn sending_failed(error: &legacy::Error) -> TransportError {
     let mut source = std::error::Error::source(error);
     while let Some(inner) = source {
         if let Some(TransportError::Connect { address, reason }) = inner.downcast_ref() {
-            return TransportError::Connect {
-                address: address.clone(),
-                reason: reason.clone(),
-            };
+            return TransportError::Connect { address: address.clone(), reason: reason.clone() };
         }
         source = inner.source();
     }

@@ -57,10 +57,7 @@ impl Connector {
         options: &Options,
     ) -> Result<Self, TransportError> {
         let url = &config.cluster_url;
-        let unusable = |reason: String| TransportError::Address {
-            address: url.to_string(),
-            reason,
-        };
+        let unusable = |reason: String| TransportError::Address { address: url.to_string(), reason };
         let host = url.host().ok_or_else(|| unusable("it has no host".into()))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let secure = match url.scheme_str() {
@@ -69,12 +66,10 @@ impl Connector {
             _ => return Err(unusable("it is neither http nor https".into())),
         };
         let tls = if secure {
-            let mut client = config
-                .rustls_client_config()
-                .map_err(|source| TransportError::Credentials {
-                    address: url.to_string(),
-                    source: Box::new(source),
-                })?;
+            let mut client = config.rustls_client_config().map_err(|source| TransportError::Credentials {
+                address: url.to_string(),
+                source: Box::new(source),
+            })?;
             client.alpn_protocols = match protocol {
                 Protocol::Http1 => vec![b"http/1.1".to_vec()],
                 Protocol::Http2 => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
@@ -86,16 +81,8 @@ impl Connector {
             None
         };
         let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let target = Target {
-            address: url.to_string(),
-            host,
-            port,
-            tls,
-            timeout: options.connect_timeout,
-        };
-        Ok(Self {
-            target: Arc::new(target),
-        })
+        let target = Target { address: url.to_string(), host, port, tls, timeout: options.connect_timeout };
+        Ok(Self { target: Arc::new(target) })
     }
 
     /// True if HTTP/2 is at all possible: without TLS there is nobody to agree on it with.
@@ -114,10 +101,7 @@ impl Connector {
 
     /// The error for a connection that could not be made.
     pub(super) fn failure(&self, reason: String) -> TransportError {
-        TransportError::Connect {
-            address: self.target.address.clone(),
-            reason,
-        }
+        TransportError::Connect { address: self.target.address.clone(), reason }
     }
 }
 
@@ -148,10 +132,7 @@ impl Service<Uri> for Connector {
     fn call(&mut self, _: Uri) -> Self::Future {
         let connector = self.clone();
         Box::pin(async move {
-            let wire = connector
-                .connect()
-                .await
-                .map_err(|reason| connector.failure(reason))?;
+            let wire = connector.connect().await.map_err(|reason| connector.failure(reason))?;
             Ok(TokioIo::new(wire))
         })
     }

@@ -64,11 +64,7 @@ where
             Ok(match bound {
                 Bound::Start(_) => answer,
                 Bound::End(_) => answer.map(|body| {
-                    boxed(Timed {
-                        body,
-                        limit,
-                        sleep: Box::pin(tokio::time::sleep_until(deadline)),
-                    })
+                    boxed(Timed { body, limit, sleep: Box::pin(tokio::time::sleep_until(deadline)) })
                 }),
             })
         })

@@ -33,19 +33,13 @@ impl Impersonation {
         let sendable = |text: &str| HeaderValue::from_str(text).map_err(|_| UnsendableName(text.to_owned()));
         Ok(Self {
             user: sendable(user)?,
-            groups: groups
-                .iter()
-                .map(|group| sendable(group))
-                .collect::<Result<_, _>>()?,
+            groups: groups.iter().map(|group| sendable(group)).collect::<Result<_, _>>()?,
         })
     }
 
     /// Puts the headers on every request of `inner`, instead of those the configuration may have set.
     pub(super) fn layer<S>(&self, inner: S) -> Impersonate<S> {
-        Impersonate {
-            inner,
-            identity: self.clone(),
-        }
+        Impersonate { inner, identity: self.clone() }
     }
 }
 

@@ -37,9 +37,7 @@ pub struct Reach {
 
 impl Default for Reach {
     fn default() -> Self {
-        Self {
-            note: Arc::new(Mutex::new(Reachability::Unknown)),
-        }
+        Self { note: Arc::new(Mutex::new(Reachability::Unknown)) }
     }
 }
 
@@ -59,10 +57,7 @@ impl Reach {
             Reachability::Failing { since, .. } => *since,
             Reachability::Unknown | Reachability::Answering => Instant::now(),
         };
-        *note = Reachability::Failing {
-            since,
-            reason: error.to_string(),
-        };
+        *note = Reachability::Failing { since, reason: error.to_string() };
     }
 }
 

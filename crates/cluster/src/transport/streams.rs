@@ -88,10 +88,7 @@ enum Place {
 
 impl Streams {
     pub(super) fn new(connector: Connector, plain: Plain, options: &Options) -> Self {
-        let state = State {
-            plain_only: !connector.may_speak_http2(),
-            ..State::default()
-        };
+        let state = State { plain_only: !connector.may_speak_http2(), ..State::default() };
         Self {
             shared: Arc::new(Pool {
                 connector,
@@ -136,22 +133,13 @@ impl Pool {
             let (mut sender, slot) = match self.place().await? {
                 Place::Stream(sender, slot) => (sender, slot),
                 Place::Plain => {
-                    let answer = self
-                        .plain
-                        .request(request)
-                        .await
-                        .map_err(|error| sending_failed(&error))?;
+                    let answer = self.plain.request(request).await.map_err(|error| sending_failed(&error))?;
                     return Ok(answer.map(boxed));
                 }
             };
             match sender.try_send_request(request).await {
                 Ok(answer) => {
-                    return Ok(answer.map(|body| {
-                        boxed(Held {
-                            body,
-                            slot: Some(slot),
-                        })
-                    }));
+                    return Ok(answer.map(|body| boxed(Held { body, slot: Some(slot) })));
                 }
                 Err(mut refusal) => match refusal.take_message() {
                     // Handed back untouched, so another connection may have it.
@@ -177,10 +165,7 @@ impl Pool {
                 if let Some(place) = self.take_slot(&mut state) {
                     return Ok(place);
                 }
-                state
-                    .opening
-                    .get_or_insert_with(|| Arc::clone(self).open().boxed().shared())
-                    .clone()
+                state.opening.get_or_insert_with(|| Arc::clone(self).open().boxed().shared()).clone()
             };
             opening.await.map_err(|reason| self.connector.failure(reason))?;
         }
@@ -193,10 +178,7 @@ impl Pool {
             member.live < allowed
         })?;
         member.live += 1;
-        let slot = Slot {
-            pool: Arc::clone(self),
-            id: member.id,
-        };
+        let slot = Slot { pool: Arc::clone(self), id: member.id };
         Some(Place::Stream(member.sender.clone(), slot))
     }
 
@@ -208,12 +190,7 @@ impl Pool {
             Some((sender, allowed)) => {
                 let id = state.next_id;
                 state.next_id += 1;
-                state.connections.push(Member {
-                    id,
-                    sender,
-                    live: 0,
-                    allowed,
-                });
+                state.connections.push(Member { id, sender, live: 0, allowed });
             }
             None => state.plain_only = true,
         }

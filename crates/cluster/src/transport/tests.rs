@@ -29,15 +29,9 @@ impl Server {
             rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         let mut tls = rustls::ServerConfig::builder()
             .with_no_client_auth()
-            .with_single_cert(
-                vec![cert.der().clone()],
-                signing_key.serialize_der().try_into().unwrap(),
-            )
+            .with_single_cert(vec![cert.der().clone()], signing_key.serialize_der().try_into().unwrap())
             .unwrap();
-        tls.alpn_protocols = protocols
-            .iter()
-            .map(|protocol| protocol.as_bytes().to_vec())
-            .collect();
+        tls.alpn_protocols = protocols.iter().map(|protocol| protocol.as_bytes().to_vec()).collect();
         let acceptor = TlsAcceptor::from(Arc::new(tls));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -59,9 +53,7 @@ impl Server {
                         builder.max_concurrent_streams(100);
                         let _ = builder.serve_connection(io, service_fn(answer)).await;
                     } else {
-                        let _ = conn::http1::Builder::new()
-                            .serve_connection(io, service_fn(answer))
-                            .await;
+                        let _ = conn::http1::Builder::new().serve_connection(io, service_fn(answer)).await;
                     }
                 });
             }
@@ -87,10 +79,7 @@ async fn answer(request: Request<Incoming>) -> Result<Response<AnswerBody>, Infa
         BodyExt::boxed_unsync(http_body_util::StreamBody::new(stream))
     };
     let path = request.uri().path().to_owned();
-    let watching = request
-        .uri()
-        .query()
-        .is_some_and(|query| query.contains("watch=true"));
+    let watching = request.uri().query().is_some_and(|query| query.contains("watch=true"));
     Ok(Response::new(match path.as_str() {
         "/hang" => std::future::pending().await,
         "/half" => endless(b"half an ans"),
@@ -112,9 +101,7 @@ fn brisk() -> Options {
 }
 
 async fn open_watch(client: &Client) -> Response<Body> {
-    let request = kube::core::Request::new("/api/v1/pods")
-        .watch(&WatchParams::default(), "0")
-        .unwrap();
+    let request = kube::core::Request::new("/api/v1/pods").watch(&WatchParams::default(), "0").unwrap();
     client.send(request.map(Body::from)).await.unwrap()
 }
 
@@ -129,45 +116,23 @@ async fn the_ninety_first_watch_opens_a_second_connection() {
     }
     assert_eq!(
         (server.connections(), transport.statistics()),
-        (
-            1,
-            Statistics {
-                connections: 1,
-                streams: 90
-            }
-        )
+        (1, Statistics { connections: 1, streams: 90 })
     );
 
     open.push(open_watch(&client).await);
     assert_eq!(
         (server.connections(), transport.statistics()),
-        (
-            2,
-            Statistics {
-                connections: 2,
-                streams: 91
-            }
-        )
+        (2, Statistics { connections: 2, streams: 91 })
     );
 
     open.pop();
     assert_eq!(
         transport.statistics(),
-        Statistics {
-            connections: 1,
-            streams: 90
-        },
+        Statistics { connections: 1, streams: 90 },
         "an empty connection closes"
     );
     open.clear();
-    assert_eq!(
-        transport.statistics(),
-        Statistics {
-            connections: 1,
-            streams: 0
-        },
-        "the last one stays"
-    );
+    assert_eq!(transport.statistics(), Statistics { connections: 1, streams: 0 }, "the last one stays");
 }
 
 #[tokio::test]
@@ -188,13 +153,7 @@ async fn a_server_without_http2_is_watched_over_http1() {
     let first = open_watch(&client).await;
     let second = open_watch(&client).await;
     assert_eq!(first.version(), http::Version::HTTP_11);
-    assert_eq!(
-        transport.statistics(),
-        Statistics {
-            connections: 0,
-            streams: 0
-        }
-    );
+    assert_eq!(transport.statistics(), Statistics { connections: 0, streams: 0 });
     drop((first, second));
 }
 
@@ -217,10 +176,7 @@ async fn a_write_that_is_never_answered_ends_at_its_deadline() {
     for path in ["/hang", "/half"] {
         let error = transport.writes(None).request_text(get(path)).await.unwrap_err();
         let cause = TransportError::behind(&error);
-        assert!(
-            matches!(cause, Some(TransportError::Deadline(_))),
-            "{path}: {error:?}"
-        );
+        assert!(matches!(cause, Some(TransportError::Deadline(_))), "{path}: {error:?}");
         assert!(!cause.unwrap().certainly_not_sent());
     }
 }
@@ -231,15 +187,8 @@ async fn a_watch_must_begin_by_its_deadline_and_may_last_beyond_it() {
     let transport = server.transport(&brisk());
     let client = transport.watches(None);
     let error = client.request_text(get("/hang")).await.unwrap_err();
-    assert!(
-        matches!(TransportError::behind(&error), Some(TransportError::Deadline(_))),
-        "{error:?}"
-    );
-    assert_eq!(
-        transport.statistics().streams,
-        0,
-        "a request given up frees its slot"
-    );
+    assert!(matches!(TransportError::behind(&error), Some(TransportError::Deadline(_))), "{error:?}");
+    assert_eq!(transport.statistics().streams, 0, "a request given up frees its slot");
 
     let mut body = open_watch(&client).await.into_body();
     body.frame().await.unwrap().unwrap();
@@ -260,26 +209,16 @@ async fn every_socket_sends_at_once() {
 
 #[tokio::test]
 async fn an_unreachable_server_is_known_not_to_have_got_the_request() {
-    let port = TcpListener::bind("127.0.0.1:0")
-        .await
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let config = Config::new(format!("http://127.0.0.1:{port}").parse().unwrap());
     let transport = Transport::new(&config, &Options::default()).unwrap();
     assert_eq!(transport.reach().now(), Reachability::Unknown);
     for client in [transport.writes(None), transport.watches(None)] {
         let error = client.request_text(get("/x")).await.unwrap_err();
         assert!(matches!(error, Error::Service(_)), "{error:?}");
-        assert!(
-            TransportError::behind(&error).unwrap().certainly_not_sent(),
-            "{error:?}"
-        );
+        assert!(TransportError::behind(&error).unwrap().certainly_not_sent(), "{error:?}");
     }
-    let Reachability::Failing { reason, .. } = transport.reach().now() else {
-        panic!("still reachable")
-    };
+    let Reachability::Failing { reason, .. } = transport.reach().now() else { panic!("still reachable") };
     assert!(reason.contains("refused"), "{reason}");
 }
 
@@ -288,15 +227,9 @@ async fn a_client_acts_as_the_identity_it_was_made_for() {
     let server = Server::start(&["h2", "http/1.1"]).await;
     let transport = server.transport(&Options::default());
     let somebody = Impersonation::service_account("shop", "builder").unwrap();
-    for client in [
-        transport.writes(Some(&somebody)),
-        transport.watches(Some(&somebody)),
-    ] {
+    for client in [transport.writes(Some(&somebody)), transport.watches(Some(&somebody))] {
         let headers = client.request_text(get("/x")).await.unwrap();
-        assert!(
-            headers.contains(r#""impersonate-user": "system:serviceaccount:shop:builder""#),
-            "{headers}"
-        );
+        assert!(headers.contains(r#""impersonate-user": "system:serviceaccount:shop:builder""#), "{headers}");
         assert!(!headers.contains("impersonate-group"), "{headers}");
     }
     let plain = transport.writes(None).request_text(get("/x")).await.unwrap();
@@ -314,8 +247,5 @@ async fn the_bearer_token_is_read_from_its_file() {
     config.auth_info.token_file = Some(path.to_string_lossy().into_owned());
     let transport = Transport::new(&config, &Options::default()).unwrap();
     let headers = transport.watches(None).request_text(get("/x")).await.unwrap();
-    assert!(
-        headers.contains(r#""authorization": "Bearer first""#),
-        "{headers}"
-    );
+    assert!(headers.contains(r#""authorization": "Bearer first""#), "{headers}");
 }
