@@ -10,17 +10,9 @@ fn main() {
 }
 
 fn run(bencher: divan::Bencher<'_, '_>, kind: &GroupKind, object: &Value) {
-    let options = Options {
-        status_declared: Some(true),
-        ..Options::default()
-    };
     bencher.bench(|| -> Verdict {
-        verdict(
-            divan::black_box(kind),
-            divan::black_box(object),
-            &options,
-            &Nothing,
-        )
+        let options = Options { status_declared: Some(true), ..Options::default() };
+        verdict(divan::black_box(kind), divan::black_box(object), &options, &Nothing)
     });
 }
 

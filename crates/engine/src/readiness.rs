@@ -87,19 +87,11 @@ impl Verdict {
     fn new(state: State, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         let mut message: String = message.into();
         if message.len() > MESSAGE_LIMIT {
-            let end = (0..=MESSAGE_LIMIT)
-                .rev()
-                .find(|&end| message.is_char_boundary(end))
-                .unwrap_or(0);
+            let end = (0..=MESSAGE_LIMIT).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
             message.truncate(end);
             message.push('…');
         }
-        Self {
-            state,
-            reason: reason.into(),
-            message,
-            progress: 0,
-        }
+        Self { state, reason: reason.into(), message, progress: 0 }
     }
 
     fn ready(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
@@ -193,16 +185,12 @@ fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {
 fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Verdict {
     subject.mark_conditions();
     if profile.failed(subject.object) == Tri::True {
-        return Verdict::failed(
-            "FailedByProfile",
-            "the readiness profile for this kind says that it failed",
-        );
+        return Verdict::failed("FailedByProfile", "the readiness profile for this kind says that it failed");
     }
     match profile.ready(subject.object) {
-        Tri::True => Verdict::ready(
-            "ReadyByProfile",
-            "the readiness profile for this kind says that it is ready",
-        ),
+        Tri::True => {
+            Verdict::ready("ReadyByProfile", "the readiness profile for this kind says that it is ready")
+        }
         Tri::False => Verdict::in_progress(
             "NotReadyByProfile",
             "the readiness profile for this kind says that it is not ready yet",

@@ -10,30 +10,15 @@ use super::{
 
 /// Every version of the kind that the CRD asks to be served.
 pub(super) fn crd_needs(object: &Value) -> Vec<Need> {
-    let (group, kind) = (
-        text(object, &["spec", "group"]),
-        text(object, &["spec", "names", "kind"]),
-    );
-    let served = list(object, &["spec", "versions"])
-        .iter()
-        .filter(|version| flag(version, &["served"]));
-    served
-        .map(|version| Need::Served {
-            gvk: Gvk::new(group, text(version, &["name"]), kind),
-        })
-        .collect()
+    let (group, kind) = (text(object, &["spec", "group"]), text(object, &["spec", "names", "kind"]));
+    let served = list(object, &["spec", "versions"]).iter().filter(|version| flag(version, &["served"]));
+    served.map(|version| Need::Served { gvk: Gvk::new(group, text(version, &["name"]), kind) }).collect()
 }
 
 pub(super) fn crd(subject: &Subject<'_>) -> Verdict {
     subject.mark_conditions();
-    if let Some(names) = subject
-        .condition("NamesAccepted")
-        .filter(super::subject::Condition::is_false)
-    {
-        let message = format!(
-            "its names are not accepted: {}",
-            names.say("another CRD uses them")
-        );
+    if let Some(names) = subject.condition("NamesAccepted").filter(super::subject::Condition::is_false) {
+        let message = format!("its names are not accepted: {}", names.say("another CRD uses them"));
         return Verdict::failed(names.reason_or("NamesNotAccepted"), message);
     }
     if subject.holds("Established").is_none() {
@@ -92,10 +77,7 @@ pub(super) fn namespace(subject: &Subject<'_>) -> Verdict {
 
 pub(super) fn autoscaler(subject: &Subject<'_>) -> Verdict {
     subject.mark_conditions();
-    if let Some(able) = subject
-        .condition("AbleToScale")
-        .filter(super::subject::Condition::is_false)
-    {
+    if let Some(able) = subject.condition("AbleToScale").filter(super::subject::Condition::is_false) {
         return Verdict::in_progress(able.reason_or("UnableToScale"), able.describe());
     }
     match subject.condition("ScalingActive") {
@@ -114,9 +96,7 @@ pub(super) fn disruption_budget(subject: &Subject<'_>) -> Verdict {
     if let Some(unobserved) = subject.unobserved() {
         return unobserved;
     }
-    let failure = subject
-        .condition("DisruptionAllowed")
-        .filter(|allowed| allowed.reason == "SyncFailed");
+    let failure = subject.condition("DisruptionAllowed").filter(|allowed| allowed.reason == "SyncFailed");
     if let Some(failure) = failure {
         return Verdict::in_progress("SyncFailed", failure.say("the budget cannot be computed"));
     }

@@ -17,14 +17,11 @@ pub(super) fn control_plane(subject: &Subject<'_>) -> Verdict {
         return no_status();
     };
     let verdict = by(subject, &ready);
-    let error = subject
-        .condition("Synced")
-        .filter(|synced| synced.reason == "ReconcileError");
+    let error = subject.condition("Synced").filter(|synced| synced.reason == "ReconcileError");
     match error {
-        Some(error) if !verdict.state.is_ready() => Verdict::in_progress(
-            "ReconcileError",
-            format!("{}; {}", ready.describe(), error.describe()),
-        ),
+        Some(error) if !verdict.state.is_ready() => {
+            Verdict::in_progress("ReconcileError", format!("{}; {}", ready.describe(), error.describe()))
+        }
         _ => verdict,
     }
 }
@@ -33,12 +30,7 @@ pub(super) fn argo_application(subject: &Subject<'_>) -> Verdict {
     let health = subject.text(&["status", "health", "status"]);
     let sync = subject.text(&["status", "sync", "status"]);
     let operation = subject.text(&["status", "operationState", "phase"]);
-    for part in [
-        health,
-        sync,
-        operation,
-        subject.text(&["status", "sync", "revision"]),
-    ] {
+    for part in [health, sync, operation, subject.text(&["status", "sync", "revision"])] {
         subject.mark(part.as_bytes());
     }
     if health.is_empty() && sync.is_empty() {
@@ -50,33 +42,20 @@ pub(super) fn argo_application(subject: &Subject<'_>) -> Verdict {
     }
     if health == "Degraded" {
         let why = subject.text(&["status", "health", "message"]);
-        let why = if why.is_empty() {
-            "a resource of it is degraded"
-        } else {
-            why
-        };
+        let why = if why.is_empty() { "a resource of it is degraded" } else { why };
         return Verdict::failed("Degraded", format!("degraded: {why}"));
     }
     if operation == "Running" || at(subject.object, &["operation"]).is_some() {
-        let message = with_words(
-            "a sync is under way",
-            subject.text(&["status", "operationState", "message"]),
-        );
+        let message =
+            with_words("a sync is under way", subject.text(&["status", "operationState", "message"]));
         return Verdict::in_progress("Syncing", message);
     }
     if sync != "Synced" {
         let sync = if sync.is_empty() { "Unknown" } else { sync };
         let failed = matches!(operation, "Failed" | "Error");
-        let why = if failed {
-            subject.text(&["status", "operationState", "message"])
-        } else {
-            ""
-        };
+        let why = if failed { subject.text(&["status", "operationState", "message"]) } else { "" };
         let reason = if failed { "SyncFailed" } else { sync };
-        return Verdict::in_progress(
-            reason.to_owned(),
-            with_words(&format!("sync status is {sync}"), why),
-        );
+        return Verdict::in_progress(reason.to_owned(), with_words(&format!("sync status is {sync}"), why));
     }
     if health != "Healthy" {
         let health = if health.is_empty() { "Unknown" } else { health };
@@ -87,11 +66,7 @@ pub(super) fn argo_application(subject: &Subject<'_>) -> Verdict {
 }
 
 fn with_words(sentence: &str, more: &str) -> String {
-    if more.is_empty() {
-        sentence.to_owned()
-    } else {
-        format!("{sentence}: {more}")
-    }
+    if more.is_empty() { sentence.to_owned() } else { format!("{sentence}: {more}") }
 }
 
 /// Applications report no observed generation, but which source their status was made for.
@@ -103,10 +78,8 @@ fn compared_to_source(application: &Value) -> bool {
         [] => at(application, one).map(identify).into_iter().collect::<Vec<_>>(),
         many => many.iter().map(identify).collect(),
     };
-    let compared = sources(
-        &["status", "sync", "comparedTo", "source"],
-        &["status", "sync", "comparedTo", "sources"],
-    );
+    let compared =
+        sources(&["status", "sync", "comparedTo", "source"], &["status", "sync", "comparedTo", "sources"]);
     // A comparison that failed early leaves an empty source behind: that says nothing about the spec.
     compared.iter().flatten().all(String::is_empty)
         || compared == sources(&["spec", "source"], &["spec", "sources"])
@@ -121,9 +94,7 @@ pub(super) fn flux(subject: &Subject<'_>) -> Verdict {
     }
     let mut verdict = reports_ready(subject);
     if !verdict.state.is_ready() && subject.flag(&["spec", "suspend"]) {
-        verdict
-            .message
-            .push_str(" (suspended: nothing will change until it is resumed)");
+        verdict.message.push_str(" (suspended: nothing will change until it is resumed)");
     }
     verdict
 }
@@ -137,10 +108,9 @@ pub(super) fn certificate(subject: &Subject<'_>) -> Verdict {
     let issuing = subject.condition("Issuing");
     let failed = issuing.filter(|issuing| issuing.is_false() && issuing.reason == "Failed");
     match failed {
-        Some(failed) if !subject.is_outdated(&failed) => Verdict::failed(
-            "IssuanceFailed",
-            format!("issuance failed: {}", failed.say("no reason given")),
-        ),
+        Some(failed) if !subject.is_outdated(&failed) => {
+            Verdict::failed("IssuanceFailed", format!("issuance failed: {}", failed.say("no reason given")))
+        }
         _ => verdict,
     }
 }

@@ -24,16 +24,10 @@ pub(super) fn generic(subject: &Subject<'_>) -> Verdict {
         return verdict;
     }
     // Crossplane's composites live in groups that their users invent; this reason gives them away.
-    if subject
-        .condition("Synced")
-        .is_some_and(|synced| synced.reason.starts_with("Reconcile"))
-    {
+    if subject.condition("Synced").is_some_and(|synced| synced.reason.starts_with("Reconcile")) {
         return foreign::crossplane(subject);
     }
-    if let Some(condition) = subject
-        .condition("Ready")
-        .or_else(|| subject.condition("Available"))
-    {
+    if let Some(condition) = subject.condition("Ready").or_else(|| subject.condition("Available")) {
         return by(subject, &condition);
     }
     let silent = subject.conditions().next().is_none()
@@ -57,9 +51,7 @@ pub(super) fn reports_ready(subject: &Subject<'_>) -> Verdict {
     if let Some(verdict) = stalled_or_reconciling(subject) {
         return verdict;
     }
-    subject
-        .condition("Ready")
-        .map_or_else(no_status, |ready| by(subject, &ready))
+    subject.condition("Ready").map_or_else(no_status, |ready| by(subject, &ready))
 }
 
 pub(super) fn no_status() -> Verdict {
@@ -75,14 +67,9 @@ pub(super) fn stalled_or_reconciling(subject: &Subject<'_>) -> Option<Verdict> {
     }
     let reconciling = subject.holds("Reconciling")?;
     // What is not ready says more about why than the fact that somebody works on it.
-    let cause = subject
-        .condition("Ready")
-        .filter(|ready| ready.is_false() && !subject.is_outdated(ready));
+    let cause = subject.condition("Ready").filter(|ready| ready.is_false() && !subject.is_outdated(ready));
     let condition = cause.unwrap_or(reconciling);
-    Some(Verdict::in_progress(
-        condition.reason_or("Reconciling"),
-        condition.describe(),
-    ))
+    Some(Verdict::in_progress(condition.reason_or("Reconciling"), condition.describe()))
 }
 
 /// Ready when a condition is true and made for this generation, in progress with what it says otherwise.

@@ -18,19 +18,14 @@ fn selects(service: &Value) -> bool {
 
 fn has_address(object: &Value) -> bool {
     let entries = list(object, &["status", "loadBalancer", "ingress"]);
-    entries
-        .iter()
-        .any(|entry| !text(entry, &["ip"]).is_empty() || !text(entry, &["hostname"]).is_empty())
+    entries.iter().any(|entry| !text(entry, &["ip"]).is_empty() || !text(entry, &["hostname"]).is_empty())
 }
 
 pub(super) fn service_needs(object: &Value) -> Vec<Need> {
     if !selects(object) {
         return Vec::new();
     }
-    vec![Need::endpoints(
-        text(object, &["metadata", "namespace"]),
-        text(object, &["metadata", "name"]),
-    )]
+    vec![Need::endpoints(text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]))]
 }
 
 pub(super) fn service(subject: &Subject<'_>) -> Verdict {
@@ -42,10 +37,8 @@ pub(super) fn service(subject: &Subject<'_>) -> Verdict {
     subject.mark(&[u8::from(addressed)]);
     let mut message = "it has no selector: its endpoints are somebody else's".to_owned();
     if selects(subject.object) {
-        let (namespace, name) = (
-            subject.text(&["metadata", "namespace"]),
-            subject.text(&["metadata", "name"]),
-        );
+        let (namespace, name) =
+            (subject.text(&["metadata", "namespace"]), subject.text(&["metadata", "name"]));
         let Some(count) = ready_endpoints(subject.related, namespace, name) else {
             return Verdict::in_progress("EndpointsUnknown", "its EndpointSlices could not be read yet");
         };
@@ -62,11 +55,7 @@ pub(super) fn service(subject: &Subject<'_>) -> Verdict {
     if balanced && !addressed {
         return Verdict::in_progress("NoLoadBalancerAddress", "the load balancer has no address yet");
     }
-    let reason = if selects(subject.object) {
-        "EndpointsReady"
-    } else {
-        "NoSelector"
-    };
+    let reason = if selects(subject.object) { "EndpointsReady" } else { "NoSelector" };
     Verdict::ready(reason, message)
 }
 
@@ -83,10 +72,9 @@ pub(super) fn ingress(subject: &Subject<'_>) -> Verdict {
             "NoIngressClass",
             "it has no address and no ingress class: name one in spec.ingressClassName or mark one as default",
         ),
-        class => Verdict::in_progress(
-            "NoAddress",
-            format!("ingress class {class} has given it no address yet"),
-        ),
+        class => {
+            Verdict::in_progress("NoAddress", format!("ingress class {class} has given it no address yet"))
+        }
     }
 }
 
@@ -94,16 +82,11 @@ pub(super) fn ingress(subject: &Subject<'_>) -> Verdict {
 fn backends(configuration: &Value) -> BTreeSet<(&str, &str)> {
     let webhooks = list(configuration, &["webhooks"]).iter();
     let services = webhooks.filter_map(|webhook| at(webhook, &["clientConfig", "service"]));
-    services
-        .map(|service| (text(service, &["namespace"]), text(service, &["name"])))
-        .collect()
+    services.map(|service| (text(service, &["namespace"]), text(service, &["name"]))).collect()
 }
 
 pub(super) fn webhook_needs(object: &Value) -> Vec<Need> {
-    backends(object)
-        .into_iter()
-        .map(|(namespace, name)| Need::endpoints(namespace, name))
-        .collect()
+    backends(object).into_iter().map(|(namespace, name)| Need::endpoints(namespace, name)).collect()
 }
 
 pub(super) fn webhooks(subject: &Subject<'_>) -> Verdict {
@@ -137,9 +120,6 @@ pub(super) fn webhooks(subject: &Subject<'_>) -> Verdict {
         }
     }
     problem.unwrap_or_else(|| {
-        Verdict::ready(
-            "BackendsReady",
-            "every service behind its webhooks has ready endpoints",
-        )
+        Verdict::ready("BackendsReady", "every service behind its webhooks has ready endpoints")
     })
 }

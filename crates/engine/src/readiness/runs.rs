@@ -38,20 +38,14 @@ fn mark_containers(subject: &Subject<'_>) {
             subject.mark(&[u8::from(first && flag(container, &["ready"])), u8::from(ended)]);
         }
     }
-    for condition in subject
-        .conditions()
-        .filter(|c| !matches!(c.kind, "Ready" | "ContainersReady"))
-    {
+    for condition in subject.conditions().filter(|c| !matches!(c.kind, "Ready" | "ContainersReady")) {
         subject.mark(condition.kind.as_bytes());
         subject.mark(condition.status.as_bytes());
     }
 }
 
 fn failed_pod(subject: &Subject<'_>) -> Verdict {
-    let (reason, message) = (
-        subject.text(&["status", "reason"]),
-        subject.text(&["status", "message"]),
-    );
+    let (reason, message) = (subject.text(&["status", "reason"]), subject.text(&["status", "message"]));
     if !reason.is_empty() {
         let colon = if message.is_empty() { "" } else { ": " };
         return Verdict::failed(reason.to_owned(), format!("pod failed: {reason}{colon}{message}"));
@@ -83,14 +77,8 @@ fn waiting_pod(subject: &Subject<'_>) -> Verdict {
             return verdict;
         }
     }
-    if let Some(gates) = subject
-        .condition("Ready")
-        .filter(|ready| ready.reason == "ReadinessGatesNotReady")
-    {
-        return Verdict::in_progress(
-            "ReadinessGatesNotReady",
-            gates.say("a readiness gate is not passed"),
-        );
+    if let Some(gates) = subject.condition("Ready").filter(|ready| ready.reason == "ReadinessGatesNotReady") {
+        return Verdict::in_progress("ReadinessGatesNotReady", gates.say("a readiness gate is not passed"));
     }
     let phase = subject.text(&["status", "phase"]);
     let phase = if phase.is_empty() { "Pending" } else { phase };
@@ -109,10 +97,7 @@ fn waiting_container(what: &str, container: &Value) -> Option<Verdict> {
     if !reason.is_empty() {
         // Every later container waits for the one before it: these two words name no cause.
         if matches!(reason, "PodInitializing" | "ContainerCreating") {
-            return Some(Verdict::in_progress(
-                reason.to_owned(),
-                format!("{what} {name}: {reason}"),
-            ));
+            return Some(Verdict::in_progress(reason.to_owned(), format!("{what} {name}: {reason}")));
         }
         let message = text(container, &["state", "waiting", "message"]);
         let colon = if message.is_empty() { "" } else { ": " };
@@ -131,10 +116,7 @@ fn waiting_container(what: &str, container: &Value) -> Option<Verdict> {
     let (reason, message) = if init {
         ("Initializing", format!("{what} {name} is running"))
     } else {
-        (
-            "ContainerNotReady",
-            format!("{what} {name} is running, not ready yet{}", last_end(container)),
-        )
+        ("ContainerNotReady", format!("{what} {name} is running, not ready yet{}", last_end(container)))
     };
     Some(Verdict::in_progress(reason, message))
 }
@@ -152,16 +134,8 @@ fn last_end(container: &Value) -> String {
 
 /// All containers in the order in which they start, each with what to call it.
 fn containers<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'static str, &'a Value)> + use<'a> {
-    let init = subject
-        .list(&["status", "initContainerStatuses"])
-        .iter()
-        .map(|one| ("init container", one));
-    init.chain(
-        subject
-            .list(&["status", "containerStatuses"])
-            .iter()
-            .map(|one| ("container", one)),
-    )
+    let init = subject.list(&["status", "initContainerStatuses"]).iter().map(|one| ("init container", one));
+    init.chain(subject.list(&["status", "containerStatuses"]).iter().map(|one| ("container", one)))
 }
 
 pub(super) fn job(subject: &Subject<'_>) -> Verdict {
@@ -174,11 +148,7 @@ pub(super) fn job(subject: &Subject<'_>) -> Verdict {
         subject.counter("ready");
     }
     if subject.holds("Complete").is_some() {
-        return Verdict::new(
-            State::Completed,
-            "Complete",
-            format!("{succeeded} pods ended well"),
-        );
+        return Verdict::new(State::Completed, "Complete", format!("{succeeded} pods ended well"));
     }
     // FailureTarget comes before Failed, while pods are still ending; nothing undoes it.
     if let Some(failure) = subject.holds("Failed").or_else(|| subject.holds("FailureTarget")) {
@@ -192,21 +162,10 @@ pub(super) fn job(subject: &Subject<'_>) -> Verdict {
         );
     }
     let of = wanted.map_or_else(String::new, |wanted| format!(" of {wanted}"));
-    let failures = if failed > 0 {
-        format!(", {failed} failed")
-    } else {
-        String::new()
-    };
+    let failures = if failed > 0 { format!(", {failed} failed") } else { String::new() };
     let reason = if active > 0 { "Running" } else { "NotStarted" };
-    let reason = if active == 0 && (failed > 0 || succeeded > 0) {
-        "Retrying"
-    } else {
-        reason
-    };
-    Verdict::in_progress(
-        reason,
-        format!("{active} pods running, {succeeded}{of} ended well{failures}"),
-    )
+    let reason = if active == 0 && (failed > 0 || succeeded > 0) { "Retrying" } else { reason };
+    Verdict::in_progress(reason, format!("{active} pods running, {succeeded}{of} ended well{failures}"))
 }
 
 pub(super) fn cron_job(subject: &Subject<'_>) -> Verdict {

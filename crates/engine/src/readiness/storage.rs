@@ -20,10 +20,7 @@ pub(super) fn claim(subject: &Subject<'_>) -> Verdict {
     match subject.phase() {
         "Bound" => return Verdict::ready("Bound", "the claim is bound"),
         "Lost" => {
-            return Verdict::failed(
-                "Lost",
-                "the claim lost its volume: the volume it was bound to is gone",
-            );
+            return Verdict::failed("Lost", "the claim lost its volume: the volume it was bound to is gone");
         }
         _ => {}
     }
@@ -54,10 +51,7 @@ pub(super) fn claim(subject: &Subject<'_>) -> Verdict {
 }
 
 fn no_class(class: &str) -> Verdict {
-    Verdict::in_progress(
-        "StorageClassNotFound",
-        format!("storage class {class} does not exist"),
-    )
+    Verdict::in_progress("StorageClassNotFound", format!("storage class {class} does not exist"))
 }
 
 pub(super) fn volume(subject: &Subject<'_>) -> Verdict {
@@ -66,11 +60,7 @@ pub(super) fn volume(subject: &Subject<'_>) -> Verdict {
         "Available" => Verdict::ready("Available", "the volume is free to be claimed"),
         "Failed" => {
             let why = subject.text(&["status", "message"]);
-            let why = if why.is_empty() {
-                "it could not be reclaimed"
-            } else {
-                why
-            };
+            let why = if why.is_empty() { "it could not be reclaimed" } else { why };
             Verdict::failed("ReclaimFailed", format!("the volume failed: {why}"))
         }
         "Released" => Verdict::in_progress(

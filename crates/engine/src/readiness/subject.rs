@@ -12,9 +12,7 @@ use super::{Options, Related, State, Verdict};
 
 /// What lies at a path, if it is there and not null.
 pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter()
-        .try_fold(value, |value, name| value.get(name))
-        .filter(|value| !value.is_null())
+    path.iter().try_fold(value, |value, name| value.get(name)).filter(|value| !value.is_null())
 }
 
 /// The text at a path; empty if there is none.
@@ -29,9 +27,7 @@ pub(super) fn number(value: &Value, path: &[&str]) -> Option<i64> {
 
 /// The elements of the list at a path.
 pub(super) fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
-    at(value, path)
-        .and_then(Value::as_array)
-        .map_or(&[], Vec::as_slice)
+    at(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Whether the flag at a path is set.
@@ -75,21 +71,13 @@ impl<'a> Condition<'a> {
 
     /// The controller's own reason, or ours where it gave none.
     pub(super) fn reason_or(&self, other: &'static str) -> std::borrow::Cow<'static, str> {
-        if self.reason.is_empty() {
-            other.into()
-        } else {
-            self.reason.to_owned().into()
-        }
+        if self.reason.is_empty() { other.into() } else { self.reason.to_owned().into() }
     }
 
     /// `Ready is False: Creating: waiting for the API server`.
     pub(super) fn describe(&self) -> String {
         let mut sentence = String::with_capacity(64 + self.message.len());
-        let status = if self.status.is_empty() {
-            "not set"
-        } else {
-            self.status
-        };
+        let status = if self.status.is_empty() { "not set" } else { self.status };
         // Writing to a string cannot fail.
         let _ = write!(sentence, "{} is {status}", self.kind);
         for part in [self.reason, self.message] {
@@ -126,13 +114,7 @@ impl<'a> Subject<'a> {
         options: &'a Options<'a>,
         related: &'a dyn Related,
     ) -> Self {
-        Self {
-            kind,
-            object,
-            options,
-            related,
-            marker: Cell::new(FNV_OFFSET),
-        }
+        Self { kind, object, options, related, marker: Cell::new(FNV_OFFSET) }
     }
 
     pub(super) fn is_terminating(&self) -> bool {
@@ -179,10 +161,7 @@ impl<'a> Subject<'a> {
 
     pub(super) fn condition(&self, kind: &str) -> Option<Condition<'a>> {
         let entries = self.list(&["status", "conditions"]);
-        entries
-            .iter()
-            .find(|entry| text(entry, &["type"]) == kind)
-            .map(Condition::of)
+        entries.iter().find(|entry| text(entry, &["type"]) == kind).map(Condition::of)
     }
 
     /// Whether a condition was made for an older generation; one that does not say is taken as current.
@@ -192,8 +171,7 @@ impl<'a> Subject<'a> {
 
     /// A condition, if it is true now.
     pub(super) fn holds(&self, kind: &str) -> Option<Condition<'a>> {
-        self.condition(kind)
-            .filter(|condition| condition.is_true() && !self.is_outdated(condition))
+        self.condition(kind).filter(|condition| condition.is_true() && !self.is_outdated(condition))
     }
 
     /// In progress, if the object reports that it has not seen its latest generation.
@@ -214,10 +192,7 @@ impl<'a> Subject<'a> {
         if self.number(&["status", "observedGeneration"]).is_some() {
             return None;
         }
-        Some(Verdict::in_progress(
-            "NotObserved",
-            "its controller has not looked at it yet",
-        ))
+        Some(Verdict::in_progress("NotObserved", "its controller has not looked at it yet"))
     }
 
     /// Marks type, status and reason of every condition as progress; time stamps and messages may change at will.

@@ -99,12 +99,7 @@ pub struct Judgement {
 
 impl Judgement {
     fn new(met: bool, settled: bool, verdict: Verdict) -> Self {
-        Self {
-            met,
-            settled,
-            failed: !met && verdict.state == State::Failed,
-            verdict,
-        }
+        Self { met, settled, failed: !met && verdict.state == State::Failed, verdict }
     }
 }
 
@@ -133,14 +128,9 @@ pub fn judge(
     match wanted {
         Wanted::Word(word) => by_word(&[word], object, options, related, kind, verdict),
         // A kind we know nothing about may still say so in the common words.
-        Wanted::Completed if !met && !in_table(kind) => by_word(
-            &["Complete", "Completed", "Succeeded"],
-            object,
-            options,
-            related,
-            kind,
-            verdict,
-        ),
+        Wanted::Completed if !met && !in_table(kind) => {
+            by_word(&["Complete", "Completed", "Succeeded"], object, options, related, kind, verdict)
+        }
         Wanted::Failed if !met && !in_table(kind) => {
             by_word(&["Failed"], object, options, related, kind, verdict)
         }
@@ -173,14 +163,7 @@ fn by_word(
         return Judgement::new(false, false, verdict);
     }
     if let Some(stale) = subject.stale() {
-        return Judgement::new(
-            false,
-            false,
-            Verdict {
-                progress: verdict.progress,
-                ..stale
-            },
-        );
+        return Judgement::new(false, false, Verdict { progress: verdict.progress, ..stale });
     }
     let phase = subject.text(&["status", "phase"]);
     for word in words {
@@ -199,20 +182,14 @@ fn by_word(
             return Judgement::new(
                 true,
                 true,
-                Verdict {
-                    progress,
-                    ..Verdict::new(state, (*word).to_owned(), message)
-                },
+                Verdict { progress, ..Verdict::new(state, (*word).to_owned(), message) },
             );
         }
     }
     if verdict.state == State::Failed {
         return Judgement::new(false, true, verdict);
     }
-    let (word, settled) = (
-        words.first().copied().unwrap_or_default(),
-        verdict.state != State::InProgress,
-    );
+    let (word, settled) = (words.first().copied().unwrap_or_default(), verdict.state != State::InProgress);
     let message = match (subject.condition(word), phase) {
         (Some(condition), _) => condition.describe(),
         (None, "") => format!("it has neither a condition {word} nor a phase"),
@@ -222,9 +199,6 @@ fn by_word(
     Judgement::new(
         false,
         settled,
-        Verdict {
-            progress,
-            ..Verdict::in_progress(format!("Not{word}"), message)
-        },
+        Verdict { progress, ..Verdict::in_progress(format!("Not{word}"), message) },
     )
 }

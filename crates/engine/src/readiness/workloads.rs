@@ -10,10 +10,7 @@ fn early(subject: &Subject<'_>, available: i64) -> Option<Verdict> {
     }
     let least = subject.options.min_replicas?;
     Some(if available >= least {
-        Verdict::ready(
-            "EnoughReplicas",
-            format!("{available} replicas available, at least {least} wanted"),
-        )
+        Verdict::ready("EnoughReplicas", format!("{available} replicas available, at least {least} wanted"))
     } else {
         let message = format!("{available} replicas available, at least {least} wanted");
         Verdict::in_progress("TooFewReplicas", with_failure(subject, message))
@@ -33,10 +30,7 @@ fn wanted_replicas(subject: &Subject<'_>) -> i64 {
 }
 
 fn all_available(available: i64, wanted: i64) -> Verdict {
-    Verdict::ready(
-        "AllReplicasAvailable",
-        format!("{available} of {wanted} replicas available"),
-    )
+    Verdict::ready("AllReplicasAvailable", format!("{available} of {wanted} replicas available"))
 }
 
 pub(super) fn deployment(subject: &Subject<'_>) -> Verdict {
@@ -53,32 +47,19 @@ pub(super) fn deployment(subject: &Subject<'_>) -> Verdict {
         && condition.is_false()
         && condition.reason == "ProgressDeadlineExceeded"
     {
-        let message = format!(
-            "{available} of {wanted} replicas available; {}",
-            condition.say("no progress")
-        );
+        let message = format!("{available} of {wanted} replicas available; {}", condition.say("no progress"));
         return Verdict::failed("ProgressDeadlineExceeded", with_failure(subject, message));
     }
     let (reason, message) = if updated < wanted {
-        let paused = if subject.flag(&["spec", "paused"]) {
-            " (paused)"
-        } else {
-            ""
-        };
+        let paused = if subject.flag(&["spec", "paused"]) { " (paused)" } else { "" };
         let reason = if paused.is_empty() { "RollingOut" } else { "Paused" };
         (reason, format!("{updated} of {wanted} replicas updated{paused}"))
     } else if total > wanted {
-        (
-            "OldReplicasLeft",
-            format!("{} replicas are still to be removed", total - wanted),
-        )
+        ("OldReplicasLeft", format!("{} replicas are still to be removed", total - wanted))
     } else if ready < wanted {
         ("ReplicasNotReady", format!("{ready} of {wanted} replicas ready"))
     } else if available < wanted {
-        (
-            "ReplicasNotAvailable",
-            format!("{available} of {wanted} replicas available"),
-        )
+        ("ReplicasNotAvailable", format!("{available} of {wanted} replicas available"))
     } else {
         return all_available(available, wanted);
     };
@@ -96,9 +77,7 @@ pub(super) fn stateful_set(subject: &Subject<'_>) -> Verdict {
         return verdict;
     }
     let on_delete = subject.text(&["spec", "updateStrategy", "type"]) == "OnDelete";
-    let partition = subject
-        .number(&["spec", "updateStrategy", "rollingUpdate", "partition"])
-        .unwrap_or(0);
+    let partition = subject.number(&["spec", "updateStrategy", "rollingUpdate", "partition"]).unwrap_or(0);
     let to_update = (wanted - partition).max(0);
     let current = subject.text(&["status", "currentRevision"]);
     let update = subject.text(&["status", "updateRevision"]);
@@ -150,10 +129,7 @@ pub(super) fn daemon_set(subject: &Subject<'_>) -> Verdict {
             format!("available on {available} of {wanted} nodes"),
         );
     }
-    Verdict::ready(
-        "AllReplicasAvailable",
-        format!("available on {available} of {wanted} nodes"),
-    )
+    Verdict::ready("AllReplicasAvailable", format!("available on {available} of {wanted} nodes"))
 }
 
 /// `ReplicaSet` and `ReplicationController`, which differ in nothing that matters here.

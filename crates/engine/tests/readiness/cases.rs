@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linchpin_engine::readiness::row;
 
-use crate::fixtures::{file_of, load, rows, state};
+use crate::fixtures::{Case, file_of, load, rows, state};
 
 #[test]
 fn every_case_gets_the_verdict_it_expects() {
@@ -14,10 +14,7 @@ fn every_case_gets_the_verdict_it_expects() {
         let expected = &case.expect;
         let right = found.state == state(&expected.state)
             && found.reason == expected.reason
-            && expected
-                .message
-                .as_ref()
-                .is_none_or(|message| *message == found.message);
+            && expected.message.as_ref().is_none_or(|message| *message == found.message);
         if !right {
             let wanted = format!("{} {} {:?}", expected.state, expected.reason, expected.message);
             wrong.push(format!(
@@ -34,7 +31,7 @@ fn every_row_shows_every_case_that_it_claims() {
     let cases = load();
     let mut missing = Vec::new();
     for row in rows() {
-        let shown: BTreeSet<_> = cases[row.name].iter().map(|case| case.column()).collect();
+        let shown: BTreeSet<_> = cases[row.name].iter().map(Case::column).collect();
         let claimed = [
             ("ready", true),
             ("in progress", !row.in_progress.is_empty()),
@@ -43,17 +40,10 @@ fn every_row_shows_every_case_that_it_claims() {
         ];
         for (column, claims) in claimed {
             if claims && !shown.contains(column) {
-                missing.push(format!(
-                    "{} ({}.yaml): no case shows {column}",
-                    row.name,
-                    file_of(row)
-                ));
+                missing.push(format!("{} ({}.yaml): no case shows {column}", row.name, file_of(row)));
             }
             if !claims && shown.contains(column) && column != "older generation" {
-                missing.push(format!(
-                    "{}: a case shows {column}, which the row does not claim",
-                    row.name
-                ));
+                missing.push(format!("{}: a case shows {column}, which the row does not claim", row.name));
             }
         }
     }

@@ -19,10 +19,7 @@ fn the_published_table_is_that_of_the_code() {
     if env::var_os("LINCHPIN_UPDATE").is_some() {
         fs::write(&path, format!("{before}{START}{made}{END}{after}")).expect("docs/readiness.md is written");
     } else {
-        assert!(
-            shown == made,
-            "docs/readiness.md is out of date: run the tests once with LINCHPIN_UPDATE=1"
-        );
+        assert!(shown == made, "docs/readiness.md is out of date: run the tests once with LINCHPIN_UPDATE=1");
     }
 }
 
@@ -30,20 +27,10 @@ fn markdown() -> String {
     let mut page =
         String::from("\n| Kind | Ready when | In progress while | Failed when |\n|---|---|---|---|\n");
     for row in rows() {
-        let older = if row.observes {
-            "the latest generation has not been seen; "
-        } else {
-            ""
-        };
+        let older = if row.observes { "the latest generation has not been seen; " } else { "" };
         let in_progress = format!("{older}{}", row.in_progress);
         let (in_progress, failed) = (or_dash(in_progress.trim_end_matches("; ")), or_dash(row.failed));
-        writeln!(
-            page,
-            "| {} | {} | {in_progress} | {failed} |",
-            kinds(row),
-            row.ready
-        )
-        .expect("a string");
+        writeln!(page, "| {} | {} | {in_progress} | {failed} |", kinds(row), row.ready).expect("a string");
     }
     page.push('\n');
     page
@@ -54,31 +41,15 @@ fn or_dash(text: &str) -> &str {
 }
 
 fn kinds(row: &Row) -> String {
-    let mut cell = format!("**{}**", row.name);
-    for applies in row.applies {
-        match applies {
-            Applies::Kinds { group: "", kinds } if **kinds == [row.name] => {}
-            Applies::Kinds { group, kinds } if **kinds == [row.name] => {
-                write!(cell, " `{group}`").expect("a string")
-            }
-            Applies::Kinds { group: "", kinds } => {
-                write!(cell, "<br>{}", kinds.join(", ")).expect("a string")
-            }
-            Applies::Kinds { group, kinds } => {
-                write!(cell, "<br>{} `{group}`", kinds.join(", ")).expect("a string");
-            }
-            Applies::Groups { suffix, except: [] } => {
-                write!(cell, "<br>every kind of `*{suffix}`").expect("a string")
-            }
-            Applies::Groups { suffix, except } => {
-                write!(
-                    cell,
-                    "<br>every kind of `*{suffix}` but `{}`",
-                    except.join("`, `")
-                )
-                .expect("a string");
-            }
+    let cells = row.applies.iter().map(|applies| match applies {
+        Applies::Kinds { group: "", kinds } if **kinds == [row.name] => String::new(),
+        Applies::Kinds { group, kinds } if **kinds == [row.name] => format!(" `{group}`"),
+        Applies::Kinds { group: "", kinds } => format!("<br>{}", kinds.join(", ")),
+        Applies::Kinds { group, kinds } => format!("<br>{} `{group}`", kinds.join(", ")),
+        Applies::Groups { suffix, except: [] } => format!("<br>every kind of `*{suffix}`"),
+        Applies::Groups { suffix, except } => {
+            format!("<br>every kind of `*{suffix}` but `{}`", except.join("`, `"))
         }
-    }
-    cell
+    });
+    format!("**{}**{}", row.name, cells.collect::<String>())
 }

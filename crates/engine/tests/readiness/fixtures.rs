@@ -91,20 +91,16 @@ impl Case {
 impl Related for Known {
     fn get(&self, need: &Need) -> Answer<'_> {
         match need {
-            Need::Served { gvk } => self.served.as_ref().map_or(Answer::Unknown, |served| {
-                Answer::Served(served.contains(&gvk.to_string()))
-            }),
-            Need::Objects {
-                gvk,
-                namespace,
-                select,
-            } => {
+            Need::Served { gvk } => self
+                .served
+                .as_ref()
+                .map_or(Answer::Unknown, |served| Answer::Served(served.contains(&gvk.to_string()))),
+            Need::Objects { gvk, namespace, select } => {
                 let Some(objects) = &self.objects else {
                     return Answer::Unknown;
                 };
-                let found = objects
-                    .iter()
-                    .filter(|object| matches(object, gvk, namespace.as_deref(), select));
+                let found =
+                    objects.iter().filter(|object| matches(object, gvk, namespace.as_deref(), select));
                 match found.collect::<Vec<_>>() {
                     found if found.is_empty() => Answer::Absent,
                     found => Answer::Objects(found),
@@ -121,9 +117,9 @@ fn matches(object: &Value, gvk: &Gvk, namespace: Option<&str>, select: &Select) 
         && metadata["namespace"].as_str() == namespace
         && match select {
             Select::Name(name) => metadata["name"] == name.as_str(),
-            Select::Labels(labels) => labels
-                .iter()
-                .all(|(key, value)| metadata["labels"][key.as_str()] == value.as_str()),
+            Select::Labels(labels) => {
+                labels.iter().all(|(key, value)| metadata["labels"][key.as_str()] == value.as_str())
+            }
         }
 }
 
@@ -133,10 +129,8 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
 
 /// `ConfigMap, Secret and the like` → `configmap-secret-and-the-like`.
 pub(crate) fn file_of(row: &Row) -> String {
-    let words = row
-        .name
-        .split(|letter: char| !letter.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty());
+    let words =
+        row.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
@@ -147,9 +141,7 @@ pub(crate) fn load() -> BTreeMap<&'static str, Vec<Case>> {
     for row in rows() {
         let path = directory.join(file_of(row)).with_extension("yaml");
         let text = fs::read_to_string(&path).unwrap_or_default();
-        let documents = text
-            .split("\n---\n")
-            .filter(|document| !document.trim().is_empty());
+        let documents = text.split("\n---\n").filter(|document| !document.trim().is_empty());
         let found = documents.flat_map(|document| {
             let document: Document = serde_saphyr::from_str(document)
                 .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -172,10 +164,7 @@ fn cases_of(row: &'static Row, document: Document) -> Vec<Case> {
             name: format!("{kind}: {}", entry.case),
             kind: kind.clone(),
             object,
-            known: Known {
-                objects: entry.related,
-                served: entry.served,
-            },
+            known: Known { objects: entry.related, served: entry.served },
             extra: entry.options,
             expect: entry.expect,
         }

@@ -1,5 +1,5 @@
 //! Readiness, shown on objects as the API server returns them (`fixtures/readiness`).
-#![allow(missing_docs)]
+#![allow(clippy::expect_used, clippy::panic, missing_docs)]
 
 mod cases;
 mod document;

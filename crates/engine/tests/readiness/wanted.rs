@@ -26,16 +26,10 @@ const FAILED: (bool, bool, bool) = (false, true, true);
 #[test]
 fn every_alias_means_what_it_says_in_any_spelling() {
     for (words, wanted) in [
-        (
-            &["Exists", "Defined", "Created", "Present", "exists"][..],
-            Wanted::Exists,
-        ),
+        (&["Exists", "Defined", "Created", "Present", "exists"][..], Wanted::Exists),
         (&["Absent", "NotFound", "Deleted", "notfound"], Wanted::Absent),
         (&["Ready", "Available", "Current", "READY"], Wanted::Ready),
-        (
-            &["Completed", "Complete", "Succeeded", "completed"],
-            Wanted::Completed,
-        ),
+        (&["Completed", "Complete", "Succeeded", "completed"], Wanted::Completed),
         (&["Failed", "failed"], Wanted::Failed),
     ] {
         for word in words {
@@ -82,11 +76,7 @@ fn absence_decides_everything() {
 fn what_is_being_deleted_is_neither_there_nor_gone() {
     let pod = json!({"metadata": {"name": "a", "deletionTimestamp": "2026-03-02T10:00:00Z"}, "status": {"phase": "Running"}});
     for word in ["Exists", "Absent", "Ready", "Completed", "Failed", "Running"] {
-        assert_eq!(
-            answer(&ask(word, &kind("", "Pod"), Some(&pod))),
-            UNDECIDED,
-            "{word}"
-        );
+        assert_eq!(answer(&ask(word, &kind("", "Pod"), Some(&pod))), UNDECIDED, "{word}");
     }
 }
 
@@ -116,11 +106,7 @@ fn a_job_is_judged_by_its_end() {
         ("Completed", &running, UNDECIDED),
         ("Failed", &running, UNDECIDED),
     ] {
-        assert_eq!(
-            answer(&ask(word, &job, Some(object))),
-            expected,
-            "{word} {object}"
-        );
+        assert_eq!(answer(&ask(word, &job, Some(object))), expected, "{word} {object}");
     }
 }
 
@@ -146,14 +132,8 @@ fn any_other_word_is_a_condition_or_a_phase() {
         assert_eq!(answer(&ask(word, &widget, Some(&object))), expected, "{word}");
     }
     let found = ask("Synced", &widget, Some(&object)).verdict;
-    assert_eq!(
-        (&*found.reason, &*found.message),
-        ("NotSynced", "Synced is False: Slow")
-    );
-    assert_eq!(
-        ask("Paused", &widget, Some(&object)).verdict.message,
-        "phase is Running, not Paused"
-    );
+    assert_eq!((&*found.reason, &*found.message), ("NotSynced", "Synced is False: Slow"));
+    assert_eq!(ask("Paused", &widget, Some(&object)).verdict.message, "phase is Running, not Paused");
 }
 
 #[test]
@@ -168,44 +148,24 @@ fn a_word_of_an_older_generation_does_not_count() {
 #[test]
 fn a_word_on_something_failed_has_failed() {
     let claim = json!({"metadata": {"name": "data"}, "status": {"phase": "Lost"}});
-    assert_eq!(
-        answer(&ask("Bound", &kind("", "PersistentVolumeClaim"), Some(&claim))),
-        FAILED
-    );
-    assert_eq!(
-        answer(&ask("Lost", &kind("", "PersistentVolumeClaim"), Some(&claim))),
-        MET
-    );
+    assert_eq!(answer(&ask("Bound", &kind("", "PersistentVolumeClaim"), Some(&claim))), FAILED);
+    assert_eq!(answer(&ask("Lost", &kind("", "PersistentVolumeClaim"), Some(&claim))), MET);
 }
 
 #[test]
 fn kinds_we_know_nothing_about_may_complete_and_fail_in_the_common_words() {
     let workflow = kind("example.org", "Workflow");
     let object = |phase: &str| json!({"metadata": {}, "status": {"phase": phase}});
-    assert_eq!(
-        answer(&ask("Completed", &workflow, Some(&object("Succeeded")))),
-        MET
-    );
-    assert_eq!(
-        answer(&ask("Completed", &workflow, Some(&object("Running")))),
-        DECIDED_AGAINST
-    );
+    assert_eq!(answer(&ask("Completed", &workflow, Some(&object("Succeeded")))), MET);
+    assert_eq!(answer(&ask("Completed", &workflow, Some(&object("Running")))), DECIDED_AGAINST);
     assert_eq!(answer(&ask("Failed", &workflow, Some(&object("Failed")))), MET);
-    assert_eq!(
-        ask("Completed", &workflow, Some(&object("Succeeded")))
-            .verdict
-            .state,
-        State::Completed
-    );
+    assert_eq!(ask("Completed", &workflow, Some(&object("Succeeded"))).verdict.state, State::Completed);
 }
 
 #[test]
 fn a_word_adds_to_what_is_read() {
     let deployment = kind("apps", "Deployment");
-    assert_eq!(
-        reads_for(&Wanted::Exists, &deployment),
-        ["metadata.deletionTimestamp"]
-    );
+    assert_eq!(reads_for(&Wanted::Exists, &deployment), ["metadata.deletionTimestamp"]);
     assert!(!reads_for(&Wanted::Ready, &deployment).contains(&"status.phase"));
     assert!(reads_for(&Wanted::Word("Running".into()), &deployment).contains(&"status.phase"));
     assert!(reads_for(&Wanted::Word("Running".into()), &deployment).contains(&"spec.replicas"));
@@ -240,31 +200,14 @@ fn a_profile_replaces_the_rule_but_not_the_checks_for_deletion_and_generation() 
         (Tri::True, Tri::False, &deleted, State::InProgress),
     ] {
         let profile = Taught { ready, failed };
-        let options = Options {
-            profile: Some(&profile),
-            ..Options::default()
-        };
-        assert_eq!(
-            verdict(&kind("apps", "Deployment"), object, &options, &Nothing).state,
-            state,
-            "{object}"
-        );
+        let options = Options { profile: Some(&profile), ..Options::default() };
+        assert_eq!(verdict(&kind("apps", "Deployment"), object, &options, &Nothing).state, state, "{object}");
     }
 }
 
 #[test]
 fn a_long_message_is_cut_between_characters() {
     let object = json!({"metadata": {}, "status": {"conditions": [{"type": "Ready", "status": "False", "message": "ü".repeat(2000)}]}});
-    let message = verdict(
-        &kind("example.org", "Widget"),
-        &object,
-        &Options::default(),
-        &Nothing,
-    )
-    .message;
-    assert!(
-        message.len() < 520 && message.ends_with('…'),
-        "{} bytes",
-        message.len()
-    );
+    let message = verdict(&kind("example.org", "Widget"), &object, &Options::default(), &Nothing).message;
+    assert!(message.len() < 520 && message.ends_with('…'), "{} bytes", message.len());
 }

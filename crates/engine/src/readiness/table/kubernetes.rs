@@ -174,10 +174,7 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         name: "Ingress",
-        applies: &[
-            kinds("networking.k8s.io", &["Ingress"]),
-            kinds("extensions", &["Ingress"]),
-        ],
+        applies: &[kinds("networking.k8s.io", &["Ingress"]), kinds("extensions", &["Ingress"])],
         ready: "its status has an address",
         in_progress: "it has none yet, or has no ingress class",
         failed: "",
@@ -231,11 +228,7 @@ pub(super) static ROWS: &[Row] = &[
         in_progress: "fewer are, or the budget cannot be computed",
         failed: "",
         observes: true,
-        reads: conditions![
-            "status.observedGeneration",
-            "status.currentHealthy",
-            "status.desiredHealthy"
-        ],
+        reads: conditions!["status.observedGeneration", "status.currentHealthy", "status.desiredHealthy"],
         rule: control::disruption_budget,
         needs: generic::no_needs,
     },
@@ -246,12 +239,7 @@ pub(super) static ROWS: &[Row] = &[
         in_progress: "not established, or not served yet",
         failed: "`NamesAccepted` is False",
         observes: false,
-        reads: conditions![
-            "spec.group",
-            "spec.names.kind",
-            "spec.versions.name",
-            "spec.versions.served"
-        ],
+        reads: conditions!["spec.group", "spec.names.kind", "spec.versions.name", "spec.versions.served"],
         rule: control::crd,
         needs: control::crd_needs,
     },
@@ -299,11 +287,7 @@ pub(super) static ROWS: &[Row] = &[
         in_progress: "a service without ready endpoints, or a `caBundle` not filled in yet",
         failed: "",
         observes: false,
-        reads: reads![
-            "webhooks.name",
-            "webhooks.clientConfig.service",
-            "webhooks.clientConfig.caBundle"
-        ],
+        reads: reads!["webhooks.name", "webhooks.clientConfig.service", "webhooks.clientConfig.caBundle"],
         rule: network::webhooks,
         needs: network::webhook_needs,
     },
@@ -323,16 +307,10 @@ pub(super) static ROWS: &[Row] = &[
                     "Event",
                 ],
             ),
-            kinds(
-                "rbac.authorization.k8s.io",
-                &["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"],
-            ),
+            kinds("rbac.authorization.k8s.io", &["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]),
             kinds("networking.k8s.io", &["NetworkPolicy", "IngressClass"]),
             kinds("discovery.k8s.io", &["EndpointSlice"]),
-            kinds(
-                "storage.k8s.io",
-                &["StorageClass", "CSIDriver", "CSINode", "VolumeAttributesClass"],
-            ),
+            kinds("storage.k8s.io", &["StorageClass", "CSIDriver", "CSINode", "VolumeAttributesClass"]),
             kinds("scheduling.k8s.io", &["PriorityClass"]),
             kinds("node.k8s.io", &["RuntimeClass"]),
             kinds("coordination.k8s.io", &["Lease"]),

@@ -67,14 +67,8 @@ pub(super) static ROWS: &[Row] = &[
     Row {
         name: "Flux",
         applies: &[
-            Applies::Groups {
-                suffix: ".toolkit.fluxcd.io",
-                except: &[],
-            },
-            kinds(
-                "fluxcd.controlplane.io",
-                &["FluxInstance", "ResourceSet", "ResourceSetInputProvider"],
-            ),
+            Applies::Groups { suffix: ".toolkit.fluxcd.io", except: &[] },
+            kinds("fluxcd.controlplane.io", &["FluxInstance", "ResourceSet", "ResourceSetInputProvider"]),
         ],
         ready: "`Ready` is True (Alerts, Providers and OCI HelmRepositories have no status: they exist)",
         in_progress: "`Reconciling` is True, or `Ready` is not True (yet)",
@@ -86,10 +80,7 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         name: "cert-manager",
-        applies: &[kinds(
-            "cert-manager.io",
-            &["Certificate", "Issuer", "ClusterIssuer"],
-        )],
+        applies: &[kinds("cert-manager.io", &["Certificate", "Issuer", "ClusterIssuer"])],
         ready: "`Ready` is True",
         in_progress: "`Ready` is not True (yet), with the reason",
         failed: "`Issuing` is False with `Failed`: the next try is an hour or more away",
@@ -100,10 +91,7 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         name: "Crossplane packages",
-        applies: &[kinds(
-            "pkg.crossplane.io",
-            &["Provider", "Function", "Configuration"],
-        )],
+        applies: &[kinds("pkg.crossplane.io", &["Provider", "Function", "Configuration"])],
         ready: "`Installed` and `Healthy` are True",
         in_progress: "one is not (yet), with the reason",
         failed: "",
@@ -114,10 +102,7 @@ pub(super) static ROWS: &[Row] = &[
     },
     Row {
         name: "Crossplane definitions",
-        applies: &[kinds(
-            "apiextensions.crossplane.io",
-            &["CompositeResourceDefinition"],
-        )],
+        applies: &[kinds("apiextensions.crossplane.io", &["CompositeResourceDefinition"])],
         ready: "`Established` is True, and `Offered` if it has claims",
         in_progress: "one is not (yet), with the reason",
         failed: "",
@@ -129,14 +114,8 @@ pub(super) static ROWS: &[Row] = &[
     Row {
         name: "Crossplane resources",
         applies: &[
-            Applies::Groups {
-                suffix: ".crossplane.io",
-                except: CROSSPLANE_CORE,
-            },
-            Applies::Groups {
-                suffix: ".upbound.io",
-                except: &[],
-            },
+            Applies::Groups { suffix: ".crossplane.io", except: CROSSPLANE_CORE },
+            Applies::Groups { suffix: ".upbound.io", except: &[] },
         ],
         ready: "`Synced` and `Ready` are True (provider settings: they exist); so for every kind whose `Synced` \
                 has Crossplane's reasons, such as composites in groups of your own",
