@@ -6,13 +6,23 @@
 use std::{cell::Cell, fmt::Write as _};
 
 use linchpin_words::GroupKind;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Options, Related, State, Verdict};
 
 /// What lies at a path, if it is there and not null.
 pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter().try_fold(value, |value, name| value.get(name)).filter(|value| !value.is_null())
+    path.iter()
+        .try_fold(value, |value, name| field(value.as_object()?, name))
+        .filter(|value| !value.is_null())
+}
+
+/// A field by name. Objects in a status are small, and comparing a few names is faster than hashing one.
+fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    if object.len() > 12 {
+        return object.get(name);
+    }
+    object.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
 }
 
 /// The text at a path; empty if there is none.
@@ -52,13 +62,19 @@ pub(super) struct Condition<'a> {
 
 impl<'a> Condition<'a> {
     fn of(entry: &'a Value) -> Self {
-        Self {
-            kind: text(entry, &["type"]),
-            status: text(entry, &["status"]),
-            reason: text(entry, &["reason"]),
-            message: text(entry, &["message"]),
-            observed: number(entry, &["observedGeneration"]),
+        let mut condition = Self { kind: "", status: "", reason: "", message: "", observed: None };
+        for (key, value) in entry.as_object().into_iter().flatten() {
+            let text = value.as_str().unwrap_or_default();
+            match key.as_str() {
+                "type" => condition.kind = text,
+                "status" => condition.status = text,
+                "reason" => condition.reason = text,
+                "message" => condition.message = text,
+                "observedGeneration" => condition.observed = value.as_i64(),
+                _ => {}
+            }
         }
+        condition
     }
 
     pub(super) fn is_true(&self) -> bool {
