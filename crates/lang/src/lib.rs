@@ -9,3 +9,4 @@ pub mod cel;
 pub mod compare;
 pub mod jsonpath;
 pub mod reads;
+pub mod template;

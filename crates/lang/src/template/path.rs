@@ -1,0 +1,62 @@
+//! Where in the data something is.
+//!
+//! Paths go into errors, statuses and trigger hashes, so they have one spelling: `.Dependencies.db.Status`, with
+//! quotes only around segments that are not plain names (`.Dependencies["my-db"].Items[0]`).
+
+use std::fmt;
+
+/// A place in the template's data, from its root.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Path(Vec<String>);
+
+impl Path {
+    /// The path made of these segments; list positions are decimal numbers.
+    pub fn new<S: Into<String>>(segments: impl IntoIterator<Item = S>) -> Self {
+        Self(segments.into_iter().map(Into::into).collect())
+    }
+
+    /// The segments from the root down.
+    pub fn segments(&self) -> &[String] {
+        &self.0
+    }
+
+    /// Whether this is the root itself.
+    pub fn is_root(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether `self` is `prefix` or lies below it.
+    pub fn starts_with(&self, prefix: &Path) -> bool {
+        self.0.starts_with(&prefix.0)
+    }
+
+    /// The path one segment further down.
+    #[must_use]
+    pub fn child(&self, segment: impl Into<String>) -> Path {
+        let mut segments = self.0.clone();
+        segments.push(segment.into());
+        Self(segments)
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return formatter.write_str(".");
+        }
+        for segment in &self.0 {
+            if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
+                write!(formatter, "[{segment}]")?;
+            } else if is_name(segment) {
+                write!(formatter, ".{segment}")?;
+            } else {
+                write!(formatter, "[{segment:?}]")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_name(segment: &str) -> bool {
+    !segment.is_empty() && segment.chars().all(|letter| letter == '_' || letter.is_alphanumeric())
+}

@@ -1,0 +1,116 @@
+//! Functions with regular expressions.
+
+use regex::Regex;
+
+use crate::template::error::Cause;
+use crate::template::functions::{Function, Parameter};
+use crate::template::store::Store;
+use crate::template::value::Value;
+
+use Parameter::{Int, Text};
+
+type Answer<'d> = Result<Value<'d>, Cause>;
+
+pub(crate) const FUNCTIONS: &[Function] = &[
+    Function::new("regexMatch", &[Text, Text], |store, a| matches(store, "regexMatch", a)),
+    Function::new("mustRegexMatch", &[Text, Text], |store, a| matches(store, "mustRegexMatch", a)),
+    Function::new("regexFind", &[Text, Text], |store, a| find(store, "regexFind", a)),
+    Function::new("mustRegexFind", &[Text, Text], |store, a| find(store, "mustRegexFind", a)),
+    Function::new("regexFindAll", &[Text, Text, Int], |store, a| {
+        let regex = prepared(store, "regexFindAll", a)?;
+        let most = usize::try_from(a[2].as_int()).unwrap_or(usize::MAX);
+        let found: Vec<String> =
+            regex.find_iter(a[1].as_text()).take(most).map(|found| found.as_str().to_owned()).collect();
+        store.texts(found)
+    }),
+    Function::new("regexReplaceAll", &[Text, Text, Text], |store, a| {
+        let regex = prepared(store, "regexReplaceAll", a)?;
+        replaced(store, &regex, a[1].as_text(), |found, out| {
+            found.expand(a[2].as_text(), out);
+        })
+    }),
+    Function::new("regexReplaceAllLiteral", &[Text, Text, Text], |store, a| {
+        let regex = prepared(store, "regexReplaceAllLiteral", a)?;
+        replaced(store, &regex, a[1].as_text(), |_, out| {
+            out.push_str(a[2].as_text());
+        })
+    }),
+    Function::new("regexSplit", &[Text, Text, Int], |store, a| {
+        let regex = prepared(store, "regexSplit", a)?;
+        let pieces = split(&regex, a[1].as_text(), a[2].as_int());
+        store.texts(pieces)
+    }),
+    Function::new("regexQuoteMeta", &[Text], |store, a| {
+        let mut quoted = String::new();
+        for letter in a[0].as_text().chars() {
+            if "\\.+*?()|[]{}^$".contains(letter) {
+                quoted.push('\\');
+            }
+            quoted.push(letter);
+        }
+        store.text(quoted)
+    }),
+];
+
+/// Matching is paid for by the length of the text.
+fn prepared<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Result<Regex, Cause> {
+    store.step(8 + a[1].as_text().len() as u64 / 16)?;
+    store.regex(function, a[0].as_text())
+}
+
+fn matches<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
+    Ok(Value::Bool(prepared(store, function, a)?.is_match(a[1].as_text())))
+}
+
+fn find<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
+    let regex = prepared(store, function, a)?;
+    let found = regex.find(a[1].as_text()).map_or("", |found| found.as_str());
+    store.text(found.to_owned())
+}
+
+fn replaced<'d>(
+    store: &mut Store<'d>,
+    regex: &Regex,
+    text: &str,
+    replace: impl Fn(&regex::Captures<'_>, &mut String),
+) -> Answer<'d> {
+    let mut out = String::new();
+    let mut end = 0;
+    for found in regex.captures_iter(text) {
+        let Some(whole) = found.get(0) else { continue };
+        let before = out.len();
+        out.push_str(&text[end..whole.start()]);
+        replace(&found, &mut out);
+        store.charge(out.len() - before)?;
+        end = whole.end();
+    }
+    out.push_str(&text[end..]);
+    store.text(out)
+}
+
+/// Go's `Regexp.Split`: empty matches do not cut at the beginning.
+fn split(regex: &Regex, text: &str, most: i64) -> Vec<String> {
+    if most == 0 {
+        return Vec::new();
+    }
+    if !regex.as_str().is_empty() && text.is_empty() {
+        return vec![String::new()];
+    }
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut pieces = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for found in regex.find_iter(text) {
+        if pieces.len() == most.saturating_sub(1) {
+            break;
+        }
+        end = found.start();
+        if found.end() != 0 {
+            pieces.push(text[start..end].to_owned());
+        }
+        start = found.end();
+    }
+    if end != text.len() {
+        pieces.push(text[start..].to_owned());
+    }
+    pieces
+}

@@ -1,0 +1,393 @@
+//! Everything one rendering builds, reads and may still spend.
+//!
+//! Lists and dicts made by the template, the paths read so far, and the budget of steps and bytes. Functions get
+//! the store and their arguments and nothing else, so whatever they can reach is counted here.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+
+use jiff::Timestamp;
+use regex::Regex;
+use serde_json::{Map, Value as Json};
+
+use super::error::Cause;
+use super::limits;
+use super::path::Path;
+use super::value::{BasicKind, DictId, Element, ListId, PathId, Text, TypeName, Value};
+
+/// What is left to spend.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget {
+    steps: Cell<u64>,
+    intermediate: Cell<usize>,
+}
+
+impl Budget {
+    pub(crate) fn full() -> Self {
+        Self { steps: Cell::new(limits::STEPS), intermediate: Cell::new(limits::INTERMEDIATE_BYTES) }
+    }
+}
+
+/// A list made by the template.
+pub(crate) struct List<'d> {
+    pub(crate) element: Element,
+    pub(crate) items: Vec<Value<'d>>,
+}
+
+/// A dict made by the template, in key order as Go shows it.
+pub(crate) struct Dict<'d> {
+    pub(crate) element: Element,
+    pub(crate) entries: BTreeMap<Text<'d>, Value<'d>>,
+}
+
+/// The entries of an object or dict in key order.
+pub(crate) type Entries<'d> = Vec<(Text<'d>, Value<'d>)>;
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Segment<'d> {
+    Key(&'d str),
+    Made(Rc<str>),
+    Index(usize),
+}
+
+/// The state of one rendering.
+pub(crate) struct Store<'d> {
+    pub(crate) now: Timestamp,
+    lists: Vec<List<'d>>,
+    dicts: Vec<Dict<'d>>,
+    paths: RefCell<Vec<(PathId, Segment<'d>)>>,
+    known: RefCell<HashMap<(PathId, Segment<'d>), PathId>>,
+    reads: RefCell<Vec<PathId>>,
+    shapes: RefCell<Vec<PathId>>,
+    budget: Budget,
+    regexes: BTreeMap<String, Regex>,
+}
+
+impl<'d> Store<'d> {
+    pub(crate) fn new(now: Timestamp, budget: Budget) -> Self {
+        Self {
+            now,
+            lists: Vec::new(),
+            dicts: Vec::new(),
+            paths: RefCell::new(vec![(PathId::NONE, Segment::Index(0))]),
+            known: RefCell::new(HashMap::new()),
+            reads: RefCell::new(Vec::new()),
+            shapes: RefCell::new(Vec::new()),
+            budget,
+            regexes: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn into_budget(self) -> Budget {
+        self.budget
+    }
+
+    /// Takes steps from the budget.
+    pub(crate) fn step(&self, steps: u64) -> Result<(), Cause> {
+        match self.budget.steps.get().checked_sub(steps) {
+            Some(left) => {
+                self.budget.steps.set(left);
+                Ok(())
+            }
+            None => Err(Cause::Limit {
+                what: "steps",
+                limit: usize::try_from(limits::STEPS).unwrap_or(usize::MAX),
+            }),
+        }
+    }
+
+    /// Takes bytes from the budget before something of that size is built, and the time it takes to build it.
+    pub(crate) fn charge(&self, bytes: usize) -> Result<(), Cause> {
+        let Some(left) = self.budget.intermediate.get().checked_sub(bytes) else {
+            return Err(Cause::Limit { what: "bytes of values", limit: limits::INTERMEDIATE_BYTES });
+        };
+        self.budget.intermediate.set(left);
+        self.step(bytes as u64 / 256)
+    }
+
+    /// A new text, paid for.
+    pub(crate) fn text(&self, text: String) -> Result<Value<'d>, Cause> {
+        self.charge(text.len())?;
+        Ok(Value::text(text))
+    }
+
+    /// A new list, paid for.
+    pub(crate) fn list(&mut self, element: Element, items: Vec<Value<'d>>) -> Result<Value<'d>, Cause> {
+        self.charge(64 + items.len() * size_of::<Value<'_>>())?;
+        self.lists.push(List { element, items });
+        Ok(Value::List(ListId(self.lists.len() - 1)))
+    }
+
+    /// A new list of texts, paid for.
+    pub(crate) fn texts(&mut self, texts: impl IntoIterator<Item = String>) -> Result<Value<'d>, Cause> {
+        let mut items = Vec::new();
+        for text in texts {
+            items.push(self.text(text)?);
+        }
+        self.list(Element::Text, items)
+    }
+
+    /// A new dict, paid for.
+    pub(crate) fn dict(
+        &mut self,
+        element: Element,
+        entries: BTreeMap<Text<'d>, Value<'d>>,
+    ) -> Result<Value<'d>, Cause> {
+        self.charge(64 + entries.len() * 3 * size_of::<Value<'_>>())?;
+        self.dicts.push(Dict { element, entries });
+        Ok(Value::Dict(DictId(self.dicts.len() - 1)))
+    }
+
+    pub(crate) fn list_of(&self, id: ListId) -> &List<'d> {
+        &self.lists[id.0]
+    }
+
+    pub(crate) fn dict_of(&self, id: DictId) -> &Dict<'d> {
+        &self.dicts[id.0]
+    }
+
+    pub(crate) fn dict_of_mut(&mut self, id: DictId) -> &mut Dict<'d> {
+        &mut self.dicts[id.0]
+    }
+
+    /// The items of a list; reading them reads its length.
+    pub(crate) fn items(&self, value: &Value<'d>) -> Result<Option<Vec<Value<'d>>>, Cause> {
+        match value {
+            Value::Data(Json::Array(items), path) => {
+                self.step(items.len() as u64 / 4)?;
+                self.read_shape(*path);
+                let items = items.iter().enumerate();
+                Ok(Some(items.map(|(index, item)| self.at_index(item, *path, index)).collect()))
+            }
+            Value::List(id) => {
+                let items = &self.list_of(*id).items;
+                self.step(items.len() as u64 / 4)?;
+                Ok(Some(items.clone()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The entries of an object or dict by key; reading them reads its keys.
+    pub(crate) fn entries(&self, value: &Value<'d>) -> Result<Option<Entries<'d>>, Cause> {
+        match value {
+            Value::Data(Json::Object(entries), path) => {
+                self.step(entries.len() as u64 / 4)?;
+                self.read_shape(*path);
+                let mut sorted: Vec<(&'d String, &'d Json)> = entries.iter().collect();
+                sorted.sort_by_key(|(key, _)| *key);
+                let entries = sorted.into_iter();
+                Ok(Some(
+                    entries
+                        .map(|(key, item)| (Text::Borrowed(key.as_str()), self.at_key(item, *path, key)))
+                        .collect(),
+                ))
+            }
+            Value::Dict(id) => {
+                let entries = &self.dict_of(*id).entries;
+                self.step(entries.len() as u64 / 4)?;
+                Ok(Some(entries.iter().map(|(key, item)| (key.clone(), item.clone())).collect()))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// How many items or entries there are.
+    pub(crate) fn length(&self, value: &Value<'d>) -> Option<usize> {
+        match value {
+            Value::Data(json, path) => {
+                self.read_shape(*path);
+                Some(json.as_array().map_or_else(|| json.as_object().map_or(0, Map::len), Vec::len))
+            }
+            Value::List(id) => Some(self.list_of(*id).items.len()),
+            Value::Dict(id) => Some(self.dict_of(*id).entries.len()),
+            Value::Text(text) => Some(text.len()),
+            _ => None,
+        }
+    }
+
+    /// The entry with exactly this key; one that is missing in the data counts as read.
+    pub(crate) fn entry(&self, value: &Value<'d>, key: &Text<'d>) -> Option<Value<'d>> {
+        match value {
+            Value::Data(Json::Object(entries), path) => {
+                if let Some((key, item)) = entries.get_key_value(&**key) {
+                    return Some(self.at_key(item, *path, key));
+                }
+                self.read(self.child(*path, key));
+                None
+            }
+            Value::Dict(id) => self.dict_of(*id).entries.get(&**key).cloned(),
+            _ => None,
+        }
+    }
+
+    /// The value below `path` at a key of the data.
+    pub(crate) fn at_key(&self, item: &'d Json, path: PathId, key: &'d str) -> Value<'d> {
+        self.below(item, self.path(path, Segment::Key(key)))
+    }
+
+    /// The value below `path` at a position of the data.
+    pub(crate) fn at_index(&self, item: &'d Json, path: PathId, index: usize) -> Value<'d> {
+        self.below(item, self.path(path, Segment::Index(index)))
+    }
+
+    /// A scalar is read by looking at it; an object or list only when something is done with it.
+    fn below(&self, item: &'d Json, path: PathId) -> Value<'d> {
+        if !item.is_array() && !item.is_object() {
+            self.read(path);
+        }
+        Value::of(item, path)
+    }
+
+    /// The path one key further down, for keys that need not exist.
+    pub(crate) fn child(&self, path: PathId, key: &Text<'d>) -> PathId {
+        if path == PathId::NONE {
+            return path;
+        }
+        let segment = match key {
+            Text::Borrowed(key) => Segment::Key(key),
+            Text::Shared(key) => Segment::Made(key.clone()),
+        };
+        self.path(path, segment)
+    }
+
+    fn path(&self, parent: PathId, segment: Segment<'d>) -> PathId {
+        if parent == PathId::NONE {
+            return parent;
+        }
+        let mut known = self.known.borrow_mut();
+        *known.entry((parent, segment)).or_insert_with_key(|key| {
+            let mut paths = self.paths.borrow_mut();
+            paths.push(key.clone());
+            PathId(u32::try_from(paths.len() - 1).unwrap_or(u32::MAX))
+        })
+    }
+
+    /// The error for a value of the data that is not there; `None` when the nil is not from the data.
+    pub(crate) fn missing(&self, path: PathId) -> Option<Cause> {
+        self.read(path);
+        (path != PathId::NONE).then(|| Cause::Missing { path: self.spell(path) })
+    }
+
+    /// Notes that the value at this path, with all below it, was used.
+    pub(crate) fn read(&self, path: PathId) {
+        if path != PathId::NONE {
+            self.reads.borrow_mut().push(path);
+        }
+    }
+
+    /// Notes that only the keys or the length of what is at this path were used.
+    pub(crate) fn read_shape(&self, path: PathId) {
+        if path != PathId::NONE {
+            self.shapes.borrow_mut().push(path);
+        }
+    }
+
+    /// A path spelled out.
+    pub(crate) fn spell(&self, mut path: PathId) -> Path {
+        let paths = self.paths.borrow();
+        let mut segments = Vec::new();
+        while path != PathId::NONE && path != PathId::ROOT {
+            let (parent, segment) = &paths[path.0 as usize];
+            segments.push(match segment {
+                Segment::Key(key) => (*key).to_owned(),
+                Segment::Made(key) => key.to_string(),
+                Segment::Index(index) => index.to_string(),
+            });
+            path = *parent;
+        }
+        segments.reverse();
+        Path::new(segments)
+    }
+
+    /// What was read, and of which containers only the shape.
+    pub(crate) fn all_reads(&self) -> (BTreeSet<Path>, BTreeSet<Path>) {
+        let spelled = |ids: &RefCell<Vec<PathId>>| {
+            let mut ids: Vec<u32> = ids.borrow().iter().map(|id| id.0).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids.into_iter().map(|id| self.spell(PathId(id))).collect::<BTreeSet<_>>()
+        };
+        (spelled(&self.reads), spelled(&self.shapes))
+    }
+
+    /// A compiled regular expression; compiling is the costly part and paid for once per pattern.
+    pub(crate) fn regex(&mut self, function: &'static str, pattern: &str) -> Result<Regex, Cause> {
+        if let Some(regex) = self.regexes.get(pattern) {
+            return Ok(regex.clone());
+        }
+        self.step(2_000)?;
+        self.charge(pattern.len())?;
+        let regex =
+            super::pattern::compile(pattern).map_err(|message| Cause::Function { function, message })?;
+        self.regexes.insert(pattern.to_owned(), regex.clone());
+        Ok(regex)
+    }
+
+    /// The Go name of a value's type.
+    pub(crate) fn type_name(&self, value: &Value<'d>) -> TypeName {
+        TypeName(match value {
+            Value::Nil(_) => "<nil>",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Int64(_) => "int64",
+            Value::Byte(_) => "uint8",
+            Value::Float(_) => "float64",
+            Value::Text(_) => "string",
+            Value::Moment(_) => "time.Time",
+            Value::Data(Json::Array(_), _) => "[]interface {}",
+            Value::Data(..) => "map[string]interface {}",
+            Value::List(id) => match self.list_of(*id).element {
+                Element::Any => "[]interface {}",
+                Element::Text => "[]string",
+                Element::Int => "[]int",
+            },
+            Value::Dict(id) => match self.dict_of(*id).element {
+                Element::Text => "map[string]string",
+                _ => "map[string]interface {}",
+            },
+        })
+    }
+
+    /// The Go name of a value's kind.
+    pub(crate) fn kind_name(value: &Value<'d>) -> &'static str {
+        match value {
+            Value::Nil(_) => "invalid",
+            Value::Bool(_) => "bool",
+            Value::Int(_) => "int",
+            Value::Int64(_) => "int64",
+            Value::Byte(_) => "uint8",
+            Value::Float(_) => "float64",
+            Value::Text(_) => "string",
+            Value::Moment(_) => "struct",
+            Value::Data(Json::Array(_), _) | Value::List(_) => "slice",
+            Value::Data(..) | Value::Dict(_) => "map",
+        }
+    }
+
+    /// Go's kind of a value, for comparisons.
+    pub(crate) fn basic_kind(value: &Value<'d>) -> BasicKind {
+        match value {
+            Value::Bool(_) => BasicKind::Bool,
+            Value::Int(_) | Value::Int64(_) => BasicKind::Int,
+            Value::Byte(_) => BasicKind::Uint,
+            Value::Float(_) => BasicKind::Float,
+            Value::Text(_) => BasicKind::Text,
+            _ => BasicKind::Other,
+        }
+    }
+
+    /// Go's truth: not the zero value of its type.
+    pub(crate) fn is_true(&self, value: &Value<'d>) -> bool {
+        match value {
+            Value::Nil(_) => false,
+            Value::Bool(value) => *value,
+            Value::Int(number) | Value::Int64(number) => *number != 0,
+            Value::Byte(number) => *number != 0,
+            Value::Float(number) => *number != 0.0,
+            Value::Moment(_) => true,
+            _ => self.length(value).is_some_and(|length| length > 0),
+        }
+    }
+}
