@@ -24,21 +24,22 @@ const (
 	pause     = 20 * time.Millisecond
 )
 
-// clean ends every process of the cluster in dir and removes its control
-// groups, network namespace, mounts and directory. What is gone already is
-// fine: it may be called at any time, after any crash, more than once.
+// clean ends every process of the cluster in dir, and with them its namespaces
+// and all that lives in those, and removes its control groups and directory.
+// What is gone already is fine: it may be called at any time, after any crash,
+// more than once.
 func clean(dir string) error {
-	name := "linchpin-" + identity(dir)
+	killed, err := killAll(dir)
 	return errors.Join(
-		killAll(dir),
-		removeControlGroups(name),
-		removeNetworkNamespace(name),
+		err,
+		removeControlGroups("linchpin-"+identity(dir)),
 		unmountBelow(dir),
 		removeDirectory(dir),
+		awaitCollection(killed),
 	)
 }
 
-// identity must agree with crates/local: it names what lives outside dir.
+// identity must agree with crates/local: it names the control groups.
 func identity(dir string) string {
 	sum := sha256.Sum256([]byte(dir))
 	return hex.EncodeToString(sum[:4])
@@ -46,28 +47,32 @@ func identity(dir string) string {
 
 // killAll kills until two looks in a row find nothing: a process caught
 // between fork and exec shows its mark only at the second.
-func killAll(dir string) error {
+func killAll(dir string) (map[int]bool, error) {
+	killed := map[int]bool{}
 	deadline := time.Now().Add(patience)
 	for quiet := 0; quiet < 2; time.Sleep(pause) {
 		found := killMarked([]byte(marker + dir))
-		if found == 0 {
+		if len(found) == 0 {
 			quiet++
 			continue
 		}
 		quiet = 0
+		for _, pid := range found {
+			killed[pid] = true
+		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d processes of the cluster in %s do not end", found, dir)
+			return killed, fmt.Errorf("%d processes of the cluster in %s do not end", len(found), dir)
 		}
 	}
-	return nil
+	return killed, nil
 }
 
-func killMarked(mark []byte) int {
+func killMarked(mark []byte) []int {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return 0
+		return nil
 	}
-	found := 0
+	var found []int
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == os.Getpid() {
@@ -80,12 +85,28 @@ func killMarked(mark []byte) int {
 		}
 		environment, err := os.ReadFile(filepath.Join("/proc", entry.Name(), "environ"))
 		if err == nil && contains(environment, mark) {
-			found++
+			found = append(found, pid)
 			_ = process.Kill()
 		}
 		_ = process.Release()
 	}
 	return found
+}
+
+// awaitCollection gives the first process of the machine a moment to collect
+// the dead, some of which take their time. Those of a living parent are its own
+// to collect.
+func awaitCollection(killed map[int]bool) error {
+	for deadline := time.Now().Add(patience / 2); len(killed) > 0 && time.Now().Before(deadline); time.Sleep(pause) {
+		for pid := range killed {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			_, fields, _ := strings.Cut(string(stat), ") ")
+			if err != nil || strings.HasPrefix(fields, "Z ") && !strings.HasPrefix(fields, "Z 1 ") {
+				delete(killed, pid)
+			}
+		}
+	}
+	return nil
 }
 
 func contains(environment, variable []byte) bool {
@@ -147,20 +168,8 @@ func removeGroup(group string) error {
 	return err
 }
 
-func removeNetworkNamespace(name string) error {
-	path := filepath.Join("/run/netns", name)
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	_ = syscall.Unmount(path, syscall.MNT_DETACH)
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("network namespace %s: %w", name, err)
-	}
-	return nil
-}
-
-// unmountBelow takes mounts away before the directory is removed, so that
-// nothing is ever deleted through one.
+// unmountBelow takes away what anyone else has mounted below dir, so that
+// nothing is ever deleted through a mount; our own are in other namespaces.
 func unmountBelow(dir string) error {
 	var failures []error
 	points, err := mountsBelow(dir)

@@ -28,6 +28,7 @@ func forward(address string) error {
 func pass(client *net.TCPConn, address string) {
 	dialed, err := net.Dial("tcp", address)
 	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		// A reset, not an orderly end: the client must not take this for an empty answer.
 		_ = client.SetLinger(0)
 		_ = client.Close()

@@ -4,7 +4,8 @@
 //	keeper watch DIR            wait on standard input; on its end, clean DIR; on "release", just leave
 //	keeper clean DIR            end and remove everything that belongs to the cluster in DIR
 //	keeper forward ADDRESS      pass connections of the listener on standard input on to ADDRESS
-//	keeper node PIDFILE KEEP... hold the namespaces in which a node's processes live
+//	keeper hold                 do nothing: whatever namespaces we run in stay
+//	keeper node READY KEEP...   hold the namespaces in which a node's processes live
 //
 // It is a program of its own, not a part of the big binary, because it must
 // start in a millisecond and weigh nothing. crates/local builds and runs it.
@@ -15,6 +16,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -27,6 +29,11 @@ func main() {
 }
 
 func run(arguments []string) error {
+	if len(arguments) == 1 && arguments[0] == "hold" {
+		for {
+			time.Sleep(time.Hour)
+		}
+	}
 	if len(arguments) >= 2 {
 		switch verb, rest := arguments[0], arguments[1:]; verb {
 		case "watch":
@@ -41,5 +48,5 @@ func run(arguments []string) error {
 			return initNode(rest)
 		}
 	}
-	return fmt.Errorf("usage: keeper watch|clean DIR, keeper forward ADDRESS, keeper node PIDFILE KEEP...")
+	return fmt.Errorf("usage: keeper watch|clean DIR, keeper forward ADDRESS, keeper hold, keeper node READY KEEP...")
 }

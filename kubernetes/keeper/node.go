@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -20,18 +19,18 @@ const nodeInit = "node-init"
 // paths (device plugins, shims, results, log links): a node sees its own.
 var private = []string{"/var/lib", "/var/log", "/run"}
 
-// node makes mount and process namespaces, writes the first process's id to
-// pidFile once they are usable, and holds them. With the first process die all
+// node makes mount and process namespaces, creates the file readyFile once they
+// are usable, and holds them. With their first process, our only child, die all
 // the others, shims and containers too, and with the last of them every mount
 // goes: a node cannot leave anything behind, however it ends.
-func node(pidFile string, keep []string) error {
+func node(readyFile string, keep []string) error {
 	// The parent-death signal below is tied to the thread that starts the child.
 	runtime.LockOSThread()
 	ready, childReady, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	stage := filepath.Join(filepath.Dir(pidFile), "stage")
+	stage := filepath.Join(filepath.Dir(readyFile), "stage")
 	if err := os.MkdirAll(stage, 0o700); err != nil {
 		return err
 	}
@@ -49,11 +48,7 @@ func node(pidFile string, keep []string) error {
 	if said, _ := io.ReadAll(ready); string(said) != "ready" {
 		return fmt.Errorf("the node's first process ended: %w", child.Wait())
 	}
-	partial := pidFile + ".partial"
-	if err := os.WriteFile(partial, []byte(strconv.Itoa(child.Process.Pid)), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(partial, pidFile); err != nil {
+	if err := os.WriteFile(readyFile, nil, 0o600); err != nil {
 		return err
 	}
 	return child.Wait()

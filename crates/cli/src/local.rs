@@ -86,11 +86,7 @@ pub(crate) fn run(command: LocalCommand) -> Result<ExitCode> {
             let found = down(&dir)?;
             say(&format!(
                 "{} {}",
-                if found {
-                    "ended the cluster in"
-                } else {
-                    "no cluster in"
-                },
+                if found { "ended the cluster in" } else { "no cluster in" },
                 dir.display()
             ))
         }
@@ -135,21 +131,14 @@ fn up(dir: &Path, asked: Up) -> Result<ExitCode> {
 
 fn already_running(dir: &Path, asked: &Options) -> Result<ExitCode> {
     let cluster = Cluster::open(dir)?;
-    let running = Options {
-        dir: asked.dir.clone(),
-        ..cluster.options()
-    };
+    let running = Options { dir: asked.dir.clone(), ..cluster.options() };
     if running != *asked {
         bail!(
             "a cluster is running in {} already, started with other options: `linchpin local down` ends it",
             dir.display()
         );
     }
-    say(&format!(
-        "a cluster is running in {} already, at {}",
-        dir.display(),
-        cluster.server()
-    ))
+    say(&format!("a cluster is running in {} already, at {}", dir.display(), cluster.server()))
 }
 
 fn status(dir: &Path) -> Result<ExitCode> {
@@ -171,19 +160,13 @@ fn status(dir: &Path) -> Result<ExitCode> {
     );
     let parts = cluster.status();
     for part in &parts {
-        let state = part.pid.map_or_else(
-            || "not running".to_owned(),
-            |pid| format!("running, process {pid}"),
-        );
+        let state =
+            part.pid.map_or_else(|| "not running".to_owned(), |pid| format!("running, process {pid}"));
         text += &format!("{:<24} {state}\n", part.component.name());
     }
     say(text.trim_end())?;
     let whole = ready && parts.iter().all(|part| part.pid.is_some());
-    Ok(if whole {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn logs(cluster: &Cluster, component: Option<Component>) -> Result<ExitCode> {
@@ -210,15 +193,11 @@ fn logs(cluster: &Cluster, component: Option<Component>) -> Result<ExitCode> {
 }
 
 fn parse_flag(text: &str) -> Result<(Component, String), String> {
-    let (component, flag) = text
-        .split_once('=')
-        .ok_or("say which component's flag: COMPONENT=FLAG")?;
+    let (component, flag) = text.split_once('=').ok_or("say which component's flag: COMPONENT=FLAG")?;
     if !flag.starts_with('-') {
         return Err(format!("{flag:?} is not a flag: it must begin with a dash"));
     }
-    let component = component
-        .parse::<Component>()
-        .map_err(|error| error.to_string())?;
+    let component = component.parse::<Component>().map_err(|error| error.to_string())?;
     Ok((component, flag.to_owned()))
 }
 
@@ -245,11 +224,7 @@ mod tests {
     #[test]
     fn a_flag_of_nobody_or_without_a_dash_is_refused() {
         assert!(parse_flag("--v=4").unwrap_err().contains("not a component"));
-        assert!(
-            parse_flag("kube-proxy=--v=4")
-                .unwrap_err()
-                .contains("kube-apiserver")
-        );
+        assert!(parse_flag("kube-proxy=--v=4").unwrap_err().contains("kube-apiserver"));
         assert!(parse_flag("etcd=v").unwrap_err().contains("dash"));
     }
 }

@@ -43,14 +43,8 @@ const TOOLS: &Sources = sources![
 ];
 
 /// Names under which the one Kubernetes binary is called.
-const LINKS: [&str; 6] = [
-    "etcd",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "kubelet",
-    "kubectl",
-];
+const LINKS: [&str; 6] =
+    ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl"];
 
 /// The small programs of ours.
 #[derive(Clone, Debug)]
@@ -79,37 +73,24 @@ pub fn kubernetes() -> Result<PathBuf> {
          -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=36 \
          -X k8s.io/client-go/pkg/version.gitVersion={KUBERNETES_VERSION}"
     );
-    cache::entry(
-        "kubernetes",
-        &cache::key(KUBERNETES, &[&version, &flags]),
-        |dir| {
-            let sources = dir.join("sources");
-            write_sources(KUBERNETES, &sources)?;
-            let program = dir.join("kubernetes");
-            go::Build {
-                what: &format!("Kubernetes {KUBERNETES_VERSION}"),
-                expect: "the first build takes 5 to 15 minutes, later runs find it in the cache",
-                dir: &sources,
-                arguments: &[
-                    "build",
-                    "-v",
-                    "-trimpath",
-                    "-tags",
-                    "notest,grpcnotrace",
-                    "-ldflags",
-                    &flags,
-                    "-o",
-                ],
-                target: Some(&program),
-                bin: None,
-            }
-            .run()?;
-            for name in LINKS {
-                symlink("kubernetes", dir.join(name)).map_err(Error::io("linking", dir.join(name)))?;
-            }
-            fs::remove_dir_all(&sources).map_err(Error::io("removing", sources))
-        },
-    )
+    cache::entry("kubernetes", &cache::key(KUBERNETES, &[&version, &flags]), |dir| {
+        let sources = dir.join("sources");
+        write_sources(KUBERNETES, &sources)?;
+        let program = dir.join("kubernetes");
+        go::Build {
+            what: &format!("Kubernetes {KUBERNETES_VERSION}"),
+            expect: "the first build takes 5 to 15 minutes, later runs find it in the cache",
+            dir: &sources,
+            arguments: &["build", "-v", "-trimpath", "-tags", "notest,grpcnotrace", "-ldflags", &flags, "-o"],
+            target: Some(&program),
+            bin: None,
+        }
+        .run()?;
+        for name in LINKS {
+            symlink("kubernetes", dir.join(name)).map_err(Error::io("linking", dir.join(name)))?;
+        }
+        fs::remove_dir_all(&sources).map_err(Error::io("removing", sources))
+    })
 }
 
 /// The small programs of ours, built in a few seconds.
@@ -118,10 +99,7 @@ pub(crate) fn tools() -> Result<Tools> {
     let dir = cache::entry("tools", &cache::key(TOOLS, &[&version]), |dir| {
         let sources = dir.join("sources");
         write_sources(TOOLS, &sources)?;
-        write(
-            &sources.join("go.mod"),
-            "module linchpin.dev/kubernetes\n\ngo 1.26.0\n",
-        )?;
+        write(&sources.join("go.mod"), "module linchpin.dev/kubernetes\n\ngo 1.26.0\n")?;
         go::Build {
             what: "the local cluster's helpers",
             expect: "a few seconds",
@@ -133,11 +111,7 @@ pub(crate) fn tools() -> Result<Tools> {
         .run()?;
         fs::remove_dir_all(&sources).map_err(Error::io("removing", sources))
     })?;
-    Ok(Tools {
-        keeper: dir.join("keeper"),
-        pause: dir.join("pause"),
-        workload: dir.join("workload"),
-    })
+    Ok(Tools { keeper: dir.join("keeper"), pause: dir.join("pause"), workload: dir.join("workload") })
 }
 
 /// kwok, from its own module.
@@ -164,20 +138,15 @@ pub(crate) fn kwok() -> Result<Kwok> {
         let stages = stages(&go::module_directory(&module)?.join("kustomize/stage"))?;
         write(&dir.join("stages.yaml"), &stages)
     })?;
-    Ok(Kwok {
-        program: dir.join("kwok"),
-        stages: dir.join("stages.yaml"),
-    })
+    Ok(Kwok { program: dir.join("kwok"), stages: dir.join("stages.yaml") })
 }
 
 /// kwok's own set of stages under which nodes and pods are ready at once, as one file.
 fn stages(dir: &Path) -> Result<String> {
     let mut documents = Vec::new();
-    for (folder, prefix) in [
-        ("node/fast", "node-"),
-        ("node/heartbeat-with-lease", "node-"),
-        ("pod/fast", "pod-"),
-    ] {
+    for (folder, prefix) in
+        [("node/fast", "node-"), ("node/heartbeat-with-lease", "node-"), ("pod/fast", "pod-")]
+    {
         let folder = dir.join(folder);
         let entries = fs::read_dir(&folder).map_err(Error::io("reading", &folder))?;
         let mut files: Vec<PathBuf> = entries

@@ -37,20 +37,14 @@ impl Authority {
         let certificate = params.self_signed(&key).map_err(&failed)?.pem();
         write(&dir.certificate("ca"), &certificate)?;
         write(&dir.key("ca"), &key.serialize_pem())?;
-        Ok(Self {
-            certificate,
-            issuer: Issuer::new(params, key),
-        })
+        Ok(Self { certificate, issuer: Issuer::new(params, key) })
     }
 
     /// The authority of a cluster that exists already.
     pub(crate) fn open(dir: &Directory) -> Result<Self> {
         let read = |path: std::path::PathBuf| fs::read_to_string(&path).map_err(Error::io("reading", path));
         let key = KeyPair::from_pem(&read(dir.key("ca"))?).map_err(failure("the authority"))?;
-        Ok(Self {
-            certificate: read(dir.certificate("ca"))?,
-            issuer: Issuer::new(authority_params(), key),
-        })
+        Ok(Self { certificate: read(dir.certificate("ca"))?, issuer: Issuer::new(authority_params(), key) })
     }
 
     pub(crate) fn certificate(&self) -> &str {
@@ -73,19 +67,14 @@ impl Authority {
             let one = (*one).try_into().map_err(failure(name))?;
             params.subject_alt_names.push(SanType::DnsName(one));
         }
-        params
-            .subject_alt_names
-            .extend(addresses.iter().copied().map(SanType::IpAddress));
+        params.subject_alt_names.extend(addresses.iter().copied().map(SanType::IpAddress));
         self.issue(&params, name)
     }
 
     fn issue(&self, params: &CertificateParams, whom: &str) -> Result<Pair> {
         let key = KeyPair::generate().map_err(failure(whom))?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(failure(whom))?;
-        Ok(Pair {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        })
+        Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }
 
@@ -105,15 +94,10 @@ pub(crate) fn write_pair(dir: &Directory, name: &str, pair: &Pair) -> Result<()>
 fn authority_params() -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "linchpin-local-ca");
+    params.distinguished_name.push(DnType::CommonName, "linchpin-local-ca");
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    params.key_usages = vec![
-        KeyUsagePurpose::KeyCertSign,
-        KeyUsagePurpose::DigitalSignature,
-        KeyUsagePurpose::CrlSign,
-    ];
+    params.key_usages =
+        vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::CrlSign];
     within_our_time(&mut params);
     params
 }
@@ -137,8 +121,5 @@ fn within_our_time(params: &mut CertificateParams) {
 
 fn failure(whom: &str) -> impl Fn(rcgen::Error) -> Error {
     let whom = whom.to_owned();
-    move |source| Error::Certificate {
-        whom: whom.clone(),
-        source,
-    }
+    move |source| Error::Certificate { whom: whom.clone(), source }
 }

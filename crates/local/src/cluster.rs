@@ -50,22 +50,11 @@ impl Cluster {
     /// The cluster that runs in `dir`, started by another process. It is not ended when this value is dropped.
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = Directory::at(dir)?;
-        let state = State::read(&dir)?.ok_or_else(|| Error::NotRunning {
-            dir: dir.path().to_owned(),
-        })?;
+        let state = State::read(&dir)?.ok_or_else(|| Error::NotRunning { dir: dir.path().to_owned() })?;
         let authority = Authority::open(&dir)?;
         let client = Client::new(authority.certificate(), &admin_pair(&authority)?)?;
-        let inner = Inner {
-            state,
-            children: BTreeMap::new(),
-            log_from: BTreeMap::new(),
-        };
-        Ok(Self {
-            dir,
-            inner: Mutex::new(inner),
-            client,
-            keeper: None,
-        })
+        let inner = Inner { state, children: BTreeMap::new(), log_from: BTreeMap::new() };
+        Ok(Self { dir, inner: Mutex::new(inner), client, keeper: None })
     }
 
     /// Makes the cluster live on after this process, until [`down`].
@@ -80,11 +69,7 @@ impl Cluster {
 
     fn end(&mut self) -> Result<()> {
         let ended = self.keeper.take().map_or(Ok(()), Keeper::end);
-        let children = &mut self
-            .inner
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .children;
+        let children = &mut self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).children;
         if ended.is_ok() {
             for child in children.values_mut() {
                 let _ = child.try_wait();
@@ -107,15 +92,10 @@ impl Cluster {
     pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
         let authority = Authority::open(&self.dir)?;
         let pair = authority.client(user, groups)?;
-        let file_name: String = user
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
-            .collect();
+        let file_name: String =
+            user.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let path = self.dir.kubeconfig(&format!("user-{file_name}"));
-        write(
-            &path,
-            &kubeconfig::render(&self.server(), authority.certificate(), user, &pair),
-        )?;
+        write(&path, &kubeconfig::render(&self.server(), authority.certificate(), user, &pair))?;
         Ok(path)
     }
 
@@ -176,10 +156,7 @@ pub fn down(dir: &Path) -> Result<bool> {
     drop(lock);
     if dir.state().exists() {
         let why = format!("{} is still there", dir.state().display());
-        return Err(Error::LeftBehind {
-            dir: dir.path().to_owned(),
-            why,
-        });
+        return Err(Error::LeftBehind { dir: dir.path().to_owned(), why });
     }
     // The empty directories above the default one are ours as well; any other is kept by not being empty.
     if let Some(parent) = dir.path().parent().filter(|parent| parent.ends_with("linchpin")) {

@@ -21,6 +21,8 @@ pub enum Component {
     Scheduler,
     /// Simulates nodes and pods.
     Kwok,
+    /// Holds the network namespace of a cluster with a real node.
+    Network,
     /// Carries connections of the host into the network namespace of a cluster with a real node.
     Forwarder,
     /// Holds the namespaces of the real node; without it nothing on the node lives.
@@ -33,7 +35,8 @@ pub enum Component {
 
 impl Component {
     /// Every component, in the order in which they start.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
+        Self::Network,
         Self::Etcd,
         Self::Forwarder,
         Self::ApiServer,
@@ -53,6 +56,7 @@ impl Component {
             Self::ControllerManager => "kube-controller-manager",
             Self::Scheduler => "kube-scheduler",
             Self::Kwok => "kwok",
+            Self::Network => "network",
             Self::Forwarder => "forwarder",
             Self::Node => "node",
             Self::Containerd => "containerd",
@@ -98,9 +102,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let message = "kube-proxy".parse::<Component>().unwrap_err().to_string();
-        assert!(
-            message.contains("kube-proxy") && message.contains("kube-apiserver"),
-            "{message}"
-        );
+        assert!(message.contains("kube-proxy") && message.contains("kube-apiserver"), "{message}");
     }
 }

@@ -25,6 +25,7 @@ pub(crate) struct Addresses {
     pub(crate) host: u16,
     pub(crate) controller_manager: u16,
     pub(crate) scheduler: u16,
+    pub(crate) kwok: u16,
 }
 
 /// Writes command lines for one cluster.
@@ -68,14 +69,8 @@ impl CommandLines<'_> {
             format!("--secure-port={}", self.addresses.api_server),
             format!("--client-ca-file={}", authority.display()),
             "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
-            format!(
-                "--service-account-key-file={}",
-                dir.certificate("service-account").display()
-            ),
-            format!(
-                "--service-account-signing-key-file={}",
-                dir.key("service-account").display()
-            ),
+            format!("--service-account-key-file={}", dir.certificate("service-account").display()),
+            format!("--service-account-signing-key-file={}", dir.key("service-account").display()),
             "--authorization-mode=Node,RBAC".to_owned(),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
             "--allow-privileged=true".to_owned(),
@@ -99,23 +94,12 @@ impl CommandLines<'_> {
             "--audit-log-maxsize=1048576".to_owned(),
         ];
         flags.extend(pair("tls-cert-file", "tls-private-key-file", "serving"));
-        flags.extend(pair(
-            "proxy-client-cert-file",
-            "proxy-client-key-file",
-            "front-proxy",
-        ));
-        flags.extend(pair(
-            "kubelet-client-certificate",
-            "kubelet-client-key",
-            "kubelet-client",
-        ));
+        flags.extend(pair("proxy-client-cert-file", "proxy-client-key-file", "front-proxy"));
+        flags.extend(pair("kubelet-client-certificate", "kubelet-client-key", "kubelet-client"));
         flags.extend(self.emulated_version());
         if self.options.node {
             let address = crate::node::ADDRESS;
-            flags.extend([
-                "--bind-address=0.0.0.0".to_owned(),
-                format!("--advertise-address={address}"),
-            ]);
+            flags.extend(["--bind-address=0.0.0.0".to_owned(), format!("--advertise-address={address}")]);
         } else {
             flags.extend(
                 [
@@ -134,10 +118,7 @@ impl CommandLines<'_> {
         let mut flags = self.client_flags(Component::ControllerManager, self.addresses.controller_manager);
         flags.extend([
             "--use-service-account-credentials=true".to_owned(),
-            format!(
-                "--service-account-private-key-file={}",
-                dir.key("service-account").display()
-            ),
+            format!("--service-account-private-key-file={}", dir.key("service-account").display()),
             format!("--root-ca-file={}", dir.certificate("ca").display()),
             format!("--cluster-signing-cert-file={}", dir.certificate("ca").display()),
             format!("--cluster-signing-key-file={}", dir.key("ca").display()),
@@ -151,10 +132,7 @@ impl CommandLines<'_> {
     }
 
     pub(crate) fn scheduler(&self) -> Launch {
-        self.launch(
-            Component::Scheduler,
-            self.client_flags(Component::Scheduler, self.addresses.scheduler),
-        )
+        self.launch(Component::Scheduler, self.client_flags(Component::Scheduler, self.addresses.scheduler))
     }
 
     fn client_flags(&self, component: Component, port: u16) -> Vec<String> {
@@ -178,10 +156,7 @@ impl CommandLines<'_> {
     }
 
     fn emulated_version(&self) -> Option<String> {
-        self.options
-            .emulated_version
-            .as_ref()
-            .map(|version| format!("--emulated-version={version}"))
+        self.options.emulated_version.as_ref().map(|version| format!("--emulated-version={version}"))
     }
 
     fn launch(&self, component: Component, mut flags: Vec<String>) -> Launch {

@@ -223,10 +223,9 @@ impl Error {
     pub(crate) fn io(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
-                what: doing.to_owned(),
-                path,
-            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                Self::DiskFull { what: doing.to_owned(), path }
+            }
             _ => Self::Io { doing, path, source },
         }
     }

@@ -35,10 +35,7 @@ pub(crate) struct Answer {
 
 impl Client {
     pub(crate) fn new(authority: &str, pair: &Pair) -> Result<Self> {
-        let failed = |why: &dyn ToString| Error::Tls {
-            whom: "the cluster",
-            why: why.to_string(),
-        };
+        let failed = |why: &dyn ToString| Error::Tls { whom: "the cluster", why: why.to_string() };
         let mut roots = RootCertStore::empty();
         let authority = CertificateDer::from_pem_slice(authority.as_bytes()).map_err(|why| failed(&why))?;
         roots.add(authority).map_err(|why| failed(&why))?;
@@ -102,10 +99,7 @@ fn parse(answer: &str) -> io::Result<Answer> {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
     let status = status.ok_or_else(|| io::Error::other("the answer is not HTTP"))?;
-    Ok(Answer {
-        status,
-        body: body.to_owned(),
-    })
+    Ok(Answer { status, body: body.to_owned() })
 }
 
 #[cfg(test)]

@@ -36,23 +36,13 @@ impl Keeper {
             .process_group(0)
             .spawn()
             .map_err(Error::io("starting", program))?;
-        Ok(Self {
-            process,
-            program: program.to_owned(),
-            dir: dir.clone(),
-        })
+        Ok(Self { process, program: program.to_owned(), dir: dir.clone() })
     }
 
     /// Ends the watch; the cluster lives on without an owner.
     pub(crate) fn release(mut self) -> Result<()> {
-        let said = self
-            .process
-            .stdin
-            .take()
-            .map_or(Ok(()), |mut pipe| pipe.write_all(b"release\n"));
-        said.and_then(|()| self.process.wait())
-            .map(drop)
-            .map_err(Error::io("releasing", self.program))
+        let said = self.process.stdin.take().map_or(Ok(()), |mut pipe| pipe.write_all(b"release\n"));
+        said.and_then(|()| self.process.wait()).map(drop).map_err(Error::io("releasing", self.program))
     }
 
     /// Ends the cluster, and returns when nothing of it is left.
@@ -83,8 +73,5 @@ pub(crate) fn clean(program: &Path, dir: &Directory) -> Result<()> {
         return Ok(());
     }
     let why = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-    Err(Error::LeftBehind {
-        dir: dir.path().to_owned(),
-        why,
-    })
+    Err(Error::LeftBehind { dir: dir.path().to_owned(), why })
 }

@@ -39,8 +39,11 @@ mod component;
 mod components;
 mod error;
 mod https;
+mod image;
 mod keeper;
 mod kubeconfig;
+mod kwok;
+mod node;
 mod options;
 mod paths;
 mod ports;
@@ -51,9 +54,7 @@ pub use binary::{KUBERNETES_VERSION, kubernetes};
 pub use cluster::{Cluster, ComponentStatus, down};
 pub use component::{Component, UnknownComponent};
 pub use error::{Error, Result};
+pub use image::Image;
+pub use node::check_node_support;
 pub use options::Options;
 pub use paths::{cache_directory, default_directory};
-
-mod node {
-    pub(crate) const ADDRESS: &str = "10.99.0.1";
-}

@@ -62,7 +62,11 @@ impl Options {
                 true
             }
             Component::Kwok => self.kwok.is_some(),
-            Component::Forwarder | Component::Node | Component::Containerd | Component::Kubelet => self.node,
+            Component::Network
+            | Component::Forwarder
+            | Component::Node
+            | Component::Containerd
+            | Component::Kubelet => self.node,
         };
         wanted && !self.without.contains(&component)
     }

@@ -1,7 +1,7 @@
 //! Where everything lies: the layout of a cluster's directory, and the user's own directories.
 //!
-//! What must lie outside the directory (a network namespace, control groups) is named by [`Directory::name`], a hash
-//! of the directory's path, so that it can be found and removed when every file of the cluster is lost.
+//! What must lie outside the directory (control groups) is named by [`Directory::name`], a hash of the directory's
+//! path, so that it can be found and removed when every file of the cluster is lost.
 
 use std::{
     env, fs,
@@ -38,10 +38,7 @@ impl Directory {
 
     /// What this cluster is called outside its directory. The keeper computes the same.
     pub(crate) fn name(&self) -> String {
-        format!(
-            "linchpin-{}",
-            &hexadecimal(&Sha256::digest(self.0.as_os_str().as_encoded_bytes()))[..8]
-        )
+        format!("linchpin-{}", &hexadecimal(&Sha256::digest(self.0.as_os_str().as_encoded_bytes()))[..8])
     }
 
     /// The file that makes a directory a cluster's; the keeper knows it too.
@@ -54,11 +51,7 @@ impl Directory {
     }
 
     pub(crate) fn kubeconfig(&self, whose: &str) -> PathBuf {
-        self.0.join(if whose == "admin" {
-            "kubeconfig".to_owned()
-        } else {
-            format!("{whose}.kubeconfig")
-        })
+        self.0.join(if whose == "admin" { "kubeconfig".to_owned() } else { format!("{whose}.kubeconfig") })
     }
 
     pub(crate) fn logs(&self) -> PathBuf {
@@ -93,11 +86,6 @@ impl Directory {
     pub(crate) fn node(&self) -> PathBuf {
         self.0.join("node")
     }
-
-    /// The id of the process that holds the node's namespaces.
-    pub(crate) fn node_pid(&self) -> PathBuf {
-        self.node().join("pid")
-    }
 }
 
 /// Where programs that take minutes to build are kept between runs: `$LINCHPIN_CACHE`, or `linchpin` below the
@@ -115,11 +103,7 @@ pub fn default_directory() -> Result<PathBuf> {
 }
 
 fn user_directory(variable: &'static str, below_home: &str, what: &'static str) -> Result<PathBuf> {
-    let set = |name: &str| {
-        env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
+    let set = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     set(variable)
         .or_else(|| set("HOME").map(|home| home.join(below_home)))
         .map(|base| base.join("linchpin"))
@@ -166,9 +150,6 @@ mod tests {
     fn the_keeper_would_find_this_name_too() {
         // sha256("/somewhere") begins with these four bytes; the keeper's clean.go takes the same ones.
         let digest = hexadecimal(&Sha256::digest(b"/somewhere"));
-        assert_eq!(
-            Directory(PathBuf::from("/somewhere")).name(),
-            format!("linchpin-{}", &digest[..8])
-        );
+        assert_eq!(Directory(PathBuf::from("/somewhere")).name(), format!("linchpin-{}", &digest[..8]));
     }
 }

@@ -35,11 +35,7 @@ impl Ports {
 
     /// The port that was asked for, if it is free.
     pub(crate) fn exactly(&mut self, port: u16) -> Result<u16> {
-        if is_free(port) && self.0.insert(port) {
-            Ok(port)
-        } else {
-            Err(Error::PortTaken { port })
-        }
+        if is_free(port) && self.0.insert(port) { Ok(port) } else { Err(Error::PortTaken { port }) }
     }
 }
 
@@ -63,12 +59,6 @@ mod tests {
     fn a_taken_port_is_refused_by_name() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
-        assert!(
-            Ports::default()
-                .exactly(port)
-                .unwrap_err()
-                .to_string()
-                .contains(&port.to_string())
-        );
+        assert!(Ports::default().exactly(port).unwrap_err().to_string().contains(&port.to_string()));
     }
 }

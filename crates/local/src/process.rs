@@ -52,6 +52,15 @@ pub(crate) struct Launch {
     pub(crate) place: Place,
     /// A port of the host on which a listener is handed over as standard input.
     pub(crate) listen: Option<u16>,
+    /// Whether the program does its work in its only child, which is then what is killed and looked at.
+    pub(crate) forks: bool,
+}
+
+/// The processes whose namespaces others are started in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Holders {
+    pub(crate) network: Option<Identity>,
+    pub(crate) node: Option<Identity>,
 }
 
 /// A process that may run: its id and when it started, in clock ticks since boot.
@@ -72,10 +81,7 @@ impl Identity {
     /// The process that has this id now.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let stat = Stat::read(pid)?;
-        stat.lives().then_some(Self {
-            pid,
-            started: stat.started,
-        })
+        stat.lives().then_some(Self { pid, started: stat.started })
     }
 
     pub(crate) fn pid(self) -> i32 {
@@ -94,72 +100,49 @@ impl Identity {
 
 impl Launch {
     pub(crate) fn on_host(program: impl Into<PathBuf>, arguments: Vec<String>) -> Self {
-        Self {
-            program: program.into(),
-            arguments,
-            place: Place::Host,
-            listen: None,
-        }
+        Self { program: program.into(), arguments, place: Place::Host, listen: None, forks: false }
     }
 
     pub(crate) fn at(mut self, place: Place) -> Self {
+        // Whoever enters a process namespace must fork to be in it.
+        self.forks |= place == Place::Node;
         self.place = place;
         self
     }
 
     /// Starts the component; its output is appended to its log.
-    pub(crate) fn start(&self, component: Component, dir: &Directory) -> Result<Started> {
+    pub(crate) fn start(&self, component: Component, dir: &Directory, holders: Holders) -> Result<Started> {
         let log_path = dir.log(component);
         let log = File::options().create(true).append(true).open(&log_path);
         let log = log.map_err(Error::io("opening", &log_path))?;
         let log_from = log.metadata().map_err(Error::io("reading", &log_path))?.len();
         let errors = log.try_clone().map_err(Error::io("opening", &log_path))?;
-        let mut command = self.command(dir)?;
-        command
-            .args(&self.arguments)
-            .stdout(log)
-            .stderr(errors)
-            .stdin(self.input()?);
+        let mut command = self.command(holders)?;
+        command.args(&self.arguments).stdout(log).stderr(errors).stdin(self.input()?);
         // A group of its own: a Ctrl-C in the terminal is not meant for the cluster.
-        command
-            .env(MARKER, dir.path())
-            .current_dir(dir.path())
-            .process_group(0);
+        command.env(MARKER, dir.path()).current_dir(dir.path()).process_group(0);
         let mut child = command.spawn().map_err(Error::io("starting", &self.program))?;
         let pid = child.id().cast_signed();
-        let identity = if self.place == Place::Node {
-            only_child(pid)
-        } else {
-            Identity::of(pid)
-        };
+        let identity = if self.forks { only_child(pid) } else { Identity::of(pid) };
         let Some(identity) = identity else {
-            let status = child
-                .wait()
-                .map_or_else(|error| error.to_string(), |status| status.to_string());
-            return Err(Error::Died {
-                component,
-                status,
-                log: tail(&log_path, log_from),
-            });
+            let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+            return Err(Error::Died { component, status, log: tail(&log_path, log_from) });
         };
-        Ok(Started {
-            child,
-            identity,
-            log_from,
-        })
+        Ok(Started { child, identity, log_from })
     }
 
-    fn command(&self, dir: &Directory) -> Result<Command> {
-        if self.place == Place::Host {
-            return Ok(Command::new(&self.program));
-        }
+    fn command(&self, holders: Holders) -> Result<Command> {
+        let (holder, component) = match self.place {
+            Place::Host => return Ok(Command::new(&self.program)),
+            Place::Network => (holders.network, Component::Network),
+            Place::Node => (holders.node, Component::Node),
+        };
+        let holder =
+            holder.filter(|identity| identity.is_alive()).ok_or(Error::ComponentDown { component })?;
         let mut command = Command::new("nsenter");
-        if self.place == Place::Network {
-            command.arg(format!("--net=/run/netns/{}", dir.name()));
-        } else {
-            let pid_file = dir.node_pid();
-            let pid = fs::read_to_string(&pid_file).map_err(Error::io("reading", &pid_file))?;
-            command.args(["--target", pid.trim(), "--net", "--mount", "--pid"]);
+        command.arg(format!("--target={}", holder.pid)).arg("--net");
+        if self.place == Place::Node {
+            command.args(["--mount", "--pid"]);
         }
         command.arg("--").arg(&self.program);
         Ok(command)
@@ -196,7 +179,7 @@ pub(crate) fn tail(path: &Path, from: u64) -> String {
     lines.make_contiguous().join("\n")
 }
 
-/// The process that `nsenter` started inside the node, as the host sees it.
+/// The process that a forking program started, as the host sees it.
 fn only_child(parent: i32) -> Option<Identity> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
@@ -256,10 +239,7 @@ mod tests {
     fn a_process_with_a_recycled_id_is_not_ours_and_is_not_signalled() {
         let own = Identity::of(std::process::id().cast_signed()).unwrap();
         assert!(own.is_alive());
-        let other = Identity {
-            started: own.started + 1,
-            ..own
-        };
+        let other = Identity { started: own.started + 1, ..own };
         assert!(!other.is_alive());
         assert!(!other.signal(Signal::SIGKILL));
     }

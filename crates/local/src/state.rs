@@ -48,29 +48,19 @@ impl State {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io("reading", path)(error)),
         };
-        serde_json::from_str(&text).map(Some).map_err(|why| Error::State {
-            path,
-            why: why.to_string(),
-        })
+        serde_json::from_str(&text).map(Some).map_err(|why| Error::State { path, why: why.to_string() })
     }
 
     pub(crate) fn write(&self, dir: &Directory) -> Result<()> {
         let path = dir.state();
         let text = serde_json::to_string_pretty(self);
-        let text = text.map_err(|why| Error::State {
-            path: path.clone(),
-            why: why.to_string(),
-        })?;
+        let text = text.map_err(|why| Error::State { path: path.clone(), why: why.to_string() })?;
         write_whole(&path, &text)
     }
 
     /// The components that were started and no longer run.
     pub(crate) fn lost(&self) -> Vec<Component> {
         let dead = |record: &Record| record.running().is_none();
-        self.components
-            .iter()
-            .filter(|(_, record)| dead(record))
-            .map(|(component, _)| *component)
-            .collect()
+        self.components.iter().filter(|(_, record)| dead(record)).map(|(component, _)| *component).collect()
     }
 }

@@ -34,59 +34,37 @@ pub(super) struct Build<'a> {
 
 /// Go's version, if it is new enough.
 pub(super) fn version() -> Result<String> {
-    let output = Command::new("go")
-        .args(["env", "GOVERSION"])
-        .env("GOTOOLCHAIN", "local")
-        .output();
+    let output = Command::new("go").args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local").output();
     let output = output.map_err(missing)?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     if is_new_enough(&version) {
         Ok(version)
     } else {
-        Err(Error::GoTooOld {
-            found: version,
-            minimum: MINIMUM,
-        })
+        Err(Error::GoTooOld { found: version, minimum: MINIMUM })
     }
 }
 
 /// The directory into which `go` unpacked a module.
 pub(super) fn module_directory(module: &str) -> Result<PathBuf> {
-    let output = Command::new("go")
-        .args(["mod", "download", "-json", module])
-        .output()
-        .map_err(missing)?;
+    let output = Command::new("go").args(["mod", "download", "-json", module]).output().map_err(missing)?;
     let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    answer
-        .get("Dir")
-        .and_then(|dir| dir.as_str())
-        .map(PathBuf::from)
-        .ok_or_else(|| Error::Build {
-            what: module.to_owned(),
-            output: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+    answer.get("Dir").and_then(|dir| dir.as_str()).map(PathBuf::from).ok_or_else(|| Error::Build {
+        what: module.to_owned(),
+        output: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
 }
 
 impl Build<'_> {
     pub(super) fn run(&self) -> Result<()> {
         let mut command = Command::new("go");
-        command
-            .args(self.arguments)
-            .args(self.target)
-            .current_dir(self.dir);
-        command
-            .env("CGO_ENABLED", "0")
-            .env("GOWORK", "off")
-            .env("GOFLAGS", "-mod=readonly -buildvcs=false");
+        command.args(self.arguments).args(self.target).current_dir(self.dir);
+        command.env("CGO_ENABLED", "0").env("GOWORK", "off").env("GOFLAGS", "-mod=readonly -buildvcs=false");
         // Cross-compiling settings of the user would make programs that do not run here.
         command.env_remove("GOOS").env_remove("GOARCH");
         if let Some(bin) = self.bin {
             command.env("GOBIN", bin);
         }
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         say(&format!("building {} ({})", self.what, self.expect));
         let begun = Instant::now();
         let mut child = command.spawn().map_err(missing)?;
@@ -125,10 +103,7 @@ impl Build<'_> {
                 path: self.dir.to_owned(),
             });
         }
-        Err(Error::Build {
-            what: self.what.to_owned(),
-            output,
-        })
+        Err(Error::Build { what: self.what.to_owned(), output })
     }
 }
 
@@ -164,15 +139,8 @@ impl Output {
 }
 
 fn is_new_enough(version: &str) -> bool {
-    let mut numbers = version
-        .trim_start_matches("go")
-        .split(|character: char| !character.is_ascii_digit());
-    let mut number = || {
-        numbers
-            .next()
-            .and_then(|text| text.parse::<u32>().ok())
-            .unwrap_or_default()
-    };
+    let mut numbers = version.trim_start_matches("go").split(|character: char| !character.is_ascii_digit());
+    let mut number = || numbers.next().and_then(|text| text.parse::<u32>().ok()).unwrap_or_default();
     (number(), number()) >= MINIMUM_NUMBERS
 }
 
@@ -216,10 +184,7 @@ mod tests {
                 .as_bytes(),
         );
         assert_eq!(output.lock().count, 2);
-        assert_eq!(
-            output.lock().tail,
-            ["# linchpin.dev/kubernetes", "./main.go:3:1: no space left"]
-        );
+        assert_eq!(output.lock().tail, ["# linchpin.dev/kubernetes", "./main.go:3:1: no space left"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The parts of a cluster by name: start, kill, pause, look at. Fault tests live on this.
 
 use std::{
-    thread,
+    fs, thread,
     time::{Duration, Instant},
 };
 
@@ -9,9 +9,10 @@ use nix::sys::signal::Signal;
 
 use super::{Cluster, Inner};
 use crate::{
-    Component,
+    Component, Image,
     error::{Error, Result},
-    process::{Identity, Launch},
+    node,
+    process::{Holders, Identity, Launch},
     state::Record,
 };
 
@@ -36,20 +37,14 @@ impl Cluster {
         components
             .filter_map(|component| {
                 let record = inner.state.components.get(&component)?;
-                Some(ComponentStatus {
-                    component,
-                    pid: record.running().map(Identity::pid),
-                })
+                Some(ComponentStatus { component, pid: record.running().map(Identity::pid) })
             })
             .collect()
     }
 
     /// The process of a component, if it runs.
     pub fn pid(&self, component: Component) -> Option<i32> {
-        self.status()
-            .into_iter()
-            .find(|status| status.component == component)
-            .and_then(|status| status.pid)
+        self.status().into_iter().find(|status| status.component == component).and_then(|status| status.pid)
     }
 
     /// Kills a component (SIGKILL), and returns when it is dead.
@@ -76,11 +71,7 @@ impl Cluster {
     pub fn start_component(&self, component: Component) -> Result<()> {
         let mut inner = self.lock();
         inner.collect();
-        let record = inner
-            .state
-            .components
-            .get(&component)
-            .ok_or(Error::NoSuchComponent { component })?;
+        let record = inner.state.components.get(&component).ok_or(Error::NoSuchComponent { component })?;
         if record.running().is_some() {
             return Err(Error::ComponentUp { component });
         }
@@ -98,28 +89,36 @@ impl Cluster {
         }
     }
 
+    /// Gives an image to the real node.
+    pub fn import(&self, image: &Image) -> Result<()> {
+        node::import(&self.dir, self.holder(Component::Node)?, image)
+    }
+
+    /// The process of a component that must run.
+    pub(super) fn holder(&self, component: Component) -> Result<i32> {
+        self.pid(component).ok_or(Error::ComponentDown { component })
+    }
+
     /// Starts a component and writes down that it runs.
     pub(super) fn begin(&self, component: Component, launch: Launch, health: Option<u16>) -> Result<()> {
-        let started = launch.start(component, &self.dir)?;
+        if component == Component::Node {
+            // Left by an earlier run, it would say ready too early.
+            let _ = fs::remove_file(node::ready_file(&self.dir));
+        }
+        let holder = |one| self.lock().state.components.get(&one).and_then(Record::running);
+        let holders = Holders { network: holder(Component::Network), node: holder(Component::Node) };
+        let started = launch.start(component, &self.dir, holders)?;
         let mut inner = self.lock();
         inner.children.insert(component, started.child);
         inner.log_from.insert(component, started.log_from);
-        let record = Record {
-            launch,
-            health,
-            identity: Some(started.identity),
-        };
+        let record = Record { launch, health, identity: Some(started.identity) };
         inner.state.components.insert(component, record);
         inner.state.write(&self.dir)
     }
 
     fn signal(&self, component: Component, signal: Signal) -> Result<Identity> {
         let inner = self.lock();
-        let record = inner
-            .state
-            .components
-            .get(&component)
-            .ok_or(Error::NoSuchComponent { component })?;
+        let record = inner.state.components.get(&component).ok_or(Error::NoSuchComponent { component })?;
         let running = record.running().filter(|identity| identity.signal(signal));
         running.ok_or(Error::ComponentDown { component })
     }
@@ -141,7 +140,6 @@ impl Cluster {
 impl Inner {
     /// Takes note of children that have ended, so that none stays a zombie.
     fn collect(&mut self) {
-        self.children
-            .retain(|_, child| !matches!(child.try_wait(), Ok(Some(_))));
+        self.children.retain(|_, child| !matches!(child.try_wait(), Ok(Some(_))));
     }
 }

@@ -1,15 +1,18 @@
 //! When a component is ready, and what is said when it never is.
 
 use std::{
+    os::unix::net::UnixStream,
     thread,
     time::{Duration, Instant},
 };
+
+use serde_json::Value;
 
 use super::Cluster;
 use crate::{
     Component,
     error::{Error, Result},
-    https,
+    https, kwok, node,
     process::tail,
 };
 
@@ -57,23 +60,54 @@ impl Cluster {
     }
 
     fn look(&self, component: Component) -> NotYet {
-        let health = self
-            .lock()
-            .state
-            .components
-            .get(&component)
-            .and_then(|record| record.health);
-        let Some(port) = health else { return Ok(()) };
-        match component {
-            Component::Etcd => expect_ok(https::plain_get(port, "/health")),
-            Component::ApiServer => expect_ok(self.client.get(port, "/readyz")),
-            Component::ControllerManager => {
+        let health = self.lock().state.components.get(&component).and_then(|record| record.health);
+        match (component, health) {
+            (Component::Etcd, Some(port)) => expect_ok(https::plain_get(port, "/health")),
+            (Component::ApiServer, Some(port)) => expect_ok(self.client.get(port, "/readyz")),
+            (Component::ControllerManager, Some(port)) => {
                 expect_ok(self.client.get(port, "/healthz"))?;
                 // Without it no pod is admitted; it is the last thing to appear in a new cluster.
                 let path = "/api/v1/namespaces/default/serviceaccounts/default";
                 expect_ok(self.client.get(self.port(), path))
             }
-            _ => expect_ok(self.client.get(port, "/healthz")),
+            (Component::Scheduler, Some(port)) => expect_ok(self.client.get(port, "/healthz")),
+            (Component::Kwok, Some(port)) => {
+                expect_ok(https::plain_get(port, "/healthz"))?;
+                let nodes = self.read(&format!("/api/v1/nodes?labelSelector={}", kwok::SELECTOR))?;
+                let wanted = self.lock().state.options.kwok.unwrap_or_default();
+                let ready = kwok::count_ready(&nodes);
+                if ready >= wanted as usize {
+                    Ok(())
+                } else {
+                    Err(format!("{ready} of {wanted} nodes are ready"))
+                }
+            }
+            (Component::Node, _) => {
+                if node::ready_file(&self.dir).exists() {
+                    Ok(())
+                } else {
+                    Err("it is not set up".to_owned())
+                }
+            }
+            (Component::Containerd, _) => {
+                UnixStream::connect(node::socket(&self.dir)).map(drop).map_err(|error| error.to_string())
+            }
+            (Component::Kubelet, _) => {
+                let object = self.read(&format!("/api/v1/nodes/{}", node::NAME))?;
+                if kwok::is_ready(&object) { Ok(()) } else { Err("its node is not ready".to_owned()) }
+            }
+            // It does nothing that could be asked for: that it lives is all there is to know.
+            _ => Ok(()),
+        }
+    }
+
+    fn read(&self, path: &str) -> std::result::Result<Value, String> {
+        let answer = self.client.get(self.port(), path).map_err(|error| error.to_string())?;
+        let object = serde_json::from_str(&answer.body).map_err(|error| error.to_string())?;
+        if answer.status == 200 {
+            Ok(object)
+        } else {
+            Err(format!("the API server answers {}", answer.status))
         }
     }
 
@@ -81,23 +115,12 @@ impl Cluster {
     fn still_alive(&self, component: Component) -> Result<()> {
         for one in [Component::Etcd, component] {
             let mut inner = self.lock();
-            let status = inner
-                .children
-                .get_mut(&one)
-                .and_then(|child| child.try_wait().ok().flatten());
-            let gone = inner
-                .state
-                .components
-                .get(&one)
-                .is_some_and(|record| record.running().is_none());
+            let status = inner.children.get_mut(&one).and_then(|child| child.try_wait().ok().flatten());
+            let gone = inner.state.components.get(&one).is_some_and(|record| record.running().is_none());
             drop(inner);
             if gone && (one == component || status.is_some()) {
                 let status = status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
-                return Err(Error::Died {
-                    component: one,
-                    status,
-                    log: self.tail(one),
-                });
+                return Err(Error::Died { component: one, status, log: self.tail(one) });
             }
         }
         Ok(())
@@ -112,18 +135,11 @@ impl Cluster {
 fn expect_ok(answer: std::io::Result<https::Answer>) -> NotYet {
     match answer {
         Ok(answer) if answer.status == 200 => Ok(()),
-        Ok(answer) => Err(format!(
-            "it answers {}: {}",
-            answer.status,
-            first_line(&answer.body)
-        )),
+        Ok(answer) => Err(format!("it answers {}: {}", answer.status, first_line(&answer.body))),
         Err(error) => Err(error.to_string()),
     }
 }
 
 fn first_line(text: &str) -> &str {
-    text.lines()
-        .find(|line| line.contains("failed"))
-        .or_else(|| text.lines().next())
-        .unwrap_or_default()
+    text.lines().find(|line| line.contains("failed")).or_else(|| text.lines().next()).unwrap_or_default()
 }

@@ -1,0 +1,177 @@
+//! A real node: kubelet and containerd, real containers, on this machine and apart from it.
+//!
+//! Such a cluster has a network namespace of its own, in which etcd, the API server and the node live on the usual
+//! ports; a forwarder carries the host's connections to the API server in. The node itself has mount and process
+//! namespaces besides, with its own `/run`, `/var/lib` and `/var/log`: nodes do not get into each other's way, and
+//! when a node's first process ends, every container and every mount of it is gone. Only control groups are left,
+//! which the keeper removes.
+
+mod configuration;
+mod control_groups;
+mod network;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+pub(crate) use self::{control_groups::create as create_control_groups, network::set_up as set_up_network};
+use crate::{
+    Image,
+    binary::Tools,
+    certificates::{self, Authority},
+    error::{Error, Result},
+    kubeconfig,
+    paths::{Directory, create, write},
+    process::{Launch, Place},
+};
+
+/// The node's address, and the API server's, in the cluster's own network.
+pub(crate) const ADDRESS: &str = "10.99.0.1";
+/// The node's name.
+pub(crate) const NAME: &str = "node-1";
+/// The API server's port in the cluster's own network: that of its service, so that no address is translated.
+pub(crate) const API_SERVER_PORT: u16 = 443;
+/// Names of sockets below the directory take up to 47 of the 107 bytes that a socket's path may have.
+const LONGEST_PATH: usize = 60;
+
+/// The programs a node needs and the Debian packages that bring them.
+const PROGRAMS: [(&str, &str); 8] = [
+    ("containerd", "containerd"),
+    ("containerd-shim-runc-v2", "containerd"),
+    ("ctr", "containerd"),
+    ("runc", "runc"),
+    ("bridge", "containernetworking-plugins"),
+    ("ip", "iproute2"),
+    ("nsenter", "util-linux"),
+    ("unshare", "util-linux"),
+];
+/// Where Debian puts CNI plugins.
+const PLUGINS: &str = "/usr/lib/cni";
+
+/// Whether a real node can run on this machine: an error says what is missing and how to get it.
+pub fn check_node_support() -> Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot);
+    }
+    let missing = PROGRAMS.into_iter().filter(|(program, _)| find(program).is_none());
+    let (programs, mut packages): (Vec<String>, Vec<String>) =
+        missing.map(|(program, package)| (program.to_owned(), package.to_owned())).unzip();
+    packages.dedup();
+    if programs.is_empty() { Ok(()) } else { Err(Error::PackagesMissing { programs, packages }) }
+}
+
+/// Refuses a directory below which the node's sockets could not be opened.
+pub(crate) fn check_path(dir: &Directory) -> Result<()> {
+    let path = dir.path();
+    if path.as_os_str().len() <= LONGEST_PATH {
+        return Ok(());
+    }
+    Err(Error::PathTooLong { dir: path.to_owned(), limit: LONGEST_PATH })
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    // Root's programs are not in every shell's PATH.
+    let usual = ["/usr/sbin", "/sbin", PLUGINS].map(PathBuf::from);
+    env::split_paths(&path).chain(usual).map(|dir| dir.join(program)).find(|path| path.is_file())
+}
+
+/// Writes everything the node's processes read.
+pub(crate) fn write_files(dir: &Directory, authority: &Authority) -> Result<()> {
+    let node = dir.node();
+    for path in [node.clone(), node.join("cni"), node.join("kubelet")] {
+        create(&path)?;
+    }
+    let address = ADDRESS.parse().into_iter().collect::<Vec<_>>();
+    certificates::write_pair(dir, "kubelet-serving", &authority.serving(NAME, &[NAME], &address)?)?;
+    let user = format!("system:node:{NAME}");
+    let pair = authority.client(&user, &["system:nodes"])?;
+    let server = format!("https://{ADDRESS}:{API_SERVER_PORT}");
+    write(&dir.kubeconfig("kubelet"), &kubeconfig::render(&server, authority.certificate(), &user, &pair))?;
+    write(&node.join("containerd.toml"), &configuration::containerd(dir, PLUGINS))?;
+    write(&node.join("kubelet.json"), &configuration::kubelet(dir))?;
+    write(&node.join("cni/linchpin.conflist"), &configuration::network(dir))
+}
+
+/// The file that says that the node's namespaces are ready to be entered.
+pub(crate) fn ready_file(dir: &Directory) -> PathBuf {
+    dir.node().join("ready")
+}
+
+/// containerd's socket.
+pub(crate) fn socket(dir: &Directory) -> PathBuf {
+    dir.node().join("containerd.sock")
+}
+
+/// Holds the cluster's network namespace.
+pub(crate) fn hold_network(tools: &Tools) -> Launch {
+    let keeper = tools.keeper.display().to_string();
+    Launch::on_host("unshare", ["--net", "--", &keeper, "hold"].map(str::to_owned).to_vec())
+}
+
+/// Carries connections to a port of the host to the API server.
+pub(crate) fn forward(tools: &Tools, port: u16) -> Launch {
+    let arguments = vec!["forward".to_owned(), format!("127.0.0.1:{API_SERVER_PORT}")];
+    Launch { listen: Some(port), ..Launch::on_host(&tools.keeper, arguments).at(Place::Network) }
+}
+
+/// Holds the node's namespaces.
+pub(crate) fn hold_node(tools: &Tools, dir: &Directory, programs: &Path) -> Launch {
+    let mut arguments = vec!["node".to_owned(), ready_file(dir).display().to_string()];
+    arguments.extend([dir.path(), programs].map(|path| path.display().to_string()));
+    Launch { forks: true, ..Launch::on_host(&tools.keeper, arguments).at(Place::Network) }
+}
+
+/// Runs the node's containers.
+pub(crate) fn containerd(dir: &Directory, extra: impl Iterator<Item = String>) -> Launch {
+    let configuration = dir.node().join("containerd.toml").display().to_string();
+    let arguments = ["--config".to_owned(), configuration].into_iter().chain(extra).collect();
+    Launch::on_host("containerd", arguments).at(Place::Node)
+}
+
+/// The node's agent.
+pub(crate) fn kubelet(dir: &Directory, programs: &Path, extra: impl Iterator<Item = String>) -> Launch {
+    let node = dir.node();
+    let arguments = [
+        format!("--config={}", node.join("kubelet.json").display()),
+        format!("--kubeconfig={}", dir.kubeconfig("kubelet").display()),
+        format!("--hostname-override={NAME}"),
+        format!("--node-ip={ADDRESS}"),
+        format!("--root-dir={}", node.join("kubelet").display()),
+        format!("--cert-dir={}", node.join("kubelet-certificates").display()),
+    ];
+    Launch::on_host(programs.join("kubelet"), arguments.into_iter().chain(extra).collect()).at(Place::Node)
+}
+
+/// The images every node has.
+pub(crate) fn images(tools: &Tools) -> [Image; 2] {
+    [Image::of("localhost/pause:1", &tools.pause), Image::of("localhost/workload:1", &tools.workload)]
+}
+
+/// Gives an image to the node's containerd; `holder` is the node's first process.
+pub(crate) fn import(dir: &Directory, holder: i32, image: &Image) -> Result<()> {
+    let file = dir.node().join(format!("import-{}.tar", image.name.replace(['/', ':'], "-")));
+    fs::write(&file, image.pack()?).map_err(Error::io("writing", &file))?;
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--target={holder}")).args(["--net", "--mount", "--pid", "--", "ctr", "--address"]);
+    command.arg(socket(dir)).args(["--namespace", "k8s.io", "images", "import"]).arg(&file);
+    let imported = run(&mut command, &format!("importing image {}", image.name));
+    let removed = fs::remove_file(&file).map_err(Error::io("removing", file));
+    imported.and(removed)
+}
+
+/// Runs a helper command to its end.
+fn run(command: &mut Command, doing: &str) -> Result<()> {
+    let program = PathBuf::from(command.get_program());
+    let output = command.stdin(Stdio::null()).output().map_err(Error::io("running", program))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Error::Command {
+        doing: doing.to_owned(),
+        command: format!("{command:?}"),
+        output: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+    })
+}
