@@ -1,1 +1,52 @@
-//! Placeholder.
+//! The custom resources, one file per kind, and their definitions for the API server.
+//!
+//! Types and schema only, no behaviour: what a field means is decided where the object is compiled to a plan. A
+//! field that the API server cannot check completely (durations, references, expressions) is text here, so that an
+//! object with a mistake in it can still be read and told what is wrong. Field names are the documents' own and are
+//! never renamed. No spec field has a default in the schema: what the user wrote is what is compared.
+
+#![allow(
+    clippy::doc_markdown,
+    reason = "doc comments become the schema's descriptions, which people read with kubectl explain"
+)]
+#![allow(clippy::duplicated_attributes, reason = "columns of a definition may well have the same type")]
+
+pub mod action;
+pub mod common;
+pub mod dependency;
+pub mod dependency_group;
+pub mod journal;
+pub mod readiness_profile;
+pub mod resource_dependency;
+pub mod status;
+
+mod schema;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+pub use self::{
+    action::Action,
+    common::Common,
+    dependency::Dependency,
+    dependency_group::{DependencyGroup, DependencyGroupSpec, Group},
+    journal::Journal,
+    readiness_profile::{ReadinessProfile, ReadinessProfileSpec},
+    resource_dependency::{ResourceDependency, ResourceDependencySpec},
+    status::{Phase, Status},
+};
+
+/// The definition of every kind, ready to be applied, sorted by name.
+pub fn all_crds() -> Vec<CustomResourceDefinition> {
+    let mut all = vec![
+        dependency_group::definition(),
+        readiness_profile::definition(),
+        resource_dependency::definition(),
+    ];
+    all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    all
+}
+
+/// A definition as a YAML manifest, the form it is committed and shipped in.
+pub fn to_yaml(definition: &CustomResourceDefinition) -> Result<String, serde_saphyr::ser::Error> {
+    serde_saphyr::to_string(definition)
+}

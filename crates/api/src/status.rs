@@ -1,0 +1,237 @@
+//! What an object says about itself: the same for every kind of ours.
+//!
+//! Everything but the journal is a view for people and other tools, written by the operator and never read back.
+
+use linchpin_words::{Condition, Reason, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{journal::Journal, schema};
+
+/// The status of a ResourceDependency or DependencyGroup.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// The generation that all of this is about; -1 until the object has been looked at.
+    #[serde(default = "never_observed")]
+    pub observed_generation: i64,
+    /// How far it is, in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How far it is, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Ready, Reconciling and Stalled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked_by: Vec<Blocker>,
+    /// Each dependency. In a DependencyGroup they are listed with their group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<DependencyStatus>,
+    /// Each action. In a DependencyGroup they are listed with their group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionStatus>,
+    /// Each group of a DependencyGroup.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupStatus>,
+    /// When the current run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub start_time: Option<Timestamp>,
+    /// When it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub completion_time: Option<Timestamp>,
+    /// What the operator must remember. Not for people, and not to be edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::free_object")]
+    pub journal: Option<Journal>,
+}
+
+/// What an object that was never looked at says.
+const fn never_observed() -> i64 {
+    -1
+}
+
+impl Default for Status {
+    fn default() -> Self {
+        Self {
+            observed_generation: never_observed(),
+            phase: None,
+            message: None,
+            conditions: Vec::new(),
+            blocked_by: Vec::new(),
+            dependencies: Vec::new(),
+            actions: Vec::new(),
+            groups: Vec::new(),
+            start_time: None,
+            completion_time: None,
+            journal: None,
+        }
+    }
+}
+
+/// How far an object is. `onFailure` of type status may show another word while it has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// Nobody has looked at it yet.
+    Pending,
+    /// It waits for its dependencies.
+    Waiting,
+    /// Its actions are being carried out.
+    Running,
+    /// Everything is done.
+    Completed,
+    /// Something has failed or timed out.
+    Failed,
+    /// It is suspended.
+    Suspended,
+    /// It is being deleted.
+    Deleting,
+}
+
+impl Phase {
+    /// The word as shown.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Waiting => "Waiting",
+            Self::Running => "Running",
+            Self::Completed => "Completed",
+            Self::Failed => "Failed",
+            Self::Suspended => "Suspended",
+            Self::Deleting => "Deleting",
+        }
+    }
+}
+
+/// An object that a status speaks of.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectName {
+    /// Its API version, as discovery resolved it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Its name; none for a selection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Something that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Blocker {
+    /// Why, in one word.
+    #[schemars(with = "String")]
+    pub reason: Reason,
+    /// Why, in one line.
+    pub message: String,
+    /// The object that is waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectName>,
+    /// The dependency or action that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// Since when.
+    #[schemars(schema_with = "schema::moment")]
+    pub since: Timestamp,
+    /// What that object waits for in turn, down to the root cause, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub chain: Vec<String>,
+}
+
+/// A dependency as it was seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DependencyStatus {
+    /// Its name, or its resource where it has none.
+    pub name: String,
+    /// What it refers to, as written.
+    pub resource: String,
+    /// NotFound, NotReady, Ready, Completed, Failed, TimedOut, Error or Unknown.
+    pub state: String,
+    /// Whether it is met.
+    pub met: bool,
+    /// Why, in one word.
+    #[schemars(with = "String")]
+    pub reason: Reason,
+    /// Why, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Since when.
+    #[schemars(schema_with = "schema::moment")]
+    pub since: Timestamp,
+    /// What the reference was resolved to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<ObjectName>,
+    /// How many objects a selector found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matched: Option<i64>,
+}
+
+/// An action as far as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionStatus {
+    /// Its name, or its type and target where it has none.
+    pub name: String,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Waiting, Running, Completed, Skipped, Failed or Unknown.
+    pub state: String,
+    /// Why, in one word.
+    #[schemars(with = "String")]
+    pub reason: Reason,
+    /// Why, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Since when.
+    #[schemars(schema_with = "schema::moment")]
+    pub since: Timestamp,
+    /// How often it was tried in this run.
+    #[serde(default, skip_serializing_if = "no_attempts")]
+    #[schemars(with = "i64")]
+    pub attempts: u32,
+}
+
+/// Whether an action was never tried, for leaving the number out.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn no_attempts(attempts: &u32) -> bool {
+    *attempts == 0
+}
+
+/// A group as far as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupStatus {
+    /// Its name.
+    pub name: String,
+    /// How far it is: Pending, Waiting, Running, Ready, Completed or Failed.
+    pub phase: String,
+    /// Whether all its dependencies are met and its actions done.
+    pub ready: bool,
+    /// Why, in one word.
+    #[schemars(with = "String")]
+    pub reason: Reason,
+    /// Why, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Since when.
+    #[schemars(schema_with = "schema::moment")]
+    pub since: Timestamp,
+    /// Each of its dependencies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<DependencyStatus>,
+    /// Each of its actions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionStatus>,
+}
