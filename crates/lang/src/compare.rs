@@ -74,19 +74,16 @@ const OPERATORS: [(Operator, &[&str]); 11] = [
 impl Operator {
     /// The operator of this name or symbol; letters in any case.
     pub fn parse(name: &str) -> Option<Self> {
-        let spelled = |known: &&str| known.eq_ignore_ascii_case(name);
+        let spelled = |known: &str| known.eq_ignore_ascii_case(name);
         OPERATORS
             .iter()
-            .find(|(_, names)| names.iter().any(|known| spelled(&known)))
+            .find(|(_, names)| names.iter().any(|known| spelled(known)))
             .map(|&(operator, _)| operator)
     }
 
     /// The proper spelling.
     pub fn name(self) -> &'static str {
-        OPERATORS
-            .iter()
-            .find(|(known, _)| *known == self)
-            .map_or("", |(_, names)| names[0])
+        OPERATORS.iter().find(|(known, _)| *known == self).map_or("", |(_, names)| names[0])
     }
 }
 
@@ -131,12 +128,7 @@ impl Condition {
             operator: operator.name(),
             problem,
         })?;
-        Ok(Condition {
-            field: field.to_owned(),
-            path,
-            operator,
-            expected,
-        })
+        Ok(Condition { field: field.to_owned(), path, operator, expected })
     }
 
     /// Judges the condition over an object.
@@ -144,9 +136,7 @@ impl Condition {
         let mut found = match self.path.find(object) {
             Ok(found) => found,
             Err(too_large) => {
-                return Ok(Answer::NotYet(NotYet::TooLarge {
-                    what: too_large.to_string(),
-                }));
+                return Ok(Answer::NotYet(NotYet::TooLarge { what: too_large.to_string() }));
             }
         };
         // The API server writes null for what is not set.
@@ -155,9 +145,7 @@ impl Condition {
             Operator::Exists => return Ok((!found.is_empty()).into()),
             Operator::Absent => return Ok(found.is_empty().into()),
             _ if found.is_empty() => {
-                return Ok(Answer::NotYet(NotYet::Missing {
-                    path: self.path.source().to_owned(),
-                }));
+                return Ok(Answer::NotYet(NotYet::Missing { path: self.path.source().to_owned() }));
             }
             _ => {}
         }
@@ -249,17 +237,7 @@ fn expected(operator: Operator, value: Option<&Json>) -> Result<Expected, ValueP
                 .dfa_size_limit(limits::PATTERN_COMPILED)
                 .build()
                 .map(Expected::Pattern)
-                .map_err(|error| {
-                    let text = error.to_string();
-                    let last = text.lines().last().unwrap_or_default();
-                    ValueProblem::BadPattern(
-                        last.strip_prefix("error: ")
-                            .unwrap_or(last)
-                            .chars()
-                            .take(200)
-                            .collect(),
-                    )
-                })
+                .map_err(|error| ValueProblem::BadPattern(pattern_problem(&error)))
         }
         (Operator::Matches, Some(_)) => Err(ValueProblem::Pattern),
         (Operator::Eq | Operator::Ne, Some(value)) => Ok(Expected::Value(value.clone())),
@@ -268,6 +246,13 @@ fn expected(operator: Operator, value: Option<&Json>) -> Result<Expected, ValueP
         }
         (_, Some(value)) => Err(ValueProblem::NoOrder(rules::kind_of(value))),
     }
+}
+
+/// What is wrong with a pattern, on one line: the last line says it, the ones before draw the pattern.
+pub(crate) fn pattern_problem(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).chars().take(200).collect()
 }
 
 /// Why a condition in a spec is not one.

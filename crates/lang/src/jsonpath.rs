@@ -88,15 +88,10 @@ impl Path {
     pub fn compile(field: &str, source: &str) -> Result<Self, PathError> {
         let steps = parse::parse(source).map_err(|refusal| PathError {
             field: field.to_owned(),
-            column: source
-                .get(..refusal.at)
-                .map_or(1, |before| before.chars().count() + 1),
+            column: source.get(..refusal.at).map_or(1, |before| before.chars().count() + 1),
             problem: refusal.problem,
         })?;
-        Ok(Path {
-            source: source.to_owned(),
-            steps,
-        })
+        Ok(Path { source: source.to_owned(), steps })
     }
 
     /// All values at this path, in the order of the data; none when there is nothing there.

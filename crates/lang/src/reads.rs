@@ -17,10 +17,7 @@ pub struct Reads {
 impl Reads {
     /// Reads everything.
     pub fn everything() -> Self {
-        Reads {
-            whole: true,
-            paths: BTreeSet::new(),
-        }
+        Reads { whole: true, paths: BTreeSet::new() }
     }
 
     /// Adds one prefix; the empty one means the whole object.

@@ -23,11 +23,7 @@ type Outcome<'a, T = Value<'a>> = Result<T, Stop<'a>>;
 
 /// Judges the expression over the values of its variables.
 pub(super) fn answer(root: &Node, roots: Vec<Option<&Json>>) -> Result<Answer, (usize, EvaluateProblem)> {
-    let mut machine = Machine {
-        roots,
-        locals: Vec::new(),
-        meter: Meter::new(),
-    };
+    let mut machine = Machine { roots, locals: Vec::new(), meter: Meter::new() };
     match machine.run(root) {
         Ok(Value::Bool(holds)) => Ok(holds.into()),
         // `self.?status.?ready`, without the `.orValue(…)`: an absent answer is an answer that is not there yet.
@@ -36,18 +32,11 @@ pub(super) fn answer(root: &Node, roots: Vec<Option<&Json>>) -> Result<Answer, (
             Ok(matches!(*inner, Value::Bool(true)).into())
         }
         Ok(other) => Err((root.at, EvaluateProblem::NotBool(other.type_name()))),
-        Err(Stop {
-            node,
-            fault: Fault::Missing,
-        }) => Ok(Answer::NotYet(NotYet::Missing { path: node.spell() })),
-        Err(Stop {
-            fault: Fault::TooLarge(what),
-            ..
-        }) => Ok(Answer::NotYet(NotYet::TooLarge { what })),
-        Err(Stop {
-            node,
-            fault: Fault::Wrong(problem),
-        }) => Err((node.at, problem)),
+        Err(Stop { node, fault: Fault::Missing }) => {
+            Ok(Answer::NotYet(NotYet::Missing { path: node.spell() }))
+        }
+        Err(Stop { fault: Fault::TooLarge(what), .. }) => Ok(Answer::NotYet(NotYet::TooLarge { what })),
+        Err(Stop { node, fault: Fault::Wrong(problem) }) => Err((node.at, problem)),
     }
 }
 
@@ -73,11 +62,7 @@ impl<'a> Machine<'a> {
                 let json = self.roots.get(*index).copied().flatten();
                 json.map(Value::from).ok_or_else(|| stop(Fault::Missing))
             }
-            Kind::Local(index, _) => self
-                .locals
-                .get(*index)
-                .cloned()
-                .ok_or_else(|| stop(Fault::Missing)),
+            Kind::Local(index, _) => self.locals.get(*index).cloned().ok_or_else(|| stop(Fault::Missing)),
             Kind::Field(of, name) => {
                 let of = self.run(of)?;
                 field(&of, name).map_err(stop)
@@ -125,10 +110,8 @@ impl<'a> Machine<'a> {
             Kind::Map(entries) => self.map(node, entries),
             Kind::Each(each) => self.each(node, each),
             Kind::Call(function, arguments) => {
-                let arguments = arguments
-                    .iter()
-                    .map(|argument| self.run(argument))
-                    .collect::<Outcome<'_, Vec<_>>>()?;
+                let arguments =
+                    arguments.iter().map(|argument| self.run(argument)).collect::<Outcome<'_, Vec<_>>>()?;
                 functions::call(&mut self.meter, *function, &arguments).map_err(stop)
             }
             Kind::Matches(of, pattern) => {
@@ -148,10 +131,7 @@ impl<'a> Machine<'a> {
     fn truth(&mut self, node: &'a Node) -> Outcome<'a, bool> {
         match self.run(node)? {
             Value::Bool(value) => Ok(value),
-            other => Err(Stop {
-                node,
-                fault: types("a true-or-false operator", &[&other]),
-            }),
+            other => Err(Stop { node, fault: types("a true-or-false operator", &[&other]) }),
         }
     }
 
@@ -176,28 +156,17 @@ impl<'a> Machine<'a> {
         let mut entries: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(items.len());
         for (key_node, item) in items {
             let key = self.run(key_node)?;
-            if !matches!(
-                key,
-                Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)
-            ) {
-                return Err(Stop {
-                    node: key_node,
-                    fault: types("a map key", &[&key]),
-                });
+            if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
+                return Err(Stop { node: key_node, fault: types("a map key", &[&key]) });
             }
             if entries.iter().any(|(known, _)| same_scalar(known, &key)) {
-                return Err(Stop {
-                    node: key_node,
-                    fault: EvaluateProblem::DuplicateKey.into(),
-                });
+                return Err(Stop { node: key_node, fault: EvaluateProblem::DuplicateKey.into() });
             }
             if let Some(value) = self.item(item)? {
                 entries.push((key, value));
             }
         }
-        self.meter
-            .make_list(entries.len() * 2)
-            .map_err(|fault| Stop { node, fault })?;
+        self.meter.make_list(entries.len() * 2).map_err(|fault| Stop { node, fault })?;
         Ok(Value::Map(Map::Made(entries.into())))
     }
 
@@ -208,10 +177,7 @@ impl<'a> Machine<'a> {
         }
         match value {
             Value::Optional(inner) => Ok(inner.map(|inner| inner.as_ref().clone())),
-            other => Err(Stop {
-                node: &item.node,
-                fault: types("an optional entry", &[&other]),
-            }),
+            other => Err(Stop { node: &item.node, fault: types("an optional entry", &[&other]) }),
         }
     }
 
@@ -286,10 +252,7 @@ struct Verdict<'a> {
 
 impl<'a> Verdict<'a> {
     fn new(deciding: bool) -> Self {
-        Verdict {
-            deciding,
-            pending: None,
-        }
+        Verdict { deciding, pending: None }
     }
 
     /// Takes in one part; true when it decides. A bound that was reached ends everything: going on would cost more.
@@ -299,13 +262,7 @@ impl<'a> Verdict<'a> {
             Err(stop) if matches!(stop.fault, Fault::TooLarge(_)) => return Err(stop),
             // What is missing may still come and decide; what is wrong only counts when nothing is missing.
             Err(stop) if matches!(stop.fault, Fault::Missing) => {
-                if !matches!(
-                    &self.pending,
-                    Some(Stop {
-                        fault: Fault::Missing,
-                        ..
-                    })
-                ) {
+                if !matches!(&self.pending, Some(Stop { fault: Fault::Missing, .. })) {
                     self.pending = Some(stop);
                 }
             }

@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::EvaluateProblem;
 use super::meter::{Fault, Meter, types};
 use super::node::Binary;
 use super::operators;
 use super::value::{List, Value};
+use super::{CompileProblem, EvaluateProblem};
 
 /// A function, whichever way it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +87,7 @@ const SIGNATURES: &[Signature] = &[
     ("orValue", true, 2, 2, Function::OrValue),
 ];
 
-/// The forms of the macros, for hints; the parser expands them before they would be looked up here.
+/// The forms of the macros, which the parser knows by itself.
 const MACROS: [(&str, &str); 7] = [
     ("all", ".all(x, test)"),
     ("exists", ".exists(x, test)"),
@@ -108,38 +108,47 @@ pub(super) fn find(name: &str, member: bool, arguments: usize) -> Option<Functio
         .map(|&(.., function)| function)
 }
 
+/// How a loop of this name is written, if there is one.
+pub(super) fn loop_form(name: &str) -> Option<&'static str> {
+    MACROS.iter().find(|&&(known, _)| known == name && known != "has").map(|&(_, form)| form)
+}
+
+/// What to say about a call that does not exist in this form.
+pub(super) fn unknown(name: &str, member: bool, arguments: usize) -> CompileProblem {
+    let forms = forms(name);
+    let hint = if !forms.is_empty() {
+        format!("; use {}", forms.join(" or "))
+    } else if name == "now" {
+        "; there is no clock in conditions: use a timeout".to_owned()
+    } else {
+        format!("; there are {}", names().join(", "))
+    };
+    let dot = if member { "." } else { "" };
+    let name: String = name.chars().take(64).collect();
+    let plural = if arguments == 1 { "" } else { "s" };
+    CompileProblem::UnknownFunction { call: format!("{dot}{name}() with {arguments} argument{plural}"), hint }
+}
+
 /// The forms in which a name can be called.
-pub(super) fn forms(name: &str) -> Vec<String> {
+fn forms(name: &str) -> Vec<String> {
     let functions =
-        SIGNATURES
-            .iter()
-            .filter(|signature| signature.0 == name)
-            .map(|&(_, member, least, most, _)| {
-                let own = usize::from(member);
-                let count = if least == most {
-                    format!("{}", least - own)
-                } else {
-                    format!("{} or {}", least - own, most - own)
-                };
-                format!(
-                    "{}{name}() with {count} argument(s)",
-                    if member { "." } else { "" }
-                )
-            });
-    let macros = MACROS
-        .iter()
-        .filter(|&&(known, _)| known == name)
-        .map(|&(_, form)| form.to_owned());
+        SIGNATURES.iter().filter(|signature| signature.0 == name).map(|&(_, member, least, most, _)| {
+            let own = usize::from(member);
+            let count = if least == most {
+                format!("{}", least - own)
+            } else {
+                format!("{} or {}", least - own, most - own)
+            };
+            format!("{}{name}() with {count} argument(s)", if member { "." } else { "" })
+        });
+    let macros = MACROS.iter().filter(|&&(known, _)| known == name).map(|&(_, form)| form.to_owned());
     functions.chain(macros).collect()
 }
 
 /// All names, sorted.
-pub(super) fn names() -> Vec<&'static str> {
-    let mut names: Vec<_> = SIGNATURES
-        .iter()
-        .map(|signature| signature.0)
-        .chain(MACROS.map(|(name, _)| name))
-        .collect();
+fn names() -> Vec<&'static str> {
+    let mut names: Vec<_> =
+        SIGNATURES.iter().map(|signature| signature.0).chain(MACROS.map(|(name, _)| name)).collect();
     names.sort_unstable();
     names.dedup();
     names
@@ -174,10 +183,7 @@ fn mismatch(function: Function, arguments: &[Value<'_>]) -> Fault {
 }
 
 fn name(function: Function) -> &'static str {
-    SIGNATURES
-        .iter()
-        .find(|signature| signature.4 == function)
-        .map_or("function", |signature| signature.0)
+    SIGNATURES.iter().find(|signature| signature.4 == function).map_or("function", |signature| signature.0)
 }
 
 fn unary<'a>(meter: &mut Meter, function: Function, value: &Value<'a>) -> Result<Value<'a>, Fault> {
@@ -197,9 +203,7 @@ fn unary<'a>(meter: &mut Meter, function: Function, value: &Value<'a>) -> Result
             meter.steps(list.len())?;
             let mut items = list.iter();
             let first = items.next().unwrap_or(Value::Int(0));
-            items.try_fold(first, |sum, item| {
-                operators::binary(meter, Binary::Add, &sum, &item)
-            })
+            items.try_fold(first, |sum, item| operators::binary(meter, Binary::Add, &sum, &item))
         }
         (Function::Min, Value::List(list)) => extreme(meter, list, Binary::Less, Ordering::Less),
         (Function::Max, Value::List(list)) => extreme(meter, list, Binary::Greater, Ordering::Greater),
@@ -245,17 +249,12 @@ fn on_text<'a>(
         )),
         (Function::Split, [Value::String(separator)]) => {
             let separator = separator.as_str();
-            let parts = if separator.is_empty() {
-                text.chars().count()
-            } else {
-                text.matches(separator).count() + 1
-            };
+            let parts =
+                if separator.is_empty() { text.chars().count() } else { text.matches(separator).count() + 1 };
             // Each part is a small allocation of its own.
             meter.make(parts.saturating_mul(16).saturating_add(text.len()))?;
             let parts = if separator.is_empty() {
-                text.chars()
-                    .map(|character| Value::made(character.encode_utf8(&mut [0; 4])))
-                    .collect()
+                text.chars().map(|character| Value::made(character.encode_utf8(&mut [0; 4]))).collect()
             } else {
                 text.split(separator).map(Value::made).collect()
             };
@@ -335,12 +334,8 @@ fn convert<'a>(meter: &mut Meter, function: Function, value: &Value<'a>) -> Resu
     if let Value::String(text) = value {
         meter.text(text.as_str().len())?;
     }
-    let unreadable = || {
-        Fault::Wrong(EvaluateProblem::Conversion {
-            function: name(function),
-            from: value.type_name(),
-        })
-    };
+    let unreadable =
+        || Fault::Wrong(EvaluateProblem::Conversion { function: name(function), from: value.type_name() });
     match (function, value) {
         (Function::Int, Value::Int(_))
         | (Function::Uint, Value::Uint(_))
@@ -392,9 +387,9 @@ fn convert<'a>(meter: &mut Meter, function: Function, value: &Value<'a>) -> Resu
             _ => Err(unreadable()),
         },
         (Function::Timestamp, Value::String(text)) => timestamp(text.as_str()).ok_or_else(unreadable),
-        (Function::Timestamp, Value::Int(seconds)) => Timestamp::from_second(*seconds)
-            .map(Value::Timestamp)
-            .map_err(|_| unreadable()),
+        (Function::Timestamp, Value::Int(seconds)) => {
+            Timestamp::from_second(*seconds).map(Value::Timestamp).map_err(|_| unreadable())
+        }
         (Function::Duration, Value::String(text)) => duration(text.as_str()).ok_or_else(unreadable),
         _ => Err(mismatch(function, std::slice::from_ref(value))),
     }

@@ -23,10 +23,7 @@ impl From<EvaluateProblem> for Fault {
 /// An operator or function met types that it does not take.
 pub(super) fn types(operation: &'static str, values: &[&Value<'_>]) -> Fault {
     let types: Vec<&str> = values.iter().map(|value| value.type_name()).collect();
-    Fault::Wrong(EvaluateProblem::Types {
-        operation,
-        types: types.join(" and "),
-    })
+    Fault::Wrong(EvaluateProblem::Types { operation, types: types.join(" and ") })
 }
 
 /// What is left to use.
@@ -37,10 +34,7 @@ pub(super) struct Meter {
 
 impl Meter {
     pub(super) fn new() -> Self {
-        Meter {
-            steps: MAX_STEPS,
-            bytes: MAX_MADE_BYTES,
-        }
+        Meter { steps: MAX_STEPS, bytes: MAX_MADE_BYTES }
     }
 
     pub(super) fn steps(&mut self, steps: usize) -> Result<(), Fault> {
@@ -49,9 +43,7 @@ impl Meter {
                 self.steps = left;
                 Ok(())
             }
-            None => Err(Fault::TooLarge(format!(
-                "the condition takes more than {MAX_STEPS} steps"
-            ))),
+            None => Err(Fault::TooLarge(format!("the condition takes more than {MAX_STEPS} steps"))),
         }
     }
 
@@ -68,9 +60,7 @@ impl Meter {
                 self.bytes = left;
                 Ok(())
             }
-            None => Err(Fault::TooLarge(format!(
-                "the condition makes more than {MAX_MADE_BYTES} bytes"
-            ))),
+            None => Err(Fault::TooLarge(format!("the condition makes more than {MAX_MADE_BYTES} bytes"))),
         }
     }
 

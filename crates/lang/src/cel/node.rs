@@ -9,6 +9,8 @@ use super::functions::Function;
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) at: usize,
+    /// How many nodes stand on the longest way down, this one included.
+    pub(super) height: usize,
     pub(super) kind: Kind,
 }
 
@@ -101,6 +103,53 @@ impl Binary {
             Binary::Multiply => "*",
             Binary::Divide => "/",
             Binary::Remainder => "%",
+        }
+    }
+}
+
+impl Kind {
+    /// Shows every direct part to `visit`, in the order of the text.
+    pub(super) fn for_each_child<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
+        match self {
+            Kind::Null
+            | Kind::Bool(_)
+            | Kind::Int(_)
+            | Kind::Uint(_)
+            | Kind::Double(_)
+            | Kind::String(_)
+            | Kind::Type(_)
+            | Kind::Variable(..)
+            | Kind::Local(..) => {}
+            Kind::Field(of, _)
+            | Kind::Has(of, _)
+            | Kind::OptionalField(of, _)
+            | Kind::Not(of)
+            | Kind::Negate(of)
+            | Kind::Matches(of, _) => visit(of),
+            Kind::Index(left, right)
+            | Kind::OptionalIndex(left, right)
+            | Kind::And(left, right)
+            | Kind::Or(left, right)
+            | Kind::Binary(_, left, right) => {
+                visit(left);
+                visit(right);
+            }
+            Kind::Conditional(test, yes, no) => [test, yes, no].into_iter().for_each(|part| visit(part)),
+            Kind::List(items) => items.iter().for_each(|item| visit(&item.node)),
+            Kind::Map(entries) => {
+                for (key, item) in entries {
+                    visit(key);
+                    visit(&item.node);
+                }
+            }
+            Kind::Call(_, arguments) => arguments.iter().for_each(visit),
+            Kind::Each(each) => {
+                visit(&each.range);
+                match &each.walk {
+                    Walk::All(test) | Walk::Exists(test) | Walk::ExistsOne(test) => visit(test),
+                    Walk::Map(filter, made) => filter.iter().chain([made]).for_each(visit),
+                }
+            }
         }
     }
 }

@@ -23,9 +23,7 @@ pub(super) fn binary<'a>(
 ) -> Result<Value<'a>, Fault> {
     let ordered = |meter: &mut Meter, wanted: &[Ordering]| {
         let ordering = compare(meter, operator, left, right)?;
-        Ok(Value::Bool(
-            ordering.is_some_and(|ordering| wanted.contains(&ordering)),
-        ))
+        Ok(Value::Bool(ordering.is_some_and(|ordering| wanted.contains(&ordering))))
     };
     match operator {
         Binary::Equal => equal(meter, left, right).map(Value::Bool),
@@ -92,13 +90,7 @@ fn same_map(meter: &mut Meter, left: &Map<'_>, right: &Map<'_>, depth: usize) ->
         return Ok(false);
     }
     let mut same = |key: &Value<'_>, value: &Value<'_>| {
-        meter.steps(
-            1 + if matches!(right, Map::Made(_)) {
-                right.len()
-            } else {
-                0
-            },
-        )?;
+        meter.steps(1 + if matches!(right, Map::Made(_)) { right.len() } else { 0 })?;
         match right.get_by(key) {
             Some(other) => equal_at(meter, value, &other, depth + 1),
             None => Ok(false),
@@ -277,10 +269,9 @@ pub(super) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>, Fault> {
     match value {
         Value::Int(value) => value.checked_neg().map(Value::Int).ok_or_else(overflow),
         Value::Double(value) => Ok(Value::Double(-value)),
-        Value::Duration(value) => SignedDuration::ZERO
-            .checked_sub(*value)
-            .map(Value::Duration)
-            .ok_or_else(overflow),
+        Value::Duration(value) => {
+            SignedDuration::ZERO.checked_sub(*value).map(Value::Duration).ok_or_else(overflow)
+        }
         _ => Err(types("-", &[value])),
     }
 }

@@ -16,10 +16,7 @@ struct Origin {
 
 /// What `root` reads of each variable that it names.
 pub(super) fn reads(root: &Node, variables: &[&str]) -> BTreeMap<String, Reads> {
-    let mut tracer = Tracer {
-        locals: Vec::new(),
-        reads: BTreeMap::new(),
-    };
+    let mut tracer = Tracer { locals: Vec::new(), reads: BTreeMap::new() };
     tracer.trace(root);
     tracer
         .reads
@@ -40,70 +37,26 @@ impl Tracer {
             self.reads.entry(origin.variable).or_default().add(origin.path);
             return;
         }
-        match &node.kind {
-            Kind::Field(of, _)
-            | Kind::Has(of, _)
-            | Kind::OptionalField(of, _)
-            | Kind::Not(of)
-            | Kind::Negate(of)
-            | Kind::Matches(of, _) => self.trace(of),
-            Kind::Index(left, right)
-            | Kind::OptionalIndex(left, right)
-            | Kind::And(left, right)
-            | Kind::Or(left, right)
-            | Kind::Binary(_, left, right) => {
-                self.trace(left);
-                self.trace(right);
-            }
-            Kind::Conditional(test, yes, no) => {
-                self.trace(test);
-                self.trace(yes);
-                self.trace(no);
-            }
-            Kind::List(items) => items.iter().for_each(|item| self.trace(&item.node)),
-            Kind::Map(entries) => {
-                for (key, item) in entries {
-                    self.trace(key);
-                    self.trace(&item.node);
-                }
-            }
-            Kind::Call(_, arguments) => arguments.iter().for_each(|argument| self.trace(argument)),
-            Kind::Each(each) => {
-                self.trace(&each.range);
-                let element = self.origin(&each.range).map(|origin| Origin {
-                    sealed: true,
-                    ..origin
-                });
-                self.locals.push(element);
-                match &each.walk {
-                    Walk::All(test) | Walk::Exists(test) | Walk::ExistsOne(test) => self.trace(test),
-                    Walk::Map(filter, made) => {
-                        filter.iter().for_each(|filter| self.trace(filter));
-                        self.trace(made);
-                    }
-                }
-                self.locals.pop();
-            }
-            Kind::Null
-            | Kind::Bool(_)
-            | Kind::Int(_)
-            | Kind::Uint(_)
-            | Kind::Double(_)
-            | Kind::String(_)
-            | Kind::Type(_)
-            | Kind::Variable(..)
-            | Kind::Local(..) => {}
+        let Kind::Each(each) = &node.kind else {
+            node.kind.for_each_child(&mut |child| self.trace(child));
+            return;
+        };
+        self.trace(&each.range);
+        let element = self.origin(&each.range).map(|origin| Origin { sealed: true, ..origin });
+        self.locals.push(element);
+        match &each.walk {
+            Walk::All(test) | Walk::Exists(test) | Walk::ExistsOne(test) => self.trace(test),
+            Walk::Map(filter, made) => filter.iter().chain([made]).for_each(|part| self.trace(part)),
         }
+        self.locals.pop();
     }
 
     /// Where the value of `node` comes from, if it is a selection; notes what its indexes read on the way.
     fn origin(&mut self, node: &Node) -> Option<Origin> {
         match &node.kind {
-            Kind::Variable(variable, _) => Some(Origin {
-                variable: *variable,
-                path: Vec::new(),
-                sealed: false,
-            }),
+            Kind::Variable(variable, _) => {
+                Some(Origin { variable: *variable, path: Vec::new(), sealed: false })
+            }
             Kind::Local(local, _) => self.locals.get(*local).cloned().flatten(),
             Kind::Field(of, name) | Kind::Has(of, name) | Kind::OptionalField(of, name) => {
                 self.origin(of).map(|origin| origin.select(name))
@@ -114,10 +67,7 @@ impl Tracer {
                     return Some(origin.select(name));
                 }
                 self.trace(index);
-                Some(Origin {
-                    sealed: true,
-                    ..origin
-                })
+                Some(Origin { sealed: true, ..origin })
             }
             _ => None,
         }

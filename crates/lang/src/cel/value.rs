@@ -140,10 +140,9 @@ impl<'a> Map<'a> {
         match (self, key) {
             (_, Value::String(text)) => self.get(text.as_str()),
             (Map::Given(_), _) => None,
-            (Map::Made(entries), _) => entries
-                .iter()
-                .find(|(known, _)| same_scalar(known, key))
-                .map(|(_, value)| value.clone()),
+            (Map::Made(entries), _) => {
+                entries.iter().find(|(known, _)| same_scalar(known, key)).map(|(_, value)| value.clone())
+            }
         }
     }
 

@@ -66,10 +66,7 @@ impl Quantity {
             place /= 10;
             value = value.checked_add(digit.checked_mul(place)?)?;
         }
-        Some(Quantity {
-            billionths: if negative { -value } else { value },
-            suffixed,
-        })
+        Some(Quantity { billionths: if negative { -value } else { value }, suffixed })
     }
 
     /// Which of two quantities is greater.
@@ -90,11 +87,8 @@ fn unit(suffix: &str) -> Option<(i128, bool)> {
         return Some((*unit, true));
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    let power = 10_i128.checked_pow(
-        u32::try_from(exponent.checked_add(9)?)
-            .ok()
-            .filter(|power| *power <= 30)?,
-    )?;
+    let power =
+        10_i128.checked_pow(u32::try_from(exponent.checked_add(9)?).ok().filter(|power| *power <= 30)?)?;
     Some((power, false))
 }
 
@@ -109,20 +103,12 @@ mod tests {
             "0.5Gi", "1G", "1Gi", "1T", "1Ti", "1P", "1Pi", "1E", "1Ei",
         ];
         for pair in rising.windows(2) {
-            let (left, right) = (
-                Quantity::parse(pair[0]).unwrap(),
-                Quantity::parse(pair[1]).unwrap(),
-            );
+            let (left, right) = (Quantity::parse(pair[0]).unwrap(), Quantity::parse(pair[1]).unwrap());
             assert_eq!(left.cmp_value(&right), Ordering::Less, "{pair:?}");
         }
-        for same in [
-            ["1000m", "1"],
-            ["0.5Gi", "512Mi"],
-            ["1e3", "1k"],
-            ["1.0", "1"],
-            ["-0", "0"],
-            ["1E3", "1000"],
-        ] {
+        for same in
+            [["1000m", "1"], ["0.5Gi", "512Mi"], ["1e3", "1k"], ["1.0", "1"], ["-0", "0"], ["1E3", "1000"]]
+        {
             let [left, right] = same.map(|text| Quantity::parse(text).unwrap());
             assert_eq!(left.cmp_value(&right), Ordering::Equal, "{same:?}");
         }

@@ -79,12 +79,7 @@ fn as_bool(value: &Json) -> Option<bool> {
 
 /// The order of two JSON numbers by what they stand for, without rounding.
 pub(crate) fn same_number(left: &Number, right: &Number) -> Option<Ordering> {
-    let whole = |number: &Number| {
-        number
-            .as_i64()
-            .map(i128::from)
-            .or_else(|| number.as_u64().map(i128::from))
-    };
+    let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     match (whole(left), whole(right)) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
         (Some(left), None) => whole_and_real(left, right.as_f64()?),
@@ -101,11 +96,7 @@ pub(crate) fn whole_and_real(whole: i128, real: f64) -> Option<Ordering> {
     // The cast saturates, far outside the 64 bits that `whole` can have: the order stays right for infinities too.
     #[allow(clippy::cast_possible_truncation)]
     let floor = real.floor() as i128;
-    Some(whole.cmp(&floor).then(if real > real.floor() {
-        Ordering::Less
-    } else {
-        Ordering::Equal
-    }))
+    Some(whole.cmp(&floor).then(if real > real.floor() { Ordering::Less } else { Ordering::Equal }))
 }
 
 /// Lists and objects, with numbers compared by what they stand for. Walks both at once with a stack of its own; the

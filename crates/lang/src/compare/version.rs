@@ -3,9 +3,7 @@
 use std::cmp::Ordering;
 
 /// What a suffix must begin with to mean "before the release".
-const BEFORE_RELEASE: [&str; 8] = [
-    "alpha", "beta", "canary", "dev", "nightly", "pre", "rc", "snapshot",
-];
+const BEFORE_RELEASE: [&str; 8] = ["alpha", "beta", "canary", "dev", "nightly", "pre", "rc", "snapshot"];
 
 /// A version: numbers, then what follows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,11 +47,7 @@ impl<'t> Version<'t> {
         } else {
             Ordering::Greater
         };
-        Some(Version {
-            numbers,
-            stage,
-            suffix,
-        })
+        Some(Version { numbers, stage, suffix })
     }
 }
 
@@ -98,17 +92,11 @@ fn parts(text: &str) -> impl Iterator<Item = Part<'_>> {
     std::iter::from_fn(move || {
         let first = rest.bytes().next()?;
         let numeric = first.is_ascii_digit();
-        let end = rest
-            .find(|next: char| next.is_ascii_digit() != numeric)
-            .unwrap_or(rest.len());
+        let end = rest.find(|next: char| next.is_ascii_digit() != numeric).unwrap_or(rest.len());
         let (part, after) = rest.split_at(end);
         rest = after;
         let digits = part.trim_start_matches('0');
-        Some(if numeric {
-            Part::Number(digits.len(), digits)
-        } else {
-            Part::Text(part)
-        })
+        Some(if numeric { Part::Number(digits.len(), digits) } else { Part::Text(part) })
     })
 }
 

@@ -10,11 +10,7 @@ use crate::compare::same_number;
 
 /// All values that `steps` lead to.
 pub(super) fn find<'v>(steps: &[Step], root: &'v Json) -> Result<Vec<&'v Json>, PathTooLarge> {
-    Walker {
-        root,
-        visits: MAX_VISITS,
-    }
-    .walk(steps, root)
+    Walker { root, visits: MAX_VISITS }.walk(steps, root)
 }
 
 struct Walker<'v> {
@@ -112,34 +108,17 @@ impl<'v> Walker<'v> {
         let (Some(left), Some(right)) = (left.first(), right.first()) else {
             return Ok(false);
         };
-        Ok(compare(left.as_json(), *comparison, right.as_json()))
+        Ok(compare(left, *comparison, right))
     }
 
-    fn operand<'o>(
-        &mut self,
-        operand: &'o Operand,
-        element: &'v Json,
-    ) -> Result<Vec<Found<'v, 'o>>, PathTooLarge> {
-        let found = match operand {
-            Operand::Literal(literal) => return Ok(vec![Found::Literal(literal)]),
-            Operand::Element(steps) => self.walk(steps, element)?,
-            Operand::Root(steps) => self.walk(steps, self.root)?,
-        };
-        Ok(found.into_iter().map(Found::Data).collect())
-    }
-}
-
-/// One side of a comparison: from the data, or from the path's own text.
-enum Found<'v, 'o> {
-    Data(&'v Json),
-    Literal(&'o Json),
-}
-
-impl Found<'_, '_> {
-    fn as_json(&self) -> &Json {
-        match self {
-            Found::Data(json) => json,
-            Found::Literal(json) => json,
+    fn operand<'o>(&mut self, operand: &'o Operand, element: &'v Json) -> Result<Vec<&'o Json>, PathTooLarge>
+    where
+        'v: 'o,
+    {
+        match operand {
+            Operand::Literal(literal) => Ok(vec![literal]),
+            Operand::Element(steps) => self.walk(steps, element),
+            Operand::Root(steps) => self.walk(steps, self.root),
         }
     }
 }
@@ -166,11 +145,7 @@ fn compare(left: &Json, comparison: Comparison, right: &Json) -> bool {
 /// The place an index means, counted from the end when it is negative.
 fn place(index: i64, length: usize) -> Option<usize> {
     let distance = usize::try_from(index.unsigned_abs()).ok()?;
-    if index < 0 {
-        length.checked_sub(distance)
-    } else {
-        Some(distance)
-    }
+    if index < 0 { length.checked_sub(distance) } else { Some(distance) }
 }
 
 fn clamp(bound: i64, length: usize) -> usize {

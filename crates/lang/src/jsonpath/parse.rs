@@ -24,19 +24,10 @@ pub(super) fn parse(source: &str) -> Parsed<Vec<Step>> {
         return Err(Refusal { at: 0, problem });
     }
     let (start, end) = inside_braces(source)?;
-    let mut parser = Parser {
-        source,
-        at: start,
-        end,
-        steps: 0,
-        filters: 0,
-    };
+    let mut parser = Parser { source, at: start, end, steps: 0, filters: 0 };
     parser.skip_spaces();
     if parser.at == parser.end {
-        return Err(Refusal {
-            at: 0,
-            problem: PathProblem::Empty,
-        });
+        return Err(Refusal { at: 0, problem: PathProblem::Empty });
     }
     let path = parser.path_from_root()?;
     parser.skip_spaces();
@@ -48,20 +39,15 @@ pub(super) fn parse(source: &str) -> Parsed<Vec<Step>> {
 
 /// The range of the path inside at most one pair of braces.
 fn inside_braces(source: &str) -> Parsed<(usize, usize)> {
-    let unsupported = |at, what, instead| Refusal {
-        at,
-        problem: PathProblem::Unsupported { what, instead },
-    };
+    let unsupported = |at, what, instead| Refusal { at, problem: PathProblem::Unsupported { what, instead } };
     let start = source.len() - source.trim_start().len();
     let end = source.trim_end().len().max(start);
     let trimmed = &source[start..end];
     if !trimmed.starts_with('{') {
         return match brace_outside_quotes(trimmed) {
-            Some(at) => Err(unsupported(
-                start + at,
-                "text outside the braces",
-                "write one path: {.status.phase}",
-            )),
+            Some(at) => {
+                Err(unsupported(start + at, "text outside the braces", "write one path: {.status.phase}"))
+            }
             None => Ok((start, end)),
         };
     }
@@ -69,20 +55,13 @@ fn inside_braces(source: &str) -> Parsed<(usize, usize)> {
     for word in ["range", "end"] {
         let rest = body.trim_start().strip_prefix(word);
         if rest.is_some_and(|rest| rest.starts_with(|next: char| next == '}' || next.is_whitespace())) {
-            return Err(unsupported(
-                start + 1,
-                "{range}",
-                "use [*] for every element: {.items[*].status}",
-            ));
+            return Err(unsupported(start + 1, "{range}", "use [*] for every element: {.items[*].status}"));
         }
     }
     let Some(close) = brace_outside_quotes(body) else {
         return Err(Refusal {
             at: end,
-            problem: PathProblem::Expected {
-                expected: "a closing brace",
-                found: "the end".to_owned(),
-            },
+            problem: PathProblem::Expected { expected: "a closing brace", found: "the end".to_owned() },
         });
     };
     let after = &body[close + 1..];
@@ -119,7 +98,6 @@ fn brace_outside_quotes(text: &str) -> Option<usize> {
             _ if escaped => escaped = false,
             ('\\', _) => escaped = true,
             (_, Some(open)) if character == open => quote = None,
-            (_, Some(_)) => {}
             ('\'' | '"', None) => quote = Some(character),
             ('{' | '}', None) => return Some(at),
             _ => {}
@@ -160,20 +138,12 @@ impl Parser<'_> {
     }
 
     fn expected(&self, expected: &'static str) -> Refusal {
-        let found = self
-            .peek()
-            .map_or_else(|| "the end".to_owned(), |next| format!("{next:?}"));
-        Refusal {
-            at: self.at,
-            problem: PathProblem::Expected { expected, found },
-        }
+        let found = self.peek().map_or_else(|| "the end".to_owned(), |next| format!("{next:?}"));
+        Refusal { at: self.at, problem: PathProblem::Expected { expected, found } }
     }
 
     fn unsupported<T>(&self, what: &'static str, instead: &'static str) -> Parsed<T> {
-        Err(Refusal {
-            at: self.at,
-            problem: PathProblem::Unsupported { what, instead },
-        })
+        Err(Refusal { at: self.at, problem: PathProblem::Unsupported { what, instead } })
     }
 
     fn path_from_root(&mut self) -> Parsed<Vec<Step>> {
@@ -252,9 +222,7 @@ impl Parser<'_> {
                     name.push(escaped);
                     self.at += escaped.len_utf8();
                 }
-                '.' | ',' | '[' | ']' | '(' | ')' | '$' | '@' | '{' | '}' | '\'' | '"' | '*' | '?' => break,
-                '=' | '!' | '<' | '>' | '&' | '|' => break,
-                next if next.is_whitespace() => break,
+                next if next.is_whitespace() || ".,[](){}$@'\"*?=!<>&|".contains(next) => break,
                 next => {
                     name.push(next);
                     self.at += next.len_utf8();
@@ -379,10 +347,7 @@ impl Parser<'_> {
         }
         Err(Refusal {
             at: open,
-            problem: PathProblem::Expected {
-                expected: "a closing quote",
-                found: "the end".to_owned(),
-            },
+            problem: PathProblem::Expected { expected: "a closing quote", found: "the end".to_owned() },
         })
     }
 
@@ -447,9 +412,8 @@ impl Parser<'_> {
             }
             Some('\'' | '"') => self.quoted().map(Json::from).map(Operand::Literal),
             _ => {
-                let length = self
-                    .rest()
-                    .find(|next: char| !(next.is_ascii_alphanumeric() || "+-.".contains(next)));
+                let length =
+                    self.rest().find(|next: char| !(next.is_ascii_alphanumeric() || "+-.".contains(next)));
                 let word = &self.rest()[..length.unwrap_or(self.rest().len())];
                 let literal = match word {
                     "true" => Json::from(true),

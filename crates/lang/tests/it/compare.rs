@@ -7,28 +7,19 @@ use serde_json::{Value as Json, json};
 fn judge(actual: &Json, operator: &str, value: &Json) -> Result<Answer, String> {
     let condition = Condition::compile("conditions[0]", ".x", Some(operator), Some(value))
         .unwrap_or_else(|error| panic!("{operator} {value}: {error}"));
-    condition
-        .evaluate(&json!({"x": actual}))
-        .map_err(|error| error.to_string())
+    condition.evaluate(&json!({"x": actual})).map_err(|error| error.to_string())
 }
 
 fn refusal(path: &str, operator: Option<&str>, value: Option<&Json>) -> String {
-    Condition::compile("conditions[1]", path, operator, value)
-        .expect_err("refused")
-        .to_string()
+    Condition::compile("conditions[1]", path, operator, value).expect_err("refused").to_string()
 }
 
 /// The rows of the first table after a heading of the document, as cells.
 fn table(heading: &str) -> Vec<Vec<String>> {
     let document = include_str!("../../../../docs/conditions.md");
-    let section = document
-        .split(&format!("\n## {heading}\n"))
-        .nth(1)
-        .expect(heading);
-    let rows = section
-        .lines()
-        .skip_while(|line| !line.starts_with('|'))
-        .take_while(|line| line.starts_with('|'));
+    let section = document.split(&format!("\n## {heading}\n")).nth(1).expect(heading);
+    let rows =
+        section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
     let cells = |line: &str| {
         line.trim_matches('|')
             .split('|')
@@ -43,9 +34,7 @@ fn the_documented_comparisons_are_what_happens() {
     let rows = table("Examples");
     assert!(rows.len() >= 40, "only {} rows", rows.len());
     for row in rows {
-        let [actual, operator, value, answer, ..] = row.as_slice() else {
-            panic!("{row:?}")
-        };
+        let [actual, operator, value, answer, ..] = row.as_slice() else { panic!("{row:?}") };
         let actual: Json = serde_json::from_str(actual).unwrap_or_else(|error| panic!("{row:?}: {error}"));
         let value: Json = serde_json::from_str(value).unwrap_or_else(|error| panic!("{row:?}: {error}"));
         let ours = match judge(&actual, operator, &value) {
@@ -66,10 +55,8 @@ fn the_documented_operators_are_the_ones_there_are() {
         let name = row[0].as_str();
         let operator = Operator::parse(name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(operator.name(), name);
-        for alias in row[1]
-            .split_whitespace()
-            .map(|alias| alias.trim_matches('`'))
-            .filter(|alias| *alias != "–")
+        for alias in
+            row[1].split_whitespace().map(|alias| alias.trim_matches('`')).filter(|alias| *alias != "–")
         {
             assert_eq!(Operator::parse(alias), Some(operator), "{alias}");
         }
@@ -115,18 +102,10 @@ fn of_two_values_one_is_smaller_or_they_are_the_same_or_they_have_no_order() {
             let holds = |operator: &str| judge(left, operator, right).map(|answer| answer == Answer::True);
             let (less, same, greater) = (holds("lt"), holds("eq").expect("eq always decides"), holds("gt"));
             assert_eq!(holds("ne"), Ok(!same), "{left} {right}");
-            assert_eq!(
-                same,
-                judge(right, "eq", left) == Ok(Answer::True),
-                "{left} {right}"
-            );
+            assert_eq!(same, judge(right, "eq", left) == Ok(Answer::True), "{left} {right}");
             match (less, greater) {
                 (Ok(less), Ok(greater)) => {
-                    assert_eq!(
-                        u8::from(less) + u8::from(same) + u8::from(greater),
-                        1,
-                        "{left} {right}"
-                    );
+                    assert_eq!(u8::from(less) + u8::from(same) + u8::from(greater), 1, "{left} {right}");
                     assert_eq!(holds("lte"), Ok(less || same), "{left} {right}");
                     assert_eq!(holds("gte"), Ok(greater || same), "{left} {right}");
                     assert_eq!(
@@ -150,22 +129,10 @@ fn what_is_not_there_is_not_yet_except_for_exists_and_absent() {
             .evaluate(&object)
             .expect("answers")
     };
-    let not_yet = Answer::NotYet(NotYet::Missing {
-        path: ".a.b".to_owned(),
-    });
-    for object in [
-        json!({}),
-        json!({"a": null}),
-        json!({"a": {"b": null}}),
-        json!([]),
-        json!(1),
-    ] {
+    let not_yet = Answer::NotYet(NotYet::Missing { path: ".a.b".to_owned() });
+    for object in [json!({}), json!({"a": null}), json!({"a": {"b": null}}), json!([]), json!(1)] {
         for operator in ["eq", "ne", "gt", "lte"] {
-            assert_eq!(
-                judge(Some(operator), Some(json!(1)), object.clone()),
-                not_yet,
-                "{operator} {object}"
-            );
+            assert_eq!(judge(Some(operator), Some(json!(1)), object.clone()), not_yet, "{operator} {object}");
         }
         assert_eq!(judge(Some("in"), Some(json!([1])), object.clone()), not_yet);
         assert_eq!(judge(Some("notIn"), Some(json!([1])), object.clone()), not_yet);
@@ -186,29 +153,13 @@ fn a_path_with_several_values_asks_every_one() {
     let condition =
         |operator: &str, value: Json| Condition::compile("c", ".x[*]", Some(operator), Some(&value)).unwrap();
     let all = condition("eq", json!(true));
-    assert_eq!(
-        all.evaluate(&json!({"x": [true, "True", true]})),
-        Ok(Answer::True)
-    );
+    assert_eq!(all.evaluate(&json!({"x": [true, "True", true]})), Ok(Answer::True));
     assert_eq!(all.evaluate(&json!({"x": [true, false]})), Ok(Answer::False));
-    assert_eq!(
-        condition("ne", json!("a")).evaluate(&json!({"x": ["b", "a"]})),
-        Ok(Answer::False)
-    );
-    assert!(
-        condition("gt", json!(1))
-            .evaluate(&json!({"x": [2, {}]}))
-            .is_err()
-    );
-    assert_eq!(
-        condition("gt", json!(1)).evaluate(&json!({"x": [{}, 0]})),
-        Ok(Answer::False)
-    );
+    assert_eq!(condition("ne", json!("a")).evaluate(&json!({"x": ["b", "a"]})), Ok(Answer::False));
+    assert!(condition("gt", json!(1)).evaluate(&json!({"x": [2, {}]})).is_err());
+    assert_eq!(condition("gt", json!(1)).evaluate(&json!({"x": [{}, 0]})), Ok(Answer::False));
     let many = json!({"x": vec![true; 10_001]});
-    assert!(matches!(
-        all.evaluate(&many),
-        Ok(Answer::NotYet(NotYet::TooLarge { .. }))
-    ));
+    assert!(matches!(all.evaluate(&many), Ok(Answer::NotYet(NotYet::TooLarge { .. }))));
 }
 
 #[test]
@@ -226,12 +177,7 @@ fn what_cannot_be_compared_is_an_error_without_the_value() {
             json!("a"),
             ".x is an object, which operator lt cannot compare with a text",
         ),
-        (
-            json!(true),
-            "gte",
-            json!(1),
-            ".x is a boolean, which operator gte cannot compare with a number",
-        ),
+        (json!(true), "gte", json!(1), ".x is a boolean, which operator gte cannot compare with a number"),
         (
             json!(5),
             "matches",
@@ -254,56 +200,16 @@ fn what_can_be_refused_beforehand_is() {
     );
     for (operator, value, message) in [
         ("eq", None, "conditions[1].value: operator eq needs a value"),
-        (
-            "eq",
-            Some(json!(null)),
-            "conditions[1].value: operator eq needs a value",
-        ),
-        (
-            "exists",
-            Some(json!(true)),
-            "conditions[1].value: operator exists takes no value",
-        ),
-        (
-            "in",
-            Some(json!("a")),
-            "conditions[1].value: operator in needs a list of 1 to 256 values",
-        ),
-        (
-            "notIn",
-            Some(json!([])),
-            "operator notIn needs a list of 1 to 256 values",
-        ),
-        (
-            "gt",
-            Some(json!(true)),
-            "operator gt needs a number, quantity, version or text, not a boolean",
-        ),
-        (
-            "lte",
-            Some(json!([1])),
-            "operator lte needs a number, quantity, version or text, not a list",
-        ),
-        (
-            "matches",
-            Some(json!(5)),
-            "operator matches needs a pattern of at most 512 bytes",
-        ),
-        (
-            "matches",
-            Some(json!("(")),
-            "operator matches cannot use this pattern: unclosed group",
-        ),
-        (
-            "matches",
-            Some(json!("(\\w{50}){50}")),
-            "operator matches cannot use this pattern",
-        ),
-        (
-            "eq",
-            Some(json!(vec![1; 2000])),
-            "operator eq takes a value of at most 1024 parts",
-        ),
+        ("eq", Some(json!(null)), "conditions[1].value: operator eq needs a value"),
+        ("exists", Some(json!(true)), "conditions[1].value: operator exists takes no value"),
+        ("in", Some(json!("a")), "conditions[1].value: operator in needs a list of 1 to 256 values"),
+        ("notIn", Some(json!([])), "operator notIn needs a list of 1 to 256 values"),
+        ("gt", Some(json!(true)), "operator gt needs a number, quantity, version or text, not a boolean"),
+        ("lte", Some(json!([1])), "operator lte needs a number, quantity, version or text, not a list"),
+        ("matches", Some(json!(5)), "operator matches needs a pattern of at most 512 bytes"),
+        ("matches", Some(json!("(")), "operator matches cannot use this pattern: unclosed group"),
+        ("matches", Some(json!("(\\w{50}){50}")), "operator matches cannot use this pattern"),
+        ("eq", Some(json!(vec![1; 2000])), "operator eq takes a value of at most 1024 parts"),
     ] {
         let error = refusal(".a", Some(operator), value.as_ref());
         assert!(error.contains(message), "{error}");

@@ -18,14 +18,7 @@ fn object() -> Json {
 fn find(path: &str) -> Json {
     let object = object();
     let compiled = Path::compile("f", path).unwrap_or_else(|error| panic!("{path}: {error}"));
-    Json::from(
-        compiled
-            .find(&object)
-            .expect("within bounds")
-            .into_iter()
-            .cloned()
-            .collect::<Vec<_>>(),
-    )
+    Json::from(compiled.find(&object).expect("within bounds").into_iter().cloned().collect::<Vec<_>>())
 }
 
 #[test]
@@ -89,19 +82,10 @@ fn paths_find_what_they_say() {
         (".items[?('b'==@.t)].n", json!([1])),
         (".items[?(@.missing=='a')].n", json!([])),
         (".items[?(@.t==1)].n", json!([])),
-        (
-            ".status.conditions[?(@.type==\"Ready\")].status",
-            json!(["False"]),
-        ),
-        (
-            "{.status.conditions[?(@.type=='Ready')].status}",
-            json!(["False"]),
-        ),
+        (".status.conditions[?(@.type==\"Ready\")].status", json!(["False"])),
+        ("{.status.conditions[?(@.type=='Ready')].status}", json!(["False"])),
         (".status.conditions[?(@.n==2)].type", json!(["Ready"])),
-        (
-            ".status.conditions[?(@.status == 'True')].type",
-            json!(["Progressing"]),
-        ),
+        (".status.conditions[?(@.status == 'True')].type", json!(["Progressing"])),
         (".status.ok", json!([true])),
         (".status.none", json!([null])),
         (".status.none.x", json!([])),
@@ -122,64 +106,28 @@ fn what_is_not_supported_is_refused_with_the_place_and_a_way_out() {
     for (path, message) in [
         ("", "at character 1: the path is empty; write .status.phase"),
         ("{}", "the path is empty"),
-        (
-            "{range .items[*]}{.n}{end}",
-            "at character 2: {range} is not supported; use [*] for every element",
-        ),
+        ("{range .items[*]}{.n}{end}", "at character 2: {range} is not supported; use [*] for every element"),
         (
             "{.a}{.b}",
             "at character 5: a second pair of braces is not supported; write one condition for each path",
         ),
-        (
-            "phase: {.a}",
-            "at character 8: text outside the braces is not supported",
-        ),
-        (
-            "{.a} ready",
-            "at character 5: text outside the braces is not supported",
-        ),
+        ("phase: {.a}", "at character 8: text outside the braces is not supported"),
+        ("{.a} ready", "at character 5: text outside the braces is not supported"),
         ("{.a", "at character 4: expected a closing brace, found the end"),
-        (
-            "{.a{.b}",
-            "at character 4: a brace inside the braces is not supported",
-        ),
+        ("{.a{.b}", "at character 4: a brace inside the braces is not supported"),
         (".a..b..c", "at character 6: a second .. is not supported"),
-        (
-            ".a[(@.length-1)]",
-            "at character 4: a script is not supported; use [-1] for the last element",
-        ),
-        (
-            ".a[?(@.x==1 && @.y==2)]",
-            "more than one comparison in a filter is not supported; use cel",
-        ),
-        (
-            ".a[?(@.x=~'y')]",
-            "at character 9: =~ is not supported; use operator: matches",
-        ),
+        (".a[(@.length-1)]", "at character 4: a script is not supported; use [-1] for the last element"),
+        (".a[?(@.x==1 && @.y==2)]", "more than one comparison in a filter is not supported; use cel"),
+        (".a[?(@.x=~'y')]", "at character 9: =~ is not supported; use operator: matches"),
         (".a[?@.x==1]", "expected a filter in parentheses"),
         (".a[?(@.x==1)", "expected ] after the filter, found the end"),
-        (
-            ".a[?(@.x==)]",
-            "expected @.field, a number, a quoted text, true or false, found ')'",
-        ),
-        (
-            ".a[?(x==1)]",
-            "expected @.field, a number, a quoted text, true or false, found 'x'",
-        ),
-        (
-            ".a[",
-            "expected a quoted name, an index, a slice, * or ?(…), found the end",
-        ),
-        (
-            ".a[b]",
-            "at character 4: expected a quoted name, an index, a slice, * or ?(…), found 'b'",
-        ),
+        (".a[?(@.x==)]", "expected @.field, a number, a quoted text, true or false, found ')'"),
+        (".a[?(x==1)]", "expected @.field, a number, a quoted text, true or false, found 'x'"),
+        (".a[", "expected a quoted name, an index, a slice, * or ?(…), found the end"),
+        (".a[b]", "at character 4: expected a quoted name, an index, a slice, * or ?(…), found 'b'"),
         (".a['b", "at character 4: expected a closing quote"),
         (".a[0", "expected a comma or ], found the end"),
-        (
-            ".a[100001]",
-            "at character 4: the path is too large: indexes up to 100000 are allowed",
-        ),
+        (".a[100001]", "at character 4: the path is too large: indexes up to 100000 are allowed"),
         (".a[99999999999999999999]", "indexes up to 100000 are allowed"),
         (".a[0:3:-1]", "a slice that does not go forward is not supported"),
         (".a[0:3:0]", "a slice that does not go forward is not supported"),
@@ -187,21 +135,13 @@ fn what_is_not_supported_is_refused_with_the_place_and_a_way_out() {
         (".a.", "expected a field name"),
         (".a..", "expected a name, * or [ after .."),
         ("...a", "expected a name, * or [ after .."),
-        (
-            ".a b",
-            "at character 4: expected a dot, a bracket or the end of the path, found 'b'",
-        ),
+        (".a b", "at character 4: expected a dot, a bracket or the end of the path, found 'b'"),
         (".é b", "at character 4: expected"),
         (".a]", "found ']'"),
         (".a\\", "expected a character after the backslash"),
     ] {
-        let error = Path::compile("conditions[1].jsonPath", path)
-            .expect_err(path)
-            .to_string();
-        assert!(
-            error.starts_with("conditions[1].jsonPath: at character "),
-            "{error}"
-        );
+        let error = Path::compile("conditions[1].jsonPath", path).expect_err(path).to_string();
+        assert!(error.starts_with("conditions[1].jsonPath: at character "), "{error}");
         assert!(error.contains(message), "{path}: {error}");
     }
 }
@@ -225,10 +165,7 @@ fn the_text_is_bounded() {
 fn what_a_path_may_find_and_look_at_is_bounded() {
     let many = |path: &str, length: usize| {
         let data = json!(vec![0; length]);
-        Path::compile("f", path)
-            .expect(path)
-            .find(&data)
-            .map(|found| found.len())
+        Path::compile("f", path).expect(path).find(&data).map(|found| found.len())
     };
     assert_eq!(many("[*]", MAX_RESULTS), Ok(MAX_RESULTS));
     assert!(many("[*]", MAX_RESULTS + 1).is_err());
@@ -244,12 +181,7 @@ fn what_a_path_may_find_and_look_at_is_bounded() {
     for _ in 0..20 {
         nested = json!([nested]);
     }
-    assert!(
-        Path::compile("f", &doubling)
-            .expect("compiles")
-            .find(&nested)
-            .is_err()
-    );
+    assert!(Path::compile("f", &doubling).expect("compiles").find(&nested).is_err());
 }
 
 #[test]
@@ -259,10 +191,7 @@ fn deep_data_is_walked_without_the_stack() {
         for _ in 0..5000 {
             deep = Json::Object([("a".to_owned(), deep)].into_iter().collect());
         }
-        let found = Path::compile("f", "..n")
-            .expect("compiles")
-            .find(&deep)
-            .map(|found| found.len());
+        let found = Path::compile("f", "..n").expect("compiles").find(&deep).map(|found| found.len());
         // Dropping a value this deep would itself overflow a small stack.
         std::mem::forget(deep);
         found
@@ -274,19 +203,10 @@ fn deep_data_is_walked_without_the_stack() {
 fn it_is_known_beforehand_what_a_path_reads() {
     for (path, expected) in [
         (".status.phase", vec!["status.phase"]),
-        (
-            ".status.conditions[?(@.type=='Ready')].status",
-            vec!["status.conditions"],
-        ),
-        (
-            ".items[?(@.t==$.status.wanted)].n",
-            vec!["items", "status.wanted"],
-        ),
+        (".status.conditions[?(@.type=='Ready')].status", vec!["status.conditions"]),
+        (".items[?(@.t==$.status.wanted)].n", vec!["items", "status.wanted"]),
         (".items[?(@.x[?(@.y==$.spec.z)])].n", vec!["items", "spec.z"]),
-        (
-            ".metadata.annotations.example\\.com/x",
-            vec!["metadata.annotations.example.com/x"],
-        ),
+        (".metadata.annotations.example\\.com/x", vec!["metadata.annotations.example.com/x"]),
         (".spec['a','b']", vec!["spec"]),
         (".spec..x", vec!["spec"]),
     ] {
@@ -296,10 +216,6 @@ fn it_is_known_beforehand_what_a_path_reads() {
         assert_eq!(paths, expected, "{path}");
     }
     for path in [".", "..x", "[*]", "[0].a", ".items[?(@.t==$..x)]"] {
-        assert_eq!(
-            Path::compile("f", path).expect(path).reads(),
-            Reads::everything(),
-            "{path}"
-        );
+        assert_eq!(Path::compile("f", path).expect(path).reads(), Reads::everything(), "{path}");
     }
 }
