@@ -4,7 +4,7 @@
 //! result. Never the content of a Secret or a token.
 
 /// The policy file's content.
-pub(crate) const POLICY: &str = r#"apiVersion: audit.k8s.io/v1
+pub(crate) const POLICY: &str = "apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
@@ -15,4 +15,4 @@ rules:
   - group: linchpin.dev
   - group: core.bootchain-operator.ruicoelho.dev
 - level: Metadata
-"#;
+";

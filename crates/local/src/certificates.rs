@@ -51,11 +51,11 @@ impl Authority {
         &self.certificate
     }
 
-    /// A client certificate: Kubernetes takes the common name for the user and organizations for its groups.
-    pub(crate) fn client(&self, user: &str, groups: &[&str]) -> Result<Pair> {
+    /// A client certificate: Kubernetes takes the common name for the user and the organization for its group.
+    pub(crate) fn client(&self, user: &str, group: Option<&str>) -> Result<Pair> {
         let mut params = params(user, ExtendedKeyUsagePurpose::ClientAuth);
-        for group in groups {
-            params.distinguished_name.push(DnType::OrganizationName, *group);
+        if let Some(group) = group {
+            params.distinguished_name.push(DnType::OrganizationName, group);
         }
         self.issue(&params, user)
     }

@@ -88,10 +88,11 @@ impl Cluster {
         self.dir.kubeconfig("admin")
     }
 
-    /// A kubeconfig for this user, with a client certificate that says so. What the user may do is up to RBAC.
-    pub fn kubeconfig_for(&self, user: &str, groups: &[&str]) -> Result<PathBuf> {
+    /// A kubeconfig for this user, in this group, with a client certificate that says so. What the user may do is up
+    /// to RBAC.
+    pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
         let authority = Authority::open(&self.dir)?;
-        let pair = authority.client(user, groups)?;
+        let pair = authority.client(user, group)?;
         let file_name: String =
             user.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let path = self.dir.kubeconfig(&format!("user-{file_name}"));
@@ -166,5 +167,5 @@ pub fn down(dir: &Path) -> Result<bool> {
 }
 
 fn admin_pair(authority: &Authority) -> Result<Pair> {
-    authority.client("admin", &["system:masters"])
+    authority.client("admin", Some("system:masters"))
 }

@@ -12,7 +12,7 @@
 //! println!("KUBECONFIG={}", cluster.kubeconfig().display());
 //! cluster.kill(Component::ApiServer)?; // SIGKILL, by name
 //! cluster.start_component(Component::ApiServer)?; // the same command line again; returns when it is ready
-//! let tenant = cluster.kubeconfig_for("alice", &["tenants"])?; // a client certificate for anyone
+//! let tenant = cluster.kubeconfig_for("alice", Some("tenants"))?; // a client certificate for anyone
 //! println!("what really happened: {}", cluster.audit_log().display());
 //! cluster.stop()?; // or let it drop
 //! # Ok(())

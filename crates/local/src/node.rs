@@ -87,7 +87,7 @@ pub(crate) fn write_files(dir: &Directory, authority: &Authority) -> Result<()> 
     let address = ADDRESS.parse().into_iter().collect::<Vec<_>>();
     certificates::write_pair(dir, "kubelet-serving", &authority.serving(NAME, &[NAME], &address)?)?;
     let user = format!("system:node:{NAME}");
-    let pair = authority.client(&user, &["system:nodes"])?;
+    let pair = authority.client(&user, Some("system:nodes"))?;
     let server = format!("https://{ADDRESS}:{API_SERVER_PORT}");
     write(&dir.kubeconfig("kubelet"), &kubeconfig::render(&server, authority.certificate(), &user, &pair))?;
     write(&node.join("containerd.toml"), &configuration::containerd(dir, PLUGINS))?;

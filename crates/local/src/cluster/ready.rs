@@ -93,6 +93,14 @@ impl Cluster {
                 UnixStream::connect(node::socket(&self.dir)).map(drop).map_err(|error| error.to_string())
             }
             (Component::Kubelet, _) => {
+                // The object says what the kubelet once said; a restarted one must answer for itself, and know its pods.
+                let pods =
+                    |path: String| self.read(&path).map(|list| list["items"].as_array().map_or(0, Vec::len));
+                let known = pods(format!("/api/v1/nodes/{}/proxy/pods", node::NAME))?;
+                let bound = pods(format!("/api/v1/pods?fieldSelector=spec.nodeName%3D{}", node::NAME))?;
+                if known < bound {
+                    return Err(format!("it knows {known} of its {bound} pods"));
+                }
                 let object = self.read(&format!("/api/v1/nodes/{}", node::NAME))?;
                 if kwok::is_ready(&object) { Ok(()) } else { Err("its node is not ready".to_owned()) }
             }

@@ -240,15 +240,15 @@ fn write_credentials(dir: &Directory, authority: &Authority, addresses: Addresse
     ];
     let ips: Vec<IpAddr> = [localhost].into_iter().chain(inside).collect();
     certificates::write_pair(dir, "serving", &authority.serving("kube-apiserver", &names, &ips)?)?;
-    certificates::write_pair(dir, "front-proxy", &authority.client("front-proxy", &[])?)?;
-    let kubelet_client = authority.client("kube-apiserver-kubelet-client", &["system:masters"])?;
+    certificates::write_pair(dir, "front-proxy", &authority.client("front-proxy", None)?)?;
+    let kubelet_client = authority.client("kube-apiserver-kubelet-client", Some("system:masters"))?;
     certificates::write_pair(dir, "kubelet-client", &kubelet_client)?;
     let server = format!("https://127.0.0.1:{}", addresses.host);
     let admin = admin_pair(authority)?;
     write(&dir.kubeconfig("admin"), &kubeconfig::render(&server, authority.certificate(), "admin", &admin))?;
     for component in [Component::ControllerManager, Component::Scheduler] {
         let user = format!("system:{component}");
-        let pair = authority.client(&user, &[])?;
+        let pair = authority.client(&user, None)?;
         let content = kubeconfig::render(&server, authority.certificate(), &user, &pair);
         write(&dir.kubeconfig(component.name()), &content)?;
     }
