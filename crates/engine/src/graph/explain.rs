@@ -30,7 +30,7 @@ pub fn answer(node: &Node, causes: &Causes) -> String {
 
 /// One chain as one sentence.
 pub fn one_line(chain: &Chain) -> String {
-    let mut line = chain.start.to_string();
+    let mut line = clean(&chain.start.to_string());
     let (head, tail) = chain.halves();
     let count = chain.links.len();
     for (at, link) in head.iter().chain(tail).enumerate() {
@@ -43,7 +43,7 @@ pub fn one_line(chain: &Chain) -> String {
             Hop::MadeBy if at == 0 => line.push_str(" is to be made by "),
             Hop::MadeBy => line.push_str(", to be made by "),
         }
-        let _ = write!(line, "{}", link.node);
+        line.push_str(&clean(&link.node.to_string()));
         let ends_in_making = at + 2 == count && chain.links[at + 1].hop == Hop::MadeBy;
         if let Hop::WaitsFor(wait) = &link.hop {
             let why = why(wait);
@@ -62,10 +62,10 @@ pub fn one_line(chain: &Chain) -> String {
     match &chain.end {
         End::Leaf => {}
         End::Cycle(Some(path)) if chain.links.is_empty() => {
-            let _ = write!(line, " waits for itself: {path}");
+            let _ = write!(line, " waits for itself: {}", clean(&path.to_string()));
         }
         End::Cycle(Some(path)) => {
-            let _ = write!(line, ", which waits for itself: {path}");
+            let _ = write!(line, ", which waits for itself: {}", clean(&path.to_string()));
         }
         End::Cycle(None) => {
             let _ = write!(line, "{waits} itself: the cycle is (not visible)");
@@ -80,7 +80,7 @@ pub fn one_line(chain: &Chain) -> String {
 
 /// One chain as lines, one step each, with how long it has been so.
 pub fn lines(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
-    let mut lines = vec![chain.start.to_string()];
+    let mut lines = vec![clean(&chain.start.to_string())];
     let (head, tail) = chain.halves();
     let mut add = |text: String| {
         let indent = "   ".repeat(lines.len() - 1);
@@ -97,7 +97,7 @@ pub fn lines(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
     }
     match &chain.end {
         End::Leaf => {}
-        End::Cycle(Some(path)) => add(format!("waits for itself: {path}")),
+        End::Cycle(Some(path)) => add(format!("waits for itself: {}", clean(&path.to_string()))),
         End::Cycle(None) => add("waits for itself: the cycle is (not visible)".to_owned()),
         End::Opaque => add("(not visible)".to_owned()),
         End::NotVisible => add("waits for (not visible)".to_owned()),
@@ -107,9 +107,9 @@ pub fn lines(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
 
 fn step(link: &Link, now: Option<Timestamp>) -> String {
     match &link.hop {
-        Hop::MadeBy => format!("to be made by {}", link.node),
+        Hop::MadeBy => format!("to be made by {}", clean(&link.node.to_string())),
         Hop::WaitsFor(wait) => {
-            let mut text = format!("waits for {}", link.node);
+            let mut text = format!("waits for {}", clean(&link.node.to_string()));
             let why = why(wait);
             if !why.is_empty() {
                 let _ = write!(text, ": {why}");
@@ -134,31 +134,24 @@ pub fn why(wait: &Wait) -> String {
     }
 }
 
-/// A user's text made fit for one line: white space folded, control and direction characters dropped, cut.
+/// A user's text made fit for one line and cut to a bearable length.
 pub fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len().min(4 * MAX_TEXT));
-    let mut gap = false;
-    let mut count = 0;
-    for character in text.chars() {
-        if character.is_whitespace() {
-            gap = !out.is_empty();
-            continue;
-        }
-        if character.is_control() || turns_direction(character) {
-            continue;
-        }
-        if count + usize::from(gap) >= MAX_TEXT {
-            out.push('…');
-            break;
-        }
-        if std::mem::take(&mut gap) {
-            out.push(' ');
-            count += 1;
-        }
-        out.push(character);
-        count += 1;
+    let clean = clean(text);
+    match clean.char_indices().nth(MAX_TEXT) {
+        Some((at, _)) => format!("{}…", clean[..at].trim_end()),
+        None => clean,
     }
-    out
+}
+
+/// A text made fit for one line: white space folded, control and direction characters dropped.
+pub fn clean(text: &str) -> String {
+    let kept = |character: &char| !turns_direction(*character);
+    let text: String = text
+        .chars()
+        .filter(kept)
+        .map(|it| if it.is_control() { ' ' } else { it })
+        .collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Characters that make a terminal or a page show text in another order than it is written.

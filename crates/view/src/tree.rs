@@ -1,0 +1,178 @@
+//! The picture as an indented tree, for terminals.
+//!
+//! Each thing is followed by what it needs, one level deeper, with its state, why, and for how long. What was spelled
+//! out above is named again but not repeated; a way that comes back to itself ends there. Lines never exceed the
+//! width asked for, and the order never depends on the states, so that a tree can be watched.
+
+mod rows;
+
+use jiff::Timestamp;
+use linchpin_engine::graph::explain;
+
+use crate::picture::{Picture, State};
+use crate::text::{cut, cut_middle, width};
+use rows::Row;
+
+/// Which characters the tree is drawn with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Charset {
+    /// Lines and marks as terminals show them today.
+    #[default]
+    Unicode,
+    /// Nothing beyond ASCII, except in names and texts of others.
+    Ascii,
+}
+
+/// How to draw a tree.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Characters to draw with.
+    pub charset: Charset,
+    /// Columns a line may take; none for as many as it needs.
+    pub width: Option<usize>,
+    /// The present, for ages; without it, times are shown as they are.
+    pub now: Option<Timestamp>,
+    /// Colour marks and states for a terminal.
+    pub color: bool,
+    /// Leave out waits that are over.
+    pub only_unmet: bool,
+}
+
+const STATE_WIDTH: usize = 7;
+const GAP: &str = "  ";
+
+/// The picture as a tree: a heading, the rows, the cycles, and a line that counts.
+pub fn render(picture: &Picture, options: &Options) -> String {
+    if picture.items.is_empty() {
+        return "nothing to show\n".to_owned();
+    }
+    let rows = rows::rows(picture, options);
+    let columns = Columns::fit(&rows, options);
+    let mut out = columns.line(options, "NEEDS", None, "WHY", "FOR");
+    for row in &rows {
+        out.push_str(&columns.line(options, &row.tree(), row.state, &row.why, &row.age));
+    }
+    let arrow = if options.charset == Charset::Unicode { " → " } else { " -> " };
+    for (at, cycle) in picture.cycles.iter().enumerate() {
+        let mut names: Vec<String> = cycle.0.iter().map(|node| explain::clean(&node.to_string())).collect();
+        names.extend(names.first().cloned());
+        let text = format!("cycle: {}\n", names.join(arrow));
+        out.push_str(if at == 0 { "\n" } else { "" });
+        out.push_str(&paint(options, State::Cycle, &text));
+    }
+    out.push('\n');
+    out.push_str(&count(picture));
+    out.push('\n');
+    out
+}
+
+/// How wide each column is.
+struct Columns {
+    tree: usize,
+    why: usize,
+    age: usize,
+}
+
+impl Columns {
+    fn fit(rows: &[Row], options: &Options) -> Self {
+        let widest =
+            |of: &dyn Fn(&Row) -> usize, least: usize| rows.iter().map(of).max().unwrap_or(0).max(least);
+        let mut columns = Self {
+            tree: widest(&|row| width(&row.tree()), 5),
+            why: widest(&|row| width(&row.why), 3),
+            age: widest(&|row| width(&row.age), 3),
+        };
+        if let Some(limit) = options.width {
+            let fixed = STATE_WIDTH + columns.age + 3 * GAP.len();
+            let room = limit.saturating_sub(fixed);
+            if columns.tree + columns.why > room {
+                // The reason gives way first, down to a third of the room; then the names.
+                let least = columns.why.min(room / 3);
+                columns.tree = columns.tree.min(room - least);
+                columns.why = room - columns.tree;
+            }
+        }
+        columns
+    }
+
+    fn line(&self, options: &Options, tree: &str, state: Option<State>, why: &str, age: &str) -> String {
+        let mark = if options.charset == Charset::Unicode { "…" } else { "~" };
+        let heading = why == "WHY" && state.is_none() && tree == "NEEDS";
+        let word = match state {
+            Some(state) => state.word(),
+            None if heading => "STATE",
+            None => "",
+        };
+        let tree = cut_middle(tree, self.tree, mark);
+        let why = cut(why, self.why, mark);
+        let pad = |text: &str, columns: usize| " ".repeat(columns.saturating_sub(width(text)));
+        let tree_pad = pad(&tree, self.tree);
+        let (word_pad, why_pad) = (pad(word, STATE_WIDTH), pad(&why, self.why));
+        let (tree, word) = match state {
+            Some(state) => (paint_mark(options, state, &tree), paint(options, state, word)),
+            None => (tree, word.to_owned()),
+        };
+        let line = format!("{tree}{tree_pad}{GAP}{word}{word_pad}{GAP}{why}{why_pad}{GAP}{age}");
+        let line = cut_plain(options, line.trim_end());
+        format!("{line}\n")
+    }
+}
+
+/// A terminal narrower than the fixed columns gets the beginning of each line.
+fn cut_plain(options: &Options, line: &str) -> String {
+    match options.width {
+        Some(limit) if !options.color => cut(line, limit, ""),
+        _ => line.to_owned(),
+    }
+}
+
+/// "6 things: 2 ready, 3 waiting, 1 failed".
+fn count(picture: &Picture) -> String {
+    let counted: Vec<String> = State::ALL
+        .iter()
+        .map(|&state| (picture.items.iter().filter(|item| item.state == state).count(), state))
+        .filter(|&(count, _)| count > 0)
+        .map(|(count, state)| format!("{count} {}", state.word()))
+        .collect();
+    let total = picture.items.len();
+    format!("{total} {}: {}", if total == 1 { "object" } else { "objects" }, counted.join(", "))
+}
+
+/// The sign of a state in front of a name.
+fn mark(charset: Charset, state: State) -> char {
+    let (unicode, ascii) = match state {
+        State::Ready => ('✓', '+'),
+        State::Running => ('◐', '*'),
+        State::Waiting => ('◌', 'o'),
+        State::Missing => ('○', '-'),
+        State::Unknown => ('?', '?'),
+        State::Failed => ('✗', 'x'),
+        State::Cycle => ('↻', '@'),
+    };
+    if charset == Charset::Unicode { unicode } else { ascii }
+}
+
+fn paint(options: &Options, state: State, text: &str) -> String {
+    let code = match state {
+        State::Ready => 32,
+        State::Running => 34,
+        State::Waiting => 33,
+        State::Missing => 90,
+        State::Unknown => 35,
+        State::Failed | State::Cycle => 31,
+    };
+    if options.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+/// Colours the first mark of the state in a line, if it was not cut away.
+fn paint_mark(options: &Options, state: State, tree: &str) -> String {
+    let mark = mark(options.charset, state);
+    match tree.find(mark) {
+        Some(at) if options.color => {
+            let (before, rest) = tree.split_at(at);
+            let (mark, after) = rest.split_at(mark.len_utf8());
+            format!("{before}{}{after}", paint(options, state, mark))
+        }
+        _ => tree.to_owned(),
+    }
+}
