@@ -3,9 +3,15 @@
 //! Every message names what was being done and what to do about it; a component that fails brings the last
 //! lines of its log along, so that nobody has to look for a file that is about to be removed.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
-use crate::Component;
+use crate::{
+    Component,
+    process::{DISK_FULL, PORT_TAKEN},
+};
 
 /// Why a local cluster could not be built, started, found or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -230,10 +236,18 @@ impl Error {
         }
     }
 
+    /// A component's early end; if the disk is full, that is the error.
+    pub(crate) fn died(component: Component, status: String, log: String, dir: &Path) -> Self {
+        if log.contains(DISK_FULL) {
+            return Self::DiskFull { what: component.to_string(), path: dir.to_owned() };
+        }
+        Self::Died { component, status, log }
+    }
+
     /// Whether a component lost the race for a port that was free when it was chosen.
     pub(crate) fn is_port_race(&self) -> bool {
         match self {
-            Self::Died { log, .. } | Self::NotReady { log, .. } => log.contains("address already in use"),
+            Self::Died { log, .. } | Self::NotReady { log, .. } => log.contains(PORT_TAKEN),
             _ => false,
         }
     }

@@ -31,6 +31,9 @@ use crate::{
 /// The variable that marks a cluster's processes; the keeper knows it too.
 const MARKER: &str = "LINCHPIN_LOCAL_DIR";
 const TAIL: usize = 20;
+/// How Go words two failures that are not the component's own.
+pub(crate) const PORT_TAKEN: &str = "address already in use";
+pub(crate) const DISK_FULL: &str = "no space left on device";
 
 /// Where a process runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,7 +129,7 @@ impl Launch {
         let identity = if self.forks { only_child(pid) } else { Identity::of(pid) };
         let Some(identity) = identity else {
             let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-            return Err(Error::Died { component, status, log: tail(&log_path, log_from) });
+            return Err(Error::died(component, status, tail(&log_path, log_from), dir.path()));
         };
         Ok(Started { child, identity, log_from })
     }
@@ -158,7 +161,7 @@ impl Launch {
     }
 }
 
-/// The last lines of a log, from an offset on.
+/// The last lines of a log, from an offset on, after the line that says most, should that be an earlier one.
 pub(crate) fn tail(path: &Path, from: u64) -> String {
     let Ok(mut file) = File::open(path) else {
         return String::new();
@@ -167,16 +170,20 @@ pub(crate) fn tail(path: &Path, from: u64) -> String {
         return String::new();
     }
     let mut lines = VecDeque::new();
+    let mut telling = None;
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         if lines.len() == TAIL {
-            lines.pop_front();
+            // A program that panics buries its reason under a trace.
+            telling = telling.or(lines
+                .pop_front()
+                .filter(|line: &String| [PORT_TAKEN, DISK_FULL].iter().any(|phrase| line.contains(phrase))));
         }
         lines.push_back(format!("  {}", String::from_utf8_lossy(&line).trim_end()));
         line.clear();
     }
-    lines.make_contiguous().join("\n")
+    telling.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// The process that a forking program started, as the host sees it.
@@ -256,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_begins_at_its_offset_and_is_short() {
+    fn a_tail_begins_at_its_offset_is_short_and_keeps_the_reason() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log");
         let lines: Vec<String> = (0..50).map(|line| format!("line {line}")).collect();
@@ -265,5 +272,9 @@ mod tests {
         assert_eq!(all.lines().count(), TAIL);
         assert!(all.ends_with("line 49"));
         assert_eq!(tail(&path, fs::metadata(&path).unwrap().len()), "");
+        fs::write(&path, format!("panic: write x: {DISK_FULL}\n{}", lines.join("\n"))).unwrap();
+        let buried = tail(&path, 0);
+        assert_eq!(buried.lines().count(), TAIL + 1);
+        assert!(buried.starts_with("  panic: write x"), "{buried}");
     }
 }

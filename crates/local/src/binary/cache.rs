@@ -58,10 +58,16 @@ fn entry_in(home: &Path, key: &str, make: impl FnOnce(&Path) -> Result<()>) -> R
     Ok(whole)
 }
 
+/// Removes what killed builders left: of this entry, whose lock we hold, and of every other that nobody builds.
 fn remove_half_made(home: &Path, key: &str) -> Result<()> {
-    let prefix = format!("{key}.partial-");
     for entry in fs::read_dir(home).map_err(Error::io("reading", home))?.flatten() {
-        if entry.file_name().to_string_lossy().starts_with(&prefix) {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let Some((other, _)) = name.split_once(".partial-") else {
+            continue;
+        };
+        let lock = File::create(home.join(format!("{other}.lock"))).ok();
+        if other == key || lock.is_some_and(|lock| lock.try_lock().is_ok()) {
             fs::remove_dir_all(entry.path()).map_err(Error::io("removing", entry.path()))?;
         }
     }
@@ -109,12 +115,19 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_builder_left_is_removed() {
+    fn what_killed_builders_left_is_removed_and_what_others_build_is_not() {
         let home = tempfile::tempdir().unwrap();
-        let left = home.path().join("k.partial-1");
-        fs::create_dir(&left).unwrap();
+        let left = ["k.partial-1", "older.partial-2"].map(|name| home.path().join(name));
+        for path in &left {
+            fs::create_dir(path).unwrap();
+        }
+        let in_use = home.path().join("other.partial-3");
+        fs::create_dir(&in_use).unwrap();
+        let builder = File::create(home.path().join("other.lock")).unwrap();
+        builder.lock().unwrap();
         entry_in(home.path(), "k", |_| Ok(())).unwrap();
-        assert!(!left.exists());
+        assert!(left.iter().all(|path| !path.exists()));
+        assert!(in_use.exists());
     }
 
     #[test]

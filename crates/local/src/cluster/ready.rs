@@ -128,7 +128,7 @@ impl Cluster {
             drop(inner);
             if gone && (one == component || status.is_some()) {
                 let status = status.map_or_else(|| "gone".to_owned(), |status| status.to_string());
-                return Err(Error::Died { component: one, status, log: self.tail(one) });
+                return Err(Error::died(one, status, self.tail(one), self.dir()));
             }
         }
         Ok(())

@@ -44,7 +44,7 @@ impl Cluster {
         let mut attempt = 1;
         loop {
             match Self::start_once(options, &programs) {
-                Err(error) if error.is_port_race() && attempt < ATTEMPTS => attempt += 1,
+                Err(error) if attempt < ATTEMPTS && is_lost_race(&error, options) => attempt += 1,
                 other => return other,
             }
         }
@@ -145,6 +145,11 @@ struct Programs {
     /// The directory of Kubernetes' own.
     kubernetes: PathBuf,
     kwok: Option<Kwok>,
+}
+
+/// Whether a port was taken between the moment it was chosen and the moment it was used.
+fn is_lost_race(error: &Error, options: &Options) -> bool {
+    error.is_port_race() || options.port.is_none() && matches!(error, Error::PortTaken { .. })
 }
 
 fn addresses(options: &Options, ports: &mut Ports) -> Result<Addresses> {
