@@ -7,7 +7,7 @@ use linchpin_words::{Condition, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{dependency::Comparison, schema};
+use crate::{dependency::Comparison, schema, status};
 
 /// Says, for the whole cluster, when objects of a kind are ready and when they have failed.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -85,11 +85,11 @@ pub struct ObjectTest {
 }
 
 /// Whether a profile is understood.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessProfileStatus {
     /// The generation that this is about; -1 until the object has been looked at.
-    #[serde(default)]
+    #[serde(default = "status::never_observed")]
     pub observed_generation: i64,
     /// What is wrong with it, if anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -98,6 +98,12 @@ pub struct ReadinessProfileStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
+}
+
+impl Default for ReadinessProfileStatus {
+    fn default() -> Self {
+        Self { observed_generation: status::never_observed(), message: None, conditions: Vec::new() }
+    }
 }
 
 /// The definition for the API server.

@@ -52,7 +52,7 @@ pub struct Status {
 }
 
 /// What an object that was never looked at says.
-const fn never_observed() -> i64 {
+pub(crate) const fn never_observed() -> i64 {
     -1
 }
 

@@ -58,7 +58,7 @@ pub struct KubeconfigSecretRef {
     /// The Secret's name.
     #[schemars(length(min = 1, max = limits::NAME))]
     pub name: String,
-    /// The key; `kubeconfig`, then `value` (Cluster API) if omitted.
+    /// The key; `kubeconfig` if omitted (Cluster API uses `value`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::NAME))]
     pub key: Option<String>,

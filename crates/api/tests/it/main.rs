@@ -5,3 +5,4 @@
 mod admission;
 mod definitions;
 mod documents;
+mod reference;
