@@ -117,11 +117,7 @@ pub(crate) fn deep_equal<'d>(
     if depth > limits::VALUE_DEPTH {
         return Err(Cause::Limit { what: "levels in a value", limit: limits::VALUE_DEPTH });
     }
-    for value in [left, right] {
-        if let Value::Data(_, path) = value {
-            store.read(*path);
-        }
-    }
+    let (left, right) = (&store.whole(left), &store.whole(right));
     if let (Value::Data(left, _), Value::Data(right, _)) = (left, right)
         && std::ptr::eq(*left, *right)
     {

@@ -3,10 +3,11 @@
 //! Follows Go's `text/template/exec.go` step by step; the differences are those this module's parent lists. The
 //! evaluator keeps where it is (`at`), so an error raised anywhere gets the place of the node being evaluated.
 
+mod call;
+
 use serde_json::Value as Json;
 
 use super::error::Cause;
-use super::functions::{Action, Function, Parameter, failure};
 use super::limits;
 use super::moment;
 use super::node::{Branches, Node, NodeKind, Number, Operand, OperandKind, Pipeline, Tree};
@@ -323,39 +324,13 @@ impl<'d> Evaluator<'d> {
         self.operand(dot, first)
     }
 
-    /// Only a time has something that takes arguments: `(now).Format "2006"`.
-    fn method(&mut self, dot: &Value<'d>, words: &'d [Operand], last: Option<Value<'d>>) -> Answer<'d> {
-        let refused = || Cause::Type("only a function takes arguments, this is a value".to_owned());
-        let (receiver, fields) = match &words[0].kind {
-            OperandKind::Field(fields) => (dot.clone(), fields),
-            OperandKind::Variable(name, fields) => (self.variable(name)?, fields),
-            OperandKind::Chain(base, fields) => (self.operand(dot, base)?, fields),
-            _ => return Err(refused()),
-        };
-        let Some((name, path)) = fields.split_last() else {
-            return Err(refused());
-        };
-        let Value::Moment(moment) = self.fields(receiver, path)? else {
-            return Err(refused());
-        };
-        let mut arguments = Vec::new();
-        for word in &words[1..] {
-            arguments.push(self.operand(dot, word)?);
-        }
-        arguments.extend(last);
-        match (&**name, arguments.as_slice()) {
-            ("Format", [Value::Text(layout)]) => self.store.text(moment::format(moment, layout)),
-            _ => Err(refused()),
-        }
-    }
-
     /// The value of one word that stands for a value.
     fn operand(&mut self, dot: &Value<'d>, operand: &'d Operand) -> Answer<'d> {
         self.at = operand.offset;
         match &operand.kind {
             OperandKind::Bool(value) => Ok(Value::Bool(*value)),
             OperandKind::Number(number) => constant(*number),
-            OperandKind::Text(text) => Ok(Value::borrowed(text)),
+            OperandKind::Text(text) => Ok(Value::literal(text)),
             OperandKind::Nil => Ok(Value::NIL),
             OperandKind::Dot => Ok(dot.clone()),
             OperandKind::Field(names) => self.fields(dot.clone(), names),
@@ -392,15 +367,15 @@ impl<'d> Evaluator<'d> {
                 if let Some(key) = super::lookup::fallback(&self.store, entries, name)? {
                     return Ok(self.store.at_key(&entries[key], *path, key));
                 }
-                let child = self.store.child(*path, &Text::Borrowed(name));
+                let child = self.store.child(*path, &Text::Literal(name));
                 if *path == PathId::ROOT && name == "Now" {
                     self.store.read(child);
                     return self.store.text(moment::format(self.store.now, moment::RFC3339));
                 }
                 Err(self.absent(child, name))
             }
-            Value::Nil(path) => Err(self.absent(self.store.child(*path, &Text::Borrowed(name)), name)),
-            Value::Dict(_) => match self.store.entry(receiver, &Text::Borrowed(name)) {
+            Value::Nil(path) => Err(self.absent(self.store.child(*path, &Text::Literal(name)), name)),
+            Value::Dict(_) => match self.store.entry(receiver, &Text::Literal(name)) {
                 Some(value) => Ok(value),
                 None => Err(self.absent(PathId::NONE, name)),
             },
@@ -420,126 +395,6 @@ impl<'d> Evaluator<'d> {
             .missing(path)
             .unwrap_or_else(|| Cause::Type(format!("a value made by the template has no entry {name:?}")))
     }
-
-    fn call(
-        &mut self,
-        dot: &Value<'d>,
-        function: &'static Function,
-        words: &'d [Operand],
-        last: Option<Value<'d>>,
-    ) -> Answer<'d> {
-        let place = self.at;
-        let count = words.len() + usize::from(last.is_some());
-        if !function.accepts(count) {
-            let bound = if function.variadic.is_some() { "at least " } else { "" };
-            let wanted = function.parameters.len();
-            return failure(
-                function.name,
-                format!("wrong number of arguments: wants {bound}{wanted}, got {count}"),
-            );
-        }
-        if matches!(function.action, Action::And | Action::Or) {
-            return self.short_circuit(dot, matches!(function.action, Action::Or), words, last);
-        }
-        let mut arguments = Vec::with_capacity(count);
-        for (position, word) in words.iter().enumerate() {
-            let value = self.argument(dot, word, function, position)?;
-            arguments.push(value);
-        }
-        if let Some(value) = last {
-            arguments.push(self.checked(value, function, words.len())?);
-        }
-        for argument in &arguments {
-            if let Value::Text(text) = argument {
-                self.store.step(text.len() as u64 / 256)?;
-            }
-        }
-        self.at = place;
-        match function.action {
-            Action::Call(body) => body(&mut self.store, &arguments),
-            _ => refuse(words, arguments),
-        }
-    }
-
-    fn short_circuit(
-        &mut self,
-        dot: &Value<'d>,
-        stops_at: bool,
-        words: &'d [Operand],
-        last: Option<Value<'d>>,
-    ) -> Answer<'d> {
-        let mut value = Value::NIL;
-        for word in words {
-            value = self.operand(dot, word)?;
-            if self.store.is_true(&value) == stops_at {
-                return Ok(value);
-            }
-        }
-        Ok(last.unwrap_or(value))
-    }
-
-    fn argument(
-        &mut self,
-        dot: &Value<'d>,
-        word: &'d Operand,
-        function: &'static Function,
-        position: usize,
-    ) -> Answer<'d> {
-        let parameter = function.parameter(position);
-        self.at = word.offset;
-        match (&word.kind, parameter) {
-            (OperandKind::Number(Number { integer: Some(integer), .. }), Parameter::Int) => {
-                Ok(Value::Int(*integer))
-            }
-            (OperandKind::Number(number), Parameter::Float) => Ok(Value::Float(number.float)),
-            (OperandKind::Nil, Parameter::Any | Parameter::Dict) => Ok(Value::NIL),
-            _ => {
-                let value = self.operand(dot, word)?;
-                self.at = word.offset;
-                if value.is_nil()
-                    && parameter == Parameter::Dict
-                    && matches!(word.kind, OperandKind::Field(_) | OperandKind::Chain(..))
-                {
-                    return self.mismatch(&value, function, parameter);
-                }
-                self.checked(value, function, position)
-            }
-        }
-    }
-
-    /// Checks an argument as Go does: no conversions, not even between `int` and `int64`.
-    fn checked(&self, value: Value<'d>, function: &'static Function, position: usize) -> Answer<'d> {
-        let parameter = function.parameter(position);
-        let fits = match parameter {
-            Parameter::Any => true,
-            Parameter::Text => matches!(value, Value::Text(_)),
-            Parameter::Int => matches!(value, Value::Int(_)),
-            Parameter::Bool => matches!(value, Value::Bool(_)),
-            Parameter::Float => matches!(value, Value::Float(_)),
-            Parameter::Moment => matches!(value, Value::Moment(_)),
-            Parameter::Dict => {
-                value.is_nil() || self.store.type_name(&value).0 == Parameter::Dict.type_name()
-            }
-        };
-        if fits { Ok(value) } else { self.mismatch(&value, function, parameter) }
-    }
-
-    /// A null of the data where something is needed counts as missing: it may still come.
-    fn mismatch(&self, value: &Value<'d>, function: &'static Function, parameter: Parameter) -> Answer<'d> {
-        if let Value::Nil(path) = value
-            && let Some(missing) = self.store.missing(*path)
-        {
-            return Err(missing);
-        }
-        failure(
-            function.name,
-            format!(
-                "wrong type for an argument: expected {}, got {}",
-                parameter.type_name(),
-                self.store.type_name(value)
-            ),
-        )
-    }
 }
 
 fn constant<'d>(number: Number) -> Answer<'d> {
@@ -548,21 +403,4 @@ fn constant<'d>(number: Number) -> Answer<'d> {
         Some(integer) => Ok(Value::Int(integer)),
         None => Err(Cause::Type("this number does not fit into an int".to_owned())),
     }
-}
-
-/// `fail` and `required`: the message is shown only as the template spells it, because a computed one may hold
-/// anything.
-fn refuse<'d>(words: &'d [Operand], mut arguments: Vec<Value<'d>>) -> Answer<'d> {
-    if arguments.len() > 1 {
-        let value = arguments.swap_remove(1);
-        let empty = value.is_nil() || matches!(&value, Value::Text(text) if text.is_empty());
-        if !empty {
-            return Ok(value);
-        }
-    }
-    let message = match words.first().map(|word| &word.kind) {
-        Some(OperandKind::Text(text)) => text.to_string(),
-        _ => "(its message is computed and therefore not shown)".to_owned(),
-    };
-    Err(Cause::Refused { message })
 }

@@ -56,9 +56,7 @@ impl<'s, 'd> Writer<'s, 'd> {
             let shown = printf::scalar(self.store, directive, value)?;
             return self.push(&shown);
         }
-        if let Value::Data(_, path) = value {
-            self.store.read(*path);
-        }
+        let value = &self.store.whole(value);
         if let Some(items) = self.store.items(value)? {
             return self.list(directive, value, &items, depth);
         }

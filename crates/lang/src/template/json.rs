@@ -10,6 +10,7 @@ use serde_json::{Map, Number, Value as Json};
 use super::error::Cause;
 use super::float;
 use super::format::Writer;
+use super::limits;
 use super::moment;
 use super::store::Store;
 use super::value::{Element, Text, Value};
@@ -37,9 +38,7 @@ struct Encoder<'s, 'd> {
 
 impl<'d> Encoder<'_, 'd> {
     fn value(&mut self, value: &Value<'d>, depth: usize) -> Result<(), Cause> {
-        if let Value::Data(_, path) = value {
-            self.writer.store.read(*path);
-        }
+        let value = &self.writer.store.whole(value);
         if let Some(items) = self.writer.store.items(value)? {
             self.writer.enter(depth, items.len())?;
             self.writer.push("[")?;
@@ -150,12 +149,34 @@ pub(crate) fn adopt<'d>(store: &mut Store<'d>, json: &Json) -> Result<Value<'d>,
     })
 }
 
+/// About how many bytes a copy of this takes.
+fn size(json: &Json) -> Result<usize, Cause> {
+    let mut open = vec![(json, 0)];
+    let mut bytes = 0;
+    while let Some((json, depth)) = open.pop() {
+        if depth > limits::VALUE_DEPTH {
+            return Err(Cause::Limit { what: "levels in a value", limit: limits::VALUE_DEPTH });
+        }
+        bytes += size_of::<Json>();
+        match json {
+            Json::String(text) => bytes += text.len(),
+            Json::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
+            Json::Object(entries) => {
+                bytes += entries.keys().map(|key| key.len() + size_of::<Json>()).sum::<usize>();
+                open.extend(entries.values().map(|item| (item, depth + 1)));
+            }
+            _ => {}
+        }
+    }
+    Ok(bytes)
+}
+
 /// A value as JSON data, for results that keep their type.
 pub(crate) fn to_json<'d>(store: &Store<'d>, value: &Value<'d>, depth: usize) -> Result<Json, Cause> {
     let counter = Writer::new(store);
     if let Value::Data(json, path) = value {
         store.read(*path);
-        counter.enter(depth, 1)?;
+        store.charge(size(json)?)?;
         return Ok((*json).clone());
     }
     if let Some(items) = store.items(value)? {

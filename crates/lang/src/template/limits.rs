@@ -27,6 +27,6 @@ pub const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 /// How many documents one text may hold.
 pub const DOCUMENTS: usize = 1_000;
 /// How deep one document may be nested.
-pub const DOCUMENT_DEPTH: usize = 100;
+pub const DOCUMENT_DEPTH: usize = 64;
 /// How many nodes all documents of one text may have together.
 pub const DOCUMENT_NODES: usize = 200_000;

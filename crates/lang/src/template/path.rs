@@ -5,7 +5,12 @@
 
 use std::fmt;
 
+/// The segment that stands for a key that must not be shown.
+pub(crate) const HIDDEN: &str = "…";
+
 /// A place in the template's data, from its root.
+///
+/// A segment `…` stands for a key that the template computed: it may be a value, and values are not shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Vec<String>);
 
@@ -45,7 +50,9 @@ impl fmt::Display for Path {
             return formatter.write_str(".");
         }
         for segment in &self.0 {
-            if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
+            if segment == HIDDEN {
+                formatter.write_str("[…]")?;
+            } else if !segment.is_empty() && segment.bytes().all(|byte| byte.is_ascii_digit()) {
                 write!(formatter, "[{segment}]")?;
             } else if is_name(segment) {
                 write!(formatter, ".{segment}")?;

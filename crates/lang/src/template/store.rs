@@ -5,7 +5,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::rc::Rc;
 
 use jiff::Timestamp;
 use regex::Regex;
@@ -13,7 +12,7 @@ use serde_json::{Map, Value as Json};
 
 use super::error::Cause;
 use super::limits;
-use super::path::Path;
+use super::path::{HIDDEN, Path};
 use super::value::{BasicKind, DictId, Element, ListId, PathId, Text, TypeName, Value};
 
 /// What is left to spend.
@@ -47,7 +46,6 @@ pub(crate) type Entries<'d> = Vec<(Text<'d>, Value<'d>)>;
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Segment<'d> {
     Key(&'d str),
-    Made(Rc<str>),
     Index(usize),
 }
 
@@ -232,6 +230,17 @@ impl<'d> Store<'d> {
         self.below(item, self.path(path, Segment::Index(index)))
     }
 
+    /// The value for something that uses all of it: data counts as read here, and what is below it not once more.
+    pub(crate) fn whole(&self, value: &Value<'d>) -> Value<'d> {
+        match value {
+            Value::Data(json, path) => {
+                self.read(*path);
+                Value::Data(json, PathId::NONE)
+            }
+            _ => value.clone(),
+        }
+    }
+
     /// A scalar is read by looking at it; an object or list only when something is done with it.
     fn below(&self, item: &'d Json, path: PathId) -> Value<'d> {
         if !item.is_array() && !item.is_object() {
@@ -240,16 +249,15 @@ impl<'d> Store<'d> {
         Value::of(item, path)
     }
 
-    /// The path one key further down, for keys that need not exist.
+    /// The path one key further down, for keys that are not there.
+    ///
+    /// A key that was computed may be a secret value, so it is not spelled out; the keys of its parent count as read.
     pub(crate) fn child(&self, path: PathId, key: &Text<'d>) -> PathId {
-        if path == PathId::NONE {
-            return path;
+        if let Text::Literal(key) = key {
+            return self.path(path, Segment::Key(key));
         }
-        let segment = match key {
-            Text::Borrowed(key) => Segment::Key(key),
-            Text::Shared(key) => Segment::Made(key.clone()),
-        };
-        self.path(path, segment)
+        self.read_shape(path);
+        self.path(path, Segment::Key(HIDDEN))
     }
 
     fn path(&self, parent: PathId, segment: Segment<'d>) -> PathId {
@@ -292,7 +300,6 @@ impl<'d> Store<'d> {
             let (parent, segment) = &paths[path.0 as usize];
             segments.push(match segment {
                 Segment::Key(key) => (*key).to_owned(),
-                Segment::Made(key) => key.to_string(),
                 Segment::Index(index) => index.to_string(),
             });
             path = *parent;

@@ -12,9 +12,12 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use serde_json::Value as Json;
 
-/// A text of the data, of the template, or made by a function.
+/// A text written in the template, found in the data, or made by a function.
+///
+/// Only a literal may be shown in an error: the others may be secret.
 #[derive(Clone)]
 pub(crate) enum Text<'d> {
+    Literal(&'d str),
     Borrowed(&'d str),
     Shared(Rc<str>),
 }
@@ -24,7 +27,7 @@ impl Deref for Text<'_> {
 
     fn deref(&self) -> &str {
         match self {
-            Self::Borrowed(text) => text,
+            Self::Literal(text) | Self::Borrowed(text) => text,
             Self::Shared(text) => text,
         }
     }
@@ -100,6 +103,10 @@ impl<'d> Value<'d> {
 
     pub(crate) fn borrowed(text: &'d str) -> Self {
         Self::Text(Text::Borrowed(text))
+    }
+
+    pub(crate) fn literal(text: &'d str) -> Self {
+        Self::Text(Text::Literal(text))
     }
 
     /// A length or position, which Go counts in `int`.

@@ -47,9 +47,7 @@ impl<'d> Encoder<'_, 'd> {
         depth: usize,
         position: Position,
     ) -> Result<(), Cause> {
-        if let Value::Data(_, path) = value {
-            self.writer.store.read(*path);
-        }
+        let value = &self.writer.store.whole(value);
         if let Some(items) = self.writer.store.items(value)? {
             return self.list(&items, indent, depth, position);
         }

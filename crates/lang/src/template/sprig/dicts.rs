@@ -128,9 +128,7 @@ fn copy<'d>(store: &mut Store<'d>, value: &Value<'d>, depth: usize) -> Answer<'d
     if depth > limits::VALUE_DEPTH {
         return Err(Cause::Limit { what: "levels in a value", limit: limits::VALUE_DEPTH });
     }
-    if let Value::Data(_, path) = value {
-        store.read(*path);
-    }
+    let value = &store.whole(value);
     if let Some(items) = store.items(value)? {
         let element = match value {
             Value::List(id) => store.list_of(*id).element,

@@ -1,0 +1,198 @@
+//! Everything has a ceiling: at it all is well, above it there is an error, far above it too, and quickly.
+
+use std::time::{Duration, Instant};
+
+use linchpin_lang::template::{Cause, Template, limits};
+use serde_json::{Value, json};
+
+use super::{clock, render};
+
+/// Runs on a stack of 2 MiB, as the operator's threads have.
+fn on_a_small_stack<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(work).unwrap().join().unwrap()
+}
+
+fn limit(source: &str, data: &Value) -> &'static str {
+    let started = Instant::now();
+    let error = render(source, data).unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(20), "{source} took {:?}", started.elapsed());
+    match error.cause() {
+        Cause::Limit { what, .. } => what,
+        other => panic!("{source}: {other:?}"),
+    }
+}
+
+#[test]
+fn a_source_may_be_64_kib() {
+    let at = "x".repeat(limits::SOURCE_BYTES);
+    assert!(Template::parse("f", &at).is_ok());
+    assert!(Template::parse("f", &(at.clone() + "x")).is_err());
+    assert!(Template::parse("f", &at.repeat(100)).is_err());
+}
+
+#[test]
+fn nesting_is_bounded_for_parentheses_and_blocks_alike() {
+    let parentheses = |depth: usize| format!("{{{{ {}1{} }}}}", "(".repeat(depth), ")".repeat(depth));
+    let blocks = |depth: usize| format!("{}x{}", "{{if true}}".repeat(depth), "{{end}}".repeat(depth));
+    for make in [parentheses, blocks as fn(usize) -> String] {
+        on_a_small_stack(move || {
+            assert!(render(&make(limits::NESTING), &json!({})).is_ok());
+            let error = Template::parse("f", &make(limits::NESTING + 1)).unwrap_err();
+            assert!(error.message().contains("nested at most 64"), "{error}");
+            assert!(Template::parse("f", &make(limits::NESTING * 50)).is_err());
+        });
+    }
+    let unclosed = "{{if (((((".repeat(6_000);
+    on_a_small_stack(move || assert!(Template::parse("f", &unclosed).is_err()));
+}
+
+#[test]
+fn a_long_chain_of_else_if_is_not_nesting() {
+    let source = format!("{{{{if .no}}}}{}{{{{else}}}}end{{{{end}}}}", "{{else if .no}}x".repeat(1_000));
+    on_a_small_stack(move || assert_eq!(super::text(&source, &json!({"no": false})), "end"));
+}
+
+#[test]
+fn steps_are_bounded() {
+    assert!(render("{{ range 10000 }}{{ . }}{{ end }}", &json!({})).is_ok());
+    assert_eq!(limit("{{ range 1000000000 }}{{ end }}", &json!({})), "steps");
+    assert_eq!(
+        limit("{{ range 9000000000000000000 }}{{ range 9000000000000000000 }}{{ end }}{{ end }}", &json!({})),
+        "steps"
+    );
+    assert_eq!(limit("{{ range until 1000000000 }}{{ end }}", &json!({})), "steps");
+    let big = json!({"l": vec![1; 100_000], "t": "a".repeat(1_000_000)});
+    assert_eq!(limit("{{ range 100000 }}{{ $x := first $.l }}{{ end }}", &big), "steps");
+    assert_eq!(limit("{{ range 100000 }}{{ $x := contains \"b\" $.t }}{{ end }}", &big), "steps");
+    assert_eq!(limit("{{ range 100000 }}{{ $x := regexMatch \"(a+)+$b\" $.t }}{{ end }}", &big), "steps");
+    assert_eq!(
+        limit("{{ range $i, $x := .l }}{{ $x := regexMatch (printf \"a%d\" $i) \"\" }}{{ end }}", &big),
+        "steps"
+    );
+    assert_eq!(limit("{{ uniq (until 20000) }}", &big), "steps");
+}
+
+#[test]
+fn output_is_bounded() {
+    let text = json!({"t": "x".repeat(limits::OUTPUT_BYTES), "s": "x"});
+    assert_eq!(super::text("{{ .t }}", &text).len(), limits::OUTPUT_BYTES);
+    assert_eq!(limit("{{ .t }}{{ .s }}", &text), "bytes of output");
+    assert_eq!(limit("{{ range 100 }}{{ $.t }}{{ end }}", &text), "bytes of output");
+    assert_eq!(limit("{{ print .t .s }}", &text), "bytes of output");
+    assert_eq!(limit("{{ printf \"%1000000d%1000000d\" 1 1 }}", &text), "bytes of output");
+}
+
+#[test]
+fn values_made_on_the_way_are_bounded() {
+    let none = json!({});
+    assert!(render("{{ repeat 8388608 \"x\" | len }}", &none).is_ok());
+    assert_eq!(limit("{{ repeat 8388609 \"x\" | len }}", &none), "bytes of values");
+    assert_eq!(limit("{{ repeat 838860800 \"x\" | len }}", &none), "bytes of values");
+    assert_eq!(limit("{{ repeat 9000000000000000000 \"xyz\" }}", &none), "bytes of values");
+    assert_eq!(limit("{{ indent 9000000000000000000 \"xyz\" }}", &none), "bytes of values");
+    assert_eq!(
+        limit("{{ $s := \"x\" }}{{ range 100 }}{{ $s = cat $s $s }}{{ end }}", &none),
+        "bytes of values"
+    );
+    assert_eq!(
+        limit("{{ $s := \"xx\" }}{{ range 100 }}{{ $s = replace \"x\" $s $s }}{{ end }}", &none),
+        "bytes of values"
+    );
+    assert_eq!(
+        limit("{{ $l := list 1 }}{{ range 100 }}{{ $l = concat $l $l }}{{ end }}", &none),
+        "bytes of values"
+    );
+    let doubling = "{{ $s := \"x\" }}{{ range 100 }}{{ $s = print $s $s }}{{ end }}";
+    assert_eq!(limit(doubling, &none), "bytes of output");
+}
+
+#[test]
+fn a_list_of_lists_of_lists_does_not_explode() {
+    let source = "{{ $l := list 1 2 3 4 5 6 7 8 9 10 }}{{ range 12 }}{{ $l = list $l $l $l $l $l $l $l $l $l $l }}{{ end }}";
+    for end in [
+        "{{ $l }}",
+        "{{ toJson $l }}",
+        "{{ toYaml $l }}",
+        "{{ deepCopy $l | len }}",
+        "{{ deepEqual $l (deepCopy $l) }}",
+    ] {
+        let source = format!("{source}{end}");
+        on_a_small_stack(move || assert!(render(&source, &json!({})).is_err()));
+    }
+}
+
+#[test]
+fn a_dict_that_holds_itself_cannot_be_printed() {
+    for end in [
+        "{{ $d }}",
+        "{{ toJson $d }}",
+        "{{ toYaml $d }}",
+        "{{ deepCopy $d }}",
+        "{{ deepEqual $d $d }}",
+        "{{ printf \"%v\" $d }}",
+    ] {
+        let source = format!("{{{{ $d := dict }}}}{{{{ $_ := set $d \"me\" $d }}}}{end}");
+        on_a_small_stack(move || assert_eq!(limit(&source, &json!({})), "levels in a value"));
+    }
+}
+
+#[test]
+fn a_very_deep_value_is_made_and_dropped_but_not_printed() {
+    let make = "{{ $d := dict }}{{ range 10000 }}{{ $d = dict \"d\" $d }}{{ end }}";
+    on_a_small_stack(move || {
+        assert_eq!(super::text(make, &json!({})), "");
+        assert_eq!(limit(&format!("{make}{{{{ $d }}}}"), &json!({})), "levels in a value");
+    });
+}
+
+#[test]
+fn recursion_of_templates_is_bounded() {
+    let count = |depth: usize| {
+        format!(
+            "{{{{define \"n\"}}}}{{{{if .}}}}{{{{template \"n\" (sub . 1)}}}}{{{{end}}}}{{{{end}}}}{{{{template \"n\" {depth}}}}}"
+        )
+    };
+    on_a_small_stack(move || {
+        assert!(render(&count(50), &json!({})).is_ok());
+        assert!(render(&count(10_000), &json!({})).is_err());
+    });
+    on_a_small_stack(|| {
+        assert_eq!(
+            limit("{{define \"x\"}}{{template \"x\" .}}{{end}}{{template \"x\" .}}", &json!({})),
+            "nested template calls"
+        );
+        let deep = format!("{}{{{{template \"x\" .}}}}{}", "{{if true}}".repeat(60), "{{end}}".repeat(60));
+        let source = format!("{{{{define \"x\"}}}}{deep}{{{{end}}}}{{{{template \"x\" .}}}}");
+        assert_eq!(limit(&source, &json!({})), "nested steps");
+        let parentheses =
+            format!("{{{{define \"x\"}}}}{{{{{}template{} }}}}{{{{end}}}}", "(".repeat(50), ")".repeat(50));
+        assert!(Template::parse("f", &parentheses).is_err());
+    });
+}
+
+#[test]
+fn a_regular_expression_is_bounded() {
+    assert!(render("{{ regexMatch \"(((a{50}){50}){50}){50}\" \"a\" }}", &json!({})).is_err());
+    assert!(render(&format!("{{{{ regexMatch \"{}\" \"a\" }}}}", "(".repeat(20_000)), &json!({})).is_err());
+}
+
+#[test]
+fn deep_data_is_refused_and_not_a_crash() {
+    let mut deep = json!(1);
+    for _ in 0..1_000 {
+        deep = json!([deep]);
+    }
+    on_a_small_stack(move || {
+        for source in ["{{ .d }}", "{{ toJson .d }}", "{{ toYaml .d }}", "{{ deepCopy .d }}"] {
+            assert_eq!(limit(source, &json!({"d": deep.clone()})), "levels in a value");
+        }
+    });
+}
+
+#[test]
+fn the_clock_is_the_only_time_there_is() {
+    let template = Template::parse("f", "{{ now }}{{ now | date \"2006\" }}").unwrap();
+    let first = template.render(&json!({}), &clock()).unwrap();
+    assert_eq!(first, template.render(&json!({}), &clock()).unwrap());
+    assert_eq!(first.text, "2026-03-04 15:06:07.089 +0000 UTC2026");
+}
