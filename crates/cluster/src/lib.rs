@@ -2,8 +2,20 @@
 //!
 //! Requests leave through [`transport`], which decides about connections, deadlines and identities and never
 //! repeats anything. [`config`] finds out which server and as whom. [`lease`] settles which of several operators
-//! may write. The engine sees none of this: only what was observed and what came back.
+//! may write. The [`hub`] answers questions about the world, as the [`identity`] that asks, here and in [`remote`]
+//! clusters. The engine sees none of this: only what was observed and what came back.
 
+mod access;
+mod call;
 pub mod config;
+mod discovery;
+pub mod hub;
+pub mod identity;
 pub mod lease;
+pub mod own;
+pub mod remote;
 pub mod transport;
+mod watch;
+
+pub use call::Resource;
+pub use hub::{Hub, Listener, Metrics, Reach, Settings, SubscriberId};

@@ -40,7 +40,7 @@ use kube::{
     Client, Config,
     client::{Body, ConfigExt},
 };
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 use tower::{
     BoxError, Layer, ServiceExt,
     util::{BoxCloneSyncService, option_layer},
@@ -73,6 +73,8 @@ pub struct Options {
     pub keep_alive_interval: Duration,
     /// How long a ping may stay unanswered before its connection is given up.
     pub keep_alive_timeout: Duration,
+    /// Which addresses may be connected to, after names were resolved; none means all.
+    pub allowed_address: Option<fn(IpAddr) -> bool>,
 }
 
 impl Default for Options {
@@ -84,6 +86,7 @@ impl Default for Options {
             write_deadline: Duration::from_secs(30),
             keep_alive_interval: Duration::from_secs(15),
             keep_alive_timeout: Duration::from_secs(10),
+            allowed_address: None,
         }
     }
 }
@@ -168,6 +171,8 @@ pub struct Transport {
     streams: Streams,
     namespace: String,
     reach: Reach,
+    /// Whom the configuration itself says to act as, where nobody else is named.
+    configured: Option<Impersonation>,
 }
 
 impl Transport {
@@ -180,6 +185,16 @@ impl Transport {
                     .into(),
             });
         }
+        // The configuration's own impersonation must not override that of a single client: it becomes the default.
+        let mut config = config.clone();
+        let groups = config.auth_info.impersonate_groups.take().unwrap_or_default();
+        let configured = match config.auth_info.impersonate.take() {
+            None => None,
+            Some(user) => Some(Impersonation::user(&user, &groups).map_err(|error| {
+                TransportError::Address { address: config.cluster_url.to_string(), reason: error.to_string() }
+            })?),
+        };
+        let config = &config;
         let plain = |connector| -> Plain {
             legacy::Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
@@ -202,6 +217,7 @@ impl Transport {
             streams,
             namespace: config.default_namespace.clone(),
             reach,
+            configured,
         })
     }
 
@@ -226,7 +242,7 @@ impl Transport {
     }
 
     fn client(&self, lane: Lane, identity: Option<&Impersonation>) -> Client {
-        match identity {
+        match identity.or(self.configured.as_ref()) {
             None => Client::new(lane, self.namespace.clone()),
             Some(identity) => Client::new(identity.layer(lane), self.namespace.clone()),
         }

@@ -15,6 +15,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use rustls::pki_types::ServerName;
 use std::{
     io,
+    net::{IpAddr, SocketAddr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -48,6 +49,7 @@ struct Target {
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     timeout: Duration,
+    allowed: Option<fn(IpAddr) -> bool>,
 }
 
 impl Connector {
@@ -81,7 +83,8 @@ impl Connector {
             None
         };
         let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let target = Target { address: url.to_string(), host, port, tls, timeout: options.connect_timeout };
+        let (timeout, allowed) = (options.connect_timeout, options.allowed_address);
+        let target = Target { address: url.to_string(), host, port, tls, timeout, allowed };
         Ok(Self { target: Arc::new(target) })
     }
 
@@ -106,8 +109,22 @@ impl Connector {
 }
 
 impl Target {
+    /// Connects to an address that was checked, so that a name cannot lead elsewhere after the check.
+    async fn dial(&self) -> io::Result<TcpStream> {
+        let Some(allowed) = self.allowed else {
+            return TcpStream::connect((self.host.as_str(), self.port)).await;
+        };
+        let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await?;
+        let checked: Vec<SocketAddr> = found.filter(|address| allowed(address.ip())).collect();
+        if checked.is_empty() {
+            let refusal = "no address of the server may be connected to";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal));
+        }
+        TcpStream::connect(checked.as_slice()).await
+    }
+
     async fn open(&self) -> io::Result<Wire> {
-        let tcp = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        let tcp = self.dial().await?;
         tcp.set_nodelay(true)?;
         setsockopt(&tcp, sockopt::KeepAlive, &true)?;
         setsockopt(&tcp, sockopt::TcpKeepIdle, &15)?;

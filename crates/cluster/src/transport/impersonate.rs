@@ -19,7 +19,7 @@ pub struct Impersonation {
 
 /// A user or group name that no HTTP header can carry.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot act as {0:?}: the name has characters that a request header cannot carry")]
+#[error("cannot act as {0:?}: the name is empty or has characters that a request header cannot carry")]
 pub struct UnsendableName(String);
 
 impl Impersonation {
@@ -30,7 +30,11 @@ impl Impersonation {
 
     /// Acts as any user, with groups.
     pub fn user(user: &str, groups: &[String]) -> Result<Self, UnsendableName> {
-        let sendable = |text: &str| HeaderValue::from_str(text).map_err(|_| UnsendableName(text.to_owned()));
+        // The server reads an empty name as "no impersonation": such a request would be made as ourselves.
+        let sendable = |text: &str| match HeaderValue::from_str(text) {
+            Ok(value) if !text.trim().is_empty() => Ok(value),
+            _ => Err(UnsendableName(text.to_owned())),
+        };
         Ok(Self {
             user: sendable(user)?,
             groups: groups.iter().map(|group| sendable(group)).collect::<Result<_, _>>()?,

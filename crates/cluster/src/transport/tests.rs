@@ -234,7 +234,21 @@ async fn a_client_acts_as_the_identity_it_was_made_for() {
     }
     let plain = transport.writes(None).request_text(get("/x")).await.unwrap();
     assert!(!plain.contains("impersonate"), "{plain}");
-    assert!(Impersonation::user("line\nbreak", &[]).is_err());
+    for unusable in ["line\nbreak", "", " "] {
+        assert!(Impersonation::user(unusable, &[]).is_err(), "{unusable:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_configurations_own_impersonation_never_replaces_that_of_a_client() {
+    let mut server = Server::start(&["h2", "http/1.1"]).await;
+    server.config.auth_info.impersonate = Some("boss".into());
+    let transport = server.transport(&Options::default());
+    let somebody = Impersonation::service_account("shop", "builder").unwrap();
+    let headers = transport.writes(Some(&somebody)).request_text(get("/x")).await.unwrap();
+    assert!(headers.contains("shop:builder") && !headers.contains("boss"), "{headers}");
+    let headers = transport.writes(None).request_text(get("/x")).await.unwrap();
+    assert!(headers.contains(r#""impersonate-user": "boss""#), "{headers}");
 }
 
 #[tokio::test]

@@ -1,0 +1,231 @@
+//! The hub: turns questions into the fewest watches and keeps the answers.
+//!
+//! Whoever needs to know something subscribes with a set of [`Want`]s and reads a [`World`]; when an answer changes,
+//! exactly those who asked for it are named to the listener. The hub judges nothing: it says what was observed, how
+//! recent that is, and why something could not be observed.
+//!
+//! * **Fewest watches.** Equal questions share an answer; questions about one object as one identity share a watch;
+//!   many names of one kind in one namespace become one wide watch where the identity may do that ([`promotion`]).
+//! * **As the right identity.** Each question goes through a [`session`]: a cluster and an actor, open only while the
+//!   ServiceAccount lives (or the remote credential can be read by it).
+//! * **Small.** Objects are projected on arrival to what their readers read together.
+//! * **Honest.** What cannot be seen is [`Seen::Unknown`] with a reason, never an absence. A lost connection leaves
+//!   the last view with `live: false`; nobody is woken for that, but everybody is when it is back.
+//!
+//! Everything is one value behind one lock, held for microseconds; requests happen in tasks, one per watch.
+
+mod answers;
+mod objects;
+mod promotion;
+pub(crate) mod session;
+mod state;
+mod tasks;
+
+use crate::{
+    call::Resource,
+    identity::Policy,
+    remote::{Pools, RemoteSettings},
+    transport::Transport,
+    watch::Counters,
+};
+use linchpin_engine::contract::{Failure, Via, Want, World};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::runtime::Handle;
+
+pub use self::session::Reach;
+use self::{
+    answers::Glance,
+    session::{Gate, Place},
+    state::{Reader, State},
+};
+
+/// Who asks: an opaque number that the operator gives out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SubscriberId(pub u64);
+
+/// Hears whose answers have changed. Called often and must return at once.
+pub type Listener = Arc<dyn Fn(&[SubscriberId]) + Send + Sync>;
+
+/// How a hub is set up.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Which namespaces' objects may act.
+    pub policy: Policy,
+    /// Which other clusters may be reached, and how.
+    pub remote: RemoteSettings,
+    /// Whether many names of one kind may become one wide watch.
+    pub never_widen: bool,
+}
+
+/// What the hub holds and has done, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Metrics {
+    /// Subscribers.
+    pub subscribers: usize,
+    /// Different questions.
+    pub questions: usize,
+    /// Open watches.
+    pub watches: usize,
+    /// Those of them that watch a whole namespace.
+    pub wide_watches: usize,
+    /// Objects kept.
+    pub objects: usize,
+    /// Sessions: pairs of cluster and actor.
+    pub sessions: usize,
+    /// Bytes received.
+    pub bytes: u64,
+    /// Changes received.
+    pub events: u64,
+    /// First states read.
+    pub lists: u64,
+    /// Watch requests made.
+    pub watch_requests: u64,
+    /// Times that a store was found to have gone back in time.
+    pub rewinds: u64,
+}
+
+/// The hub. Clones are the same hub; when the last one is dropped, all watches end.
+#[derive(Clone)]
+pub struct Hub {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    listener: Listener,
+    settings: Settings,
+    here: Arc<Place>,
+    runtime: Handle,
+    counters: Arc<Counters>,
+    pools: Arc<Pools>,
+    next: AtomicU64,
+}
+
+impl Hub {
+    /// A hub on the cluster that `transport` reaches. Must be called inside a tokio runtime.
+    pub fn new(transport: Transport, settings: Settings, listener: Listener) -> Self {
+        let counters = Arc::new(Counters::default());
+        let here = Place::here(transport, &counters);
+        let hub = Self {
+            inner: Arc::new(Inner {
+                state: Mutex::default(),
+                listener,
+                settings,
+                here: Arc::new(here),
+                runtime: Handle::current(),
+                counters,
+                pools: Arc::default(),
+                next: AtomicU64::new(1),
+            }),
+        };
+        tokio::spawn(tasks::keep_tidy(Arc::downgrade(&hub.inner)));
+        hub
+    }
+
+    /// Replaces all that `subscriber` asks for. An empty set unsubscribes.
+    pub fn subscribe(&self, subscriber: SubscriberId, wants: BTreeSet<Want>) {
+        self.inner.subscribe(Reader::Subscriber(subscriber), wants);
+    }
+
+    /// The present answers.
+    pub fn read<'a>(&self, wants: impl IntoIterator<Item = &'a Want>) -> World {
+        let state = self.inner.state();
+        wants.into_iter().map(|want| (want.clone(), state.answer(want))).collect()
+    }
+
+    /// Asks for an immediate fresh look: watches are read again, rights and versions asked again.
+    pub fn refresh<'a>(&self, wants: impl IntoIterator<Item = &'a Want>) {
+        let state = self.inner.state();
+        for want in wants {
+            state.refresh(want);
+        }
+    }
+
+    /// What the hub holds and has done.
+    pub fn metrics(&self) -> Metrics {
+        let counters = &self.inner.counters;
+        let counted = self.inner.state().count();
+        Metrics {
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            events: counters.events.load(Ordering::Relaxed),
+            lists: counters.lists.load(Ordering::Relaxed),
+            watch_requests: counters.watches.load(Ordering::Relaxed),
+            rewinds: counters.rewinds.load(Ordering::Relaxed),
+            ..counted
+        }
+    }
+
+    /// Whether it is known what the cluster serves: the caches that every question needs are there.
+    pub fn is_synced(&self) -> bool {
+        self.inner.here.discovery.newest().is_some()
+    }
+
+    /// The way to act through `via`, waiting for it up to `patience`.
+    pub async fn reach(&self, via: &Via, patience: Duration) -> Result<Arc<Reach>, Failure> {
+        let mut gate = self.inner.gate(via);
+        let open = async {
+            loop {
+                match &*gate.borrow_and_update() {
+                    Gate::Open(reach) => return Ok(Arc::clone(reach)),
+                    Gate::Closed { why, .. } if why.is_passing() => {}
+                    Gate::Closed { why, right } => return Err(session::refusal(why, right.as_ref())),
+                }
+                if gate.changed().await.is_err() {
+                    return Err(Failure::NotStarted);
+                }
+            }
+        };
+        tokio::time::timeout(patience, open)
+            .await
+            .unwrap_or_else(|_| Err(Failure::Transient(format!("{} cannot be reached yet", via.cluster))))
+    }
+
+    /// What a watch that is open anyway shows of one object, so that a write need not look first.
+    pub(crate) fn glance(
+        &self,
+        via: &Via,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Option<Glance> {
+        self.inner.state().glance(via, resource, namespace, name)
+    }
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Tells everybody whose answers have changed. Never called with the lock held.
+    fn wake(&self, readers: BTreeSet<Reader>) {
+        if readers.is_empty() {
+            return;
+        }
+        let mut subscribers = Vec::with_capacity(readers.len());
+        let mut sessions = Vec::new();
+        for reader in readers {
+            match reader {
+                Reader::Subscriber(subscriber) => subscribers.push(subscriber),
+                Reader::Session(number) => sessions.push(number),
+            }
+        }
+        if !sessions.is_empty() {
+            self.state().poke(&sessions);
+        }
+        if !subscribers.is_empty() {
+            (self.listener)(&subscribers);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! Sessions: one per cluster and actor, the door through which every question and every write goes.
+//!
+//! A session of a ServiceAccount is open while that account lives; the account's metadata is watched by the operator.
+//! A session in another cluster is open while the actor may read the credential and the credential is usable
+//! ([`crate::remote`]). When a session closes, its watches say why; when it opens again, they begin anew. Sessions
+//! that nobody uses are dropped after a minute.
+
+use super::{Inner, state::Reader};
+use crate::{
+    discovery::Discovery,
+    identity::{Identity, IdentityError, OperatorClient},
+    remote::{self, Pool, Pools},
+    transport::{Impersonation, Transport},
+    watch::{Counters, Features, clock::Clock},
+};
+use kube::Client;
+use linchpin_engine::contract::{Actor, ClusterRef, Failure, ReadSet, Right, Seen, Via, Want, Why};
+use linchpin_words::{Gvk, Reason};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+use tokio::{
+    sync::{Notify, watch},
+    task::AbortHandle,
+};
+
+/// How long a session outlives its last user.
+const LINGER: Duration = Duration::from_mins(1);
+
+/// One cluster as one credential sees it.
+pub(crate) struct Place {
+    pub(crate) transport: Transport,
+    pub(crate) discovery: Discovery,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) features: Arc<Features>,
+    /// What the cluster is called in messages; none for the operator's own.
+    pub(crate) remote: Option<String>,
+    /// Keeps the connections to another cluster.
+    _pool: Option<Arc<Pool>>,
+}
+
+impl Place {
+    /// The operator's own cluster.
+    pub(crate) fn here(transport: Transport, counters: &Arc<Counters>) -> Self {
+        Self::new(transport, None, counters)
+    }
+
+    /// Another cluster, by what it is called, with its further impersonation.
+    pub(crate) fn remote(
+        pool: Arc<Pool>,
+        name: String,
+        impersonation: Option<&Impersonation>,
+        counters: &Arc<Counters>,
+    ) -> Self {
+        let place = Self::new(pool.transport.clone(), impersonation, counters);
+        Self { remote: Some(name), _pool: Some(pool), ..place }
+    }
+
+    fn new(transport: Transport, impersonation: Option<&Impersonation>, counters: &Arc<Counters>) -> Self {
+        let clock = Arc::new(Clock::default());
+        let (watches, writes) = (transport.watches(impersonation), transport.writes(impersonation));
+        let discovery = Discovery::start(&watches, &writes, &clock, counters);
+        Self { transport, discovery, clock, features: Arc::default(), remote: None, _pool: None }
+    }
+}
+
+/// The way to act in one cluster as one actor. Only a session hands it out.
+pub struct Reach {
+    pub(crate) watches: Client,
+    pub(crate) writes: Client,
+    pub(crate) place: Arc<Place>,
+    /// Who acts, as messages name it.
+    pub(crate) who: String,
+}
+
+/// Whether a session lets requests through.
+#[derive(Clone)]
+pub(crate) enum Gate {
+    /// Not now.
+    Closed {
+        /// Why not.
+        why: Why,
+        /// The right that is missing, where it is that.
+        right: Option<Right>,
+    },
+    /// Yes, this way.
+    Open(Arc<Reach>),
+}
+
+impl Gate {
+    pub(crate) fn closed(reason: Reason, message: impl Into<String>) -> Self {
+        Self::Closed { why: Why::new(reason, message), right: None }
+    }
+}
+
+/// One session.
+pub(super) struct Session {
+    pub(super) number: u64,
+    gate: Arc<watch::Sender<Gate>>,
+    wake: Arc<Notify>,
+    users: usize,
+    idle_since: Instant,
+    task: AbortHandle,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Session {
+    /// Begins to open a session.
+    pub(super) fn start(inner: &Arc<Inner>, via: &Via) -> Self {
+        let number = inner.number();
+        let gate = Arc::new(watch::Sender::new(Gate::closed(
+            Reason::Unsynced,
+            format!("looking whether {} can act in {}", actor(&via.actor), via.cluster),
+        )));
+        let wake = Arc::new(Notify::new());
+        let keeper =
+            Keeper { inner: Arc::downgrade(inner), number, gate: Arc::clone(&gate), wake: Arc::clone(&wake) };
+        let task = match (&via.cluster, &via.actor) {
+            (ClusterRef::Here, Actor::Operator) => {
+                let own = OperatorClient::new(&inner.here.transport);
+                gate.send_replace(Gate::Open(Arc::new(Reach {
+                    watches: own.watches().clone(),
+                    writes: own.writes().clone(),
+                    place: Arc::clone(&inner.here),
+                    who: "the operator".to_owned(),
+                })));
+                inner.runtime.spawn(std::future::ready(()))
+            }
+            (ClusterRef::Here, Actor::ServiceAccount { namespace, name }) => {
+                inner.runtime.spawn(keeper.account(namespace.clone(), name.clone()))
+            }
+            _ => inner.runtime.spawn(remote::resolve::keep(keeper, via.clone())),
+        };
+        Self { number, gate, wake, users: 0, idle_since: Instant::now(), task: task.abort_handle() }
+    }
+
+    /// The gate, for one request or for as long as a user is counted.
+    pub(super) fn gate(&mut self) -> watch::Receiver<Gate> {
+        self.idle_since = Instant::now();
+        self.gate.subscribe()
+    }
+
+    pub(super) fn enter(&mut self) {
+        self.users += 1;
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.users = self.users.saturating_sub(1);
+        self.idle_since = Instant::now();
+    }
+
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        self.users == 0 && now.saturating_duration_since(self.idle_since) > LINGER
+    }
+
+    pub(super) fn poke(&self) {
+        self.wake.notify_one();
+    }
+}
+
+/// What keeps one session's gate true: it asks the hub, like everybody else.
+pub(crate) struct Keeper {
+    inner: Weak<Inner>,
+    number: u64,
+    gate: Arc<watch::Sender<Gate>>,
+    wake: Arc<Notify>,
+}
+
+impl Keeper {
+    /// Asks for these and no others, and returns the present answers; none when the hub is gone.
+    pub(crate) fn ask(&self, wants: &[Want]) -> Option<Vec<Seen>> {
+        let inner = self.inner.upgrade()?;
+        inner.subscribe(Reader::Session(self.number), wants.iter().cloned().collect::<BTreeSet<_>>());
+        let state = inner.state();
+        Some(wants.iter().map(|want| state.answer(want)).collect())
+    }
+
+    /// Waits until an answer changed.
+    pub(crate) async fn changed(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Opens or closes the gate.
+    pub(crate) fn set(&self, gate: Gate) {
+        self.gate.send_replace(gate);
+    }
+
+    /// Closes the gate, unless it is closed for that reason already.
+    pub(crate) fn close(&self, fresh: Why, right: Option<Right>) {
+        self.gate.send_if_modified(|gate| {
+            let same = matches!(gate, Gate::Closed { why, .. } if *why == fresh);
+            if !same {
+                *gate = Gate::Closed { why: fresh, right };
+            }
+            !same
+        });
+    }
+
+    /// Whether the gate is open.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(&*self.gate.borrow(), Gate::Open(_))
+    }
+
+    /// Settings and counters of the hub, while there is one.
+    pub(crate) fn hub(&self) -> Option<HubParts> {
+        let inner = self.inner.upgrade()?;
+        Some(HubParts {
+            settings: inner.settings.clone(),
+            counters: Arc::clone(&inner.counters),
+            pools: Arc::clone(&inner.pools),
+        })
+    }
+
+    /// Open while the ServiceAccount lives.
+    async fn account(self, namespace: String, name: String) {
+        let Some(HubParts { settings, .. }) = self.hub() else { return };
+        if let Err(error) = Identity::check(&namespace, &name, &settings.policy) {
+            let right = impersonation(&namespace, &name);
+            return self.close(Why::new(Reason::Forbidden, error.to_string()), Some(right));
+        }
+        let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
+        let kind = Gvk::new("", "v1", "ServiceAccount");
+        let want = Want::object(via, kind, Some(namespace.clone()), &name, ReadSet::nothing());
+        loop {
+            let Some(answers) = self.ask(std::slice::from_ref(&want)) else { return };
+            match answers.into_iter().next() {
+                Some(Seen::Objects(observed)) => {
+                    match Identity::resolve(&namespace, &name, &settings.policy, &observed) {
+                        Ok(identity) if !self.is_open() => {
+                            let Some(inner) = self.inner.upgrade() else { return };
+                            let place = Arc::clone(&inner.here);
+                            let reach = Reach {
+                                watches: identity.watches(&place.transport),
+                                writes: identity.writes(&place.transport),
+                                place,
+                                who: identity.to_string(),
+                            };
+                            self.set(Gate::Open(Arc::new(reach)));
+                        }
+                        Ok(_) => {}
+                        Err(error @ IdentityError::Gone { .. }) => {
+                            self.close(Why::new(Reason::IdentityGone, error.to_string()), None);
+                        }
+                        Err(error) => self.close(Why::new(Reason::Forbidden, error.to_string()), None),
+                    }
+                }
+                Some(Seen::Unknown(why)) if !(why.is_passing() && self.is_open()) => self.close(why, None),
+                _ => {}
+            }
+            self.changed().await;
+        }
+    }
+}
+
+/// What a session needs of its hub.
+pub(crate) struct HubParts {
+    pub(crate) settings: super::Settings,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) pools: Arc<Pools>,
+}
+
+fn actor(actor: &Actor) -> String {
+    match actor {
+        Actor::ServiceAccount { namespace, name } => format!("ServiceAccount {namespace}/{name}"),
+        Actor::Operator => "the operator".to_owned(),
+    }
+}
+
+fn impersonation(namespace: &str, name: &str) -> Right {
+    Right {
+        verb: "impersonate".to_owned(),
+        group: String::new(),
+        resource: "serviceaccounts".to_owned(),
+        subresource: None,
+        namespace: Some(namespace.to_owned()),
+        name: Some(name.to_owned()),
+    }
+}
+
+/// What a closed session means for a write.
+pub(super) fn refusal(why: &Why, right: Option<&Right>) -> Failure {
+    match (why.reason, right) {
+        (_, Some(right)) => Failure::Forbidden(right.clone()),
+        (Reason::IdentityGone, None) => Failure::IdentityGone(why.message.clone()),
+        (Reason::ClusterPending, None) => Failure::Gone(why.message.clone()),
+        _ => Failure::Transient(why.message.clone()),
+    }
+}

@@ -1,0 +1,236 @@
+//! Who asks what, and which watch or task answers it. Changes hands only under the hub's lock; does no I/O.
+
+use super::{
+    Inner, Metrics, SubscriberId,
+    objects::{WatchKey, Watching},
+    promotion::{Families, Family},
+    session::{Gate, Session},
+    tasks,
+};
+use crate::watch::Select;
+use linchpin_engine::contract::{Question, Scope, Seen, Via, Want, Why};
+use linchpin_words::Reason;
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    sync::Arc,
+    time::Instant,
+};
+use tokio::{sync::watch, task::AbortHandle};
+
+/// Who reads an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reader {
+    /// Somebody outside.
+    Subscriber(SubscriberId),
+    /// A session of our own.
+    Session(u64),
+}
+
+/// The number of a watch.
+pub(super) type WatchId = u64;
+
+/// One question with those who asked it.
+pub(super) struct Topic {
+    pub(super) readers: BTreeSet<Reader>,
+    pub(super) source: Source,
+}
+
+/// Where an answer comes from.
+pub(super) enum Source {
+    /// Watched objects.
+    Objects(Supply),
+    /// A task that asks now and then.
+    Asked { answer: Seen, again: watch::Sender<u64>, task: AbortHandle },
+    /// Nothing: the question itself cannot be asked.
+    Nowhere(Why),
+}
+
+/// The watches that can answer a question about objects. The narrow one is preferred.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Supply {
+    /// The watch of exactly this scope, and the revision of its reads that covers the question.
+    pub(super) own: Option<(WatchId, u64)>,
+    /// The wide watch of the namespace, and the revision of its reads and names that covers the question.
+    pub(super) wide: Option<(WatchId, u64)>,
+    /// The name that is asked for; none for a selector.
+    pub(super) name: Option<String>,
+}
+
+/// All of it.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) wants: BTreeMap<Reader, BTreeSet<Want>>,
+    pub(super) topics: BTreeMap<Want, Topic>,
+    pub(super) watches: BTreeMap<WatchId, Watching>,
+    pub(super) keys: BTreeMap<WatchKey, WatchId>,
+    pub(super) families: Families,
+    sessions: BTreeMap<Via, Session>,
+    numbers: BTreeMap<u64, Via>,
+}
+
+impl Inner {
+    /// Replaces all that a reader asks for.
+    pub(super) fn subscribe(self: &Arc<Self>, reader: Reader, wants: BTreeSet<Want>) {
+        let mut state = self.state();
+        let old = state.wants.remove(&reader).unwrap_or_default();
+        // New questions first: what both old and new need then never stops.
+        for want in wants.difference(&old) {
+            state.join(self, reader, want);
+        }
+        for want in old.difference(&wants) {
+            state.leave(self, reader, want);
+        }
+        if !wants.is_empty() {
+            state.wants.insert(reader, wants);
+        }
+    }
+
+    /// The gate of a session, which is opened if it is not there.
+    pub(super) fn gate(self: &Arc<Self>, via: &Via) -> watch::Receiver<Gate> {
+        self.state().session(self, via).gate()
+    }
+}
+
+impl State {
+    fn join(&mut self, inner: &Arc<Inner>, reader: Reader, want: &Want) {
+        if let Some(topic) = self.topics.get_mut(want) {
+            topic.readers.insert(reader);
+            return;
+        }
+        let source = match want.question() {
+            Question::Objects { scope: Scope::Name { name, .. }, .. } if !name.is_empty() => {
+                Source::Objects(Supply { name: Some(name.clone()), ..Supply::default() })
+            }
+            Question::Objects { scope: Scope::Labels { .. }, .. } => Source::Objects(Supply::default()),
+            Question::Objects { kind, .. } => {
+                let message = format!("a {} without a name is asked for", kind.kind);
+                Source::Nowhere(Why::new(Reason::SpecInvalid, message))
+            }
+            Question::Kind { .. } | Question::Version { .. } | Question::Right { .. } => {
+                let session = self.session(inner, want.via());
+                session.enter();
+                let gate = session.gate();
+                let (again, asked) = watch::channel(0);
+                let task = inner.runtime.spawn(tasks::ask(Arc::downgrade(inner), want.clone(), gate, asked));
+                let answer = Seen::Unknown(Why::new(Reason::Unsynced, "not asked yet"));
+                Source::Asked { answer, again, task: task.abort_handle() }
+            }
+        };
+        let objects = matches!(source, Source::Objects(_));
+        self.topics.insert(want.clone(), Topic { readers: BTreeSet::from([reader]), source });
+        if objects {
+            self.supply(inner, want);
+        }
+    }
+
+    fn leave(&mut self, inner: &Arc<Inner>, reader: Reader, want: &Want) {
+        let Some(topic) = self.topics.get_mut(want) else { return };
+        topic.readers.remove(&reader);
+        if !topic.readers.is_empty() {
+            return;
+        }
+        let Some(topic) = self.topics.remove(want) else { return };
+        match topic.source {
+            Source::Asked { task, .. } => {
+                task.abort();
+                self.release(want.via());
+            }
+            Source::Objects(supply) => self.withdraw(inner, want, &supply),
+            Source::Nowhere(_) => {}
+        }
+    }
+
+    /// The key of the narrow watch for a question, and its family where it may be widened.
+    pub(super) fn key_of(want: &Want) -> Option<(WatchKey, Option<Family>)> {
+        let Question::Objects { via, kind, scope, .. } = want.question() else { return None };
+        let (namespace, select) = match scope {
+            Scope::Name { namespace, name } => (namespace, Select::Name(name.clone())),
+            Scope::Labels { namespace, selector } => (namespace, Select::Labels(selector.clone())),
+        };
+        let family = Family { via: via.clone(), kind: kind.clone(), namespace: namespace.clone() };
+        let by_name = matches!(select, Select::Name(_));
+        let key = WatchKey { family: family.clone(), select };
+        Some((key, by_name.then_some(family)))
+    }
+
+    pub(super) fn session(&mut self, inner: &Arc<Inner>, via: &Via) -> &mut Session {
+        match self.sessions.entry(via.clone()) {
+            Entry::Occupied(session) => session.into_mut(),
+            Entry::Vacant(place) => {
+                let session = Session::start(inner, via);
+                self.numbers.insert(session.number, via.clone());
+                place.insert(session)
+            }
+        }
+    }
+
+    /// One user less of a session.
+    pub(super) fn release(&mut self, via: &Via) {
+        if let Some(session) = self.sessions.get_mut(via) {
+            session.leave();
+        }
+    }
+
+    /// Tells sessions that an answer of theirs has changed.
+    pub(super) fn poke(&self, numbers: &[u64]) {
+        for number in numbers {
+            if let Some(session) = self.numbers.get(number).and_then(|via| self.sessions.get(via)) {
+                session.poke();
+            }
+        }
+    }
+
+    /// Takes out the sessions that nobody has used for a while; their own questions are returned to be withdrawn.
+    pub(super) fn retire(&mut self, now: Instant) -> Vec<Reader> {
+        let idle: Vec<Via> = self
+            .sessions
+            .iter()
+            .filter(|(_, session)| session.is_idle(now))
+            .map(|(via, _)| via.clone())
+            .collect();
+        let mut readers = Vec::new();
+        for via in idle {
+            if let Some(session) = self.sessions.remove(&via) {
+                self.numbers.remove(&session.number);
+                readers.push(Reader::Session(session.number));
+            }
+        }
+        readers
+    }
+
+    /// Records the answer of a task, and whom it concerns if it is another one than before.
+    pub(super) fn asked(&mut self, want: &Want, fresh: Seen) -> BTreeSet<Reader> {
+        match self.topics.get_mut(want) {
+            Some(Topic { readers, source: Source::Asked { answer, .. } }) if *answer != fresh => {
+                *answer = fresh;
+                readers.clone()
+            }
+            _ => BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn refresh(&self, want: &Want) {
+        match self.topics.get(want).map(|topic| &topic.source) {
+            Some(Source::Asked { again, .. }) => again.send_modify(|count| *count += 1),
+            Some(Source::Objects(supply)) => {
+                let numbers = [supply.own, supply.wide];
+                for watching in numbers.iter().flatten().filter_map(|(id, _)| self.watches.get(id)) {
+                    watching.restart();
+                }
+            }
+            Some(Source::Nowhere(_)) | None => {}
+        }
+    }
+
+    pub(super) fn count(&self) -> Metrics {
+        Metrics {
+            subscribers: self.wants.keys().filter(|reader| matches!(reader, Reader::Subscriber(_))).count(),
+            questions: self.topics.len(),
+            watches: self.watches.len(),
+            wide_watches: self.keys.keys().filter(|key| key.select == Select::All).count(),
+            objects: self.watches.values().map(Watching::len).sum(),
+            sessions: self.sessions.len(),
+            ..Metrics::default()
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Following objects: the loop between "never looked" and "sees every change".
+//!
+//! Written by hand because kube's watcher loops on an HTTP 410 at the start of a watch, tells nothing of deletions
+//! missed while it was disconnected, and keeps whole objects. This one:
+//!
+//! * looks once and then follows: single objects with one streaming request (the first state, a mark, then changes)
+//!   where the server can, everything else with a list in pages and a watch from its version;
+//! * hands over every object projected to what is read of it ([`ReadSet`]), and complete snapshots, so that whoever
+//!   listens ([`Sink`]) sees missed deletions as differences;
+//! * renews itself within five minutes, so that a revoked right is noticed;
+//! * resumes after a broken connection, starts over when its version has expired, and starts over everywhere when the
+//!   store went back in time ([`clock`]).
+//!
+//! It decides nothing about meaning: that an answer is missing and why is said to the sink. Called by the hub, once
+//! per watch, and by discovery.
+
+pub(crate) mod clock;
+pub(crate) mod follow;
+mod lines;
+mod pace;
+mod parse;
+
+use crate::call::{CallError, Resource};
+use linchpin_engine::contract::{Projection, ReadSet, Selector};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Which objects of a kind and namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Select {
+    /// One, by name.
+    Name(String),
+    /// Those with these labels.
+    Labels(Selector),
+    /// All of them.
+    All,
+}
+
+/// What is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Watched {
+    /// The kind.
+    pub(crate) resource: Resource,
+    /// The namespace; none for cluster-scoped kinds.
+    pub(crate) namespace: Option<String>,
+    /// Which objects.
+    pub(crate) select: Select,
+}
+
+/// One object as it arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Item {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its resourceVersion.
+    pub(crate) version: u64,
+    /// What is kept of it; none where that would be too large.
+    pub(crate) kept: Option<Arc<Projection>>,
+}
+
+/// What a follower says.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// This is all there is, seen with the reads of that revision. The connection is up.
+    Snapshot {
+        /// The objects.
+        items: Vec<Item>,
+        /// The version the snapshot was taken at.
+        as_of: u64,
+        /// Which set of reads it was projected with.
+        revision: u64,
+    },
+    /// An object is new or has changed.
+    Changed(Item),
+    /// An object is gone, or left the selection.
+    Gone {
+        /// Its name.
+        name: String,
+        /// The version of the deletion.
+        version: u64,
+    },
+    /// Nothing happened up to this version.
+    Reached(u64),
+    /// The connection is up again and has caught up.
+    Live,
+    /// The connection is down, for so many attempts in a row.
+    Lost {
+        /// Attempts that failed.
+        failures: u32,
+        /// Why the last one did.
+        message: String,
+    },
+    /// The server does not let us look.
+    Forbidden(Box<CallError>),
+}
+
+/// Who listens to a follower.
+pub(crate) trait Sink: Send + Sync {
+    /// What is read of each object, and the number of that set.
+    fn reads(&self) -> (u64, Arc<ReadSet>);
+    /// Whether an object of this name is of interest at all.
+    fn keeps(&self, name: &str) -> bool;
+    /// Takes note.
+    fn report(&self, report: Report);
+}
+
+/// What servers turned out to be able to do, per API group.
+#[derive(Debug, Default)]
+pub(crate) struct Features {
+    no_streaming: Mutex<BTreeSet<String>>,
+}
+
+impl Features {
+    /// Whether the first state can come through the watch itself.
+    pub(crate) fn streams(&self, group: &str) -> bool {
+        !self.no_streaming.lock().unwrap_or_else(PoisonError::into_inner).contains(group)
+    }
+
+    /// Remembers that it cannot.
+    pub(crate) fn cannot_stream(&self, group: &str) {
+        self.no_streaming.lock().unwrap_or_else(PoisonError::into_inner).insert(group.to_owned());
+    }
+}
+
+/// What all followers together have done.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Bytes received.
+    pub(crate) bytes: AtomicU64,
+    /// Changes received.
+    pub(crate) events: AtomicU64,
+    /// Lists, and streams that began with a first state.
+    pub(crate) lists: AtomicU64,
+    /// Watch requests.
+    pub(crate) watches: AtomicU64,
+    /// Times that the store was found to have gone back.
+    pub(crate) rewinds: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &AtomicU64, amount: usize) {
+        counter.fetch_add(u64::try_from(amount).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,439 @@
+//! The loop itself: look, follow, and begin again in the cheapest way that misses nothing.
+
+use super::{
+    Counters, Features, Item, Report, Select, Sink, Watched,
+    clock::{Clock, KindClock},
+    lines::Lines,
+    pace::{Pace, Trouble},
+    parse::{Bookmark, Event, Garbled, Head, Page, metadata_is_enough},
+};
+use crate::call::{self, CallError, Form, Refused, Url};
+use kube::{Client, core::Status};
+use linchpin_engine::contract::ReadSet;
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::sync::watch;
+
+/// Objects per page of a list.
+const PAGE: u32 = 500;
+/// Shortest life of a watch before it is renewed; up to [`RENEWAL_SPREAD`] more, and below five minutes together.
+const RENEWAL: u64 = 235;
+const RENEWAL_SPREAD: u64 = 60;
+/// What a watch may last longer than it was asked to before it is taken for dead.
+const OVERTIME: Duration = Duration::from_secs(30);
+/// How long a resumed watch must have been quiet to count as caught up.
+const SETTLED: Duration = Duration::from_secs(1);
+/// How long the first state of a stream may take.
+const FIRST_STATE: Duration = Duration::from_mins(1);
+
+/// One thing followed as one identity. Does nothing until [`Follower::run`].
+pub(crate) struct Follower {
+    pub(crate) client: Client,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) features: Arc<Features>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) watched: Watched,
+    /// Spreads the pauses and renewals of different followers.
+    pub(crate) seed: u64,
+}
+
+/// How an attempt ended.
+enum End {
+    /// The server ended it in good order.
+    Renew,
+    /// Everything must be read again.
+    Expired,
+    /// The server has no streaming of first states.
+    CannotStream,
+    /// No answer, a refusal, or an answer that breaks off.
+    Failed(CallError),
+}
+
+impl From<CallError> for End {
+    fn from(error: CallError) -> Self {
+        if error.is_code(410) { Self::Expired } else { Self::Failed(error) }
+    }
+}
+
+impl From<Garbled> for End {
+    fn from(error: Garbled) -> Self {
+        Self::broken(&error.to_string())
+    }
+}
+
+impl End {
+    fn broken(message: &str) -> Self {
+        Self::Failed(CallError::Unanswered { message: message.to_owned(), maybe_sent: true })
+    }
+}
+
+/// What is known between attempts.
+struct Course {
+    kind: Arc<KindClock>,
+    pace: Pace,
+    /// Where a plain watch can go on; none before the first list and after its expiry.
+    at: Option<String>,
+    /// Whether the connection was lost since the last word of it being up.
+    lost: bool,
+}
+
+impl Follower {
+    /// Follows until the kind turns out not to be served. A change of `restart` asks for a fresh look.
+    pub(crate) async fn run(&self, sink: &dyn Sink, restart: &mut watch::Receiver<u64>) {
+        let mut epoch = self.clock.subscribe();
+        let mut course = Course {
+            kind: self.clock.kind(&self.watched.resource),
+            pace: Pace::new(self.seed),
+            at: None,
+            lost: false,
+        };
+        loop {
+            let began = Instant::now();
+            let end = tokio::select! {
+                biased;
+                changed = restart.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    course.at = None;
+                    continue;
+                }
+                _ = epoch.changed() => {
+                    Counters::add(&self.counters.rewinds, 1);
+                    sink.report(Report::Lost { failures: 1, message: "the store went back in time".to_owned() });
+                    course.at = None;
+                    course.lost = true;
+                    continue;
+                }
+                end = self.attempt(sink, &mut course) => end,
+            };
+            let pause = match end {
+                // A stream that ends at once, again and again, must not become a busy loop.
+                End::Renew if began.elapsed() > Duration::from_secs(1) => {
+                    course.pace.fine();
+                    continue;
+                }
+                End::Renew => course.pace.after(Trouble::Connection),
+                End::Expired => {
+                    course.at = None;
+                    course.pace.after(Trouble::Expired)
+                }
+                End::CannotStream => {
+                    self.features.cannot_stream(&self.watched.resource.kind.group);
+                    continue;
+                }
+                End::Failed(error) if error.is_code(404) => return,
+                End::Failed(error) => self.failed(error, sink, &mut course),
+            };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                changed = restart.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    course.at = None;
+                }
+            }
+        }
+    }
+
+    fn failed(&self, error: CallError, sink: &dyn Sink, course: &mut Course) -> Duration {
+        let code = error.refused().map(|refused| refused.code);
+        tracing::debug!(plural = self.watched.resource.plural, select = ?self.watched.select, %error, "watch failed");
+        if code == Some(403) {
+            course.at = None;
+            let pause = course.pace.after(Trouble::Forbidden);
+            sink.report(Report::Forbidden(Box::new(error)));
+            return pause;
+        }
+        let pause = match (&error, code) {
+            (CallError::Refused(refused), Some(429)) => {
+                course.pace.after(Trouble::Throttled(refused.retry_after))
+            }
+            _ => course.pace.after(Trouble::Connection),
+        };
+        course.lost = true;
+        sink.report(Report::Lost { failures: course.pace.failures(), message: error.to_string() });
+        pause
+    }
+
+    async fn attempt(&self, sink: &dyn Sink, course: &mut Course) -> End {
+        let (revision, reads) = sink.reads();
+        let looking = Looking { revision, reads: &reads, sink };
+        let by_name = matches!(self.watched.select, Select::Name(_));
+        let ended = if by_name && self.features.streams(&self.watched.resource.kind.group) {
+            self.stream(&looking, course).await
+        } else {
+            self.list_and_watch(&looking, course).await
+        };
+        ended.unwrap_or_else(|end| end)
+    }
+
+    /// First state, mark and changes in one request: a renewal is a fresh, consistent look at no extra cost.
+    async fn stream(&self, looking: &Looking<'_>, course: &mut Course) -> Result<End, End> {
+        let seconds = renewal(&mut course.pace);
+        let url = self
+            .collection()
+            .with("watch", "true")
+            .with("allowWatchBookmarks", "true")
+            .with("sendInitialEvents", "true")
+            .with("resourceVersionMatch", "NotOlderThan")
+            .with("timeoutSeconds", &seconds.to_string());
+        Counters::add(&self.counters.lists, 1);
+        let mark = self.clock.mark(&course.kind);
+        let mut lines = self.open(&url, looking).await.map_err(|end| match end {
+            End::Failed(error) if error.is_code(422) || error.is_code(400) => End::CannotStream,
+            other => other,
+        })?;
+        let mut first: BTreeMap<String, Item> = BTreeMap::new();
+        let complete = async {
+            loop {
+                let Some(line) = lines.next().await.map_err(|error| End::broken(&error))? else {
+                    return Err(End::broken("the stream ended before the first state was complete"));
+                };
+                Counters::add(&self.counters.bytes, line.len());
+                match self.event(&line, looking, course)? {
+                    Some(Report::Changed(item)) => drop(first.insert(item.name.clone(), item)),
+                    Some(Report::Gone { name, .. }) => drop(first.remove(&name)),
+                    Some(Report::Snapshot { as_of, .. }) => return Ok(as_of),
+                    _ => {}
+                }
+            }
+        };
+        let as_of = tokio::time::timeout(FIRST_STATE, complete)
+            .await
+            .map_err(|_| End::broken("the first state did not arrive in time"))??;
+        if !self.clock.confirm(&course.kind, mark, as_of) {
+            return Err(End::Expired);
+        }
+        Self::snapshot(first.into_values().collect(), as_of, looking, course);
+        self.follow(lines, seconds, looking, course).await
+    }
+
+    async fn list_and_watch(&self, looking: &Looking<'_>, course: &mut Course) -> Result<End, End> {
+        if course.at.is_none() {
+            let mark = self.clock.mark(&course.kind);
+            let (items, version) = self.list(looking).await?;
+            let as_of = version.parse().unwrap_or(0);
+            if !self.clock.confirm(&course.kind, mark, as_of) {
+                return Err(End::Expired);
+            }
+            course.at = Some(version);
+            Self::snapshot(items, as_of, looking, course);
+        } else if course.lost || course.kind.claim_check(Instant::now()) {
+            self.compare(course).await?;
+        }
+        let seconds = renewal(&mut course.pace);
+        let url = self
+            .collection()
+            .with("watch", "true")
+            .with("allowWatchBookmarks", "true")
+            .with("resourceVersion", course.at.as_deref().unwrap_or_default())
+            .with("timeoutSeconds", &seconds.to_string());
+        let lines = self.open(&url, looking).await?;
+        self.follow(lines, seconds, looking, course).await
+    }
+
+    fn snapshot(items: Vec<Item>, as_of: u64, looking: &Looking<'_>, course: &mut Course) {
+        course.pace.fine();
+        course.lost = false;
+        looking.sink.report(Report::Snapshot { items, as_of, revision: looking.revision });
+    }
+
+    /// Reads on until the stream ends.
+    async fn follow(
+        &self,
+        mut lines: Lines,
+        seconds: u64,
+        looking: &Looking<'_>,
+        course: &mut Course,
+    ) -> Result<End, End> {
+        let now = tokio::time::Instant::now();
+        let overdue = now + Duration::from_secs(seconds) + OVERTIME;
+        loop {
+            let until = if course.lost { now + SETTLED } else { overdue };
+            let line = match tokio::time::timeout_at(until, lines.next()).await {
+                Err(_) if course.lost => {
+                    course.lost = false;
+                    course.pace.fine();
+                    looking.sink.report(Report::Live);
+                    continue;
+                }
+                Err(_) => return Err(End::broken("the stream outlived its time")),
+                Ok(Err(error)) => return Err(End::broken(&error)),
+                Ok(Ok(None)) => return Ok(End::Renew),
+                Ok(Ok(Some(line))) => line,
+            };
+            Counters::add(&self.counters.bytes, line.len());
+            Counters::add(&self.counters.events, 1);
+            if let Some(report) = self.event(&line, looking, course)? {
+                let report = match report {
+                    Report::Snapshot { as_of, .. } => Report::Reached(as_of),
+                    other => other,
+                };
+                looking.sink.report(report);
+            }
+        }
+    }
+
+    /// Reads one line. The mark that completes a first state comes as an empty snapshot.
+    fn event(&self, line: &[u8], looking: &Looking<'_>, course: &mut Course) -> Result<Option<Report>, End> {
+        let event = Event::read(line)?;
+        match &*event.kind {
+            "BOOKMARK" => {
+                let mark = Bookmark::read(event.object)?;
+                let as_of = mark.version.parse().unwrap_or(0);
+                course.kind.saw(as_of);
+                Self::remember(course, mark.version);
+                Ok(Some(if mark.initial_state_complete {
+                    Report::Snapshot { items: Vec::new(), as_of, revision: looking.revision }
+                } else {
+                    Report::Reached(as_of)
+                }))
+            }
+            "ERROR" => {
+                let status: Status = serde_json::from_str(event.object.get()).map_err(Garbled::from)?;
+                let refused = Refused { code: status.code, status, retry_after: None };
+                Err(CallError::Refused(Box::new(refused)).into())
+            }
+            "DELETED" => {
+                let head = Head::read(event.object)?;
+                let version = head.version();
+                course.kind.saw(version);
+                Self::remember(course, head.metadata.resource_version);
+                if !looking.sink.keeps(&head.metadata.name) {
+                    return Ok(Some(Report::Reached(version)));
+                }
+                Ok(Some(Report::Gone { name: head.metadata.name, version }))
+            }
+            _ => {
+                let head = Head::read(event.object)?;
+                let version = head.version();
+                course.kind.saw(version);
+                Self::remember(course, head.metadata.resource_version.clone());
+                if !looking.sink.keeps(&head.metadata.name) {
+                    return Ok(Some(Report::Reached(version)));
+                }
+                Ok(Some(Report::Changed(head.item(event.object, &self.watched, looking.reads)?)))
+            }
+        }
+    }
+
+    /// Keeps the version to resume from; streams of one object begin anew instead and need none.
+    fn remember(course: &mut Course, version: String) {
+        if let (Some(at), false) = (&mut course.at, version.is_empty()) {
+            *at = version;
+        }
+    }
+
+    /// Everything, in pages.
+    async fn list(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, String), End> {
+        Counters::add(&self.counters.lists, 1);
+        let mut items = Vec::new();
+        let mut next = String::new();
+        loop {
+            let mut url = self.collection().with("limit", &PAGE.to_string());
+            if !next.is_empty() {
+                url = url.with("continue", &next);
+            }
+            let form = if metadata_is_enough(looking.reads) { Form::MetadataList } else { Form::Full };
+            let answer = call::call(&self.client, call::get(&url, form)?).await?;
+            Counters::add(&self.counters.bytes, answer.body.len());
+            let page = Page::read(&answer.body)?;
+            for object in page.items.unwrap_or_default() {
+                let head = Head::read(object)?;
+                if looking.sink.keeps(&head.metadata.name) {
+                    items.push(head.item(object, &self.watched, looking.reads)?);
+                }
+            }
+            match page.metadata.next {
+                Some(more) if !more.is_empty() => next = more,
+                _ => return Ok((items, page.metadata.resource_version)),
+            }
+        }
+    }
+
+    /// Makes sure that the store has not gone back behind what we have seen.
+    async fn compare(&self, course: &mut Course) -> Result<(), End> {
+        let mark = self.clock.mark(&course.kind);
+        let url = self.collection().with("limit", "1");
+        let answer = call::call(&self.client, call::get(&url, Form::MetadataList)?).await?;
+        let version = Page::read(&answer.body)?.metadata.resource_version.parse().unwrap_or(u64::MAX);
+        if self.clock.confirm(&course.kind, mark, version) { Ok(()) } else { Err(End::Expired) }
+    }
+
+    async fn open(&self, url: &Url, looking: &Looking<'_>) -> Result<Lines, End> {
+        Counters::add(&self.counters.watches, 1);
+        let form = if metadata_is_enough(looking.reads) { Form::Metadata } else { Form::Full };
+        let (_, body) = call::open(&self.client, call::get(url, form)?).await?;
+        Ok(Lines::new(body))
+    }
+
+    fn collection(&self) -> Url {
+        let url = self.watched.resource.collection(self.watched.namespace.as_deref());
+        match &self.watched.select {
+            Select::Name(name) => url.with("fieldSelector", &format!("metadata.name={}", escape(name))),
+            Select::Labels(selector) => url.with("labelSelector", selector.as_str()),
+            Select::All => url,
+        }
+    }
+}
+
+/// How many objects there are, as one cheap request tells: what a wide watch would have to carry.
+pub(crate) async fn count(client: &Client, watched: &Watched) -> Result<u64, CallError> {
+    let url = watched.resource.collection(watched.namespace.as_deref()).with("limit", "1");
+    let answer = call::call(client, call::get(&url, Form::MetadataList)?).await?;
+    let page = Page::read(&answer.body)
+        .map_err(|error| CallError::Unanswered { message: error.to_string(), maybe_sent: true })?;
+    let here = page.items.map_or(0, |items| items.len());
+    Ok(u64::try_from(here)
+        .unwrap_or(u64::MAX)
+        .saturating_add(page.metadata.remaining_item_count.unwrap_or(0)))
+}
+
+/// What one attempt looks for.
+struct Looking<'a> {
+    revision: u64,
+    reads: &'a ReadSet,
+    sink: &'a dyn Sink,
+}
+
+fn renewal(pace: &mut Pace) -> u64 {
+    RENEWAL + pace.jitter(RENEWAL_SPREAD)
+}
+
+/// Escapes what a field selector's grammar would read as its own.
+fn escape(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for character in name.chars() {
+        if matches!(character, '\\' | ',' | '=') {
+            escaped.push('\\');
+        }
+        escaped.push(character);
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_watch_is_renewed_within_five_minutes() {
+        let mut pace = Pace::new(3);
+        let renewals: Vec<u64> = (0..1000).map(|_| renewal(&mut pace)).collect();
+        assert!(renewals.iter().all(|seconds| (235..295).contains(seconds)));
+        assert!(
+            renewals.iter().max().unwrap() - renewals.iter().min().unwrap() > 50,
+            "they must not come together"
+        );
+    }
+
+    #[test]
+    fn a_name_cannot_widen_its_own_selector() {
+        assert_eq!(escape("a,metadata.name!=b"), "a\\,metadata.name!\\=b");
+    }
+}

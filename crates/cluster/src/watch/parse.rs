@@ -1,0 +1,210 @@
+//! What arrives, read only as far as needed: objects nobody asked for cost no more than a look at their name.
+
+use super::{Item, Watched};
+use linchpin_engine::contract::{Projection, ReadSet};
+use linchpin_words::limits;
+use serde::{Deserialize, de::IgnoredAny};
+use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+/// Why something that arrived cannot be understood; says where, never what.
+#[derive(Debug, thiserror::Error)]
+#[error("the server sent something that cannot be read (line {line}, column {column})")]
+pub(super) struct Garbled {
+    line: usize,
+    column: usize,
+}
+
+impl From<serde_json::Error> for Garbled {
+    fn from(error: serde_json::Error) -> Self {
+        Self { line: error.line(), column: error.column() }
+    }
+}
+
+/// One line of a watch.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) object: &'a RawValue,
+}
+
+impl<'a> Event<'a> {
+    pub(super) fn read(line: &'a [u8]) -> Result<Self, Garbled> {
+        Ok(serde_json::from_slice(line)?)
+    }
+}
+
+/// One page of a list.
+#[derive(Deserialize)]
+pub(super) struct Page<'a> {
+    #[serde(default)]
+    pub(super) metadata: PageMetadata,
+    #[serde(borrow, default)]
+    pub(super) items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PageMetadata {
+    #[serde(default)]
+    pub(super) resource_version: String,
+    #[serde(default, rename = "continue")]
+    pub(super) next: Option<String>,
+    #[serde(default)]
+    pub(super) remaining_item_count: Option<u64>,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn read(body: &'a [u8]) -> Result<Self, Garbled> {
+        Ok(serde_json::from_slice(body)?)
+    }
+}
+
+/// The metadata every record has.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    pub(super) metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Metadata {
+    #[serde(default)]
+    pub(super) name: String,
+    #[serde(default)]
+    namespace: Option<String>,
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    generation: i64,
+    #[serde(default)]
+    pub(super) resource_version: String,
+    #[serde(default)]
+    deletion_timestamp: Option<IgnoredAny>,
+}
+
+impl Head {
+    pub(super) fn read(object: &RawValue) -> Result<Self, Garbled> {
+        Ok(serde_json::from_str(object.get())?)
+    }
+
+    /// The version as a number; 0 where a server counts in another way.
+    pub(super) fn version(&self) -> u64 {
+        self.metadata.resource_version.parse().unwrap_or(0)
+    }
+
+    /// The record of an object with this head.
+    pub(super) fn item(self, object: &RawValue, watched: &Watched, reads: &ReadSet) -> Result<Item, Garbled> {
+        let version = self.version();
+        let Metadata { name, namespace, uid, generation, deletion_timestamp, .. } = self.metadata;
+        let mut value: Value = serde_json::from_str(object.get())?;
+        let kind = watched.resource.kind.clone();
+        if let Some(fields) = value.as_object_mut() {
+            // Objects in lists do not say what they are, and metadata says that it is metadata.
+            fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
+            fields.insert("kind".to_owned(), Value::String(kind.kind.clone()));
+        }
+        let content = reads.project(&value);
+        let large = object.get().len() > limits::PROJECTION && content.to_string().len() > limits::PROJECTION;
+        let deleting = deletion_timestamp.is_some();
+        let kept = (!large).then(|| {
+            let name = name.clone();
+            Arc::new(Projection { kind, namespace, name, uid, generation, version, deleting, content })
+        });
+        Ok(Item { name, version, kept })
+    }
+}
+
+/// A bookmark: how far the watch is, and whether the first state is complete.
+pub(super) struct Bookmark {
+    pub(super) version: String,
+    pub(super) initial_state_complete: bool,
+}
+
+impl Bookmark {
+    pub(super) fn read(object: &RawValue) -> Result<Self, Garbled> {
+        #[derive(Deserialize)]
+        struct Mark {
+            metadata: MarkMetadata,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct MarkMetadata {
+            #[serde(default)]
+            resource_version: String,
+            #[serde(default)]
+            annotations: Option<BTreeMap<String, String>>,
+        }
+        let mark: Mark = serde_json::from_str(object.get())?;
+        let complete =
+            mark.metadata.annotations.as_ref().and_then(|all| all.get("k8s.io/initial-events-end"));
+        Ok(Self {
+            initial_state_complete: complete.is_some_and(|value| value == "true"),
+            version: mark.metadata.resource_version,
+        })
+    }
+}
+
+/// Whether metadata is all that is read, so that no more need be sent.
+pub(super) fn metadata_is_enough(reads: &ReadSet) -> bool {
+    let known = |name: &String| {
+        ["metadata", "kind", "apiVersion"].iter().any(|field| name.eq_ignore_ascii_case(field))
+    };
+    !reads.is_whole() && reads.paths().all(|path| path.first().is_some_and(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Select, *};
+    use crate::call::Resource;
+    use linchpin_words::Gvk;
+    use serde_json::json;
+
+    fn watched() -> Watched {
+        let resource = Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true);
+        Watched { resource, namespace: Some("shop".into()), select: Select::All }
+    }
+
+    fn item(object: &Value, reads: &ReadSet) -> Item {
+        let raw = serde_json::value::to_raw_value(object).unwrap();
+        Head::read(&raw).unwrap().item(&raw, &watched(), reads).unwrap()
+    }
+
+    #[test]
+    fn an_object_is_reduced_to_what_is_read_of_it() {
+        let object = json!({"metadata": {"name": "a", "namespace": "shop", "uid": "u", "generation": 3,
+            "resourceVersion": "17", "deletionTimestamp": "2026-01-01T00:00:00Z"}, "data": {"x": "1", "y": "2"}});
+        let item = item(&object, &ReadSet::dotted(["data.x", "kind"]));
+        let kept = item.kept.unwrap();
+        assert_eq!((kept.uid.as_str(), kept.generation, kept.version, kept.deleting), ("u", 3, 17, true));
+        assert_eq!(kept.content, json!({"data": {"x": "1"}, "kind": "ConfigMap"}));
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_kept() {
+        let sized = |length: usize| json!({"metadata": {"name": "a"}, "data": {"x": "z".repeat(length)}});
+        let data = ReadSet::dotted(["data"]);
+        let overhead = json!({"data": {"x": ""}}).to_string().len();
+        let limit = limits::PROJECTION - overhead;
+        assert!(item(&sized(limit), &data).kept.is_some());
+        assert!(item(&sized(limit + 1), &data).kept.is_none());
+        assert!(item(&sized(limit * 100), &data).kept.is_none());
+        assert!(item(&sized(limit * 100), &ReadSet::nothing()).kept.is_some(), "only what is kept counts");
+    }
+
+    #[test]
+    fn metadata_is_asked_for_alone_where_nothing_else_is_read() {
+        assert!(metadata_is_enough(&ReadSet::nothing()));
+        assert!(metadata_is_enough(&ReadSet::dotted(["metadata.labels", "kind"])));
+        assert!(!metadata_is_enough(&ReadSet::dotted(["metadata.labels", "status.phase"])));
+        assert!(!metadata_is_enough(&ReadSet::whole()));
+    }
+
+    #[test]
+    fn garbage_is_an_error_that_repeats_nothing_of_it() {
+        let error = Event::read(b"{\"type\": \"ADDED\", \"object\": hunter2}").err().unwrap().to_string();
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+}
