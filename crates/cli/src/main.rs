@@ -1,7 +1,11 @@
 //! The binary `linchpin`: see [`cli`] for its commands.
 
 mod cli;
+mod crds;
+mod demo;
 mod local;
+mod operator;
+mod version;
 
 use std::process::ExitCode;
 

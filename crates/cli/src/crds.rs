@@ -1,0 +1,19 @@
+//! `linchpin crds`: the custom resource definitions, ready for `kubectl apply -f -`.
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use anyhow::{Context, Result};
+
+/// Prints them all as one YAML stream.
+pub(crate) fn run() -> Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    for definition in linchpin_api::all_crds() {
+        let name = definition.metadata.name.as_deref().unwrap_or_default();
+        let yaml = linchpin_api::to_yaml(&definition).with_context(|| format!("writing {name} as YAML"))?;
+        write!(out, "---\n{yaml}").context("printing the definitions")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

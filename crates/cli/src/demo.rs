@@ -1,0 +1,185 @@
+//! `linchpin demo`: a local Kubernetes and the operator, shown at work.
+//!
+//! Starts a cluster in the default directory (or uses the one that runs there), or with `LOCAL=0` the one `KUBECONFIG`
+//! names; runs the operator in this process; shows that it leads and is ready, and what to try next. On a terminal it
+//! goes on until Ctrl-C; elsewhere it ends by itself, after `DEMO_SECONDS` if set. What it started ends with it.
+
+use std::{
+    env,
+    fs::File,
+    io::{self, IsTerminal, Write},
+    net::{SocketAddr, TcpListener},
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+use linchpin_cluster::lease::Timing;
+use linchpin_local::{Cluster, Error, KUBERNETES_VERSION, Options, default_directory};
+use linchpin_operator::{
+    logging::{self, LogFormat},
+    run::{self, Context},
+    settings::{BindAddress, LeaderElection, Namespaces, Settings},
+};
+
+use crate::{operator::block_on, version};
+
+/// How long the operator may take to become ready; it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the demonstration happens.
+enum Stage {
+    Local { cluster: Box<Cluster>, ours: bool },
+    Given(PathBuf),
+}
+
+/// Runs the demonstration.
+pub(crate) fn run() -> Result<ExitCode> {
+    let stage = prepare()?;
+    let (kubeconfig, log) = match &stage {
+        Stage::Local { cluster, .. } => (cluster.kubeconfig(), cluster.dir().join("operator.log")),
+        Stage::Given(path) => (path.clone(), env::temp_dir().join("linchpin-demo-operator.log")),
+    };
+    let file = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
+    logging::init(LogFormat::Text, "info", Some(file))?;
+    let health = free_address()?;
+    let metrics = free_address()?;
+    let settings = Settings {
+        kubeconfig: Some(kubeconfig.clone()),
+        context: None,
+        leader_election: Some(LeaderElection {
+            name: "linchpin".into(),
+            namespace: None,
+            identity: Some("demo".into()),
+            timing: Timing::default(),
+        }),
+        metrics_address: BindAddress::At(metrics),
+        health_address: BindAddress::At(health),
+        watch_namespaces: Namespaces::All,
+        concurrency: NonZeroUsize::MIN.saturating_add(15),
+        default_service_account: None,
+        commit: version::COMMIT.map(str::to_owned),
+    };
+    let local = matches!(stage, Stage::Local { .. });
+    let words = Words { kubeconfig, log, health, metrics, local };
+    say("starting the operator …");
+    block_on(run::run(settings, move |context| show(context, words)))??;
+    say("operator stopped, lease released");
+    if let Stage::Local { cluster, ours: true } = stage {
+        say("stopping Kubernetes …");
+        cluster.stop()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn prepare() -> Result<Stage> {
+    if env::var("LOCAL").is_ok_and(|local| local == "0") {
+        let path = env::var_os("KUBECONFIG").filter(|path| !path.is_empty());
+        let Some(path) = path else { bail!("LOCAL=0 asks for a cluster of yours: set KUBECONFIG") };
+        say(&format!("using the cluster of {}", Path::new(&path).display()));
+        return Ok(Stage::Given(path.into()));
+    }
+    let dir = default_directory()?;
+    say(&format!("starting Kubernetes {KUBERNETES_VERSION} in {} …", dir.display()));
+    let begun = Instant::now();
+    match Cluster::start(&Options { dir: Some(dir.clone()), ..Options::default() }) {
+        Ok(cluster) => {
+            say(&format!(
+                "Kubernetes is ready at {} after {:.1} s",
+                cluster.server(),
+                begun.elapsed().as_secs_f64()
+            ));
+            Ok(Stage::Local { cluster: Box::new(cluster), ours: true })
+        }
+        Err(Error::AlreadyRunning { .. }) => {
+            say("a cluster runs there already and is used");
+            Ok(Stage::Local { cluster: Box::new(Cluster::open(&dir)?), ours: false })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What is told while the operator runs.
+struct Words {
+    kubeconfig: PathBuf,
+    log: PathBuf,
+    health: SocketAddr,
+    metrics: SocketAddr,
+    local: bool,
+}
+
+/// The demonstration itself: it is the operator's work, and the operator ends with it.
+async fn show(context: Context, words: Words) -> Result<(), String> {
+    let begun = Instant::now();
+    while !context.health.ready().good {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!(
+                "the operator is not ready after {PATIENCE:?}:\n{}",
+                context.health.ready().text
+            ));
+        }
+        tokio::select! {
+            () = context.stop.requested() => return Ok(()),
+            () = tokio::time::sleep(Duration::from_millis(20)) => {}
+        }
+    }
+    let epoch = linchpin_cluster::lease::Fence::current(&context.leadership).map(|fence| fence.epoch());
+    match epoch {
+        Some(epoch) => say(&format!("the operator leads (term {epoch}) and is ready:\n")),
+        None => say("another operator leads; this one stands by and is ready:\n"),
+    }
+    say(&indent(&context.health.ready().text));
+    say(&words.next());
+    tokio::select! {
+        () = context.stop.requested() => {}
+        () = patience() => {}
+    }
+    Ok(())
+}
+
+/// A person decides when it is over; a script gets what it asked for.
+async fn patience() {
+    let seconds = env::var("DEMO_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    match seconds {
+        Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+        None if io::stdin().is_terminal() => {
+            say("Ctrl-C ends the demonstration.");
+            std::future::pending::<()>().await;
+        }
+        None => {}
+    }
+}
+
+impl Words {
+    fn next(&self) -> String {
+        let kubectl = if self.local { "linchpin local kubectl --" } else { "kubectl" };
+        format!(
+            "Try, in another terminal:\n\n  \
+             export KUBECONFIG={}\n  \
+             {kubectl} get lease linchpin -o yaml\n  \
+             curl -s http://{}/readyz\n  \
+             curl -s http://{}/metrics\n\n\
+             The operator's log is {}\n",
+            self.kubeconfig.display(),
+            self.health,
+            self.metrics,
+            self.log.display(),
+        )
+    }
+}
+
+fn free_address() -> Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").context("looking for a free port")?;
+    Ok(listener.local_addr()?)
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| ["  ", line, "\n"].concat()).collect()
+}
+
+fn say(text: &str) {
+    // Nobody may be listening any more; the demonstration goes on.
+    let _ = writeln!(io::stdout(), "{text}");
+}

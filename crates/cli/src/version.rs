@@ -1,0 +1,11 @@
+//! `linchpin version`: what was built, and from what.
+
+/// The commit, if whoever built the program said so in `LINCHPIN_COMMIT`.
+pub(crate) const COMMIT: Option<&str> = option_env!("LINCHPIN_COMMIT");
+
+/// Prints version, commit and the Kubernetes that `linchpin local` runs.
+pub(crate) fn run() {
+    println!("linchpin {}", env!("CARGO_PKG_VERSION"));
+    println!("commit {}", COMMIT.unwrap_or("unknown"));
+    println!("local Kubernetes {}", linchpin_local::KUBERNETES_VERSION);
+}

@@ -1,0 +1,341 @@
+//! The one controller, generic over doors: observe, decide, act, report.
+//!
+//! A single task owns everything it knows, so there are no locks and no races between objects: messages come in (an
+//! object changed, an answer of the hub changed, an outcome came back, a write ended, a time has come), keys go into
+//! the one queue, and each turn of a key is one `engine::step`. Everything that takes time happens elsewhere: effects
+//! in the driver, status writes in tasks of their own. Nothing in here sleeps.
+//!
+//! It lives for one term of leadership. What it knows beyond the objects' status dies with it.
+
+mod driver;
+mod entry;
+mod queue;
+mod saving;
+mod subject;
+mod telemetry;
+mod turn;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    sync::Arc,
+    time::Duration,
+};
+
+use futures::StreamExt;
+use linchpin_cluster::{
+    events::Events,
+    hub::{Hub, SubscriberId},
+    identity::OperatorClient,
+    lease::Fence,
+    own::{self, OwnEvent, OwnKind, OwnWriteError, Place},
+};
+use linchpin_doors::{DependencyGroupDoor, ResourceDependencyDoor};
+use linchpin_engine::{contract::Outcome, graph::Graph};
+use linchpin_words::Timestamp;
+use tokio::{sync::mpsc, time::Instant};
+
+use crate::{run::Context, settings::Namespaces};
+use driver::Driver;
+pub(crate) use driver::wall_clock as now;
+use entry::Entry;
+use queue::KeyQueue;
+use subject::{Kind, kind};
+pub use telemetry::Telemetry;
+
+/// Turns taken before new messages are looked at.
+const TURNS_AT_A_TIME: usize = 64;
+
+/// The doors, in the order they are served.
+fn doors() -> Vec<Box<dyn Kind>> {
+    vec![kind::<ResourceDependencyDoor>(), kind::<DependencyGroupDoor>()]
+}
+
+/// What reaches the controller.
+pub(crate) enum Message {
+    /// Something happened to an object of ours.
+    Own(usize, OwnEvent),
+    /// Answers of the hub have changed.
+    Changed(Vec<SubscriberId>),
+    /// An effect came back.
+    Outcome(SubscriberId, Outcome),
+    /// A status write ended.
+    Saved(SubscriberId, Written),
+}
+
+/// How a write to an object of ours ended.
+pub(crate) struct Written {
+    pub(crate) what: Wrote,
+    pub(crate) result: Result<String, OwnWriteError>,
+}
+
+/// What was written.
+pub(crate) enum Wrote {
+    /// The status, with so many critical changes in it.
+    Status(u64),
+    /// The finalizers.
+    Finalizers,
+}
+
+/// The controller of one term.
+pub(crate) struct Controller {
+    context: Context,
+    own: OperatorClient,
+    hub: Hub,
+    events: Events,
+    kinds: Arc<Vec<Box<dyn Kind>>>,
+    own_kinds: Vec<OwnKind>,
+    default_service_account: String,
+    entries: BTreeMap<SubscriberId, Entry>,
+    ids: BTreeMap<(usize, Place), SubscriberId>,
+    next_id: u64,
+    queue: KeyQueue<SubscriberId>,
+    timers: BinaryHeap<Reverse<(Timestamp, SubscriberId)>>,
+    /// Objects whose status waits for a quieter moment.
+    unsaved: BTreeSet<SubscriberId>,
+    driver: Driver,
+    graph: Graph,
+    telemetry: Telemetry,
+    inbox: mpsc::UnboundedReceiver<Message>,
+    back: mpsc::UnboundedSender<Message>,
+}
+
+/// What outlives a term: the hub's caches stay warm, and what is counted goes on.
+#[derive(Clone)]
+pub struct Parts {
+    /// The operator's own client.
+    pub own: OperatorClient,
+    /// The hub. Its listener must be [`Doorbell::listener`].
+    pub hub: Hub,
+    /// Events on our own objects.
+    pub events: Events,
+    /// What is counted.
+    pub telemetry: Telemetry,
+    /// Where the hub rings.
+    pub bell: Doorbell,
+}
+
+/// Where the hub rings when answers have changed: the inbox of the term that runs, if one does.
+#[derive(Clone, Default)]
+pub struct Doorbell(Arc<std::sync::Mutex<Option<mpsc::UnboundedSender<Message>>>>);
+
+impl Doorbell {
+    /// What the hub calls.
+    pub fn listener(&self) -> linchpin_cluster::hub::Listener {
+        let bell = self.clone();
+        Arc::new(move |ids: &[SubscriberId]| {
+            let inbox = bell.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(inbox) = &*inbox {
+                let _ = inbox.send(Message::Changed(ids.to_vec()));
+            }
+        })
+    }
+
+    fn connect(&self, inbox: Option<mpsc::UnboundedSender<Message>>) {
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = inbox;
+    }
+}
+
+/// Serves all kinds for one term. Returns when asked to stop; dropped when the term ends.
+pub async fn serve(context: Context, parts: Parts, fence: Fence) {
+    let (back, inbox) = mpsc::unbounded_channel();
+    parts.bell.connect(Some(back.clone()));
+    let kinds = Arc::new(doors());
+    let own_kinds: Vec<OwnKind> = kinds.iter().map(|kind| kind.own()).collect();
+    let mut followers = tokio::task::JoinSet::new();
+    for (index, own_kind) in own_kinds.iter().enumerate() {
+        for namespace in served(&context.settings.watch_namespaces) {
+            followers.spawn(follow(parts.own.clone(), own_kind.clone(), namespace, index, back.clone()));
+        }
+    }
+    let limit = context.settings.concurrency.get();
+    let driver = Driver::new(parts.hub.clone(), parts.events.clone(), fence, back.clone(), limit);
+    let default_service_account = context.settings.default_service_account.clone();
+    let mut controller = Controller {
+        default_service_account: default_service_account.unwrap_or_else(|| "default".to_owned()),
+        own: parts.own,
+        hub: parts.hub,
+        events: parts.events,
+        kinds,
+        own_kinds,
+        entries: BTreeMap::new(),
+        ids: BTreeMap::new(),
+        next_id: 1,
+        queue: KeyQueue::default(),
+        timers: BinaryHeap::new(),
+        unsaved: BTreeSet::new(),
+        driver,
+        graph: Graph::new(),
+        telemetry: parts.telemetry,
+        inbox,
+        back,
+        context,
+    };
+    controller.run().await;
+    parts.bell.connect(None);
+}
+
+fn served(namespaces: &Namespaces) -> Vec<Option<String>> {
+    match namespaces {
+        Namespaces::All => vec![None],
+        Namespaces::Only(names) => names.iter().cloned().map(Some).collect(),
+    }
+}
+
+async fn follow(
+    own: OperatorClient,
+    kind: OwnKind,
+    namespace: Option<String>,
+    index: usize,
+    back: mpsc::UnboundedSender<Message>,
+) {
+    let mut events = Box::pin(own::follow(&own, &kind, namespace.as_deref()));
+    while let Some(event) = events.next().await {
+        if let OwnEvent::Trouble(message) = &event {
+            tracing::warn!(kind = kind.name(), "cannot watch: {message}");
+        }
+        if back.send(Message::Own(index, event)).is_err() {
+            return;
+        }
+    }
+}
+
+impl Controller {
+    async fn run(&mut self) {
+        let pulse = self.context.health.pulse("controller", Duration::from_secs(30));
+        let mut messages = Vec::new();
+        let stop = self.context.stop.clone();
+        loop {
+            pulse.beat();
+            for _ in 0..TURNS_AT_A_TIME {
+                let Some(id) = self.queue.pop() else { break };
+                self.turn(id);
+            }
+            self.save_what_is_due();
+            let idle = self.queue.len() == 0;
+            let wake = self.next_wake(idle);
+            messages.clear();
+            tokio::select! {
+                biased;
+                () = stop.requested() => return,
+                count = self.inbox.recv_many(&mut messages, 1024) => {
+                    if count == 0 {
+                        return;
+                    }
+                }
+                () = tokio::time::sleep_until(wake) => {}
+            }
+            for message in messages.drain(..) {
+                self.take_in(message);
+            }
+            self.ring_timers();
+        }
+    }
+
+    /// When to look again without being called: at the next timer, and often enough to show that we live.
+    fn next_wake(&self, idle: bool) -> Instant {
+        let limit = if !idle {
+            Duration::ZERO
+        } else if self.unsaved.is_empty() {
+            Duration::from_secs(5)
+        } else {
+            Duration::from_millis(50)
+        };
+        let timer = self.timers.peek().map(|Reverse((at, _))| Duration::from(at.since(now())));
+        Instant::now() + timer.map_or(limit, |timer| timer.min(limit))
+    }
+
+    fn ring_timers(&mut self) {
+        let time = now();
+        while let Some(Reverse((at, id))) = self.timers.peek().copied() {
+            if at > time {
+                return;
+            }
+            self.timers.pop();
+            if self.entries.get(&id).is_some_and(|entry| entry.wake_at == Some(at)) {
+                self.enqueue(id);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, id: SubscriberId) {
+        if let Some(entry) = self.entries.get(&id) {
+            self.queue.push(&entry.namespace(), entry.subject.priority(), id);
+        }
+    }
+
+    fn take_in(&mut self, message: Message) {
+        match message {
+            Message::Own(kind, event) => self.take_in_own(kind, event),
+            Message::Changed(ids) => ids.into_iter().for_each(|id| self.enqueue(id)),
+            Message::Outcome(id, outcome) => {
+                self.driver.one_came_back();
+                self.telemetry.outcome(&outcome);
+                if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.outcomes.push(outcome);
+                    self.enqueue(id);
+                }
+            }
+            Message::Saved(id, written) => self.saved(id, written),
+        }
+    }
+
+    fn take_in_own(&mut self, kind: usize, event: OwnEvent) {
+        match event {
+            OwnEvent::There(raw) => match self.kinds[kind].read(*raw) {
+                Ok(subject) => self.arrived(kind, subject),
+                Err(error) => tracing::warn!(kind = self.own_kinds[kind].name(), "an object cannot be read: {error}"),
+            },
+            OwnEvent::Gone(place) => {
+                if let Some(id) = self.ids.remove(&(kind, place)) {
+                    self.forget(id);
+                }
+            }
+            OwnEvent::Synced => tracing::debug!(kind = self.own_kinds[kind].name(), "all objects seen"),
+            OwnEvent::Trouble(_) => {}
+        }
+    }
+
+    /// An object of ours is new or has changed.
+    fn arrived(&mut self, kind: usize, subject: Box<dyn subject::Subject>) {
+        let key = (kind, subject.place());
+        let known = self.ids.get(&key).copied();
+        let replaced = known.filter(|id| self.entries.get(id).is_some_and(|entry| entry.subject.uid() != subject.uid()));
+        if let Some(id) = replaced {
+            self.forget(id);
+        }
+        match known.filter(|_| replaced.is_none()) {
+            Some(id) => self.changed(id, subject),
+            None => {
+                let id = SubscriberId(self.next_id);
+                self.next_id += 1;
+                self.ids.insert(key, id);
+                self.entries.insert(id, Entry::new(kind, id, subject));
+                self.enqueue(id);
+            }
+        }
+        self.telemetry.objects(self.entries.len());
+    }
+
+    fn forget(&mut self, id: SubscriberId) {
+        if let Some(entry) = self.entries.remove(&id) {
+            let node = linchpin_engine::graph::Node::here(entry.subject.object_ref());
+            for neighbour in self.graph.remove(&node) {
+                self.enqueue_node(&neighbour);
+            }
+        }
+        self.unsaved.remove(&id);
+        self.hub.subscribe(id, BTreeSet::new());
+        self.telemetry.objects(self.entries.len());
+    }
+
+    /// Queues the object of ours that a node stands for.
+    fn enqueue_node(&mut self, node: &linchpin_engine::graph::Node) {
+        let found = self.own_kinds.iter().position(|kind| kind.name() == node.object.kind.kind);
+        let Some(kind) = found.filter(|_| node.cluster.is_none()) else { return };
+        let place = (node.object.namespace.clone(), node.object.name.clone());
+        if let Some(id) = self.ids.get(&(kind, place)).copied() {
+            self.enqueue(id);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the controller knows of one object of ours.
+
+use std::{collections::BTreeSet, time::Instant};
+
+use linchpin_cluster::hub::SubscriberId;
+use linchpin_doors::Compiled;
+use linchpin_engine::{
+    contract::{Effect, Outcome, Want, World},
+    journal::Memory,
+    plan::SpecError,
+    step::Phase,
+};
+use linchpin_words::Timestamp;
+use serde_json::Value;
+
+use super::subject::Subject;
+
+/// One object of ours.
+pub(crate) struct Entry {
+    /// Which kind, as registered.
+    pub(crate) kind: usize,
+    pub(crate) id: SubscriberId,
+    pub(crate) subject: Box<dyn Subject>,
+    /// What the engine remembers; none before the first turn.
+    pub(crate) memory: Option<Memory>,
+    /// The plan, and the facts it was made with; none before it was compiled from this version of the object.
+    pub(crate) compiled: Option<(Result<Compiled, SpecError>, World)>,
+    /// What the hub was asked for.
+    pub(crate) wants: BTreeSet<Want>,
+    /// What came back and was not taken in yet.
+    pub(crate) outcomes: Vec<Outcome>,
+    pub(crate) wake_at: Option<Timestamp>,
+    pub(crate) saving: Saving,
+    /// The phase that was last told as an event.
+    pub(crate) told: Option<Phase>,
+}
+
+/// What is to be written of an object, and how far that is.
+#[derive(Default)]
+pub(crate) struct Saving {
+    /// The resourceVersion that the next write relies on.
+    pub(crate) version: String,
+    /// The status as it should be; none where it is as it should be.
+    pub(crate) wanted: Option<Value>,
+    /// The count of critical changes that the wanted status holds.
+    pub(crate) critical: u64,
+    /// The finalizers as they should be; none where they are.
+    pub(crate) finalizers: Option<Vec<String>>,
+    /// Whether a write is under way.
+    pub(crate) writing: bool,
+    /// Whether it should not wait: a phase changed, or effects wait for it.
+    pub(crate) urgent: bool,
+    /// The last write failed because the object is newer: wait until the newer one arrives.
+    pub(crate) outdated: bool,
+    /// When the last write was begun.
+    pub(crate) last: Option<Instant>,
+    /// Failures in a row.
+    pub(crate) failures: u32,
+    /// Effects that start only when the journal is saved.
+    pub(crate) held: Vec<Effect>,
+    /// Whether the object may go as soon as its finalizer is off.
+    pub(crate) released: bool,
+}
+
+impl Saving {
+    /// Whether there is anything to write.
+    pub(crate) fn is_due(&self) -> bool {
+        (self.wanted.is_some() || self.finalizers.is_some()) && !self.writing && !self.outdated
+    }
+}
+
+impl Entry {
+    pub(crate) fn new(kind: usize, id: SubscriberId, subject: Box<dyn Subject>) -> Self {
+        let saving = Saving { version: subject.version().to_owned(), ..Saving::default() };
+        Self {
+            kind,
+            id,
+            subject,
+            memory: None,
+            compiled: None,
+            wants: BTreeSet::new(),
+            outcomes: Vec::new(),
+            wake_at: None,
+            saving,
+            told: None,
+        }
+    }
+
+    /// The lane of the queue this object is in.
+    pub(crate) fn namespace(&self) -> String {
+        self.subject.place().0.unwrap_or_default()
+    }
+}

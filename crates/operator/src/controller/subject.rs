@@ -1,0 +1,134 @@
+//! Objects of any kind behind one face, so that one controller serves all doors.
+
+use kube::api::DynamicObject;
+use linchpin_cluster::own::{OwnKind, Place};
+use linchpin_doors::{Compiled, Door, Given, Told};
+use linchpin_engine::{
+    journal::Journal,
+    plan::{Removal, SpecError},
+};
+use linchpin_words::ObjectRef;
+use serde_json::Value;
+
+/// A kind of ours, as the controller sees it.
+pub(crate) trait Kind: Send + Sync {
+    /// Where it is served.
+    fn own(&self) -> OwnKind;
+    /// An object of it from what the API server sent.
+    fn read(&self, raw: DynamicObject) -> Result<Box<dyn Subject>, String>;
+    /// The finalizer that keeps an object until we have taken away what we made.
+    fn finalizer(&self) -> &'static str;
+}
+
+/// One object of ours.
+pub(crate) trait Subject: Send {
+    fn place(&self) -> Place;
+    fn uid(&self) -> &str;
+    fn version(&self) -> &str;
+    fn generation(&self) -> i64;
+    fn is_deleting(&self) -> bool;
+    fn finalizers(&self) -> &[String];
+    /// What besides the spec decides the plan: annotations.
+    fn orders(&self) -> Vec<(&str, &str)>;
+    fn compile(&self, given: &Given<'_>) -> Result<Compiled, SpecError>;
+    fn status(&self, told: &Told<'_>) -> Value;
+    fn current_status(&self) -> Option<Value>;
+    fn journal(&self) -> Result<Option<Journal>, SpecError>;
+    fn removal(&self) -> Removal;
+    fn needs_finalizer(&self, journal: &Journal) -> bool;
+    fn priority(&self) -> i32;
+    fn object_ref(&self) -> ObjectRef;
+}
+
+/// The kind of a door.
+pub(crate) fn kind<D: Door>() -> Box<dyn Kind> {
+    Box::new(Of::<D>(std::marker::PhantomData))
+}
+
+struct Of<D>(std::marker::PhantomData<fn() -> D>);
+
+impl<D: Door> Kind for Of<D> {
+    fn own(&self) -> OwnKind {
+        OwnKind::new(&D::gvk(), &D::plural())
+    }
+
+    fn read(&self, raw: DynamicObject) -> Result<Box<dyn Subject>, String> {
+        let object: D::Object = raw.try_parse().map_err(|error| error.to_string())?;
+        Ok(Box::new(Object::<D> { object }))
+    }
+
+    fn finalizer(&self) -> &'static str {
+        D::finalizer()
+    }
+}
+
+struct Object<D: Door> {
+    object: D::Object,
+}
+
+impl<D: Door> Subject for Object<D> {
+    fn place(&self) -> Place {
+        let meta = self.object.meta();
+        (meta.namespace.clone(), meta.name.clone().unwrap_or_default())
+    }
+
+    fn uid(&self) -> &str {
+        self.object.meta().uid.as_deref().unwrap_or_default()
+    }
+
+    fn version(&self) -> &str {
+        self.object.meta().resource_version.as_deref().unwrap_or_default()
+    }
+
+    fn generation(&self) -> i64 {
+        self.object.meta().generation.unwrap_or_default()
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.object.meta().deletion_timestamp.is_some()
+    }
+
+    fn finalizers(&self) -> &[String] {
+        self.object.meta().finalizers.as_deref().unwrap_or_default()
+    }
+
+    fn orders(&self) -> Vec<(&str, &str)> {
+        let annotations = self.object.meta().annotations.iter().flatten();
+        annotations
+            .filter(|(key, _)| key.starts_with("linchpin.dev/"))
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect()
+    }
+
+    fn compile(&self, given: &Given<'_>) -> Result<Compiled, SpecError> {
+        D::compile(&self.object, given)
+    }
+
+    fn status(&self, told: &Told<'_>) -> Value {
+        serde_json::to_value(D::status(&self.object, told)).unwrap_or_default()
+    }
+
+    fn current_status(&self) -> Option<Value> {
+        D::current_status(&self.object).and_then(|status| serde_json::to_value(status).ok())
+    }
+
+    fn journal(&self) -> Result<Option<Journal>, SpecError> {
+        D::journal(&self.object)
+    }
+
+    fn removal(&self) -> Removal {
+        D::removal(&self.object)
+    }
+
+    fn needs_finalizer(&self, journal: &Journal) -> bool {
+        D::needs_finalizer(&self.object, journal)
+    }
+
+    fn priority(&self) -> i32 {
+        D::priority(&self.object)
+    }
+
+    fn object_ref(&self) -> ObjectRef {
+        D::object_ref(&self.object)
+    }
+}

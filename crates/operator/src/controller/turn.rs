@@ -1,0 +1,274 @@
+//! One turn of one object: observe, decide, act, report.
+
+use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+
+use linchpin_cluster::{events::Happening, hub::SubscriberId};
+use linchpin_doors::{Compiled, Given, Told};
+use linchpin_engine::{
+    contract::{Actor, ClusterRef, Failure, Outcome, ReadSet, Seen, Via, Want, World},
+    graph::Node,
+    journal::{Journal, Memory},
+    plan::SpecError,
+    step::{Decision, Goal, Persist, step},
+};
+use linchpin_words::{Gvk, Timestamp};
+
+use super::{Controller, entry::Entry, now, subject::Subject};
+
+/// How often compiling may ask for more facts in one turn.
+const ROUNDS: usize = 4;
+
+impl Controller {
+    /// An object of ours has changed.
+    pub(super) fn changed(&mut self, id: SubscriberId, subject: Box<dyn Subject>) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let old = std::mem::replace(&mut entry.subject, subject);
+        let new = &entry.subject;
+        if new.version() == entry.saving.version {
+            // Our own write came back.
+            return;
+        }
+        entry.saving.version = new.version().to_owned();
+        entry.saving.outdated = false;
+        let another_spec = old.generation() != new.generation() || old.orders() != new.orders();
+        let foreign_status = entry.saving.writing || new.current_status() != old.current_status();
+        if another_spec || old.is_deleting() != new.is_deleting() {
+            entry.compiled = None;
+            let held = std::mem::take(&mut entry.saving.held);
+            let refused = held.into_iter().map(|effect| Outcome {
+                ticket: effect.ticket,
+                at: now(),
+                result: Err(Failure::NotStarted),
+            });
+            entry.outcomes.extend(refused);
+        }
+        if foreign_status && !entry.saving.writing && is_foreign(entry) {
+            tracing::warn!(object = %entry.subject.object_ref(), "somebody else wrote the status: reading it again");
+            entry.memory = None;
+            entry.compiled = None;
+        }
+        if old.orders() != entry.subject.orders() {
+            self.hub.refresh(&entry.wants);
+        }
+        self.enqueue(id);
+    }
+
+    /// One turn.
+    pub(super) fn turn(&mut self, id: SubscriberId) {
+        let Some(mut entry) = self.entries.remove(&id) else { return };
+        let began = std::time::Instant::now();
+        self.decide(&mut entry);
+        self.telemetry.turn(began.elapsed());
+        self.entries.insert(id, entry);
+    }
+
+    fn decide(&mut self, entry: &mut Entry) {
+        let time = now();
+        let memory = match entry.memory.take() {
+            Some(memory) => memory,
+            None => match entry.subject.journal() {
+                Ok(Some(journal)) => Memory::recovered(journal),
+                Ok(None) => Memory::fresh(entry.subject.uid(), entry.subject.generation(), time),
+                Err(error) => {
+                    let memory = Memory::fresh(entry.subject.uid(), entry.subject.generation(), time);
+                    let decision = step(memory, Goal::Invalid(&error), &World::new(), &[], None, time);
+                    self.report(entry, None, &decision, time);
+                    return;
+                }
+            },
+        };
+        if entry.subject.is_deleting() {
+            return self.take_down(entry, memory, time);
+        }
+        self.compile(entry, &memory.journal);
+        let outcomes = std::mem::take(&mut entry.outcomes);
+        let Some((compiled, _)) = entry.compiled.take() else { return };
+        let node = Node::here(entry.subject.object_ref());
+        let cycle = self.graph.cycle_of(&node);
+        let decision = match &compiled {
+            Ok(Compiled { plan, .. }) => {
+                let world = self.hub.read(&entry.wants);
+                step(memory, Goal::Converge(plan), &world, &outcomes, cycle.as_ref(), time)
+            }
+            Err(error) => step(memory, Goal::Invalid(error), &World::new(), &outcomes, None, time),
+        };
+        let mut wants = decision.wants.clone();
+        if let Ok(compiled) = &compiled {
+            wants.extend(compiled.wants.iter().cloned());
+        }
+        self.ask(entry, wants);
+        let affected = self.graph.set(&node, decision.edges.clone());
+        self.act(entry, compiled.as_ref().ok().map(|compiled| &compiled.plan), decision, time);
+        let facts = entry.compiled.take().map(|(_, facts)| facts);
+        entry.compiled = Some((compiled, facts.unwrap_or_default()));
+        for neighbour in affected {
+            if *neighbour != node {
+                self.enqueue_node(&neighbour);
+            }
+        }
+        if self.graph.cycle_of(&node) != cycle {
+            self.queue.push(&entry.namespace(), entry.subject.priority(), entry.id);
+        }
+    }
+
+    /// Compiles the object if it, or a fact it was compiled with, has changed.
+    fn compile(&mut self, entry: &mut Entry, journal: &Journal) {
+        for _ in 0..ROUNDS {
+            let facts = match &entry.compiled {
+                Some((Ok(compiled), known)) => {
+                    let facts = self.hub.read(&compiled.wants);
+                    if facts == *known {
+                        return;
+                    }
+                    facts
+                }
+                Some((Err(_), _)) => return,
+                None => self.hub.read(&BTreeSet::new()),
+            };
+            let given = Given {
+                facts: &facts,
+                kinds: &journal.kinds,
+                default_service_account: &self.default_service_account,
+            };
+            let compiled: Result<Compiled, SpecError> = entry.subject.compile(&given);
+            if let Ok(compiled) = &compiled {
+                let mut wants = entry.wants.clone();
+                wants.extend(compiled.wants.iter().cloned());
+                self.ask(entry, wants);
+            }
+            entry.compiled = Some((compiled, facts));
+        }
+    }
+
+    fn ask(&self, entry: &mut Entry, wants: BTreeSet<Want>) {
+        if wants != entry.wants {
+            self.hub.subscribe(entry.id, wants.clone());
+            entry.wants = wants;
+        }
+    }
+
+    /// The object is being deleted.
+    fn take_down(&mut self, entry: &mut Entry, memory: Memory, time: Timestamp) {
+        let ours = self.kinds[entry.kind].finalizer();
+        if !entry.subject.finalizers().iter().any(|finalizer| finalizer == ours) {
+            entry.memory = Some(memory);
+            entry.saving.wanted = None;
+            return;
+        }
+        let outcomes = std::mem::take(&mut entry.outcomes);
+        let namespace = entry.namespace();
+        let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
+        let own_namespace =
+            Want::object(via, Gvk::new("", "v1", "Namespace"), None, namespace, ReadSet::nothing());
+        let mut wants = entry.wants.clone();
+        wants.insert(own_namespace.clone());
+        let world = self.hub.read(&wants);
+        let hurry = match world.get(&own_namespace) {
+            Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
+            _ => false,
+        };
+        let goal = Goal::Teardown { removal: entry.subject.removal(), hurry };
+        let decision = step(memory, goal, &world, &outcomes, None, time);
+        let mut wants = decision.wants.clone();
+        wants.insert(own_namespace);
+        self.ask(entry, wants);
+        if decision.release {
+            entry.saving.released = true;
+            let others = entry.subject.finalizers().iter().filter(|finalizer| *finalizer != ours);
+            entry.saving.finalizers = Some(others.cloned().collect());
+            entry.saving.urgent = true;
+            self.unsaved.insert(entry.id);
+            for left in &decision.report.left {
+                tracing::warn!(object = %entry.subject.object_ref(), "left behind: {left}");
+                self.telemetry.left_behind();
+                self.events.tell_operator(&happening(entry), "LeftBehind", left);
+            }
+        }
+        self.act(entry, None, decision, time);
+    }
+
+    /// Acts on a decision: effects now, or after the journal is saved.
+    fn act(
+        &mut self,
+        entry: &mut Entry,
+        plan: Option<&linchpin_engine::plan::Plan>,
+        mut decision: Decision,
+        time: Timestamp,
+    ) {
+        let effects = std::mem::take(&mut decision.effects);
+        self.telemetry.effects(&effects);
+        if decision.persist == Persist::BeforeEffects {
+            entry.saving.held.extend(effects);
+            entry.saving.urgent = true;
+        } else {
+            let about = Arc::new(happening(entry));
+            for effect in effects {
+                let priority = entry.subject.priority();
+                self.driver.submit(&entry.namespace(), priority, entry.id, effect, Arc::clone(&about));
+            }
+        }
+        entry.wake_at = decision.wake_at;
+        if let Some(at) = decision.wake_at {
+            self.timers.push(Reverse((at, entry.id)));
+        }
+        self.report(entry, plan, &decision, time);
+        entry.memory = Some(decision.memory);
+    }
+
+    /// Draws the status and notes what is to be written.
+    fn report(
+        &mut self,
+        entry: &mut Entry,
+        plan: Option<&linchpin_engine::plan::Plan>,
+        decision: &Decision,
+        time: Timestamp,
+    ) {
+        let journal = &decision.memory.journal;
+        let report = &decision.report;
+        let status = entry.subject.status(&Told { plan, journal, report, now: time });
+        let ours = self.kinds[entry.kind].finalizer();
+        let has = entry.subject.finalizers().iter().any(|finalizer| finalizer == ours);
+        if !entry.subject.is_deleting() && entry.subject.needs_finalizer(journal) && !has {
+            let mut finalizers = entry.subject.finalizers().to_vec();
+            finalizers.push(ours.to_owned());
+            entry.saving.finalizers = Some(finalizers);
+        }
+        if entry.told != Some(report.phase) {
+            let first_seen = entry.told.is_none() && entry.subject.current_status().is_some_and(|status| {
+                status.get("phase").and_then(serde_json::Value::as_str) == Some(report.phase.as_str())
+            });
+            if !first_seen {
+                let warning = report.phase == linchpin_engine::step::Phase::Failed;
+                let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
+                self.events.tell(&happening(entry), reason, &report.message, warning);
+                entry.saving.urgent = true;
+            }
+            self.telemetry.phase(entry.told, report.phase);
+            entry.told = Some(report.phase);
+        }
+        if entry.subject.current_status().as_ref() != Some(&status) || !entry.saving.held.is_empty() {
+            entry.saving.wanted = Some(status);
+            entry.saving.critical = decision.memory.critical;
+        } else {
+            entry.saving.wanted = None;
+        }
+        if entry.saving.wanted.is_some() || entry.saving.finalizers.is_some() {
+            self.unsaved.insert(entry.id);
+        }
+    }
+}
+
+/// Whether the status that arrived is not one that we wrote.
+fn is_foreign(entry: &Entry) -> bool {
+    let ours = entry.memory.as_ref().map(|memory| &memory.journal);
+    match (entry.subject.journal(), ours) {
+        (Ok(Some(theirs)), Some(ours)) => theirs.run.id > ours.run.id || theirs.generation > ours.generation,
+        _ => false,
+    }
+}
+
+/// The object that events are about.
+pub(super) fn happening(entry: &Entry) -> Happening {
+    let object = entry.subject.object_ref();
+    Happening { object, uid: entry.subject.uid().to_owned(), version: entry.saving.version.clone() }
+}

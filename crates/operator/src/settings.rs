@@ -1,0 +1,153 @@
+//! Everything a user can choose about the process, parsed and checked. The command line fills it in.
+
+use linchpin_cluster::lease::Timing;
+use std::{
+    collections::BTreeSet,
+    fmt,
+    net::{SocketAddr, ToSocketAddrs},
+    num::NonZeroUsize,
+    path::PathBuf,
+    str::FromStr,
+};
+
+/// The whole configuration of one operator process.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The kubeconfig given explicitly; otherwise the usual places are searched.
+    pub kubeconfig: Option<PathBuf>,
+    /// The context in it; otherwise the current one.
+    pub context: Option<String>,
+    /// How leaders are elected; none means that this process acts alone.
+    pub leader_election: Option<LeaderElection>,
+    /// Where `/metrics` is served.
+    pub metrics_address: BindAddress,
+    /// Where `/livez` and `/readyz` are served.
+    pub health_address: BindAddress,
+    /// The namespaces whose objects are served.
+    pub watch_namespaces: Namespaces,
+    /// How many writes may be under way at a time.
+    pub concurrency: NonZeroUsize,
+    /// The ServiceAccount that acts for objects which name none; without it they are refused.
+    pub default_service_account: Option<String>,
+    /// The commit the program was built from, for the build information.
+    pub commit: Option<String>,
+}
+
+/// Where and how leaders are elected.
+#[derive(Debug, Clone)]
+pub struct LeaderElection {
+    /// The name of the Lease.
+    pub name: String,
+    /// Its namespace; otherwise the one of the pod or of the kubeconfig's context.
+    pub namespace: Option<String>,
+    /// How this process is called in it, made unique by a random ending; otherwise the name of the host.
+    pub identity: Option<String>,
+    /// The times of the protocol.
+    pub timing: Timing,
+}
+
+/// Which namespaces are served.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Namespaces {
+    /// Every one.
+    All,
+    /// Only these.
+    Only(BTreeSet<String>),
+}
+
+impl FromStr for Namespaces {
+    type Err = NamespacesError;
+
+    /// Names separated by commas; nothing at all means every namespace.
+    fn from_str(text: &str) -> Result<Self, NamespacesError> {
+        if text.trim().is_empty() {
+            return Ok(Self::All);
+        }
+        let names = text.split(',').map(str::trim).map(|name| {
+            let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            let edge = |byte: Option<&u8>| byte.is_some_and(|byte| *byte != b'-');
+            let bytes = name.as_bytes();
+            let valid = bytes.len() <= 63
+                && bytes.iter().copied().all(allowed)
+                && edge(bytes.first())
+                && edge(bytes.last());
+            if valid { Ok(name.to_owned()) } else { Err(NamespacesError(name.to_owned())) }
+        });
+        names.collect::<Result<_, _>>().map(Self::Only)
+    }
+}
+
+/// A text that is no namespace.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not the name of a namespace: lower-case letters, digits and dashes, at most 63")]
+pub struct NamespacesError(String);
+
+/// Where to listen, in the notation of other operators: `:8080`, `127.0.0.1:8080`, or `0` for not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BindAddress {
+    /// Not at all.
+    Off,
+    /// On every interface, IPv4 and IPv6 alike.
+    Everywhere(u16),
+    /// On one address.
+    At(SocketAddr),
+}
+
+impl FromStr for BindAddress {
+    type Err = BindAddressError;
+
+    fn from_str(text: &str) -> Result<Self, BindAddressError> {
+        if text == "0" {
+            return Ok(Self::Off);
+        }
+        let unusable = || BindAddressError(text.to_owned());
+        if let Some(port) = text.strip_prefix(':') {
+            return port.parse().map(Self::Everywhere).map_err(|_| unusable());
+        }
+        // Resolves `localhost`; a literal address asks no resolver.
+        let mut addresses = text.to_socket_addrs().map_err(|_| unusable())?;
+        addresses.next().map(Self::At).ok_or_else(unusable)
+    }
+}
+
+impl fmt::Display for BindAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => formatter.write_str("0"),
+            Self::Everywhere(port) => write!(formatter, ":{port}"),
+            Self::At(address) => address.fmt(formatter),
+        }
+    }
+}
+
+/// A text that is no address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no address to listen on: write :PORT, ADDRESS:PORT, or 0 to switch it off")]
+pub struct BindAddressError(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_other_operators_write_them() {
+        assert_eq!("0".parse(), Ok(BindAddress::Off));
+        assert_eq!(":8081".parse(), Ok(BindAddress::Everywhere(8081)));
+        assert_eq!("127.0.0.1:0".parse(), Ok(BindAddress::At(([127, 0, 0, 1], 0).into())));
+        assert!("[::1]:80".parse::<BindAddress>().is_ok());
+        for wrong in ["", "8081", ":", ":http", ":70000", "127.0.0.1", "1.2.3.4:5:6"] {
+            let error = wrong.parse::<BindAddress>().unwrap_err().to_string();
+            assert!(error.contains("no address to listen on"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn namespaces_are_a_list_or_all_of_them() {
+        assert_eq!("".parse(), Ok(Namespaces::All));
+        let two = ["shop", "data-2"].map(str::to_owned).into();
+        assert_eq!("shop, data-2".parse(), Ok(Namespaces::Only(two)));
+        for wrong in ["shop,,data", "Shop", "-a", "a-", "a.b", &"x".repeat(64)] {
+            assert!(wrong.parse::<Namespaces>().is_err(), "{wrong}");
+        }
+    }
+}
