@@ -12,11 +12,7 @@ fn main() {
 
 fn node(at: u32) -> Node {
     let kind = GroupKind::new("tools.kubestellar.io", "ResourceDependency");
-    Node::here(ObjectRef::namespaced(
-        kind,
-        format!("team-{:02}", at % 50),
-        format!("object-{at:05}"),
-    ))
+    Node::here(ObjectRef::namespaced(kind, format!("team-{:02}", at % 50), format!("object-{at:05}")))
 }
 
 fn waits(from: u32, to: u32) -> Edge {
@@ -28,11 +24,7 @@ fn waits(from: u32, to: u32) -> Edge {
 fn edges(at: u32) -> Vec<Edge> {
     let pick = |turn: u32| at.wrapping_mul(2_654_435_761).wrapping_add(turn * 40_503) % at.max(1);
     let targets = [at.saturating_sub(1), pick(1), pick(2)];
-    targets
-        .into_iter()
-        .filter(|&to| to < at)
-        .map(|to| waits(at, to))
-        .collect()
+    targets.into_iter().filter(|&to| to < at).map(|to| waits(at, to)).collect()
 }
 
 fn graph() -> Graph {

@@ -50,11 +50,7 @@ impl Journal {
         Self {
             uid: uid.into(),
             generation,
-            run: Run {
-                id: 1,
-                now,
-                clock: now,
-            },
+            run: Run { id: 1, now, clock: now },
             completed: None,
             halt: None,
             suspended: None,
@@ -217,10 +213,7 @@ impl Record {
 
     /// Whether the action has come to an end, good or bad.
     pub fn is_settled(&self) -> bool {
-        matches!(
-            self.state,
-            StepState::Done | StepState::Skipped | StepState::Failed | StepState::Unknown
-        )
+        matches!(self.state, StepState::Done | StepState::Skipped | StepState::Failed | StepState::Unknown)
     }
 
     /// Whether the action has come to a good end.
@@ -381,10 +374,7 @@ impl Memory {
 
     /// Memory of an object seen for the first time: even its first run is not saved yet.
     pub fn fresh(uid: impl Into<String>, generation: i64, now: Timestamp) -> Self {
-        Self {
-            critical: 1,
-            ..Self::recovered(Journal::new(uid, generation, now))
-        }
+        Self { critical: 1, ..Self::recovered(Journal::new(uid, generation, now)) }
     }
 
     /// To be called when the journal has been saved as it is now.

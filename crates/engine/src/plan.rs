@@ -177,18 +177,12 @@ pub struct After {
 impl After {
     /// After the good end of a step.
     pub fn success(step: StepId) -> Self {
-        Self {
-            step,
-            settled_is_enough: false,
-        }
+        Self { step, settled_is_enough: false }
     }
 
     /// After the end of a step, good or bad.
     pub fn settled(step: StepId) -> Self {
-        Self {
-            step,
-            settled_is_enough: true,
-        }
+        Self { step, settled_is_enough: true }
     }
 }
 

@@ -34,16 +34,9 @@ pub fn observing(resource: &Resource, kind: &Gvk, scope: &Scope) -> Vec<Right> {
         _ => None,
     };
     if let Some((group, plural, namespaced)) = beside {
-        let beside = Resource {
-            group: group.to_owned(),
-            plural: plural.to_owned(),
-            namespaced,
-        };
-        rights.extend(
-            ["list", "watch"]
-                .into_iter()
-                .map(|verb| right(verb, &beside, namespace.as_ref(), None)),
-        );
+        let beside = Resource { group: group.to_owned(), plural: plural.to_owned(), namespaced };
+        rights
+            .extend(["list", "watch"].into_iter().map(|verb| right(verb, &beside, namespace.as_ref(), None)));
     }
     rights
 }
@@ -73,20 +66,10 @@ pub fn changing(
     let named = |verb: &str| right(verb, resource, namespace, name.cloned());
     match deed {
         Deed::Create => vec![right("create", resource, namespace, None), named("get")],
-        Deed::Apply => vec![
-            right("create", resource, namespace, None),
-            named("get"),
-            named("patch"),
-        ],
+        Deed::Apply => vec![right("create", resource, namespace, None), named("get"), named("patch")],
         Deed::Patch => vec![named("get"), named("patch")],
         Deed::Delete => vec![named("delete"), named("list"), named("watch")],
-        Deed::Exec => vec![
-            named("get"),
-            Right {
-                subresource: Some("exec".to_owned()),
-                ..named("create")
-            },
-        ],
+        Deed::Exec => vec![named("get"), Right { subresource: Some("exec".to_owned()), ..named("create") }],
     }
 }
 
@@ -107,39 +90,17 @@ mod tests {
 
     #[test]
     fn waiting_for_one_deployment_needs_no_more_than_to_list_and_watch_it() {
-        let resource = Resource {
-            group: "apps".into(),
-            plural: "deployments".into(),
-            namespaced: true,
-        };
-        let scope = Scope::Name {
-            namespace: Some("data".into()),
-            name: "db".into(),
-        };
+        let resource = Resource { group: "apps".into(), plural: "deployments".into(), namespaced: true };
+        let scope = Scope::Name { namespace: Some("data".into()), name: "db".into() };
         let rights = observing(&resource, &Gvk::new("apps", "v1", "Deployment"), &scope);
         let texts: Vec<String> = rights.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            texts,
-            [
-                "list deployments.apps db in data",
-                "watch deployments.apps db in data"
-            ]
-        );
+        assert_eq!(texts, ["list deployments.apps db in data", "watch deployments.apps db in data"]);
     }
 
     #[test]
     fn a_cluster_scoped_kind_is_asked_for_without_a_namespace() {
-        let resource = Resource {
-            group: String::new(),
-            plural: "namespaces".into(),
-            namespaced: false,
-        };
-        let rights = changing(
-            Deed::Create,
-            &resource,
-            Some(&"own".to_owned()),
-            Some(&"shop".to_owned()),
-        );
+        let resource = Resource { group: String::new(), plural: "namespaces".into(), namespaced: false };
+        let rights = changing(Deed::Create, &resource, Some(&"own".to_owned()), Some(&"shop".to_owned()));
         assert!(rights.iter().all(|right| right.namespace.is_none()));
         assert_eq!(rights[0].name, None);
     }

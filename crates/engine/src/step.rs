@@ -25,7 +25,7 @@ pub use judge::View;
 pub use report::{Blocker, Phase, Report, StepReport};
 
 use crate::{
-    contract::{Effect, Outcome, Target, Ticket, Want, World},
+    contract::{Effect, Failure, Outcome, Target, Ticket, Want, World},
     graph::{Edge, Path},
     journal::{Attempt, ItemState, Memory, StepState},
     plan::{Action, Body, Documents, Plan, Removal, SpecError},
@@ -117,12 +117,7 @@ fn converge(
     let judged = judge::judge(plan, &memory.journal, &sight);
     let mut advanced = advance(plan, memory, &judged.facts, outcomes, now);
     removal::settle(&mut advanced.memory, outcomes, now);
-    let mut work = Work {
-        plan,
-        effects: Vec::new(),
-        needs_saving: false,
-        now,
-    };
+    let mut work = Work { plan, effects: Vec::new(), needs_saving: false, now };
     if plan.removal == Removal::Delete {
         intend_early(plan, &mut advanced.memory);
     }
@@ -185,13 +180,9 @@ impl Work<'_> {
         match render::render(self.plan, step, action, &memory.journal, views, world) {
             Ok(rendered) => {
                 outcome::intend(memory, self.plan, position, action, &rendered.targets);
-                memory.attempts.insert(
-                    step.id.clone(),
-                    Attempt {
-                        waves: rendered.waves,
-                        ..Attempt::default()
-                    },
-                );
+                memory
+                    .attempts
+                    .insert(step.id.clone(), Attempt { waves: rendered.waves, ..Attempt::default() });
             }
             Err(render::Problem::Missing(message)) => {
                 memory.messages.insert(step.id.clone(), message);
@@ -201,8 +192,9 @@ impl Work<'_> {
                     record.become_state(StepState::Waiting, Some(Reason::ValueMissing), self.now);
                 }
             }
-            Err(render::Problem::Wrong(failure)) => {
-                memory.messages.insert(step.id.clone(), failure.to_string());
+            Err(render::Problem::Wrong(message)) => {
+                let failure = Failure::Render(message.clone());
+                memory.messages.insert(step.id.clone(), message);
                 if let Some(record) = memory.journal.steps.get_mut(&step.id) {
                     record.token = None;
                     outcome::fail(self.plan, step, action, record, &failure, self.now);
@@ -213,20 +205,13 @@ impl Work<'_> {
 
     /// Orders the next wave of every attempt that has nothing in flight.
     fn order_next_waves(&mut self, memory: &mut Memory) {
-        let Memory {
-            journal,
-            flight,
-            attempts,
-            ..
-        } = memory;
+        let Memory { journal, flight, attempts, .. } = memory;
         for (id, attempt) in attempts.iter_mut() {
             if attempt.worst.is_some() || flight.iter().any(|ticket| ticket.step == *id) {
                 continue;
             }
-            let Some(action) = self
-                .plan
-                .position(id)
-                .and_then(|position| self.plan.steps()[position].action())
+            let Some(action) =
+                self.plan.position(id).and_then(|position| self.plan.steps()[position].action())
             else {
                 continue;
             };
@@ -313,10 +298,7 @@ fn teardown(
     outcome::remember_late(&mut memory, outcomes);
     removal::settle(&mut memory, outcomes, now);
     let sight = Sight::new(world, &memory.journal, outcomes);
-    let mut removed = removal::Removal {
-        done: true,
-        ..removal::Removal::default()
-    };
+    let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
     let plan_effects_out = memory.flight.iter().any(|ticket| ticket.run != 0);
     if policy == Removal::Delete && !plan_effects_out {
         removed = removal::remove(&mut memory, &sight, &|_| true, hurry, now);

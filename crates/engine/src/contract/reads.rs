@@ -26,10 +26,7 @@ impl ReadSet {
 
     /// The whole object.
     pub fn whole() -> Self {
-        Self {
-            whole: true,
-            paths: BTreeSet::new(),
-        }
+        Self { whole: true, paths: BTreeSet::new() }
     }
 
     /// These paths, written with dots.
@@ -46,10 +43,10 @@ impl ReadSet {
         if path.is_empty() {
             self.whole = true;
         }
-        if !self.whole {
-            self.paths.insert(path);
-        } else {
+        if self.whole {
             self.paths.clear();
+        } else {
+            self.paths.insert(path);
         }
     }
 
@@ -88,11 +85,7 @@ impl ReadSet {
 
 impl From<&Reads> for ReadSet {
     fn from(reads: &Reads) -> Self {
-        let mut set = if reads.whole {
-            Self::whole()
-        } else {
-            Self::nothing()
-        };
+        let mut set = if reads.whole { Self::whole() } else { Self::nothing() };
         for path in &reads.paths {
             set.add(path.clone());
         }
@@ -166,24 +159,15 @@ mod tests {
     #[test]
     fn the_whole_object_comes_without_managed_fields() {
         let object = json!({"metadata": {"name": "a", "managedFields": [1]}});
-        assert_eq!(
-            ReadSet::whole().project(&object),
-            json!({"metadata": {"name": "a"}})
-        );
-        assert_eq!(
-            ReadSet::dotted(["metadata.managedFields"]).project(&object),
-            json!({"metadata": {}})
-        );
+        assert_eq!(ReadSet::whole().project(&object), json!({"metadata": {"name": "a"}}));
+        assert_eq!(ReadSet::dotted(["metadata.managedFields"]).project(&object), json!({"metadata": {}}));
     }
 
     #[test]
     fn overlapping_paths_keep_the_union() {
         let object = json!({"status": {"a": {"b": 1, "c": 2}, "d": 3}});
         let reads = ReadSet::dotted(["status.a.b", "status.a", "status.d.e"]);
-        assert_eq!(
-            reads.project(&object),
-            json!({"status": {"a": {"b": 1, "c": 2}, "d": 3}})
-        );
+        assert_eq!(reads.project(&object), json!({"status": {"a": {"b": 1, "c": 2}, "d": 3}}));
     }
 
     #[test]

@@ -31,11 +31,7 @@ pub struct Projection {
 impl Projection {
     /// The object's name in full.
     pub fn object_ref(&self) -> ObjectRef {
-        ObjectRef {
-            kind: self.kind.group_kind(),
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-        }
+        ObjectRef { kind: self.kind.group_kind(), namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 
@@ -62,18 +58,12 @@ pub struct Why {
 impl Why {
     /// An obstacle with its explanation.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            reason,
-            message: message.into(),
-        }
+        Self { reason, message: message.into() }
     }
 
     /// Whether more waiting alone will settle it (the first list of a watch), so that nothing may be concluded yet.
     pub fn is_passing(&self) -> bool {
-        matches!(
-            self.reason,
-            Reason::Unsynced | Reason::Disconnected | Reason::OwnWriteNotSeen
-        )
+        matches!(self.reason, Reason::Unsynced | Reason::Disconnected | Reason::OwnWriteNotSeen)
     }
 }
 

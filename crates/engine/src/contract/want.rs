@@ -31,10 +31,7 @@ impl Via {
     pub fn service_account(namespace: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             cluster: ClusterRef::Here,
-            actor: Actor::ServiceAccount {
-                namespace: namespace.into(),
-                name: name.into(),
-            },
+            actor: Actor::ServiceAccount { namespace: namespace.into(), name: name.into() },
         }
     }
 }
@@ -95,14 +92,10 @@ impl fmt::Display for ClusterRef {
         match self {
             Self::Here => f.write_str("this cluster"),
             Self::Kubeconfig { namespace, name, .. } => write!(f, "cluster of Secret {namespace}/{name}"),
-            Self::ControlPlane {
-                select: ControlPlaneSelect::Name(name),
-                ..
-            } => write!(f, "ControlPlane {name}"),
-            Self::ControlPlane {
-                select: ControlPlaneSelect::Labels(selector),
-                ..
-            } => {
+            Self::ControlPlane { select: ControlPlaneSelect::Name(name), .. } => {
+                write!(f, "ControlPlane {name}")
+            }
+            Self::ControlPlane { select: ControlPlaneSelect::Labels(selector), .. } => {
                 write!(f, "the ControlPlane with {selector}")
             }
         }
@@ -137,12 +130,7 @@ pub struct Selector(String);
 impl Selector {
     /// A selector that asks for these labels, all of them.
     pub fn labels(labels: &BTreeMap<String, String>) -> Self {
-        Self::requirements(
-            labels
-                .iter()
-                .map(|(key, value)| format!("{key}={value}"))
-                .collect(),
-        )
+        Self::requirements(labels.iter().map(|(key, value)| format!("{key}={value}")).collect())
     }
 
     /// A selector from single requirements in text form (`a=b`, `c in (d,e)`, `!f`).
@@ -281,15 +269,7 @@ impl Want {
         name: impl Into<String>,
         reads: ReadSet,
     ) -> Self {
-        Self::new(Question::Objects {
-            via,
-            kind,
-            scope: Scope::Name {
-                namespace,
-                name: name.into(),
-            },
-            reads,
-        })
+        Self::new(Question::Objects { via, kind, scope: Scope::Name { namespace, name: name.into() }, reads })
     }
 
     /// What is asked.
@@ -310,15 +290,9 @@ impl Want {
     /// The one object that is asked for, where it is one.
     pub fn object_ref(&self) -> Option<ObjectRef> {
         match self.question() {
-            Question::Objects {
-                kind,
-                scope: Scope::Name { namespace, name },
-                ..
-            } => Some(ObjectRef {
-                kind: kind.group_kind(),
-                namespace: namespace.clone(),
-                name: name.clone(),
-            }),
+            Question::Objects { kind, scope: Scope::Name { namespace, name }, .. } => {
+                Some(ObjectRef { kind: kind.group_kind(), namespace: namespace.clone(), name: name.clone() })
+            }
             _ => None,
         }
     }
@@ -340,11 +314,7 @@ impl PartialOrd for Want {
 
 impl Ord for Want {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) {
-            std::cmp::Ordering::Equal
-        } else {
-            self.0.cmp(&other.0)
-        }
+        if Arc::ptr_eq(&self.0, &other.0) { std::cmp::Ordering::Equal } else { self.0.cmp(&other.0) }
     }
 }
 

@@ -142,11 +142,7 @@ pub struct WatchEvents {
 
 impl Default for WatchEvents {
     fn default() -> Self {
-        Self {
-            create: true,
-            update: true,
-            delete: true,
-        }
+        Self { create: true, update: true, delete: true }
     }
 }
 

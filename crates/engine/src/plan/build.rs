@@ -20,10 +20,7 @@ pub struct SpecError {
 impl SpecError {
     /// An error at a field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            field: field.into(),
-            message: message.into(),
-        }
+        Self { field: field.into(), message: message.into() }
     }
 }
 
@@ -115,17 +112,8 @@ impl Plan {
         }
         let mut by_name: Vec<usize> = (0..steps.len()).collect();
         by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
-        let Terms {
-            inputs,
-            values,
-            global_timeout,
-            suspended,
-            recovery,
-            watch,
-            removal,
-            orders,
-            kinds,
-        } = terms;
+        let Terms { inputs, values, global_timeout, suspended, recovery, watch, removal, orders, kinds } =
+            terms;
         Ok(Self {
             owner,
             uid: uid.into(),
@@ -155,12 +143,8 @@ fn topological(before: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
             later[*one].push(position);
         }
     }
-    let mut ready: std::collections::BTreeSet<usize> = missing
-        .iter()
-        .enumerate()
-        .filter(|(_, count)| **count == 0)
-        .map(|(position, _)| position)
-        .collect();
+    let mut ready: std::collections::BTreeSet<usize> =
+        missing.iter().enumerate().filter(|(_, count)| **count == 0).map(|(position, _)| position).collect();
     let mut order = Vec::with_capacity(before.len());
     while let Some(position) = ready.pop_first() {
         order.push(position);
@@ -171,11 +155,7 @@ fn topological(before: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
             }
         }
     }
-    if order.len() == before.len() {
-        Ok(order)
-    } else {
-        Err(cycle(before, &missing))
-    }
+    if order.len() == before.len() { Ok(order) } else { Err(cycle(before, &missing)) }
 }
 
 /// A way round among the steps that could not be ordered: walk back along unordered steps until one repeats.
@@ -189,20 +169,13 @@ fn cycle(before: &[Vec<usize>], missing: &[usize]) -> Vec<usize> {
             return round;
         }
         walk.push(position);
-        next = before[position]
-            .iter()
-            .copied()
-            .find(|earlier| missing[*earlier] > 0);
+        next = before[position].iter().copied().find(|earlier| missing[*earlier] > 0);
     }
     walk
 }
 
 fn cycle_error(steps: &[Step], round: &[usize]) -> PlanError {
-    let start = round
-        .iter()
-        .enumerate()
-        .min_by_key(|(_, position)| **position)
-        .map_or(0, |(index, _)| index);
+    let start = round.iter().enumerate().min_by_key(|(_, position)| **position).map_or(0, |(index, _)| index);
     let names: Vec<&str> = round
         .iter()
         .cycle()
@@ -211,9 +184,7 @@ fn cycle_error(steps: &[Step], round: &[usize]) -> PlanError {
         .map(|position| steps[*position].id.as_str())
         .collect();
     PlanError::Cycle {
-        field: round
-            .get(start)
-            .map_or_else(String::new, |position| steps[*position].field.clone()),
+        field: round.get(start).map_or_else(String::new, |position| steps[*position].field.clone()),
         path: names.join(" → "),
     }
 }

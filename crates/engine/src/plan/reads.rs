@@ -25,12 +25,7 @@ pub struct Readings {
 impl Readings {
     /// Reads nothing yet.
     pub fn new() -> Self {
-        Self {
-            dependencies: Some(BTreeMap::new()),
-            values: false,
-            value_keys: Some(Vec::new()),
-            now: false,
-        }
+        Self { dependencies: Some(BTreeMap::new()), values: false, value_keys: Some(Vec::new()), now: false }
     }
 
     /// Adds what a template reads. `keys` says which dependencies a key under `.Dependencies` may mean.
@@ -129,10 +124,7 @@ mod tests {
     #[test]
     fn name_and_state_read_the_dependency_but_nothing_of_the_object() {
         let readings = readings("{{ .Dependencies.db.Name }}{{ .Values.a.b }}");
-        assert_eq!(
-            readings.dependencies,
-            Some(BTreeMap::from([(StepId::new("db"), ReadSet::nothing())]))
-        );
+        assert_eq!(readings.dependencies, Some(BTreeMap::from([(StepId::new("db"), ReadSet::nothing())])));
         assert_eq!(readings.value_keys, Some(vec!["a".to_owned()]));
     }
 

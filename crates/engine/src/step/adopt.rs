@@ -16,20 +16,15 @@ pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
     let mut records: Vec<Option<Record>> = vec![None; plan.steps().len()];
     for position in plan.by_name() {
         let step = &plan.steps()[*position];
-        let kept = old
-            .remove(&step.id)
-            .filter(|record| same_definition(&record.definition, &step.definition));
+        let kept =
+            old.remove(&step.id).filter(|record| same_definition(&record.definition, &step.definition));
         records[*position] = Some(kept.unwrap_or_else(|| Record::new(&step.definition, now)));
     }
     let mut records: Vec<Record> = records.into_iter().flatten().collect();
     memory.attempts.retain(|id, _| plan.position(id).is_some());
     memory.messages.retain(|id, _| plan.position(id).is_some());
     for (query, kind) in &plan.kinds {
-        memory
-            .journal
-            .kinds
-            .entry(query.clone())
-            .or_insert_with(|| kind.clone());
+        memory.journal.kinds.entry(query.clone()).or_insert_with(|| kind.clone());
     }
     if memory.journal.generation != plan.generation {
         renew(plan, &mut memory, &mut records, now);
@@ -66,10 +61,7 @@ fn obey(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestamp
         if memory.journal.halt.is_some() || records.iter().any(|record| again(record.state)) {
             memory.journal.halt = None;
             begin_run(memory, now);
-            records
-                .iter_mut()
-                .filter(|record| again(record.state))
-                .for_each(|record| forget(record, now));
+            records.iter_mut().filter(|record| again(record.state)).for_each(|record| forget(record, now));
         }
         for record in records.iter_mut() {
             record.retry_at = None;
@@ -114,10 +106,7 @@ fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Record], now: 
     shift(&mut journal.run.clock);
     for record in records {
         record.clock.iter_mut().for_each(shift);
-        record
-            .progress
-            .iter_mut()
-            .for_each(|progress| shift(&mut progress.moved));
+        record.progress.iter_mut().for_each(|progress| shift(&mut progress.moved));
         if record.state == StepState::Running {
             shift(&mut record.since);
         }
@@ -126,11 +115,7 @@ fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Record], now: 
 
 /// Begins a new run. Effects that read its start rely on it, so it must be saved before them.
 pub(super) fn begin_run(memory: &mut Memory, now: Timestamp) {
-    memory.journal.run = Run {
-        id: memory.journal.run.id + 1,
-        now,
-        clock: now,
-    };
+    memory.journal.run = Run { id: memory.journal.run.id + 1, now, clock: now };
     memory.critical += 1;
 }
 

@@ -22,8 +22,8 @@ impl Pace {
     fn bounds(self) -> (Duration, Duration) {
         match self {
             Self::Transient => (Duration::from_millis(100), Duration::from_secs(30)),
-            Self::Absent => (Duration::from_secs(1), Duration::from_secs(300)),
-            Self::Refused => (Duration::from_secs(2), Duration::from_secs(300)),
+            Self::Absent => (Duration::from_secs(1), Duration::from_mins(5)),
+            Self::Refused => (Duration::from_secs(2), Duration::from_mins(5)),
         }
     }
 }
@@ -40,11 +40,7 @@ pub(crate) fn delay(pace: Pace, uid: &str, step: &StepId, attempt: u32) -> Durat
 /// A number in [0, 1) that depends on nothing but its inputs.
 fn spread(uid: &str, step: &StepId, attempt: u32) -> f64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in uid
-        .bytes()
-        .chain(step.as_str().bytes())
-        .chain(attempt.to_le_bytes())
-    {
+    for byte in uid.bytes().chain(step.as_str().bytes()).chain(attempt.to_le_bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
     let top = u32::try_from(hash >> 32).unwrap_or(u32::MAX);
@@ -61,7 +57,7 @@ mod tests {
         let mut last = Duration::ZERO;
         for attempt in 1..40 {
             let now = delay(Pace::Refused, "uid", &step, attempt);
-            assert!(now <= Duration::from_secs(300));
+            assert!(now <= Duration::from_mins(5));
             assert!(now >= Duration::from_secs(1));
             if attempt < 7 {
                 assert!(now > last / 2, "attempt {attempt}");
@@ -74,9 +70,8 @@ mod tests {
     #[test]
     fn objects_do_not_knock_at_the_same_moment() {
         let step = StepId::new("a");
-        let delays: std::collections::BTreeSet<Duration> = (0..100)
-            .map(|uid| delay(Pace::Absent, &uid.to_string(), &step, 3))
-            .collect();
+        let delays: std::collections::BTreeSet<Duration> =
+            (0..100).map(|uid| delay(Pace::Absent, &uid.to_string(), &step, 3)).collect();
         assert!(delays.len() > 90);
     }
 }

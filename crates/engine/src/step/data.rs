@@ -60,10 +60,7 @@ pub(super) fn dependency_data(
             entry.insert("APIVersion".to_owned(), json!(kind.api_version()));
             if let Scope::Name { namespace, name } = scope {
                 entry.insert("Name".to_owned(), json!(name));
-                entry.insert(
-                    "Namespace".to_owned(),
-                    json!(namespace.clone().unwrap_or_default()),
-                );
+                entry.insert("Namespace".to_owned(), json!(namespace.clone().unwrap_or_default()));
                 if let Some(item) = observed.items.first() {
                     describe(&mut entry, item, reads);
                 }
@@ -71,10 +68,7 @@ pub(super) fn dependency_data(
                 let items = observed.items.iter().map(|item| {
                     let mut one = Map::new();
                     one.insert("Name".to_owned(), json!(item.name));
-                    one.insert(
-                        "Namespace".to_owned(),
-                        json!(item.namespace.clone().unwrap_or_default()),
-                    );
+                    one.insert("Namespace".to_owned(), json!(item.namespace.clone().unwrap_or_default()));
                     describe(&mut one, item, reads);
                     Value::Object(one)
                 });
@@ -90,10 +84,7 @@ pub(super) fn dependency_data(
             if let Some(object) = requirement.want.object_ref() {
                 entry.insert("Kind".to_owned(), json!(object.kind.kind));
                 entry.insert("Name".to_owned(), json!(object.name));
-                entry.insert(
-                    "Namespace".to_owned(),
-                    json!(object.namespace.unwrap_or_default()),
-                );
+                entry.insert("Namespace".to_owned(), json!(object.namespace.unwrap_or_default()));
             }
         }
     }
@@ -102,33 +93,12 @@ pub(super) fn dependency_data(
 
 /// The object's own parts, as far as somebody reads them.
 fn describe(entry: &mut Map<String, Value>, item: &Projection, reads: &ReadSet) {
-    let content = if reads.is_whole() {
-        item.content.clone()
-    } else {
-        reads.project(&item.content)
-    };
-    let metadata = |key| {
-        content
-            .get("metadata")
-            .and_then(|metadata| metadata.get(key))
-            .cloned()
-    };
-    entry.insert(
-        "Labels".to_owned(),
-        metadata("labels").unwrap_or_else(|| json!({})),
-    );
-    entry.insert(
-        "Annotations".to_owned(),
-        metadata("annotations").unwrap_or_else(|| json!({})),
-    );
-    entry.insert(
-        "Spec".to_owned(),
-        content.get("spec").cloned().unwrap_or_else(|| json!({})),
-    );
-    entry.insert(
-        "Status".to_owned(),
-        content.get("status").cloned().unwrap_or_else(|| json!({})),
-    );
+    let content = if reads.is_whole() { item.content.clone() } else { reads.project(&item.content) };
+    let metadata = |key| content.get("metadata").and_then(|metadata| metadata.get(key)).cloned();
+    entry.insert("Labels".to_owned(), metadata("labels").unwrap_or_else(|| json!({})));
+    entry.insert("Annotations".to_owned(), metadata("annotations").unwrap_or_else(|| json!({})));
+    entry.insert("Spec".to_owned(), content.get("spec").cloned().unwrap_or_else(|| json!({})));
+    entry.insert("Status".to_owned(), content.get("status").cloned().unwrap_or_else(|| json!({})));
     entry.insert("Object".to_owned(), content);
 }
 

@@ -79,23 +79,14 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Record], outcome: &Outc
             if let (Some(target), Some(stamp)) = (&done.target, &done.stamp) {
                 record.wrote.retain(|wrote| wrote.target != *target);
                 if !matches!(action.body, Body::Delete { .. }) {
-                    record.wrote.push(Wrote {
-                        target: target.clone(),
-                        stamp: stamp.clone(),
-                    });
+                    record.wrote.push(Wrote { target: target.clone(), stamp: stamp.clone() });
                 } else if !done.gone {
-                    attempt.awaits = Some(Awaits::Absent {
-                        target: target.clone(),
-                        uid: stamp.uid.clone(),
-                    });
+                    attempt.awaits = Some(Awaits::Absent { target: target.clone(), uid: stamp.uid.clone() });
                 }
             }
         }
         Err(failure) => {
-            let worse = attempt
-                .worst
-                .as_ref()
-                .is_none_or(|worst| severity(failure) > severity(worst));
+            let worse = attempt.worst.as_ref().is_none_or(|worst| severity(failure) > severity(worst));
             if worse {
                 attempt.worst = Some(failure.clone());
             }
@@ -115,11 +106,7 @@ fn remember(memory: &mut Memory, plan: &Plan, position: usize, action: &Action, 
     };
     let row = row(memory, plan, position, action, target);
     let ours = done.created || row.state == ItemState::Created && row.uid.as_ref() == Some(&stamp.uid);
-    row.state = if ours {
-        ItemState::Created
-    } else {
-        ItemState::Adopted
-    };
+    row.state = if ours { ItemState::Created } else { ItemState::Adopted };
     row.uid = Some(stamp.uid.clone());
     row.target = target.clone();
 }
@@ -180,21 +167,12 @@ pub(super) fn intend(memory: &mut Memory, plan: &Plan, position: usize, action: 
 pub(super) fn remember_late(memory: &mut Memory, outcomes: &[Outcome]) {
     for outcome in outcomes {
         memory.flight.remove(&outcome.ticket);
-        let Ok(Done {
-            target: Some(target),
-            created: true,
-            stamp: Some(stamp),
-            ..
-        }) = &outcome.result
-        else {
+        let Ok(Done { target: Some(target), created: true, stamp: Some(stamp), .. }) = &outcome.result else {
             continue;
         };
         let step = &outcome.ticket.step;
         let rows = &mut memory.journal.inventory;
-        if let Some(row) = rows
-            .iter_mut()
-            .find(|row| row.step == *step && same_place(&row.target, target))
-        {
+        if let Some(row) = rows.iter_mut().find(|row| row.step == *step && same_place(&row.target, target)) {
             row.state = ItemState::Created;
             row.uid = Some(stamp.uid.clone());
             row.target = target.clone();
@@ -225,7 +203,7 @@ fn end_well(
 fn lose(action: &Action, record: &mut Record, now: Timestamp) {
     match action.delivery() {
         Some(Delivery::AtMostOnce) => {
-            record.become_state(StepState::Unknown, Some(Reason::OutcomeUnknown), now)
+            record.become_state(StepState::Unknown, Some(Reason::OutcomeUnknown), now);
         }
         _ => record.become_state(StepState::Waiting, None, now),
     }
@@ -264,47 +242,27 @@ pub(super) fn fail(
         }
         Failure::Unknowable(_) => match action.delivery() {
             Some(Delivery::AtMostOnce) => (StepState::Unknown, Some(Reason::OutcomeUnknown), None),
-            _ => (
-                StepState::Waiting,
-                Some(Reason::Retrying),
-                Some(after(Pace::Transient)),
-            ),
+            _ => (StepState::Waiting, Some(Reason::Retrying), Some(after(Pace::Transient))),
         },
         Failure::Throttled(patience) => (
             StepState::Waiting,
             Some(Reason::Throttled),
             Some(add(now, *patience).max(after(Pace::Transient))),
         ),
-        Failure::Transient(_) | Failure::StalePrecondition(_) => (
-            StepState::Waiting,
-            Some(Reason::Retrying),
-            Some(after(Pace::Transient)),
-        ),
-        Failure::Terminating(_) => (
-            StepState::Waiting,
-            Some(Reason::Terminating),
-            Some(after(Pace::Absent)),
-        ),
-        Failure::IdentityGone(_) => (
-            StepState::Waiting,
-            Some(Reason::IdentityGone),
-            Some(after(Pace::Absent)),
-        ),
+        Failure::Transient(_) | Failure::StalePrecondition(_) => {
+            (StepState::Waiting, Some(Reason::Retrying), Some(after(Pace::Transient)))
+        }
+        Failure::Terminating(_) => (StepState::Waiting, Some(Reason::Terminating), Some(after(Pace::Absent))),
+        Failure::IdentityGone(_) => {
+            (StepState::Waiting, Some(Reason::IdentityGone), Some(after(Pace::Absent)))
+        }
         Failure::Gone(_) => {
             record.awaits = action.target().map(Awaits::Present);
-            (
-                StepState::Waiting,
-                Some(Reason::NotFound),
-                Some(after(Pace::Absent)),
-            )
+            (StepState::Waiting, Some(Reason::NotFound), Some(after(Pace::Absent)))
         }
         Failure::NotServed(_) => {
             record.awaits = action.target().map(|target| Awaits::Served(target.kind));
-            (
-                StepState::Waiting,
-                Some(Reason::KindNotServed),
-                Some(after(Pace::Absent)),
-            )
+            (StepState::Waiting, Some(Reason::KindNotServed), Some(after(Pace::Absent)))
         }
         Failure::AlreadyExists(_) => refused(Reason::AlreadyExists, automatic, after(Pace::Refused)),
         Failure::FieldConflict(_) => refused(Reason::ApplyConflict, automatic, after(Pace::Refused)),

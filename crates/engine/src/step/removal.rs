@@ -58,11 +58,7 @@ pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) 
             Err(Failure::Terminating(_)) => leave(item, Reason::Terminating),
             Err(failure) => {
                 let refused = matches!(failure, Failure::Forbidden(_) | Failure::Invalid(_));
-                item.reason = Some(if refused {
-                    Reason::Forbidden
-                } else {
-                    Reason::Retrying
-                });
+                item.reason = Some(if refused { Reason::Forbidden } else { Reason::Retrying });
                 item.retry_at = retry(if refused { Pace::Refused } else { Pace::Transient });
                 memory.messages.insert(item.step.clone(), failure.to_string());
             }
@@ -83,20 +79,11 @@ pub(super) fn remove(
     hurry: bool,
     now: Timestamp,
 ) -> Removal {
-    let mut removal = Removal {
-        done: true,
-        ..Removal::default()
-    };
+    let mut removal = Removal { done: true, ..Removal::default() };
     let uid = memory.journal.uid.clone();
     for index in 0..memory.journal.inventory.len() {
         if chosen(&memory.journal.inventory[index]) {
-            look(
-                &mut memory.journal.inventory[index],
-                &uid,
-                sight,
-                hurry,
-                &mut removal,
-            );
+            look(&mut memory.journal.inventory[index], &uid, sight, hurry, &mut removal);
         }
     }
     // What must go first: the objects of every later step that is still there.
@@ -116,21 +103,13 @@ pub(super) fn remove(
         if item.state != ItemState::Created || held.contains(&item.step) {
             continue;
         }
-        if memory
-            .flight
-            .iter()
-            .any(|ticket| ticket.run == NO_RUN && ticket.part as usize == index)
-        {
+        if memory.flight.iter().any(|ticket| ticket.run == NO_RUN && ticket.part as usize == index) {
             continue;
         }
         if let Some(at) = item.retry_at.filter(|at| *at > now) {
             removal.wake_at = Some(removal.wake_at.map_or(at, |earlier| earlier.min(at)));
             let message = memory.messages.get(&item.step).cloned().unwrap_or_default();
-            removal.waiting.push((
-                item.step.clone(),
-                item.reason.unwrap_or(Reason::Retrying),
-                message,
-            ));
+            removal.waiting.push((item.step.clone(), item.reason.unwrap_or(Reason::Retrying), message));
             continue;
         }
         let item = &mut memory.journal.inventory[index];
@@ -165,27 +144,18 @@ fn is_there(item: &Item) -> bool {
 fn look(item: &mut Item, uid: &str, sight: &Sight<'_>, hurry: bool, removal: &mut Removal) {
     match item.state {
         ItemState::Adopted => item.state = ItemState::Gone,
-        ItemState::Deleting if hurry => leave(item, Reason::Terminating),
-        ItemState::Intended if hurry => leave(item, Reason::Terminating),
+        ItemState::Intended | ItemState::Deleting if hurry => leave(item, Reason::Terminating),
         ItemState::Intended | ItemState::Deleting => {
             let kind = match sight.resolve(&item.via, &item.target.kind) {
                 Some(Served::Yes { kind, namespaced, .. }) => (kind, *namespaced),
                 Some(Served::No) => return leave(item, Reason::KindNotServed),
                 _ => {
-                    return removal
-                        .waiting
-                        .push((item.step.clone(), Reason::Unsynced, String::new()));
+                    return removal.waiting.push((item.step.clone(), Reason::Unsynced, String::new()));
                 }
             };
             let namespace = item.target.namespace.clone().filter(|_| kind.1);
             let reads = ReadSet::dotted(["metadata.annotations", "metadata.finalizers"]);
-            let want = Want::object(
-                item.via.clone(),
-                kind.0.clone(),
-                namespace,
-                &item.target.name,
-                reads,
-            );
+            let want = Want::object(item.via.clone(), kind.0.clone(), namespace, &item.target.name, reads);
             match sight.ask(want) {
                 Some(Seen::Objects(observed)) => match observed.items.first() {
                     None => item.state = ItemState::Gone,
@@ -206,13 +176,9 @@ fn look(item: &mut Item, uid: &str, sight: &Sight<'_>, hurry: bool, removal: &mu
                 },
                 Some(Seen::Unknown(why)) if why.reason == Reason::IdentityGone => leave(item, why.reason),
                 Some(Seen::Unknown(why)) => {
-                    removal
-                        .waiting
-                        .push((item.step.clone(), why.reason, why.message.clone()));
+                    removal.waiting.push((item.step.clone(), why.reason, why.message.clone()));
                 }
-                _ => removal
-                    .waiting
-                    .push((item.step.clone(), Reason::Unsynced, String::new())),
+                _ => removal.waiting.push((item.step.clone(), Reason::Unsynced, String::new())),
             }
         }
         ItemState::Created | ItemState::Gone | ItemState::Left => {}
@@ -220,11 +186,7 @@ fn look(item: &mut Item, uid: &str, sight: &Sight<'_>, hurry: bool, removal: &mu
 }
 
 fn creator(content: &Value) -> Option<&str> {
-    content
-        .get("metadata")?
-        .get("annotations")?
-        .get(keys::CREATED_BY)?
-        .as_str()
+    content.get("metadata")?.get("annotations")?.get(keys::CREATED_BY)?.as_str()
 }
 
 fn still_there(content: &Value, name: &str) -> (Reason, String) {
@@ -238,10 +200,7 @@ fn still_there(content: &Value, name: &str) -> (Reason, String) {
     } else {
         (
             Reason::ForeignFinalizer,
-            format!(
-                "{name} is being deleted, but is kept by {}",
-                finalizers.join(", ")
-            ),
+            format!("{name} is being deleted, but is kept by {}", finalizers.join(", ")),
         )
     }
 }

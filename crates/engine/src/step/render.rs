@@ -14,7 +14,7 @@ use super::{
     judge::View,
 };
 use crate::{
-    contract::{ExecOrder, Failure, PatchKind, ReadSet, Target, Verb, World},
+    contract::{ExecOrder, PatchKind, ReadSet, Target, Verb, World},
     journal::{Journal, Record},
     plan::{Action, Body, Documents, Plan, Step},
 };
@@ -32,7 +32,7 @@ pub(super) enum Problem {
     /// A value is not there yet.
     Missing(String),
     /// Somebody has to mend the text.
-    Wrong(Failure),
+    Wrong(String),
 }
 
 /// Renders an action on the world it was admitted on.
@@ -44,12 +44,7 @@ pub(super) fn render(
     views: &[View],
     world: &World,
 ) -> Result<Rendered, Problem> {
-    let context = Context {
-        plan,
-        step,
-        journal,
-        data: data(plan, action, journal, views, world),
-    };
+    let context = Context { plan, step, journal, data: data(plan, action, journal, views, world) };
     let verbs = match &action.body {
         Body::Create { documents, existing } => context
             .documents(documents)?
@@ -74,12 +69,7 @@ pub(super) fn render(
                 creator: plan.uid.clone(),
             })
             .collect(),
-        Body::Patch {
-            target,
-            kind,
-            text,
-            delivery,
-        } => {
+        Body::Patch { target, kind, text, delivery } => {
             let body = context.patch(*kind, text)?;
             vec![Verb::Patch {
                 target: target.clone(),
@@ -90,27 +80,15 @@ pub(super) fn render(
             }]
         }
         Body::Delete { target, propagation } => {
-            vec![Verb::Delete {
-                target: target.clone(),
-                uid: None,
-                propagation: *propagation,
-            }]
+            vec![Verb::Delete { target: target.clone(), uid: None, propagation: *propagation }]
         }
         Body::Wait(_) => Vec::new(),
-        Body::Exec {
-            target,
-            container,
-            command,
-            ..
-        } => {
+        Body::Exec { target, container, command, .. } => {
             let command: Result<Vec<String>, Problem> =
                 command.iter().map(|word| context.text(word)).collect();
             let record: Option<&Record> = journal.steps.get(&step.id);
             vec![Verb::Exec(ExecOrder {
-                namespace: target
-                    .namespace
-                    .clone()
-                    .unwrap_or_else(|| action.default_namespace.clone()),
+                namespace: target.namespace.clone().unwrap_or_else(|| action.default_namespace.clone()),
                 pod: target.name.clone(),
                 container: container.clone(),
                 command: command?,
@@ -119,31 +97,19 @@ pub(super) fn render(
         }
         Body::Notice(notice) => vec![Verb::Notice(notice.clone())],
     };
-    let targets = verbs
-        .iter()
-        .filter_map(|verb| target_of(verb, &action.default_namespace))
-        .collect();
-    Ok(Rendered {
-        waves: in_waves(verbs),
-        targets,
-    })
+    let targets = verbs.iter().filter_map(|verb| target_of(verb, &action.default_namespace)).collect();
+    Ok(Rendered { waves: in_waves(verbs), targets })
 }
 
 /// What must be there before the rest of the same action: Namespaces and definitions of kinds.
 fn in_waves(verbs: Vec<Verb>) -> Vec<Vec<Verb>> {
     let (first, rest): (Vec<Verb>, Vec<Verb>) = verbs.into_iter().partition(|verb| match verb {
         Verb::Apply { body, .. } | Verb::Create { body, .. } => {
-            matches!(
-                body.get("kind").and_then(Value::as_str),
-                Some("Namespace" | "CustomResourceDefinition")
-            )
+            matches!(body.get("kind").and_then(Value::as_str), Some("Namespace" | "CustomResourceDefinition"))
         }
         _ => false,
     });
-    [rest, first]
-        .into_iter()
-        .filter(|wave| !wave.is_empty())
-        .collect()
+    [rest, first].into_iter().filter(|wave| !wave.is_empty()).collect()
 }
 
 fn target_of(verb: &Verb, default_namespace: &str) -> Option<Target> {
@@ -177,7 +143,7 @@ impl Context<'_> {
             Documents::Text(template) => {
                 let text = self.text(template)?;
                 template::parse_documents(&self.step.field, &text)
-                    .map_err(|error| Problem::Wrong(Failure::Render(error.to_string())))?
+                    .map_err(|error| Problem::Wrong(error.to_string()))?
             }
             Documents::Objects(documents) => {
                 let rendered: Result<Vec<Value>, Problem> = documents
@@ -201,17 +167,11 @@ impl Context<'_> {
 
     /// A document must at least say what it is and what it is called.
     fn check(&self, index: usize, document: &Value) -> Result<(), Problem> {
-        let text = |path: &str| {
-            document
-                .pointer(path)
-                .and_then(Value::as_str)
-                .is_some_and(|text| !text.is_empty())
-        };
-        for (path, name) in [
-            ("/apiVersion", "apiVersion"),
-            ("/kind", "kind"),
-            ("/metadata/name", "metadata.name"),
-        ] {
+        let text =
+            |path: &str| document.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        for (path, name) in
+            [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
+        {
             if !text(path) {
                 return Err(self.wrong(format!("document {} has no {name}", index + 1)));
             }
@@ -233,17 +193,13 @@ impl Context<'_> {
             })?
         } else {
             let mut documents = template::parse_documents(&self.step.field, &text)
-                .map_err(|error| Problem::Wrong(Failure::Render(error.to_string())))?;
+                .map_err(|error| Problem::Wrong(error.to_string()))?;
             if documents.len() != 1 {
                 return Err(self.wrong(format!("patch must be one document, not {}", documents.len())));
             }
             documents.swap_remove(0)
         };
-        let fits = if kind == PatchKind::Json {
-            parsed.is_array()
-        } else {
-            parsed.is_object()
-        };
+        let fits = if kind == PatchKind::Json { parsed.is_array() } else { parsed.is_object() };
         if fits {
             Ok(parsed)
         } else if kind == PatchKind::Json {
@@ -268,11 +224,11 @@ impl Context<'_> {
         match error.missing() {
             Some(path) if path.segments().first().is_some_and(|root| root == "Dependencies") => {
                 match self.ambiguous(path.segments().get(1)) {
-                    Some(why) => Problem::Wrong(Failure::Render(why)),
+                    Some(why) => Problem::Wrong(why),
                     None => Problem::Missing(error.to_string()),
                 }
             }
-            _ => Problem::Wrong(Failure::Render(error.to_string())),
+            _ => Problem::Wrong(error.to_string()),
         }
     }
 
@@ -283,23 +239,16 @@ impl Context<'_> {
             .plan
             .steps()
             .iter()
-            .filter(|step| {
-                step.requirement()
-                    .is_some_and(|requirement| requirement.keys.contains(key))
-            })
+            .filter(|step| step.requirement().is_some_and(|requirement| requirement.keys.contains(key)))
             .map(|step| step.field.as_str())
             .collect();
         (owners.len() > 1).then(|| {
-            format!(
-                "{}: .Dependencies.{key} is the key of both {}",
-                self.step.field,
-                owners.join(" and ")
-            )
+            format!("{}: .Dependencies.{key} is the key of both {}", self.step.field, owners.join(" and "))
         })
     }
 
     fn wrong(&self, message: String) -> Problem {
-        Problem::Wrong(Failure::Render(format!("{}: {message}", self.step.field)))
+        Problem::Wrong(format!("{}: {message}", self.step.field))
     }
 }
 
@@ -334,10 +283,8 @@ fn data(plan: &Plan, action: &Action, journal: &Journal, views: &[View], world: 
         }
     }
     // A key that two dependencies have is left out: reading it is an error that names both.
-    let dependencies: Map<String, Value> = dependencies
-        .into_iter()
-        .filter_map(|(key, entry)| Some((key.to_owned(), entry?)))
-        .collect();
+    let dependencies: Map<String, Value> =
+        dependencies.into_iter().filter_map(|(key, entry)| Some((key.to_owned(), entry?))).collect();
     let mut data = json!({"Now": now_text(journal.run.now), "Dependencies": dependencies});
     if action.reads_values {
         data["Values"] = values(plan, world);

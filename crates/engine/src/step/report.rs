@@ -144,10 +144,8 @@ impl Report {
                 since: now,
             })
             .collect();
-        let message = blocked.first().map_or_else(
-            || "deleting what it made".to_owned(),
-            |first| first.message.clone(),
-        );
+        let message =
+            blocked.first().map_or_else(|| "deleting what it made".to_owned(), |first| first.message.clone());
         Self {
             phase: Phase::Deleting,
             reason: Some(Reason::Deleting),
@@ -175,15 +173,7 @@ pub(super) fn converging(
         let Some(record) = journal.steps.get(&step.id) else {
             continue;
         };
-        let report = step_report(
-            plan,
-            advanced,
-            step,
-            record,
-            &views[position],
-            &facts[position],
-            position,
-        );
+        let report = step_report(plan, advanced, step, record, &views[position], &facts[position], position);
         if report.blocking {
             blocked.push(Blocker {
                 step: step.id.clone(),
@@ -213,16 +203,7 @@ pub(super) fn converging(
             },
         );
     }
-    Report {
-        phase,
-        ready,
-        reason,
-        message,
-        blocked,
-        steps,
-        left: Vec::new(),
-        invalid: false,
-    }
+    Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), invalid: false }
 }
 
 fn phase(plan: &Plan, advanced: &Advanced, facts: &[Fact]) -> Phase {
@@ -239,10 +220,7 @@ fn phase(plan: &Plan, advanced: &Advanced, facts: &[Fact]) -> Phase {
     let begun = plan.steps().iter().any(|step| {
         step.action().is_some()
             && step.lane == Lane::Main
-            && journal
-                .steps
-                .get(&step.id)
-                .is_some_and(|record| record.state != StepState::Waiting)
+            && journal.steps.get(&step.id).is_some_and(|record| record.state != StepState::Waiting)
     });
     if begun {
         return Phase::Running;
@@ -276,9 +254,7 @@ fn step_report(
         id: step.id.clone(),
         state: record.state,
         word: "",
-        reason: record
-            .reason
-            .map_or_else(String::new, |reason| reason.as_str().to_owned()),
+        reason: record.reason.map_or_else(String::new, |reason| reason.as_str().to_owned()),
         message: String::new(),
         since: record.since,
         attempts: record.attempt,
@@ -297,11 +273,8 @@ fn step_report(
             report.message = format!("{}: {}", requirement.label, found.message);
             if !open && record.state == StepState::Waiting {
                 report.reason = Reason::WaitingForTier.as_str().to_owned();
-                report.message = format!(
-                    "{}: waits for {}",
-                    requirement.label,
-                    waits_for(plan, advanced, position)
-                );
+                report.message =
+                    format!("{}: waits for {}", requirement.label, waits_for(plan, advanced, position));
             }
             report.blocking = open && !step.optional && record.state != StepState::Met;
         }
@@ -352,20 +325,14 @@ fn held_by(
         return Some((reason, reason.meaning().to_owned()));
     }
     if !advanced.open[position] {
-        return Some((
-            Reason::WaitingForStep,
-            format!("waits for {}", waits_for(plan, advanced, position)),
-        ));
+        return Some((Reason::WaitingForStep, format!("waits for {}", waits_for(plan, advanced, position))));
     }
     if !fact.supplied {
         let reason = Reason::from_word(&found.reason).unwrap_or(Reason::MissingRights);
         return Some((reason, found.message.clone()));
     }
     if fact.guard == Answer::Undecided {
-        return Some((
-            Reason::GuardUndecided,
-            Reason::GuardUndecided.meaning().to_owned(),
-        ));
+        return Some((Reason::GuardUndecided, Reason::GuardUndecided.meaning().to_owned()));
     }
     let reason = record.reason?;
     Some((reason, reason.meaning().to_owned()))
@@ -412,25 +379,16 @@ fn headline(
         .filter(|(_, step)| step.action().is_some() && step.lane == Lane::Main)
         .map(|(report, _)| report)
         .collect();
-    let done = actions
-        .iter()
-        .filter(|report| matches!(report.state, StepState::Done | StepState::Skipped))
-        .count();
+    let done =
+        actions.iter().filter(|report| matches!(report.state, StepState::Done | StepState::Skipped)).count();
     let more = |count: usize| {
-        if count > 1 {
-            format!(" (and {} more)", count - 1)
-        } else {
-            String::new()
-        }
+        if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() }
     };
     let first = blocked.first();
     match phase {
         Phase::Suspended => (Reason::Suspended, Reason::Suspended.meaning().to_owned()),
         Phase::Deleting => (Reason::Deleting, Reason::Deleting.meaning().to_owned()),
-        Phase::Pending => (
-            Reason::Waiting,
-            "looking at its dependencies for the first time".to_owned(),
-        ),
+        Phase::Pending => (Reason::Waiting, "looking at its dependencies for the first time".to_owned()),
         Phase::Completed if ready => {
             let text = if actions.is_empty() {
                 "all dependencies are met".to_owned()
@@ -441,10 +399,7 @@ fn headline(
         }
         Phase::Completed => {
             let what = first.map_or_else(String::new, |blocker| format!(": {}", blocker.message));
-            (
-                Reason::DependencyLost,
-                format!("done, but a dependency no longer holds{what}"),
-            )
+            (Reason::DependencyLost, format!("done, but a dependency no longer holds{what}"))
         }
         Phase::Failed => {
             let halt = advanced.memory.journal.halt.as_ref();
@@ -468,11 +423,7 @@ fn headline(
                 (_, Some(culprit)) => format!("{}: {}", culprit.id, culprit.message),
                 (None, None) => Reason::ActionFailed.meaning().to_owned(),
             };
-            let by_hand = if plan.recovery == Recovery::Manual {
-                "; recovery is by hand"
-            } else {
-                ""
-            };
+            let by_hand = if plan.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
             (reason, format!("{text}{by_hand}"))
         }
         Phase::Waiting => {
@@ -484,10 +435,7 @@ fn headline(
         }
         Phase::Running => {
             let text = first.map_or_else(String::new, |blocker| format!(": {}", blocker.message));
-            (
-                Reason::Running,
-                format!("{done} of {} actions are done{text}", actions.len()),
-            )
+            (Reason::Running, format!("{done} of {} actions are done{text}", actions.len()))
         }
     }
 }
@@ -529,23 +477,14 @@ pub(super) fn edges(plan: &Plan, advanced: &Advanced, views: &[View]) -> Vec<Edg
             }
             StepKind::Act(action) => {
                 for object in action.makes() {
-                    edges.push(Edge::produces(
-                        from.clone(),
-                        Node::here(object),
-                        record.is_successful(),
-                    ));
+                    edges.push(Edge::produces(from.clone(), Node::here(object), record.is_successful()));
                 }
             }
         }
     }
     for (part, met) in parts {
         let standing = if met { Standing::Met } else { Standing::InProgress };
-        let wait = Wait {
-            standing,
-            reason: String::new(),
-            since: None,
-            detail: String::new(),
-        };
+        let wait = Wait { standing, reason: String::new(), since: None, detail: String::new() };
         edges.push(Edge::waits(owner.clone(), owner.clone().part(part), wait));
     }
     edges

@@ -1,0 +1,82 @@
+//! Halting when a requirement fails or time runs out, and coming back.
+
+use linchpin_words::{Reason, Timestamp};
+
+use super::{Broken, Pass, add};
+use crate::{
+    contract::StepId,
+    journal::{Halt, StepState},
+    plan::{Lane, Recovery, StepKind},
+    step::{
+        adopt::{begin_run, forget},
+        backoff::{self, Pace},
+    },
+};
+
+impl Pass<'_> {
+    pub(super) fn halt_or_recover(&mut self, broken: Vec<Broken>) {
+        let all_hold = self.all_hold();
+        if let Some(halt) = &self.memory.journal.halt {
+            let early = halt.until.filter(|until| *until > self.now);
+            if let Some(until) = early {
+                self.wake(until);
+            }
+            if self.plan.recovery == Recovery::Automatic && all_hold && early.is_none() {
+                self.recover();
+            }
+            return;
+        }
+        if self.memory.journal.completed.is_some() {
+            return;
+        }
+        if let Some(first) = broken.into_iter().next() {
+            let step = self.steps()[first.position].id.clone();
+            self.halt(first.reason, Some(step), None);
+            return;
+        }
+        let Some(limit) = self.plan.global_timeout else {
+            return;
+        };
+        let deadline = add(self.memory.journal.run.clock, limit);
+        if deadline > self.now {
+            self.wake(deadline);
+        } else if self.view_is_live() {
+            // With nothing left to wait for, an immediate recovery would hide the failure: it is shown for a while.
+            let until = all_hold.then(|| {
+                let step = StepId::new("global timeout");
+                add(self.now, backoff::delay(Pace::Refused, &self.plan.uid, &step, 5))
+            });
+            if let Some(until) = until {
+                self.wake(until);
+            }
+            self.halt(Reason::GlobalTimeout, None, until);
+        }
+    }
+
+    /// Whether every requirement that is not met was looked at live, so that lateness is theirs and not the view's.
+    pub(super) fn view_is_live(&self) -> bool {
+        (0..self.records.len()).all(|position| {
+            let step = &self.steps()[position];
+            !matches!(step.kind, StepKind::Require(_))
+                || step.optional
+                || !self.open[position]
+                || self.records[position].state == StepState::Met
+                || self.facts[position].live
+        })
+    }
+
+    pub(super) fn halt(&mut self, reason: Reason, step: Option<StepId>, until: Option<Timestamp>) {
+        self.memory.journal.halt = Some(Halt { reason, step, since: self.now, until });
+    }
+
+    /// The cause went away: a new run, and a new chance for actions that failed.
+    pub(super) fn recover(&mut self) {
+        self.memory.journal.halt = None;
+        begin_run(&mut self.memory, self.now);
+        for (step, record) in self.plan.steps().iter().zip(&mut self.records) {
+            if step.lane == Lane::Main && step.action().is_some() && record.state == StepState::Failed {
+                forget(record, self.now);
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Requirements and gates: what holds, what is open, what is broken.
+
+use linchpin_words::Reason;
+
+use super::{Broken, Pass, add};
+use crate::{
+    journal::{Progress, StepState},
+    plan::{Body, StepKind},
+    step::fact::Holds,
+};
+
+impl Pass<'_> {
+    /// Actions that are under way without an effect in flight: pauses end, awaited things arrive.
+    pub(super) fn move_running(&mut self) {
+        for position in 0..self.records.len() {
+            let Some(action) = self.steps()[position].action() else {
+                continue;
+            };
+            if self.records[position].state != StepState::Running {
+                continue;
+            }
+            if let Body::Wait(pause) = &action.body {
+                let until = add(self.records[position].since, *pause);
+                if until <= self.now {
+                    self.records[position].become_state(StepState::Done, None, self.now);
+                } else {
+                    self.wake(until);
+                }
+            } else if self.records[position].awaits.is_some() && self.facts[position].awaited {
+                self.records[position].awaits = None;
+                self.records[position].become_state(StepState::Done, None, self.now);
+            }
+        }
+    }
+
+    /// Opens what may be opened, moves requirements, and names those that are broken.
+    pub(super) fn judge_requirements(&mut self) -> Vec<Broken> {
+        let mut broken = Vec::new();
+        for position in 0..self.records.len() {
+            let (open, supported) = self.gate(position);
+            self.open[position] = open;
+            self.supported[position] = supported;
+            if matches!(self.steps()[position].kind, StepKind::Require(_))
+                && let Some(reason) = self.judge_requirement(position)
+            {
+                broken.push(Broken { position, reason });
+            }
+        }
+        broken
+    }
+
+    /// Whether all that a step comes after is there, and whether all requirements above it hold.
+    pub(super) fn gate(&mut self, position: usize) -> (bool, bool) {
+        let (mut open, mut supported) = (true, true);
+        let plan = self.plan;
+        for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
+            let step = &plan.steps()[*earlier];
+            let record = &self.records[*earlier];
+            match step.kind {
+                StepKind::Require(_) => {
+                    let holds = record.state == StepState::Met || (step.optional && self.observed(*earlier));
+                    open &= holds;
+                    supported &= holds && self.supported[*earlier];
+                }
+                StepKind::Act(_) => {
+                    let ended =
+                        if after.settled_is_enough { record.is_settled() } else { record.is_successful() };
+                    let released = step.delay_after.map(|delay| add(record.since, delay));
+                    if ended && let Some(at) = released.filter(|at| *at > self.now) {
+                        open = false;
+                        self.wake(at);
+                    }
+                    open &= ended;
+                    supported &= self.supported[*earlier];
+                }
+            }
+        }
+        (open, supported)
+    }
+
+    /// Whether anything has been observed of an optional requirement; an obstacle that will not pass counts.
+    pub(super) fn observed(&self, position: usize) -> bool {
+        self.open[position] && self.facts[position].holds != Holds::Unknown { passing: true }
+    }
+
+    pub(super) fn judge_requirement(&mut self, position: usize) -> Option<Reason> {
+        let step = &self.steps()[position];
+        let fact = &self.facts[position];
+        let now = self.now;
+        let record = &mut self.records[position];
+        if !self.open[position] {
+            record.become_state(StepState::Waiting, None, now);
+            record.clock = None;
+            record.progress = None;
+            return None;
+        }
+        if fact.holds == Holds::Met || record.proceeded {
+            if fact.latch.is_some() {
+                record.latch.clone_from(&fact.latch);
+            }
+            let reason = (fact.holds != Holds::Met).then_some(Reason::Proceeded);
+            record.become_state(StepState::Met, reason, now);
+            record.clock = None;
+            record.progress = None;
+            return None;
+        }
+        let clock = *record.clock.get_or_insert(now);
+        let moved = match record.progress {
+            Some(progress) if progress.marker == fact.progress => progress.moved,
+            _ => now,
+        };
+        record.progress = step.progress_timeout.map(|_| Progress { marker: fact.progress, moved });
+        if step.optional {
+            record.become_state(StepState::Waiting, None, now);
+            return None;
+        }
+        if fact.holds == Holds::Failed {
+            record.become_state(StepState::Failed, Some(Reason::DependencyFailed), now);
+            return Some(Reason::DependencyFailed);
+        }
+        let deadlines = [
+            (step.timeout.map(|timeout| add(clock, timeout)), Reason::TimedOut),
+            (step.progress_timeout.map(|timeout| add(moved, timeout)), Reason::ProgressTimeout),
+        ];
+        for (deadline, reason) in deadlines {
+            let Some(deadline) = deadline else { continue };
+            if deadline > now {
+                self.wake(deadline);
+            } else if fact.live {
+                self.records[position].become_state(StepState::Failed, Some(reason), now);
+                return Some(reason);
+            }
+        }
+        self.records[position].become_state(StepState::Waiting, None, now);
+        None
+    }
+
+    /// Whether every requirement whose turn has come holds.
+    pub(super) fn all_hold(&self) -> bool {
+        (0..self.records.len()).all(|position| {
+            let step = &self.steps()[position];
+            !matches!(step.kind, StepKind::Require(_))
+                || step.optional
+                || !self.open[position] && self.waits_for_action(position)
+                || self.records[position].state == StepState::Met
+        })
+    }
+
+    /// Whether a closed requirement is closed by an action that has not run, and by nothing else.
+    pub(super) fn waits_for_action(&self, position: usize) -> bool {
+        self.plan.before(position).iter().any(|earlier| {
+            matches!(self.steps()[*earlier].kind, StepKind::Act(_)) && !self.records[*earlier].is_successful()
+        })
+    }
+}

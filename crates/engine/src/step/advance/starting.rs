@@ -1,0 +1,191 @@
+//! Starting actions: turns, guards, retries, reruns.
+
+use linchpin_words::{Reason, Timestamp};
+
+use super::{Pass, add, token};
+use crate::{
+    journal::StepState,
+    plan::{Body, Lane, Rerun},
+    step::{
+        adopt::{begin_run, forget},
+        fact::Answer,
+    },
+};
+
+impl Pass<'_> {
+    /// Finished actions that must run again, by their rule.
+    pub(super) fn rerun_changed(&mut self) {
+        let all_hold = self.all_hold();
+        let mut renewed = false;
+        for position in 0..self.records.len() {
+            let Some(action) = self.steps()[position].action() else {
+                continue;
+            };
+            let fact = &self.facts[position];
+            let record = &mut self.records[position];
+            if !record.is_successful() {
+                continue;
+            }
+            match &action.rerun {
+                Rerun::Never => {}
+                Rerun::OnDrift => {
+                    if fact.drifted && record.state == StepState::Done {
+                        forget(record, self.now);
+                        record.reason = Some(Reason::Drifted);
+                    }
+                }
+                Rerun::OnReads(events) => {
+                    for (dependency, wanted) in events {
+                        let Some(seen) = fact.triggers.get(dependency) else {
+                            continue;
+                        };
+                        let before = record.triggers.get(dependency);
+                        if before == Some(seen) {
+                            continue;
+                        }
+                        let before_uid = before.and_then(|trigger| trigger.uid.as_ref());
+                        let counts = match (before_uid, seen.uid.as_ref()) {
+                            (Some(_), None) => wanted.delete,
+                            (Some(before), Some(now)) if before == now => wanted.update,
+                            (None, None) => false,
+                            _ => wanted.create,
+                        };
+                        record.rerun_pending |= counts;
+                        record.triggers.insert(dependency.clone(), seen.clone());
+                    }
+                    if record.rerun_pending && all_hold && self.supported[position] {
+                        forget(record, self.now);
+                        renewed = true;
+                    }
+                }
+            }
+        }
+        if renewed {
+            self.memory.journal.completed = None;
+            begin_run(&mut self.memory, self.now);
+        }
+    }
+
+    pub(super) fn start_ready(&mut self) {
+        let frozen: Vec<usize> = (0..self.records.len())
+            .filter(|position| {
+                self.steps()[*position].fail_fast
+                    && matches!(self.records[*position].state, StepState::Failed | StepState::Unknown)
+            })
+            .collect();
+        for position in 0..self.records.len() {
+            let step = &self.steps()[position];
+            if step.lane != Lane::Main || step.action().is_none() {
+                continue;
+            }
+            if !matches!(self.records[position].state, StepState::Waiting | StepState::Failed) {
+                continue;
+            }
+            // Earlier actions of this very pass may have moved since the gate was judged.
+            let (open, supported) = self.gate(position);
+            self.open[position] = open;
+            self.supported[position] = supported;
+            let fact = &self.facts[position];
+            let stopped = !frozen.is_empty() && !frozen.contains(&position);
+            if !open || !supported || stopped || !fact.supplied {
+                self.records[position].clock = None;
+                continue;
+            }
+            self.take_turn(position);
+        }
+    }
+
+    /// An action whose turn has come: ask its guard, respect its clocks, start it.
+    pub(super) fn take_turn(&mut self, position: usize) {
+        let step = &self.steps()[position];
+        let fact = &self.facts[position];
+        let now = self.now;
+        let clock = *self.records[position].clock.get_or_insert(now);
+        match fact.guard {
+            Answer::No => {
+                self.records[position].become_state(StepState::Skipped, Some(Reason::GuardFalse), now);
+                return;
+            }
+            Answer::Undecided => return self.await_guard(position, clock),
+            Answer::Yes => {}
+        }
+        let guard_had_failed = self.records[position].reason == Some(Reason::GuardTimedOut);
+        if let Some(at) = self.records[position].retry_at.filter(|at| *at > now)
+            && !fact.awaited
+            && !guard_had_failed
+        {
+            self.wake(at);
+            if let Some(deadline) = step.timeout.map(|timeout| add(clock, timeout)) {
+                if deadline > now {
+                    self.wake(deadline);
+                } else if self.records[position].state == StepState::Waiting {
+                    self.records[position].become_state(StepState::Failed, Some(Reason::TimedOut), now);
+                }
+            }
+            return;
+        }
+        let never = self.records[position].state == StepState::Failed
+            && self.records[position].retry_at.is_none()
+            && !guard_had_failed;
+        if never {
+            return;
+        }
+        self.begin(position);
+    }
+
+    pub(super) fn await_guard(&mut self, position: usize, clock: Timestamp) {
+        let step = &self.steps()[position];
+        let now = self.now;
+        let limit = step.when.as_ref().and_then(|guard| guard.timeout(self.plan));
+        if let Some(deadline) = limit.map(|limit| add(clock, limit)) {
+            if deadline > now {
+                self.wake(deadline);
+            } else if self.facts[position].live {
+                self.records[position].become_state(StepState::Failed, Some(Reason::GuardTimedOut), now);
+                return;
+            }
+        }
+        if self.records[position].state == StepState::Waiting {
+            self.records[position].become_state(StepState::Waiting, Some(Reason::GuardUndecided), now);
+        }
+    }
+
+    pub(super) fn begin(&mut self, position: usize) {
+        let Some(action) = self.steps()[position].action() else {
+            return;
+        };
+        let run = self.memory.journal.run.id;
+        let record = &mut self.records[position];
+        record.attempt = if record.run == run { record.attempt + 1 } else { 1 };
+        record.run = run;
+        record.retry_at = None;
+        record.awaits = None;
+        record.rerun_pending = false;
+        record.triggers.clone_from(&self.facts[position].triggers);
+        record.become_state(StepState::Running, None, self.now);
+        if action.delivery().is_some() {
+            record.token = Some(token(self.plan, &self.plan.steps()[position], run));
+            self.memory.critical += 1;
+        }
+        if let Body::Wait(pause) = &action.body {
+            let until = add(self.now, *pause);
+            if until <= self.now {
+                self.records[position].become_state(StepState::Done, None, self.now);
+            } else {
+                self.wake(until);
+            }
+        } else {
+            self.start.push(position);
+        }
+    }
+
+    pub(super) fn start_on_failure(&mut self) {
+        for position in 0..self.records.len() {
+            let step = &self.steps()[position];
+            let due = self.records[position].retry_at.is_none_or(|at| at <= self.now);
+            if step.lane == Lane::OnFailure && self.records[position].state == StepState::Waiting && due {
+                self.begin(position);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Related objects that a verdict asks for, read as the same identity as the object itself.
+
+use linchpin_words::reference::KindWord;
+
+use super::sight::Sight;
+use crate::{
+    contract::{Question, ReadSet, Scope, Seen, Selector, Served, Via, Want},
+    readiness::{self, Need, Related, Select},
+};
+
+/// Related objects, read as the same identity as the object itself.
+pub(super) struct Neighbours<'a> {
+    pub(super) via: &'a Via,
+    pub(super) sight: &'a Sight<'a>,
+}
+
+pub(super) fn need_as_want(via: &Via, need: &Need) -> Want {
+    match need {
+        Need::Served { gvk } => {
+            let word = KindWord::from_manifest(Some(&gvk.api_version()), &gvk.kind);
+            Want::new(Question::Kind { via: via.clone(), word })
+        }
+        Need::Objects { gvk, namespace, select } => {
+            let scope = match select {
+                Select::Name(name) => Scope::Name { namespace: namespace.clone(), name: name.clone() },
+                Select::Labels(labels) => {
+                    Scope::Labels { namespace: namespace.clone(), selector: Selector::labels(labels) }
+                }
+            };
+            let reads = ReadSet::dotted(need.reads().iter().copied());
+            Want::new(Question::Objects { via: via.clone(), kind: gvk.clone(), scope, reads })
+        }
+    }
+}
+
+impl Related for Neighbours<'_> {
+    fn get(&self, need: &Need) -> readiness::Answer<'_> {
+        match self.sight.ask(need_as_want(self.via, need)) {
+            Some(Seen::Objects(observed)) if observed.items.is_empty() => readiness::Answer::Absent,
+            Some(Seen::Objects(observed)) => {
+                readiness::Answer::Objects(observed.items.iter().map(|item| &item.content).collect())
+            }
+            Some(Seen::Kind(served)) => readiness::Answer::Served(matches!(**served, Served::Yes { .. })),
+            _ => readiness::Answer::Unknown,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Judging requirements: does what was observed satisfy what is asked?
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use linchpin_lang::answer::Answer as Told;
+use linchpin_words::{GroupKind, ObjectRef, Reason};
+use serde_json::Value;
+
+use super::{
+    View,
+    related::{Neighbours, need_as_want},
+    sight::Sight,
+};
+use crate::{
+    contract::{Observed, Projection, Question, Scope, Seen, Served, Via},
+    plan::{Clauses, Expect, Profile, Requirement, Test},
+    readiness::{self, Judgement, Options, State, Tri, Wanted},
+    step::fact::{Fact, Holds},
+};
+
+fn unknown(passing: bool, live: bool) -> Fact {
+    Fact { holds: Holds::Unknown { passing }, live, ..Fact::default() }
+}
+
+fn view(state: &'static str, reason: impl Into<String>, message: impl Into<String>, settled: bool) -> View {
+    View { state, reason: reason.into(), message: message.into(), objects: Vec::new(), settled }
+}
+
+/// Judges a requirement against a state: its own, or the one that a guard asks about.
+pub(super) fn judge_requirement(
+    requirement: &Requirement,
+    wanted: Option<&Wanted>,
+    latch: Option<&str>,
+    sight: &Sight<'_>,
+) -> (Fact, View) {
+    let objects: Vec<ObjectRef> = requirement.want.object_ref().into_iter().collect();
+    let (fact, found) = match sight.look(&requirement.want) {
+        None => {
+            (unknown(true, false), view("Unknown", Reason::Unsynced.as_str(), "not looked at yet", false))
+        }
+        Some(Seen::Unknown(why)) => {
+            let found = view("Unknown", why.reason.as_str(), why.message.clone(), false);
+            (unknown(why.is_passing(), !why.is_passing()), found)
+        }
+        Some(Seen::Kind(served)) => kind_in_the_way(served),
+        Some(Seen::Version(version)) => judge_version(&requirement.test, version),
+        Some(Seen::Right(_)) => {
+            (unknown(false, true), view("Error", Reason::Invalid.as_str(), "not an object", true))
+        }
+        Some(Seen::Objects(observed)) if !sight.shows_our_writes(&requirement.want, observed) => {
+            let why = Reason::OwnWriteNotSeen;
+            (unknown(true, false), view("Unknown", why.as_str(), why.meaning(), false))
+        }
+        Some(Seen::Objects(observed)) => judge_objects(requirement, wanted, latch, observed, sight),
+    };
+    (fact, View { objects: if found.objects.is_empty() { objects } else { found.objects }, ..found })
+}
+
+/// A requirement whose question is still the kind itself.
+fn kind_in_the_way(served: &Served) -> (Fact, View) {
+    match served {
+        // Known now: the door compiles again with it, and asks for the object.
+        Served::Yes { .. } => {
+            (unknown(true, false), view("Unknown", Reason::Unsynced.as_str(), "not looked at yet", false))
+        }
+        Served::No => {
+            let why = Reason::KindNotServed;
+            (unknown(false, true), view("Unknown", why.as_str(), why.meaning(), false))
+        }
+        Served::Several(kinds) => {
+            let names: Vec<String> = kinds.iter().map(|kind| kind.group_kind().to_string()).collect();
+            let message = format!("the word names several kinds: {}", names.join(", "));
+            (unknown(false, true), view("Error", Reason::AmbiguousKind.as_str(), message, false))
+        }
+    }
+}
+
+fn judge_version(test: &Test, version: &Value) -> (Fact, View) {
+    let met = Fact { holds: Holds::Met, live: true, ..Fact::default() };
+    match clauses_hold(&test.conditions, test.cel.as_deref(), version) {
+        None => (met, view("Ready", Reason::Met.as_str(), "the server has this version", true)),
+        Some(why) => {
+            let fact = Fact { holds: Holds::Unmet, ..met };
+            (fact, view("NotReady", Reason::ConditionNotMet.as_str(), why, true))
+        }
+    }
+}
+
+fn judge_objects(
+    requirement: &Requirement,
+    wanted: Option<&Wanted>,
+    latch: Option<&str>,
+    observed: &Observed,
+    sight: &Sight<'_>,
+) -> (Fact, View) {
+    let Question::Objects { via, kind, scope, .. } = requirement.want.question() else {
+        return (unknown(false, true), View::default());
+    };
+    let kind = kind.group_kind();
+    let test = &requirement.test;
+    let has_clauses = test.cel.is_some() || !test.conditions.is_empty();
+    let default =
+        if has_clauses && test.min_replicas.is_none() { Wanted::Exists } else { Wanted::omitted(&kind) };
+    let wanted = wanted.unwrap_or(&default);
+    match scope {
+        Scope::Name { .. } => {
+            let item = observed.items.first().map(AsRef::as_ref);
+            let one = judge_one(test, wanted, &kind, item, via, sight);
+            let mut fact = Fact {
+                holds: one.holds(),
+                live: observed.live,
+                progress: one.verdict.progress,
+                ..Fact::default()
+            };
+            if *wanted == Wanted::Completed {
+                match (item, latch) {
+                    (Some(item), _) if one.met => fact.latch = Some(item.uid.clone()),
+                    (None, Some(latch)) => {
+                        fact.holds = Holds::Met;
+                        fact.latch = Some(latch.to_owned());
+                    }
+                    _ => {}
+                }
+            }
+            let met = one.met || fact.holds == Holds::Met;
+            let reason = if met { Cow::Borrowed("Met") } else { one.verdict.reason.clone() };
+            (fact, view(one.verdict.state.word(), reason, one.verdict.message, one.settled))
+        }
+        Scope::Labels { .. } => judge_many(test, wanted, &kind, observed, via, sight),
+    }
+}
+
+/// The judgement of one object, conditions included.
+fn judge_one(
+    test: &Test,
+    wanted: &Wanted,
+    kind: &GroupKind,
+    item: Option<&Projection>,
+    via: &Via,
+    sight: &Sight<'_>,
+) -> Judgement {
+    let taught = test.profile.as_deref().map(Taught);
+    let options = Options {
+        min_replicas: test.min_replicas,
+        status_declared: test.reports_status,
+        profile: taught.as_ref().map(|taught| taught as &dyn readiness::Profile),
+    };
+    let neighbours = Neighbours { via, sight };
+    if let Some(item) = item.filter(|_| !wanted.is_presence()) {
+        for need in readiness::needs(kind, &item.content) {
+            sight.ask(need_as_want(via, &need));
+        }
+    }
+    let mut judgement = readiness::judge(wanted, kind, item.map(|item| &item.content), &options, &neighbours);
+    let Some(item) = item else { return judgement };
+    if judgement.met
+        && *wanted != Wanted::Absent
+        && let Some(why) = clauses_hold(&test.conditions, test.cel.as_deref(), &item.content)
+    {
+        judgement.met = false;
+        judgement.verdict.message = why;
+        judgement.verdict.reason = Cow::Borrowed("ConditionNotMet");
+        if judgement.verdict.state.is_ready() {
+            judgement.verdict.state = State::InProgress;
+        }
+    }
+    judgement
+}
+
+impl Judgement {
+    fn holds(&self) -> Holds {
+        match (self.met, self.failed) {
+            (true, _) => Holds::Met,
+            (false, true) => Holds::Failed,
+            (false, false) => Holds::Unmet,
+        }
+    }
+}
+
+fn judge_many(
+    test: &Test,
+    wanted: &Wanted,
+    kind: &GroupKind,
+    observed: &Observed,
+    via: &Via,
+    sight: &Sight<'_>,
+) -> (Fact, View) {
+    let items: Vec<&Projection> =
+        observed.items.iter().map(AsRef::as_ref).filter(|item| !item.deleting).collect();
+    let judged: Vec<Judgement> =
+        items.iter().map(|item| judge_one(test, wanted, kind, Some(item), via, sight)).collect();
+    let met = judged.iter().filter(|one| one.met).count() as u64;
+    let matching = items.len() as u64;
+    let expect = test.expect.unwrap_or(Expect::AtLeast(1));
+    let holds = match (expect, wanted) {
+        (_, Wanted::Absent) => observed.items.is_empty(),
+        (Expect::AtLeast(count), _) => met >= count,
+        (Expect::Exactly(count), _) => met == count && matching == count,
+        (Expect::All, _) => matching > 0 && met == matching,
+    };
+    let failed = judged.iter().find(|one| one.failed);
+    let hopeless = failed.is_some() && matches!(expect, Expect::All);
+    let fact = Fact {
+        holds: if holds {
+            Holds::Met
+        } else if hopeless {
+            Holds::Failed
+        } else {
+            Holds::Unmet
+        },
+        live: observed.live,
+        progress: judged.iter().fold(matching, |mark, one| mark.rotate_left(7) ^ one.verdict.progress),
+        ..Fact::default()
+    };
+    let expected = match expect {
+        Expect::AtLeast(count) => format!("at least {count}"),
+        Expect::Exactly(count) => format!("exactly {count}"),
+        Expect::All => "all".to_owned(),
+    };
+    let worst = judged.iter().zip(&items).find(|(one, _)| !one.met);
+    let detail =
+        worst.map_or(String::new(), |(one, item)| format!("; {}: {}", item.name, one.verdict.message));
+    let message = format!("{met} of {matching} matching objects are {wanted}, {expected} wanted{detail}");
+    let state = match fact.holds {
+        Holds::Met => "Ready",
+        Holds::Failed => "Failed",
+        _ if matching == 0 => "NotFound",
+        _ => "NotReady",
+    };
+    let reason = if holds { Reason::Met } else { Reason::CountNotMet };
+    let settled = judged.iter().all(|one| one.settled);
+    let mut found = view(state, reason.as_str(), message, settled);
+    found.objects = items.iter().map(|item| item.object_ref()).collect();
+    (fact, found)
+}
+
+/// What does not hold, if anything.
+fn clauses_hold(
+    conditions: &[std::sync::Arc<linchpin_lang::compare::Condition>],
+    cel: Option<&linchpin_lang::cel::Expression>,
+    object: &Value,
+) -> Option<String> {
+    for condition in conditions {
+        match condition.evaluate(object) {
+            Ok(Told::True) => {}
+            Ok(Told::False) => {
+                return Some(format!(
+                    "{} {} does not hold",
+                    condition.path().source(),
+                    condition.operator().name()
+                ));
+            }
+            Ok(Told::NotYet(why)) => return Some(why.to_string()),
+            Err(error) => return Some(error.to_string()),
+        }
+    }
+    match cel?.evaluate(&BTreeMap::from([("self", object)])) {
+        Ok(Told::True) => None,
+        Ok(Told::False) => Some(format!("{} is false", cel?.source())),
+        Ok(Told::NotYet(why)) => Some(why.to_string()),
+        Err(error) => Some(error.to_string()),
+    }
+}
+
+/// A profile of the cluster's, as the readiness table asks it.
+struct Taught<'a>(&'a Profile);
+
+impl Taught<'_> {
+    fn tell(clauses: &Clauses, object: &Value) -> Tri {
+        match clauses_hold(&clauses.conditions, clauses.cel.as_deref(), object) {
+            None => Tri::True,
+            Some(_) => Tri::False,
+        }
+    }
+}
+
+impl readiness::Profile for Taught<'_> {
+    fn ready(&self, object: &Value) -> Tri {
+        Self::tell(&self.0.ready_when, object)
+    }
+
+    fn failed(&self, object: &Value) -> Tri {
+        self.0.failed_when.as_ref().map_or(Tri::False, |clauses| Self::tell(clauses, object))
+    }
+}

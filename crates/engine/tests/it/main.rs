@@ -1,0 +1,7 @@
+//! The engine, tested from outside: plans, worlds and outcomes in, decisions out.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
+
+mod build;
+mod laws;
+mod model;
+mod play;

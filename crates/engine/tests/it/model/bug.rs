@@ -1,0 +1,202 @@
+//! Known bugs, seeded one at a time: a checker that passes them all proves nothing.
+//!
+//! Each changes what goes into the engine or what comes out of it, as a careless engine or driver would.
+
+use linchpin_engine::{
+    contract::{Failure, Outcome, Question, World},
+    journal::{ItemState, Memory, StepState},
+    step::{Decision, Persist},
+};
+
+use super::state::State;
+use crate::build::{name_of, observed, projection};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// What has not been listed yet counts as there.
+    UnknownCountsAsThere,
+    /// What is known to be absent counts as there.
+    AbsentCountsAsThere,
+    /// Our own writes are no floor: an older view counts.
+    OldViewsCount,
+    /// Commands are ordered before their token is saved.
+    CommandBeforeJournal,
+    /// The token of a command is not remembered.
+    TokenForgotten,
+    /// A command that was under way when we crashed is run again.
+    LostCommandRunAgain,
+    /// An unknown outcome is taken for a fault that passes.
+    UnknowableTakenForTransient,
+    /// What is in flight is forgotten.
+    FlightForgotten,
+    /// A new generation forgets what was done.
+    NewGenerationForgetsAll,
+    /// Something that was not started is taken for done.
+    NotStartedTakenForDone,
+    /// A lost request is taken for done.
+    TransientTakenForDone,
+    /// Nothing ever wakes us.
+    NeverWakes,
+    /// Nothing that failed is tried again.
+    NeverRetries,
+    /// A halted plan never comes back.
+    NeverRecovers,
+    /// The end is declared too early.
+    CompletedTooEarly,
+    /// Done steps are done again.
+    DoneAgain,
+    /// What we made is not remembered.
+    InventoryForgotten,
+    /// Whatever is there counts as made by us.
+    EverythingIsOurs,
+    /// The finalizer goes before the objects do.
+    ReleasedTooEarly,
+}
+
+impl Bug {
+    pub const ALL: &[Self] = &[
+        Self::UnknownCountsAsThere,
+        Self::AbsentCountsAsThere,
+        Self::OldViewsCount,
+        Self::CommandBeforeJournal,
+        Self::TokenForgotten,
+        Self::LostCommandRunAgain,
+        Self::UnknowableTakenForTransient,
+        Self::FlightForgotten,
+        Self::NewGenerationForgetsAll,
+        Self::NotStartedTakenForDone,
+        Self::TransientTakenForDone,
+        Self::NeverWakes,
+        Self::NeverRetries,
+        Self::NeverRecovers,
+        Self::CompletedTooEarly,
+        Self::DoneAgain,
+        Self::InventoryForgotten,
+        Self::EverythingIsOurs,
+        Self::ReleasedTooEarly,
+    ];
+
+    /// What goes in.
+    pub fn before(self, memory: &mut Memory, world: &mut World, outcomes: &mut [Outcome], state: &State) {
+        let records = &mut memory.journal.steps;
+        match self {
+            Self::UnknownCountsAsThere | Self::AbsentCountsAsThere => {
+                let absent_too = self == Self::AbsentCountsAsThere;
+                let names: Vec<_> = state.seen.keys().cloned().chain(["a".to_owned(), "b".to_owned()]).collect();
+                for name in names.iter().filter(|name| !name.starts_with("made-")) {
+                    let want = crate::build::want(name);
+                    let seen = world.get(&want);
+                    let absent = matches!(seen, Some(linchpin_engine::contract::Seen::Objects(o)) if o.items.is_empty());
+                    if seen.is_none() && !absent_too || absent && absent_too {
+                        let item = projection(name, "invented", 1, serde_json::json!({"metadata": {"name": name}}));
+                        world.insert(want, observed(Some(item), 1));
+                    }
+                }
+            }
+            Self::OldViewsCount => {
+                for record in records.values_mut() {
+                    record.wrote.clear();
+                }
+                for outcome in outcomes {
+                    if let Ok(done) = &mut outcome.result {
+                        done.stamp = None;
+                    }
+                }
+            }
+            Self::LostCommandRunAgain => {
+                for (id, record) in records {
+                    let lost = record.state == StepState::Running && memory.attempts.get(id).is_none();
+                    if lost {
+                        record.state = StepState::Waiting;
+                    }
+                }
+            }
+            Self::UnknowableTakenForTransient => replace(outcomes, |failure| match failure {
+                Failure::Unknowable(text) => Err(Failure::Transient(text.clone())),
+                other => Err(other.clone()),
+            }),
+            Self::NotStartedTakenForDone => replace(outcomes, |failure| match failure {
+                Failure::NotStarted => Ok(()),
+                other => Err(other.clone()),
+            }),
+            Self::TransientTakenForDone => replace(outcomes, |failure| match failure {
+                Failure::Transient(_) => Ok(()),
+                other => Err(other.clone()),
+            }),
+            Self::NewGenerationForgetsAll => {
+                if memory.journal.generation != state.generation {
+                    records.clear();
+                }
+            }
+            Self::DoneAgain => {
+                for record in records.values_mut().filter(|record| record.state == StepState::Done) {
+                    record.state = StepState::Waiting;
+                }
+            }
+            Self::EverythingIsOurs if state.deleting => {
+                let wants: Vec<_> = world.iter().map(|(want, _)| want.clone()).collect();
+                for want in wants {
+                    if let (Some(name), Question::Objects { .. }) = (name_of(&want).map(str::to_owned), want.question())
+                        && let Some(object) = state.objects.get(&name)
+                        && let Some(item) = memory.journal.inventory.iter_mut().find(|item| item.target.name == name)
+                    {
+                        item.uid = Some(object.uid.to_string());
+                        item.state = ItemState::Created;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What comes out.
+    pub fn after(self, decision: &mut Decision) {
+        let records = &mut decision.memory.journal.steps;
+        match self {
+            Self::CommandBeforeJournal if decision.persist == Persist::BeforeEffects => decision.persist = Persist::Soon,
+            Self::TokenForgotten => {
+                for record in records.values_mut() {
+                    record.token = None;
+                    if record.state == StepState::Running {
+                        record.state = StepState::Waiting;
+                    }
+                }
+            }
+            Self::FlightForgotten => {
+                decision.memory.flight.clear();
+                decision.memory.attempts.clear();
+                for record in records.values_mut().filter(|record| record.state == StepState::Running) {
+                    record.state = StepState::Waiting;
+                }
+            }
+            Self::NeverWakes => decision.wake_at = None,
+            Self::NeverRetries => {
+                for record in records.values_mut().filter(|record| record.retry_at.is_some()) {
+                    record.retry_at = Some(linchpin_words::Timestamp::from_second(i64::from(u32::MAX)));
+                }
+                decision.wake_at = None;
+            }
+            Self::NeverRecovers => {
+                if let Some(halt) = &mut decision.memory.journal.halt {
+                    halt.until = Some(linchpin_words::Timestamp::from_second(i64::from(u32::MAX)));
+                    decision.wake_at = None;
+                }
+            }
+            Self::CompletedTooEarly => {
+                let now = decision.memory.journal.run.now;
+                decision.memory.journal.completed.get_or_insert(now);
+            }
+            Self::InventoryForgotten => decision.memory.journal.inventory.clear(),
+            Self::ReleasedTooEarly => decision.release = true,
+            _ => {}
+        }
+    }
+}
+
+fn replace(outcomes: &mut [Outcome], change: impl Fn(&Failure) -> Result<(), Failure>) {
+    for outcome in outcomes {
+        if let Err(failure) = &outcome.result {
+            outcome.result = change(failure).map(|()| linchpin_engine::contract::Done::default());
+        }
+    }
+}

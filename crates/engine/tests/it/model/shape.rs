@@ -1,0 +1,119 @@
+//! The plans that are explored.
+
+use std::time::Duration;
+
+use linchpin_engine::plan::{Delivery, Plan, Recovery, Removal, Terms};
+
+use crate::build::{Steps, apply, exec, plan_with, require};
+
+/// A plan, the plan of a second generation, and how much may go wrong.
+pub struct Shape {
+    pub name: &'static str,
+    pub first: Plan,
+    pub second: Option<Plan>,
+    /// Crashes, failed requests, lost answers and flips back, together.
+    pub faults: u8,
+    /// Whether the object may be deleted.
+    pub deletion: bool,
+}
+
+fn shape(name: &'static str, steps: fn(i64) -> Vec<linchpin_engine::plan::Step>, terms: Terms) -> Shape {
+    Shape {
+        name,
+        first: plan_with(1, steps(1), terms.clone()),
+        second: Some(plan_with(2, steps(2), terms)),
+        faults: 3,
+        deletion: false,
+    }
+}
+
+fn changed(mut step: linchpin_engine::plan::Step, generation: i64) -> linchpin_engine::plan::Step {
+    if generation == 2 {
+        step.definition.push_str("-changed");
+    }
+    step
+}
+
+pub fn all() -> Vec<Shape> {
+    let timed = Terms { global_timeout: None, ..Terms::default() };
+    let deleting = Terms { removal: Removal::Delete, ..Terms::default() };
+    let mut shapes = vec![
+        shape("one action", |_| vec![require("a"), apply("x").after(&["a"])], Terms::default()),
+        shape(
+            "one command",
+            |_| vec![require("a"), exec("run", Delivery::AtMostOnce).after(&["a"])],
+            Terms::default(),
+        ),
+        shape(
+            "a command after an action",
+            |generation| {
+                vec![
+                    require("a"),
+                    changed(apply("x"), generation).after(&["a"]),
+                    exec("run", Delivery::AtMostOnce).after(&["a", "x"]),
+                ]
+            },
+            Terms::default(),
+        ),
+        shape(
+            "a command that may repeat",
+            |_| vec![require("a"), exec("run", Delivery::AtLeastOnce).after(&["a"])],
+            Terms::default(),
+        ),
+        shape(
+            "two tiers",
+            |_| vec![require("a"), require("b").after(&["a"]), apply("x").after(&["b"])],
+            Terms::default(),
+        ),
+        shape(
+            "a timeout",
+            |_| {
+                let mut late = require("a");
+                late.timeout = Some(Duration::from_secs(60));
+                vec![late, apply("x").after(&["a"]), exec("run", Delivery::AtMostOnce).after(&["x"])]
+            },
+            timed,
+        ),
+        shape(
+            "ready before the next",
+            |generation| {
+                let wait = require("made-x").asking(|requirement| requirement.floor = Some("x".into()));
+                vec![
+                    changed(apply("x"), generation),
+                    wait.after(&["x"]),
+                    exec("run", Delivery::AtMostOnce).after(&["made-x"]),
+                ]
+            },
+            Terms::default(),
+        ),
+        shape(
+            "two in parallel, then one",
+            |generation| {
+                vec![
+                    apply("x"),
+                    changed(exec("run", Delivery::AtMostOnce), generation),
+                    apply("z").after(&["x"]).after_end(&["run"]),
+                ]
+            },
+            Terms::default(),
+        ),
+        shape(
+            "manual recovery",
+            |_| {
+                let mut late = require("a");
+                late.timeout = Some(Duration::from_secs(60));
+                vec![late, apply("x").after(&["a"])]
+            },
+            Terms { recovery: Recovery::Manual, ..Terms::default() },
+        ),
+    ];
+    let mut removal = shape(
+        "two objects, taken away again",
+        |_| vec![require("a"), apply("x").tracked().after(&["a"]), apply("y").tracked().after(&["x"])],
+        deleting,
+    );
+    removal.deletion = true;
+    removal.second = None;
+    shapes.push(removal);
+    shapes
+}

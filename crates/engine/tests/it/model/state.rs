@@ -1,0 +1,387 @@
+//! The state of everything: the world, the API server's copy of the status, the operator and its driver.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linchpin_engine::{
+    contract::{
+        Done, Effect, Failure, Outcome, Seen, Stamp, StepId, Target, Ticket, Verb, Want, World,
+    },
+    journal::{Journal, Memory},
+    plan::{Plan, Removal},
+    step::{Decision, Goal, Persist, step},
+};
+use linchpin_words::{Timestamp, keys, reference::KindWord};
+use serde_json::json;
+
+use super::{bug::Bug, shape::Shape};
+use crate::build::{NAMESPACE, UID, kind_answer, name_of, observed, projection};
+
+/// One object in the world.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Object {
+    pub uid: u64,
+    pub version: u64,
+    /// Whether it carries our creator mark.
+    pub ours: bool,
+}
+
+/// What the operator has seen of one name: nothing, or the object at some point in time.
+pub type Glimpse = Option<(Option<Object>, u64)>;
+
+/// Where an ordered effect is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Held back until the journal is saved.
+    Held,
+    /// On its way: it may still happen even if we crash.
+    Sent,
+}
+
+/// How often a command ran, and how that ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Ran {
+    /// Runs by token.
+    pub by_token: BTreeMap<String, u8>,
+    /// Runs by the text they were ordered from.
+    pub by_definition: BTreeMap<String, u8>,
+    /// The text that each token was ordered from.
+    pub ordered_from: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct State {
+    pub generation: i64,
+    pub now: Timestamp,
+    /// The world: objects by name.
+    pub objects: BTreeMap<String, Object>,
+    /// The world's clock of changes.
+    pub version: u64,
+    /// Commands that ran.
+    pub ran: Ran,
+    /// What the operator's cache shows.
+    pub seen: BTreeMap<String, Glimpse>,
+    /// The journal in the status, as the API server has it.
+    pub status: Option<Journal>,
+    /// The operator's memory; none while it is down.
+    pub memory: Option<Memory>,
+    /// Effects that were ordered and not carried out.
+    pub effects: BTreeMap<Ticket, (Effect, Stage)>,
+    /// Requests of a process that died: each may still arrive, once.
+    pub orphans: Vec<Effect>,
+    /// Answers that were not taken in yet.
+    pub outcomes: Vec<Outcome>,
+    /// Whether the decision asked for the journal to be saved before its effects.
+    pub save_first: bool,
+    /// The count of critical changes that the last decision's journal holds.
+    pub critical: u64,
+    pub deleting: bool,
+    pub released: bool,
+    /// A request of a dead process arrived after the object was asked to go: nobody can call such a request back.
+    pub haunted: bool,
+    /// What may still go wrong.
+    pub faults: u8,
+    /// How often the world may still change by itself.
+    pub flips: u8,
+    pub ticks: u8,
+}
+
+/// Longer than every delay of the engine: after one tick everything is due.
+pub const TICK: std::time::Duration = std::time::Duration::from_secs(3600);
+
+impl State {
+    pub fn first(shape: &Shape) -> Self {
+        Self {
+            generation: 1,
+            now: Timestamp::from_second(0),
+            objects: BTreeMap::new(),
+            version: 1,
+            ran: Ran::default(),
+            seen: BTreeMap::new(),
+            status: None,
+            memory: None,
+            effects: BTreeMap::new(),
+            orphans: Vec::new(),
+            outcomes: Vec::new(),
+            save_first: false,
+            critical: 0,
+            deleting: false,
+            released: false,
+            haunted: false,
+            faults: shape.faults,
+            flips: 2,
+            ticks: 2,
+        }
+    }
+
+    pub fn plan<'a>(&self, shape: &'a Shape) -> &'a Plan {
+        match (&shape.second, self.generation) {
+            (Some(second), 2) => second,
+            _ => &shape.first,
+        }
+    }
+
+    /// The world as the cache shows it, for these wants.
+    pub fn view(&self, wants: &BTreeSet<Want>) -> World {
+        wants
+            .iter()
+            .filter_map(|want| {
+                if let Some(kind) = kind_answer(want) {
+                    return Some((want.clone(), kind));
+                }
+                let name = name_of(want)?;
+                let (object, as_of) = self.seen.get(name)?.as_ref()?;
+                Some((want.clone(), show(name, object.as_ref(), *as_of)))
+            })
+            .collect()
+    }
+
+    /// The requirements of a plan, and what it may come to ask for.
+    pub fn wants(&self, shape: &Shape) -> BTreeSet<Want> {
+        let memory = self.memory.clone().unwrap_or_else(|| Memory::fresh(UID, 1, self.now));
+        let goal = self.goal(shape);
+        step(memory, goal, &World::new(), &[], None, self.now).wants
+    }
+
+    pub fn goal<'a>(&self, shape: &'a Shape) -> Goal<'a> {
+        if self.deleting {
+            Goal::Teardown { removal: Removal::Delete, hurry: false }
+        } else {
+            Goal::Converge(self.plan(shape))
+        }
+    }
+
+    /// One step of the operator. Returns the decision for the rules to look at.
+    pub fn step(&mut self, shape: &Shape, bug: Option<Bug>) -> Option<Decision> {
+        let mut memory = self.memory.take()?;
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        // Kinds are asked for in a first look, and answered in the second: discovery is not what is explored here.
+        let mut wants = self.wants_of(shape, &memory, &outcomes);
+        wants.extend(self.wants(shape));
+        let mut world = self.view(&wants);
+        if let Some(bug) = bug {
+            bug.before(&mut memory, &mut world, &mut outcomes, self);
+        }
+        let mut decision = step(memory, self.goal(shape), &world, &outcomes, None, self.now);
+        if let Some(bug) = bug {
+            bug.after(&mut decision);
+        }
+        for effect in &decision.effects {
+            if let Verb::Exec(order) = &effect.verb {
+                let definition = shape_definition(self.plan(shape), &effect.ticket.step);
+                self.ran.ordered_from.insert(order.token.clone(), definition);
+            }
+            let stage = if decision.persist == Persist::BeforeEffects { Stage::Held } else { Stage::Sent };
+            self.effects.insert(effect.ticket.clone(), (effect.clone(), stage));
+        }
+        self.save_first = decision.persist == Persist::BeforeEffects || self.save_first && self.any_held();
+        self.critical = decision.memory.critical;
+        self.released |= self.deleting && decision.release;
+        self.memory = Some(decision.memory.clone());
+        Some(decision)
+    }
+
+    fn wants_of(&self, shape: &Shape, memory: &Memory, outcomes: &[Outcome]) -> BTreeSet<Want> {
+        let blind = step(memory.clone(), self.goal(shape), &World::new(), outcomes, None, self.now);
+        let with_kinds: World =
+            blind.wants.iter().filter_map(|want| Some((want.clone(), kind_answer(want)?))).collect();
+        let mut wants = blind.wants;
+        wants.extend(step(memory.clone(), self.goal(shape), &with_kinds, outcomes, None, self.now).wants);
+        wants
+    }
+
+    pub fn any_held(&self) -> bool {
+        self.effects.values().any(|(_, stage)| *stage == Stage::Held)
+    }
+
+    /// The driver saves the journal.
+    pub fn save(&mut self) {
+        if let Some(memory) = &mut self.memory {
+            self.status = Some(memory.journal.clone());
+            memory.mark_saved(self.critical);
+            for (_, stage) in self.effects.values_mut() {
+                *stage = Stage::Sent;
+            }
+            self.save_first = false;
+        }
+    }
+
+    /// The journal could not be saved: what relied on it is not started.
+    pub fn fail_to_save(&mut self) {
+        let held: Vec<Ticket> =
+            self.effects.iter().filter(|(_, (_, stage))| *stage == Stage::Held).map(|(ticket, _)| ticket.clone()).collect();
+        for ticket in held {
+            self.effects.remove(&ticket);
+            self.answer(ticket, Err(Failure::NotStarted));
+        }
+        self.save_first = false;
+    }
+
+    fn answer(&mut self, ticket: Ticket, result: Result<Done, Failure>) {
+        self.outcomes.push(Outcome { ticket, at: self.now, result });
+        self.outcomes.sort_by(|one, other| one.ticket.cmp(&other.ticket));
+    }
+
+    /// A request arrives: the world changes.
+    fn arrive(&mut self, effect: &Effect) -> Result<Done, Failure> {
+        match &effect.verb {
+            Verb::Exec(order) => {
+                *self.ran.by_token.entry(order.token.clone()).or_default() += 1;
+                let definition = self.ran.ordered_from.get(&order.token).cloned().unwrap_or_default();
+                *self.ran.by_definition.entry(definition).or_default() += 1;
+                Ok(Done { exit: Some(0), ..Done::default() })
+            }
+            Verb::Apply { body, creator, .. } => {
+                let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                self.version += 1;
+                let version = self.version;
+                let known = self.objects.contains_key(&name);
+                let object = self.objects.entry(name.clone()).or_insert(Object {
+                    uid: version,
+                    version,
+                    ours: creator == UID,
+                });
+                object.version = version;
+                let stamp = Stamp {
+                    uid: object.uid.to_string(),
+                    generation: 1,
+                    version,
+                    fingerprint: String::new(),
+                };
+                let created = !known || object.ours;
+                Ok(Done { target: Some(target(&name)), created, stamp: Some(stamp), ..Done::default() })
+            }
+            Verb::Delete { target, uid, .. } => match self.objects.get(&target.name) {
+                Some(object) if uid.as_ref().is_none_or(|uid| *uid == object.uid.to_string()) => {
+                    self.version += 1;
+                    self.objects.remove(&target.name);
+                    Ok(Done { gone: true, ..Done::default() })
+                }
+                Some(_) => Err(Failure::StalePrecondition("another uid".to_owned())),
+                None => Err(Failure::Gone("not found".to_owned())),
+            },
+            _ => Ok(Done::default()),
+        }
+    }
+
+    /// A sent request is carried out; its answer may be lost on the way back.
+    pub fn carry_out(&mut self, ticket: &Ticket, answer_lost: bool) {
+        let Some((effect, _)) = self.effects.remove(ticket) else { return };
+        let result = self.arrive(&effect);
+        let result = if answer_lost { Err(Failure::Unknowable("no answer".to_owned())) } else { result };
+        self.answer(ticket.clone(), result);
+    }
+
+    /// A sent request never arrives. For a command the driver cannot tell.
+    pub fn drop_request(&mut self, ticket: &Ticket) {
+        let Some((effect, _)) = self.effects.remove(ticket) else { return };
+        let failure = match effect.verb {
+            Verb::Exec(_) => Failure::Unknowable("no answer".to_owned()),
+            _ => Failure::Transient("connection lost".to_owned()),
+        };
+        self.answer(ticket.clone(), Err(failure));
+    }
+
+    /// The server refuses a request.
+    pub fn refuse(&mut self, ticket: &Ticket) {
+        if self.effects.remove(ticket).is_some() {
+            self.answer(ticket.clone(), Err(Failure::Invalid("refused".to_owned())));
+        }
+    }
+
+    pub fn crash(&mut self) {
+        self.memory = None;
+        self.outcomes.clear();
+        self.save_first = false;
+        self.seen.clear();
+        let effects = std::mem::take(&mut self.effects);
+        self.orphans.extend(effects.into_values().filter(|(_, stage)| *stage == Stage::Sent).map(|(effect, _)| effect));
+    }
+
+    pub fn restart(&mut self) {
+        self.memory = Some(match &self.status {
+            Some(journal) => Memory::recovered(journal.clone()),
+            None => Memory::fresh(UID, self.generation, self.now),
+        });
+        self.critical = self.memory.as_ref().map_or(0, |memory| memory.critical);
+    }
+
+    /// A request of a dead process arrives after all.
+    pub fn orphan_arrives(&mut self) {
+        if !self.orphans.is_empty() {
+            let effect = self.orphans.remove(0);
+            self.haunted |= self.deleting;
+            let _ = self.arrive(&effect);
+        }
+    }
+
+    /// The cache catches up with one name.
+    pub fn observe(&mut self, name: &str) {
+        let now = self.objects.get(name).cloned();
+        self.seen.insert(name.to_owned(), Some((now, self.version)));
+    }
+
+    /// Whether the cache shows a name as it is.
+    pub fn is_current(&self, name: &str) -> bool {
+        match self.seen.get(name) {
+            Some(Some((object, as_of))) => {
+                object.as_ref() == self.objects.get(name)
+                    && (object.is_some() || *as_of == self.version || !self.objects.contains_key(name))
+            }
+            _ => false,
+        }
+    }
+
+    /// Somebody else makes or removes an object.
+    pub fn flip(&mut self, name: &str) {
+        self.version += 1;
+        if self.objects.remove(name).is_none() {
+            let version = self.version;
+            self.objects.insert(name.to_owned(), Object { uid: version, version, ours: false });
+        }
+    }
+
+    /// Names that the plan waits for and nobody but the world makes.
+    pub fn foreign_names(&self, shape: &Shape) -> Vec<String> {
+        self.plan(shape)
+            .steps()
+            .iter()
+            .filter_map(|step| step.requirement())
+            .filter_map(|requirement| name_of(&requirement.want))
+            .filter(|name| !name.starts_with("made-"))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// All names that the cache may show.
+    pub fn names(&self, shape: &Shape) -> BTreeSet<String> {
+        let mut names: BTreeSet<String> = self.foreign_names(shape).into_iter().collect();
+        names.extend(self.plan(shape).steps().iter().filter_map(|step| {
+            name_of(&step.requirement()?.want).map(str::to_owned)
+        }));
+        if self.deleting {
+            names.extend(["made-x".to_owned(), "made-y".to_owned()]);
+        }
+        names
+    }
+}
+
+fn target(name: &str) -> Target {
+    Target {
+        kind: KindWord::from_manifest(Some("v1"), "ConfigMap"),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: name.to_owned(),
+    }
+}
+
+fn show(name: &str, object: Option<&Object>, as_of: u64) -> Seen {
+    let item = object.map(|object| {
+        let creator = if object.ours { UID } else { "somebody" };
+        let content = json!({"metadata": {"name": name, "annotations": {keys::CREATED_BY: creator}}});
+        projection(name, &object.uid.to_string(), object.version, content)
+    });
+    observed(item, as_of)
+}
+
+pub fn shape_definition(plan: &Plan, step: &StepId) -> String {
+    plan.position(step).map_or_else(|| step.to_string(), |position| plan.steps()[position].definition.clone())
+}
