@@ -2,7 +2,7 @@
 //!
 //! Everything but the journal is a view for people and other tools, written by the operator and never read back.
 
-use linchpin_words::{Condition, Reason, Timestamp};
+use linchpin_words::{Condition, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -129,9 +129,8 @@ pub struct ObjectName {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Blocker {
-    /// Why, in one word.
-    #[schemars(with = "String")]
-    pub reason: Reason,
+    /// Why, in one word: ours, or the one that the object's own controller gave.
+    pub reason: String,
     /// Why, in one line.
     pub message: String,
     /// The object that is waited for.
@@ -160,9 +159,8 @@ pub struct DependencyStatus {
     pub state: String,
     /// Whether it is met.
     pub met: bool,
-    /// Why, in one word.
-    #[schemars(with = "String")]
-    pub reason: Reason,
+    /// Why, in one word: ours, or the one that the object's own controller gave.
+    pub reason: String,
     /// Why, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -188,9 +186,8 @@ pub struct ActionStatus {
     pub kind: String,
     /// Waiting, Running, Completed, Skipped, Failed or Unknown.
     pub state: String,
-    /// Why, in one word.
-    #[schemars(with = "String")]
-    pub reason: Reason,
+    /// Why, in one word: ours, or the one that the object's own controller gave.
+    pub reason: String,
     /// Why, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
@@ -219,9 +216,8 @@ pub struct GroupStatus {
     pub phase: String,
     /// Whether all its dependencies are met and its actions done.
     pub ready: bool,
-    /// Why, in one word.
-    #[schemars(with = "String")]
-    pub reason: Reason,
+    /// Why, in one word: ours, or the one that the object's own controller gave.
+    pub reason: String,
     /// Why, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

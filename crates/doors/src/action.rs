@@ -1,0 +1,159 @@
+//! One action: from the user's entry to an act.
+//!
+//! [`Draft::new`] checks the entry, parses its templates and collects what they read; the result still has to be put
+//! in order ([`Draft::finish`]). Whatever can be known to be wrong before anything is rendered is an error here, with
+//! the field and the position in it: a spec that cannot work is better told so before it waits for an hour.
+
+mod body;
+mod patch;
+mod rights;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use linchpin_api::Action;
+use linchpin_engine::{
+    contract::{Right, StepId, Via},
+    plan::{
+        self, After, Body, Guard, Lane, Readings, Rerun, SpecError, Step, StepKind, WatchEvents, definition,
+    },
+};
+
+use crate::{
+    assemble::{Frame, Keys},
+    cluster, dependency,
+    errors::duration,
+    guard,
+    names::Named,
+    values,
+};
+
+/// An action on its way to become a step.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub id: StepId,
+    pub field: String,
+    pub part: Option<String>,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    pub priority: i32,
+    /// The names it comes after, where it says so itself.
+    pub after: Option<Vec<String>>,
+    /// What it reads.
+    pub readings: Readings,
+    definition: String,
+    via: Via,
+    body: Body,
+    rights: Vec<Right>,
+    guard: Option<Guard>,
+    timeout: Option<Duration>,
+    delay_after: Option<Duration>,
+    fail_fast: bool,
+    run_on_changes: bool,
+}
+
+impl Draft {
+    /// Reads an entry. Guards look at `dependencies`, and add what they look at to them.
+    pub(crate) fn new(
+        frame: &Frame<'_>,
+        entry: &Action,
+        named: &Named,
+        field: &str,
+        part: Option<&str>,
+        dependencies: &mut [dependency::Draft],
+        keys: &Keys,
+    ) -> Result<Self, SpecError> {
+        let via = cluster::via(
+            &frame.via,
+            &frame.owner.namespace,
+            entry.cluster.as_ref(),
+            frame.common.cluster.as_ref(),
+            field,
+        )?;
+        let mut readings = Readings::new();
+        let made = body::compile(frame, entry, &via, field, &mut readings, keys)?;
+        let guard = match &entry.condition {
+            Some(condition) => {
+                let field = format!("{field}.condition");
+                Some(guard::compile(condition, &field, part, dependencies, keys, &mut readings)?)
+            }
+            None => None,
+        };
+        let fragment = frame.fragment(entry, entry.cluster.is_some());
+        let mut rights = made.rights;
+        if readings.values && via.cluster.is_here() {
+            rights.extend(values::rights(&frame.inputs));
+        }
+        Ok(Self {
+            id: named.id.clone(),
+            field: field.to_owned(),
+            part: part.map(str::to_owned),
+            name: entry.name.clone(),
+            priority: entry.priority,
+            after: entry.after.clone(),
+            definition: definition(&fragment, &values::read(frame.common, &readings)),
+            readings,
+            via,
+            body: made.body,
+            rights,
+            guard,
+            timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
+            delay_after: duration(entry.delay_after.as_ref(), &format!("{field}.delayAfter"))?,
+            fail_fast: entry.fail_fast,
+            run_on_changes: entry.run_on_changes,
+        })
+    }
+
+    /// The act, after these steps. `watched` are the dependencies whose changes may start it again, where any may.
+    pub(crate) fn finish(
+        self,
+        frame: &Frame<'_>,
+        after: Vec<After>,
+        limit: Option<Duration>,
+        watched: Option<&BTreeMap<StepId, WatchEvents>>,
+    ) -> Step {
+        let rerun = match watched.filter(|_| self.run_on_changes) {
+            Some(watched) => Rerun::OnReads(triggers(&self.readings, watched)),
+            None => Rerun::Never,
+        };
+        let makes = matches!(self.body, Body::Create { .. } | Body::Apply { .. });
+        Step {
+            field: self.field,
+            part: self.part,
+            definition: self.definition,
+            after,
+            lane: Lane::Main,
+            when: self.guard,
+            kind: StepKind::Act(Box::new(plan::Action {
+                via: self.via,
+                default_namespace: frame.owner.namespace.clone(),
+                manager: frame.owner.manager(self.id.as_str()),
+                rerun,
+                tracked: frame.tracked && makes,
+                prune: frame.tracked && makes,
+                rights: self.rights,
+                reads: self.readings.dependencies,
+                reads_values: self.readings.values,
+                reads_now: self.readings.now,
+                body: self.body,
+            })),
+            id: self.id,
+            optional: false,
+            timeout: self.timeout.or(limit),
+            progress_timeout: None,
+            fail_fast: self.fail_fast,
+            delay_after: self.delay_after,
+        }
+    }
+}
+
+/// The dependencies whose changes start an action again: those it reads, all if it reads none.
+fn triggers(readings: &Readings, watched: &BTreeMap<StepId, WatchEvents>) -> BTreeMap<StepId, WatchEvents> {
+    match readings.dependencies.as_ref().filter(|read| !read.is_empty()) {
+        Some(read) => watched
+            .iter()
+            .filter(|(id, _)| read.contains_key(*id))
+            .map(|(id, events)| (id.clone(), *events))
+            .collect(),
+        None => watched.clone(),
+    }
+}

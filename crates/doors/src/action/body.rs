@@ -1,0 +1,295 @@
+//! What an action does: its body, with every template parsed.
+
+use std::{sync::Arc, time::Duration};
+
+use linchpin_api::{
+    Action,
+    action::{
+        ActionType, Adopt, Delivery as DeliveryWord, Exec, OnExisting, Patch, PatchType, Propagation as Fate,
+    },
+};
+use linchpin_engine::{
+    contract::{Existing, PatchKind, Propagation, Right, Target, Via},
+    plan::{Body, Delivery, Document, Documents, Readings, SpecError},
+    rights::Deed,
+};
+use linchpin_lang::template::{StaticReads, Template, ValueTemplate, parse_documents};
+use linchpin_words::limits;
+use serde_json::Value;
+
+use super::{patch, rights};
+use crate::{
+    assemble::{Frame, Keys},
+    errors::{self, at, bounded, duration},
+    kinds::Meaning,
+    sketch,
+};
+
+/// How long a command may run where nothing is said: long enough for a migration, short enough to notice a hang.
+const EXEC_TIMEOUT: Duration = Duration::from_mins(5);
+
+/// A body, and the rights that carrying it out needs as far as they can be known.
+pub(super) struct Made {
+    pub body: Body,
+    pub rights: Vec<Right>,
+}
+
+/// What an entry says is to be done.
+pub(super) fn compile(
+    frame: &Frame<'_>,
+    entry: &Action,
+    via: &Via,
+    field: &str,
+    readings: &mut Readings,
+    keys: &Keys,
+) -> Result<Made, SpecError> {
+    let mut work = Work { frame, via, raw: entry.raw, readings, keys };
+    let missing = |what: &str| at(field, format!("an action of type {} needs {what}", entry.kind.as_str()));
+    match entry.kind {
+        ActionType::Create => {
+            let body = entry.resource.clone().ok_or_else(|| missing("resource"))?;
+            let (existing, deed) = match entry.on_existing.unwrap_or_default() {
+                OnExisting::Skip => (Existing::Skip, Deed::Create),
+                OnExisting::Adopt => (Existing::Adopt, Deed::Apply),
+                OnExisting::Fail => (Existing::Fail, Deed::Create),
+            };
+            let bodies = [(format!("{field}.resource"), Value::Object(body))];
+            let (documents, rights) = work.objects(&bodies, deed)?;
+            Ok(Made { body: Body::Create { documents, existing }, rights })
+        }
+        ActionType::Template => {
+            let text = entry.template.as_ref().ok_or_else(|| missing("template"))?;
+            let (documents, rights) = work.documents(&format!("{field}.template"), text)?;
+            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, rights })
+        }
+        ActionType::Apply => {
+            let (documents, rights) = work.applied(entry, field)?;
+            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, rights })
+        }
+        ActionType::Patch => {
+            let change = entry.patch.as_ref().ok_or_else(|| missing("patch"))?;
+            work.patch(change, &format!("{field}.patch"))
+        }
+        ActionType::Delete => {
+            let delete = entry.delete.as_ref().ok_or_else(|| missing("delete"))?;
+            let (target, rights) = work.target(&delete.target, Deed::Delete, &format!("{field}.delete"))?;
+            let propagation = match delete.propagation.unwrap_or_default() {
+                Fate::Background => Propagation::Background,
+                Fate::Foreground => Propagation::Foreground,
+                Fate::Orphan => Propagation::Orphan,
+            };
+            Ok(Made { body: Body::Delete { target, propagation }, rights })
+        }
+        ActionType::Wait => {
+            let pause = duration(entry.wait.as_ref(), &format!("{field}.wait"))?;
+            Ok(Made { body: Body::Wait(pause.ok_or_else(|| missing("wait"))?), rights: Vec::new() })
+        }
+        ActionType::Exec => {
+            let exec = entry.exec.as_ref().ok_or_else(|| missing("exec"))?;
+            work.exec(exec, &format!("{field}.exec"))
+        }
+    }
+}
+
+/// What happens to an object that somebody else made. Plain server-side apply where nothing is said: fields that
+/// others hold are never taken, and a field that is, is a visible conflict.
+fn existing(adopt: Option<Adopt>) -> Existing {
+    match adopt {
+        None => Existing::Apply,
+        Some(Adopt::Never) => Existing::Fail,
+        Some(Adopt::Adopt) => Existing::Adopt,
+    }
+}
+
+struct Work<'a> {
+    frame: &'a Frame<'a>,
+    via: &'a Via,
+    raw: bool,
+    readings: &'a mut Readings,
+    keys: &'a Keys,
+}
+
+impl Work<'_> {
+    /// Notes what a template reads, and refuses keys that no dependency has.
+    fn note(&mut self, reads: &StaticReads, field: &str) -> Result<(), SpecError> {
+        self.keys.check(reads, field)?;
+        self.readings.add(reads, self.keys.steps());
+        Ok(())
+    }
+
+    /// A text as a template; with `raw`, as it is.
+    fn text(&mut self, field: &str, text: &str) -> Result<Arc<Template>, SpecError> {
+        let literal;
+        let source = if self.raw {
+            literal = text.replace("{{", r#"{{ "{{" }}"#);
+            &literal
+        } else {
+            text
+        };
+        let template = Template::parse(field, source).map_err(|error| errors::template(&error))?;
+        self.note(&template.reads(), field)?;
+        Ok(Arc::new(template))
+    }
+
+    /// Objects whose strings are templates.
+    fn objects(
+        &mut self,
+        bodies: &[(String, Value)],
+        deed: Deed,
+    ) -> Result<(Documents, Vec<Right>), SpecError> {
+        let mut documents = Vec::with_capacity(bodies.len());
+        let mut needed = Vec::new();
+        for (field, body) in bodies {
+            check_document(field, body)?;
+            needed.extend(rights::of_document(self.frame, self.via, deed, body));
+            let template = if self.raw {
+                None
+            } else {
+                Some(ValueTemplate::parse(field, body).map_err(|error| errors::template(&error))?)
+            };
+            if let Some(template) = &template {
+                self.note(&template.reads(), field)?;
+            }
+            let template = template.filter(|template| !template.is_plain()).map(Arc::new);
+            documents.push(Document { value: Arc::new(body.clone()), template });
+        }
+        Ok((Documents::Objects(documents), needed))
+    }
+
+    /// A text of YAML documents.
+    fn documents(&mut self, field: &str, text: &str) -> Result<(Documents, Vec<Right>), SpecError> {
+        let template = self.text(field, text)?;
+        let fixed = self.raw || !sketch::is_template(text);
+        let seen = if fixed {
+            let found = parse_documents(field, text).map_err(|error| {
+                let (line, column) = error.position();
+                at(field, format!("not valid YAML at line {line} column {column}: {}", error.message()))
+            })?;
+            if found.is_empty() {
+                return Err(at(field, "there is no document in it"));
+            }
+            for document in &found {
+                check_document(field, document)?;
+            }
+            Some(found)
+        } else {
+            sketch::documents(text)
+        };
+        let documents = seen.unwrap_or_default();
+        let needed = documents
+            .iter()
+            .flat_map(|document| rights::of_document(self.frame, self.via, Deed::Apply, document))
+            .collect();
+        Ok((Documents::Text(template), needed))
+    }
+
+    /// The objects of an `apply` action, in any of their forms.
+    fn applied(&mut self, entry: &Action, field: &str) -> Result<(Documents, Vec<Right>), SpecError> {
+        let inner = format!("{field}.apply");
+        match (&entry.resource, &entry.apply) {
+            (Some(body), None) => {
+                let bodies = [(format!("{field}.resource"), Value::Object(body.clone()))];
+                self.objects(&bodies, Deed::Apply)
+            }
+            (None, Some(Value::String(text))) => self.documents(&inner, text),
+            (None, Some(body @ Value::Object(_))) => self.objects(&[(inner, body.clone())], Deed::Apply),
+            (None, Some(Value::Array(bodies))) if !bodies.is_empty() => {
+                bounded(bodies.len(), limits::RENDERED_OBJECTS, &inner, "objects")?;
+                let bodies: Vec<(String, Value)> = bodies
+                    .iter()
+                    .enumerate()
+                    .map(|(index, body)| (format!("{inner}[{index}]"), body.clone()))
+                    .collect();
+                self.objects(&bodies, Deed::Apply)
+            }
+            (None, Some(_)) => {
+                Err(at(inner, "give an object, a list of objects, or a text of YAML documents"))
+            }
+            _ => Err(at(field, "an action of type apply needs one of apply and resource")),
+        }
+    }
+
+    fn patch(&mut self, change: &Patch, field: &str) -> Result<Made, SpecError> {
+        let kind = match change.patch_type.unwrap_or_default() {
+            PatchType::Strategic => PatchKind::Strategic,
+            PatchType::Merge => PatchKind::Merge,
+            PatchType::Json => PatchKind::Json,
+            PatchType::Apply => PatchKind::Apply,
+        };
+        let (target, rights) = self.target(&change.target, Deed::Patch, field)?;
+        let place = format!("{field}.patch");
+        let text = self.text(&place, &change.patch)?;
+        let seen = patch::check(&change.patch, kind, self.raw, &place)?;
+        let delivery = patch::delivery(kind, seen.as_ref());
+        Ok(Made { body: Body::Patch { target, kind, text, delivery }, rights })
+    }
+
+    fn exec(&mut self, exec: &Exec, field: &str) -> Result<Made, SpecError> {
+        if !["pod", "pods", "po"].contains(&exec.target.kind.to_ascii_lowercase().as_str()) {
+            let problem = format!("a command runs in a Pod, not in a {}", exec.target.kind);
+            return Err(at(format!("{field}.target.kind"), problem));
+        }
+        if exec.command.is_empty() {
+            return Err(at(format!("{field}.command"), "it is empty; give a program and its arguments"));
+        }
+        bounded(exec.command.len(), limits::COMMAND, &format!("{field}.command"), "words")?;
+        let (target, rights) = self.target(&exec.target, Deed::Exec, field)?;
+        let command: Result<Vec<Arc<Template>>, SpecError> = exec
+            .command
+            .iter()
+            .enumerate()
+            .map(|(index, word)| self.text(&format!("{field}.command[{index}]"), word))
+            .collect();
+        let delivery = match exec.delivery.unwrap_or_default() {
+            DeliveryWord::AtMostOnce => Delivery::AtMostOnce,
+            DeliveryWord::AtLeastOnce => Delivery::AtLeastOnce,
+        };
+        let timeout = duration(exec.timeout.as_ref(), &format!("{field}.timeout"))?.unwrap_or(EXEC_TIMEOUT);
+        let body =
+            Body::Exec { target, container: exec.container.clone(), command: command?, timeout, delivery };
+        Ok(Made { body, rights })
+    }
+
+    /// One object that is named field by field, resolved as far as it can be.
+    fn target(
+        &self,
+        target: &linchpin_api::common::Target,
+        deed: Deed,
+        field: &str,
+    ) -> Result<(Target, Vec<Right>), SpecError> {
+        let namespace = target.namespace.clone().unwrap_or_else(|| self.frame.owner.namespace.clone());
+        let word = target.kind_word();
+        let meaning = self.frame.kinds.resolve(self.via, &word);
+        match meaning.map_err(|problem| at(format!("{field}.target.kind"), problem))? {
+            Meaning::Known(kind) => {
+                let namespace = kind.place(&namespace);
+                let needed = linchpin_engine::rights::changing(
+                    deed,
+                    &kind.resource(),
+                    namespace.as_ref(),
+                    Some(&target.name),
+                );
+                Ok((Target { kind: kind.word(), namespace, name: target.name.clone() }, needed))
+            }
+            Meaning::Open(_) => {
+                Ok((Target { kind: word, namespace: Some(namespace), name: target.name.clone() }, Vec::new()))
+            }
+        }
+    }
+}
+
+/// A document must at least say what it is and what it is called.
+fn check_document(field: &str, document: &Value) -> Result<(), SpecError> {
+    if !document.is_object() {
+        return Err(at(field, "it is not an object with apiVersion, kind and metadata.name"));
+    }
+    for (path, name) in
+        [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
+    {
+        let given = document.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        if !given {
+            return Err(at(field, format!("it has no {name}")));
+        }
+    }
+    Ok(())
+}

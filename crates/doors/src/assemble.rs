@@ -1,0 +1,301 @@
+//! From dependencies and actions to a plan: what every kind does the same way.
+//!
+//! A kind is one or more [`Part`]s, each with dependencies and actions. [`drafts`] reads them all, resolves kinds and
+//! collects who reads what of whom; the kind puts them in order; [`Frame::plan`] adds what is not a step.
+
+use std::collections::BTreeMap;
+
+use kube_core::Resource;
+use linchpin_api::{
+    Action, Common, Dependency,
+    common::{OnFailure, OnFailureType, Recovery as RecoveryWord},
+};
+use linchpin_engine::{
+    contract::{Notice, ReadSet, StepId, Via},
+    plan::{
+        self, Body, Input, Lane, Plan, Recovery, Removal, Rerun, SpecError, Step, StepKind, Terms,
+        WatchEvents, definition,
+    },
+};
+use linchpin_lang::template::StaticReads;
+use linchpin_words::{limits, text};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{
+    action, dependency,
+    door::{Compiled, Given},
+    errors::{at, bounded, duration},
+    kinds::Kinds,
+    names::{self, Named},
+    orders,
+    owner::Owner,
+    values,
+};
+
+/// What is the same for all entries of one object.
+pub(crate) struct Frame<'a> {
+    pub owner: Owner,
+    pub common: &'a Common,
+    /// This cluster, as the object's own identity.
+    pub via: Via,
+    pub kinds: Kinds<'a>,
+    pub inputs: Vec<Input>,
+    /// Whether what is made is remembered, to be deleted one day.
+    pub tracked: bool,
+}
+
+/// Some dependencies and the actions that come after them.
+pub(crate) struct Part<'a> {
+    /// Its name, where an object has several.
+    pub name: Option<&'a str>,
+    /// Where it is in the spec.
+    pub field: String,
+    pub dependencies: &'a [Dependency],
+    pub actions: &'a [Action],
+}
+
+/// The entries of all parts, read.
+pub(crate) struct Drafts {
+    pub dependencies: Vec<dependency::Draft>,
+    pub actions: Vec<action::Draft>,
+    pub named_dependencies: Vec<Named>,
+    pub named_actions: Vec<Named>,
+}
+
+/// What dependencies are called in templates and expressions.
+pub(crate) struct Keys {
+    steps: BTreeMap<String, Vec<StepId>>,
+    fields: BTreeMap<StepId, String>,
+}
+
+impl Keys {
+    fn of(dependencies: &[dependency::Draft]) -> Self {
+        let mut steps: BTreeMap<String, Vec<StepId>> = BTreeMap::new();
+        let mut fields = BTreeMap::new();
+        for draft in dependencies {
+            fields.insert(draft.id.clone(), draft.field.clone());
+            for key in &draft.keys {
+                steps.entry(key.clone()).or_default().push(draft.id.clone());
+            }
+        }
+        Self { steps, fields }
+    }
+
+    /// The dependencies that each key may mean.
+    pub(crate) fn steps(&self) -> &BTreeMap<String, Vec<StepId>> {
+        &self.steps
+    }
+
+    /// Refuses to read a key that no dependency has, or that two have.
+    pub(crate) fn check(&self, reads: &StaticReads, field: &str) -> Result<(), SpecError> {
+        for path in &reads.paths {
+            let [root, key, ..] = path.segments() else { continue };
+            if root != "Dependencies" {
+                continue;
+            }
+            match self.steps.get(key).map_or(&[][..], Vec::as_slice) {
+                [_] => {}
+                [] => {
+                    let known: Vec<&str> = self.steps.keys().take(10).map(String::as_str).collect();
+                    let problem =
+                        format!("no dependency has the key {key:?}; there are {}", known.join(", "));
+                    return Err(at(field, problem));
+                }
+                several => {
+                    let owners: Vec<&str> =
+                        several.iter().filter_map(|id| self.fields.get(id)).map(String::as_str).collect();
+                    let problem =
+                        format!("{key:?} is the key of each of {}; give them names", owners.join(", "));
+                    return Err(at(field, problem));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the entries of all parts.
+pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, SpecError> {
+    let all_names: Vec<names::Names> =
+        parts.iter().map(|part| names::of_part(part.name, part.dependencies, part.actions)).collect();
+    let mut dependencies = Vec::new();
+    for (part, names) in parts.iter().zip(&all_names) {
+        let list = format!("{}.dependencies", part.field);
+        bounded(part.dependencies.len(), limits::DEPENDENCIES, &list, "dependencies")?;
+        unique(part.dependencies.iter().map(|entry| entry.name.as_deref()), &list)?;
+        for (index, (entry, named)) in part.dependencies.iter().zip(&names.dependencies).enumerate() {
+            dependencies.push(dependency::Draft::new(
+                frame,
+                entry,
+                named,
+                &format!("{list}[{index}]"),
+                part.name,
+            )?);
+        }
+    }
+    let keys = Keys::of(&dependencies);
+    let mut actions = Vec::new();
+    for (part, names) in parts.iter().zip(&all_names) {
+        let list = format!("{}.actions", part.field);
+        bounded(part.actions.len(), limits::ACTIONS, &list, "actions")?;
+        unique(part.actions.iter().map(|entry| entry.name.as_deref()), &list)?;
+        for (index, (entry, named)) in part.actions.iter().zip(&names.actions).enumerate() {
+            let field = format!("{list}[{index}]");
+            actions.push(action::Draft::new(
+                frame,
+                entry,
+                named,
+                &field,
+                part.name,
+                &mut dependencies,
+                &keys,
+            )?);
+        }
+    }
+    share_readings(&mut dependencies, &actions);
+    let (mut named_dependencies, mut named_actions) = (Vec::new(), Vec::new());
+    for names in all_names {
+        named_dependencies.extend(names.dependencies);
+        named_actions.extend(names.actions);
+    }
+    Ok(Drafts { dependencies, actions, named_dependencies, named_actions })
+}
+
+/// Tells each dependency what the actions read of it.
+fn share_readings(dependencies: &mut [dependency::Draft], actions: &[action::Draft]) {
+    let whole = ReadSet::whole();
+    for action in actions {
+        for draft in dependencies.iter_mut() {
+            match &action.readings.dependencies {
+                None => draft.also_read(&whole),
+                Some(read) => {
+                    if let Some(read) = read.get(&draft.id) {
+                        draft.also_read(read);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Refuses two entries of one name.
+fn unique<'n>(names: impl Iterator<Item = Option<&'n str>>, list: &str) -> Result<(), SpecError> {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, name) in names.enumerate() {
+        let Some(name) = name else { continue };
+        if let Some(first) = seen.insert(name, index) {
+            let problem = format!("{name:?} is the name of {list}[{first}] too; names must differ");
+            return Err(at(format!("{list}[{index}].name"), problem));
+        }
+    }
+    Ok(())
+}
+
+impl Drafts {
+    /// Every dependency with the events of it that count.
+    pub(crate) fn watched(&self) -> BTreeMap<StepId, WatchEvents> {
+        self.dependencies.iter().map(|draft| (draft.id.clone(), draft.watch)).collect()
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// What all entries of an object have in common.
+    pub(crate) fn new<K: Resource<DynamicType = ()>>(
+        object: &K,
+        common: &'a Common,
+        given: &Given<'a>,
+        removal: Removal,
+    ) -> Result<Self, SpecError> {
+        let owner = Owner::of(object);
+        let account = common.service_account_name.as_deref().unwrap_or(given.default_service_account);
+        let via = Via::service_account(&owner.namespace, account);
+        let inputs = values::inputs(common, &via, &owner.namespace)?;
+        let tracked = removal == Removal::Delete;
+        Ok(Self { owner, common, via, kinds: Kinds::new(*given), inputs, tracked })
+    }
+
+    /// The user's text of an entry, with the cluster it inherits.
+    pub(crate) fn fragment(&self, entry: &impl Serialize, has_cluster: bool) -> Value {
+        let mut fragment = json!(entry);
+        if let (false, Some(cluster), Some(fields)) =
+            (has_cluster, &self.common.cluster, fragment.as_object_mut())
+        {
+            fields.insert("cluster".to_owned(), json!(cluster));
+        }
+        fragment
+    }
+
+    /// The plan of these steps, and what was looked at to make it.
+    pub(crate) fn plan(
+        self,
+        mut steps: Vec<Step>,
+        dependencies: &[Named],
+        actions: &[Named],
+        watch: bool,
+    ) -> Result<Compiled, SpecError> {
+        steps.extend(self.notices());
+        let global_timeout = duration(self.common.global_timeout.as_ref(), "spec.globalTimeout")?;
+        let recovery = match self.common.recovery {
+            None | Some(RecoveryWord::Automatic) => Recovery::Automatic,
+            Some(RecoveryWord::Manual) => Recovery::Manual,
+        };
+        let orders = orders::given(&self.owner, dependencies, actions);
+        let (wants, kinds) = self.kinds.into_parts();
+        let terms = Terms {
+            inputs: self.inputs,
+            values: values::own(self.common),
+            global_timeout,
+            suspended: self.common.suspend,
+            recovery,
+            watch,
+            removal: if self.tracked { Removal::Delete } else { Removal::Retain },
+            orders,
+            kinds,
+        };
+        let plan = Plan::new(self.owner.object_ref(), &self.owner.uid, self.owner.generation, steps, terms)?;
+        Ok(Compiled { plan, wants })
+    }
+
+    /// What is said when the plan fails.
+    fn notices(&self) -> Vec<Step> {
+        let events = self.common.on_failure.iter().enumerate();
+        events
+            .filter(|(_, entry)| entry.kind == OnFailureType::Event)
+            .map(|(index, entry)| self.notice(index, entry))
+            .collect()
+    }
+
+    fn notice(&self, index: usize, entry: &OnFailure) -> Step {
+        let id = StepId::new(format!("onFailure#{}", index + 1));
+        let message = text::line(entry.message.as_deref().unwrap_or("it has failed"));
+        let notice = Notice { reason: "Failed".to_owned(), message, warning: true };
+        Step {
+            field: format!("spec.onFailure[{index}]"),
+            part: None,
+            definition: definition(&json!(entry), &Value::Null),
+            after: Vec::new(),
+            lane: Lane::OnFailure,
+            when: None,
+            kind: StepKind::Act(Box::new(plan::Action {
+                via: self.via.clone(),
+                body: Body::Notice(notice),
+                default_namespace: self.owner.namespace.clone(),
+                manager: self.owner.manager(id.as_str()),
+                rerun: Rerun::Never,
+                tracked: false,
+                prune: false,
+                rights: Vec::new(),
+                reads: Some(BTreeMap::new()),
+                reads_values: false,
+                reads_now: false,
+            })),
+            id,
+            optional: false,
+            timeout: None,
+            progress_timeout: None,
+            fail_fast: false,
+            delay_after: None,
+        }
+    }
+}

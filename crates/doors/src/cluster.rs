@@ -1,0 +1,94 @@
+//! Other clusters and label selectors, from the user's words to the engine's.
+
+use linchpin_api::common::{Cluster, LabelSelector, SelectorOperator};
+use linchpin_engine::{
+    contract::{ClusterRef, ControlPlaneSelect, Impersonate, Selector, Via},
+    plan::SpecError,
+};
+
+use crate::errors::at;
+
+/// The key of the kubeconfig in a Secret, where none is given.
+const KUBECONFIG_KEY: &str = "kubeconfig";
+
+/// Where to look or act: the entry's own cluster, else the object's. An empty one means here.
+pub(crate) fn via(
+    base: &Via,
+    namespace: &str,
+    own: Option<&Cluster>,
+    inherited: Option<&Cluster>,
+    field: &str,
+) -> Result<Via, SpecError> {
+    let (cluster, field) = match (own, inherited) {
+        (Some(own), _) => (own, format!("{field}.cluster")),
+        (None, Some(inherited)) => (inherited, "spec.cluster".to_owned()),
+        (None, None) => return Ok(base.clone()),
+    };
+    Ok(Via { cluster: reference(cluster, namespace, &field)?, actor: base.actor.clone() })
+}
+
+fn reference(cluster: &Cluster, namespace: &str, field: &str) -> Result<ClusterRef, SpecError> {
+    let impersonate = cluster
+        .impersonate
+        .as_ref()
+        .map(|other| Impersonate { user: other.user.clone(), groups: other.groups.clone() });
+    match (&cluster.control_plane_ref, &cluster.kubeconfig_secret_ref) {
+        (Some(_), Some(_)) => Err(at(field, "give one of controlPlaneRef and kubeconfigSecretRef")),
+        (None, None) => Ok(ClusterRef::Here),
+        (None, Some(secret)) => Ok(ClusterRef::Kubeconfig {
+            namespace: secret.namespace.clone().unwrap_or_else(|| namespace.to_owned()),
+            name: secret.name.clone(),
+            key: secret.key.clone().unwrap_or_else(|| KUBECONFIG_KEY.to_owned()),
+            impersonate,
+        }),
+        (Some(plane), None) => {
+            let select = match (&plane.name, &plane.selector) {
+                (Some(name), None) => ControlPlaneSelect::Name(name.clone()),
+                (None, Some(labels)) => ControlPlaneSelect::Labels(selector(
+                    labels,
+                    &format!("{field}.controlPlaneRef.selector"),
+                )?),
+                _ => {
+                    let problem = "give exactly one of name and selector";
+                    return Err(at(format!("{field}.controlPlaneRef"), problem));
+                }
+            };
+            Ok(ClusterRef::ControlPlane {
+                select,
+                require_ready: plane.require_ready.unwrap_or(true),
+                impersonate,
+            })
+        }
+    }
+}
+
+/// A label selector in the API server's own text form. An empty one would match everything and is refused.
+pub(crate) fn selector(labels: &LabelSelector, field: &str) -> Result<Selector, SpecError> {
+    let mut requirements: Vec<String> =
+        labels.match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    for (index, requirement) in labels.match_expressions.iter().enumerate() {
+        let key = &requirement.key;
+        let mut values = requirement.values.clone();
+        values.sort();
+        values.dedup();
+        let wants_values = matches!(requirement.operator, SelectorOperator::In | SelectorOperator::NotIn);
+        if wants_values == values.is_empty() {
+            let problem = "In and NotIn need values, Exists and DoesNotExist take none";
+            return Err(at(format!("{field}.matchExpressions[{index}]"), problem));
+        }
+        let values = values.join(",");
+        requirements.push(match requirement.operator {
+            SelectorOperator::In => format!("{key} in ({values})"),
+            SelectorOperator::NotIn => format!("{key} notin ({values})"),
+            SelectorOperator::Exists => key.clone(),
+            SelectorOperator::DoesNotExist => format!("!{key}"),
+        });
+    }
+    if requirements.is_empty() {
+        return Err(at(
+            field,
+            "it is empty and would match everything; give matchLabels or matchExpressions",
+        ));
+    }
+    Ok(Selector::requirements(requirements))
+}

@@ -1,0 +1,57 @@
+//! DependencyGroup: groups of dependencies, each after the groups it depends on, and actions group by group.
+//!
+//! Only `dependsOn` orders groups. A group begins when those it depends on are met; its dependencies are waited for
+//! side by side; its actions run once. What was met and is lost again closes the groups behind it.
+
+mod compile;
+mod groups;
+mod status;
+
+use linchpin_api::{Common, DependencyGroup, Status, common::DeletionPolicy};
+use linchpin_engine::{
+    journal::Journal,
+    plan::{Removal, SpecError},
+};
+
+use crate::{
+    door::{Compiled, Door, Given, Told},
+    journal,
+};
+
+/// The door of DependencyGroup.
+#[derive(Clone, Copy, Debug)]
+pub enum DependencyGroupDoor {}
+
+impl Door for DependencyGroupDoor {
+    type Object = DependencyGroup;
+    type Status = Status;
+
+    fn compile(object: &DependencyGroup, given: &Given<'_>) -> Result<Compiled, SpecError> {
+        compile::compile(object, given)
+    }
+
+    fn status(object: &DependencyGroup, told: &Told<'_>) -> Status {
+        status::draw(object, told)
+    }
+
+    fn current_status(object: &DependencyGroup) -> Option<&Status> {
+        object.status.as_ref()
+    }
+
+    fn journal(object: &DependencyGroup) -> Result<Option<Journal>, SpecError> {
+        journal::read(object.status.as_ref(), object.metadata.uid.as_deref().unwrap_or_default())
+    }
+
+    fn common(object: &DependencyGroup) -> &Common {
+        &object.spec.common
+    }
+
+    fn removal(object: &DependencyGroup) -> Removal {
+        let policy = object.spec.common.deletion_policy;
+        if object.spec.teardown.is_some() || policy == Some(DeletionPolicy::Delete) {
+            Removal::Delete
+        } else {
+            Removal::Retain
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the one controller knows of a kind.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
+
+use kube_core::Resource;
+use linchpin_api::Common;
+use linchpin_engine::{
+    contract::{Via, Want, World},
+    journal::Journal,
+    plan::{Plan, Removal, SpecError},
+    step::Report,
+};
+use linchpin_words::{Gvk, ObjectRef, Timestamp, keys};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::owner::Owner;
+
+/// What compiling is given beside the object.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// What has been observed so far.
+    pub facts: &'a World,
+    /// What bare kind words were resolved to before: `kinds` of the object's journal, as memory has it.
+    pub kinds: &'a BTreeMap<String, Gvk>,
+    /// The ServiceAccount of objects that name none.
+    pub default_service_account: &'a str,
+}
+
+/// A plan, and what it was made with.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// What is to be done.
+    pub plan: Plan,
+    /// The facts that compiling looked at: when an answer to one of them changes, compile again.
+    pub wants: BTreeSet<Want>,
+}
+
+/// What a status is drawn from.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// The plan; none while the spec is wrong or the object is being deleted.
+    pub plan: Option<&'a Plan>,
+    /// What is remembered.
+    pub journal: &'a Journal,
+    /// What is said.
+    pub report: &'a Report,
+    /// The moment at which what is new began.
+    pub now: Timestamp,
+}
+
+/// A kind of ours.
+pub trait Door: Send + Sync + 'static {
+    /// Its objects.
+    type Object: Resource<DynamicType = ()>
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static;
+    /// Their status.
+    type Status: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static;
+
+    /// What is to be done for an object, as far as that can be known now; or which field is wrong.
+    fn compile(object: &Self::Object, given: &Given<'_>) -> Result<Compiled, SpecError>;
+
+    /// The object's status as it should be now. Equal to the one it has where nothing has changed.
+    fn status(object: &Self::Object, told: &Told<'_>) -> Self::Status;
+
+    /// The status the object has.
+    fn current_status(object: &Self::Object) -> Option<&Self::Status>;
+
+    /// The journal in the object's status; none where there is none of this very object. A journal that cannot be
+    /// read is an error to be shown: forgetting what was done could do it twice.
+    fn journal(object: &Self::Object) -> Result<Option<Journal>, SpecError>;
+
+    /// The part of the spec that every kind has.
+    fn common(object: &Self::Object) -> &Common;
+
+    /// What becomes of what was made, when the object goes. Asked also while the spec does not compile.
+    fn removal(object: &Self::Object) -> Removal;
+
+    /// The kind, at the version that is served.
+    fn gvk() -> Gvk {
+        Gvk::new(Self::Object::group(&()), Self::Object::version(&()), Self::Object::kind(&()))
+    }
+
+    /// Its plural, as in URLs.
+    fn plural() -> String {
+        Self::Object::plural(&()).into_owned()
+    }
+
+    /// The finalizer that is on an object while there is something we must delete before it may go.
+    fn finalizer() -> &'static str {
+        keys::TEARDOWN_FINALIZER
+    }
+
+    /// Whether the object must keep, or get, its finalizer now.
+    fn needs_finalizer(object: &Self::Object, journal: &Journal) -> bool {
+        Self::removal(object) == Removal::Delete && journal.has_belongings()
+    }
+
+    /// Lower is looked after first, within one namespace.
+    fn priority(object: &Self::Object) -> i32 {
+        Self::common(object).priority
+    }
+
+    /// The name of the ServiceAccount, in the object's namespace, that everything is done as.
+    fn service_account<'a>(object: &'a Self::Object, default: &'a str) -> &'a str {
+        Self::common(object).service_account_name.as_deref().unwrap_or(default)
+    }
+
+    /// Where and as whom the object acts, unless an entry of it names another cluster.
+    fn via(object: &Self::Object, default_service_account: &str) -> Via {
+        let owner = Owner::of(object);
+        Via::service_account(owner.namespace, Self::service_account(object, default_service_account))
+    }
+
+    /// The object by kind and name.
+    fn object_ref(object: &Self::Object) -> ObjectRef {
+        Owner::of(object).object_ref()
+    }
+}
+
+/// What a journal says about things that must be taken away.
+trait Belongings {
+    fn has_belongings(&self) -> bool;
+}
+
+impl Belongings for Journal {
+    fn has_belongings(&self) -> bool {
+        use linchpin_engine::journal::ItemState::{Created, Deleting, Intended};
+        self.inventory.iter().any(|item| matches!(item.state, Intended | Created | Deleting))
+    }
+}

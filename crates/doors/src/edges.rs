@@ -1,0 +1,101 @@
+//! Order: tiers of dependencies, priorities and names of actions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linchpin_engine::{
+    contract::StepId,
+    plan::{After, SpecError},
+};
+use linchpin_words::limits;
+
+use crate::{
+    action, dependency,
+    errors::{at, bounded},
+};
+
+/// For each dependency, the tier below it; and the last tier, which stands for them all.
+///
+/// Optional dependencies are in their tier like all others: the engine lets them pass as soon as they were observed.
+pub(crate) fn tiers(drafts: &[dependency::Draft]) -> (Vec<Vec<After>>, Vec<After>) {
+    let mut tiers: BTreeMap<i32, Vec<StepId>> = BTreeMap::new();
+    for draft in drafts {
+        tiers.entry(draft.priority).or_default().push(draft.id.clone());
+    }
+    let below = drafts
+        .iter()
+        .map(|draft| tiers.range(..draft.priority).next_back().map_or_else(Vec::new, |(_, tier)| gate(tier)))
+        .collect();
+    let last = tiers.values().next_back().map_or_else(Vec::new, gate);
+    (below, last)
+}
+
+/// After all of these.
+pub(crate) fn gate<'s>(steps: impl IntoIterator<Item = &'s StepId>) -> Vec<After> {
+    steps.into_iter().cloned().map(After::success).collect()
+}
+
+/// For each action of one part, what it comes after: the dependencies in `gate`, and other actions.
+///
+/// By priority an action waits for the end, good or bad, of those of lower priority; `after` replaces that by the good
+/// end of those it names.
+pub(crate) fn actions(drafts: &[&action::Draft], gate: &[After]) -> Result<Vec<Vec<After>>, SpecError> {
+    let mut levels: BTreeMap<i32, Vec<&action::Draft>> = BTreeMap::new();
+    for draft in drafts {
+        levels.entry(draft.priority).or_default().push(draft);
+    }
+    drafts
+        .iter()
+        .map(|draft| {
+            let mut edges = gate.to_vec();
+            match &draft.after {
+                Some(names) => edges.extend(named(draft, names, drafts)?),
+                None => edges.extend(lower(draft.priority, &levels)),
+            }
+            Ok(edges)
+        })
+        .collect()
+}
+
+/// The actions of the next lower priority. Where one of them gave up its own priority edges, it does not stand for
+/// what is below it, so the search goes on until somebody does.
+fn lower(priority: i32, levels: &BTreeMap<i32, Vec<&action::Draft>>) -> Vec<After> {
+    let mut edges = Vec::new();
+    for (_, level) in levels.range(..priority).rev() {
+        edges.extend(level.iter().map(|draft| After::settled(draft.id.clone())));
+        if level.iter().any(|draft| draft.after.is_none()) {
+            break;
+        }
+    }
+    edges
+}
+
+/// The actions that an action names itself.
+fn named(
+    draft: &action::Draft,
+    names: &[String],
+    drafts: &[&action::Draft],
+) -> Result<Vec<After>, SpecError> {
+    let field = format!("{}.after", draft.field);
+    bounded(names.len(), limits::AFTER, &field, "names")?;
+    let mut seen = BTreeSet::new();
+    let mut edges = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let found = drafts
+            .iter()
+            .find(|other| other.name.as_ref() == Some(name))
+            .or_else(|| drafts.iter().find(|other| other.id.as_str() == name));
+        let Some(found) = found else {
+            let known: Vec<&str> = drafts.iter().filter_map(|other| other.name.as_deref()).take(10).collect();
+            let known = if known.is_empty() { "no action has a name".to_owned() } else { known.join(", ") };
+            let problem = format!("there is no action named {name:?}; named are: {known}");
+            return Err(at(format!("{field}[{index}]"), problem));
+        };
+        if found.id == draft.id {
+            return Err(at(format!("{field}[{index}]"), "an action cannot come after itself"));
+        }
+        if seen.insert(found.id.clone()) {
+            edges.push(After::success(found.id.clone()));
+        }
+    }
+    Ok(edges)
+}

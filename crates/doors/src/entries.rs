@@ -1,0 +1,172 @@
+//! The parts of a status that every kind has: blockers, dependencies, actions.
+//!
+//! Everything is drawn from the report; nothing is read back from an older status but moments, so that a status whose
+//! story has not changed is equal to the one before. No value of an object is ever shown.
+
+use linchpin_api::{
+    Action, Common, Dependency, Status,
+    common::OnFailureType,
+    status::{ActionStatus, Blocker, DependencyStatus, ObjectName},
+};
+use linchpin_engine::{
+    contract::{Question, Scope, StepId},
+    journal::StepState,
+    plan::{Plan, Requirement},
+    step::{Blocker as Held, Phase, Report, StepReport},
+};
+use linchpin_words::{ObjectRef, Reason, limits, text};
+
+use crate::{
+    conditions,
+    door::Told,
+    journal,
+    names::{self, Named},
+    readiness_profile,
+};
+
+/// The status without its entries per dependency, action or group.
+pub(crate) fn base(common: &Common, current: Option<&Status>, generation: i64, told: &Told<'_>) -> Status {
+    let report = told.report;
+    let before = current.map_or(&[][..], |status| status.conditions.as_slice());
+    let (phase, message) = shown(common, report);
+    Status {
+        observed_generation: generation,
+        phase: Some(phase),
+        message: Some(text::line(&message)),
+        conditions: conditions::draw(before, report, generation, told.now),
+        blocked_by: blockers(report, current, told.plan),
+        start_time: Some(told.journal.run.now),
+        completion_time: told.journal.completed,
+        journal: journal::write(told.journal),
+        ..Status::default()
+    }
+}
+
+/// Phase and message, with the words that the user wants to see while it has failed.
+fn shown(common: &Common, report: &Report) -> (String, String) {
+    let plain = (report.phase.as_str().to_owned(), report.message.clone());
+    if report.phase != Phase::Failed || report.invalid {
+        return plain;
+    }
+    let mut told = common.on_failure.iter().filter(|entry| entry.kind == OnFailureType::Status);
+    let Some(entry) = told.next() else {
+        return plain;
+    };
+    let message = match &entry.message {
+        Some(message) => format!("{message}: {}", plain.1),
+        None => plain.1,
+    };
+    (entry.phase.clone().unwrap_or(plain.0), message)
+}
+
+fn blockers(report: &Report, current: Option<&Status>, plan: Option<&Plan>) -> Vec<Blocker> {
+    let before = current.map_or(&[][..], |status| status.blocked_by.as_slice());
+    report.blocked.iter().take(limits::BLOCKERS).map(|held| blocker(held, before, plan)).collect()
+}
+
+fn blocker(held: &Held, before: &[Blocker], plan: Option<&Plan>) -> Blocker {
+    // The engine's word for a cycle, which is no step.
+    let step = (held.reason != Reason::Cycle.as_str()).then(|| held.step.to_string());
+    let object = held.object.as_ref().map(|object| object_name(object, requirement(plan, &held.step)));
+    let same =
+        before.iter().find(|old| old.step == step && old.reason == held.reason && old.object == object);
+    Blocker {
+        reason: held.reason.clone(),
+        message: text::line(&held.message),
+        object,
+        step,
+        since: same.map_or(held.since, |old| old.since.min(held.since)),
+        chain: same.map(|old| old.chain.clone()).unwrap_or_default(),
+    }
+}
+
+/// What the report says of a step.
+pub(crate) fn find<'r>(report: &'r Report, id: &StepId) -> Option<&'r StepReport> {
+    report.steps.iter().find(|step| step.id == *id)
+}
+
+fn requirement<'p>(plan: Option<&'p Plan>, id: &StepId) -> Option<&'p Requirement> {
+    let plan = plan?;
+    plan.steps()[plan.position(id)?].requirement()
+}
+
+/// An object as status shows it, with the version it is read in where that is known.
+fn object_name(object: &ObjectRef, requirement: Option<&Requirement>) -> ObjectName {
+    let read = requirement.map(|requirement| requirement.want.question());
+    let api_version = match read {
+        Some(Question::Objects { kind, .. }) if kind.group_kind() == object.kind => Some(kind.api_version()),
+        _ => None,
+    };
+    ObjectName {
+        api_version,
+        kind: object.kind.kind.clone(),
+        namespace: object.namespace.clone(),
+        name: Some(object.name.clone()),
+    }
+}
+
+/// The entry of one dependency.
+pub(crate) fn dependency(entry: &Dependency, named: &Named, told: &Told<'_>) -> Option<DependencyStatus> {
+    let step = find(told.report, &named.id)?;
+    let requirement = requirement(told.plan, &named.id);
+    // While the profiles of the cluster are not known, they are what is asked for.
+    let profiles = readiness_profile::kind();
+    let (resolved, matched) = match requirement.map(|requirement| requirement.want.question()) {
+        Some(Question::Objects { kind, scope, .. }) if *kind != profiles => {
+            let (namespace, name, matched) = match scope {
+                Scope::Name { namespace, name } => (namespace, Some(name.clone()), None),
+                Scope::Labels { namespace, .. } => (namespace, None, i64::try_from(step.objects.len()).ok()),
+            };
+            let resolved = ObjectName {
+                api_version: Some(kind.api_version()),
+                kind: kind.kind.clone(),
+                namespace: namespace.clone(),
+                name,
+            };
+            (Some(resolved), matched)
+        }
+        _ => (None, None),
+    };
+    let prefix = format!("{}: ", names::label(entry));
+    let message = step.message.strip_prefix(&prefix).unwrap_or(&step.message);
+    Some(DependencyStatus {
+        name: entry.name.clone().unwrap_or_else(|| named.id.to_string()),
+        resource: names::resource_text(entry),
+        state: step.word.to_owned(),
+        met: step.state == StepState::Met,
+        reason: or_word(
+            &step.reason,
+            if step.state == StepState::Met { Reason::Met } else { Reason::Waiting },
+        ),
+        message: text::line(message),
+        since: step.since,
+        resolved,
+        matched,
+    })
+}
+
+/// The entry of one action.
+pub(crate) fn action(entry: &Action, named: &Named, told: &Told<'_>) -> Option<ActionStatus> {
+    let step = find(told.report, &named.id)?;
+    let (state, reason) = match step.state {
+        StepState::Waiting | StepState::Met => ("Waiting", Reason::Waiting),
+        StepState::Running => ("Running", Reason::Running),
+        StepState::Done => ("Completed", Reason::Completed),
+        StepState::Skipped => ("Skipped", Reason::Skipped),
+        StepState::Failed => ("Failed", Reason::ActionFailed),
+        StepState::Unknown => ("Unknown", Reason::OutcomeUnknown),
+    };
+    Some(ActionStatus {
+        name: entry.name.clone().unwrap_or_else(|| named.words[0].clone()),
+        kind: entry.kind.as_str().to_owned(),
+        state: state.to_owned(),
+        reason: or_word(&step.reason, reason),
+        message: text::line(&step.message),
+        since: step.since,
+        attempts: step.attempts,
+    })
+}
+
+fn or_word(reason: &str, otherwise: Reason) -> String {
+    if reason.is_empty() { otherwise.as_str().to_owned() } else { reason.to_owned() }
+}

@@ -1,0 +1,108 @@
+//! Conditions on actions.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use linchpin_api::action::{Guard as Entry, GuardType};
+use linchpin_engine::{
+    contract::ReadSet,
+    plan::{Guard, GuardSubject, Readings, SpecError},
+    readiness::Wanted,
+};
+use linchpin_lang::{
+    cel::Expression,
+    template::{Path, StaticReads},
+};
+
+use crate::{
+    assemble::Keys,
+    dependency::Draft,
+    errors::{at, expression},
+};
+
+/// A condition as the engine asks it. What it looks at is added to the dependency, and to what the action reads.
+pub(crate) fn compile(
+    entry: &Entry,
+    field: &str,
+    part: Option<&str>,
+    dependencies: &mut [Draft],
+    keys: &Keys,
+    readings: &mut Readings,
+) -> Result<Guard, SpecError> {
+    let subject = match (entry.kind, &entry.dependency, &entry.expression) {
+        (None | Some(GuardType::Dependency), Some(word), None) => {
+            let found = find(word, part, dependencies, &format!("{field}.dependency"))?;
+            let draft = &mut dependencies[found];
+            let state = entry.state.as_deref().map_or_else(|| draft.wanted.clone(), Wanted::parse);
+            draft.look_for(&state);
+            if let Some(read) = &mut readings.dependencies {
+                read.entry(draft.id.clone()).or_insert_with(ReadSet::nothing);
+            }
+            GuardSubject::Dependency { step: draft.id.clone(), state }
+        }
+        (None | Some(GuardType::Cel), None, Some(source)) => {
+            let field = format!("{field}.expression");
+            let cel = Expression::compile(&field, source, &["dependencies", "values"])
+                .map_err(|error| expression(&error))?;
+            let reads = as_template_reads(&cel);
+            keys.check(&reads, &field)?;
+            readings.add(&reads, keys.steps());
+            GuardSubject::Expression(Arc::new(cel))
+        }
+        _ => {
+            let problem = "give dependency for type dependency, or expression for type cel";
+            return Err(at(field, problem));
+        }
+    };
+    Ok(Guard { subject, negate: entry.negate })
+}
+
+/// What an expression reads, in the words of templates.
+fn as_template_reads(cel: &Expression) -> StaticReads {
+    let mut paths = BTreeSet::new();
+    for (variable, root) in [("dependencies", "Dependencies"), ("values", "Values")] {
+        let Some(reads) = cel.reads().get(variable) else {
+            continue;
+        };
+        if reads.whole {
+            paths.insert(Path::new([root]));
+        }
+        for path in &reads.paths {
+            paths.insert(Path::new(std::iter::once(root.to_owned()).chain(path.iter().cloned())));
+        }
+    }
+    StaticReads { paths, dynamic: false }
+}
+
+/// The dependency that a word means: a name, else a resource as written; of the same group first.
+fn find(word: &str, part: Option<&str>, dependencies: &[Draft], field: &str) -> Result<usize, SpecError> {
+    let own = |draft: &Draft| draft.part.as_deref() == part;
+    let called: [&dyn Fn(&Draft) -> bool; 4] = [
+        &|draft| own(draft) && draft.name.as_deref() == Some(word),
+        &|draft| own(draft) && draft.resource == word,
+        &|draft| draft.id.as_str() == word || draft.name.as_deref() == Some(word),
+        &|draft| draft.resource == word,
+    ];
+    for is_called in called {
+        let found: Vec<usize> =
+            (0..dependencies.len()).filter(|index| is_called(&dependencies[*index])).collect();
+        match found.as_slice() {
+            [] => {}
+            [one] => return Ok(*one),
+            several => {
+                let fields: Vec<&str> =
+                    several.iter().map(|index| dependencies[*index].field.as_str()).collect();
+                let problem =
+                    format!("{word:?} is the dependency of each of {}; give them names", fields.join(", "));
+                return Err(at(field, problem));
+            }
+        }
+    }
+    let known: Vec<String> =
+        dependencies.iter().take(10).map(|draft| format!("{:?}", draft.id.as_str())).collect();
+    let known = if known.is_empty() {
+        "there are none".to_owned()
+    } else {
+        format!("there are {}", known.join(", "))
+    };
+    Err(at(field, format!("there is no dependency {word:?}; {known}")))
+}

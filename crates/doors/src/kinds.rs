@@ -1,0 +1,132 @@
+//! Which kind a word means.
+//!
+//! Kubernetes' own kinds are known without asking. All others are asked for: an answer that is missing, or "not
+//! served", leaves the question open, and several answers are the author's to choose from. What a bare word was
+//! resolved to is pinned in the journal, so that a definition that comes later does not change its meaning.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use linchpin_engine::{
+    contract::{Question, Seen, Served, Via, Want},
+    rights::Resource,
+};
+use linchpin_words::{Gvk, KindWord, reference::built_in};
+
+use crate::door::Given;
+
+/// A kind, with what requests need to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub gvk: Gvk,
+    pub plural: String,
+    pub namespaced: bool,
+    pub reports_status: Option<bool>,
+}
+
+impl Kind {
+    /// As RBAC names it.
+    pub(crate) fn resource(&self) -> Resource {
+        Resource { group: self.gvk.group.clone(), plural: self.plural.clone(), namespaced: self.namespaced }
+    }
+
+    /// The namespace of an object of this kind.
+    pub(crate) fn place(&self, namespace: &str) -> Option<String> {
+        self.namespaced.then(|| namespace.to_owned())
+    }
+
+    /// The word that means this kind and no other.
+    pub(crate) fn word(&self) -> KindWord {
+        KindWord::from_manifest(Some(&self.gvk.api_version()), &self.gvk.kind)
+    }
+}
+
+/// What is known of the kind that a word means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// This kind.
+    Known(Kind),
+    /// Nothing yet: this is the question that is open.
+    Open(Want),
+}
+
+/// Words that were looked up, with the questions they raised and what is to be remembered.
+pub(crate) struct Kinds<'a> {
+    given: Given<'a>,
+    asked: RefCell<BTreeSet<Want>>,
+    pins: RefCell<BTreeMap<String, Gvk>>,
+}
+
+impl<'a> Kinds<'a> {
+    pub(crate) fn new(given: Given<'a>) -> Self {
+        Self { given, asked: RefCell::default(), pins: RefCell::default() }
+    }
+
+    /// What a word means; the error says what to write instead.
+    pub(crate) fn resolve(&self, via: &Via, word: &KindWord) -> Result<Meaning, String> {
+        if let Some(known) = built_in(word) {
+            return Ok(Meaning::Known(Kind {
+                gvk: known.gvk(),
+                plural: known.plural.to_owned(),
+                namespaced: known.namespaced,
+                reports_status: None,
+            }));
+        }
+        let pin = pin(via, word);
+        let pinned = self.given.kinds.get(&pin).filter(|_| word.group.is_none());
+        let question = match pinned {
+            Some(gvk) => KindWord {
+                word: gvk.kind.to_ascii_lowercase(),
+                group: Some(gvk.group.clone()),
+                version: word.version.clone(),
+            },
+            None => word.clone(),
+        };
+        let want = Want::new(Question::Kind { via: via.clone(), word: question });
+        self.asked.borrow_mut().insert(want.clone());
+        let Some(Seen::Kind(served)) = self.given.facts.get(&want) else {
+            return Ok(Meaning::Open(want));
+        };
+        match &**served {
+            Served::No => Ok(Meaning::Open(want)),
+            Served::Yes { kind, plural, namespaced, reports_status } => {
+                if word.group.is_none() {
+                    self.pins.borrow_mut().insert(pin, kind.clone());
+                }
+                Ok(Meaning::Known(Kind {
+                    gvk: kind.clone(),
+                    plural: plural.clone(),
+                    namespaced: *namespaced,
+                    reports_status: *reports_status,
+                }))
+            }
+            Served::Several(kinds) => {
+                let names: Vec<String> = kinds.iter().map(|kind| kind.group_kind().to_string()).collect();
+                Err(format!(
+                    "{word:?} names several kinds: {}; write the group too",
+                    names.join(", "),
+                    word = word.word
+                ))
+            }
+        }
+    }
+
+    /// Records a further question.
+    pub(crate) fn ask(&self, want: Want) -> Option<&'a Seen> {
+        let seen = self.given.facts.get(&want);
+        self.asked.borrow_mut().insert(want);
+        seen
+    }
+
+    /// The questions that were raised, and what is to be remembered.
+    pub(crate) fn into_parts(self) -> (BTreeSet<Want>, BTreeMap<String, Gvk>) {
+        (self.asked.into_inner(), self.pins.into_inner())
+    }
+}
+
+/// What a word is remembered under: the same word may mean another kind in another cluster.
+fn pin(via: &Via, word: &KindWord) -> String {
+    if via.cluster.is_here() { word.to_string() } else { format!("{word}@{}", via.cluster) }
+}

@@ -1,0 +1,35 @@
+//! The front doors: each kind of ours compiled to a plan, and its status drawn from what the engine says.
+//!
+//! A [`Door`] is all that the one controller needs to know of a kind. `compile` turns an object into a
+//! [`Plan`](linchpin_engine::plan::Plan) with the help of what has been observed so far, or says which field is wrong;
+//! `status` draws the object's status from the engine's report and journal. Both are pure: same inputs, same outputs,
+//! no clock, no I/O. Nothing else in the house knows a kind.
+//!
+//! Read in this order: [`Door`], `assemble` (from dependencies and actions to steps), `dependency`, `action`, `edges`,
+//! then a kind: [`resource_dependency`], [`dependency_group`]. `entries` and `conditions` make up every status.
+
+mod action;
+mod assemble;
+mod cluster;
+mod conditions;
+mod dependency;
+mod edges;
+mod entries;
+mod errors;
+mod guard;
+mod journal;
+mod kinds;
+mod names;
+mod orders;
+mod owner;
+mod sketch;
+mod values;
+
+pub mod dependency_group;
+mod door;
+pub mod readiness_profile;
+pub mod resource_dependency;
+
+pub use dependency_group::DependencyGroupDoor;
+pub use door::{Compiled, Door, Given, Told};
+pub use resource_dependency::ResourceDependencyDoor;

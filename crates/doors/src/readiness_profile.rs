@@ -1,0 +1,116 @@
+//! `ReadinessProfile`: what the cluster's administrators teach us about foreign kinds.
+//!
+//! A profile has no plan of its own. Doors look here for the profile of a kind they wait for; the operator calls
+//! [`compile`] to tell a profile's author whether it is understood. Profiles never change what Kubernetes' own kinds
+//! and ours mean. Of two profiles for one kind, the one whose name comes first counts.
+
+use std::sync::Arc;
+
+use linchpin_api::{ReadinessProfileSpec, dependency::Comparison, readiness_profile::ObjectTest};
+use linchpin_engine::{
+    contract::{Actor, ClusterRef, Question, ReadSet, Scope, Seen, Selector, Via, Want},
+    plan::{Clauses, Profile, SpecError},
+};
+use linchpin_lang::{cel::Expression, compare::Condition};
+use linchpin_words::{GroupKind, Gvk, limits, reference::built_in_kind};
+
+use crate::{
+    errors::{bounded, comparison, expression},
+    kinds::Kinds,
+};
+
+/// The groups whose kinds are ours.
+const OURS: [&str; 2] = ["tools.kubestellar.io", "linchpin.dev"];
+
+/// The question for all profiles of the cluster. They are our own kind, so the operator itself reads them.
+pub fn want() -> Want {
+    Want::new(Question::Objects {
+        via: Via { cluster: ClusterRef::Here, actor: Actor::Operator },
+        kind: kind(),
+        scope: Scope::Labels { namespace: None, selector: Selector::default() },
+        reads: ReadSet::dotted(["spec"]),
+    })
+}
+
+/// The kind of profiles.
+pub(crate) fn kind() -> Gvk {
+    Gvk::new("linchpin.dev", "v1alpha1", "ReadinessProfile")
+}
+
+/// A profile as the engine asks it, or which field is wrong.
+pub fn compile(spec: &ReadinessProfileSpec) -> Result<Profile, SpecError> {
+    let test = |test: Option<&ObjectTest>, field: &str| {
+        test.map(|test| clauses(test.cel.as_deref(), &test.conditions, field)).transpose()
+    };
+    Ok(Profile {
+        ready_when: test(spec.ready_when.as_ref(), "spec.readyWhen")?.unwrap_or_default(),
+        failed_when: test(spec.failed_when.as_ref(), "spec.failedWhen")?,
+    })
+}
+
+/// What is known about the profile of a kind.
+pub(crate) enum Taught {
+    /// The profiles have not been looked at yet: this is the question.
+    NotYet(Want),
+    /// This one, or none.
+    Known(Option<Arc<Profile>>),
+}
+
+/// The profile of a kind.
+pub(crate) fn find(kinds: &Kinds<'_>, kind: &GroupKind) -> Taught {
+    if built_in_kind(&kind.group, &kind.kind).is_some() || OURS.contains(&kind.group.as_str()) {
+        return Taught::Known(None);
+    }
+    let want = want();
+    match kinds.ask(want.clone()) {
+        Some(Seen::Objects(observed)) => {
+            let mut matching = observed.items.iter().filter_map(|item| {
+                let spec = item.content.get("spec")?;
+                let spec: ReadinessProfileSpec = serde_json::from_value(spec.clone()).ok()?;
+                (spec.api_group() == kind.group && spec.kind == kind.kind).then_some(spec)
+            });
+            // A profile with a mistake teaches nothing; its own status says what is wrong.
+            Taught::Known(matching.find_map(|spec| compile(&spec).ok()).map(Arc::new))
+        }
+        Some(Seen::Unknown(why)) if !why.is_passing() => Taught::Known(None),
+        _ => Taught::NotYet(want),
+    }
+}
+
+/// Expressions and comparisons on an object, checked.
+pub(crate) fn clauses(
+    cel: Option<&str>,
+    conditions: &[Comparison],
+    field: &str,
+) -> Result<Clauses, SpecError> {
+    let list = format!("{field}.conditions");
+    bounded(conditions.len(), limits::CONDITIONS, &list, "conditions")?;
+    let conditions: Result<Vec<Arc<Condition>>, SpecError> = conditions
+        .iter()
+        .enumerate()
+        .map(|(index, one)| {
+            let place = format!("{list}[{index}]");
+            let operator = one.operator.map(linchpin_api::dependency::Operator::as_str);
+            Condition::compile(&place, &one.json_path, operator, one.value.as_ref())
+                .map(Arc::new)
+                .map_err(|error| comparison(&error, &place))
+        })
+        .collect();
+    let cel = cel
+        .map(|source| Expression::compile(&format!("{field}.cel"), source, &["self"]).map(Arc::new))
+        .transpose()
+        .map_err(|error| expression(&error))?;
+    Ok(Clauses { cel, conditions: conditions? })
+}
+
+/// What clauses look at.
+pub(crate) fn reads(clauses: &Clauses) -> ReadSet {
+    let mut reads = ReadSet::nothing();
+    for condition in &clauses.conditions {
+        reads.merge(&ReadSet::from(&condition.reads()));
+    }
+    if let Some(read) = clauses.cel.as_ref().and_then(|cel| cel.reads().get("self")) {
+        reads.merge(&ReadSet::from(read));
+    }
+    reads
+}

@@ -1,0 +1,35 @@
+//! From a ResourceDependency to a plan.
+
+use linchpin_api::ResourceDependency;
+use linchpin_engine::plan::{SpecError, Step};
+
+use super::ResourceDependencyDoor;
+use crate::{
+    action,
+    assemble::{self, Frame, Part},
+    door::{Compiled, Door, Given},
+    edges,
+};
+
+pub(super) fn compile(object: &ResourceDependency, given: &Given<'_>) -> Result<Compiled, SpecError> {
+    let spec = &object.spec;
+    let removal = ResourceDependencyDoor::removal(object);
+    let frame = Frame::new(object, &spec.common, given, removal)?;
+    let part = Part {
+        name: None,
+        field: "spec".to_owned(),
+        dependencies: &spec.dependencies,
+        actions: &spec.actions,
+    };
+    let drafts = assemble::drafts(&frame, &[part])?;
+    // Without watchMode a completed object is done: nothing runs again.
+    let watched = spec.watch_mode.then(|| drafts.watched());
+    let (tiers, gate) = edges::tiers(&drafts.dependencies);
+    let order = edges::actions(&drafts.actions.iter().collect::<Vec<&action::Draft>>(), &gate)?;
+    let mut steps: Vec<Step> =
+        drafts.dependencies.into_iter().zip(tiers).map(|(draft, after)| draft.finish(after, None)).collect();
+    for (draft, after) in drafts.actions.into_iter().zip(order) {
+        steps.push(draft.finish(&frame, after, None, watched.as_ref()));
+    }
+    frame.plan(steps, &drafts.named_dependencies, &drafts.named_actions, spec.watch_mode)
+}

@@ -1,0 +1,26 @@
+//! From report and journal to the status of a ResourceDependency.
+
+use linchpin_api::{ResourceDependency, Status};
+
+use crate::{door::Told, entries, names};
+
+pub(super) fn draw(object: &ResourceDependency, told: &Told<'_>) -> Status {
+    let spec = &object.spec;
+    let generation = object.metadata.generation.unwrap_or_default();
+    let names = names::of_part(None, &spec.dependencies, &spec.actions);
+    Status {
+        dependencies: spec
+            .dependencies
+            .iter()
+            .zip(&names.dependencies)
+            .filter_map(|(entry, named)| entries::dependency(entry, named, told))
+            .collect(),
+        actions: spec
+            .actions
+            .iter()
+            .zip(&names.actions)
+            .filter_map(|(entry, named)| entries::action(entry, named, told))
+            .collect(),
+        ..entries::base(&spec.common, object.status.as_ref(), generation, told)
+    }
+}
