@@ -150,21 +150,20 @@ fn status(dir: &Path) -> Result<ExitCode> {
         other => other?,
     };
     let ready = cluster.is_ready();
-    let mut text = format!(
-        "directory   {}\nserver      {} ({})\nkubeconfig  {}\naudit log   {}\n\n",
+    say(&format!(
+        "directory   {}\nserver      {} ({})\nkubeconfig  {}\naudit log   {}\n",
         cluster.dir().display(),
         cluster.server(),
         if ready { "ready" } else { "not ready" },
         cluster.kubeconfig().display(),
         cluster.audit_log().display(),
-    );
+    ))?;
     let parts = cluster.status();
     for part in &parts {
         let state =
             part.pid.map_or_else(|| "not running".to_owned(), |pid| format!("running, process {pid}"));
-        text += &format!("{:<24} {state}\n", part.component.name());
+        say(&format!("{:<24} {state}", part.component.name()))?;
     }
-    say(text.trim_end())?;
     let whole = ready && parts.iter().all(|part| part.pid.is_some());
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
