@@ -40,6 +40,7 @@ mod quote;
 mod reads;
 mod sprig;
 mod store;
+mod trail;
 mod value;
 mod yaml;
 
@@ -155,7 +156,7 @@ impl Template {
         typed: bool,
         written: usize,
     ) -> Outcome {
-        let mut evaluator = Evaluator::new(&self.tree, data, Store::new(clock.0, budget));
+        let mut evaluator = Evaluator::new(&self.tree, data, Store::new(clock.0, budget), self.source.len());
         let result = match self.single().filter(|_| typed) {
             Some(pipeline) => {
                 evaluator.run_pipeline(pipeline).and_then(|value| json::to_json(&evaluator.store, &value, 0))

@@ -39,10 +39,11 @@ pub(crate) struct Evaluator<'d> {
 }
 
 impl<'d> Evaluator<'d> {
-    pub(crate) fn new(tree: &'d Tree, data: &'d Json, store: Store<'d>) -> Self {
+    /// A rendering of about `expected` bytes.
+    pub(crate) fn new(tree: &'d Tree, data: &'d Json, store: Store<'d>, expected: usize) -> Self {
         Self {
             store,
-            output: String::new(),
+            output: String::with_capacity(expected),
             at: 0,
             tree,
             variables: vec![("$", Value::of(data, PathId::ROOT))],

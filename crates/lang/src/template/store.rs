@@ -3,8 +3,8 @@
 //! Lists and dicts made by the template, the paths read so far, and the budget of steps and bytes. Functions get
 //! the store and their arguments and nothing else, so whatever they can reach is counted here.
 
-use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use regex::Regex;
@@ -13,7 +13,11 @@ use serde_json::{Map, Value as Json};
 use super::error::Cause;
 use super::limits;
 use super::path::{HIDDEN, Path};
+use super::trail::{Segment, Trail};
 use super::value::{BasicKind, DictId, Element, ListId, PathId, Text, TypeName, Value};
+
+/// What a small text costs beyond its letters.
+pub(crate) const PIECE: usize = 48;
 
 /// What is left to spend.
 #[derive(Debug, Clone)]
@@ -43,21 +47,12 @@ pub(crate) struct Dict<'d> {
 /// The entries of an object or dict in key order.
 pub(crate) type Entries<'d> = Vec<(Text<'d>, Value<'d>)>;
 
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Segment<'d> {
-    Key(&'d str),
-    Index(usize),
-}
-
 /// The state of one rendering.
 pub(crate) struct Store<'d> {
     pub(crate) now: Timestamp,
     lists: Vec<List<'d>>,
     dicts: Vec<Dict<'d>>,
-    paths: RefCell<Vec<(PathId, Segment<'d>)>>,
-    known: RefCell<HashMap<(PathId, Segment<'d>), PathId>>,
-    reads: RefCell<Vec<PathId>>,
-    shapes: RefCell<Vec<PathId>>,
+    trail: Trail<'d>,
     budget: Budget,
     regexes: BTreeMap<String, Regex>,
 }
@@ -68,10 +63,7 @@ impl<'d> Store<'d> {
             now,
             lists: Vec::new(),
             dicts: Vec::new(),
-            paths: RefCell::new(vec![(PathId::NONE, Segment::Index(0))]),
-            known: RefCell::new(HashMap::new()),
-            reads: RefCell::new(Vec::new()),
-            shapes: RefCell::new(Vec::new()),
+            trail: Trail::new(),
             budget,
             regexes: BTreeMap::new(),
         }
@@ -117,11 +109,12 @@ impl<'d> Store<'d> {
         Ok(Value::List(ListId(self.lists.len() - 1)))
     }
 
-    /// A new list of texts, paid for.
+    /// A new list of texts; each is paid for before the next is made.
     pub(crate) fn texts(&mut self, texts: impl IntoIterator<Item = String>) -> Result<Value<'d>, Cause> {
         let mut items = Vec::new();
         for text in texts {
-            items.push(self.text(text)?);
+            self.charge(PIECE + text.len())?;
+            items.push(Value::text(text));
         }
         self.list(Element::Text, items)
     }
@@ -222,12 +215,12 @@ impl<'d> Store<'d> {
 
     /// The value below `path` at a key of the data.
     pub(crate) fn at_key(&self, item: &'d Json, path: PathId, key: &'d str) -> Value<'d> {
-        self.below(item, self.path(path, Segment::Key(key)))
+        self.below(item, self.trail.path(path, Segment::Key(key)))
     }
 
     /// The value below `path` at a position of the data.
     pub(crate) fn at_index(&self, item: &'d Json, path: PathId, index: usize) -> Value<'d> {
-        self.below(item, self.path(path, Segment::Index(index)))
+        self.below(item, self.trail.path(path, Segment::Index(index)))
     }
 
     /// The value for something that uses all of it: data counts as read here, and what is below it not once more.
@@ -254,69 +247,31 @@ impl<'d> Store<'d> {
     /// A key that was computed may be a secret value, so it is not spelled out; the keys of its parent count as read.
     pub(crate) fn child(&self, path: PathId, key: &Text<'d>) -> PathId {
         if let Text::Literal(key) = key {
-            return self.path(path, Segment::Key(key));
+            return self.trail.path(path, Segment::Key(key));
         }
         self.read_shape(path);
-        self.path(path, Segment::Key(HIDDEN))
-    }
-
-    fn path(&self, parent: PathId, segment: Segment<'d>) -> PathId {
-        if parent == PathId::NONE {
-            return parent;
-        }
-        let mut known = self.known.borrow_mut();
-        *known.entry((parent, segment)).or_insert_with_key(|key| {
-            let mut paths = self.paths.borrow_mut();
-            paths.push(key.clone());
-            PathId(u32::try_from(paths.len() - 1).unwrap_or(u32::MAX))
-        })
+        self.trail.path(path, Segment::Key(HIDDEN))
     }
 
     /// The error for a value of the data that is not there; `None` when the nil is not from the data.
     pub(crate) fn missing(&self, path: PathId) -> Option<Cause> {
         self.read(path);
-        (path != PathId::NONE).then(|| Cause::Missing { path: self.spell(path) })
+        (path != PathId::NONE).then(|| Cause::Missing { path: self.trail.spell(path) })
     }
 
     /// Notes that the value at this path, with all below it, was used.
     pub(crate) fn read(&self, path: PathId) {
-        if path != PathId::NONE {
-            self.reads.borrow_mut().push(path);
-        }
+        self.trail.read(path);
     }
 
     /// Notes that only the keys or the length of what is at this path were used.
     pub(crate) fn read_shape(&self, path: PathId) {
-        if path != PathId::NONE {
-            self.shapes.borrow_mut().push(path);
-        }
-    }
-
-    /// A path spelled out.
-    pub(crate) fn spell(&self, mut path: PathId) -> Path {
-        let paths = self.paths.borrow();
-        let mut segments = Vec::new();
-        while path != PathId::NONE && path != PathId::ROOT {
-            let (parent, segment) = &paths[path.0 as usize];
-            segments.push(match segment {
-                Segment::Key(key) => (*key).to_owned(),
-                Segment::Index(index) => index.to_string(),
-            });
-            path = *parent;
-        }
-        segments.reverse();
-        Path::new(segments)
+        self.trail.read_shape(path);
     }
 
     /// What was read, and of which containers only the shape.
     pub(crate) fn all_reads(&self) -> (BTreeSet<Path>, BTreeSet<Path>) {
-        let spelled = |ids: &RefCell<Vec<PathId>>| {
-            let mut ids: Vec<u32> = ids.borrow().iter().map(|id| id.0).collect();
-            ids.sort_unstable();
-            ids.dedup();
-            ids.into_iter().map(|id| self.spell(PathId(id))).collect::<BTreeSet<_>>()
-        };
-        (spelled(&self.reads), spelled(&self.shapes))
+        self.trail.all()
     }
 
     /// A compiled regular expression; compiling is the costly part and paid for once per pattern.

@@ -40,13 +40,13 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("mustToRawJson", &[Any], |store, a| to_json(store, &a[0], Layout::Raw)),
     Function::new("toPrettyJson", &[Any], |store, a| to_json(store, &a[0], Layout::Pretty)),
     Function::new("mustToPrettyJson", &[Any], |store, a| to_json(store, &a[0], Layout::Pretty)),
-    Function::new("fromJson", &[Text], |store, a| match serde_json::from_str::<Json>(a[0].as_text()) {
-        Ok(value) => json::adopt(store, &value),
-        Err(_) => Ok(Value::NIL),
+    Function::new("fromJson", &[Text], |store, a| match read_json(store, a[0].as_text())? {
+        Some(value) => json::adopt(store, &value),
+        None => Ok(Value::NIL),
     }),
-    Function::new("mustFromJson", &[Text], |store, a| match serde_json::from_str::<Json>(a[0].as_text()) {
-        Ok(value) => json::adopt(store, &value),
-        Err(_) => failure("mustFromJson", "the text is not JSON"),
+    Function::new("mustFromJson", &[Text], |store, a| match read_json(store, a[0].as_text())? {
+        Some(value) => json::adopt(store, &value),
+        None => failure("mustFromJson", "the text is not JSON"),
     }),
     Function::new("toYaml", &[Any], |store, a| {
         let text = yaml::encode(store, &a[0])?;
@@ -65,6 +65,12 @@ fn hexadecimal(bytes: &[u8]) -> String {
         let _ = write!(text, "{byte:02x}");
         text
     })
+}
+
+/// Reading JSON builds more than its text: it is paid for before.
+fn read_json(store: &Store<'_>, text: &str) -> Result<Option<Json>, Cause> {
+    store.charge(text.len() * 8)?;
+    Ok(serde_json::from_str(text).ok())
 }
 
 fn to_json<'d>(store: &mut Store<'d>, value: &Value<'d>, layout: Layout) -> Answer<'d> {

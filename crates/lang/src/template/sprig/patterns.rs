@@ -4,7 +4,7 @@ use regex::Regex;
 
 use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter};
-use crate::template::store::Store;
+use crate::template::store::{PIECE, Store};
 use crate::template::value::Value;
 
 use Parameter::{Int, Text};
@@ -19,25 +19,23 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("regexFindAll", &[Text, Text, Int], |store, a| {
         let regex = prepared(store, "regexFindAll", a)?;
         let most = usize::try_from(a[2].as_int()).unwrap_or(usize::MAX);
-        let found: Vec<String> =
-            regex.find_iter(a[1].as_text()).take(most).map(|found| found.as_str().to_owned()).collect();
-        store.texts(found)
+        store.texts(regex.find_iter(a[1].as_text()).take(most).map(|found| found.as_str().to_owned()))
     }),
     Function::new("regexReplaceAll", &[Text, Text, Text], |store, a| {
         let regex = prepared(store, "regexReplaceAll", a)?;
-        replaced(store, &regex, a[1].as_text(), |found, out| {
+        replaced(store, &regex, a, |found, out| {
             found.expand(a[2].as_text(), out);
         })
     }),
     Function::new("regexReplaceAllLiteral", &[Text, Text, Text], |store, a| {
         let regex = prepared(store, "regexReplaceAllLiteral", a)?;
-        replaced(store, &regex, a[1].as_text(), |_, out| {
+        replaced(store, &regex, a, |_, out| {
             out.push_str(a[2].as_text());
         })
     }),
     Function::new("regexSplit", &[Text, Text, Int], |store, a| {
         let regex = prepared(store, "regexSplit", a)?;
-        let pieces = split(&regex, a[1].as_text(), a[2].as_int());
+        let pieces = split(store, &regex, a[1].as_text(), a[2].as_int())?;
         store.texts(pieces)
     }),
     Function::new("regexQuoteMeta", &[Text], |store, a| {
@@ -71,17 +69,20 @@ fn find<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> A
 fn replaced<'d>(
     store: &mut Store<'d>,
     regex: &Regex,
-    text: &str,
+    a: &[Value<'d>],
     replace: impl Fn(&regex::Captures<'_>, &mut String),
 ) -> Answer<'d> {
+    let (text, replacement) = (a[1].as_text(), a[2].as_text());
+    let references = replacement.matches('$').count();
     let mut out = String::new();
     let mut end = 0;
     for found in regex.captures_iter(text) {
         let Some(whole) = found.get(0) else { continue };
-        let before = out.len();
+        // Each reference gives back the whole match at most.
+        let most = replacement.len() + references.saturating_mul(whole.len());
+        store.charge((whole.start() - end).saturating_add(most))?;
         out.push_str(&text[end..whole.start()]);
         replace(&found, &mut out);
-        store.charge(out.len() - before)?;
         end = whole.end();
     }
     out.push_str(&text[end..]);
@@ -89,12 +90,12 @@ fn replaced<'d>(
 }
 
 /// Go's `Regexp.Split`: empty matches do not cut at the beginning.
-fn split(regex: &Regex, text: &str, most: i64) -> Vec<String> {
+fn split(store: &Store<'_>, regex: &Regex, text: &str, most: i64) -> Result<Vec<String>, Cause> {
     if most == 0 {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     if !regex.as_str().is_empty() && text.is_empty() {
-        return vec![String::new()];
+        return Ok(vec![String::new()]);
     }
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut pieces = Vec::new();
@@ -103,6 +104,7 @@ fn split(regex: &Regex, text: &str, most: i64) -> Vec<String> {
         if pieces.len() == most.saturating_sub(1) {
             break;
         }
+        store.charge(PIECE)?;
         end = found.start();
         if found.end() != 0 {
             pieces.push(text[start..end].to_owned());
@@ -112,5 +114,5 @@ fn split(regex: &Regex, text: &str, most: i64) -> Vec<String> {
     if end != text.len() {
         pieces.push(text[start..].to_owned());
     }
-    pieces
+    Ok(pieces)
 }

@@ -6,7 +6,7 @@ use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter, failure};
 use crate::template::limits;
 use crate::template::quote;
-use crate::template::store::Store;
+use crate::template::store::{PIECE, Store};
 use crate::template::value::{Element, Text, Value};
 
 use Parameter::{Any, Int, Text as TextParameter};
@@ -49,28 +49,20 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("nindent", &[Int, TextParameter], |store, a| indent(store, a, "nindent", "\n")),
     Function::variadic("quote", &[], Any, |store, a| quoted(store, a, |text| quote::quote(text, false))),
     Function::variadic("squote", &[], Any, |store, a| quoted(store, a, |text| format!("'{text}'"))),
-    Function::variadic("cat", &[], Any, |store, a| {
-        let mut shown = Vec::new();
-        for value in a.iter().filter(|value| !value.is_nil()) {
-            shown.push(store.display(value)?);
-        }
-        let size = shown.iter().map(String::len).sum();
-        store.charge(size)?;
-        Ok(Value::text(shown.join(" ")))
-    }),
+    Function::variadic("cat", &[], Any, |store, a| quoted(store, a, str::to_owned)),
     Function::new("plural", &[TextParameter, TextParameter, Int], |_, a| {
         Ok(if a[2].as_int() == 1 { a[0].clone() } else { a[1].clone() })
     }),
     Function::new("split", &[TextParameter, TextParameter], |store, a| {
-        let parts = pieces(a[1].as_text(), a[0].as_text(), None);
+        let parts = pieces(store, a[1].as_text(), a[0].as_text(), None)?;
         numbered(store, parts)
     }),
     Function::new("splitn", &[TextParameter, Int, TextParameter], |store, a| {
-        let parts = pieces(a[2].as_text(), a[0].as_text(), Some(a[1].as_int()));
+        let parts = pieces(store, a[2].as_text(), a[0].as_text(), Some(a[1].as_int()))?;
         numbered(store, parts)
     }),
     Function::new("splitList", &[TextParameter, TextParameter], |store, a| {
-        let parts = pieces(a[1].as_text(), a[0].as_text(), None);
+        let parts = pieces(store, a[1].as_text(), a[0].as_text(), None)?;
         store.texts(parts)
     }),
     Function::new("join", &[TextParameter, Any], |store, a| {
@@ -224,29 +216,31 @@ fn indent<'d>(store: &mut Store<'d>, a: &[Value<'d>], function: &'static str, be
 fn quoted<'d>(store: &mut Store<'d>, a: &[Value<'d>], quote: fn(&str) -> String) -> Answer<'d> {
     let mut shown = Vec::new();
     for value in a.iter().filter(|value| !value.is_nil()) {
-        shown.push(quote(&store.display(value)?));
+        let text = quote(&store.display(value)?);
+        store.charge(text.len())?;
+        shown.push(text);
     }
-    let size = shown.iter().map(String::len).sum();
-    store.charge(size)?;
     Ok(Value::text(shown.join(" ")))
 }
 
-/// Go's `strings.Split` and `strings.SplitN`.
-fn pieces(text: &str, separator: &str, most: Option<i64>) -> Vec<String> {
+/// Go's `strings.Split` and `strings.SplitN`; the pieces are paid for before they are made.
+fn pieces(store: &Store<'_>, text: &str, separator: &str, most: Option<i64>) -> Result<Vec<String>, Cause> {
     let most = match most {
-        Some(0) => return Vec::new(),
+        Some(0) => return Ok(Vec::new()),
         Some(most) => usize::try_from(most).unwrap_or(usize::MAX),
         None => usize::MAX,
     };
+    let count = if separator.is_empty() { text.chars().count() } else { text.matches(separator).count() + 1 };
+    store.charge(count.saturating_mul(PIECE))?;
     if !separator.is_empty() {
-        return text.splitn(most, separator).map(str::to_owned).collect();
+        return Ok(text.splitn(most, separator).map(str::to_owned).collect());
     }
     let mut parts: Vec<String> = text.chars().map(String::from).collect();
     if parts.len() > most {
         let rest = parts.split_off(most.saturating_sub(1)).concat();
         parts.push(rest);
     }
-    parts
+    Ok(parts)
 }
 
 fn numbered<'d>(store: &mut Store<'d>, parts: Vec<String>) -> Answer<'d> {

@@ -106,6 +106,34 @@ fn values_made_on_the_way_are_bounded() {
     assert_eq!(limit(doubling, &none), "bytes of output");
 }
 
+/// Each of these would build far more than its input before anything else could stop it.
+#[test]
+fn no_single_call_builds_more_than_the_limit() {
+    let data =
+        json!({"t": "x".repeat(1_000_000), "m": vec!["y".repeat(1_000); 900], "json": "1,".repeat(500_000)});
+    for source in [
+        "{{ splitList \"\" (repeat 7000000 \"x\") }}".to_owned(),
+        "{{ split \"x\" .t }}".to_owned(),
+        "{{ regexSplit \"x\" .t -1 }}".to_owned(),
+        "{{ regexFindAll \"x\" .t -1 }}".to_owned(),
+        "{{ regexReplaceAll \"x+\" .t (repeat 100000 \"$0\") }}".to_owned(),
+        "{{ fromJson (repeat 4000000 \"1,\") }}".to_owned(),
+        "{{ fromJson (printf \"[%s1]\" .json) }}{{ fromJson (printf \"[%s1]\" .json) }}".to_owned(),
+        format!("{{{{ quote{} }}}}", " .m".repeat(1_000)),
+        format!("{{{{ cat{} }}}}", " .m".repeat(1_000)),
+    ] {
+        assert_eq!(limit(&source, &data), "bytes of values", "{source:.60}");
+    }
+}
+
+#[test]
+fn a_run_that_reads_very_much_reports_the_places_above() {
+    let data = json!({"l": (0..50_000).collect::<Vec<_>>(), "x": 1});
+    let rendered = render("{{ range .l }}{{ end }}{{ .x }}", &data).unwrap();
+    assert!(rendered.reads.len() < 5_000);
+    assert!(rendered.reads.iter().any(|path| path.to_string() == ".l" || path.is_root()));
+}
+
 #[test]
 fn a_list_of_lists_of_lists_does_not_explode() {
     let source = "{{ $l := list 1 2 3 4 5 6 7 8 9 10 }}{{ range 12 }}{{ $l = list $l $l $l $l $l $l $l $l $l $l }}{{ end }}";
