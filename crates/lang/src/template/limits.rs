@@ -20,8 +20,10 @@ pub const EVALUATION_DEPTH: usize = 200;
 pub const TEMPLATE_DEPTH: usize = 100;
 /// How deep a value may be nested to be printed, compared or encoded.
 pub const VALUE_DEPTH: usize = 128;
+/// Longest regular expression, in bytes.
+pub const REGEX_SOURCE_BYTES: usize = 4 * 1024;
 /// Compiled size of one regular expression, in bytes.
-pub const REGEX_BYTES: usize = 512 * 1024;
+pub const REGEX_BYTES: usize = 64 * 1024;
 /// Longest text that is read as YAML documents, in bytes.
 pub const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 /// How many documents one text may hold.

@@ -3,20 +3,44 @@
 //! Both come from RE2 and run in linear time. They differ in details that are translated here: `\d`, `\w` and
 //! `\s` mean ASCII in Go, `\Q…\E` quotes, and inside `[…]` only Rust gives `[`, `&&`, `--` and `~~` a meaning.
 
-use regex::{Regex, RegexBuilder};
+use regex::{Error, Regex, RegexBuilder};
 
+use super::error::Cause;
 use super::limits;
+use super::store::Store;
 
-/// Compiles a Go pattern.
-pub(crate) fn compile(pattern: &str) -> Result<Regex, String> {
-    RegexBuilder::new(&translate(pattern))
-        .size_limit(limits::REGEX_BYTES)
-        .dfa_size_limit(limits::REGEX_BYTES)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(_) => "the regular expression is too large".to_owned(),
-            _ => "the regular expression is not valid".to_owned(),
-        })
+/// The compiled size up to which a pattern counts as small.
+const SMALL: usize = 8 * 1024;
+
+/// A compiled pattern and what a byte of text costs with it.
+#[derive(Clone)]
+pub(crate) struct Pattern {
+    pub(crate) regex: Regex,
+    price: u64,
+}
+
+impl Pattern {
+    /// Compiles a Go pattern.
+    pub(crate) fn compile(source: &str) -> Result<Self, &'static str> {
+        const TOO_LARGE: &str = "the regular expression is too large";
+        if source.len() > limits::REGEX_SOURCE_BYTES {
+            return Err(TOO_LARGE);
+        }
+        let translated = translate(source);
+        for (size, price) in [(SMALL, 1), (limits::REGEX_BYTES, 8)] {
+            match RegexBuilder::new(&translated).size_limit(size).build() {
+                Ok(regex) => return Ok(Self { regex, price }),
+                Err(Error::CompiledTooBig(_)) => {}
+                Err(_) => return Err("the regular expression is not valid"),
+            }
+        }
+        Err(TOO_LARGE)
+    }
+
+    /// Pays for one search through this many bytes: the time it can take is that times the pattern's size.
+    pub(crate) fn search(&self, store: &Store<'_>, bytes: usize) -> Result<(), Cause> {
+        store.step(1 + bytes as u64 * self.price / 32)
+    }
 }
 
 fn translate(pattern: &str) -> String {

@@ -7,12 +7,12 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use regex::Regex;
 use serde_json::{Map, Value as Json};
 
 use super::error::Cause;
 use super::limits;
 use super::path::{HIDDEN, Path};
+use super::pattern::Pattern;
 use super::trail::{Segment, Trail};
 use super::value::{BasicKind, DictId, Element, ListId, PathId, Text, TypeName, Value};
 
@@ -54,7 +54,7 @@ pub(crate) struct Store<'d> {
     dicts: Vec<Dict<'d>>,
     trail: Trail<'d>,
     budget: Budget,
-    regexes: BTreeMap<String, Regex>,
+    patterns: BTreeMap<String, Pattern>,
 }
 
 impl<'d> Store<'d> {
@@ -65,7 +65,7 @@ impl<'d> Store<'d> {
             dicts: Vec::new(),
             trail: Trail::new(),
             budget,
-            regexes: BTreeMap::new(),
+            patterns: BTreeMap::new(),
         }
     }
 
@@ -274,17 +274,17 @@ impl<'d> Store<'d> {
         self.trail.all()
     }
 
-    /// A compiled regular expression; compiling is the costly part and paid for once per pattern.
-    pub(crate) fn regex(&mut self, function: &'static str, pattern: &str) -> Result<Regex, Cause> {
-        if let Some(regex) = self.regexes.get(pattern) {
-            return Ok(regex.clone());
+    /// A compiled regular expression; compiling is costly and paid for once per pattern.
+    pub(crate) fn pattern(&mut self, function: &'static str, source: &str) -> Result<Pattern, Cause> {
+        if let Some(pattern) = self.patterns.get(source) {
+            return Ok(pattern.clone());
         }
         self.step(2_000)?;
-        self.charge(pattern.len())?;
-        let regex =
-            super::pattern::compile(pattern).map_err(|message| Cause::Function { function, message })?;
-        self.regexes.insert(pattern.to_owned(), regex.clone());
-        Ok(regex)
+        self.charge(limits::REGEX_BYTES)?;
+        let pattern = Pattern::compile(source)
+            .map_err(|message| Cause::Function { function, message: message.to_owned() })?;
+        self.patterns.insert(source.to_owned(), pattern.clone());
+        Ok(pattern)
     }
 
     /// The Go name of a value's type.

@@ -1,9 +1,8 @@
 //! Functions with regular expressions.
 
-use regex::Regex;
-
 use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter};
+use crate::template::pattern::Pattern;
 use crate::template::store::{PIECE, Store};
 use crate::template::value::Value;
 
@@ -17,25 +16,32 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("regexFind", &[Text, Text], |store, a| find(store, "regexFind", a)),
     Function::new("mustRegexFind", &[Text, Text], |store, a| find(store, "mustRegexFind", a)),
     Function::new("regexFindAll", &[Text, Text, Int], |store, a| {
-        let regex = prepared(store, "regexFindAll", a)?;
+        let pattern = prepared(store, "regexFindAll", a)?;
         let most = usize::try_from(a[2].as_int()).unwrap_or(usize::MAX);
-        store.texts(regex.find_iter(a[1].as_text()).take(most).map(|found| found.as_str().to_owned()))
+        let text = a[1].as_text();
+        let mut found = Vec::new();
+        for one in pattern.regex.find_iter(text).take(most) {
+            pattern.search(store, text.len() - one.end())?;
+            store.charge(PIECE)?;
+            found.push(one.as_str().to_owned());
+        }
+        store.texts(found)
     }),
     Function::new("regexReplaceAll", &[Text, Text, Text], |store, a| {
-        let regex = prepared(store, "regexReplaceAll", a)?;
-        replaced(store, &regex, a, |found, out| {
+        let pattern = prepared(store, "regexReplaceAll", a)?;
+        replaced(store, &pattern, a, |found, out| {
             found.expand(a[2].as_text(), out);
         })
     }),
     Function::new("regexReplaceAllLiteral", &[Text, Text, Text], |store, a| {
-        let regex = prepared(store, "regexReplaceAllLiteral", a)?;
-        replaced(store, &regex, a, |_, out| {
+        let pattern = prepared(store, "regexReplaceAllLiteral", a)?;
+        replaced(store, &pattern, a, |_, out| {
             out.push_str(a[2].as_text());
         })
     }),
     Function::new("regexSplit", &[Text, Text, Int], |store, a| {
-        let regex = prepared(store, "regexSplit", a)?;
-        let pieces = split(store, &regex, a[1].as_text(), a[2].as_int())?;
+        let pattern = prepared(store, "regexSplit", a)?;
+        let pieces = split(store, &pattern, a[1].as_text(), a[2].as_int())?;
         store.texts(pieces)
     }),
     Function::new("regexQuoteMeta", &[Text], |store, a| {
@@ -50,25 +56,28 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// Matching is paid for by the length of the text.
-fn prepared<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Result<Regex, Cause> {
-    store.step(8 + a[1].as_text().len() as u64 / 16)?;
-    store.regex(function, a[0].as_text())
+/// The pattern, with its first search through the text paid for.
+///
+/// Every further search goes through the rest of the text once more in the worst case, so it is paid for too.
+fn prepared<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Result<Pattern, Cause> {
+    let pattern = store.pattern(function, a[0].as_text())?;
+    pattern.search(store, a[1].as_text().len())?;
+    Ok(pattern)
 }
 
 fn matches<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
-    Ok(Value::Bool(prepared(store, function, a)?.is_match(a[1].as_text())))
+    Ok(Value::Bool(prepared(store, function, a)?.regex.is_match(a[1].as_text())))
 }
 
 fn find<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Answer<'d> {
-    let regex = prepared(store, function, a)?;
-    let found = regex.find(a[1].as_text()).map_or("", |found| found.as_str());
+    let pattern = prepared(store, function, a)?;
+    let found = pattern.regex.find(a[1].as_text()).map_or("", |found| found.as_str());
     store.text(found.to_owned())
 }
 
 fn replaced<'d>(
     store: &mut Store<'d>,
-    regex: &Regex,
+    pattern: &Pattern,
     a: &[Value<'d>],
     replace: impl Fn(&regex::Captures<'_>, &mut String),
 ) -> Answer<'d> {
@@ -76,8 +85,9 @@ fn replaced<'d>(
     let references = replacement.matches('$').count();
     let mut out = String::new();
     let mut end = 0;
-    for found in regex.captures_iter(text) {
+    for found in pattern.regex.captures_iter(text) {
         let Some(whole) = found.get(0) else { continue };
+        pattern.search(store, text.len() - whole.end())?;
         // Each reference gives back the whole match at most.
         let most = replacement.len() + references.saturating_mul(whole.len());
         store.charge((whole.start() - end).saturating_add(most))?;
@@ -90,20 +100,21 @@ fn replaced<'d>(
 }
 
 /// Go's `Regexp.Split`: empty matches do not cut at the beginning.
-fn split(store: &Store<'_>, regex: &Regex, text: &str, most: i64) -> Result<Vec<String>, Cause> {
+fn split(store: &Store<'_>, pattern: &Pattern, text: &str, most: i64) -> Result<Vec<String>, Cause> {
     if most == 0 {
         return Ok(Vec::new());
     }
-    if !regex.as_str().is_empty() && text.is_empty() {
+    if !pattern.regex.as_str().is_empty() && text.is_empty() {
         return Ok(vec![String::new()]);
     }
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let mut pieces = Vec::new();
     let (mut start, mut end) = (0, 0);
-    for found in regex.find_iter(text) {
+    for found in pattern.regex.find_iter(text) {
         if pieces.len() == most.saturating_sub(1) {
             break;
         }
+        pattern.search(store, text.len() - found.end())?;
         store.charge(PIECE)?;
         end = found.start();
         if found.end() != 0 {
