@@ -11,19 +11,17 @@ mod rules;
 mod version;
 
 use linchpin_words::limits;
-use regex::{Regex, RegexBuilder};
 use serde_json::Value as Json;
 
 use crate::answer::{Answer, NotYet};
 use crate::jsonpath::{Path, PathError};
+use crate::pattern::Pattern;
 use crate::reads::Reads;
 
 pub(crate) use rules::{same_number, whole_and_real};
 
 /// The longest pattern of `matches`, in bytes.
 pub const MAX_PATTERN_BYTES: usize = limits::PATTERN;
-/// The longest text that `matches` looks through, in bytes.
-pub const MAX_MATCHED_BYTES: usize = limits::MATCHED;
 /// The most values of `in` and `notIn`.
 pub const MAX_CHOICES: usize = limits::CHOICES;
 /// The largest value, counted in scalars, lists and objects.
@@ -101,7 +99,7 @@ enum Expected {
     Nothing,
     Value(Json),
     Choices(Vec<Json>),
-    Pattern(Regex),
+    Pattern(Pattern),
 }
 
 impl Condition {
@@ -150,8 +148,9 @@ impl Condition {
             _ => {}
         }
         let mut undecided = None;
+        let mut steps = limits::CEL_STEPS;
         for actual in found {
-            match self.judge(actual) {
+            match self.judge(actual, &mut steps) {
                 Ok(Answer::True) => {}
                 Ok(Answer::False) => return Ok(Answer::False),
                 other => undecided = undecided.or(Some(other)),
@@ -160,7 +159,7 @@ impl Condition {
         undecided.unwrap_or(Ok(Answer::True))
     }
 
-    fn judge(&self, actual: &Json) -> Result<Answer, CompareError> {
+    fn judge(&self, actual: &Json, steps: &mut u64) -> Result<Answer, CompareError> {
         match &self.expected {
             Expected::Nothing => Ok(Answer::True),
             Expected::Choices(choices) => {
@@ -168,11 +167,14 @@ impl Condition {
                 Ok((one_of == (self.operator == Operator::In)).into())
             }
             Expected::Pattern(pattern) => match actual {
-                Json::String(text) if text.len() > MAX_MATCHED_BYTES => {
-                    let what = format!("matches looks through at most {MAX_MATCHED_BYTES} bytes");
-                    Ok(Answer::NotYet(NotYet::TooLarge { what }))
+                Json::String(text) => {
+                    *steps = steps.saturating_sub(pattern.price(text) as u64);
+                    if *steps == 0 {
+                        let what = format!("{} finds too much text for this pattern", self.path.source());
+                        return Ok(Answer::NotYet(NotYet::TooLarge { what }));
+                    }
+                    Ok(pattern.is_found(text).into())
                 }
-                Json::String(text) => Ok(pattern.is_match(text).into()),
                 other => Err(self.incomparable(other, "a pattern")),
             },
             Expected::Value(value) => match self.operator {
@@ -232,12 +234,7 @@ fn expected(operator: Operator, value: Option<&Json>) -> Result<Expected, ValueP
         },
         (Operator::In | Operator::NotIn, Some(_)) => Err(ValueProblem::Choices),
         (Operator::Matches, Some(Json::String(pattern))) if pattern.len() <= MAX_PATTERN_BYTES => {
-            RegexBuilder::new(pattern)
-                .size_limit(limits::PATTERN_COMPILED)
-                .dfa_size_limit(limits::PATTERN_COMPILED)
-                .build()
-                .map(Expected::Pattern)
-                .map_err(|error| ValueProblem::BadPattern(pattern_problem(&error)))
+            Pattern::compile(pattern).map(Expected::Pattern).map_err(ValueProblem::BadPattern)
         }
         (Operator::Matches, Some(_)) => Err(ValueProblem::Pattern),
         (Operator::Eq | Operator::Ne, Some(value)) => Ok(Expected::Value(value.clone())),
@@ -246,13 +243,6 @@ fn expected(operator: Operator, value: Option<&Json>) -> Result<Expected, ValueP
         }
         (_, Some(value)) => Err(ValueProblem::NoOrder(rules::kind_of(value))),
     }
-}
-
-/// What is wrong with a pattern, on one line: the last line says it, the ones before draw the pattern.
-pub(crate) fn pattern_problem(error: &regex::Error) -> String {
-    let text = error.to_string();
-    let last = text.lines().last().unwrap_or_default();
-    last.strip_prefix("error: ").unwrap_or(last).chars().take(200).collect()
 }
 
 /// Why a condition in a spec is not one.

@@ -8,5 +8,6 @@ pub mod answer;
 pub mod cel;
 pub mod compare;
 pub mod jsonpath;
+mod pattern;
 pub mod reads;
 pub mod template;

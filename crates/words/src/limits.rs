@@ -68,7 +68,6 @@ limits! {
     PATH_VISITS: usize = 1_000_000, "Values that a JSONPath may look at.";
     PATTERN: usize = 512, "A regular expression.";
     PATTERN_COMPILED: usize = 256 << 10, "What a regular expression may take once compiled.";
-    MATCHED: usize = 64 << 10, "A text that a regular expression is looked for in.";
     CHOICES: usize = 256, "Values of `in` and `notIn`.";
     VALUE_PARTS: usize = 1024, "Scalars, lists and objects in the value of one condition.";
 

@@ -120,10 +120,8 @@ impl<'a> Machine<'a> {
                     return Err(stop(types("matches", &[&value])));
                 };
                 let text = text.as_str();
-                // The engine's worst case is the text's length times the pattern's: paid in full.
-                let worst = text.len().saturating_mul(1 + pattern.as_str().len() / 4);
-                self.meter.steps(1 + worst / 4).map_err(stop)?;
-                Ok(Value::Bool(pattern.is_match(text)))
+                self.meter.steps(pattern.price(text)).map_err(stop)?;
+                Ok(Value::Bool(pattern.is_found(text)))
             }
         }
     }

@@ -1,9 +1,8 @@
 //! The checked form of an expression: names resolved, functions known, patterns compiled, loops bounded. Only what
 //! can be evaluated has a shape here.
 
-use regex::Regex;
-
 use super::functions::Function;
+use crate::pattern::Pattern;
 
 /// One part of an expression, and where it stands in the source (a character offset).
 #[derive(Debug)]
@@ -44,7 +43,7 @@ pub(super) enum Kind {
     Map(Vec<(Node, Item)>),
     Each(Box<Each>),
     Call(Function, Vec<Node>),
-    Matches(Box<Node>, Box<Regex>),
+    Matches(Box<Node>, Box<Pattern>),
 }
 
 /// One entry of a list or map literal.

@@ -163,6 +163,16 @@ fn a_path_with_several_values_asks_every_one() {
 }
 
 #[test]
+fn a_costly_pattern_over_much_text_is_undecided() {
+    let text = json!({"x": "y".repeat(200_000)});
+    let matches = |pattern: &str| {
+        Condition::compile("c", ".x", Some("matches"), Some(&json!(pattern))).unwrap().evaluate(&text)
+    };
+    assert_eq!(matches("^y+$"), Ok(Answer::True));
+    assert!(matches!(matches("[^a]{99}z"), Ok(Answer::NotYet(NotYet::TooLarge { .. }))));
+}
+
+#[test]
 fn what_cannot_be_compared_is_an_error_without_the_value() {
     for (actual, operator, value, message) in [
         (

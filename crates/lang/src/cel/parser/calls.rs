@@ -1,13 +1,11 @@
 //! Calls: functions, `has`, and the loops, which bring a variable of their own.
 
-use linchpin_words::limits;
-use regex::RegexBuilder;
-
 use super::{Parsed, Parser, RESERVED, node, refuse};
 use crate::cel::functions::{self, Function};
 use crate::cel::lexer::Token;
 use crate::cel::node::{Each, Kind, Node, Walk};
 use crate::cel::{CompileProblem, MAX_LIST_NESTED, MAX_LIST_SINGLE, MAX_NESTED_LOOPS};
+use crate::pattern::Pattern;
 
 impl Parser<'_> {
     /// `.name` or `.name(…)`, the dot taken.
@@ -104,11 +102,8 @@ fn call(at: usize, name: &str, member: bool, mut arguments: Vec<Node>) -> Parsed
     let Some(Kind::String(pattern)) = arguments.pop().map(|argument| argument.kind) else {
         return refuse(at, CompileProblem::Pattern("this one is computed".to_owned()));
     };
-    let pattern = RegexBuilder::new(&pattern)
-        .size_limit(limits::PATTERN_COMPILED)
-        .dfa_size_limit(limits::PATTERN_COMPILED)
-        .build()
-        .or_else(|error| refuse(at, CompileProblem::Pattern(crate::compare::pattern_problem(&error))))?;
+    let pattern =
+        Pattern::compile(&pattern).or_else(|problem| refuse(at, CompileProblem::Pattern(problem)))?;
     match arguments.pop() {
         Some(text) => node(at, Kind::Matches(Box::new(text), Box::new(pattern))),
         None => refuse(at, functions::unknown(name, member, 0)),
