@@ -35,7 +35,7 @@ func clean(dir string) error {
 		removeControlGroups("linchpin-"+identity(dir)),
 		unmountBelow(dir),
 		removeDirectory(dir),
-		awaitCollection(killed),
+		awaitEnd(killed),
 	)
 }
 
@@ -93,15 +93,16 @@ func killMarked(mark []byte) []int {
 	return found
 }
 
-// awaitCollection gives the first process of the machine a moment to collect
-// the dead, some of which take their time. Those of a living parent are its own
-// to collect.
-func awaitCollection(killed map[int]bool) error {
+// awaitEnd waits until every thread of the killed is dead, since the last of
+// them holds the ports, and gives the first process of the machine a moment to
+// collect those that fell to it. Those of a living parent are its own to collect.
+func awaitEnd(killed map[int]bool) error {
 	for deadline := time.Now().Add(patience / 2); len(killed) > 0 && time.Now().Before(deadline); time.Sleep(pause) {
 		for pid := range killed {
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			_, fields, _ := strings.Cut(string(stat), ") ")
-			if err != nil || strings.HasPrefix(fields, "Z ") && !strings.HasPrefix(fields, "Z 1 ") {
+			// After the name, which may contain anything: state, parent, …, number of threads.
+			fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+			if err != nil || len(fields) < 18 || fields[0] == "Z" && fields[1] != "1" && fields[17] == "1" {
 				delete(killed, pid)
 			}
 		}

@@ -208,6 +208,7 @@ fn only_child(parent: i32) -> Option<Identity> {
 struct Stat {
     state: char,
     parent: i32,
+    threads: u32,
     started: u64,
 }
 
@@ -223,12 +224,15 @@ impl Stat {
         Some(Self {
             state: fields.first()?.chars().next()?,
             parent: fields.get(1)?.parse().ok()?,
+            threads: fields.get(17)?.parse().ok()?,
             started: fields.get(19)?.parse().ok()?,
         })
     }
 
+    /// Whether any of it still runs: the first thread of a killed process may be dead while another one still holds
+    /// its ports and files.
     fn lives(&self) -> bool {
-        !matches!(self.state, 'Z' | 'X')
+        !matches!(self.state, 'Z' | 'X') || self.threads > 1
     }
 }
 
@@ -249,6 +253,16 @@ mod tests {
         let other = Identity { started: own.started + 1, ..own };
         assert!(!other.is_alive());
         assert!(!other.signal(Signal::SIGKILL));
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_any_of_its_threads() {
+        let dying = |threads: u32| {
+            let line = format!("7 (a) Z 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 {threads} 0 4242 1 1");
+            Stat::parse(&line).unwrap().lives()
+        };
+        assert!(dying(2));
+        assert!(!dying(1));
     }
 
     #[test]
