@@ -30,7 +30,9 @@ use std::{
 use tokio::sync::{Notify, watch};
 
 /// The longest pause between attempts while the server does not answer.
-const RETRY_IN_TROUBLE: Duration = Duration::from_secs(1);
+const RETRY_IN_TROUBLE: Duration = Duration::from_millis(500);
+/// An attempt is given at least so long, however short the retry period.
+const ATTEMPT: Duration = Duration::from_secs(1);
 /// So often must a right be denied at the start to be believed: a server that just started denies for a moment.
 const DENIALS: usize = 4;
 /// The pause between two of them.
@@ -142,7 +144,7 @@ impl Campaign {
         let mut denials = 0;
         loop {
             pulse();
-            let attempt_limit = self.elector.timing().retry_period().max(RETRY_IN_TROUBLE);
+            let attempt_limit = self.elector.timing().retry_period().max(ATTEMPT);
             let outcome = tokio::select! {
                 biased;
                 () = &mut stop => break,

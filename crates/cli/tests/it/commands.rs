@@ -1,0 +1,80 @@
+//! Mistakes on the command line and in files: one clear line, the right exit code.
+
+use crate::operator::linchpin;
+
+/// Exit code and standard error.
+fn fails(arguments: &[&str]) -> (i32, String) {
+    let output = linchpin().args(arguments).output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[track_caller]
+fn one_line(text: &str, words: &str) {
+    assert_eq!(text.trim_end().lines().count(), 1, "{text}");
+    assert!(text.contains(words), "{text:?} does not say {words:?}");
+}
+
+#[test]
+fn a_mistaken_command_line_is_exit_code_2_and_one_line() {
+    for (arguments, words) in [
+        (&["operator", "--no-such-flag"][..], "unexpected argument '--no-such-flag'"),
+        (&["operator", "--concurrency=0"], "--concurrency"),
+        (&["operator", "--log-format=xml"], "xml"),
+        (&["operator", "--log-level=a=b=c"], "no log level"),
+        (&["operator", "--metrics-bind-address=8080"], "no address to listen on"),
+        (&["operator", "--watch-namespaces=shop,Data"], "not the name of a namespace"),
+        (&["operator", "--lease-duration=10s"], "renew deadline 10s must be shorter than lease duration 10s"),
+        (&["operator", "--retry-period=soon"], "--retry-period"),
+        (&["no-such-command"], "no-such-command"),
+    ] {
+        let (code, text) = fails(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {text}");
+        one_line(&text, words);
+    }
+}
+
+#[test]
+fn a_mistake_in_the_environment_is_one_too() {
+    let output = linchpin().arg("operator").env("LINCHPIN_CONCURRENCY", "many").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    one_line(&String::from_utf8(output.stderr).unwrap(), "--concurrency");
+}
+
+#[test]
+fn an_unusable_kubeconfig_is_exit_code_1_and_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let broken = directory.path().join("broken");
+    std::fs::write(&broken, "clusters: [\n  {").unwrap();
+    for path in ["/nonexistent/kubeconfig", broken.to_str().unwrap()] {
+        let (code, text) = fails(&["operator", "--log-level=error", "--kubeconfig", path]);
+        assert_eq!(code, 1, "{text}");
+        one_line(&text, path);
+    }
+}
+
+#[test]
+fn a_taken_port_is_exit_code_1_and_one_line() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
+    let kubeconfig = "{apiVersion: v1, kind: Config, current-context: a, users: [], \
+         clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a}}]}";
+    std::fs::write(&path, kubeconfig).unwrap();
+    let health = format!("--health-probe-bind-address={address}");
+    let (code, text) =
+        fails(&["operator", "--log-level=error", "--kubeconfig", path.to_str().unwrap(), &health]);
+    assert_eq!(code, 1, "{text}");
+    one_line(&text, &format!("cannot listen on {address} for health"));
+}
+
+#[test]
+fn the_definitions_and_the_version_are_printed() {
+    let version = linchpin().arg("version").output().unwrap();
+    assert!(version.status.success());
+    assert!(String::from_utf8(version.stdout).unwrap().contains(env!("CARGO_PKG_VERSION")));
+    let crds = linchpin().arg("crds").output().unwrap();
+    assert!(crds.status.success());
+    let text = String::from_utf8(crds.stdout).unwrap();
+    assert!(text.contains("kind: CustomResourceDefinition"), "{text}");
+}

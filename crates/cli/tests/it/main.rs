@@ -1,0 +1,45 @@
+//! The program as its users meet it: as a process, on a real API server.
+//!
+//! Tests that harm nobody share one cluster and keep apart by the name of the Lease; tests that kill parts of the
+//! control plane have a cluster of their own.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod commands;
+mod election;
+mod history;
+mod operator;
+mod outage;
+mod rights;
+
+use linchpin_local::{Cluster, Component, Options};
+use std::{
+    sync::OnceLock,
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Leases and RBAC need no controllers.
+fn bare() -> Options {
+    Options::default().without(Component::ControllerManager).without(Component::Scheduler)
+}
+
+/// The cluster that all tests share. It ends with the test process.
+fn shared() -> &'static Cluster {
+    static CLUSTER: OnceLock<Cluster> = OnceLock::new();
+    CLUSTER.get_or_init(|| Cluster::start(&bare()).expect("a local Kubernetes"))
+}
+
+/// Waits until something holds and returns how long that took.
+fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) -> Duration {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+    begun.elapsed()
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}

@@ -1,0 +1,169 @@
+//! A `linchpin operator` process under test: started with free ports, asked over HTTP, ended with the test.
+
+use crate::{eventually, seconds};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use std::{
+    fs::{self, File},
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::Duration,
+};
+use tempfile::TempDir;
+
+pub(crate) struct Operator {
+    name: String,
+    child: Child,
+    log: PathBuf,
+    health: SocketAddr,
+    metrics: SocketAddr,
+    _directory: TempDir,
+}
+
+/// The program with everything in the environment that would change its settings taken out.
+pub(crate) fn linchpin() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_linchpin"));
+    for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LINCHPIN_")) {
+        command.env_remove(name);
+    }
+    command.env_remove("KUBECONFIG");
+    command
+}
+
+impl Operator {
+    /// Starts one and waits until it listens.
+    pub(crate) fn start(name: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let child = linchpin()
+            .args([
+                "operator",
+                "--metrics-bind-address=127.0.0.1:0",
+                "--health-probe-bind-address=127.0.0.1:0",
+            ])
+            .args(["--lease-namespace=default", "--identity", name, "--kubeconfig"])
+            .arg(kubeconfig)
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut operator = Self {
+            name: name.to_owned(),
+            child,
+            log,
+            health: nowhere,
+            metrics: nowhere,
+            _directory: directory,
+        };
+        eventually("the operator listens", seconds(20), || {
+            assert!(operator.is_running(), "{name} ended:\n{}", operator.log());
+            match (operator.listening_for("health"), operator.listening_for("metrics")) {
+                (Some(health), Some(metrics)) => {
+                    (operator.health, operator.metrics) = (health, metrics);
+                    true
+                }
+                _ => false,
+            }
+        });
+        operator
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        self.readiness().0
+    }
+
+    /// Whether it is ready, and what it says about it.
+    pub(crate) fn readiness(&self) -> (bool, String) {
+        get(self.health, "/readyz").map_or((false, String::new()), |(status, text)| (status == 200, text))
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        get(self.health, "/livez").is_some_and(|(status, _)| status == 200)
+    }
+
+    pub(crate) fn page(&self, path: &str) -> (u16, String) {
+        get(self.health, path).expect("an answer")
+    }
+
+    pub(crate) fn metrics(&self) -> String {
+        get(self.metrics, "/metrics").expect("metrics").1
+    }
+
+    /// The term it would write in at this moment, if it answers and leads.
+    pub(crate) fn term(&self) -> Option<u64> {
+        let (_, text) = get(self.metrics, "/metrics")?;
+        let value = |name: &str| {
+            let line = text.lines().find(|line| line.split(' ').next() == Some(name))?;
+            line.split(' ').nth(1)?.parse::<i64>().ok()
+        };
+        if value("linchpin_leader")? == 1 { u64::try_from(value("linchpin_lease_epoch")?).ok() } else { None }
+    }
+
+    pub(crate) fn leads(&self) -> bool {
+        self.term().is_some()
+    }
+
+    /// True if `holder` in a Lease is this process.
+    pub(crate) fn is(&self, holder: &str) -> bool {
+        holder.starts_with(&format!("{}_", self.name))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended_within(&mut self, limit: Duration) -> ExitStatus {
+        let mut status = None;
+        eventually("the operator ends", limit, || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    fn listening_for(&self, purpose: &str) -> Option<SocketAddr> {
+        let log = self.log();
+        let line = log.lines().find(|line| line.contains(&format!(r#""purpose":"{purpose}""#)))?;
+        line.split_once(r#""address":""#)?.1.split('"').next()?.parse().ok()
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- log of {}\n{}", self.name, self.log());
+        }
+    }
+}
+
+/// A GET, by hand: status and body, or nothing if the process does not answer within half a second.
+fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
+    let limit = Duration::from_millis(500);
+    let mut stream = TcpStream::connect_timeout(&address, limit).ok()?;
+    stream.set_read_timeout(Some(limit)).ok()?;
+    stream
+        .write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
+        .ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
