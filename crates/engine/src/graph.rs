@@ -81,11 +81,7 @@ impl Graph {
 
     /// Every edge, sorted; an edge that two owners contribute is listed once.
     pub fn edges(&self) -> Vec<Edge> {
-        let mut edges: Vec<Edge> = self
-            .store
-            .ids()
-            .flat_map(|(_, id)| self.store.edges_from(id))
-            .collect();
+        let mut edges: Vec<Edge> = self.store.ids().flat_map(|(_, id)| self.store.edges_from(id)).collect();
         edges.sort_unstable();
         edges.dedup();
         edges
@@ -93,11 +89,8 @@ impl Graph {
 
     /// The edges that start at `node`, sorted.
     pub fn edges_from(&self, node: &Node) -> Vec<Edge> {
-        let mut edges: Vec<Edge> = self
-            .store
-            .id(node)
-            .map(|id| self.store.edges_from(id).collect())
-            .unwrap_or_default();
+        let mut edges: Vec<Edge> =
+            self.store.id(node).map(|id| self.store.edges_from(id).collect()).unwrap_or_default();
         edges.sort_unstable();
         edges.dedup();
         edges

@@ -236,6 +236,9 @@ impl Work<'_> {
             }
             self.needs_saving |= action.delivery().is_some() || action.reads_now || action.tracked;
         }
+        // Attempts are kept by name; what starts in one moment starts in the plan's order.
+        let plan = self.plan;
+        self.effects.sort_by_key(|effect| plan.position(&effect.ticket.step));
     }
 }
 

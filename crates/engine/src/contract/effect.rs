@@ -77,9 +77,13 @@ pub struct Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.kind.word)?;
+        if let Some(group) = self.kind.group.as_deref().filter(|group| !group.is_empty()) {
+            write!(f, ".{group}")?;
+        }
         match &self.namespace {
-            Some(namespace) => write!(f, "{} {}/{}", self.kind, namespace, self.name),
-            None => write!(f, "{} {}", self.kind, self.name),
+            Some(namespace) => write!(f, " {namespace}/{}", self.name),
+            None => write!(f, " {}", self.name),
         }
     }
 }

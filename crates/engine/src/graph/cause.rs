@@ -157,9 +157,7 @@ impl Graph {
         };
         let mut search = Search::new(self, start, visible);
         search.run();
-        let Search {
-            parents, mut ends, ..
-        } = search;
+        let Search { parents, mut ends, .. } = search;
         ends.sort_by_cached_key(|(id, end)| self.rank(&parents, *id, end));
         let more = ends.len().saturating_sub(MAX_CHAINS);
         ends.truncate(MAX_CHAINS);
@@ -191,41 +189,24 @@ impl Graph {
             },
             None => (Standing::InProgress, 0),
         };
-        (
-            !matches!(end, End::Cycle(_)),
-            std::cmp::Reverse(standing),
-            length,
-            self.store.node(id),
-        )
+        (!matches!(end, End::Cycle(_)), std::cmp::Reverse(standing), length, self.store.node(id))
     }
 
     /// The hop from one node to the next: the worst of the waits between them, or else the making.
     fn hop(&self, from: NodeId, to: NodeId) -> Hop {
-        let waits = self
-            .store
-            .unmet_waits(from)
-            .filter(|&(target, _)| target == to)
-            .map(|(_, wait)| wait);
-        waits
-            .max()
-            .map_or(Hop::MadeBy, |wait| Hop::WaitsFor(wait.clone()))
+        let waits = self.store.unmet_waits(from).filter(|&(target, _)| target == to).map(|(_, wait)| wait);
+        waits.max().map_or(Hop::MadeBy, |wait| Hop::WaitsFor(wait.clone()))
     }
 
     /// A path of ids as a chain, the middle left out if it is long.
     pub(super) fn chain(&self, path: &[NodeId], end: End) -> Chain {
         let hops: Vec<(NodeId, NodeId)> = path.windows(2).map(|pair| (pair[0], pair[1])).collect();
         let skipped = hops.len().saturating_sub(2 * CHAIN_ENDS);
-        let kept = hops
-            .iter()
-            .take(CHAIN_ENDS)
-            .chain(hops.iter().skip(CHAIN_ENDS + skipped));
+        let kept = hops.iter().take(CHAIN_ENDS).chain(hops.iter().skip(CHAIN_ENDS + skipped));
         Chain {
             start: self.store.node(path[0]).clone(),
             links: kept
-                .map(|&(from, to)| Link {
-                    hop: self.hop(from, to),
-                    node: self.store.node(to).clone(),
-                })
+                .map(|&(from, to)| Link { hop: self.hop(from, to), node: self.store.node(to).clone() })
                 .collect(),
             skipped,
             end,
@@ -264,10 +245,7 @@ impl<'a> Search<'a> {
     }
 
     fn may_see(&mut self, id: NodeId) -> bool {
-        *self
-            .asked
-            .entry(id)
-            .or_insert_with(|| (self.visible)(self.graph.store.node(id)))
+        *self.asked.entry(id).or_insert_with(|| (self.visible)(self.graph.store.node(id)))
     }
 
     fn run(&mut self) {
@@ -318,10 +296,7 @@ impl<'a> Search<'a> {
     fn visible_cycle(&mut self, id: NodeId) -> Option<Path> {
         let graph = self.graph;
         let path = graph.cyclic.cycle_of(&graph.store, id)?;
-        let all = path
-            .0
-            .iter()
-            .all(|node| graph.store.id(node).is_some_and(|id| self.may_see(id)));
+        let all = path.0.iter().all(|node| graph.store.id(node).is_some_and(|id| self.may_see(id)));
         all.then_some(path)
     }
 }

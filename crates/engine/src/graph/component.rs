@@ -37,13 +37,7 @@ pub(super) fn components(
                 open.push(node);
                 let start = targets.len();
                 arcs(node, &mut targets);
-                frames.push(Frame {
-                    node,
-                    start,
-                    next: start,
-                    index: counter,
-                    low: counter,
-                });
+                frames.push(Frame { node, start, next: start, index: counter, low: counter });
             }
             let Some(frame) = frames.last_mut() else { break };
             if let Some(&target) = targets.get(frame.next) {
@@ -111,11 +105,7 @@ struct Walk {
 
 impl Walk {
     fn new(bound: usize, seeds: impl IntoIterator<Item = u32>) -> Self {
-        let mut walk = Self {
-            marked: vec![false; bound],
-            seen: Vec::new(),
-            at: 0,
-        };
+        let mut walk = Self { marked: vec![false; bound], seen: Vec::new(), at: 0 };
         walk.visit(seeds);
         walk
     }

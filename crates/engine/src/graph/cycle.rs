@@ -48,14 +48,9 @@ impl Cyclic {
                 |id| store.after(id, Reading::Blocking),
             )
         };
-        let inner = arcs
-            .iter()
-            .filter(|(from, to)| self.component(*from) == self.component(*to));
-        let known: BTreeSet<u64> = inner
-            .map(|(from, _)| from)
-            .chain(&region)
-            .filter_map(|&id| self.component(id))
-            .collect();
+        let inner = arcs.iter().filter(|(from, to)| self.component(*from) == self.component(*to));
+        let known: BTreeSet<u64> =
+            inner.map(|(from, _)| from).chain(&region).filter_map(|&id| self.component(id)).collect();
         let old: Vec<Vec<NodeId>> = known.iter().filter_map(|id| self.members.remove(id)).collect();
         region.extend(old.iter().flatten());
         for &id in old.iter().flatten() {
@@ -67,11 +62,7 @@ impl Cyclic {
         }
         let mut fresh = Vec::new();
         let found = components(inside.len(), region, |id, targets| {
-            targets.extend(
-                store
-                    .before(id, Reading::Blocking)
-                    .filter(|&to| inside[to as usize]),
-            );
+            targets.extend(store.before(id, Reading::Blocking).filter(|&to| inside[to as usize]));
         });
         for mut members in found {
             let first = members[0];
@@ -87,9 +78,7 @@ impl Cyclic {
             }
         }
         // A component that came out as it went in has changed only if one of its own arcs did.
-        let inner = arcs
-            .iter()
-            .filter(|(from, to)| self.component(*from) == self.component(*to));
+        let inner = arcs.iter().filter(|(from, to)| self.component(*from) == self.component(*to));
         let touched: BTreeSet<u64> = inner.filter_map(|&(from, _)| self.component(from)).collect();
         let (old, fresh) = (BTreeSet::from_iter(old), BTreeSet::from_iter(fresh));
         let changed = old

@@ -54,11 +54,7 @@ pub fn one_line(chain: &Chain) -> String {
             }
         }
     }
-    let waits = if chain.links.is_empty() {
-        " waits for"
-    } else {
-        ", which waits for"
-    };
+    let waits = if chain.links.is_empty() { " waits for" } else { ", which waits for" };
     match &chain.end {
         End::Leaf => {}
         End::Cycle(Some(path)) if chain.links.is_empty() => {
@@ -146,11 +142,7 @@ pub fn plain(text: &str) -> String {
 /// A text made fit for one line: white space folded, control and direction characters dropped.
 pub fn clean(text: &str) -> String {
     let kept = |character: &char| !turns_direction(*character);
-    let text: String = text
-        .chars()
-        .filter(kept)
-        .map(|it| if it.is_control() { ' ' } else { it })
-        .collect();
+    let text: String = text.chars().filter(kept).map(|it| if it.is_control() { ' ' } else { it }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -28,11 +28,7 @@ pub struct Node {
 impl Node {
     /// An object in the cluster Linchpin runs in.
     pub fn here(object: ObjectRef) -> Self {
-        Self {
-            cluster: None,
-            object,
-            part: None,
-        }
+        Self { cluster: None, object, part: None }
     }
 
     /// The same object in another cluster.
@@ -52,10 +48,7 @@ impl Node {
     /// The object this is a part of, or itself.
     #[must_use]
     pub fn whole(&self) -> Self {
-        Self {
-            part: None,
-            ..self.clone()
-        }
+        Self { part: None, ..self.clone() }
     }
 }
 
@@ -106,12 +99,7 @@ pub struct Wait {
 impl Wait {
     /// A wait with a reason and nothing else known.
     pub fn new(standing: Standing, reason: impl Into<String>) -> Self {
-        Self {
-            standing,
-            reason: reason.into(),
-            since: None,
-            detail: String::new(),
-        }
+        Self { standing, reason: reason.into(), since: None, detail: String::new() }
     }
 
     /// The same wait with words for a person.
@@ -162,20 +150,12 @@ pub struct Edge {
 impl Edge {
     /// `from` waits for `to`.
     pub fn waits(from: Node, to: Node, wait: Wait) -> Self {
-        Self {
-            from,
-            to,
-            relation: Relation::WaitsFor(wait),
-        }
+        Self { from, to, relation: Relation::WaitsFor(wait) }
     }
 
     /// `from` produces `to`.
     pub fn produces(from: Node, to: Node, done: bool) -> Self {
-        Self {
-            from,
-            to,
-            relation: Relation::Produces { done },
-        }
+        Self { from, to, relation: Relation::Produces { done } }
     }
 }
 

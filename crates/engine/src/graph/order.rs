@@ -20,10 +20,7 @@ impl Graph {
         });
         for members in found {
             let below = members.iter().flat_map(|&id| store.before(id, Reading::Order));
-            let level = below
-                .filter_map(|id| level_of[id as usize])
-                .max()
-                .map_or(0, |level| level + 1);
+            let level = below.filter_map(|id| level_of[id as usize]).max().map_or(0, |level| level + 1);
             for &id in &members {
                 level_of[id as usize] = Some(level);
             }
@@ -57,11 +54,7 @@ impl Graph {
         let found = components(store.bound(), store.ids().map(|(_, id)| id), |id, targets| {
             targets.extend(store.before(id, Reading::Blocking));
         });
-        for id in found
-            .into_iter()
-            .flatten()
-            .filter(|&id| self.cyclic.component(id).is_none())
-        {
+        for id in found.into_iter().flatten().filter(|&id| self.cyclic.component(id).is_none()) {
             for to in store.before_sorted(id, Reading::Blocking) {
                 if length[to as usize] + 1 > length[id as usize] {
                     length[id as usize] = length[to as usize] + 1;
@@ -79,10 +72,8 @@ impl Graph {
         while let Some(to) = path.last().and_then(|&id| next[id as usize]) {
             path.push(to);
         }
-        let end = self
-            .cyclic
-            .cycle_of(store, *path.last()?)
-            .map_or(End::Leaf, |cycle| End::Cycle(Some(cycle)));
+        let end =
+            self.cyclic.cycle_of(store, *path.last()?).map_or(End::Leaf, |cycle| End::Cycle(Some(cycle)));
         (path.len() > 1 || end != End::Leaf).then(|| self.chain(&path, end))
     }
 }

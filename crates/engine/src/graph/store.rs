@@ -93,11 +93,8 @@ impl Store {
             released.extend(self.unlink(record));
         }
         if let Some(edges) = edges {
-            let records = edges
-                .iter()
-                .zip(ends)
-                .map(|(edge, ends)| self.link(ends, &edge.relation))
-                .collect();
+            let records =
+                edges.iter().zip(ends).map(|(edge, ends)| self.link(ends, &edge.relation)).collect();
             let id = self.intern(owner);
             self.owned.insert(id, records);
         }
@@ -153,13 +150,7 @@ impl Store {
     }
 
     fn link(&mut self, (from, to): (NodeId, NodeId), relation: &Relation) -> RecordId {
-        let record = Record {
-            from,
-            to,
-            relation: relation.clone(),
-            blocking: false,
-            order: false,
-        };
+        let record = Record { from, to, relation: relation.clone(), blocking: false, order: false };
         let id = put(&mut self.records, &mut self.free_records, record);
         self.start_list(from, relation).push(id);
         self.end_list(to, relation).push(id);
@@ -168,9 +159,7 @@ impl Store {
 
     /// Takes a record out of the index; its ends are to be released.
     fn unlink(&mut self, id: RecordId) -> [NodeId; 2] {
-        let Record {
-            from, to, relation, ..
-        } = self.records[id as usize].clone();
+        let Record { from, to, relation, .. } = self.records[id as usize].clone();
         self.start_list(from, &relation).retain(|&record| record != id);
         self.end_list(to, &relation).retain(|&record| record != id);
         self.free_records.push(id);
@@ -179,20 +168,12 @@ impl Store {
 
     fn start_list(&mut self, from: NodeId, relation: &Relation) -> &mut Vec<RecordId> {
         let slot = &mut self.slots[from as usize];
-        if matches!(relation, Relation::WaitsFor(_)) {
-            &mut slot.waits
-        } else {
-            &mut slot.produces
-        }
+        if matches!(relation, Relation::WaitsFor(_)) { &mut slot.waits } else { &mut slot.produces }
     }
 
     fn end_list(&mut self, to: NodeId, relation: &Relation) -> &mut Vec<RecordId> {
         let slot = &mut self.slots[to as usize];
-        if matches!(relation, Relation::WaitsFor(_)) {
-            &mut slot.waited_by
-        } else {
-            &mut slot.produced_by
-        }
+        if matches!(relation, Relation::WaitsFor(_)) { &mut slot.waited_by } else { &mut slot.produced_by }
     }
 
     /// Decides again which records that start at `from` carry arcs: what a node makes itself, it waits for after
@@ -220,20 +201,10 @@ impl Store {
         let mut arcs = BTreeSet::new();
         for &start in starts {
             let slot = &self.slots[start as usize];
-            let waits = slot
-                .waits
-                .iter()
-                .map(|&record| (&self.records[record as usize], true));
-            let makes = slot
-                .produces
-                .iter()
-                .map(|&record| (&self.records[record as usize], false));
+            let waits = slot.waits.iter().map(|&record| (&self.records[record as usize], true));
+            let makes = slot.produces.iter().map(|&record| (&self.records[record as usize], false));
             for (record, forward) in waits.chain(makes).filter(|(record, _)| record.blocking) {
-                arcs.insert(if forward {
-                    (record.from, record.to)
-                } else {
-                    (record.to, record.from)
-                });
+                arcs.insert(if forward { (record.from, record.to) } else { (record.to, record.from) });
             }
         }
         arcs
@@ -286,27 +257,17 @@ impl Store {
 
     /// The unmet waits of a node, in no order; what it makes itself included.
     pub(super) fn unmet_waits(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Wait)> {
-        self.slots[id as usize]
-            .waits
-            .iter()
-            .filter_map(|&record| match &self.records[record as usize] {
-                Record {
-                    to,
-                    relation: Relation::WaitsFor(wait),
-                    ..
-                } if !wait.met() => Some((*to, wait)),
-                _ => None,
-            })
+        self.slots[id as usize].waits.iter().filter_map(|&record| match &self.records[record as usize] {
+            Record { to, relation: Relation::WaitsFor(wait), .. } if !wait.met() => Some((*to, wait)),
+            _ => None,
+        })
     }
 
     /// What must come before `id`, in no order, possibly repeated.
     pub(super) fn before(&self, id: NodeId, reading: Reading) -> impl Iterator<Item = NodeId> {
         let slot = &self.slots[id as usize];
         let waits = self.carrying(&slot.waits, reading).map(|record| record.to);
-        waits.chain(
-            self.carrying(&slot.produced_by, reading)
-                .map(|record| record.from),
-        )
+        waits.chain(self.carrying(&slot.produced_by, reading).map(|record| record.from))
     }
 
     /// What comes after `id`, in no order, possibly repeated.
@@ -330,13 +291,11 @@ impl Store {
     }
 
     fn carrying<'a>(&'a self, list: &'a [RecordId], reading: Reading) -> impl Iterator<Item = &'a Record> {
-        list.iter()
-            .map(|&record| &self.records[record as usize])
-            .filter(move |record| match reading {
-                Reading::Blocking => record.blocking,
-                Reading::Order => record.order,
-                Reading::Every => true,
-            })
+        list.iter().map(|&record| &self.records[record as usize]).filter(move |record| match reading {
+            Reading::Blocking => record.blocking,
+            Reading::Order => record.order,
+            Reading::Every => true,
+        })
     }
 }
 

@@ -21,11 +21,7 @@ pub(super) fn plain(kind: &str, name: &str) -> Node {
 }
 
 pub(super) fn waits(from: &Node, to: &Node) -> Edge {
-    Edge::waits(
-        from.clone(),
-        to.clone(),
-        Wait::new(Standing::InProgress, "NotReady"),
-    )
+    Edge::waits(from.clone(), to.clone(), Wait::new(Standing::InProgress, "NotReady"))
 }
 
 pub(super) fn has(from: &Node, to: &Node) -> Edge {
@@ -41,10 +37,7 @@ fn graph(edges: impl IntoIterator<Item = Edge>) -> Graph {
     let edges: Vec<Edge> = edges.into_iter().collect();
     let owners: BTreeSet<Node> = edges.iter().map(|edge| edge.from.clone()).collect();
     for owner in owners {
-        graph.set(
-            &owner,
-            edges.iter().filter(|edge| edge.from == owner).cloned().collect(),
-        );
+        graph.set(&owner, edges.iter().filter(|edge| edge.from == owner).cloned().collect());
     }
     graph
 }
@@ -105,10 +98,7 @@ fn parts_of_one_object_are_told_apart() {
     let (stack, other) = (ours("stack"), ours("other"));
     let (first, last) = (stack.clone().part("first"), stack.clone().part("last"));
     let mut graph = Graph::new();
-    graph.set(
-        &stack,
-        vec![waits(&stack, &first), waits(&stack, &last), waits(&last, &other)],
-    );
+    graph.set(&stack, vec![waits(&stack, &first), waits(&stack, &last), waits(&last, &other)]);
     graph.set(&other, vec![waits(&other, &first)]);
     assert_eq!(graph.cycles(), []);
     graph.set(&other, vec![waits(&other, &last)]);
@@ -121,11 +111,7 @@ fn set_tells_whose_cycle_changed() {
     let mut graph = graph([waits(&a, &b), waits(&c, &b)]);
     assert_eq!(graph.set(&b, vec![waits(&b, &a)]), set([&a, &b]));
     assert_eq!(graph.set(&b, vec![waits(&b, &a)]), set([]), "nothing changed");
-    assert_eq!(
-        graph.set(&b, vec![waits(&b, &a), waits(&b, &c)]),
-        set([&a, &b, &c]),
-        "it grew"
-    );
+    assert_eq!(graph.set(&b, vec![waits(&b, &a), waits(&b, &c)]), set([&a, &b, &c]), "it grew");
     assert_eq!(graph.set(&b, vec![waits(&b, &c)]), set([&a, &b, &c]), "it shrank");
     assert_eq!(graph.remove(&b), set([&b, &c]));
     assert_eq!(graph.remove(&b), set([]));
@@ -160,13 +146,7 @@ fn an_owner_without_edges_is_still_there() {
 #[test]
 fn the_shortest_way_round_is_spelled() {
     let [a, b, c, d] = ["a", "b", "c", "d"].map(ours);
-    let edges = [
-        waits(&a, &b),
-        waits(&b, &c),
-        waits(&c, &d),
-        waits(&d, &a),
-        waits(&d, &c),
-    ];
+    let edges = [waits(&a, &b), waits(&b, &c), waits(&c, &d), waits(&d, &a), waits(&d, &c)];
     let cycle = graph(edges).cycles().remove(0);
     assert_eq!(cycle.path.0, [c, d]);
     assert_eq!(cycle.members.len(), 4);
@@ -176,14 +156,7 @@ fn the_shortest_way_round_is_spelled() {
 fn levels_count_met_waits_and_members_of_a_cycle_share_one() {
     let [a, b, c, d] = ["a", "b", "c", "d"].map(ours);
     let made = plain("ConfigMap", "made");
-    let edges = [
-        has(&a, &b),
-        waits(&b, &c),
-        waits(&c, &b),
-        has(&c, &d),
-        waits(&d, &made),
-        makes(&a, &made),
-    ];
+    let edges = [has(&a, &b), waits(&b, &c), waits(&c, &b), has(&c, &d), waits(&d, &made), makes(&a, &made)];
     let graph = graph(edges);
     // a makes what d waits for, and waits for d through b: all but nothing is one knot.
     assert_eq!(graph.levels().len(), 1);
@@ -200,10 +173,7 @@ fn the_critical_path_is_the_longest_chain_of_what_is_missing() {
     let graph = graph([waits(&a, &d), waits(&a, &b), waits(&b, &c), has(&c, &d)]);
     let path = graph.critical_path().unwrap();
     assert_eq!(path.start, a);
-    assert_eq!(
-        path.links.iter().map(|link| &link.node).collect::<Vec<_>>(),
-        [&b, &c]
-    );
+    assert_eq!(path.links.iter().map(|link| &link.node).collect::<Vec<_>>(), [&b, &c]);
     assert_eq!(path.end, End::Leaf);
 }
 
@@ -211,10 +181,7 @@ fn the_critical_path_is_the_longest_chain_of_what_is_missing() {
 fn a_critical_path_ends_in_the_cycle_it_meets_and_there_is_none_when_nothing_waits() {
     let [a, b, c] = ["a", "b", "c"].map(ours);
     let knot = graph([waits(&a, &b), waits(&b, &c), waits(&c, &b)]);
-    assert_eq!(
-        knot.critical_path().unwrap().end,
-        End::Cycle(Some(Path(vec![b.clone(), c])))
-    );
+    assert_eq!(knot.critical_path().unwrap().end, End::Cycle(Some(Path(vec![b.clone(), c]))));
     assert_eq!(graph([has(&a, &b)]).critical_path(), None);
 }
 
@@ -257,10 +224,5 @@ fn a_chain_of_ten_thousand_needs_no_deep_stack() {
         assert_eq!(graph.cycles()[0].path.0.len(), 10_001);
         assert_eq!(graph.root_causes(&node(7), &|_| true).chains[0].links.len(), 0);
     };
-    std::thread::Builder::new()
-        .stack_size(2 << 20)
-        .spawn(run)
-        .unwrap()
-        .join()
-        .unwrap();
+    std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
 }

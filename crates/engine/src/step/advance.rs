@@ -145,22 +145,25 @@ impl<'a> Pass<'a> {
             return true;
         }
         let mut failed = false;
+        let mut stopped = false;
+        let mut going = false;
         for (position, (step, record)) in self.steps().iter().zip(&self.records).enumerate() {
             if step.lane != Lane::Main {
                 continue;
             }
             let is_action = step.action().is_some();
             match record.state {
-                StepState::Failed | StepState::Unknown if is_action => failed = true,
-                StepState::Running => return false,
-                StepState::Waiting if is_action && self.open[position] && self.supported[position] => {
-                    return false;
+                StepState::Failed | StepState::Unknown if is_action => {
+                    failed = true;
+                    stopped |= step.fail_fast;
                 }
-                StepState::Waiting if !is_action && self.open[position] && !step.optional => return false,
+                StepState::Running => return false,
+                StepState::Waiting if is_action => going |= self.open[position] && self.supported[position],
+                StepState::Waiting => going |= self.open[position] && !step.optional,
                 _ => {}
             }
         }
-        failed
+        failed && (stopped || !going)
     }
 
     fn finish(mut self, failing: bool) -> Advanced {

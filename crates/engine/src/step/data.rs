@@ -77,8 +77,9 @@ pub(super) fn dependency_data(
         }
         Some(Seen::Version(version)) => {
             entry.insert("Name".to_owned(), json!("kubernetes"));
-            entry.insert("Status".to_owned(), json!({"version": version.get("gitVersion")}));
-            entry.insert("Object".to_owned(), (**version).clone());
+            let object = version_object(version);
+            entry.insert("Status".to_owned(), object["status"].clone());
+            entry.insert("Object".to_owned(), object);
         }
         _ => {
             if let Some(object) = requirement.want.object_ref() {
@@ -89,6 +90,13 @@ pub(super) fn dependency_data(
         }
     }
     Value::Object(entry)
+}
+
+/// The server's version as an object: what its endpoint answers, and the version itself where statuses are looked for.
+pub(super) fn version_object(version: &Value) -> Value {
+    let mut object = version.as_object().cloned().unwrap_or_default();
+    object.insert("status".to_owned(), json!({"version": version.get("gitVersion")}));
+    Value::Object(object)
 }
 
 /// The object's own parts, as far as somebody reads them.

@@ -5,7 +5,7 @@ use linchpin_words::{ObjectRef, Reason, Timestamp};
 
 use super::{
     advance::Advanced,
-    fact::{Answer, Fact, Holds},
+    fact::{Answer, Fact},
     judge::View,
 };
 use crate::{
@@ -185,7 +185,7 @@ pub(super) fn converging(
         }
         steps.push(report);
     }
-    let phase = phase(plan, advanced, facts);
+    let phase = phase(plan, advanced, views);
     let ready = phase == Phase::Completed && advanced.all_hold;
     let (reason, mut message) = headline(plan, advanced, phase, ready, &steps, &blocked);
     let mut reason = Some(reason);
@@ -206,7 +206,7 @@ pub(super) fn converging(
     Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), invalid: false }
 }
 
-fn phase(plan: &Plan, advanced: &Advanced, facts: &[Fact]) -> Phase {
+fn phase(plan: &Plan, advanced: &Advanced, views: &[View]) -> Phase {
     let journal = &advanced.memory.journal;
     if plan.suspended {
         return Phase::Suspended;
@@ -225,10 +225,12 @@ fn phase(plan: &Plan, advanced: &Advanced, facts: &[Fact]) -> Phase {
     if begun {
         return Phase::Running;
     }
-    let looked =
-        plan.steps().iter().zip(facts).any(|(step, fact)| {
-            step.requirement().is_some() && fact.holds != Holds::Unknown { passing: true }
-        });
+    let unlooked = Reason::Unsynced.as_str();
+    let looked = plan
+        .steps()
+        .iter()
+        .zip(views)
+        .any(|(step, found)| step.requirement().is_some() && found.reason != unlooked);
     let has_requirements = plan.steps().iter().any(|step| step.requirement().is_some());
     if has_requirements && !looked {
         Phase::Pending

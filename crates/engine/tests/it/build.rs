@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use linchpin_engine::{
     contract::{
-        Existing, Observed, Projection, Question, ReadSet, Scope, Seen, Served, StepId, Target, Via, Want, World,
+        Existing, Observed, Projection, Question, ReadSet, Scope, Seen, Served, StepId, Target, Via, Want,
+        World,
     },
     plan::{
-        Action, After, Body, Delivery, Document, Documents, Lane, Plan, Requirement, Rerun, Step, StepKind, Terms,
-        Test,
+        Action, After, Body, Delivery, Document, Documents, Lane, Plan, Requirement, Rerun, Step, StepKind,
+        Terms, Test,
     },
     readiness::Wanted,
 };
@@ -104,7 +105,11 @@ pub fn exec(id: &str, delivery: Delivery) -> Step {
     blank(
         id,
         action(Body::Exec {
-            target: Target { kind: KindWord::new("pod"), namespace: Some(NAMESPACE.to_owned()), name: "p".to_owned() },
+            target: Target {
+                kind: KindWord::new("pod"),
+                namespace: Some(NAMESPACE.to_owned()),
+                name: "p".to_owned(),
+            },
             container: None,
             command: vec![Arc::new(Template::parse(id, "migrate").expect("a template"))],
             timeout: Duration::from_secs(60),

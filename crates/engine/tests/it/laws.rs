@@ -3,18 +3,19 @@
 use std::{sync::Arc, time::Duration};
 
 use linchpin_engine::{
-    contract::{Failure, Right, Seen, Verb, Why},
+    contract::{Failure, ReadSet, Right, Seen, Verb, Want, Why},
     journal::StepState,
     plan::{Delivery, Guard, GuardSubject, Recovery, Removal, RerunOrder, Terms},
     readiness::Wanted,
     step::{Goal, Persist, Phase, step},
 };
-use linchpin_words::Reason;
+use linchpin_words::{Gvk, Reason};
 use serde_json::json;
 
 use crate::{
     build::{
-        Steps, apply, apply_value, exec, kind_answer, observed, pause, plan, plan_with, projection, require, want, world,
+        Steps, apply, apply_value, exec, kind_answer, observed, pause, plan, plan_with, projection, require,
+        via, want, world,
     },
     play::{Play, steps_of},
 };
@@ -29,7 +30,10 @@ fn absent() -> Seen {
 
 #[test]
 fn law_1_the_same_inputs_give_the_same_decision_byte_for_byte() {
-    let plan = plan(1, vec![require("a"), apply("x").after(&["a"]), exec("run", Delivery::AtMostOnce).after(&["x"])]);
+    let plan = plan(
+        1,
+        vec![require("a"), apply("x").after(&["a"]), exec("run", Delivery::AtMostOnce).after(&["x"])],
+    );
     let play = Play::new(plan.clone());
     let world = world(&["a"], &[]);
     let decide = || step(play.memory.clone(), Goal::Converge(&plan), &world, &[], None, play.now);
@@ -54,7 +58,10 @@ fn law_3_a_view_older_than_our_own_write_proves_nothing() {
     let made = require("made-x").asking(|requirement| requirement.floor = Some("x".into()));
     let mut play = Play::new(plan(1, vec![apply("x"), made.after(&["x"]), apply("y").after(&["made-x"])]));
     let old = |version| {
-        observed(Some(projection("made-x", "uid-made-x", version, json!({"metadata": {"name": "made-x"}}))), version)
+        observed(
+            Some(projection("made-x", "uid-made-x", version, json!({"metadata": {"name": "made-x"}}))),
+            version,
+        )
     };
     play.sees("made-x", old(99));
     let effects = play.step();
@@ -114,7 +121,9 @@ fn law_4_a_guard_sees_our_own_earlier_writes() {
     // Create it if it is not there; then, if it is there, go on: as in the document's PostgreSQL example.
     let mut probe = require("made-x");
     probe.optional = true;
-    let guard = |state, negate| Some(Guard { subject: GuardSubject::Dependency { step: "made-x".into(), state }, negate });
+    let guard = |state, negate| {
+        Some(Guard { subject: GuardSubject::Dependency { step: "made-x".into(), state }, negate })
+    };
     let mut create = apply("x").after(&["made-x"]);
     create.when = guard(Wanted::Absent, false);
     let mut follow = apply("y").after(&["made-x"]).after_end(&["x"]);
@@ -137,8 +146,10 @@ fn law_4_a_guard_that_stays_undecided_times_out_and_recovers_when_it_is_decided(
     optional.optional = true;
     optional.timeout = Some(Duration::from_secs(60));
     let mut create = apply("x").after(&["a"]);
-    create.when =
-        Some(Guard { subject: GuardSubject::Dependency { step: "a".into(), state: Wanted::Ready }, negate: false });
+    create.when = Some(Guard {
+        subject: GuardSubject::Dependency { step: "a".into(), state: Wanted::Ready },
+        negate: false,
+    });
     let mut play = Play::new(plan(1, vec![optional, create]));
     let going = json!({"metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
     play.sees("a", observed(Some(projection("a", "uid-a", 1, going)), 1));
@@ -474,16 +485,31 @@ fn a_value_that_is_not_there_yet_makes_the_action_wait_and_names_the_path() {
 
 #[test]
 fn completion_is_latched_by_uid_even_after_the_object_is_gone() {
-    let done = require("a").asking(|requirement| {
+    let job = Gvk::new("batch", "v1", "Job");
+    let migrate = Want::object(via(), job.clone(), Some("shop".to_owned()), "migrate", ReadSet::whole());
+    let seen = |uid: &str, status: serde_json::Value| {
+        let mut item =
+            (*projection("migrate", uid, 1, json!({"metadata": {"name": "migrate"}, "status": status})))
+                .clone();
+        item.kind = job.clone();
+        observed(Some(Arc::new(item)), 1)
+    };
+    let done = require("migrate").asking(|requirement| {
         requirement.test.state = Some(Wanted::Completed);
+        requirement.want = migrate.clone();
     });
-    let mut play = Play::new(plan(1, vec![done, require("b"), apply("x").after(&["a", "b"])]));
-    let content = json!({"metadata": {"name": "a"}, "status": {"phase": "Succeeded"}});
-    play.sees("a", observed(Some(projection("a", "uid-a", 1, content.clone())), 1));
+    let mut play = Play::new(plan(1, vec![done, require("b"), apply("x").after(&["migrate", "b"])]));
+    play.answer(
+        migrate.clone(),
+        seen("one", json!({"conditions": [{"type": "Complete", "status": "True"}]})),
+    );
     play.sees("b", absent());
     play.step();
-    play.sees("a", absent());
+    assert_eq!(play.state("migrate"), StepState::Met);
+    play.answer(migrate.clone(), seen("two", json!({})));
+    play.step();
+    assert_eq!(play.state("migrate"), StepState::Waiting, "another incarnation has not completed");
+    play.answer(migrate, absent());
     play.sees("b", there("b"));
     assert_eq!(steps_of(&play.step()), ["x"]);
-    let _ = Arc::new(content);
 }

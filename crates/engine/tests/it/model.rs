@@ -31,12 +31,18 @@ fn no_way_a_small_plan_can_go_breaks_a_law() {
     let mut spare = 0;
     for (index, shape) in shapes.iter().enumerate() {
         // What a small shape leaves over, the later ones may use.
-        let limit = if index + 1 == shapes.len() { goal.saturating_sub(total).max(each) } else { each + spare };
+        let limit =
+            if index + 1 == shapes.len() { goal.saturating_sub(total).max(each) } else { each + spare };
         let explored = explore(shape, None, limit);
         if let Some(violation) = explored.violation {
             panic!("{}: {violation}", shape.name);
         }
-        println!("model: {:<28} {:>8} states{}", shape.name, explored.states, if explored.whole { " (all)" } else { "" });
+        println!(
+            "model: {:<28} {:>8} states{}",
+            shape.name,
+            explored.states,
+            if explored.whole { " (all)" } else { "" }
+        );
         total += explored.states;
         spare = limit.saturating_sub(explored.states);
     }
@@ -54,7 +60,10 @@ fn the_checker_catches_every_seeded_bug() {
         });
         match caught {
             Some((shape, states, violation)) => {
-                println!("bug {bug:?}: caught in {shape} after {states} states: {}", violation.lines().next().unwrap_or_default());
+                println!(
+                    "bug {bug:?}: caught in {shape} after {states} states: {}",
+                    violation.lines().next().unwrap_or_default()
+                );
             }
             None => panic!("the bug {bug:?} was not caught"),
         }

@@ -10,11 +10,7 @@ use super::*;
 const NODES: usize = 9;
 
 fn node(at: usize) -> Node {
-    if at < 6 {
-        ours(&format!("n{at}"))
-    } else {
-        plain("ConfigMap", &format!("n{at}"))
-    }
+    if at < 6 { ours(&format!("n{at}")) } else { plain("ConfigMap", &format!("n{at}")) }
 }
 
 #[derive(Clone, Debug)]
@@ -44,13 +40,11 @@ fn edge(owner: usize) -> impl Strategy<Value = Edge> {
 fn operation() -> impl Strategy<Value = Operation> {
     (0..NODES, 0..8_u8).prop_flat_map(|(owner, dice)| {
         let edges = prop::collection::vec(edge(owner), 0..4);
-        edges.prop_map(move |edges| {
-            if dice == 0 {
-                Operation::Remove(owner)
-            } else {
-                Operation::Set(owner, edges)
-            }
-        })
+        edges.prop_map(
+            move |edges| {
+                if dice == 0 { Operation::Remove(owner) } else { Operation::Set(owner, edges) }
+            },
+        )
     })
 }
 
@@ -58,9 +52,7 @@ fn operation() -> impl Strategy<Value = Operation> {
 fn arcs(edges: &[Edge]) -> BTreeSet<(&Node, &Node)> {
     let making = |from: &Node, to: &Node| {
         let making = Relation::Produces { done: false };
-        edges
-            .iter()
-            .any(|edge| edge.relation == making && edge.from == *from && edge.to == *to)
+        edges.iter().any(|edge| edge.relation == making && edge.from == *from && edge.to == *to)
     };
     edges
         .iter()
@@ -78,12 +70,7 @@ fn knots(edges: &[Edge]) -> BTreeSet<Vec<Node>> {
     loop {
         let further: Vec<(&Node, &Node)> = reach
             .iter()
-            .flat_map(|&(a, b)| {
-                reach
-                    .iter()
-                    .filter(move |&&(c, _)| c == b)
-                    .map(move |&(_, d)| (a, d))
-            })
+            .flat_map(|&(a, b)| reach.iter().filter(move |&&(c, _)| c == b).map(move |&(_, d)| (a, d)))
             .filter(|pair| !reach.contains(pair))
             .collect();
         if further.is_empty() {
@@ -95,9 +82,7 @@ fn knots(edges: &[Edge]) -> BTreeSet<Vec<Node>> {
     knotted
         .map(|a| {
             let mut members: BTreeSet<Node> = BTreeSet::from([a.clone()]);
-            let both = reach
-                .iter()
-                .filter(|&&(from, to)| from == a && reach.contains(&(to, a)));
+            let both = reach.iter().filter(|&&(from, to)| from == a && reach.contains(&(to, a)));
             members.extend(both.map(|&(_, b)| b.clone()));
             members.into_iter().collect()
         })
@@ -113,13 +98,7 @@ fn everything(graph: &Graph) -> String {
             let hidden = |other: &Node| other.object.name != "n3";
             let causes = graph.root_causes(node, &hidden);
             let answer = explain::answer(node, &causes);
-            (
-                graph.cycle_of(node),
-                graph.impact(node),
-                graph.blockers(node),
-                causes,
-                answer,
-            )
+            (graph.cycle_of(node), graph.impact(node), graph.blockers(node), causes, answer)
         })
         .collect();
     format!(
@@ -193,8 +172,5 @@ proptest! {
 }
 
 fn cycles_by_node(graph: &Graph) -> BTreeMap<Node, Path> {
-    graph
-        .nodes()
-        .filter_map(|node| Some((node.clone(), graph.cycle_of(node)?)))
-        .collect()
+    graph.nodes().filter_map(|node| Some((node.clone(), graph.cycle_of(node)?))).collect()
 }

@@ -6,11 +6,7 @@ use super::*;
 use crate::graph::explain::{age, answer, lines, one_line, why};
 
 fn bundle() -> Node {
-    Node::here(ObjectRef::namespaced(
-        GroupKind::new("app.example.com", "AppBundle"),
-        "shop",
-        "web",
-    ))
+    Node::here(ObjectRef::namespaced(GroupKind::new("app.example.com", "AppBundle"), "shop", "web"))
 }
 
 fn boot() -> Node {
@@ -19,11 +15,7 @@ fn boot() -> Node {
 }
 
 fn job() -> Node {
-    Node::here(ObjectRef::namespaced(
-        GroupKind::new("batch", "Job"),
-        "db",
-        "migrate",
-    ))
+    Node::here(ObjectRef::namespaced(GroupKind::new("batch", "Job"), "db", "migrate"))
 }
 
 fn failing() -> Graph {
@@ -63,10 +55,7 @@ fn the_chain_below_has_one_step_a_line() {
 #[test]
 fn what_waits_for_nothing_says_so() {
     assert_eq!(sentence(&failing(), &job()), "Job db/migrate waits for nothing");
-    assert_eq!(
-        sentence(&failing(), &ours("unknown")),
-        "ResourceDependency shop/unknown waits for nothing"
-    );
+    assert_eq!(sentence(&failing(), &ours("unknown")), "ResourceDependency shop/unknown waits for nothing");
 }
 
 #[test]
@@ -74,15 +63,9 @@ fn the_worst_cause_comes_first_and_the_others_are_counted() {
     let mut graph = failing();
     let settings = plain("ConfigMap", "settings");
     let absent = Wait::new(Standing::Absent, "NotFound");
-    graph.set(
-        &bundle(),
-        vec![waits(&bundle(), &boot()), Edge::waits(bundle(), settings, absent)],
-    );
+    graph.set(&bundle(), vec![waits(&bundle(), &boot()), Edge::waits(bundle(), settings, absent)]);
     let text = sentence(&graph, &bundle());
-    assert!(
-        text.ends_with("failed, BackoffLimitExceeded (and 1 more cause)"),
-        "{text}"
-    );
+    assert!(text.ends_with("failed, BackoffLimitExceeded (and 1 more cause)"), "{text}");
 }
 
 #[test]
@@ -118,10 +101,7 @@ fn a_cycle_is_spelled_out_at_the_end() {
             "ResourceDependency shop/c waits for ResourceDependency shop/a, which waits for itself: {cycle}"
         )
     );
-    assert_eq!(
-        sentence(&graph, &b),
-        format!("ResourceDependency shop/b waits for itself: {cycle}")
-    );
+    assert_eq!(sentence(&graph, &b), format!("ResourceDependency shop/b waits for itself: {cycle}"));
 }
 
 #[test]
@@ -136,20 +116,12 @@ fn a_member_of_a_cycle_has_its_own_causes_besides() {
 #[test]
 fn the_chain_stops_at_what_may_not_be_seen() {
     let graph = failing();
-    let see = |hidden: Node| {
-        answer(
-            &bundle(),
-            &graph.root_causes(&bundle(), &move |node| *node != hidden),
-        )
-    };
+    let see = |hidden: Node| answer(&bundle(), &graph.root_causes(&bundle(), &move |node| *node != hidden));
     assert_eq!(
         see(job()),
         "AppBundle shop/web waits for BootDependency shop/web, which waits for (not visible)"
     );
-    assert_eq!(
-        see(boot()),
-        "AppBundle shop/web waits for BootDependency shop/web: NotReady (not visible)"
-    );
+    assert_eq!(see(boot()), "AppBundle shop/web waits for BootDependency shop/web: NotReady (not visible)");
 }
 
 #[test]
@@ -157,10 +129,7 @@ fn a_cycle_with_a_hidden_member_is_not_spelled() {
     let [a, b, c] = ["a", "b", "c"].map(ours);
     let graph = graph([waits(&c, &a), waits(&a, &b), waits(&b, &a)]);
     let text = answer(&c, &graph.root_causes(&c, &|node| *node != b));
-    assert!(
-        text.ends_with("which waits for itself: the cycle is (not visible)"),
-        "{text}"
-    );
+    assert!(text.ends_with("which waits for itself: the cycle is (not visible)"), "{text}");
     assert!(!text.contains("shop/b"), "{text}");
 }
 
@@ -170,19 +139,14 @@ fn a_long_chain_keeps_its_two_ends() {
     let graph = graph((0..30).map(|at| waits(&node(at), &node(at + 1))));
     let chain = &graph.root_causes(&node(0), &|_| true).chains[0];
     let text = one_line(chain);
-    assert!(
-        text.contains("shop/n08, … (14 more) …, which waits for ResourceDependency shop/n23"),
-        "{text}"
-    );
+    assert!(text.contains("shop/n08, … (14 more) …, which waits for ResourceDependency shop/n23"), "{text}");
     assert!(text.ends_with("shop/n30: NotReady"), "{text}");
     assert_eq!(lines(chain, None).len(), 1 + 16 + 1);
 }
 
 #[test]
 fn one_chain_for_each_cause_and_no_more_than_a_person_reads() {
-    let edges: Vec<Edge> = (0..40)
-        .map(|at| waits(&ours("all"), &ours(&format!("n{at:02}"))))
-        .collect();
+    let edges: Vec<Edge> = (0..40).map(|at| waits(&ours("all"), &ours(&format!("n{at:02}")))).collect();
     let graph = graph(edges);
     let causes = graph.root_causes(&ours("all"), &|_| true);
     assert_eq!((causes.chains.len(), causes.more), (16, 24));
@@ -195,21 +159,13 @@ fn a_users_text_stays_on_one_line() {
     assert_eq!(why(&wait), "first second [31mred end, Failed");
     let long = Wait::new(Standing::Failed, "").detail("x".repeat(1_000));
     assert_eq!(why(&long).chars().count(), 161);
-    assert_eq!(
-        why(&Wait::new(Standing::Absent, "NotFound").detail("NotFound: gone")),
-        "NotFound: gone"
-    );
+    assert_eq!(why(&Wait::new(Standing::Absent, "NotFound").detail("NotFound: gone")), "NotFound: gone");
 }
 
 #[test]
 fn ages_read_as_kubectl_writes_them() {
     let start: Timestamp = "2026-01-02T03:00:00Z".parse().unwrap();
-    let after = |seconds: i64| {
-        age(
-            start,
-            Timestamp::from_second(start.as_second() + seconds).unwrap(),
-        )
-    };
+    let after = |seconds: i64| age(start, Timestamp::from_second(start.as_second() + seconds).unwrap());
     let table = [
         (-5, "0s"),
         (119, "119s"),

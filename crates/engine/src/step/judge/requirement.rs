@@ -15,7 +15,10 @@ use crate::{
     contract::{Observed, Projection, Question, Scope, Seen, Served, Via},
     plan::{Clauses, Expect, Profile, Requirement, Test},
     readiness::{self, Judgement, Options, State, Tri, Wanted},
-    step::fact::{Fact, Holds},
+    step::{
+        data::version_object,
+        fact::{Fact, Holds},
+    },
 };
 
 fn unknown(passing: bool, live: bool) -> Fact {
@@ -77,7 +80,7 @@ fn kind_in_the_way(served: &Served) -> (Fact, View) {
 
 fn judge_version(test: &Test, version: &Value) -> (Fact, View) {
     let met = Fact { holds: Holds::Met, live: true, ..Fact::default() };
-    match clauses_hold(&test.conditions, test.cel.as_deref(), version) {
+    match clauses_hold(&test.conditions, test.cel.as_deref(), &version_object(version)) {
         None => (met, view("Ready", Reason::Met.as_str(), "the server has this version", true)),
         Some(why) => {
             let fact = Fact { holds: Holds::Unmet, ..met };

@@ -82,13 +82,15 @@ impl Bug {
         match self {
             Self::UnknownCountsAsThere | Self::AbsentCountsAsThere => {
                 let absent_too = self == Self::AbsentCountsAsThere;
-                let names: Vec<_> = state.seen.keys().cloned().chain(["a".to_owned(), "b".to_owned()]).collect();
+                let names: Vec<_> =
+                    state.seen.keys().cloned().chain(["a".to_owned(), "b".to_owned()]).collect();
                 for name in names.iter().filter(|name| !name.starts_with("made-")) {
                     let want = crate::build::want(name);
                     let seen = world.get(&want);
                     let absent = matches!(seen, Some(linchpin_engine::contract::Seen::Objects(o)) if o.items.is_empty());
                     if seen.is_none() && !absent_too || absent && absent_too {
-                        let item = projection(name, "invented", 1, serde_json::json!({"metadata": {"name": name}}));
+                        let item =
+                            projection(name, "invented", 1, serde_json::json!({"metadata": {"name": name}}));
                         world.insert(want, observed(Some(item), 1));
                     }
                 }
@@ -136,9 +138,11 @@ impl Bug {
             Self::EverythingIsOurs if state.deleting => {
                 let wants: Vec<_> = world.iter().map(|(want, _)| want.clone()).collect();
                 for want in wants {
-                    if let (Some(name), Question::Objects { .. }) = (name_of(&want).map(str::to_owned), want.question())
+                    if let (Some(name), Question::Objects { .. }) =
+                        (name_of(&want).map(str::to_owned), want.question())
                         && let Some(object) = state.objects.get(&name)
-                        && let Some(item) = memory.journal.inventory.iter_mut().find(|item| item.target.name == name)
+                        && let Some(item) =
+                            memory.journal.inventory.iter_mut().find(|item| item.target.name == name)
                     {
                         item.uid = Some(object.uid.to_string());
                         item.state = ItemState::Created;
@@ -153,7 +157,9 @@ impl Bug {
     pub fn after(self, decision: &mut Decision) {
         let records = &mut decision.memory.journal.steps;
         match self {
-            Self::CommandBeforeJournal if decision.persist == Persist::BeforeEffects => decision.persist = Persist::Soon,
+            Self::CommandBeforeJournal if decision.persist == Persist::BeforeEffects => {
+                decision.persist = Persist::Soon
+            }
             Self::TokenForgotten => {
                 for record in records.values_mut() {
                     record.token = None;

@@ -33,10 +33,14 @@ pub fn explore(shape: &Shape, bug: Option<Bug>, limit: usize) -> Explored {
         for next in successors(&state, shape, bug) {
             let next = match next {
                 Ok(next) => next,
-                Err(violation) => return Explored { states: known.len(), whole: false, violation: Some(violation) },
+                Err(violation) => {
+                    return Explored { states: known.len(), whole: false, violation: Some(violation) };
+                }
             };
             if known.insert(fingerprint(&next)) {
-                if let Err(violation) = check_world(&next, shape).and_then(|()| check_liveness(&next, shape, bug)) {
+                if let Err(violation) =
+                    check_world(&next, shape).and_then(|()| check_liveness(&next, shape, bug))
+                {
                     return Explored { states: known.len(), whole: false, violation: Some(violation) };
                 }
                 open.push_back(next);

@@ -34,18 +34,26 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
                     return Err(format!("{} was ordered while {name} was not observed", effect.ticket.step));
                 }
                 if let Some(wrote) = name.strip_prefix("made-") {
-                    let version = decision.memory.journal.steps.get(&wrote.into()).and_then(|record| {
-                        record.wrote.first().map(|wrote| wrote.stamp.version)
-                    });
-                    let seen = glimpse.and_then(|(object, _)| object.as_ref()).map_or(0, |object| object.version);
+                    let version = decision
+                        .memory
+                        .journal
+                        .steps
+                        .get(&wrote.into())
+                        .and_then(|record| record.wrote.first().map(|wrote| wrote.stamp.version));
+                    let seen =
+                        glimpse.and_then(|(object, _)| object.as_ref()).map_or(0, |object| object.version);
                     if version.is_some_and(|version| seen < version) {
-                        return Err(format!("{} was ordered on a view older than our own write", effect.ticket.step));
+                        return Err(format!(
+                            "{} was ordered on a view older than our own write",
+                            effect.ticket.step
+                        ));
                     }
                 }
             } else if plan.before(position).contains(&earlier) {
-                let needs_success = plan.steps()[position].after.iter().any(|after| {
-                    after.step == step.id && !after.settled_is_enough
-                });
+                let needs_success = plan.steps()[position]
+                    .after
+                    .iter()
+                    .any(|after| after.step == step.id && !after.settled_is_enough);
                 let done = match &step.action().map(|action| &action.body) {
                     Some(linchpin_engine::plan::Body::Exec { .. }) => {
                         state.ran.by_definition.get(&step.definition).is_some_and(|count| *count > 0)
@@ -97,7 +105,8 @@ pub fn check_world(state: &State, shape: &Shape) -> Result<(), String> {
         [Some(&shape.first), shape.second.as_ref()].into_iter().flatten().any(|plan| {
             plan.steps().iter().any(|step| {
                 step.definition == definition
-                    && step.action().and_then(linchpin_engine::plan::Action::delivery) == Some(Delivery::AtMostOnce)
+                    && step.action().and_then(linchpin_engine::plan::Action::delivery)
+                        == Some(Delivery::AtMostOnce)
             })
         })
     };
@@ -127,11 +136,14 @@ pub fn check_saved(before: Option<&Journal>, after: Option<&Journal>, shape: &Sh
     if after.run.id < before.run.id || after.generation < before.generation {
         return Err("the journal went back".to_owned());
     }
-    let plan = |generation| if generation == 2 { shape.second.as_ref().unwrap_or(&shape.first) } else { &shape.first };
+    let plan = |generation| {
+        if generation == 2 { shape.second.as_ref().unwrap_or(&shape.first) } else { &shape.first }
+    };
     for (id, record) in &before.steps {
         let same = plan(before.generation).position(id).zip(plan(after.generation).position(id)).is_some_and(
             |(one, other)| {
-                plan(before.generation).steps()[one].definition == plan(after.generation).steps()[other].definition
+                plan(before.generation).steps()[one].definition
+                    == plan(after.generation).steps()[other].definition
             },
         );
         let now = after.steps.get(id).map(|record| record.state);
@@ -181,7 +193,10 @@ pub fn check_liveness(state: &State, shape: &Shape, bug: Option<super::bug::Bug>
             good.now = good.now.max(wake);
         }
     }
-    Err(format!("the plan does not complete in a good world: {:#?}", good.memory.map(|memory| memory.journal.steps)))
+    Err(format!(
+        "the plan does not complete in a good world: {:#?}",
+        good.memory.map(|memory| memory.journal.steps)
+    ))
 }
 
 /// Completed; or held by what only a person can settle.

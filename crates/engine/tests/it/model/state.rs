@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_engine::{
-    contract::{
-        Done, Effect, Failure, Outcome, Seen, Stamp, StepId, Target, Ticket, Verb, Want, World,
-    },
+    contract::{Done, Effect, Failure, Outcome, Seen, Stamp, StepId, Target, Ticket, Verb, Want, World},
     journal::{Journal, Memory},
     plan::{Plan, Removal},
     step::{Decision, Goal, Persist, step},
@@ -207,8 +205,12 @@ impl State {
 
     /// The journal could not be saved: what relied on it is not started.
     pub fn fail_to_save(&mut self) {
-        let held: Vec<Ticket> =
-            self.effects.iter().filter(|(_, (_, stage))| *stage == Stage::Held).map(|(ticket, _)| ticket.clone()).collect();
+        let held: Vec<Ticket> = self
+            .effects
+            .iter()
+            .filter(|(_, (_, stage))| *stage == Stage::Held)
+            .map(|(ticket, _)| ticket.clone())
+            .collect();
         for ticket in held {
             self.effects.remove(&ticket);
             self.answer(ticket, Err(Failure::NotStarted));
@@ -241,12 +243,8 @@ impl State {
                     ours: creator == UID,
                 });
                 object.version = version;
-                let stamp = Stamp {
-                    uid: object.uid.to_string(),
-                    generation: 1,
-                    version,
-                    fingerprint: String::new(),
-                };
+                let stamp =
+                    Stamp { uid: object.uid.to_string(), generation: 1, version, fingerprint: String::new() };
                 let created = !known || object.ours;
                 Ok(Done { target: Some(target(&name)), created, stamp: Some(stamp), ..Done::default() })
             }
@@ -294,7 +292,9 @@ impl State {
         self.save_first = false;
         self.seen.clear();
         let effects = std::mem::take(&mut self.effects);
-        self.orphans.extend(effects.into_values().filter(|(_, stage)| *stage == Stage::Sent).map(|(effect, _)| effect));
+        self.orphans.extend(
+            effects.into_values().filter(|(_, stage)| *stage == Stage::Sent).map(|(effect, _)| effect),
+        );
     }
 
     pub fn restart(&mut self) {
@@ -355,9 +355,12 @@ impl State {
     /// All names that the cache may show.
     pub fn names(&self, shape: &Shape) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.foreign_names(shape).into_iter().collect();
-        names.extend(self.plan(shape).steps().iter().filter_map(|step| {
-            name_of(&step.requirement()?.want).map(str::to_owned)
-        }));
+        names.extend(
+            self.plan(shape)
+                .steps()
+                .iter()
+                .filter_map(|step| name_of(&step.requirement()?.want).map(str::to_owned)),
+        );
         if self.deleting {
             names.extend(["made-x".to_owned(), "made-y".to_owned()]);
         }
