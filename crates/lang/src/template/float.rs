@@ -3,6 +3,10 @@
 //! Go and Rust agree on the digits (the shortest that read back, or exactly rounded) and differ in everything
 //! around them: when an exponent is used and how it is written.
 
+/// No number has more digits than this behind its point; more digits asked for are zeros, and Rust formats at most
+/// 65,535 of them.
+const MOST_DIGITS: usize = 1_100;
+
 /// The shortest form (`%v`), with an exponent below 1e-4 and from 1e6 on.
 pub(crate) fn shortest(value: f64) -> String {
     general(value, None)
@@ -14,7 +18,11 @@ pub(crate) fn scientific(value: f64, precision: Option<usize>) -> String {
         return special;
     }
     let plain = match precision {
-        Some(precision) => format!("{value:.precision$e}"),
+        Some(precision) => {
+            let exact = format!("{value:.*e}", precision.min(MOST_DIGITS));
+            let (mantissa, exponent) = exact.split_once('e').unwrap_or((&exact, "0"));
+            format!("{mantissa}{}e{exponent}", "0".repeat(precision.saturating_sub(MOST_DIGITS)))
+        }
         None => format!("{value:e}"),
     };
     with_exponent(&plain)
@@ -26,7 +34,10 @@ pub(crate) fn fixed(value: f64, precision: Option<usize>) -> String {
         return special;
     }
     match precision {
-        Some(precision) => format!("{value:.precision$}"),
+        Some(precision) => {
+            let zeros = "0".repeat(precision.saturating_sub(MOST_DIGITS));
+            format!("{value:.*}{zeros}", precision.min(MOST_DIGITS))
+        }
         None => format!("{value}"),
     }
 }
@@ -36,7 +47,7 @@ pub(crate) fn general(value: f64, precision: Option<usize>) -> String {
     if let Some(special) = special(value) {
         return special;
     }
-    let precision = precision.map(|digits| digits.max(1));
+    let precision = precision.map(|digits| digits.clamp(1, MOST_DIGITS));
     let scientific = match precision {
         Some(digits) => format!("{value:.*e}", digits - 1),
         None => format!("{value:e}"),

@@ -379,7 +379,8 @@ fn floating(directive: &Directive, number: f64) -> Option<String> {
     let zero = directive.zero && !directive.minus && number.is_finite();
     if let (true, Some(width)) = (zero, directive.width) {
         let least = width.saturating_sub(sign.len());
-        return Some(format!("{sign}{digits:0>least$}"));
+        let zeros = "0".repeat(least.saturating_sub(digits.len()));
+        return Some(format!("{sign}{zeros}{digits}"));
     }
     Some(directive.pad_with(format!("{sign}{digits}"), false))
 }

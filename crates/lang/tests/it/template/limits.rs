@@ -83,6 +83,15 @@ fn output_is_bounded() {
 }
 
 #[test]
+fn very_wide_numbers_are_only_long() {
+    for verb in ["%0900000f", "%.900000f", "%.900000e", "%900000d", "%0900000d", "%900000s", "%900000v"] {
+        let length = super::text(&format!("{{{{ printf \"{verb}\" 1.5 | len }}}}"), &json!({}));
+        assert!(length.parse::<usize>().unwrap() >= 900_000, "{verb}: {length}");
+    }
+    assert_eq!(super::text("{{ printf \"%.900000g\" 1.5 }}", &json!({})), "1.5");
+}
+
+#[test]
 fn values_made_on_the_way_are_bounded() {
     let none = json!({});
     assert!(render("{{ repeat 8388608 \"x\" | len }}", &none).is_ok());
