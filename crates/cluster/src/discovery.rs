@@ -323,9 +323,9 @@ impl Listener {
     }
 
     /// Compares a snapshot with what was known; before the first one, with what is served.
-    fn snapshot(&self, fresh: BTreeMap<String, u64>) {
+    fn snapshot(&self, fresh: &BTreeMap<String, u64>) {
         let old = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.note(|known| known.clone_from(&fresh));
+        self.note(|known| known.clone_from(fresh));
         match old {
             Some(old) => {
                 let names: BTreeSet<&String> = old.keys().chain(fresh.keys()).collect();
@@ -362,7 +362,7 @@ impl Sink for Listener {
     fn report(&self, report: Report) {
         match report {
             Report::Snapshot { items, .. } => {
-                self.snapshot(items.into_iter().map(|item| (item.name, item.version)).collect());
+                self.snapshot(&items.into_iter().map(|item| (item.name, item.version)).collect());
             }
             Report::Changed(item) => {
                 self.note(|known| {

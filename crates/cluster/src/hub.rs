@@ -14,7 +14,7 @@
 //!
 //! Everything is one value behind one lock, held for microseconds; requests happen in tasks, one per watch.
 
-mod answers;
+pub(crate) mod answers;
 mod objects;
 mod promotion;
 pub(crate) mod session;

@@ -22,6 +22,8 @@ pub(crate) enum Glance {
         uid: String,
         /// Who created it, where it says so.
         created_by: Option<String>,
+        /// Whether it is being deleted.
+        deleting: bool,
     },
 }
 
@@ -29,7 +31,11 @@ impl Glance {
     fn of(projection: &Projection) -> Self {
         let created_by = projection.content.get("metadata").and_then(|metadata| metadata.get("annotations"));
         let created_by = created_by.and_then(|all| all.get(keys::CREATED_BY)).and_then(Value::as_str);
-        Self::Present { uid: projection.uid.clone(), created_by: created_by.map(str::to_owned) }
+        Self::Present {
+            uid: projection.uid.clone(),
+            created_by: created_by.map(str::to_owned),
+            deleting: projection.deleting,
+        }
     }
 }
 

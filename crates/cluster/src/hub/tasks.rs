@@ -209,7 +209,7 @@ pub(super) async fn ask(
             match &mut newest {
                 // A server with other kinds may well be another version.
                 Some(newest) if !matches!(want.question(), Question::Right { .. }) => {
-                    drop(newest.changed().await)
+                    drop(newest.changed().await);
                 }
                 _ => std::future::pending().await,
             }

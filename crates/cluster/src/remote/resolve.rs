@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Why there is no connection now.
 struct Obstacle {
     why: Why,
-    right: Option<Right>,
+    right: Option<Box<Right>>,
 }
 
 impl Obstacle {
@@ -49,15 +49,16 @@ pub(crate) async fn keep(keeper: Keeper, via: Via) {
         return keeper.close(Why::new(Reason::Forbidden, message), None);
     }
     let mut connected: Option<PoolKey> = None;
+    let mut last: Option<Want> = None;
     loop {
         let Some(hub) = keeper.hub() else { return };
-        match look(&keeper, &via, &hub.settings.remote) {
+        match look(&keeper, &via, &hub.settings.remote, &mut last) {
             None => return,
             Some(Err(obstacle)) => {
                 // A look that is not finished says nothing about what was seen before.
                 if !(obstacle.why.is_passing() && keeper.is_open()) {
                     connected = None;
-                    keeper.close(obstacle.why, obstacle.right);
+                    keeper.close(obstacle.why, obstacle.right.map(|right| *right));
                 }
             }
             Some(Ok((key, bytes))) => {
@@ -69,7 +70,7 @@ pub(crate) async fn keep(keeper: Keeper, via: Via) {
                         }
                         Err(obstacle) => {
                             connected = None;
-                            keeper.close(obstacle.why, obstacle.right);
+                            keeper.close(obstacle.why, obstacle.right.map(|right| *right));
                         }
                     }
                 }
@@ -80,11 +81,13 @@ pub(crate) async fn keep(keeper: Keeper, via: Via) {
     }
 }
 
-/// Follows the references as far as they lead now; none when the hub is gone.
+/// Follows the references as far as they lead now; none when the hub is gone. `last` is the Secret that was asked for
+/// last: it stays asked for while the ControlPlane is looked at, or its watch would begin anew each time.
 fn look(
     keeper: &Keeper,
     via: &Via,
     settings: &RemoteSettings,
+    last: &mut Option<Want>,
 ) -> Option<Result<(PoolKey, Vec<u8>), Obstacle>> {
     let here = Via { cluster: ClusterRef::Here, actor: via.actor.clone() };
     let mut wants = Vec::new();
@@ -95,7 +98,8 @@ fn look(
         }
         ClusterRef::ControlPlane { select, require_ready, .. } => {
             wants.push(control_plane(&here, select));
-            let seen = keeper.ask(&wants)?.into_iter().next();
+            let both: Vec<Want> = wants.iter().cloned().chain(last.clone()).collect();
+            let seen = keeper.ask(&both)?.into_iter().next();
             match secret_of(&via.cluster, seen, *require_ready, settings) {
                 Ok(secret) => secret,
                 Err(obstacle) => return Some(Err(obstacle)),
@@ -103,6 +107,7 @@ fn look(
         }
     };
     wants.push(secret_want(&here, &secret));
+    *last = wants.last().cloned();
     let seen = keeper.ask(&wants)?.pop();
     Some(credential(&secret, seen))
 }
@@ -189,7 +194,7 @@ fn credential(secret: &Location, seen: Option<Seen>) -> Result<(PoolKey, Vec<u8>
                 namespace: Some(namespace.clone()),
                 name: Some(name.clone()),
             };
-            Obstacle { why, right: Some(right) }
+            Obstacle { why, right: Some(Box::new(right)) }
         }
         _ => why.into(),
     })?;

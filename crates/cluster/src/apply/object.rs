@@ -1,0 +1,151 @@
+//! A document about to be written: checked, placed and marked. Pure.
+
+use crate::call::Resource;
+use linchpin_engine::contract::Failure;
+use linchpin_words::{Gvk, keys, limits, text};
+use serde_json::{Map, Value};
+
+/// What only the server may say about an object.
+const SERVER_SIDE: [&str; 7] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "managedFields",
+    "selfLink",
+];
+
+/// A document that can be written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Document {
+    /// All but the metadata.
+    fields: Map<String, Value>,
+    metadata: Map<String, Value>,
+    pub(super) kind: Gvk,
+    pub(super) name: String,
+}
+
+impl Document {
+    /// Reads what a plan rendered.
+    pub(super) fn read(body: &Value) -> Result<Self, Failure> {
+        let wrong = |what: &str| Failure::Invalid(format!("the document {what}"));
+        let mut fields = body.as_object().cloned().ok_or_else(|| wrong("is no object"))?;
+        let text_at = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = Gvk::from_api_version(&text_at(fields.get("apiVersion")), text_at(fields.get("kind")));
+        if kind.version.is_empty() || kind.kind.is_empty() {
+            return Err(wrong("has no apiVersion or kind"));
+        }
+        let Some(Value::Object(mut metadata)) = fields.remove("metadata") else {
+            return Err(wrong("has no metadata"));
+        };
+        for field in SERVER_SIDE {
+            metadata.remove(field);
+        }
+        let name = text_at(metadata.get("name"));
+        if name.is_empty() || name.len() > limits::NAME {
+            let message = format!("{} has no usable metadata.name", text::quote(&kind.kind));
+            return Err(wrong(&message));
+        }
+        if body.to_string().len() > limits::DOCUMENT {
+            return Err(wrong(&format!("is larger than {} bytes", limits::DOCUMENT)));
+        }
+        Ok(Self { fields, metadata, kind, name })
+    }
+
+    /// Puts it where it belongs: into its namespace, the default one, or none; says which.
+    pub(super) fn place(&mut self, resource: &Resource, default_namespace: &str) -> Option<String> {
+        let metadata = &mut self.metadata;
+        if !resource.namespaced {
+            metadata.remove("namespace");
+            return None;
+        }
+        let own = metadata.get("namespace").and_then(Value::as_str).filter(|namespace| !namespace.is_empty());
+        let namespace = own.unwrap_or(default_namespace).to_owned();
+        metadata.insert("namespace".to_owned(), Value::String(namespace.clone()));
+        Some(namespace)
+    }
+
+    /// The body to send: with the mark of its creator or without any, for one incarnation or for any.
+    pub(super) fn body(&self, mark: Option<&str>, uid: Option<&str>) -> Value {
+        let mut metadata = self.metadata.clone();
+        if let Some(uid) = uid {
+            metadata.insert("uid".to_owned(), Value::String(uid.to_owned()));
+        }
+        let mut annotations = match metadata.remove("annotations") {
+            Some(Value::Object(annotations)) => annotations,
+            _ => Map::new(),
+        };
+        // Only we say who created an object.
+        annotations.remove(keys::CREATED_BY);
+        if let Some(mark) = mark {
+            annotations.insert(keys::CREATED_BY.to_owned(), Value::String(mark.to_owned()));
+        }
+        if !annotations.is_empty() {
+            metadata.insert("annotations".to_owned(), Value::Object(annotations));
+        }
+        let mut fields = self.fields.clone();
+        fields.insert("metadata".to_owned(), Value::Object(metadata));
+        Value::Object(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn maps() -> Resource {
+        Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true)
+    }
+
+    #[test]
+    fn a_document_goes_into_its_own_or_the_default_namespace() {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+        let mut document = Document::read(&body).unwrap();
+        assert_eq!(document.place(&maps(), "shop").as_deref(), Some("shop"));
+        assert_eq!(document.body(None, None)["metadata"], json!({"name": "a", "namespace": "shop"}));
+
+        let cluster = Resource::new(Gvk::new("", "v1", "Namespace"), "namespaces", false);
+        let body =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "namespace": "x"}});
+        let mut document = Document::read(&body).unwrap();
+        assert_eq!(document.place(&cluster, "shop"), None);
+        assert_eq!(document.body(None, None)["metadata"], json!({"name": "a"}));
+    }
+
+    #[test]
+    fn nobody_else_sets_the_mark_or_what_the_server_says() {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x",
+            "resourceVersion": "1", "managedFields": [], "annotations": {"linchpin.dev/created-by": "me", "k": "v"}}});
+        let document = Document::read(&body).unwrap();
+        assert_eq!(document.body(None, None)["metadata"], json!({"name": "a", "annotations": {"k": "v"}}));
+        assert_eq!(
+            document.body(Some("us"), Some("u"))["metadata"],
+            json!({"name": "a", "uid": "u", "annotations": {"k": "v", "linchpin.dev/created-by": "us"}})
+        );
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        for body in [
+            json!(null),
+            json!([]),
+            json!({"kind": "ConfigMap", "metadata": {"name": "a"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap"}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}}),
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": "x"}),
+        ] {
+            assert!(matches!(Document::read(&body), Err(Failure::Invalid(_))), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_document_has_a_size_limit() {
+        let sized = |length: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "x".repeat(length)}});
+        let overhead = sized(0).to_string().len();
+        assert!(Document::read(&sized(limits::DOCUMENT - overhead)).is_ok());
+        assert!(Document::read(&sized(limits::DOCUMENT - overhead + 1)).is_err());
+        assert!(Document::read(&sized(limits::DOCUMENT * 100)).is_err());
+    }
+}

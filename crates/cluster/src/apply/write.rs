@@ -1,0 +1,270 @@
+//! Writing whole documents: server-side apply and create.
+//!
+//! # Who created it
+//!
+//! The mark may only go onto what was not there. Server-side apply cannot say "only if it is not there", so the object
+//! is looked at first: in a watch that is open anyway, else by a GET as the identity. Absent: it is applied with the
+//! mark, and the server answers 201 if it was made by that very request. If it answers 200 after all, somebody was
+//! faster, or our view was older than our own earlier write; the object's own record of who wrote at its creation
+//! tells which, and in doubt the mark is taken off again: losing the right to delete is safe, gaining it is not.
+//! Present: it is applied with its uid, so that the request cannot create or hit a successor; with the mark if the
+//! mark is ours, else without.
+//!
+//! `create` needs no look: POST fails if the object is there. Only then is it looked at, and if it carries our mark it
+//! was our own earlier request whose answer was lost.
+
+use super::{Job, classify::Attempt, object::Document, stamp::stamp, written};
+use crate::{
+    call::{self, CallError, Form, Resource},
+    hub::answers::Glance,
+};
+use http::{Method, StatusCode};
+use linchpin_engine::contract::{Done, Existing, Failure};
+use linchpin_words::keys;
+use serde_json::Value;
+
+/// How a document is to be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Order<'a> {
+    pub(super) manager: &'a str,
+    pub(super) creator: &'a str,
+    pub(super) existing: Existing,
+    pub(super) force: bool,
+}
+
+/// A document with its place.
+struct Placed<'a> {
+    document: &'a Document,
+    resource: &'a Resource,
+    namespace: Option<&'a str>,
+    order: &'a Order<'a>,
+}
+
+impl Placed<'_> {
+    fn attempt(&self, verb: &'static str) -> Attempt<'_> {
+        Attempt {
+            verb,
+            resource: self.resource,
+            subresource: None,
+            namespace: self.namespace,
+            name: &self.document.name,
+        }
+    }
+
+    fn done(&self, body: &Value, returned: &Value, created: bool) -> Done {
+        Done {
+            target: Some(written(self.resource, self.namespace, &self.document.name)),
+            created,
+            stamp: stamp(returned, Some(body)),
+            ..Done::default()
+        }
+    }
+}
+
+impl Job<'_> {
+    pub(super) async fn apply(
+        &self,
+        body: &Value,
+        namespace: &str,
+        order: &Order<'_>,
+    ) -> Result<Done, Failure> {
+        let mut document = Document::read(body)?;
+        let resource = self.resource(&document.kind).await?;
+        let namespace = document.place(&resource, namespace);
+        let placed =
+            Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
+        let glance = match self.hub.glance(self.via, &resource, namespace.as_deref(), &document.name) {
+            Some(glance) => glance,
+            None => self.look(&placed).await?,
+        };
+        match self.apply_to(&placed, &glance).await {
+            // What was seen is not what is there: once more, on a fresh look.
+            Err(Failure::StalePrecondition(_)) => {
+                let fresh = self.look(&placed).await?;
+                self.apply_to(&placed, &fresh).await
+            }
+            result => result,
+        }
+    }
+
+    pub(super) async fn create(
+        &self,
+        body: &Value,
+        namespace: &str,
+        order: &Order<'_>,
+    ) -> Result<Done, Failure> {
+        let mut document = Document::read(body)?;
+        let resource = self.resource(&document.kind).await?;
+        let namespace = document.place(&resource, namespace);
+        let placed =
+            Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
+        let body = document.body(Some(order.creator), None);
+        let url = resource.collection(namespace.as_deref()).with("fieldManager", order.manager);
+        self.check()?;
+        let request = call::send_json(Method::POST, &url, "application/json", &body);
+        let answer = match request {
+            Ok(request) => call::call(&self.reach.writes, request).await,
+            Err(error) => Err(error),
+        };
+        let attempt = placed.attempt("create");
+        match answer.and_then(|answer| answer.read::<Value>()) {
+            Ok(returned) => Ok(placed.done(&body, &returned, true)),
+            Err(error) => match attempt.failure(&error) {
+                Failure::AlreadyExists(_) => self.exists(&placed).await,
+                failure => Err(failure),
+            },
+        }
+    }
+
+    /// A create met an object of that name.
+    async fn exists(&self, placed: &Placed<'_>) -> Result<Done, Failure> {
+        let attempt = placed.attempt("get");
+        let Some(found) = self.get(placed.resource, placed.namespace, &placed.document.name).await? else {
+            return Err(Failure::Transient(format!("{} came and went", attempt.what())));
+        };
+        let created_by = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
+        if created_by.and_then(Value::as_str) == Some(placed.order.creator) {
+            return Ok(placed.done(&placed.document.body(Some(placed.order.creator), None), &found, true));
+        }
+        match placed.order.existing {
+            Existing::Skip => {
+                let target = Some(written(placed.resource, placed.namespace, &placed.document.name));
+                Ok(Done { target, skipped: true, stamp: stamp(&found, None), ..Done::default() })
+            }
+            Existing::Fail => Err(Failure::AlreadyExists(attempt.what())),
+            Existing::Adopt | Existing::Apply => self.apply_to(placed, &glance(&found)).await,
+        }
+    }
+
+    async fn apply_to(&self, placed: &Placed<'_>, glance: &Glance) -> Result<Done, Failure> {
+        let order = placed.order;
+        let what = placed.attempt("patch").what();
+        let (mark, uid) = match glance {
+            Glance::Absent => (Some(order.creator), None),
+            Glance::Present { deleting: true, .. } => {
+                return Err(Failure::Terminating(format!("{what} is being deleted")));
+            }
+            Glance::Present { uid, created_by: Some(by), .. } if by == order.creator => {
+                (Some(order.creator), Some(uid))
+            }
+            Glance::Present { uid, .. } => match order.existing {
+                Existing::Skip => {
+                    let target = Some(written(placed.resource, placed.namespace, &placed.document.name));
+                    return Ok(Done { target, skipped: true, ..Done::default() });
+                }
+                Existing::Fail => return Err(Failure::AlreadyExists(what)),
+                Existing::Adopt | Existing::Apply => (None, Some(uid)),
+            },
+        };
+        let (code, body, returned) = self.server_side_apply(placed, mark, uid.map(String::as_str)).await?;
+        match (glance, code) {
+            (_, StatusCode::CREATED) => Ok(placed.done(&body, &returned, true)),
+            (Glance::Present { .. }, _) => Ok(placed.done(&body, &returned, mark.is_some())),
+            (Glance::Absent, _) if was_created_by_us(&returned) => Ok(placed.done(&body, &returned, true)),
+            (Glance::Absent, _) => {
+                let uid = returned.pointer("/metadata/uid").and_then(Value::as_str);
+                let (_, body, returned) = self.server_side_apply(placed, None, uid).await?;
+                if order.existing == Existing::Fail {
+                    return Err(Failure::AlreadyExists(what));
+                }
+                Ok(placed.done(&body, &returned, false))
+            }
+        }
+    }
+
+    async fn server_side_apply(
+        &self,
+        placed: &Placed<'_>,
+        mark: Option<&str>,
+        uid: Option<&str>,
+    ) -> Result<(StatusCode, Value, Value), Failure> {
+        let body = placed.document.body(mark, uid);
+        let url = placed
+            .resource
+            .object(placed.namespace, &placed.document.name)
+            .with("fieldManager", placed.order.manager)
+            .with("force", if placed.order.force { "true" } else { "false" });
+        self.check()?;
+        let attempt = placed.attempt("patch");
+        let answer = async {
+            let request = call::send_json(Method::PATCH, &url, "application/apply-patch+yaml", &body)?;
+            let answer = call::call(&self.reach.writes, request).await?;
+            Ok::<_, CallError>((answer.code, answer.read::<Value>()?))
+        };
+        let (code, returned) = answer.await.map_err(|error| attempt.failure(&error))?;
+        Ok((code, body, returned))
+    }
+
+    /// Looks at an object as the identity.
+    async fn look(&self, placed: &Placed<'_>) -> Result<Glance, Failure> {
+        let found = self.get(placed.resource, placed.namespace, &placed.document.name).await?;
+        Ok(found.as_ref().map_or(Glance::Absent, glance))
+    }
+
+    /// The metadata of an object, as the identity sees it; none if it is not there.
+    pub(super) async fn get(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Value>, Failure> {
+        let attempt = Attempt { verb: "get", resource, subresource: None, namespace, name };
+        let answer = async {
+            let request = call::get(&resource.object(namespace, name), Form::Metadata)?;
+            call::call(&self.reach.writes, request).await?.read::<Value>()
+        };
+        match answer.await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) => match attempt.failure(&error) {
+                Failure::Gone(_) => Ok(None),
+                failure => Err(failure),
+            },
+        }
+    }
+}
+
+fn glance(found: &Value) -> Glance {
+    let metadata = found.get("metadata");
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    Glance::Present {
+        uid: text(metadata.and_then(|metadata| metadata.get("uid"))).unwrap_or_default(),
+        created_by: text(found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY))),
+        deleting: metadata.is_some_and(|metadata| metadata.get("deletionTimestamp").is_some()),
+    }
+}
+
+/// Whether nobody but us wrote an object at the moment of its creation.
+fn was_created_by_us(returned: &Value) -> bool {
+    let created = returned.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+    let entries = returned.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let mut managers = entries.into_iter().flatten().filter(|entry| {
+        created.is_some()
+            && entry.get("time").and_then(Value::as_str) == created
+            && entry.get("subresource").is_none()
+    });
+    let ours =
+        |entry: &Value| entry.get("manager").and_then(Value::as_str).is_some_and(keys::is_our_field_manager);
+    managers.next().is_some_and(|first| ours(first) && managers.all(ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn in_doubt_somebody_else_created_it() {
+        let object =
+            |entries: Value| json!({"metadata": {"creationTimestamp": "T", "managedFields": entries}});
+        let ours = json!({"manager": "linchpin:A:b/c:d", "time": "T"});
+        let theirs = json!({"manager": "kubectl", "time": "T"});
+        let later = json!({"manager": "kubectl", "time": "T2"});
+        let status = json!({"manager": "controller", "time": "T", "subresource": "status"});
+        assert!(was_created_by_us(&object(json!([ours.clone()]))));
+        assert!(was_created_by_us(&object(json!([ours.clone(), later.clone(), status]))));
+        assert!(!was_created_by_us(&object(json!([ours, theirs]))));
+        assert!(!was_created_by_us(&object(json!([later]))));
+        assert!(!was_created_by_us(&object(json!([]))));
+        assert!(!was_created_by_us(&json!({"metadata": {}})));
+    }
+}
