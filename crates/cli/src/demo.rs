@@ -154,7 +154,9 @@ async fn patience() {
 
 impl Words {
     fn next(&self) -> String {
-        let kubectl = if self.local { "linchpin local kubectl --" } else { "kubectl" };
+        let program =
+            env::current_exe().map_or_else(|_| "linchpin".to_owned(), |path| path.display().to_string());
+        let kubectl = if self.local { format!("{program} local kubectl --") } else { "kubectl".to_owned() };
         format!(
             "Try, in another terminal:\n\n  \
              export KUBECONFIG={}\n  \

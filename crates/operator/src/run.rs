@@ -268,3 +268,108 @@ fn serve(
     }
     servers
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Namespaces;
+    use linchpin_cluster::lease::Epoch;
+    use std::{
+        num::NonZeroUsize,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    fn context(leadership: watch::Receiver<Leadership>, stop: Stop) -> Context {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let transport = Transport::new(&config, &Options::default()).unwrap();
+        let settings = Settings {
+            kubeconfig: None,
+            context: None,
+            leader_election: None,
+            metrics_address: BindAddress::Off,
+            health_address: BindAddress::Off,
+            watch_namespaces: Namespaces::All,
+            concurrency: NonZeroUsize::MIN,
+            default_service_account: None,
+            commit: None,
+        };
+        Context {
+            settings: Arc::new(settings),
+            metrics: Metrics::new(None, leadership.clone(), transport.clone()),
+            transport,
+            leadership,
+            health: Health::default(),
+            stop,
+        }
+    }
+
+    fn leading(epoch: u64) -> Leadership {
+        Leadership::Leading { epoch: Epoch(epoch), deadline: BootInstant::NEVER }
+    }
+
+    /// Counts itself while it lives.
+    struct Acting(Arc<AtomicUsize>);
+
+    impl Acting {
+        fn new(count: &Arc<AtomicUsize>) -> Self {
+            count.fetch_add(1, Ordering::SeqCst);
+            Self(Arc::clone(count))
+        }
+    }
+
+    impl Drop for Acting {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_acts_once_per_term_and_never_between_terms() {
+        let (standing, leadership) = watch::channel(Leadership::Standby { leader: None });
+        let (stopper, stop) = shutdown::channel();
+        let context = context(leadership, stop);
+        let (acting, terms) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (alive, begun) = (Arc::clone(&acting), Arc::clone(&terms));
+        let work = tokio::spawn(async move {
+            let act = |fence: Fence| {
+                let acting = Acting::new(&alive);
+                begun.fetch_add(1, Ordering::SeqCst);
+                let stop = context.stop.clone();
+                async move {
+                    assert!(fence.check().is_ok());
+                    stop.requested().await;
+                    drop(acting);
+                }
+            };
+            context.while_leading(act).await;
+        });
+        let settle = || tokio::time::sleep(Duration::from_millis(1));
+        let seen = || (acting.load(Ordering::SeqCst), terms.load(Ordering::SeqCst));
+
+        settle().await;
+        assert_eq!(seen(), (0, 0), "standing by");
+        standing.send_replace(leading(1));
+        settle().await;
+        assert_eq!(seen(), (1, 1));
+        standing.send_replace(Leadership::Standby { leader: None });
+        settle().await;
+        assert_eq!(seen(), (0, 1), "dropped with its term");
+        standing.send_replace(leading(3));
+        settle().await;
+        standing.send_replace(leading(5));
+        settle().await;
+        assert_eq!(seen(), (1, 3), "another term is another start");
+        stopper.stop();
+        work.await.unwrap();
+        assert_eq!(seen(), (0, 3));
+    }
+
+    #[test]
+    fn readiness_tells_leading_from_standing_by_from_neither() {
+        assert!(part(&leading(2)).unwrap().contains("term 2"));
+        assert!(part(&Leadership::Standby { leader: Some("other".into()) }).unwrap().contains("other leads"));
+        assert!(part(&Leadership::Standby { leader: None }).is_err());
+        let over = Leadership::Leading { epoch: Epoch(2), deadline: BootInstant::from_boot(Duration::ZERO) };
+        assert!(part(&over).is_err(), "a term that ran out is no leadership");
+    }
+}
