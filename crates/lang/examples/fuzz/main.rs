@@ -4,7 +4,8 @@
 //! committed corpus. For each input it checks: no panic, no stack overflow on 2 MiB, no run over a second, no more
 //! than 64 MiB allocated, and the same result twice. Input number n of a seed is always the same, so a worker process
 //! that dies (a stack overflow kills it) or hangs is noticed by the process that watches it, which saves the input and
-//! goes on with the next. `--replay FILE` runs one saved input.
+//! goes on with the next. `--replay FILE` runs one saved input. The target `broken` checks the runner: all five of its
+//! faults must be found.
 
 mod mutate;
 mod targets;

@@ -2,6 +2,9 @@
 //! be the same every time.
 
 use std::fmt::Debug;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use linchpin_lang::cel::{Bindings, Expression};
 use linchpin_lang::compare::Condition;
@@ -17,7 +20,7 @@ pub(crate) struct Target {
     pub(crate) words: &'static [&'static str],
 }
 
-pub(crate) const TARGETS: [Target; 7] = [
+pub(crate) const TARGETS: [Target; 8] = [
     Target { name: "cel", run: cel, words: CEL_WORDS },
     Target { name: "jsonpath", run: jsonpath, words: PATH_WORDS },
     Target { name: "compare", run: compare, words: PATH_WORDS },
@@ -33,6 +36,8 @@ pub(crate) const TARGETS: [Target; 7] = [
         run: duration,
         words: &["h", "m", "s", "ms", "us", "ns", "1", "9", ".", "-", "0"],
     },
+    // Breaks every promise once, at the first inputs: the check of the runner itself.
+    Target { name: "broken", run: broken, words: &["-"] },
 ];
 
 const CEL_WORDS: &[&str] = &[
@@ -322,4 +327,27 @@ fn reference(text: &str) -> String {
 
 fn duration(text: &str) -> String {
     shown(&linchpin_words::Period::parse(text))
+}
+
+fn broken(text: &str) -> String {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    match text {
+        "panic" => format!("{:?}", &text[9..]),
+        "overflow" => deeper(text, 0),
+        "memory" => black_box(vec![1_u8; 65 << 20]).len().to_string(),
+        "slow" => {
+            std::thread::sleep(Duration::from_millis(1100));
+            String::new()
+        }
+        "flaky" => CALLS.fetch_add(1, Ordering::Relaxed).to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Never ends: each call needs what the next one gives.
+fn deeper(text: &str, depth: u64) -> String {
+    match black_box(depth) {
+        u64::MAX => text.to_owned(),
+        depth => deeper(text, depth + 1) + text,
+    }
 }
