@@ -128,7 +128,7 @@ fn converge(
     let mut wants = judged.wants;
     wants.extend(judge::awaited_wants(plan, &advanced.memory.journal, &sight));
     let mut removed = removal::Removal::default();
-    if advanced.memory.journal.completed.is_some() && advanced.all_hold {
+    if advanced.memory.journal.completed.is_some() && advanced.all_hold_now {
         let gone = |item: &crate::journal::Item| item.prune && plan.position(&item.step).is_none();
         removed = removal::remove(&mut advanced.memory, &sight, &gone, false, now);
         advanced.memory.journal.inventory.retain(|item| {

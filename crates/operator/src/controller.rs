@@ -24,14 +24,18 @@ use std::{
 
 use futures::StreamExt;
 use linchpin_cluster::{
-    events::Events,
+    apply::Executor,
+    events::{Recorder, Regarding},
     hub::{Hub, SubscriberId},
     identity::OperatorClient,
     lease::Fence,
     own::{self, OwnEvent, OwnKind, OwnWriteError, Place},
 };
 use linchpin_doors::{DependencyGroupDoor, ResourceDependencyDoor};
-use linchpin_engine::{contract::Outcome, graph::Graph};
+use linchpin_engine::{
+    contract::{Notice, Outcome},
+    graph::Graph,
+};
 use linchpin_words::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
 
@@ -82,7 +86,7 @@ pub(crate) struct Controller {
     context: Context,
     own: OperatorClient,
     hub: Hub,
-    events: Events,
+    recorder: Recorder,
     kinds: Arc<Vec<Box<dyn Kind>>>,
     own_kinds: Vec<OwnKind>,
     default_service_account: String,
@@ -108,7 +112,7 @@ pub struct Parts {
     /// The hub. Its listener must be [`Doorbell::listener`].
     pub hub: Hub,
     /// Events on our own objects.
-    pub events: Events,
+    pub recorder: Recorder,
     /// What is counted.
     pub telemetry: Telemetry,
     /// Where the hub rings.
@@ -149,13 +153,15 @@ pub async fn serve(context: Context, parts: Parts, fence: Fence) {
         }
     }
     let limit = context.settings.concurrency.get();
-    let driver = Driver::new(parts.hub.clone(), parts.events.clone(), fence, back.clone(), limit);
+    let may_write = Arc::new(move || fence.check().is_ok());
+    let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), may_write);
+    let driver = Driver::new(executor, back.clone(), limit);
     let default_service_account = context.settings.default_service_account.clone();
     let mut controller = Controller {
         default_service_account: default_service_account.unwrap_or_else(|| "default".to_owned()),
         own: parts.own,
         hub: parts.hub,
-        events: parts.events,
+        recorder: parts.recorder,
         kinds,
         own_kinds,
         entries: BTreeMap::new(),
@@ -327,6 +333,13 @@ impl Controller {
         self.unsaved.remove(&id);
         self.hub.subscribe(id, BTreeSet::new());
         self.telemetry.objects(self.entries.len());
+    }
+
+    /// Puts an event on an object, without waiting for it.
+    fn tell(&self, about: Regarding, reason: &str, message: &str, warning: bool) {
+        let notice = Notice { reason: reason.to_owned(), message: message.to_owned(), warning };
+        let recorder = self.recorder.clone();
+        tokio::spawn(async move { recorder.record(&about, &notice).await });
     }
 
     /// Queues the object of ours that a node stands for.

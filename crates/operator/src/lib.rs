@@ -4,6 +4,7 @@
 //! work and stops everything in order. The work is handed in as a function of a [`run::Context`], so the frame knows
 //! no kind and no engine. [`settings`] is everything a user can choose, already parsed.
 
+pub mod controller;
 pub mod health;
 pub mod logging;
 pub mod metrics;

@@ -18,7 +18,10 @@ pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
         let step = &plan.steps()[*position];
         let kept =
             old.remove(&step.id).filter(|record| same_definition(&record.definition, &step.definition));
-        records[*position] = Some(kept.unwrap_or_else(|| Record::new(&step.definition, now)));
+        records[*position] = Some(kept.unwrap_or_else(|| {
+            memory.attempts.remove(&step.id);
+            Record::new(&step.definition, now)
+        }));
     }
     let mut records: Vec<Record> = records.into_iter().flatten().collect();
     memory.attempts.retain(|id, _| plan.position(id).is_some());

@@ -28,8 +28,10 @@ pub struct Advanced {
     pub wake_at: Option<Timestamp>,
     /// For each step, whether its turn has come.
     pub open: Vec<bool>,
-    /// Whether all requirements that can be judged now hold.
+    /// Whether all requirements that can be judged now hold, as far as is known.
     pub all_hold: bool,
+    /// Whether they are seen to hold at this moment.
+    pub all_hold_now: bool,
     /// Whether the plan has failed and nothing of it can go on by itself.
     pub failing: bool,
 }
@@ -46,6 +48,8 @@ struct Pass<'a> {
     open: Vec<bool>,
     /// Whether every requirement above each step holds.
     supported: Vec<bool>,
+    /// Whether something that each step needs has failed.
+    doomed: Vec<bool>,
     start: Vec<usize>,
 }
 
@@ -68,6 +72,7 @@ pub fn advance(
         wake_at: None,
         open: vec![false; count],
         supported: vec![false; count],
+        doomed: vec![false; count],
         start: Vec::new(),
     };
     outcome::settle(plan, &mut pass.memory, &mut pass.records, outcomes, now);
@@ -132,7 +137,7 @@ impl<'a> Pass<'a> {
             steps[position].action().is_some()
                 || stood_for[position]
                 || steps[position].optional && self.observed(position)
-                || self.records[position].state == StepState::Met
+                || self.holds_now(position)
         });
         if leaves_hold {
             self.memory.journal.completed = Some(self.now);
@@ -167,7 +172,7 @@ impl<'a> Pass<'a> {
     }
 
     fn finish(mut self, failing: bool) -> Advanced {
-        let all_hold = self.all_hold();
+        let (all_hold, all_hold_now) = (self.all_hold(), self.all_hold_now());
         let retries: Vec<Timestamp> = self
             .records
             .iter()
@@ -193,6 +198,7 @@ impl<'a> Pass<'a> {
             wake_at: self.wake_at,
             open: self.open,
             all_hold,
+            all_hold_now,
             failing,
         }
     }

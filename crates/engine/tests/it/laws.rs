@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use linchpin_engine::{
-    contract::{Failure, ReadSet, Right, Seen, Verb, Want, Why},
-    journal::StepState,
+    contract::{Failure, ReadSet, Right, Seen, Verb, Want, Why, World},
+    journal::{Memory, StepState},
     plan::{Delivery, Guard, GuardSubject, Recovery, Removal, RerunOrder, Terms},
     readiness::Wanted,
     step::{Goal, Persist, Phase, step},
@@ -421,6 +421,50 @@ fn without_fail_fast_later_priorities_run_and_the_object_ends_failed() {
     play.succeed(&effects[0]);
     play.step();
     assert_eq!(play.decision().report.phase, Phase::Failed);
+}
+
+#[test]
+fn a_step_that_will_not_run_does_not_hold_up_later_priorities() {
+    let named = apply("named").after(&["x"]);
+    let mut play = Play::new(plan(1, vec![apply("x"), named, apply("y").after_end(&["x", "named"])]));
+    let effects = play.step();
+    play.fail(&effects[0], Failure::Invalid("refused".to_owned()));
+    assert_eq!(steps_of(&play.step()), ["y"], "named waits for x in vain");
+}
+
+#[test]
+fn a_start_neither_proves_nor_disproves_what_was_seen_before() {
+    let mut late = require("b").after(&["a"]);
+    late.timeout = Some(Duration::from_secs(60));
+    let mut play = Play::new(plan(1, vec![require("a"), late, apply("x").after(&["a", "b"])]));
+    play.sees("a", there("a"));
+    play.sees("b", absent());
+    play.step();
+    play.pass(50);
+    play.memory = Memory::recovered(play.memory.journal.clone());
+    play.world = World::new();
+    play.step();
+    play.sees("b", there("b"));
+    assert!(play.step().is_empty(), "nothing starts on what was seen before the start");
+    play.sees("b", absent());
+    play.sees("a", there("a"));
+    play.pass(11);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Failed, "the clock of b went on");
+}
+
+#[test]
+fn what_is_done_is_still_done_after_a_start() {
+    let mut play = Play::new(plan(1, vec![require("a"), apply("x").after(&["a"])]));
+    play.sees("a", there("a"));
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    play.step();
+    assert!(play.decision().report.ready);
+    play.memory = Memory::recovered(play.memory.journal.clone());
+    play.world = World::new();
+    assert!(play.step().is_empty());
+    assert!(play.decision().report.ready, "{}", play.decision().report.message);
 }
 
 #[test]

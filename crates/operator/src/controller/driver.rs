@@ -1,27 +1,17 @@
 //! The driver: starts effects, a bounded number at a time, and hands their outcomes back. It decides nothing.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use linchpin_cluster::{
-    apply,
-    events::{Events, Happening},
-    hub::{Hub, SubscriberId},
-    lease::Fence,
-};
-use linchpin_engine::contract::{Done, Effect, Failure, Outcome, Verb};
+use linchpin_cluster::{apply::Executor, events::Regarding, hub::SubscriberId};
+use linchpin_engine::contract::{Effect, Outcome};
 use linchpin_words::Timestamp;
 use tokio::sync::mpsc;
 
 use super::{Message, now, queue::FairQueue};
 
-/// How long a way to the API server may take to open.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Effects that wait for their turn, and those under way.
 pub(crate) struct Driver {
-    hub: Hub,
-    events: Events,
-    fence: Fence,
+    executor: Executor,
     back: mpsc::UnboundedSender<Message>,
     waiting: FairQueue<Job>,
     under_way: usize,
@@ -31,22 +21,16 @@ pub(crate) struct Driver {
 struct Job {
     id: SubscriberId,
     effect: Effect,
-    about: Arc<Happening>,
+    about: Arc<Regarding>,
 }
 
 impl Driver {
-    pub(crate) fn new(
-        hub: Hub,
-        events: Events,
-        fence: Fence,
-        back: mpsc::UnboundedSender<Message>,
-        limit: usize,
-    ) -> Self {
-        Self { hub, events, fence, back, waiting: FairQueue::default(), under_way: 0, limit }
+    pub(crate) fn new(executor: Executor, back: mpsc::UnboundedSender<Message>, limit: usize) -> Self {
+        Self { executor, back, waiting: FairQueue::default(), under_way: 0, limit }
     }
 
     /// Queues an effect and starts what may be started.
-    pub(crate) fn submit(&mut self, namespace: &str, priority: i32, id: SubscriberId, effect: Effect, about: Arc<Happening>) {
+    pub(crate) fn submit(&mut self, namespace: &str, priority: i32, id: SubscriberId, effect: Effect, about: Arc<Regarding>) {
         self.waiting.push(namespace, priority, Job { id, effect, about });
         self.start_waiting();
     }
@@ -66,32 +50,15 @@ impl Driver {
         while self.under_way < self.limit {
             let Some(job) = self.waiting.pop() else { return };
             self.under_way += 1;
-            let (hub, events, fence, back) =
-                (self.hub.clone(), self.events.clone(), self.fence.clone(), self.back.clone());
+            let (executor, back) = (self.executor.clone(), self.back.clone());
             tokio::spawn(async move {
-                let ticket = job.effect.ticket.clone();
-                let result = carry_out(&hub, &events, &fence, &job).await;
-                let outcome = Outcome { ticket, at: now(), result };
+                let result = executor.execute(&job.effect, &job.about).await;
+                let outcome = Outcome { ticket: job.effect.ticket, at: now(), result };
                 // The controller is gone only when the term is over: then nobody needs the outcome.
                 let _ = back.send(Message::Outcome(job.id, outcome));
             });
         }
     }
-}
-
-async fn carry_out(hub: &Hub, events: &Events, fence: &Fence, job: &Job) -> Result<Done, Failure> {
-    if fence.check().is_err() {
-        return Err(Failure::NotStarted);
-    }
-    if let Verb::Notice(notice) = &job.effect.verb {
-        events.tell(&job.about, &notice.reason, &notice.message, notice.warning);
-        return Ok(Done::default());
-    }
-    let reach = hub.reach(&job.effect.via, PATIENCE).await?;
-    if fence.check().is_err() {
-        return Err(Failure::NotStarted);
-    }
-    apply::execute(hub, &reach, &job.effect).await
 }
 
 /// The time as the engine counts it.

@@ -40,14 +40,16 @@ pub(crate) struct Entry {
 pub(crate) struct Saving {
     /// The resourceVersion that the next write relies on.
     pub(crate) version: String,
+    /// The status as the API server has it, as far as we know.
+    pub(crate) current: Option<Value>,
     /// The status as it should be; none where it is as it should be.
     pub(crate) wanted: Option<Value>,
+    /// The status that is being written, and the version it relies on.
+    pub(crate) under_way: Option<(Option<Value>, String)>,
     /// The count of critical changes that the wanted status holds.
     pub(crate) critical: u64,
     /// The finalizers as they should be; none where they are.
     pub(crate) finalizers: Option<Vec<String>>,
-    /// Whether a write is under way.
-    pub(crate) writing: bool,
     /// Whether it should not wait: a phase changed, or effects wait for it.
     pub(crate) urgent: bool,
     /// The last write failed because the object is newer: wait until the newer one arrives.
@@ -65,13 +67,17 @@ pub(crate) struct Saving {
 impl Saving {
     /// Whether there is anything to write.
     pub(crate) fn is_due(&self) -> bool {
-        (self.wanted.is_some() || self.finalizers.is_some()) && !self.writing && !self.outdated
+        (self.wanted.is_some() || self.finalizers.is_some()) && self.under_way.is_none() && !self.outdated
     }
 }
 
 impl Entry {
     pub(crate) fn new(kind: usize, id: SubscriberId, subject: Box<dyn Subject>) -> Self {
-        let saving = Saving { version: subject.version().to_owned(), ..Saving::default() };
+        let saving = Saving {
+            version: subject.version().to_owned(),
+            current: subject.current_status(),
+            ..Saving::default()
+        };
         Self {
             kind,
             id,

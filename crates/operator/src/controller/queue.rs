@@ -52,10 +52,16 @@ impl<T> FairQueue<T> {
 }
 
 /// A fair queue of keys, each at most once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct KeyQueue<K: Ord + Clone> {
     queue: FairQueue<K>,
     queued: BTreeSet<K>,
+}
+
+impl<K: Ord + Clone> Default for KeyQueue<K> {
+    fn default() -> Self {
+        Self { queue: FairQueue::default(), queued: BTreeSet::new() }
+    }
 }
 
 impl<K: Ord + Clone> KeyQueue<K> {

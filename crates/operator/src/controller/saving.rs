@@ -3,14 +3,17 @@
 //! A phase change and whatever effects wait for go at once; progress at most once a second; and all of it yields to
 //! queued effects for up to a second. One write per object at a time, each with the version it was decided on.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use linchpin_cluster::{
     hub::SubscriberId,
     own::{self, OwnWriteError},
 };
 
-use super::{Controller, Message, Wrote, Written, turn::happening};
+use super::{Controller, Message, Wrote, Written, turn::regarding};
 
 /// How often progress is written, and how long any write yields to effects.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
@@ -29,7 +32,7 @@ impl Controller {
             };
             let saving = &entry.saving;
             if !saving.is_due() {
-                if !saving.writing && !saving.outdated {
+                if saving.under_way.is_none() && !saving.outdated {
                     self.unsaved.remove(&id);
                 }
                 continue;
@@ -58,53 +61,46 @@ impl Controller {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let place = entry.subject.place();
         let saving = &mut entry.saving;
-        saving.writing = true;
         saving.last = Some(Instant::now());
         let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
         let version = saving.version.clone();
         if let Some(finalizers) = saving.finalizers.take() {
+            saving.under_way = Some((None, version.clone()));
             tokio::spawn(async move {
                 let result = own::write_finalizers(&own, &kind, &place, &version, &finalizers).await;
                 let _ = back.send(Message::Saved(id, Written { what: Wrote::Finalizers, result }));
             });
         } else if let Some(status) = saving.wanted.take() {
             saving.urgent = false;
+            saving.under_way = Some((Some(status.clone()), version.clone()));
             let critical = saving.critical;
             tokio::spawn(async move {
                 let result = own::write_status(&own, &kind, &place, &version, status).await;
                 let _ = back.send(Message::Saved(id, Written { what: Wrote::Status(critical), result }));
             });
-        } else {
-            saving.writing = false;
         }
     }
 
     /// A write has ended.
     pub(super) fn saved(&mut self, id: SubscriberId, written: Written) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        entry.saving.writing = false;
+        let (status, relied_on) = entry.saving.under_way.take().unwrap_or_default();
         self.telemetry.saved(&written.result);
         match written.result {
             Ok(version) => {
                 entry.saving.failures = 0;
                 entry.saving.version = version;
+                if status.is_some() {
+                    entry.saving.current = status;
+                }
                 if let (Wrote::Status(critical), Some(memory)) = (&written.what, &mut entry.memory) {
                     memory.mark_saved(*critical);
-                    if memory.saved >= memory.critical && entry.saving.finalizers.is_none() {
-                        let about = std::sync::Arc::new(happening(entry));
-                        let (namespace, priority) = (entry.namespace(), entry.subject.priority());
-                        for effect in std::mem::take(&mut entry.saving.held) {
-                            self.driver.submit(&namespace, priority, id, effect, std::sync::Arc::clone(&about));
-                        }
-                    }
                 }
+                self.start_held(id);
             }
             Err(OwnWriteError::Conflict) => {
                 // The newer object is on its way; if it is here already, try again with it.
-                let newer = entry.subject.version() != entry.saving.version;
-                entry.saving.version = entry.subject.version().to_owned();
-                entry.saving.outdated = !newer;
-                entry.saving.failures += 1;
+                entry.saving.outdated = entry.saving.version == relied_on;
             }
             Err(OwnWriteError::Gone) => {
                 entry.saving.wanted = None;
@@ -120,5 +116,21 @@ impl Controller {
         // Whatever was not written is drawn again, from the newest object.
         self.unsaved.insert(id);
         self.enqueue(id);
+    }
+
+    /// Starts the effects that waited for the journal, if all that they rely on is saved.
+    fn start_held(&mut self, id: SubscriberId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let saved = entry.memory.as_ref().is_some_and(|memory| memory.saved >= memory.critical);
+        if !saved || entry.saving.finalizers.is_some() {
+            return;
+        }
+        let held = std::mem::take(&mut entry.saving.held);
+        let Some(entry) = self.entries.get(&id) else { return };
+        let about = Arc::new(regarding(self, entry));
+        let (namespace, priority) = (entry.namespace(), entry.subject.priority());
+        for effect in held {
+            self.driver.submit(&namespace, priority, id, effect, Arc::clone(&about));
+        }
     }
 }

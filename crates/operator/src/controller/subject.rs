@@ -1,17 +1,19 @@
 //! Objects of any kind behind one face, so that one controller serves all doors.
 
-use kube::api::DynamicObject;
+use kube::{Resource, api::DynamicObject};
 use linchpin_cluster::own::{OwnKind, Place};
 use linchpin_doors::{Compiled, Door, Given, Told};
 use linchpin_engine::{
     journal::Journal,
     plan::{Removal, SpecError},
 };
-use linchpin_words::ObjectRef;
+use linchpin_words::{Gvk, ObjectRef};
 use serde_json::Value;
 
 /// A kind of ours, as the controller sees it.
 pub(crate) trait Kind: Send + Sync {
+    /// What it is.
+    fn gvk(&self) -> Gvk;
     /// Where it is served.
     fn own(&self) -> OwnKind;
     /// An object of it from what the API server sent.
@@ -48,6 +50,10 @@ pub(crate) fn kind<D: Door>() -> Box<dyn Kind> {
 struct Of<D>(std::marker::PhantomData<fn() -> D>);
 
 impl<D: Door> Kind for Of<D> {
+    fn gvk(&self) -> Gvk {
+        D::gvk()
+    }
+
     fn own(&self) -> OwnKind {
         OwnKind::new(&D::gvk(), &D::plural())
     }

@@ -2,7 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
-use linchpin_cluster::{events::Happening, hub::SubscriberId};
+use linchpin_cluster::{events::Regarding, hub::SubscriberId};
 use linchpin_doors::{Compiled, Given, Told};
 use linchpin_engine::{
     contract::{Actor, ClusterRef, Failure, Outcome, ReadSet, Seen, Via, Want, World},
@@ -22,16 +22,19 @@ impl Controller {
     /// An object of ours has changed.
     pub(super) fn changed(&mut self, id: SubscriberId, subject: Box<dyn Subject>) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let old = std::mem::replace(&mut entry.subject, subject);
-        let new = &entry.subject;
-        if new.version() == entry.saving.version {
-            // Our own write came back.
+        if is_late(entry, subject.as_ref()) {
             return;
         }
+        let old = std::mem::replace(&mut entry.subject, subject);
+        let new = &entry.subject;
+        let own_write = new.version() == entry.saving.version;
         entry.saving.version = new.version().to_owned();
+        entry.saving.current = new.current_status();
         entry.saving.outdated = false;
+        if own_write {
+            return;
+        }
         let another_spec = old.generation() != new.generation() || old.orders() != new.orders();
-        let foreign_status = entry.saving.writing || new.current_status() != old.current_status();
         if another_spec || old.is_deleting() != new.is_deleting() {
             entry.compiled = None;
             let held = std::mem::take(&mut entry.saving.held);
@@ -42,7 +45,7 @@ impl Controller {
             });
             entry.outcomes.extend(refused);
         }
-        if foreign_status && !entry.saving.writing && is_foreign(entry) {
+        if entry.saving.under_way.is_none() && is_foreign(entry) {
             tracing::warn!(object = %entry.subject.object_ref(), "somebody else wrote the status: reading it again");
             entry.memory = None;
             entry.compiled = None;
@@ -181,7 +184,7 @@ impl Controller {
             for left in &decision.report.left {
                 tracing::warn!(object = %entry.subject.object_ref(), "left behind: {left}");
                 self.telemetry.left_behind();
-                self.events.tell_operator(&happening(entry), "LeftBehind", left);
+                self.tell(regarding(self, entry), "LeftBehind", left, true);
             }
         }
         self.act(entry, None, decision, time);
@@ -201,7 +204,7 @@ impl Controller {
             entry.saving.held.extend(effects);
             entry.saving.urgent = true;
         } else {
-            let about = Arc::new(happening(entry));
+            let about = Arc::new(regarding(self, entry));
             for effect in effects {
                 let priority = entry.subject.priority();
                 self.driver.submit(&entry.namespace(), priority, entry.id, effect, Arc::clone(&about));
@@ -240,13 +243,13 @@ impl Controller {
             if !first_seen {
                 let warning = report.phase == linchpin_engine::step::Phase::Failed;
                 let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
-                self.events.tell(&happening(entry), reason, &report.message, warning);
+                self.tell(regarding(self, entry), reason, &report.message, warning);
                 entry.saving.urgent = true;
             }
             self.telemetry.phase(entry.told, report.phase);
             entry.told = Some(report.phase);
         }
-        if entry.subject.current_status().as_ref() != Some(&status) || !entry.saving.held.is_empty() {
+        if entry.saving.current.as_ref() != Some(&status) || !entry.saving.held.is_empty() {
             entry.saving.wanted = Some(status);
             entry.saving.critical = decision.memory.critical;
         } else {
@@ -256,6 +259,14 @@ impl Controller {
             self.unsaved.insert(entry.id);
         }
     }
+}
+
+/// Whether what arrived is older than what we have just written ourselves. A store that went back in time also shows
+/// older versions, but goes on doing so.
+fn is_late(entry: &Entry, subject: &dyn Subject) -> bool {
+    let number = |version: &str| version.parse::<u64>().unwrap_or_default();
+    let recent = entry.saving.last.is_some_and(|last| last.elapsed() < std::time::Duration::from_secs(10));
+    recent && number(subject.version()) < number(&entry.saving.version)
 }
 
 /// Whether the status that arrived is not one that we wrote.
@@ -268,7 +279,8 @@ fn is_foreign(entry: &Entry) -> bool {
 }
 
 /// The object that events are about.
-pub(super) fn happening(entry: &Entry) -> Happening {
-    let object = entry.subject.object_ref();
-    Happening { object, uid: entry.subject.uid().to_owned(), version: entry.saving.version.clone() }
+pub(super) fn regarding(controller: &Controller, entry: &Entry) -> Regarding {
+    let (namespace, name) = entry.subject.place();
+    let kind = controller.kinds[entry.kind].gvk();
+    Regarding { kind, namespace, name, uid: entry.subject.uid().to_owned() }
 }

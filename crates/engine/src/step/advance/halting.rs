@@ -15,7 +15,7 @@ use crate::{
 
 impl Pass<'_> {
     pub(super) fn halt_or_recover(&mut self, broken: Vec<Broken>) {
-        let all_hold = self.all_hold();
+        let all_hold = self.all_hold_now();
         if let Some(halt) = &self.memory.journal.halt {
             let early = halt.until.filter(|until| *until > self.now);
             if let Some(until) = early {
@@ -60,7 +60,7 @@ impl Pass<'_> {
             !matches!(step.kind, StepKind::Require(_))
                 || step.optional
                 || !self.open[position]
-                || self.records[position].state == StepState::Met
+                || self.holds_now(position)
                 || self.facts[position].live
         })
     }

@@ -37,9 +37,7 @@ impl Pass<'_> {
     pub(super) fn judge_requirements(&mut self) -> Vec<Broken> {
         let mut broken = Vec::new();
         for position in 0..self.records.len() {
-            let (open, supported) = self.gate(position);
-            self.open[position] = open;
-            self.supported[position] = supported;
+            self.gate(position);
             if matches!(self.steps()[position].kind, StepKind::Require(_))
                 && let Some(reason) = self.judge_requirement(position)
             {
@@ -49,22 +47,29 @@ impl Pass<'_> {
         broken
     }
 
-    /// Whether all that a step comes after is there, and whether all requirements above it hold.
-    pub(super) fn gate(&mut self, position: usize) -> (bool, bool) {
-        let (mut open, mut supported) = (true, true);
+    /// Judges whether all that a step comes after is there, whether all requirements above it are seen to hold, and
+    /// whether something it needs has failed, so that it will not run by itself.
+    pub(super) fn gate(&mut self, position: usize) {
+        let (mut open, mut supported, mut doomed) = (true, true, false);
         let plan = self.plan;
         for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
             let step = &plan.steps()[*earlier];
             let record = &self.records[*earlier];
             match step.kind {
                 StepKind::Require(_) => {
-                    let holds = record.state == StepState::Met || (step.optional && self.observed(*earlier));
-                    open &= holds;
-                    supported &= holds && self.supported[*earlier];
+                    let passes = step.optional && self.observed(*earlier);
+                    open &= passes || record.state == StepState::Met;
+                    supported &= (passes || self.holds_now(*earlier)) && self.supported[*earlier];
                 }
                 StepKind::Act(_) => {
-                    let ended =
-                        if after.settled_is_enough { record.is_settled() } else { record.is_successful() };
+                    let hopeless = self.doomed[*earlier] && record.state == StepState::Waiting;
+                    let bad = hopeless || matches!(record.state, StepState::Failed | StepState::Unknown);
+                    doomed |= bad && !after.settled_is_enough;
+                    let ended = if after.settled_is_enough {
+                        record.is_settled() || hopeless
+                    } else {
+                        record.is_successful()
+                    };
                     let released = step.delay_after.map(|delay| add(record.since, delay));
                     if ended && let Some(at) = released.filter(|at| *at > self.now) {
                         open = false;
@@ -75,7 +80,15 @@ impl Pass<'_> {
                 }
             }
         }
-        (open, supported)
+        self.open[position] = open;
+        self.supported[position] = supported;
+        self.doomed[position] = doomed;
+    }
+
+    /// Whether a requirement is seen to hold at this moment, as opposed to when it was last looked at.
+    pub(super) fn holds_now(&self, position: usize) -> bool {
+        let record = &self.records[position];
+        record.state == StepState::Met && (record.proceeded || self.facts[position].holds == Holds::Met)
     }
 
     /// Whether anything has been observed of an optional requirement; an obstacle that will not pass counts.
@@ -102,6 +115,11 @@ impl Pass<'_> {
             record.become_state(StepState::Met, reason, now);
             record.clock = None;
             record.progress = None;
+            return None;
+        }
+        // Not looked at yet, after a start or our own write: what was seen is neither proved nor disproved by that. No
+        // clock begins anew, and nothing starts on it either.
+        if fact.holds == (Holds::Unknown { passing: true }) && record.state == StepState::Met {
             return None;
         }
         let clock = *record.clock.get_or_insert(now);
@@ -135,14 +153,23 @@ impl Pass<'_> {
         None
     }
 
-    /// Whether every requirement whose turn has come holds.
+    /// Whether every requirement whose turn has come holds, as far as is known.
     pub(super) fn all_hold(&self) -> bool {
+        self.each_holds(|position| self.records[position].state == StepState::Met)
+    }
+
+    /// Whether every requirement whose turn has come is seen to hold at this moment.
+    pub(super) fn all_hold_now(&self) -> bool {
+        self.each_holds(|position| self.holds_now(position))
+    }
+
+    fn each_holds(&self, holds: impl Fn(usize) -> bool) -> bool {
         (0..self.records.len()).all(|position| {
             let step = &self.steps()[position];
             !matches!(step.kind, StepKind::Require(_))
                 || step.optional
                 || !self.open[position] && self.waits_for_action(position)
-                || self.records[position].state == StepState::Met
+                || holds(position)
         })
     }
 

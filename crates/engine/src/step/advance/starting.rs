@@ -15,7 +15,7 @@ use crate::{
 impl Pass<'_> {
     /// Finished actions that must run again, by their rule.
     pub(super) fn rerun_changed(&mut self) {
-        let all_hold = self.all_hold();
+        let all_hold = self.all_hold_now();
         let mut renewed = false;
         for position in 0..self.records.len() {
             let Some(action) = self.steps()[position].action() else {
@@ -82,12 +82,13 @@ impl Pass<'_> {
                 continue;
             }
             // Earlier actions of this very pass may have moved since the gate was judged.
-            let (open, supported) = self.gate(position);
-            self.open[position] = open;
-            self.supported[position] = supported;
+            self.gate(position);
+            let (open, supported) = (self.open[position], self.supported[position]);
             let fact = &self.facts[position];
             let stopped = !frozen.is_empty() && !frozen.contains(&position);
-            if !open || !supported || stopped || !fact.supplied {
+            // An effect of the step's former text may still land: the new one must come after it.
+            let landing = self.memory.flight.iter().any(|ticket| ticket.step == step.id);
+            if !open || !supported || stopped || landing || !fact.supplied {
                 self.records[position].clock = None;
                 continue;
             }

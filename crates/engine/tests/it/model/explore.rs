@@ -19,13 +19,15 @@ pub struct Explored {
     pub violation: Option<String>,
 }
 
-fn fingerprint(state: &State) -> u64 {
+pub fn fingerprint(state: &State) -> u64 {
     let mut hasher = DefaultHasher::new();
     state.hash(&mut hasher);
     hasher.finish()
 }
 
 pub fn explore(shape: &Shape, bug: Option<Bug>, limit: usize) -> Explored {
+    // What is known of one engine says nothing of another.
+    shape.good.borrow_mut().clear();
     let mut known: HashSet<u64> = HashSet::new();
     let mut open: VecDeque<State> = VecDeque::from([State::first(shape)]);
     known.insert(fingerprint(&State::first(shape)));

@@ -7,7 +7,7 @@ use linchpin_engine::{
     step::Decision,
 };
 
-use super::{shape::Shape, state::State};
+use super::{explore::fingerprint, shape::Shape, state::State};
 use crate::build::name_of;
 
 /// Looks at one decision: nothing may start before all that it comes after was observed or done.
@@ -158,7 +158,14 @@ pub fn check_saved(before: Option<&Journal>, after: Option<&Journal>, shape: &Sh
 pub fn check_liveness(state: &State, shape: &Shape, bug: Option<super::bug::Bug>) -> Result<(), String> {
     let mut good = state.clone();
     good.orphans.clear();
+    let mut walked = Vec::new();
     for _ in 0..40 {
+        let here = fingerprint(&good);
+        if shape.good.borrow().contains(&here) {
+            shape.good.borrow_mut().extend(walked);
+            return Ok(());
+        }
+        walked.push(here);
         for name in good.foreign_names(shape) {
             if !good.objects.contains_key(&name) {
                 good.flip(&name);
@@ -182,9 +189,11 @@ pub fn check_liveness(state: &State, shape: &Shape, bug: Option<super::bug::Bug>
         check_world(&good, shape)?;
         if good.deleting {
             if good.released {
+                shape.good.borrow_mut().extend(walked);
                 return check_world(&good, shape);
             }
         } else if is_settled(&good, shape) {
+            shape.good.borrow_mut().extend(walked);
             return Ok(());
         }
         if good.effects.is_empty() {

@@ -1,8 +1,15 @@
 //! The plans that are explored.
 
-use std::time::Duration;
+use std::{
+    cell::RefCell,
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
-use linchpin_engine::plan::{Delivery, Plan, Recovery, Removal, Terms};
+use linchpin_engine::{
+    contract::Want,
+    plan::{Delivery, Plan, Recovery, Removal, Terms},
+};
 
 use crate::build::{Steps, apply, exec, plan_with, require};
 
@@ -15,6 +22,10 @@ pub struct Shape {
     pub faults: u8,
     /// Whether the object may be deleted.
     pub deletion: bool,
+    /// Everything that was ever asked for: what the cache may be asked to show.
+    pub asked: RefCell<BTreeSet<Want>>,
+    /// States from which a good world is known to lead to the end.
+    pub good: RefCell<HashSet<u64>>,
 }
 
 fn shape(name: &'static str, steps: fn(i64) -> Vec<linchpin_engine::plan::Step>, terms: Terms) -> Shape {
@@ -24,6 +35,8 @@ fn shape(name: &'static str, steps: fn(i64) -> Vec<linchpin_engine::plan::Step>,
         second: Some(plan_with(2, steps(2), terms)),
         faults: 3,
         deletion: false,
+        asked: RefCell::default(),
+        good: RefCell::default(),
     }
 }
 

@@ -133,13 +133,6 @@ impl State {
             .collect()
     }
 
-    /// The requirements of a plan, and what it may come to ask for.
-    pub fn wants(&self, shape: &Shape) -> BTreeSet<Want> {
-        let memory = self.memory.clone().unwrap_or_else(|| Memory::fresh(UID, 1, self.now));
-        let goal = self.goal(shape);
-        step(memory, goal, &World::new(), &[], None, self.now).wants
-    }
-
     pub fn goal<'a>(&self, shape: &'a Shape) -> Goal<'a> {
         if self.deleting {
             Goal::Teardown { removal: Removal::Delete, hurry: false }
@@ -150,19 +143,25 @@ impl State {
 
     /// One step of the operator. Returns the decision for the rules to look at.
     pub fn step(&mut self, shape: &Shape, bug: Option<Bug>) -> Option<Decision> {
-        let mut memory = self.memory.take()?;
-        let mut outcomes = std::mem::take(&mut self.outcomes);
-        // Kinds are asked for in a first look, and answered in the second: discovery is not what is explored here.
-        let mut wants = self.wants_of(shape, &memory, &outcomes);
-        wants.extend(self.wants(shape));
-        let mut world = self.view(&wants);
-        if let Some(bug) = bug {
-            bug.before(&mut memory, &mut world, &mut outcomes, self);
-        }
-        let mut decision = step(memory, self.goal(shape), &world, &outcomes, None, self.now);
-        if let Some(bug) = bug {
-            bug.after(&mut decision);
-        }
+        let memory = self.memory.take()?;
+        let outcomes = std::mem::take(&mut self.outcomes);
+        // What is asked for the first time is answered at once: discovery is not what is explored here.
+        let decision = loop {
+            let mut world = self.view(&shape.asked.borrow());
+            let (mut memory, mut outcomes) = (memory.clone(), outcomes.clone());
+            if let Some(bug) = bug {
+                bug.before(&mut memory, &mut world, &mut outcomes, self);
+            }
+            let mut decision = step(memory, self.goal(shape), &world, &outcomes, None, self.now);
+            let before = shape.asked.borrow().len();
+            shape.asked.borrow_mut().extend(decision.wants.iter().cloned());
+            if shape.asked.borrow().len() == before {
+                if let Some(bug) = bug {
+                    bug.after(&mut decision);
+                }
+                break decision;
+            }
+        };
         for effect in &decision.effects {
             if let Verb::Exec(order) = &effect.verb {
                 let definition = shape_definition(self.plan(shape), &effect.ticket.step);
@@ -176,15 +175,6 @@ impl State {
         self.released |= self.deleting && decision.release;
         self.memory = Some(decision.memory.clone());
         Some(decision)
-    }
-
-    fn wants_of(&self, shape: &Shape, memory: &Memory, outcomes: &[Outcome]) -> BTreeSet<Want> {
-        let blind = step(memory.clone(), self.goal(shape), &World::new(), outcomes, None, self.now);
-        let with_kinds: World =
-            blind.wants.iter().filter_map(|want| Some((want.clone(), kind_answer(want)?))).collect();
-        let mut wants = blind.wants;
-        wants.extend(step(memory.clone(), self.goal(shape), &with_kinds, outcomes, None, self.now).wants);
-        wants
     }
 
     pub fn any_held(&self) -> bool {

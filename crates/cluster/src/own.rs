@@ -1,0 +1,219 @@
+//! Our own kinds: following them, and writing their status and finalizers.
+//!
+//! The one place where the operator acts as itself on objects. A follower sees every object of a kind in the served
+//! namespaces and, after a break, the deletions it missed. A status is written with the resourceVersion it was
+//! decided on: whoever wrote in between makes the write fail, and the newer object arrives through the follower.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use futures::{Stream, StreamExt, stream};
+use kube::{
+    Api, Client,
+    api::{DynamicObject, Patch, PatchParams, PostParams},
+    core::{ApiResource, GroupVersionKind, Status},
+    runtime::{
+        WatchStreamExt,
+        watcher::{self, Event},
+    },
+};
+use linchpin_words::Gvk;
+use serde_json::{Value, json};
+
+use crate::identity::OperatorClient;
+
+/// How long one write may take.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// How long a watch lasts before it is renewed: short enough to notice a dead connection soon.
+const RENEWAL_SECONDS: u32 = 240;
+
+/// A kind of ours.
+#[derive(Clone, Debug)]
+pub struct OwnKind(ApiResource);
+
+impl OwnKind {
+    /// A kind by name and plural.
+    pub fn new(kind: &Gvk, plural: &str) -> Self {
+        let gvk = GroupVersionKind::gvk(&kind.group, &kind.version, &kind.kind);
+        Self(ApiResource::from_gvk_with_plural(&gvk, plural))
+    }
+
+    /// The kind as people call it.
+    pub fn name(&self) -> &str {
+        &self.0.kind
+    }
+}
+
+/// An object's place: namespace (none for cluster-scoped kinds) and name.
+pub type Place = (Option<String>, String);
+
+/// What a follower sees.
+#[derive(Debug)]
+pub enum OwnEvent {
+    /// An object is there, new or changed.
+    There(Box<DynamicObject>),
+    /// An object is gone.
+    Gone(Place),
+    /// Everything that is there has been seen at least once.
+    Synced,
+    /// It cannot be looked at now; it is tried again.
+    Trouble(String),
+}
+
+/// Follows a kind, in one namespace or in all.
+pub fn follow(
+    own: &OperatorClient,
+    kind: &OwnKind,
+    namespace: Option<&str>,
+) -> impl Stream<Item = OwnEvent> + Send + use<> {
+    let client = own.watches().clone();
+    let api: Api<DynamicObject> = match namespace {
+        Some(namespace) => Api::namespaced_with(client, namespace, &kind.0),
+        None => Api::all_with(client, &kind.0),
+    };
+    let config = watcher::Config::default().timeout(RENEWAL_SECONDS);
+    let events = stream::unfold((None, api), move |(current, api)| {
+        let config = config.clone();
+        async move {
+            let mut current =
+                current.unwrap_or_else(|| watcher::watcher(api.clone(), config).default_backoff().boxed());
+            let event = current.next().await?;
+            // An expired version at the very start of a watch is not healed by the watcher: a new one begins.
+            let expired = matches!(&event, Err(watcher::Error::WatchStartFailed(kube::Error::Api(status))) if status.code == 410);
+            Some((event, (if expired { None } else { Some(current) }, api)))
+        }
+    });
+    events
+        .scan(Known::default(), |known, event| std::future::ready(Some(known.take_in(event))))
+        .flat_map(stream::iter)
+}
+
+/// What was seen, so that deletions missed during a break are told.
+#[derive(Default)]
+struct Known {
+    there: BTreeMap<Place, ()>,
+    listing: Option<BTreeMap<Place, ()>>,
+}
+
+impl Known {
+    fn take_in(&mut self, event: Result<Event<DynamicObject>, watcher::Error>) -> Vec<OwnEvent> {
+        match event {
+            Ok(Event::Init) => {
+                self.listing = Some(BTreeMap::new());
+                Vec::new()
+            }
+            Ok(Event::InitApply(object)) => {
+                if let Some(listing) = &mut self.listing {
+                    listing.insert(place(&object), ());
+                }
+                vec![OwnEvent::There(Box::new(object))]
+            }
+            Ok(Event::InitDone) => {
+                let listed = self.listing.take().unwrap_or_default();
+                let gone = self.there.keys().filter(|place| !listed.contains_key(*place)).cloned();
+                let mut events: Vec<OwnEvent> = gone.map(OwnEvent::Gone).collect();
+                self.there = listed;
+                events.push(OwnEvent::Synced);
+                events
+            }
+            Ok(Event::Apply(object)) => {
+                self.there.insert(place(&object), ());
+                vec![OwnEvent::There(Box::new(object))]
+            }
+            Ok(Event::Delete(object)) => {
+                let place = place(&object);
+                self.there.remove(&place);
+                vec![OwnEvent::Gone(place)]
+            }
+            Err(error) => vec![OwnEvent::Trouble(error.to_string())],
+        }
+    }
+}
+
+fn place(object: &DynamicObject) -> Place {
+    (object.metadata.namespace.clone(), object.metadata.name.clone().unwrap_or_default())
+}
+
+/// Why a write to an object of ours did not take place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OwnWriteError {
+    /// The object has changed since.
+    #[error("the object has changed since it was read")]
+    Conflict,
+    /// The object is gone.
+    #[error("the object is gone")]
+    Gone,
+    /// The server refuses it: nothing will change that but another status or another right.
+    #[error("{0}")]
+    Refused(String),
+    /// A fault that may pass.
+    #[error("{0}")]
+    Passing(String),
+}
+
+impl From<kube::Error> for OwnWriteError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::from_status(&status),
+            other => Self::Passing(other.to_string()),
+        }
+    }
+}
+
+impl OwnWriteError {
+    fn from_status(status: &Status) -> Self {
+        match status.code {
+            409 => Self::Conflict,
+            404 => Self::Gone,
+            429 | 500..=599 => Self::Passing(status.message.clone()),
+            _ => Self::Refused(status.message.clone()),
+        }
+    }
+}
+
+fn api(client: &Client, kind: &OwnKind, namespace: Option<&str>) -> Api<DynamicObject> {
+    match namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &kind.0),
+        None => Api::all_with(client.clone(), &kind.0),
+    }
+}
+
+async fn within_deadline<T>(
+    request: impl Future<Output = Result<T, kube::Error>>,
+) -> Result<T, OwnWriteError> {
+    match tokio::time::timeout(DEADLINE, request).await {
+        Ok(answer) => Ok(answer?),
+        Err(_) => Err(OwnWriteError::Passing(format!("no answer within {} s", DEADLINE.as_secs()))),
+    }
+}
+
+/// Writes a whole status, if the object is still at `version`. Returns its new version.
+pub async fn write_status(
+    own: &OperatorClient,
+    kind: &OwnKind,
+    place: &Place,
+    version: &str,
+    status: Value,
+) -> Result<String, OwnWriteError> {
+    let mut object = DynamicObject::new(&place.1, &kind.0);
+    object.metadata.namespace.clone_from(&place.0);
+    object.metadata.resource_version = Some(version.to_owned());
+    object.data = json!({ "status": status });
+    let api = api(own.writes(), kind, place.0.as_deref());
+    let written = within_deadline(api.replace_status(&place.1, &PostParams::default(), &object)).await?;
+    Ok(written.metadata.resource_version.unwrap_or_default())
+}
+
+/// Sets an object's finalizers, if it is still at `version`. Returns its new version, or none where it is gone now.
+pub async fn write_finalizers(
+    own: &OperatorClient,
+    kind: &OwnKind,
+    place: &Place,
+    version: &str,
+    finalizers: &[String],
+) -> Result<String, OwnWriteError> {
+    let patch = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+    let api = api(own.writes(), kind, place.0.as_deref());
+    let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    let written = within_deadline(api.patch(&place.1, &parameters, &patch)).await?;
+    Ok(written.metadata.resource_version.unwrap_or_default())
+}
