@@ -163,7 +163,7 @@ impl Work<'_> {
         let seen = if fixed {
             let found = parse_documents(field, text).map_err(|error| {
                 let (line, column) = error.position();
-                at(field, format!("not valid YAML at line {line} column {column}: {}", error.message()))
+                at(field, format!("at line {line} column {column}: {}", error.message()))
             })?;
             if found.is_empty() {
                 return Err(at(field, "there is no document in it"));

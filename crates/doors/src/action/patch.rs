@@ -22,7 +22,7 @@ pub(super) fn check(text: &str, kind: PatchKind, raw: bool, field: &str) -> Resu
     } else if fixed {
         let mut documents = parse_documents(field, text).map_err(|error| {
             let (line, column) = error.position();
-            at(field, format!("not valid YAML at line {line} column {column}: {}", error.message()))
+            at(field, format!("at line {line} column {column}: {}", error.message()))
         })?;
         if documents.len() != 1 {
             return Err(at(field, format!("it must be one document, not {}", documents.len())));
@@ -96,7 +96,7 @@ mod tests {
             r#"[{"op":"remove","path":"/spec/list/2"}]"#,
             r#"[{"op":"move","from":"/a","path":"/b"}]"#,
             r#"[{"op":"copy","from":"/a","path":"/b"}]"#,
-            r#"{{ .Values.patch }}"#,
+            "{{ .Values.patch }}",
             "- op: add\n  path: /spec/{{ .Values.where }}\n  value: 1\n",
         ] {
             assert_eq!(delivered(patch), Some(Delivery::AtMostOnce), "{patch}");

@@ -14,7 +14,7 @@ pub(super) fn draw(object: &DependencyGroup, told: &Told<'_>) -> Status {
     let current = object.status.as_ref();
     let mut groups: Vec<GroupStatus> = Vec::new();
     if !told.report.steps.is_empty() {
-        let known = spec.groups.iter().map(|group| entry(group, current, told)).collect();
+        let known = spec.groups.iter().map(|group| entry(group, told)).collect();
         groups = settle(&spec.groups, known);
     }
     for group in &mut groups {
@@ -26,7 +26,7 @@ pub(super) fn draw(object: &DependencyGroup, told: &Told<'_>) -> Status {
 }
 
 /// A group by its own entries alone.
-fn entry(group: &Group, current: Option<&Status>, told: &Told<'_>) -> GroupStatus {
+fn entry(group: &Group, told: &Told<'_>) -> GroupStatus {
     let names = names::of_part(Some(&group.name), &group.dependencies, &group.actions);
     let dependencies: Vec<DependencyStatus> = group
         .dependencies
@@ -40,9 +40,8 @@ fn entry(group: &Group, current: Option<&Status>, told: &Told<'_>) -> GroupStatu
         .zip(&names.actions)
         .filter_map(|(entry, named)| entries::action(entry, named, told))
         .collect();
-    let was_ready = current
-        .and_then(|status| status.groups.iter().find(|old| old.name == group.name))
-        .is_some_and(|old| old.ready || old.reason == Reason::DependencyLost.as_str());
+    // Once everything was done, what does not hold was lost.
+    let was_ready = told.journal.completed.is_some();
     let (phase, reason, message) = judge(group, &dependencies, &actions, was_ready);
     GroupStatus {
         name: group.name.clone(),

@@ -1,0 +1,14 @@
+//! The doors, judged by what the engine does with their plans in small worlds made by hand.
+
+#![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests fail loudly, as tests do")]
+
+mod document;
+mod groups;
+mod guards;
+mod kinds;
+mod order;
+mod orders;
+mod refused;
+mod reruns;
+mod stage;
+mod status;
