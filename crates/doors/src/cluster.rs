@@ -8,9 +8,6 @@ use linchpin_engine::{
 
 use crate::errors::at;
 
-/// The key of the kubeconfig in a Secret, where none is given.
-const KUBECONFIG_KEY: &str = "kubeconfig";
-
 /// Where to look or act: the entry's own cluster, else the object's. An empty one means here.
 pub(crate) fn via(
     base: &Via,
@@ -38,7 +35,8 @@ fn reference(cluster: &Cluster, namespace: &str, field: &str) -> Result<ClusterR
         (None, Some(secret)) => Ok(ClusterRef::Kubeconfig {
             namespace: secret.namespace.clone().unwrap_or_else(|| namespace.to_owned()),
             name: secret.name.clone(),
-            key: secret.key.clone().unwrap_or_else(|| KUBECONFIG_KEY.to_owned()),
+            // Where none is given, the usual ones are tried.
+            key: secret.key.clone().unwrap_or_default(),
             impersonate,
         }),
         (Some(plane), None) => {

@@ -9,7 +9,7 @@ use linchpin_api::{
     status::{ActionStatus, Blocker, DependencyStatus, ObjectName},
 };
 use linchpin_engine::{
-    contract::{Question, Scope, StepId},
+    contract::{Question, Scope, StepId, Why},
     journal::StepState,
     plan::{Plan, Requirement},
     step::{Blocker as Held, Phase, Report, StepReport},
@@ -40,6 +40,14 @@ pub(crate) fn base(common: &Common, current: Option<&Status>, generation: i64, t
         journal: journal::write(told.journal),
         ..Status::default()
     }
+}
+
+/// The status an object has, where nothing has been looked at since it was drawn: after a start that is no news.
+pub(crate) fn unchanged(current: Option<&Status>, generation: i64, told: &Told<'_>) -> Option<Status> {
+    let current = current.filter(|status| status.observed_generation == generation)?;
+    let was_waiting = current.phase.as_deref() == Some(Phase::Waiting.as_str());
+    (told.report.phase == Phase::Pending && was_waiting)
+        .then(|| Status { journal: journal::write(told.journal), ..current.clone() })
 }
 
 /// Phase and message, with the words that the user wants to see while it has failed.
@@ -105,9 +113,22 @@ fn object_name(object: &ObjectRef, requirement: Option<&Requirement>) -> ObjectN
     }
 }
 
-/// The entry of one dependency.
-pub(crate) fn dependency(entry: &Dependency, named: &Named, told: &Told<'_>) -> Option<DependencyStatus> {
+/// The entry of one dependency. While it has not been looked at again, the entry in `before` stays.
+pub(crate) fn dependency(
+    entry: &Dependency,
+    named: &Named,
+    before: &[DependencyStatus],
+    told: &Told<'_>,
+) -> Option<DependencyStatus> {
     let step = find(told.report, &named.id)?;
+    let name = entry.name.clone().unwrap_or_else(|| named.id.to_string());
+    let met = step.state == StepState::Met;
+    let unseen = Reason::from_word(&step.reason).is_some_and(|reason| Why::new(reason, "").is_passing());
+    if let Some(old) = before.iter().find(|old| unseen && old.name == name && old.met == met) {
+        return Some(old.clone());
+    }
+    let by_hand =
+        told.journal.steps.get(&named.id).and_then(|record| record.reason) == Some(Reason::Proceeded);
     let requirement = requirement(told.plan, &named.id);
     // While the profiles of the cluster are not known, they are what is asked for.
     let profiles = readiness_profile::kind();
@@ -130,14 +151,15 @@ pub(crate) fn dependency(entry: &Dependency, named: &Named, told: &Told<'_>) -> 
     let prefix = format!("{}: ", names::label(entry));
     let message = step.message.strip_prefix(&prefix).unwrap_or(&step.message);
     Some(DependencyStatus {
-        name: entry.name.clone().unwrap_or_else(|| named.id.to_string()),
+        name,
         resource: names::resource_text(entry),
         state: step.word.to_owned(),
-        met: step.state == StepState::Met,
-        reason: or_word(
-            &step.reason,
-            if step.state == StepState::Met { Reason::Met } else { Reason::Waiting },
-        ),
+        met,
+        reason: match (by_hand, met) {
+            (true, _) => Reason::Proceeded.as_str().to_owned(),
+            (false, true) => or_word(&step.reason, Reason::Met),
+            (false, false) => or_word(&step.reason, Reason::Waiting),
+        },
         message: text::line(message),
         since: step.since,
         resolved,

@@ -33,6 +33,9 @@ impl From<Why> for Obstacle {
     }
 }
 
+/// The keys of a kubeconfig where none is named: the common one, then Cluster API's.
+const USUAL_KEYS: [&str; 2] = ["kubeconfig", "value"];
+
 /// Where a kubeconfig is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Location {
@@ -94,7 +97,11 @@ fn look(
     let secret = match &via.cluster {
         ClusterRef::Here => return Some(Err(Obstacle::pending("this is no other cluster"))),
         ClusterRef::Kubeconfig { namespace, name, key, .. } => {
-            Location { namespace: namespace.clone(), name: name.clone(), keys: vec![key.clone()] }
+            let keys = match key.as_str() {
+                "" => USUAL_KEYS.map(str::to_owned).to_vec(),
+                key => vec![key.to_owned()],
+            };
+            Location { namespace: namespace.clone(), name: name.clone(), keys }
         }
         ClusterRef::ControlPlane { select, require_ready, .. } => {
             wants.push(control_plane(&here, select));

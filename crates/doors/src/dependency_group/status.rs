@@ -12,9 +12,12 @@ pub(super) fn draw(object: &DependencyGroup, told: &Told<'_>) -> Status {
     let spec = &object.spec;
     let generation = object.metadata.generation.unwrap_or_default();
     let current = object.status.as_ref();
+    if let Some(same) = entries::unchanged(current, generation, told) {
+        return same;
+    }
     let mut groups: Vec<GroupStatus> = Vec::new();
     if !told.report.steps.is_empty() {
-        let known = spec.groups.iter().map(|group| entry(group, told)).collect();
+        let known = spec.groups.iter().map(|group| entry(group, current, told)).collect();
         groups = settle(&spec.groups, known);
     }
     for group in &mut groups {
@@ -26,13 +29,15 @@ pub(super) fn draw(object: &DependencyGroup, told: &Told<'_>) -> Status {
 }
 
 /// A group by its own entries alone.
-fn entry(group: &Group, told: &Told<'_>) -> GroupStatus {
+fn entry(group: &Group, current: Option<&Status>, told: &Told<'_>) -> GroupStatus {
+    let before = current.and_then(|status| status.groups.iter().find(|old| old.name == group.name));
+    let before = before.map_or(&[][..], |old| old.dependencies.as_slice());
     let names = names::of_part(Some(&group.name), &group.dependencies, &group.actions);
     let dependencies: Vec<DependencyStatus> = group
         .dependencies
         .iter()
         .zip(&names.dependencies)
-        .filter_map(|(entry, named)| entries::dependency(entry, named, told))
+        .filter_map(|(entry, named)| entries::dependency(entry, named, before, told))
         .collect();
     let actions: Vec<ActionStatus> = group
         .actions

@@ -7,13 +7,18 @@ use crate::{door::Told, entries, names};
 pub(super) fn draw(object: &ResourceDependency, told: &Told<'_>) -> Status {
     let spec = &object.spec;
     let generation = object.metadata.generation.unwrap_or_default();
+    let current = object.status.as_ref();
+    if let Some(same) = entries::unchanged(current, generation, told) {
+        return same;
+    }
+    let before = current.map_or(&[][..], |status| status.dependencies.as_slice());
     let names = names::of_part(None, &spec.dependencies, &spec.actions);
     Status {
         dependencies: spec
             .dependencies
             .iter()
             .zip(&names.dependencies)
-            .filter_map(|(entry, named)| entries::dependency(entry, named, told))
+            .filter_map(|(entry, named)| entries::dependency(entry, named, before, told))
             .collect(),
         actions: spec
             .actions
@@ -21,6 +26,6 @@ pub(super) fn draw(object: &ResourceDependency, told: &Told<'_>) -> Status {
             .zip(&names.actions)
             .filter_map(|(entry, named)| entries::action(entry, named, told))
             .collect(),
-        ..entries::base(&spec.common, object.status.as_ref(), generation, told)
+        ..entries::base(&spec.common, current, generation, told)
     }
 }

@@ -4,7 +4,10 @@ use linchpin_doors::{DependencyGroupDoor, ResourceDependencyDoor};
 use linchpin_engine::step::Phase;
 use serde_json::json;
 
-use crate::stage::{Stage, compile, control_plane, definition, deployment, namespace, read};
+use crate::{
+    stage::{Stage, compile, read},
+    things::{control_plane, definition, deployment, namespace},
+};
 
 const BOOTSTRAP: &str = include_str!("../../../api/tests/it/manifests/bootstrap.yaml");
 const KUBEFLEX: &str = include_str!("../../../api/tests/it/manifests/kubeflex-bootstrap.yaml");

@@ -7,7 +7,7 @@ use linchpin_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, config_map};
+use crate::{stage::Stage, things::config_map};
 
 fn stage(spec: &str) -> Stage<DependencyGroupDoor> {
     Stage::new(&format!(

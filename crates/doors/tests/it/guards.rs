@@ -4,7 +4,10 @@ use linchpin_doors::ResourceDependencyDoor;
 use linchpin_engine::{journal::StepState, step::Phase};
 use serde_json::json;
 
-use crate::stage::{Stage, config_map, deployment};
+use crate::{
+    stage::Stage,
+    things::{config_map, deployment},
+};
 
 fn stage(condition: &str) -> Stage<ResourceDependencyDoor> {
     Stage::new(&format!(

@@ -9,7 +9,10 @@ use linchpin_engine::{
 use linchpin_words::Gvk;
 use serde_json::json;
 
-use crate::stage::{Custom, Stage, config_map};
+use crate::{
+    stage::{Custom, Stage},
+    things::config_map,
+};
 
 type Rd = Stage<ResourceDependencyDoor>;
 
@@ -167,7 +170,7 @@ fn other_clusters_are_asked_where_an_entry_or_the_object_says_so() {
         ClusterRef::Kubeconfig {
             namespace: "own".into(),
             name: "k".into(),
-            key: "kubeconfig".into(),
+            key: String::new(),
             impersonate: None
         }
     );

@@ -12,3 +12,4 @@ mod refused;
 mod reruns;
 mod stage;
 mod status;
+mod things;

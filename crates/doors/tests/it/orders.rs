@@ -5,7 +5,7 @@ use linchpin_engine::step::Phase;
 use linchpin_words::keys;
 use serde_json::json;
 
-use crate::stage::{Stage, config_map};
+use crate::{stage::Stage, things::config_map};
 
 const SPEC: &str = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: x}, spec: {\
     recovery: Manual, dependencies: [{name: gate, resource: configmap/gate, timeout: 10s}], actions: [\
@@ -22,6 +22,7 @@ fn a_gate_is_passed_by_hand_for_one_generation() {
     let status = stage.status();
     assert!(status.dependencies[0].met);
     assert_eq!(status.dependencies[0].state, "NotFound", "what was found is still told");
+    assert_eq!(status.dependencies[0].reason, "Proceeded");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use linchpin_doors::ResourceDependencyDoor;
 use linchpin_engine::plan::{Body, Rerun};
 use serde_json::json;
 
-use crate::stage::{Stage, config_map};
+use crate::{stage::Stage, things::config_map};
 
 fn stage(spec: &str) -> Stage<ResourceDependencyDoor> {
     Stage::new(&format!(

@@ -10,8 +10,8 @@ use linchpin_api::Status;
 use linchpin_doors::{Compiled, Door, Given, Told};
 use linchpin_engine::{
     contract::{
-        Done, Effect, Existing, Failure, Observed, Outcome, Projection, Question, Scope, Seen, Served, Stamp,
-        Target, Verb, Want, Why, World,
+        Done, Effect, Existing, Failure, Observed, Outcome, Question, Seen, Served, Stamp, Target, Verb,
+        Want, Why, World,
     },
     journal::Memory,
     plan::SpecError,
@@ -19,7 +19,9 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, KindWord, Reason, Timestamp, reference::built_in};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use crate::things::{is_kind, key, matches, project, shown};
 
 /// A custom kind that the stage serves.
 #[derive(Clone)]
@@ -198,6 +200,21 @@ impl<D: Door<Status = Status>> Stage<D> {
         panic!("it never comes to rest");
     }
 
+    /// The operator starts anew with what the status holds, and has looked at nothing yet.
+    pub(crate) fn start_anew(&mut self) -> &mut Self {
+        let journal = D::journal(&self.object).expect("readable").expect("a journal");
+        let world = World::new();
+        let given = Given { facts: &world, kinds: &journal.kinds, default_service_account: "default" };
+        let compiled = D::compile(&self.object, &given).expect("a plan");
+        let memory = Memory::recovered(journal.clone());
+        let decision = step(memory, Goal::Converge(&compiled.plan), &world, &[], None, self.now);
+        assert!(decision.effects.is_empty(), "nothing is done before anything was looked at");
+        self.memory = decision.memory.clone();
+        self.decision = Some(decision);
+        self.compiled = Some(compiled);
+        self
+    }
+
     /// The status as it would be written now; it is written.
     pub(crate) fn status(&mut self) -> Status
     where
@@ -352,91 +369,4 @@ impl<D: Door<Status = Status>> Stage<D> {
             ..Done::default()
         }
     }
-}
-
-fn shown(target: &Target) -> String {
-    let namespace = target.namespace.as_ref().map_or_else(String::new, |namespace| format!("{namespace}/"));
-    format!("{} {namespace}{}", target.kind.word, target.name)
-}
-
-fn key(object: &Value) -> (String, String, String, String) {
-    let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let group = text("/apiVersion").split_once('/').map_or_else(String::new, |(group, _)| group.to_owned());
-    (group, text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
-}
-
-fn is_kind(object: &Value, kind: &Gvk) -> bool {
-    let (group, name, _, _) = key(object);
-    group == kind.group && name == kind.kind
-}
-
-fn matches(object: &Value, scope: &Scope) -> bool {
-    let (_, _, namespace, name) = key(object);
-    match scope {
-        Scope::Name { namespace: wanted, name: wanted_name } => {
-            wanted.as_deref().unwrap_or_default() == namespace && *wanted_name == name
-        }
-        Scope::Labels { namespace: wanted, selector } => {
-            let empty = Map::new();
-            let labels = object.pointer("/metadata/labels").and_then(Value::as_object).unwrap_or(&empty);
-            let has = |one: &str| {
-                one.split_once('=')
-                    .is_some_and(|(key, value)| labels.get(key).and_then(Value::as_str) == Some(value))
-            };
-            wanted.as_deref().unwrap_or_default() == namespace
-                && selector.as_str().split(',').filter(|one| !one.is_empty()).all(has)
-        }
-    }
-}
-
-fn project(object: &Value, kind: &Gvk, content: Value) -> Projection {
-    let (_, _, namespace, name) = key(object);
-    let metadata = &object["metadata"];
-    Projection {
-        kind: kind.clone(),
-        namespace: (!namespace.is_empty()).then_some(namespace),
-        name,
-        uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
-        generation: metadata["generation"].as_i64().unwrap_or(0),
-        version: metadata["resourceVersion"].as_str().unwrap_or_default().parse().unwrap_or(0),
-        deleting: metadata.get("deletionTimestamp").is_some(),
-        content,
-    }
-}
-
-/// A namespace that is there.
-pub(crate) fn namespace(name: &str) -> Value {
-    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}, "status": {"phase": "Active"}})
-}
-
-/// A ConfigMap.
-pub(crate) fn config_map(namespace: &str, name: &str, data: &Value) -> Value {
-    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": name}, "data": data})
-}
-
-/// A Deployment with so many of one replica available.
-pub(crate) fn deployment(namespace: &str, name: &str, available: i64) -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "Deployment",
-        "metadata": {"namespace": namespace, "name": name, "generation": 1},
-        "spec": {"replicas": 1},
-        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": available, "readyReplicas": available,
-            "availableReplicas": available}
-    })
-}
-
-/// A definition that is established.
-pub(crate) fn definition(group: &str, plural: &str, kind: &str) -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {"group": group, "names": {"kind": kind}, "versions": [{"name": "v1", "served": true}]},
-        "status": {"conditions": [
-            {"type": "Established", "status": "True"}, {"type": "NamesAccepted", "status": "True"}]}
-    })
-}
-
-/// One of the document's control planes.
-pub(crate) fn control_plane(name: &str, status: &Value) -> Value {
-    json!({"apiVersion": "kubeflex.kubestellar.io/v1", "kind": "ControlPlane", "metadata": {"name": name}, "status": status})
 }

@@ -4,7 +4,10 @@ use linchpin_api::Status;
 use linchpin_doors::ResourceDependencyDoor;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, config_map, deployment};
+use crate::{
+    stage::Stage,
+    things::{config_map, control_plane, deployment},
+};
 
 const SPEC: &str =
     "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: x}, spec: {
@@ -148,6 +151,25 @@ fn a_suspended_object_waits_without_a_clock() {
     let status = stage.status();
     assert_eq!(status.phase.as_deref(), Some("Suspended"));
     assert_eq!(status.conditions[1].status, linchpin_words::ConditionStatus::True, "it is still reconciling");
+}
+
+#[test]
+fn a_start_of_the_operator_is_no_news() {
+    let spec = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: x}, spec: {\
+        watchMode: true, dependencies: [{resource: controlplane/its1}, {resource: configmap/a, priority: 1}], \
+        actions: [{name: go, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}]}}";
+    let mut stage = Stage::<ResourceDependencyDoor>::new(spec).with_kubestellar();
+    stage.put(control_plane("its1", &json!({}))).settle();
+    let waiting = stage.status();
+    assert_eq!(stage.pass(60).start_anew().status(), waiting);
+    stage.settle();
+    assert_eq!(stage.status(), waiting);
+    stage.put(config_map("own", "a", &json!({}))).settle();
+    let completed = stage.status();
+    assert_eq!(completed.phase.as_deref(), Some("Completed"));
+    assert_eq!(stage.pass(60).start_anew().status(), completed);
+    stage.settle();
+    assert_eq!(stage.status(), completed);
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub enum ClusterRef {
         namespace: String,
         /// Name of the Secret.
         name: String,
-        /// Key of the kubeconfig in it.
+        /// Key of the kubeconfig in it; empty for the usual ones.
         key: String,
         /// Further impersonation on the remote side.
         impersonate: Option<Impersonate>,
