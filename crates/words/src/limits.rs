@@ -49,6 +49,18 @@ limits! {
     // Templates and documents, in bytes unless said otherwise.
     TEMPLATE_SOURCE: usize = 64 << 10, "A template's text: it is parsed whenever its object changes.";
     TEMPLATE_OUTPUT: usize = 1 << 20, "What a template may produce: the API server takes no larger object.";
+    TEMPLATE_FIELDS: usize = 64, "Names in one chain of fields, `.a.b.c`: no object is deeper.";
+    TEMPLATE_STEPS: u64 = 200_000, "Steps of one rendering: one for each node, more for costly functions; far under a second.";
+    TEMPLATE_VALUES: usize = 8 << 20, "Bytes of values that one rendering may make on the way to its output.";
+    TEMPLATE_DEPTH: usize = 200, "How deep blocks, parentheses and calls may be nested while a template runs: they use the stack.";
+    TEMPLATE_CALLS: usize = 100, "How deep `template` calls may be nested.";
+    TEMPLATE_PATTERN: usize = 4 << 10, "A regular expression in a template.";
+    TEMPLATE_PATTERN_COMPILED: usize = 64 << 10, "What a regular expression in a template may take once compiled.";
+    VALUE_DEPTH: usize = 128, "How deep a value may be nested to be printed, compared or encoded.";
+    YAML_SOURCE: usize = 4 << 20, "A text that is read as YAML documents.";
+    DOCUMENTS: usize = 1_000, "Documents in one text, empty ones included.";
+    DOCUMENT_DEPTH: usize = 64, "How deep one YAML document may be nested.";
+    DOCUMENT_NODES: usize = 200_000, "Values in all YAML documents of one text: each takes far more memory than its text.";
     NESTING: usize = 64, "Depth of templates, expressions, paths and documents: parsers use the stack.";
     PATCH_SOURCE: usize = 64 << 10, "A patch's text: it is a template too.";
     RENDERED_OBJECTS: usize = 500, "Objects of one rendered action: each is a write and a line in the inventory.";

@@ -29,9 +29,9 @@ impl<'s, 'd> Writer<'s, 'd> {
         Ok(())
     }
 
-    /// Counts a container of this size at this depth.
+    /// Counts a container of this size with this many around it.
     pub(crate) fn enter(&self, depth: usize, length: usize) -> Result<(), Cause> {
-        if depth > limits::VALUE_DEPTH {
+        if depth >= limits::VALUE_DEPTH {
             return Err(Cause::Limit { what: "levels in a value", limit: limits::VALUE_DEPTH });
         }
         self.store.step(1 + length as u64 / 8)

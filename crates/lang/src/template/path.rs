@@ -35,12 +35,9 @@ impl Path {
         self.0.starts_with(&prefix.0)
     }
 
-    /// The path one segment further down.
-    #[must_use]
-    pub fn child(&self, segment: impl Into<String>) -> Path {
-        let mut segments = self.0.clone();
-        segments.push(segment.into());
-        Self(segments)
+    /// Goes one segment further down.
+    pub(crate) fn push(&mut self, segment: String) {
+        self.0.push(segment);
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 
+use super::limits;
 use super::node::{Branches, Node, NodeKind, Operand, OperandKind, Pipeline, Tree};
 use super::path::Path;
 
@@ -194,7 +195,7 @@ impl<'t> Finder<'t> {
                 _ => None,
             };
             match (literal, &value) {
-                (Some(key), Known::Path(path)) => value = Known::Path(path.child(key)),
+                (Some(key), Known::Path(path)) => value = self.below(path.clone(), [key]),
                 (Some(_), Known::Covered) => {}
                 (None, _) => {
                     let key = self.operand(dot, key);
@@ -221,8 +222,21 @@ impl<'t> Finder<'t> {
             _ => return Known::Covered,
         };
         match base {
-            Known::Path(path) => Known::Path(names.iter().fold(path, |path, name| path.child(&**name))),
+            Known::Path(path) => self.below(path, names.iter().map(|name| String::from(&**name))),
             Known::Covered => Known::Covered,
         }
+    }
+
+    /// The place these segments below a path; very far down, the place above it counts as read instead. Nested
+    /// blocks would otherwise add up to paths whose number and length multiply.
+    fn below(&mut self, mut path: Path, segments: impl IntoIterator<Item = String>) -> Known {
+        for segment in segments {
+            if path.segments().len() >= limits::FIELDS {
+                self.consume(&Known::Path(path));
+                return Known::Covered;
+            }
+            path.push(segment);
+        }
+        Known::Path(path)
     }
 }

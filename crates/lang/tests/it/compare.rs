@@ -1,7 +1,7 @@
 //! Conditions: the tables of `docs/conditions.md`, and what is refused.
 
 use linchpin_lang::answer::{Answer, NotYet};
-use linchpin_lang::compare::{Condition, MAX_CHOICES, MAX_PATTERN_BYTES, Operator};
+use linchpin_lang::compare::{Condition, MAX_CHOICES, MAX_PATTERN_BYTES, MAX_VALUE_NODES, Operator};
 use serde_json::{Value as Json, json};
 
 fn judge(actual: &Json, operator: &str, value: &Json) -> Result<Answer, String> {
@@ -231,5 +231,8 @@ fn what_can_be_refused_beforehand_is() {
     let pattern =
         |length: usize| Condition::compile("c", ".a", Some("matches"), Some(&json!("x".repeat(length))));
     assert!(pattern(MAX_PATTERN_BYTES).is_ok());
+    let parts = |count: usize| Condition::compile("c", ".a", Some("eq"), Some(&json!(vec![1; count - 1])));
+    assert!(parts(MAX_VALUE_NODES).is_ok());
+    assert!(parts(MAX_VALUE_NODES + 1).is_err() && parts(MAX_VALUE_NODES * 100).is_err());
     assert!(pattern(MAX_PATTERN_BYTES + 1).is_err() && pattern(MAX_PATTERN_BYTES * 100).is_err());
 }

@@ -3,6 +3,7 @@
 use super::{Parsed, Parser, Problem, problem};
 use crate::template::functions;
 use crate::template::lexer::Kind;
+use crate::template::limits;
 use crate::template::literal;
 use crate::template::node::{Number, Operand, OperandKind, Pipeline};
 
@@ -119,9 +120,14 @@ impl Parser<'_> {
         let Some(mut operand) = self.term()? else {
             return Ok(None);
         };
+        let first = usize::from(matches!(operand.kind, OperandKind::Field(_)));
         let mut fields: Vec<Box<str>> = Vec::new();
         while self.peek().kind == Kind::Field {
-            fields.push(self.take().text[1..].into());
+            let field = self.take();
+            if first + fields.len() >= limits::FIELDS {
+                return problem(field.offset, format!("a chain may have at most {} fields", limits::FIELDS));
+            }
+            fields.push(field.text[1..].into());
         }
         if fields.is_empty() {
             return Ok(Some(operand));

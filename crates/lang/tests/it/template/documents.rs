@@ -52,12 +52,19 @@ fn a_mistake_is_named_by_line_and_column_and_never_by_its_text() {
 #[test]
 fn size_depth_count_and_aliases_are_bounded() {
     let deep = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-    assert!(parse_documents("f", &deep(limits::DOCUMENT_DEPTH / 2)).is_ok());
+    assert!(parse_documents("f", &deep(limits::DOCUMENT_DEPTH)).is_ok());
     assert!(parse_documents("f", &deep(limits::DOCUMENT_DEPTH + 1)).is_err());
     assert!(parse_documents("f", &deep(limits::DOCUMENT_DEPTH * 100)).is_err());
-    assert!(parse_documents("f", &"--- {a: 1}\n".repeat(limits::DOCUMENTS)).is_ok());
-    assert!(parse_documents("f", &"--- {a: 1}\n".repeat(limits::DOCUMENTS + 1)).is_err());
-    assert!(parse_documents("f", &"x".repeat(limits::DOCUMENT_BYTES + 1)).is_err());
+    let documents = |count: usize| parse_documents("f", &"--- {a: 1}\n".repeat(count));
+    assert!(documents(limits::DOCUMENTS).is_ok());
+    assert!(documents(limits::DOCUMENTS + 1).is_err() && documents(limits::DOCUMENTS * 100).is_err());
+    let comment = |bytes: usize| parse_documents("f", &format!("#{}", "x".repeat(bytes - 1)));
+    assert!(comment(limits::DOCUMENT_BYTES).is_ok());
+    assert!(comment(limits::DOCUMENT_BYTES + 1).is_err() && comment(limits::DOCUMENT_BYTES * 100).is_err());
+    let values = |count: usize| parse_documents("f", &format!("[{}]", "1,".repeat(count)));
+    // The list itself is a value too.
+    assert!(values(limits::DOCUMENT_NODES - 1).is_ok());
+    assert!(values(limits::DOCUMENT_NODES).is_err() && values(limits::DOCUMENT_NODES * 10).is_err());
     let first = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned();
     let more = (1..12).map(|level| {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");

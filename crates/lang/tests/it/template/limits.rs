@@ -39,11 +39,49 @@ fn nesting_is_bounded_for_parentheses_and_blocks_alike() {
             assert!(render(&make(limits::NESTING), &json!({})).is_ok());
             let error = Template::parse("f", &make(limits::NESTING + 1)).unwrap_err();
             assert!(error.message().contains("nested at most 64"), "{error}");
-            assert!(Template::parse("f", &make(limits::NESTING * 50)).is_err());
+            assert!(Template::parse("f", &make(limits::NESTING * 100)).is_err());
         });
     }
     let unclosed = "{{if (((((".repeat(6_000);
     on_a_small_stack(move || assert!(Template::parse("f", &unclosed).is_err()));
+}
+
+#[test]
+fn a_chain_of_fields_may_have_64_names() {
+    let mut data = json!("found");
+    for _ in 0..limits::FIELDS {
+        data = json!({"a": data});
+    }
+    let whole = |names: usize| format!("{{{{ {} }}}}", ".a".repeat(names));
+    let variable = |names: usize| format!("{{{{ $x := . }}}}{{{{ $x{} }}}}", ".a".repeat(names));
+    let result = |names: usize| format!("{{{{ (index . \"a\"){} }}}}", ".b".repeat(names));
+    for source in [whole(limits::FIELDS), variable(limits::FIELDS)] {
+        assert_eq!(super::text(&source, &data), "found");
+    }
+    assert!(Template::parse("f", &result(limits::FIELDS)).is_ok());
+    for make in [whole, variable as fn(usize) -> String, result] {
+        for names in [limits::FIELDS + 1, limits::FIELDS * 100] {
+            let error = Template::parse("f", &make(names)).unwrap_err();
+            assert!(error.message().contains("a chain may have at most 64 fields"), "{error}");
+        }
+    }
+}
+
+/// Blocks in blocks add their fields up, and every action inside has all of them in front.
+#[test]
+fn very_long_paths_are_reported_by_a_place_above_them() {
+    let with = format!("{{{{with {}}}}}", ".a".repeat(60));
+    let inner: String = (0..5_800).map(|number| format!("{{{{.x{number}}}}}")).collect();
+    let source = format!("{}{inner}{}", with.repeat(60), "{{end}}".repeat(60));
+    assert!(
+        source.len() > limits::SOURCE_BYTES * 9 / 10,
+        "{} bytes: nearly as bad as it can get",
+        source.len()
+    );
+    let reads = Template::parse("f", &source).unwrap().reads();
+    let longest = reads.paths.iter().map(|path| path.segments().len()).max();
+    assert_eq!(longest, Some(limits::FIELDS));
+    assert!(reads.paths.len() < 10, "{} paths", reads.paths.len());
 }
 
 #[test]
@@ -54,7 +92,11 @@ fn a_long_chain_of_else_if_is_not_nesting() {
 
 #[test]
 fn steps_are_bounded() {
-    assert!(render("{{ range 10000 }}{{ . }}{{ end }}", &json!({})).is_ok());
+    let turns = |count: u64| render(&format!("{{{{ range {count} }}}}{{{{ end }}}}"), &json!({}));
+    // The range itself is a step, its value another, and every turn one.
+    let most = (0..8).map(|spare| limits::STEPS - spare).find(|count| turns(*count).is_ok());
+    assert!(most.is_some_and(|most| turns(most + 1).is_err()), "the limit is where it is said to be");
+    assert!(turns(limits::STEPS * 100).is_err());
     assert_eq!(limit("{{ range 1000000000 }}{{ end }}", &json!({})), "steps");
     assert_eq!(
         limit("{{ range 9000000000000000000 }}{{ range 9000000000000000000 }}{{ end }}{{ end }}", &json!({})),
@@ -188,8 +230,10 @@ fn recursion_of_templates_is_bounded() {
         )
     };
     on_a_small_stack(move || {
-        assert!(render(&count(50), &json!({})).is_ok());
-        assert!(render(&count(10_000), &json!({})).is_err());
+        // A call, and an `if` in all but the last.
+        assert!(render(&count(limits::TEMPLATE_DEPTH - 1), &json!({})).is_ok());
+        assert!(render(&count(limits::TEMPLATE_DEPTH), &json!({})).is_err());
+        assert!(render(&count(limits::TEMPLATE_DEPTH * 100), &json!({})).is_err());
     });
     on_a_small_stack(|| {
         assert_eq!(
@@ -207,6 +251,19 @@ fn recursion_of_templates_is_bounded() {
 
 #[test]
 fn a_regular_expression_is_bounded() {
+    let length = |bytes: usize| {
+        render(&format!("{{{{ regexMatch (repeat {bytes} \"a?\" | trunc {bytes}) \"a\" }}}}"), &json!({}))
+    };
+    let plain = |bytes: usize| length(bytes).is_ok();
+    assert!(plain(60) && !plain(limits::REGEX_SOURCE_BYTES + 1) && !plain(limits::REGEX_SOURCE_BYTES * 100));
+    let spaced = |bytes: usize| {
+        render(
+            &format!("{{{{ regexMatch (printf \"(?x)%s\" (repeat {} \" \")) \"a\" }}}}", bytes - 4),
+            &json!({}),
+        )
+    };
+    assert!(spaced(limits::REGEX_SOURCE_BYTES).is_ok());
+    assert!(spaced(limits::REGEX_SOURCE_BYTES + 1).is_err());
     assert!(render("{{ regexMatch \"(((a{50}){50}){50}){50}\" \"a\" }}", &json!({})).is_err());
     assert!(render(&format!("{{{{ regexMatch \"{}\" \"a\" }}}}", "(".repeat(20_000)), &json!({})).is_err());
 }
@@ -226,6 +283,21 @@ fn matching_is_paid_for_by_text_and_pattern() {
     assert!(render("{{ regexReplaceAll \"a\" .u \"b\" }}", &data).is_ok());
     assert!(render("{{ regexMatch (repeat 4097 \"a\") \"a\" }}", &data).is_err());
     assert!(render("{{ regexMatch (repeat 500 \"\\\\Q\") \"a\" }}", &data).is_ok());
+}
+
+#[test]
+// Not a hundred times: JSON that deep overflows the stack when it is dropped, so no parser makes it.
+fn a_value_may_be_128_deep() {
+    let deep = |depth: usize| (0..depth).fold(json!(1), |inner, _| json!([inner]));
+    on_a_small_stack(move || {
+        for source in ["{{ .d }}", "{{ toJson .d }}", "{{ toYaml .d }}", "{{ deepCopy .d }}"] {
+            assert!(render(source, &json!({"d": deep(limits::VALUE_DEPTH)})).is_ok(), "{source}");
+            for depth in [limits::VALUE_DEPTH + 1, limits::VALUE_DEPTH * 8] {
+                let data = json!({"d": deep(depth)});
+                assert_eq!(limit(source, &data), "levels in a value", "{source}");
+            }
+        }
+    });
 }
 
 #[test]
