@@ -59,7 +59,9 @@ pub(crate) fn run() -> Result<ExitCode> {
         health_address: BindAddress::At(health),
         watch_namespaces: Namespaces::All,
         concurrency: NonZeroUsize::MIN.saturating_add(15),
-        default_service_account: None,
+        default_service_account: "default".to_owned(),
+        allow_system_namespaces: false,
+        allow_loopback_clusters: true,
         commit: version::COMMIT.map(str::to_owned),
     };
     let local = matches!(stage, Stage::Local { .. });

@@ -6,8 +6,9 @@ use anyhow::{Context as _, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use linchpin_cluster::lease::Timing;
 use linchpin_operator::{
+    controller,
     logging::{self, LogFormat},
-    run::{self, Context},
+    run,
     settings::{BindAddress, LeaderElection, Namespaces, Settings},
 };
 use linchpin_words::Period;
@@ -69,9 +70,15 @@ pub(crate) struct OperatorCommand {
     /// How many writes may be under way at a time.
     #[arg(long, env = "LINCHPIN_CONCURRENCY", default_value = "16", value_name = "NUMBER")]
     concurrency: NonZeroUsize,
-    /// The ServiceAccount that acts for objects which name none [default: such objects are refused].
-    #[arg(long, env = "LINCHPIN_DEFAULT_SERVICE_ACCOUNT", value_name = "NAME")]
-    default_service_account: Option<String>,
+    /// The ServiceAccount, in the object's own namespace, that acts for objects which name none.
+    #[arg(long, env = "LINCHPIN_DEFAULT_SERVICE_ACCOUNT", value_name = "NAME", default_value = "default")]
+    default_service_account: String,
+    /// Serve objects in kube-* and in the operator's own namespace too: whoever may write there may act as its ServiceAccounts.
+    #[arg(long, env = "LINCHPIN_ALLOW_SYSTEM_NAMESPACES")]
+    allow_system_namespaces: bool,
+    /// Let kubeconfigs of other clusters point at loopback addresses, as those of local clusters do.
+    #[arg(long, env = "LINCHPIN_ALLOW_LOOPBACK_CLUSTERS")]
+    allow_loopback_clusters: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -107,20 +114,16 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
         watch_namespaces: command.watch_namespaces,
         concurrency: command.concurrency,
         default_service_account: command.default_service_account,
+        allow_system_namespaces: command.allow_system_namespaces,
+        allow_loopback_clusters: command.allow_loopback_clusters,
         commit: version::COMMIT.map(str::to_owned),
     })
 }
 
 /// Runs the process until it is told to stop.
 pub(crate) fn run(settings: Settings) -> Result<ExitCode> {
-    block_on(run::run(settings, work))??;
+    block_on(run::run(settings, controller::work))??;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What the operator does between its start and its end.
-async fn work(context: Context) -> Result<(), String> {
-    context.stop.requested().await;
-    Ok(())
 }
 
 /// Runs something asynchronous with the one TLS provider installed.

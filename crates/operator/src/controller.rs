@@ -27,9 +27,10 @@ use linchpin_cluster::{
     apply::Executor,
     events::{Recorder, Regarding},
     hub::{Hub, SubscriberId},
-    identity::OperatorClient,
+    identity::{OperatorClient, Policy},
     lease::Fence,
     own::{self, OwnEvent, OwnKind, OwnWriteError, Place},
+    remote::RemoteSettings,
 };
 use linchpin_doors::{DependencyGroupDoor, ResourceDependencyDoor};
 use linchpin_engine::{
@@ -45,7 +46,7 @@ pub(crate) use driver::wall_clock as now;
 use entry::Entry;
 use queue::KeyQueue;
 use subject::{Kind, kind};
-pub use telemetry::Telemetry;
+use telemetry::Telemetry;
 
 /// Turns taken before new messages are looked at.
 const TURNS_AT_A_TIME: usize = 64;
@@ -106,26 +107,21 @@ pub(crate) struct Controller {
 
 /// What outlives a term: the hub's caches stay warm, and what is counted goes on.
 #[derive(Clone)]
-pub struct Parts {
-    /// The operator's own client.
-    pub own: OperatorClient,
-    /// The hub. Its listener must be [`Doorbell::listener`].
-    pub hub: Hub,
-    /// Events on our own objects.
-    pub recorder: Recorder,
-    /// What is counted.
-    pub telemetry: Telemetry,
-    /// Where the hub rings.
-    pub bell: Doorbell,
+struct Parts {
+    own: OperatorClient,
+    hub: Hub,
+    recorder: Recorder,
+    telemetry: Telemetry,
+    bell: Doorbell,
 }
 
 /// Where the hub rings when answers have changed: the inbox of the term that runs, if one does.
 #[derive(Clone, Default)]
-pub struct Doorbell(Arc<std::sync::Mutex<Option<mpsc::UnboundedSender<Message>>>>);
+struct Doorbell(Arc<std::sync::Mutex<Option<mpsc::UnboundedSender<Message>>>>);
 
 impl Doorbell {
     /// What the hub calls.
-    pub fn listener(&self) -> linchpin_cluster::hub::Listener {
+    fn listener(&self) -> linchpin_cluster::hub::Listener {
         let bell = self.clone();
         Arc::new(move |ids: &[SubscriberId]| {
             let inbox = bell.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -140,8 +136,36 @@ impl Doorbell {
     }
 }
 
+/// The operator's work: serves all kinds whenever it leads. The hub outlives terms, so its caches stay warm.
+pub async fn work(context: Context) -> Result<(), String> {
+    let bell = Doorbell::default();
+    let settings = &context.settings;
+    let in_cluster = settings.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let hub_settings = linchpin_cluster::hub::Settings {
+        policy: Policy {
+            operator_namespace: in_cluster.then(|| context.namespace.clone()),
+            allow_system_namespaces: settings.allow_system_namespaces,
+        },
+        remote: RemoteSettings { allow_loopback: settings.allow_loopback_clusters, in_cluster },
+        ..linchpin_cluster::hub::Settings::default()
+    };
+    let hub = Hub::new(context.transport.clone(), hub_settings, bell.listener());
+    let synced = hub.clone();
+    context.health.require("hub", move || {
+        if synced.is_synced() { Ok("knows what is served".to_owned()) } else { Err("reading what is served".to_owned()) }
+    });
+    let own = OperatorClient::new(&context.transport);
+    let recorder = Recorder::new(own.clone(), &context.identity);
+    let mut telemetry = None;
+    context.metrics.register(|registry| telemetry = Some(Telemetry::register(registry, hub.clone())));
+    let Some(telemetry) = telemetry else { return Err("metrics cannot be registered".to_owned()) };
+    let parts = Parts { own, hub, recorder, telemetry, bell };
+    context.while_leading(|fence| serve(context.clone(), parts.clone(), fence)).await;
+    Ok(())
+}
+
 /// Serves all kinds for one term. Returns when asked to stop; dropped when the term ends.
-pub async fn serve(context: Context, parts: Parts, fence: Fence) {
+async fn serve(context: Context, parts: Parts, fence: Fence) {
     let (back, inbox) = mpsc::unbounded_channel();
     parts.bell.connect(Some(back.clone()));
     let kinds = Arc::new(doors());
@@ -156,9 +180,8 @@ pub async fn serve(context: Context, parts: Parts, fence: Fence) {
     let may_write = Arc::new(move || fence.check().is_ok());
     let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), may_write);
     let driver = Driver::new(executor, back.clone(), limit);
-    let default_service_account = context.settings.default_service_account.clone();
     let mut controller = Controller {
-        default_service_account: default_service_account.unwrap_or_else(|| "default".to_owned()),
+        default_service_account: context.settings.default_service_account.clone(),
         own: parts.own,
         hub: parts.hub,
         recorder: parts.recorder,

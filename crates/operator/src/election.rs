@@ -46,7 +46,7 @@ pub(crate) fn prepare(
         namespace: settings.namespace.clone().unwrap_or_else(|| default_namespace.to_owned()),
         name: settings.name.clone(),
     };
-    let identity = unique(&settings.identity.clone().unwrap_or_else(host));
+    let identity = unique(&name(Some(settings)));
     tracing::info!(
         lease = format!("{}/{}", place.namespace, place.name),
         identity,
@@ -115,4 +115,9 @@ mod tests {
         assert_ne!(one, two);
         assert!(one.starts_with(&host()));
     }
+}
+
+/// What this process is called: as chosen, or as its host.
+pub(crate) fn name(settings: Option<&LeaderElection>) -> String {
+    settings.and_then(|settings| settings.identity.clone()).unwrap_or_else(host)
 }

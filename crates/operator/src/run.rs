@@ -80,6 +80,10 @@ pub struct Context {
     pub settings: Arc<Settings>,
     /// The way to the API server.
     pub transport: Transport,
+    /// The namespace of the pod, or of the kubeconfig's context.
+    pub namespace: String,
+    /// How this process calls itself.
+    pub identity: String,
     /// Our part in leader election.
     pub leadership: watch::Receiver<Leadership>,
     /// Where loops beat and parts say that they are ready.
@@ -148,6 +152,8 @@ where
 
     let (work_stopper, stop) = shutdown::channel();
     let context = Context {
+        namespace: config.default_namespace.clone(),
+        identity: election::name(settings.leader_election.as_ref()),
         settings: Arc::new(settings),
         transport,
         leadership: standing.leadership,

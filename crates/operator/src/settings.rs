@@ -27,8 +27,12 @@ pub struct Settings {
     pub watch_namespaces: Namespaces,
     /// How many writes may be under way at a time.
     pub concurrency: NonZeroUsize,
-    /// The ServiceAccount that acts for objects which name none; without it they are refused.
-    pub default_service_account: Option<String>,
+    /// The ServiceAccount that acts for objects which name none.
+    pub default_service_account: String,
+    /// Whether objects in `kube-*` and in the operator's own namespace are served.
+    pub allow_system_namespaces: bool,
+    /// Whether kubeconfigs of other clusters may point at loopback addresses.
+    pub allow_loopback_clusters: bool,
     /// The commit the program was built from, for the build information.
     pub commit: Option<String>,
 }

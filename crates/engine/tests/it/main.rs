@@ -5,3 +5,5 @@ mod build;
 mod laws;
 mod model;
 mod play;
+mod properties;
+mod readiness;

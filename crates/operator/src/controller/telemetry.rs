@@ -36,7 +36,7 @@ struct PhaseLabel {
 
 /// What is counted. Clones count together.
 #[derive(Clone)]
-pub struct Telemetry(Arc<Counts>);
+pub(super) struct Telemetry(Arc<Counts>);
 
 struct Counts {
     objects: Gauge,
@@ -50,7 +50,7 @@ struct Counts {
 
 impl Telemetry {
     /// Registers everything, the hub's own figures too.
-    pub fn register(registry: &mut Registry, hub: Hub) -> Self {
+    pub(super) fn register(registry: &mut Registry, hub: Hub) -> Self {
         let counts = Counts {
             objects: Gauge::default(),
             phases: Family::default(),

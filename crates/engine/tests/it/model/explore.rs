@@ -1,7 +1,7 @@
 //! Breadth first over all states, each once.
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{HashMap, VecDeque},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -28,24 +28,27 @@ pub fn fingerprint(state: &State) -> u64 {
 pub fn explore(shape: &Shape, bug: Option<Bug>, limit: usize) -> Explored {
     // What is known of one engine says nothing of another.
     shape.good.borrow_mut().clear();
-    let mut known: HashSet<u64> = HashSet::new();
-    let mut open: VecDeque<State> = VecDeque::from([State::first(shape)]);
-    known.insert(fingerprint(&State::first(shape)));
-    while let Some(state) = open.pop_front() {
-        for next in successors(&state, shape, bug) {
-            let next = match next {
-                Ok(next) => next,
-                Err(violation) => {
-                    return Explored { states: known.len(), whole: false, violation: Some(violation) };
+    let first = State::first(shape);
+    let start = fingerprint(&first);
+    // Each state by its fingerprint, with the one before it and what happened in between.
+    let mut known: HashMap<u64, (u64, String)> = HashMap::from([(start, (start, String::new()))]);
+    let mut open: VecDeque<(u64, State)> = VecDeque::from([(start, first)]);
+    while let Some((here, state)) = open.pop_front() {
+        for (what, next) in successors(&state, shape, bug) {
+            let checked = next.and_then(|next| {
+                let there = fingerprint(&next);
+                if !known.contains_key(&there) {
+                    check_world(&next, shape)?;
+                    check_liveness(&next, shape, bug)?;
+                    known.insert(there, (here, what.clone()));
+                    open.push_back((there, next));
                 }
-            };
-            if known.insert(fingerprint(&next)) {
-                if let Err(violation) =
-                    check_world(&next, shape).and_then(|()| check_liveness(&next, shape, bug))
-                {
-                    return Explored { states: known.len(), whole: false, violation: Some(violation) };
-                }
-                open.push_back(next);
+                Ok(())
+            });
+            if let Err(violation) = checked {
+                let story = story(&known, here, what);
+                let violation = Some(format!("{violation}\n  after: {story}"));
+                return Explored { states: known.len(), whole: false, violation };
             }
         }
         if known.len() >= limit {
@@ -55,18 +58,29 @@ pub fn explore(shape: &Shape, bug: Option<Bug>, limit: usize) -> Explored {
     Explored { states: known.len(), whole: true, violation: None }
 }
 
+/// How it came to this.
+fn story(known: &HashMap<u64, (u64, String)>, mut here: u64, last: String) -> String {
+    let mut story = vec![last];
+    while let Some((before, what)) = known.get(&here).filter(|(_, what)| !what.is_empty()) {
+        story.push(what.clone());
+        here = *before;
+    }
+    story.reverse();
+    story.join(" → ")
+}
+
 /// Everything that can happen next.
-fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<Result<State, String>> {
-    let mut next: Vec<Result<State, String>> = Vec::new();
-    let mut happen = |change: &dyn Fn(&mut State)| {
+fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<(String, Result<State, String>)> {
+    let mut next: Vec<(String, Result<State, String>)> = Vec::new();
+    let mut happen = |what: String, change: &dyn Fn(&mut State)| {
         let mut after = state.clone();
         change(&mut after);
-        next.push(Ok(after));
+        next.push((what, Ok(after)));
     };
     // The world moves.
     if state.flips > 0 {
         for name in state.foreign_names(shape) {
-            happen(&|after| {
+            happen(format!("{name} flips"), &|after| {
                 after.flips -= 1;
                 after.flip(&name);
             });
@@ -75,59 +89,60 @@ fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<Result<Stat
     // Events arrive, late or not at all.
     for name in state.names(shape) {
         if !state.is_current(&name) {
-            happen(&|after| after.observe(&name));
+            happen(format!("{name} is observed"), &|after| after.observe(&name));
         }
     }
     if state.ticks > 0 {
-        happen(&|after| {
+        happen("time passes".to_owned(), &|after| {
             after.ticks -= 1;
             after.now = after.now.plus_duration(TICK);
         });
     }
     if state.generation == 1 && shape.second.is_some() && !state.deleting {
-        happen(&|after| after.generation = 2);
+        happen("a new generation".to_owned(), &|after| after.generation = 2);
     }
     if shape.deletion && !state.deleting {
-        happen(&|after| after.deleting = true);
+        happen("deletion".to_owned(), &|after| after.deleting = true);
     }
     // Requests arrive, or do not; answers come back, or do not.
     for (ticket, (_, stage)) in &state.effects {
         if *stage != super::state::Stage::Sent {
             continue;
         }
-        happen(&|after| after.carry_out(ticket, false));
+        let step = &ticket.step;
+        happen(format!("{step} is carried out"), &|after| after.carry_out(ticket, false));
         if state.faults > 0 {
-            happen(&|after| {
+            happen(format!("{step} is carried out, its answer lost"), &|after| {
                 after.faults -= 1;
                 after.carry_out(ticket, true);
             });
-            happen(&|after| {
+            happen(format!("{step} is lost"), &|after| {
                 after.faults -= 1;
                 after.drop_request(ticket);
             });
-            happen(&|after| {
+            happen(format!("{step} is refused"), &|after| {
                 after.faults -= 1;
                 after.refuse(ticket);
             });
         }
     }
     if !state.orphans.is_empty() {
-        happen(&|after| after.orphan_arrives());
-        happen(&|after| {
+        happen("a late request arrives".to_owned(), &|after| after.orphan_arrives());
+        happen("a late request is lost".to_owned(), &|after| {
             after.orphans.remove(0);
         });
     }
     if state.memory.is_none() {
-        happen(&State::restart);
+        happen("restart".to_owned(), &State::restart);
         return next;
     }
     if state.faults > 0 {
-        happen(&|after| {
+        happen("crash".to_owned(), &|after| {
             after.faults -= 1;
             after.crash();
         });
         if state.save_first {
-            happen(&|after| {
+            happen("saving fails".to_owned(), &|after| {
                 after.faults -= 1;
                 after.fail_to_save();
             });
@@ -139,7 +154,7 @@ fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<Result<Stat
         let mut after = state.clone();
         after.save();
         let checked = check_saved(state.status.as_ref(), after.status.as_ref(), shape);
-        next.push(checked.map(|()| after));
+        next.push(("save".to_owned(), checked.map(|()| after)));
     }
     // The operator steps, also for no reason at all: a duplicated event.
     if !state.any_held() {
@@ -147,7 +162,7 @@ fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<Result<Stat
         let before = after.clone();
         if let Some(decision) = after.step(shape, bug) {
             let checked = check_decision(&before, shape, &decision);
-            next.push(checked.map(|()| after));
+            next.push(("step".to_owned(), checked.map(|()| after)));
         }
     }
     next

@@ -4,7 +4,7 @@ use std::{env, fmt::Write as _, fs, path::Path};
 
 use linchpin_engine::readiness::{Applies, Row};
 
-use crate::fixtures::rows;
+use super::fixtures::rows;
 
 const START: &str = "<!-- The table is made from the code. -->\n";
 const END: &str = "<!-- End of the table. -->\n";

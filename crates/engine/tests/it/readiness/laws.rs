@@ -3,7 +3,7 @@
 use linchpin_engine::readiness::{Need, State, Verdict, needs, reads};
 use serde_json::{Map, Value, json};
 
-use crate::fixtures::{Case, Known, load};
+use super::fixtures::{Case, Known, load};
 
 fn cases() -> impl Iterator<Item = Case> {
     load().into_values().flatten()

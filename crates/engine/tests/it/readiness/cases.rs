@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linchpin_engine::readiness::row;
 
-use crate::fixtures::{Case, file_of, load, rows, state};
+use super::fixtures::{Case, file_of, load, rows, state};
 
 #[test]
 fn every_case_gets_the_verdict_it_expects() {
