@@ -3,6 +3,7 @@
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests fail loudly, as tests do")]
 
 mod document;
+mod examples;
 mod groups;
 mod guards;
 mod kinds;

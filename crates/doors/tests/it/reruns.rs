@@ -38,6 +38,16 @@ fn an_action_runs_again_for_what_it_reads_and_for_nothing_else() {
 }
 
 #[test]
+fn an_action_that_does_not_ask_for_it_runs_once() {
+    let mut stage = stage(&COPY.replace("runOnChanges: true, ", ""));
+    stage.put(config_map("own", "read", &json!({"v": "1"}))).put(config_map("own", "other", &json!({})));
+    stage.settle();
+    assert_eq!(stage.done().len(), 1);
+    stage.put(config_map("own", "read", &json!({"v": "2"}))).settle();
+    assert!(stage.done().is_empty());
+}
+
+#[test]
 fn events_that_do_not_count_start_nothing() {
     let mut stage =
         stage(&COPY.replace("resource: configmap/read}", "resource: configmap/read, watchEvents: [create]}"));

@@ -118,6 +118,7 @@ fn a_failed_object_is_stalled_and_shows_the_words_the_user_chose() {
     let told: Vec<(&str, &str)> =
         status.conditions.iter().map(|one| (one.kind.as_str(), one.reason.as_str())).collect();
     assert_eq!(told, [("Ready", "TimedOut"), ("Reconciling", "TimedOut"), ("Stalled", "TimedOut")]);
+    assert_eq!(status.conditions[1].status, linchpin_words::ConditionStatus::False);
     assert_eq!(status.conditions[2].status, linchpin_words::ConditionStatus::True);
     stage.pass(30).put(deployment("data", "db", 1)).settle();
     assert_eq!(
@@ -151,6 +152,23 @@ fn a_suspended_object_waits_without_a_clock() {
     let status = stage.status();
     assert_eq!(status.phase.as_deref(), Some("Suspended"));
     assert_eq!(status.conditions[1].status, linchpin_words::ConditionStatus::True, "it is still reconciling");
+}
+
+#[test]
+fn a_blocker_keeps_its_beginning_and_the_chain_that_was_found_for_it() {
+    let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
+    stage.put(deployment("data", "db", 0)).settle();
+    let first = stage.status();
+    let chain = vec!["Deployment data/db waits for nobody".to_owned()];
+    if let Some(status) = &mut stage.object.status {
+        status.blocked_by[0].chain.clone_from(&chain);
+        status.blocked_by[0].since = linchpin_words::Timestamp::from_second(7);
+    }
+    stage.pass(9).settle();
+    let second = stage.status();
+    assert_eq!(second.blocked_by[0].since, linchpin_words::Timestamp::from_second(7));
+    assert_eq!(second.blocked_by[0].chain, chain);
+    assert_eq!(second.blocked_by[0].step, first.blocked_by[0].step);
 }
 
 #[test]
