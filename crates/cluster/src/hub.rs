@@ -19,6 +19,7 @@ mod objects;
 mod promotion;
 pub(crate) mod session;
 mod state;
+mod supply;
 mod tasks;
 
 use crate::{
@@ -54,7 +55,7 @@ pub struct SubscriberId(pub u64);
 pub type Listener = Arc<dyn Fn(&[SubscriberId]) + Send + Sync>;
 
 /// How a hub is set up.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// Which namespaces' objects may act.
     pub policy: Policy,
@@ -62,6 +63,19 @@ pub struct Settings {
     pub remote: RemoteSettings,
     /// Whether many names of one kind may become one wide watch.
     pub never_widen: bool,
+    /// How many watches the accounts of one namespace may have open together; more wait as `OverBudget`.
+    pub watches_per_namespace: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            remote: RemoteSettings::default(),
+            never_widen: false,
+            watches_per_namespace: 5_000,
+        }
+    }
 }
 
 /// What the hub holds and has done, for metrics.

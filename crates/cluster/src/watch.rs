@@ -29,6 +29,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// Which objects of a kind and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -109,13 +110,29 @@ pub(crate) trait Sink: Send + Sync {
     fn report(&self, report: Report);
 }
 
+/// How many first looks may be under way at a time: more are only answered with 429 and a second's pause.
+const FIRST_LOOKS: usize = 48;
+
 /// What servers turned out to be able to do, per API group.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Features {
     no_streaming: Mutex<BTreeSet<String>>,
+    first_looks: Semaphore,
+}
+
+impl Default for Features {
+    fn default() -> Self {
+        Self { no_streaming: Mutex::default(), first_looks: Semaphore::new(FIRST_LOOKS) }
+    }
 }
 
 impl Features {
+    /// Waits for one's turn to look for the first time.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        // The semaphore is never closed.
+        self.first_looks.acquire().await.ok()
+    }
+
     /// Whether the first state can come through the watch itself.
     pub(crate) fn streams(&self, group: &str) -> bool {
         !self.no_streaming.lock().unwrap_or_else(PoisonError::into_inner).contains(group)

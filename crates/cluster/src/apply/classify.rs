@@ -103,9 +103,12 @@ impl Attempt<'_> {
                 name: None,
             });
         }
-        // Server-side apply of what is not there needs two rights; the server's words tell which one is missing.
-        let verb = if message.contains("cannot create resource") { "create" } else { self.verb };
-        if message.is_empty() || message.contains(&format!("cannot {verb} ")) {
+        // Some requests need two rights: server-side apply of what is not there patch and create, exec get and create.
+        // The server's words tell which of them is missing.
+        let named = ["create", "get", self.verb]
+            .into_iter()
+            .find(|verb| message.contains(&format!("cannot {verb} ")));
+        if let Some(verb) = named.or_else(|| message.is_empty().then_some(self.verb)) {
             return Failure::Forbidden(self.right(verb));
         }
         let what = self.what();

@@ -4,6 +4,8 @@
 //! runs whether we listen or not: only the status that the server sends at its end tells how it went, and if the
 //! connection breaks before, the outcome cannot be known and nobody guesses. Output is read and thrown away, because a
 //! command whose output nobody reads stops.
+//!
+//! Needs `get` on `pods/exec` (the request upgrades a GET), and `create` too from Kubernetes 1.35 on.
 
 use super::{Job, classify::Attempt, written};
 use crate::{

@@ -4,6 +4,7 @@ use super::{Job, classify::Attempt, stamp::stamp, written};
 use crate::call;
 use http::Method;
 use linchpin_engine::contract::{Done, Failure, Propagation, Target};
+use linchpin_words::keys;
 use serde_json::{Value, json};
 
 impl Job<'_> {
@@ -11,6 +12,7 @@ impl Job<'_> {
         &self,
         target: &Target,
         uid: Option<&str>,
+        creator: Option<&str>,
         propagation: Propagation,
     ) -> Result<Done, Failure> {
         let resource = self.meaning(&target.kind).await?;
@@ -22,6 +24,19 @@ impl Job<'_> {
             Propagation::Foreground => "Foreground",
             Propagation::Orphan => "Orphan",
         };
+        let done = Done { target: Some(written(&resource, namespace, &target.name)), ..Done::default() };
+        let mut uid = uid.map(str::to_owned);
+        if let Some(creator) = creator {
+            let found = match self.get(&resource, namespace, &target.name).await {
+                Err(Failure::Gone(_)) => return Ok(Done { gone: true, ..done }),
+                found => found?,
+            };
+            let mark = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
+            if mark.and_then(Value::as_str) != Some(creator) {
+                return Err(Failure::StalePrecondition(format!("{target} was not made by this object")));
+            }
+            uid = found.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+        }
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         if let Some(uid) = uid {
             options["preconditions"] = json!({"uid": uid});
@@ -32,7 +47,6 @@ impl Job<'_> {
             let request = call::send_json(Method::DELETE, &url, "application/json", &options)?;
             call::call(&self.reach.writes, request).await?.read::<Value>()
         };
-        let done = Done { target: Some(written(&resource, namespace, &target.name)), ..Done::default() };
         match answer.await {
             // An object that answers is still there, waiting for its finalizers; a status says that it is gone.
             Ok(returned) => {

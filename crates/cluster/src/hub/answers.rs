@@ -46,6 +46,11 @@ impl State {
             None => Seen::Unknown(Why::new(Reason::Unsynced, "nobody asked for this")),
             Some(Source::Nowhere(why)) => Seen::Unknown(why.clone()),
             Some(Source::Asked { answer, .. }) => answer.clone(),
+            Some(Source::Objects(_)) if self.starved.contains(want) => {
+                let message =
+                    "the namespace has as many watches as it may have; some of its objects must go first";
+                Seen::Unknown(Why::new(Reason::OverBudget, message))
+            }
             Some(Source::Objects(supply)) => {
                 let mut trouble = None;
                 for (id, revision) in [supply.own, supply.wide].into_iter().flatten() {

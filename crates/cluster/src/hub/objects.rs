@@ -413,3 +413,6 @@ impl Ear {
         Why::new(Reason::Forbidden, text::line(&format!("{} is not allowed to {right}", self.who)))
     }
 }
+
+#[cfg(test)]
+mod tests;

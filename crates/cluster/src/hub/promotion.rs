@@ -12,16 +12,15 @@
 
 use super::{
     Inner,
-    objects::{Note, Scope, WatchKey, Watching},
+    objects::{Note, WatchKey},
     session::Gate,
-    state::{Reader, Source, State, Supply, WatchId},
-    tasks,
+    state::WatchId,
 };
 use crate::{
     access,
     watch::{Select, Watched, follow},
 };
-use linchpin_engine::contract::{Question, ReadSet, Right, Via, Want};
+use linchpin_engine::contract::{Right, Via, Want};
 use linchpin_words::{Gvk, Reason};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +34,7 @@ const FEWEST: usize = 16;
 /// How long looking into a family may take before it stays as it is.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a family that may not or should not be wide is left alone.
-const RESPITE: Duration = Duration::from_mins(5);
+pub(super) const RESPITE: Duration = Duration::from_mins(5);
 
 /// One kind in one namespace through one session.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,20 +50,20 @@ pub(super) type Families = BTreeMap<Family, Members>;
 /// One family's names and how they are watched.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    names: BTreeMap<String, BTreeSet<Want>>,
-    mode: Mode,
+    pub(super) names: BTreeMap<String, BTreeSet<Want>>,
+    pub(super) mode: Mode,
     /// So many names must be asked for before looking into it (again).
     look_at: usize,
     /// Nor before this moment.
-    not_before: Option<Instant>,
+    pub(super) not_before: Option<Instant>,
     /// Objects there, when last counted.
-    objects: u64,
+    pub(super) objects: u64,
     /// Events per second, while it was wide.
-    rate: f64,
+    pub(super) rate: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     /// One watch per name.
     #[default]
     Narrow,
@@ -77,7 +76,7 @@ enum Mode {
 }
 
 /// From how many names on a wide watch is worth it.
-fn threshold(objects: u64, rate: f64) -> usize {
+pub(super) fn threshold(objects: u64, rate: f64) -> usize {
     let by_objects = usize::try_from(objects / 100).unwrap_or(usize::MAX);
     // Rates are small and positive; the cast saturates.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
@@ -168,264 +167,20 @@ impl Inner {
     }
 }
 
-impl State {
-    fn readers(&self, wants: &BTreeSet<Want>) -> BTreeSet<Reader> {
-        wants
-            .iter()
-            .filter_map(|want| self.topics.get(want))
-            .flat_map(|topic| topic.readers.iter().copied())
-            .collect()
-    }
-
-    /// Finds a watch for a new question about objects, or starts one.
-    pub(super) fn supply(&mut self, inner: &Arc<Inner>, want: &Want) {
-        let Some((key, family)) = Self::key_of(want) else { return };
-        let (Some(family), Select::Name(name)) = (family, &key.select) else {
-            return self.watch_narrowly(inner, want);
-        };
-        let members = self.families.entry(family.clone()).or_default();
-        members.names.entry(name.clone()).or_default().insert(want.clone());
-        match members.mode {
-            Mode::Narrow if members.is_worth_a_look(inner) => {
-                members.mode = Mode::Asking;
-                let gate = self.session(inner, &family.via).gate();
-                inner.runtime.spawn(look_into(Arc::downgrade(inner), family, gate));
-            }
-            Mode::Narrow | Mode::Narrowing(_) => self.watch_narrowly(inner, want),
-            Mode::Asking => {}
-            Mode::Wide(id) => {
-                self.read_widely(want, id, name);
-                if !self.is_shown_widely(want) {
-                    self.watch_narrowly(inner, want);
-                }
-            }
-        }
-    }
-
-    /// A question about objects is no longer asked.
-    pub(super) fn withdraw(&mut self, inner: &Arc<Inner>, want: &Want, supply: &Supply) {
-        let name = supply.name.clone().unwrap_or_default();
-        for (id, _) in [supply.own, supply.wide].into_iter().flatten() {
-            self.unread(id, &name, want);
-        }
-        let Some((_, Some(family))) = Self::key_of(want) else { return };
-        let Some(members) = self.families.get_mut(&family) else { return };
-        if let Some(wants) = members.names.get_mut(&name) {
-            wants.remove(want);
-            if wants.is_empty() {
-                members.names.remove(&name);
-            }
-        }
-        if members.names.is_empty() {
-            self.families.remove(&family);
-        } else {
-            self.weigh(inner, &family);
-        }
-    }
-
-    fn unread(&mut self, id: WatchId, name: &str, want: &Want) {
-        let Some(watching) = self.watches.get_mut(&id) else { return };
-        if watching.remove(name, want) {
-            self.end(id);
-        }
-    }
-
-    fn end(&mut self, id: WatchId) {
-        if let Some(watching) = self.watches.remove(&id) {
-            self.keys.remove(&watching.key);
-            self.release(&watching.key.family.via);
-        }
-    }
-
-    /// The watch of a key, started if it is not there.
-    fn watch(&mut self, inner: &Arc<Inner>, key: &WatchKey) -> WatchId {
-        if let Some(id) = self.keys.get(key) {
-            return *id;
-        }
-        let id = inner.number();
-        let session = self.session(inner, &key.family.via);
-        session.enter();
-        let gate = session.gate();
-        let scope = Arc::new(Scope::new(&key.select));
-        let (control, restart) = watch::channel(0);
-        let watcher = tasks::Watcher {
-            inner: Arc::downgrade(inner),
-            id,
-            key: key.clone(),
-            scope: Arc::clone(&scope),
-            gate,
-            restart,
-        };
-        let task = inner.runtime.spawn(watcher.run());
-        self.keys.insert(key.clone(), id);
-        self.watches.insert(id, Watching::new(key.clone(), scope, control, task.abort_handle()));
-        id
-    }
-
-    fn supply_of(&mut self, want: &Want) -> Option<&mut Supply> {
-        match &mut self.topics.get_mut(want)?.source {
-            Source::Objects(supply) => Some(supply),
-            _ => None,
-        }
-    }
-
-    fn watch_narrowly(&mut self, inner: &Arc<Inner>, want: &Want) {
-        let Some((key, _)) = Self::key_of(want) else { return };
-        if self.supply_of(want).is_none_or(|supply| supply.own.is_some()) {
-            return;
-        }
-        let id = self.watch(inner, &key);
-        let name = if let Select::Name(name) = &key.select { name.as_str() } else { "" };
-        let Some(watching) = self.watches.get_mut(&id) else { return };
-        let revision = watching.add(name, want, &reads(want));
-        if let Some(supply) = self.supply_of(want) {
-            supply.own = Some((id, revision));
-        }
-    }
-
-    fn read_widely(&mut self, want: &Want, id: WatchId, name: &str) {
-        let Some(watching) = self.watches.get_mut(&id) else { return };
-        let revision = watching.add(name, want, &reads(want));
-        if let Some(supply) = self.supply_of(want) {
-            supply.wide = Some((id, revision));
-        }
-    }
-
-    fn is_shown(&self, want: &Want, which: impl Fn(&Supply) -> Option<(WatchId, u64)>) -> bool {
-        let Some(Source::Objects(supply)) = self.topics.get(want).map(|topic| &topic.source) else {
-            return false;
-        };
-        let Some((id, revision)) = which(supply) else { return false };
-        self.watches.get(&id).is_some_and(|watching| watching.covers(revision, supply.name.as_deref()))
-    }
-
-    fn is_shown_widely(&self, want: &Want) -> bool {
-        self.is_shown(want, |supply| supply.wide)
-    }
-
-    fn widen(&mut self, inner: &Arc<Inner>, family: &Family) {
-        let id = self.watch(inner, &WatchKey { family: family.clone(), select: Select::All });
-        let Some(members) = self.families.get_mut(family) else { return };
-        members.mode = Mode::Wide(id);
-        let wants: Vec<(String, Want)> = members.pairs().collect();
-        for (name, want) in wants {
-            self.read_widely(&want, id, &name);
-        }
-        tracing::debug!(?family, "watching the whole namespace");
-    }
-
-    /// Narrows a family that has shrunk below half of what is worth a wide watch.
-    fn weigh(&mut self, inner: &Arc<Inner>, family: &Family) {
-        let Some(members) = self.families.get(family) else { return };
-        let needed = threshold(members.objects, members.rate);
-        if matches!(members.mode, Mode::Wide(_)) && members.names.len() < needed.div_ceil(2) {
-            self.narrow_again(inner, family, false);
-        }
-    }
-
-    fn narrow_again(&mut self, inner: &Arc<Inner>, family: &Family, refused: bool) {
-        let Some(members) = self.families.get_mut(family) else { return };
-        let Mode::Wide(id) = members.mode else { return };
-        members.mode = Mode::Narrowing(id);
-        members.not_before = Some(Instant::now() + RESPITE);
-        let wants: Vec<Want> = members.pairs().map(|(_, want)| want).collect();
-        for want in &wants {
-            self.watch_narrowly(inner, want);
-        }
-        if refused {
-            self.end_wide(family);
-        } else {
-            self.settle(family, None);
-        }
-        tracing::debug!(?family, refused, "watching by name again");
-    }
-
-    /// After a first state arrived (of one name, or of all): hands over and ends what is not needed any more.
-    fn settle(&mut self, family: &Family, only: Option<&str>) {
-        let Some(members) = self.families.get(family) else { return };
-        match members.mode {
-            Mode::Narrow | Mode::Asking => {}
-            Mode::Narrowing(_) => {
-                let mut wants = members.names.values().flatten();
-                if wants.all(|want| self.is_shown(want, |supply| supply.own)) {
-                    self.end_wide(family);
-                }
-            }
-            Mode::Wide(wide) => {
-                let pairs: Vec<(String, Want)> = match only {
-                    None => members.pairs().collect(),
-                    Some(name) => {
-                        let wants = members.names.get(name).into_iter().flatten();
-                        wants.map(|want| (name.to_owned(), want.clone())).collect()
-                    }
-                };
-                for (name, want) in &pairs {
-                    self.hand_over(wide, name, want);
-                }
-            }
-        }
-    }
-
-    /// Lets the wide watch answer a question if it can, with what the narrow one has seen if need be.
-    fn hand_over(&mut self, wide: WatchId, name: &str, want: &Want) {
-        let Some(Supply { own: Some((own, revision)), wide: Some((_, wide_revision)), .. }) =
-            self.supply_of(want).map(|supply| supply.clone())
-        else {
-            return;
-        };
-        if !self.is_shown_widely(want) {
-            let Some(narrow) = self.watches.get(&own).filter(|narrow| narrow.covers(revision, Some(name)))
-            else {
-                return;
-            };
-            let item = narrow.item(name).cloned();
-            let Some(watching) = self.watches.get_mut(&wide) else { return };
-            if !watching.can_adopt(wide_revision) {
-                return;
-            }
-            watching.adopt(name, item);
-        }
-        if let Some(supply) = self.supply_of(want) {
-            supply.own = None;
-        }
-        self.unread(own, name, want);
-    }
-
-    fn end_wide(&mut self, family: &Family) {
-        let Some(members) = self.families.get_mut(family) else { return };
-        let Mode::Narrowing(id) = members.mode else { return };
-        members.mode = Mode::Narrow;
-        let wants: Vec<Want> = members.pairs().map(|(_, want)| want).collect();
-        for want in &wants {
-            if let Some(supply) = self.supply_of(want) {
-                supply.wide = None;
-            }
-        }
-        self.end(id);
-    }
-}
-
 impl Members {
-    fn is_worth_a_look(&self, inner: &Inner) -> bool {
+    pub(super) fn is_worth_a_look(&self, inner: &Inner) -> bool {
         !inner.settings.never_widen
             && self.names.len() >= self.look_at.max(FEWEST)
             && self.not_before.is_none_or(|moment| Instant::now() >= moment)
     }
 
-    fn pairs(&self) -> impl Iterator<Item = (String, Want)> {
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (String, Want)> {
         self.names.iter().flat_map(|(name, wants)| wants.iter().map(move |want| (name.clone(), want.clone())))
     }
 }
 
-fn reads(want: &Want) -> ReadSet {
-    match want.question() {
-        Question::Objects { reads, .. } => reads.clone(),
-        _ => ReadSet::nothing(),
-    }
-}
-
 /// Finds out whether a family may be wide and what that would mean.
-async fn look_into(inner: Weak<Inner>, family: Family, gate: watch::Receiver<Gate>) {
+pub(super) async fn look_into(inner: Weak<Inner>, family: Family, gate: watch::Receiver<Gate>) {
     let verdict = tokio::time::timeout(PATIENCE, ask(&family, gate)).await.ok().flatten();
     if let Some(inner) = inner.upgrade() {
         inner.decide(&family, &verdict.unwrap_or(Verdict::MayNot));

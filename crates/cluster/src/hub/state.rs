@@ -64,6 +64,10 @@ pub(super) struct State {
     pub(super) watches: BTreeMap<WatchId, Watching>,
     pub(super) keys: BTreeMap<WatchKey, WatchId>,
     pub(super) families: Families,
+    /// Watches in use, by the namespace that asks.
+    pub(super) used: BTreeMap<String, usize>,
+    /// Questions that wait for the budget of their namespace.
+    pub(super) starved: BTreeSet<Want>,
     sessions: BTreeMap<Via, Session>,
     numbers: BTreeMap<u64, Via>,
 }
@@ -83,6 +87,9 @@ impl Inner {
         if !wants.is_empty() {
             state.wants.insert(reader, wants);
         }
+        let fed = if state.starved.is_empty() { BTreeSet::new() } else { state.feed(self) };
+        drop(state);
+        self.wake(fed);
     }
 
     /// The gate of a session, which is opened if it is not there.

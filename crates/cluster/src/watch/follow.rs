@@ -26,6 +26,8 @@ const RENEWAL_SPREAD: u64 = 60;
 const OVERTIME: Duration = Duration::from_secs(30);
 /// How long a resumed watch must have been quiet to count as caught up.
 const SETTLED: Duration = Duration::from_secs(1);
+/// How long a watch must have been up for its end to be an ordinary one.
+const LASTING: Duration = Duration::from_secs(1);
 /// How long the first state of a stream may take.
 const FIRST_STATE: Duration = Duration::from_mins(1);
 
@@ -78,6 +80,8 @@ struct Course {
     at: Option<String>,
     /// Whether the connection was lost since the last word of it being up.
     lost: bool,
+    /// Since when changes flow.
+    up_since: Option<tokio::time::Instant>,
 }
 
 impl Follower {
@@ -89,9 +93,9 @@ impl Follower {
             pace: Pace::new(self.seed),
             at: None,
             lost: false,
+            up_since: None,
         };
         loop {
-            let began = Instant::now();
             let end = tokio::select! {
                 biased;
                 changed = restart.changed() => {
@@ -110,12 +114,13 @@ impl Follower {
                 }
                 end = self.attempt(sink, &mut course) => end,
             };
+            // Only what lasted counts as success: a stream that ends at once, again and again, is no better than none.
+            let lasted = course.up_since.take().is_some_and(|since| since.elapsed() > LASTING);
+            if lasted {
+                course.pace.fine();
+            }
             let pause = match end {
-                // A stream that ends at once, again and again, must not become a busy loop.
-                End::Renew if began.elapsed() > Duration::from_secs(1) => {
-                    course.pace.fine();
-                    continue;
-                }
+                End::Renew if lasted => continue,
                 End::Renew => course.pace.after(Trouble::Connection),
                 End::Expired => {
                     course.at = None;
@@ -182,6 +187,7 @@ impl Follower {
             .with("sendInitialEvents", "true")
             .with("resourceVersionMatch", "NotOlderThan")
             .with("timeoutSeconds", &seconds.to_string());
+        let turn = self.features.turn().await;
         Counters::add(&self.counters.lists, 1);
         let mark = self.clock.mark(&course.kind);
         let mut lines = self.open(&url, looking).await.map_err(|end| match end {
@@ -209,6 +215,7 @@ impl Follower {
         if !self.clock.confirm(&course.kind, mark, as_of) {
             return Err(End::Expired);
         }
+        drop(turn);
         Self::snapshot(first.into_values().collect(), as_of, looking, course);
         self.follow(lines, seconds, looking, course).await
     }
@@ -238,7 +245,6 @@ impl Follower {
     }
 
     fn snapshot(items: Vec<Item>, as_of: u64, looking: &Looking<'_>, course: &mut Course) {
-        course.pace.fine();
         course.lost = false;
         looking.sink.report(Report::Snapshot { items, as_of, revision: looking.revision });
     }
@@ -252,13 +258,13 @@ impl Follower {
         course: &mut Course,
     ) -> Result<End, End> {
         let now = tokio::time::Instant::now();
+        course.up_since = Some(now);
         let overdue = now + Duration::from_secs(seconds) + OVERTIME;
         loop {
             let until = if course.lost { now + SETTLED } else { overdue };
             let line = match tokio::time::timeout_at(until, lines.next()).await {
                 Err(_) if course.lost => {
                     course.lost = false;
-                    course.pace.fine();
                     looking.sink.report(Report::Live);
                     continue;
                 }
@@ -332,6 +338,7 @@ impl Follower {
     /// Everything, in pages.
     async fn list(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, String), End> {
         Counters::add(&self.counters.lists, 1);
+        let _turn = self.features.turn().await;
         let mut items = Vec::new();
         let mut next = String::new();
         loop {
@@ -418,22 +425,4 @@ fn escape(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_watch_is_renewed_within_five_minutes() {
-        let mut pace = Pace::new(3);
-        let renewals: Vec<u64> = (0..1000).map(|_| renewal(&mut pace)).collect();
-        assert!(renewals.iter().all(|seconds| (235..295).contains(seconds)));
-        assert!(
-            renewals.iter().max().unwrap() - renewals.iter().min().unwrap() > 50,
-            "they must not come together"
-        );
-    }
-
-    #[test]
-    fn a_name_cannot_widen_its_own_selector() {
-        assert_eq!(escape("a,metadata.name!=b"), "a\\,metadata.name!\\=b");
-    }
-}
+mod tests;

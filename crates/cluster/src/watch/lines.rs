@@ -38,7 +38,8 @@ impl Lines {
                 return Err(format!("a line of more than {LONGEST} bytes"));
             }
             match self.body.frame().await {
-                None => return Ok(None),
+                None if self.partial.is_empty() => return Ok(None),
+                None => return Err("the stream broke off in the middle of a line".to_owned()),
                 Some(Ok(frame)) => self.pending = frame.into_data().unwrap_or_default(),
                 Some(Err(error)) => return Err(error.to_string()),
             }
@@ -55,6 +56,9 @@ mod tests {
         let mut lines = Lines::new(Body::from(b"one\ntwo\nhal".to_vec()));
         assert_eq!(lines.next().await.unwrap().unwrap(), "one");
         assert_eq!(lines.next().await.unwrap().unwrap(), "two");
+        assert!(lines.next().await.is_err());
+        let mut lines = Lines::new(Body::from(b"one\n".to_vec()));
+        lines.next().await.unwrap();
         assert_eq!(lines.next().await.unwrap(), None);
     }
 }

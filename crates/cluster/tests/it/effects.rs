@@ -22,7 +22,7 @@ use std::{
 const MANAGER: &str = "linchpin:ResourceDependency:shop/web:step";
 
 /// An executor and the switch of its fence.
-struct Hand<'a> {
+pub struct Hand<'a> {
     stage: &'a Stage,
     audience: Audience,
     executor: Executor,
@@ -30,7 +30,7 @@ struct Hand<'a> {
 }
 
 impl<'a> Hand<'a> {
-    async fn new(stage: &'a Stage) -> Self {
+    pub async fn new(stage: &'a Stage) -> Self {
         let audience = stage.audience().await;
         let leading = Arc::new(AtomicBool::new(true));
         let fence = Arc::clone(&leading);
@@ -41,7 +41,7 @@ impl<'a> Hand<'a> {
         Self { stage, audience, executor, leading }
     }
 
-    async fn order(&self, verb: Verb) -> Result<Done, Failure> {
+    pub async fn order(&self, verb: Verb) -> Result<Done, Failure> {
         let ticket = Ticket { step: StepId::new("s"), run: 1, attempt: 1, part: 0 };
         let deadline = Duration::from_secs(10);
         let effect = Effect { ticket, via: self.stage.via("builder"), verb, deadline };
@@ -96,7 +96,7 @@ impl<'a> Hand<'a> {
 
     async fn delete(&self, name: &str, uid: Option<&str>) -> Result<Done, Failure> {
         let (target, uid) = (self.target(name), uid.map(str::to_owned));
-        self.order(Verb::Delete { target, uid, propagation: Propagation::Background }).await
+        self.order(Verb::Delete { target, uid, creator: None, propagation: Propagation::Background }).await
     }
 
     async fn stored(&self, name: &str) -> Option<Value> {

@@ -1,7 +1,7 @@
 //! What the hub shows, to whom, and what it costs.
 
-use crate::stage::{Stage, config_map, eventually, gvk, items};
-use linchpin_cluster::SubscriberId;
+use crate::stage::{Audience, Stage, config_map, eventually, gvk, items};
+use linchpin_cluster::{Settings, SubscriberId};
 use linchpin_engine::contract::{Actor, ClusterRef, Question, ReadSet, Right, Seen, Served, Via, Want};
 use linchpin_words::{KindWord, Reason};
 use serde_json::{Value, json};
@@ -289,6 +289,24 @@ async fn the_steady_state_makes_no_request() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     let after = audience.hub.metrics();
     assert_eq!((before.lists, before.watch_requests), (after.lists, after.watch_requests));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_namespace_cannot_use_up_all_watches() {
+    let stage = Stage::new().await;
+    stage.allow("builder", &["list", "watch"], "configmaps", &[]).await;
+    let settings = Settings { watches_per_namespace: 3, ..Settings::default() };
+    let mut audience = Audience::with(stage.cluster, settings).await;
+    let wants: Vec<Want> = (0..4).map(|n| stage.want("builder", &format!("b{n}"))).collect();
+    for (number, want) in (20..).zip(&wants) {
+        audience.hub.subscribe(SubscriberId(number), BTreeSet::from([want.clone()]));
+    }
+    for want in &wants[..3] {
+        audience.until_absent(want).await;
+    }
+    audience.until_unknown(&wants[3], Reason::OverBudget).await;
+    audience.hub.subscribe(SubscriberId(20), BTreeSet::new());
+    audience.until_absent(&wants[3]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

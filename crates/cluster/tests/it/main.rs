@@ -5,6 +5,7 @@
 #![allow(clippy::needless_pass_by_value, clippy::default_trait_access, clippy::match_wild_err_arm)]
 
 mod effects;
+mod exec;
 mod faults;
 mod hub;
 mod promotion;

@@ -193,14 +193,17 @@ pub struct Audience {
 
 impl Audience {
     pub async fn of(cluster: &Cluster) -> Self {
+        let remote = RemoteSettings { allow_loopback: true, in_cluster: false };
+        Self::with(cluster, Settings { remote, ..Settings::default() }).await
+    }
+
+    pub async fn with(cluster: &Cluster, settings: Settings) -> Self {
         let (sender, changes) = mpsc::unbounded_channel();
         let listener: linchpin_cluster::Listener = Arc::new(move |subscribers: &[SubscriberId]| {
             for subscriber in subscribers {
                 let _ = sender.send(*subscriber);
             }
         });
-        let remote = RemoteSettings { allow_loopback: true, in_cluster: false };
-        let settings = Settings { remote, ..Settings::default() };
         Self { hub: Hub::new(transport(cluster).await, settings, listener), changes }
     }
 

@@ -1,0 +1,328 @@
+//! The loop against a scripted server: what it asks next, and what it tells.
+
+use super::*;
+use crate::call::Resource;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
+use hyper::body::{Bytes, Frame};
+use kube::client::Body;
+use linchpin_words::Gvk;
+use serde_json::{Value, json};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    sync::{Mutex, PoisonError},
+};
+
+#[test]
+fn every_watch_is_renewed_within_five_minutes() {
+    let mut pace = Pace::new(3);
+    let renewals: Vec<u64> = (0..1000).map(|_| renewal(&mut pace)).collect();
+    assert!(renewals.iter().all(|seconds| (235..295).contains(seconds)));
+    let spread = renewals.iter().max().unwrap() - renewals.iter().min().unwrap();
+    assert!(spread > 50, "they must not come together");
+}
+
+#[test]
+fn a_name_cannot_widen_its_own_selector() {
+    assert_eq!(escape("a,metadata.name!=b"), "a\\,metadata.name!\\=b");
+}
+
+/// One answer of the server.
+enum Script {
+    /// A status code with an error object.
+    Refuse(u16),
+    /// A page of a list: its version and the names and versions in it.
+    Page(u64, &'static [(&'static str, u64)]),
+    /// A watch that sends these lines and ends.
+    Ends(Vec<Value>),
+    /// A watch that sends these lines and stays.
+    Stays(Vec<Value>),
+    /// A watch that sends these lines and breaks off in the middle of one.
+    Breaks(Vec<Value>),
+}
+
+fn object(name: &str, version: u64) -> Value {
+    json!({"metadata": {"name": name, "namespace": "shop", "uid": name, "resourceVersion": version.to_string()}})
+}
+
+fn event(kind: &str, name: &str, version: u64) -> Value {
+    json!({"type": kind, "object": object(name, version)})
+}
+
+fn bookmark(version: u64, first_state: bool) -> Value {
+    let mut metadata = json!({"resourceVersion": version.to_string()});
+    if first_state {
+        metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    json!({"type": "BOOKMARK", "object": {"metadata": metadata}})
+}
+
+fn expired() -> Value {
+    json!({"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}})
+}
+
+type Answer = UnsyncBoxBody<Bytes, Infallible>;
+
+impl Script {
+    fn answer(self) -> Response<Answer> {
+        let lines = |lines: Vec<Value>| {
+            let mut texts: Vec<String> = lines.iter().map(Value::to_string).collect();
+            texts.push(String::new());
+            texts.join("\n")
+        };
+        let whole = |text: String| Full::new(Bytes::from(text)).boxed_unsync();
+        let (status, body) = match self {
+            Self::Refuse(code) => {
+                (code, whole(json!({"kind": "Status", "code": code, "message": "no"}).to_string()))
+            }
+            Self::Page(version, items) => {
+                let items: Vec<Value> = items.iter().map(|(name, version)| object(name, *version)).collect();
+                (
+                    200,
+                    whole(
+                        json!({"metadata": {"resourceVersion": version.to_string()}, "items": items})
+                            .to_string(),
+                    ),
+                )
+            }
+            Self::Ends(events) => (200, whole(lines(events))),
+            Self::Breaks(events) => (200, whole(format!("{}{{\"type\": \"ADD", lines(events)))),
+            Self::Stays(events) => {
+                let first = futures::stream::iter([Ok(Frame::data(Bytes::from(lines(events))))]);
+                let stream = futures::StreamExt::chain(first, futures::stream::pending());
+                (200, StreamBody::new(stream).boxed_unsync())
+            }
+        };
+        Response::builder().status(StatusCode::from_u16(status).unwrap()).body(body).unwrap()
+    }
+}
+
+/// What was asked, reduced to what matters, and what was told.
+#[derive(Default)]
+struct Record {
+    asked: Mutex<Vec<String>>,
+    told: Mutex<Vec<String>>,
+}
+
+impl Record {
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Sink for Record {
+    fn reads(&self) -> (u64, Arc<ReadSet>) {
+        (1, Arc::new(ReadSet::nothing()))
+    }
+
+    fn keeps(&self, _name: &str) -> bool {
+        true
+    }
+
+    fn report(&self, report: Report) {
+        let text = match report {
+            Report::Snapshot { items, as_of, .. } => {
+                let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
+                format!("all [{}] at {as_of}", names.join(" "))
+            }
+            Report::Changed(item) => format!("{} at {}", item.name, item.version),
+            Report::Gone { name, version } => format!("{name} gone at {version}"),
+            Report::Reached(version) => format!("reached {version}"),
+            Report::Live => "live".to_owned(),
+            Report::Lost { failures, .. } => format!("lost {failures}"),
+            Report::Forbidden(_) => "forbidden".to_owned(),
+        };
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+}
+
+/// What a request asks for: `stream`, `list`, `check`, or `watch from N`.
+fn reduced(request: &Request<Body>) -> String {
+    let query = request.uri().query().unwrap_or_default();
+    let parameter = |name: &str| {
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix(&format!("{name}=")))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    match (parameter("watch").as_str(), parameter("sendInitialEvents").as_str(), parameter("limit").as_str())
+    {
+        ("true", "true", _) => "stream".to_owned(),
+        ("true", _, _) => format!("watch from {}", parameter("resourceVersion")),
+        (_, _, "1") => "check".to_owned(),
+        _ => "list".to_owned(),
+    }
+}
+
+/// Lets a follower run through a script, in virtual time, until the script has ended and nothing more happens.
+async fn run(select: Select, script: Vec<Script>) -> Arc<Record> {
+    let record = Arc::new(Record::default());
+    let script = Arc::new(Mutex::new(VecDeque::from(script)));
+    let asked = Arc::clone(&record);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let next = script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let asked = Arc::clone(&asked);
+        async move {
+            let Some(next) = next else { return std::future::pending().await };
+            asked.asked.lock().unwrap_or_else(PoisonError::into_inner).push(reduced(&request));
+            Ok::<_, Infallible>(next.answer())
+        }
+    });
+    let follower = Follower {
+        client: Client::new(service, "default"),
+        clock: Arc::default(),
+        features: Arc::default(),
+        counters: Arc::default(),
+        watched: Watched {
+            resource: Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true),
+            namespace: Some("shop".into()),
+            select,
+        },
+        seed: 1,
+    };
+    let (_keep, mut restart) = watch::channel(0);
+    let _ = tokio::time::timeout(Duration::from_mins(2), follower.run(&*record, &mut restart)).await;
+    record
+}
+
+fn named() -> Select {
+    Select::Name("a".into())
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_object_is_followed_with_a_single_request() {
+    let record = run(
+        named(),
+        vec![Script::Stays(vec![
+            event("ADDED", "a", 3),
+            bookmark(7, true),
+            event("MODIFIED", "a", 8),
+            event("DELETED", "a", 9),
+            bookmark(12, false),
+        ])],
+    )
+    .await;
+    assert_eq!(record.asked(), ["stream"]);
+    assert_eq!(record.told(), ["all [a] at 7", "a at 8", "a gone at 9", "reached 12"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_state_that_breaks_off_is_not_believed() {
+    let record = run(
+        named(),
+        vec![Script::Breaks(vec![event("ADDED", "a", 3)]), Script::Stays(vec![bookmark(7, true)])],
+    )
+    .await;
+    assert_eq!(record.told(), ["lost 1", "all [] at 7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_cannot_stream_is_listed_and_watched() {
+    let record = run(
+        named(),
+        vec![
+            Script::Refuse(422),
+            Script::Page(5, &[("a", 3)]),
+            Script::Stays(vec![event("MODIFIED", "a", 8)]),
+        ],
+    )
+    .await;
+    assert_eq!(record.asked(), ["stream", "list", "watch from 5"]);
+    assert_eq!(record.told(), ["all [a] at 5", "a at 8"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_connection_is_resumed_where_it_was() {
+    let record = run(
+        Select::All,
+        vec![
+            Script::Page(5, &[("a", 3)]),
+            Script::Breaks(vec![event("ADDED", "b", 8)]),
+            Script::Page(9, &[]),
+            Script::Stays(vec![event("DELETED", "b", 10)]),
+        ],
+    )
+    .await;
+    assert_eq!(
+        record.asked(),
+        ["list", "watch from 5", "check", "watch from 8"],
+        "without reading all again"
+    );
+    assert_eq!(record.told(), ["all [a] at 5", "b at 8", "lost 1", "b gone at 10", "live"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_has_expired_is_read_anew_wherever_it_is_said() {
+    let at_the_start = run(
+        Select::All,
+        vec![
+            Script::Page(5, &[("a", 3)]),
+            Script::Refuse(410),
+            Script::Page(20, &[("b", 15)]),
+            Script::Stays(vec![]),
+        ],
+    )
+    .await;
+    assert_eq!(at_the_start.asked(), ["list", "watch from 5", "list", "watch from 20"]);
+    assert_eq!(at_the_start.told(), ["all [a] at 5", "all [b] at 20"]);
+    let in_the_stream = run(
+        Select::All,
+        vec![
+            Script::Page(5, &[("a", 3)]),
+            Script::Ends(vec![expired()]),
+            Script::Page(20, &[]),
+            Script::Stays(vec![]),
+        ],
+    )
+    .await;
+    assert_eq!(in_the_stream.asked(), ["list", "watch from 5", "list", "watch from 20"]);
+    assert_eq!(
+        in_the_stream.told(),
+        ["all [a] at 5", "all [] at 20"],
+        "the deletion that was missed is seen"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_went_back_is_read_anew() {
+    let record = run(
+        Select::All,
+        vec![
+            Script::Page(50, &[("a", 30)]),
+            Script::Breaks(vec![event("ADDED", "b", 80)]),
+            Script::Page(60, &[]),
+            Script::Page(60, &[("a", 30)]),
+            Script::Stays(vec![]),
+        ],
+    )
+    .await;
+    assert_eq!(record.asked(), ["list", "watch from 50", "check", "list", "watch from 60"]);
+    assert_eq!(record.told().last().unwrap(), "all [a] at 60");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_said_and_tried_again() {
+    let record =
+        run(named(), vec![Script::Refuse(403), Script::Refuse(403), Script::Stays(vec![bookmark(7, true)])])
+            .await;
+    assert_eq!(record.told(), ["forbidden", "forbidden", "all [] at 7"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_not_served_ends_the_watch() {
+    let record = run(named(), vec![Script::Refuse(404)]).await;
+    assert_eq!((record.asked().len(), record.told().len()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_every_watch_at_once_is_not_hammered() {
+    let script = (0..1000).map(|_| Script::Ends(vec![bookmark(7, true)])).collect();
+    let record = run(named(), script).await;
+    assert!(record.asked().len() < 120, "{} requests in two minutes", record.asked().len());
+}
