@@ -95,8 +95,8 @@ impl Executor {
             Verb::Patch { target, kind, body, manager, once } => {
                 job.patch(target, *kind, body, manager, *once).await
             }
-            Verb::Delete { target, uid, propagation } => {
-                job.delete(target, uid.as_deref(), *propagation).await
+            Verb::Delete { target, uid, creator, propagation } => {
+                job.delete(target, uid.as_deref(), creator.as_deref(), *propagation).await
             }
             Verb::Exec(order) => job.exec(order).await,
             Verb::Notice(_) => Ok(Done::default()),

@@ -27,15 +27,14 @@ impl Job<'_> {
         let done = Done { target: Some(written(&resource, namespace, &target.name)), ..Done::default() };
         let mut uid = uid.map(str::to_owned);
         if let Some(creator) = creator {
-            let found = match self.get(&resource, namespace, &target.name).await {
-                Err(Failure::Gone(_)) => return Ok(Done { gone: true, ..done }),
-                found => found?,
+            let Some(found) = self.get(&resource, namespace, &target.name).await? else {
+                return Ok(Done { gone: true, ..done });
             };
             let mark = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
             if mark.and_then(Value::as_str) != Some(creator) {
                 return Err(Failure::StalePrecondition(format!("{target} was not made by this object")));
             }
-            uid = found.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned);
+            uid = uid.or_else(|| found.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned));
         }
         let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         if let Some(uid) = uid {

@@ -151,6 +151,9 @@ pub enum Verb {
         target: Target,
         /// Only this incarnation; none means whichever is there when the request is made.
         uid: Option<String>,
+        /// Only if it carries this creator mark, read from the server just before: for objects of which it is not
+        /// known whether we made them.
+        creator: Option<String>,
         /// What happens to what it owns.
         propagation: Propagation,
     },

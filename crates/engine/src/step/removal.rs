@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_words::{Reason, Timestamp, keys};
+use linchpin_words::{Reason, Timestamp};
 use serde_json::Value;
 
 use super::{
@@ -51,7 +51,10 @@ pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) 
         let retry = |pace| Some(add(now, backoff::delay(pace, &uid, &item.step, item.attempt)));
         match &outcome.result {
             Ok(done) if done.gone => item.state = ItemState::Gone,
-            Ok(_) => item.state = ItemState::Deleting,
+            Ok(done) => {
+                item.state = ItemState::Deleting;
+                item.uid = done.stamp.as_ref().map(|stamp| stamp.uid.clone()).or(item.uid.take());
+            }
             Err(Failure::Gone(_) | Failure::StalePrecondition(_)) => item.state = ItemState::Gone,
             Err(Failure::NotServed(_)) => leave(item, Reason::KindNotServed),
             Err(Failure::IdentityGone(_)) => leave(item, Reason::IdentityGone),
@@ -83,7 +86,7 @@ pub(super) fn remove(
     let uid = memory.journal.uid.clone();
     for index in 0..memory.journal.inventory.len() {
         if chosen(&memory.journal.inventory[index]) {
-            look(&mut memory.journal.inventory[index], &uid, sight, hurry, &mut removal);
+            look(&mut memory.journal.inventory[index], sight, hurry, &mut removal);
         }
     }
     // What must go first: the objects of every later step that is still there.
@@ -100,7 +103,8 @@ pub(super) fn remove(
             continue;
         }
         removal.done = false;
-        if item.state != ItemState::Created || held.contains(&item.step) {
+        let deletable = matches!(item.state, ItemState::Created | ItemState::Intended);
+        if !deletable || held.contains(&item.step) {
             continue;
         }
         if memory.flight.iter().any(|ticket| ticket.run == NO_RUN && ticket.part as usize == index) {
@@ -128,6 +132,7 @@ pub(super) fn remove(
             verb: Verb::Delete {
                 target: item.target.clone(),
                 uid: item.uid.clone(),
+                creator: item.uid.is_none().then(|| uid.clone()),
                 propagation: Propagation::Background,
             },
             deadline: DEADLINE,
@@ -140,12 +145,12 @@ fn is_there(item: &Item) -> bool {
     !matches!(item.state, ItemState::Gone | ItemState::Left)
 }
 
-/// What is known of a row now: whether an intended object was made by us, whether a deleted one is gone.
-fn look(item: &mut Item, uid: &str, sight: &Sight<'_>, hurry: bool, removal: &mut Removal) {
+/// What is known of a row now: whether a deleted object is gone.
+fn look(item: &mut Item, sight: &Sight<'_>, hurry: bool, removal: &mut Removal) {
     match item.state {
         ItemState::Adopted => item.state = ItemState::Gone,
-        ItemState::Intended | ItemState::Deleting if hurry => leave(item, Reason::Terminating),
-        ItemState::Intended | ItemState::Deleting => {
+        ItemState::Deleting if hurry => leave(item, Reason::Terminating),
+        ItemState::Deleting => {
             let kind = match sight.resolve(&item.via, &item.target.kind) {
                 Some(Served::Yes { kind, namespaced, .. }) => (kind, *namespaced),
                 Some(Served::No) => return leave(item, Reason::KindNotServed),
@@ -154,19 +159,11 @@ fn look(item: &mut Item, uid: &str, sight: &Sight<'_>, hurry: bool, removal: &mu
                 }
             };
             let namespace = item.target.namespace.clone().filter(|_| kind.1);
-            let reads = ReadSet::dotted(["metadata.annotations", "metadata.finalizers"]);
+            let reads = ReadSet::dotted(["metadata.finalizers"]);
             let want = Want::object(item.via.clone(), kind.0.clone(), namespace, &item.target.name, reads);
             match sight.ask(want) {
                 Some(Seen::Objects(observed)) => match observed.items.first() {
                     None => item.state = ItemState::Gone,
-                    Some(found) if item.state == ItemState::Intended => {
-                        if creator(&found.content) == Some(uid) {
-                            item.uid = Some(found.uid.clone());
-                            item.state = ItemState::Created;
-                        } else {
-                            item.state = ItemState::Gone;
-                        }
-                    }
                     Some(found) if item.uid.as_ref() != Some(&found.uid) => item.state = ItemState::Gone,
                     Some(found) => {
                         let (reason, message) = still_there(&found.content, &item.target.to_string());
@@ -181,12 +178,8 @@ fn look(item: &mut Item, uid: &str, sight: &Sight<'_>, hurry: bool, removal: &mu
                 _ => removal.waiting.push((item.step.clone(), Reason::Unsynced, String::new())),
             }
         }
-        ItemState::Created | ItemState::Gone | ItemState::Left => {}
+        ItemState::Intended | ItemState::Created | ItemState::Gone | ItemState::Left => {}
     }
-}
-
-fn creator(content: &Value) -> Option<&str> {
-    content.get("metadata")?.get("annotations")?.get(keys::CREATED_BY)?.as_str()
 }
 
 fn still_there(content: &Value, name: &str) -> (Reason, String) {

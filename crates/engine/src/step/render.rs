@@ -80,7 +80,7 @@ pub(super) fn render(
             }]
         }
         Body::Delete { target, propagation } => {
-            vec![Verb::Delete { target: target.clone(), uid: None, propagation: *propagation }]
+            vec![Verb::Delete { target: target.clone(), uid: None, creator: None, propagation: *propagation }]
         }
         Body::Wait(_) => Vec::new(),
         Body::Exec { target, container, command, .. } => {

@@ -126,9 +126,10 @@ fn drawn(drafts: &[Draft]) -> Plan {
 
 fn seen(name: &str, sight: Sight) -> Seen {
     match sight {
-        Sight::There => {
-            observed(Some(projection(name, &format!("uid-{name}"), 1, json!({"metadata": {"name": name}}))), 1)
-        }
+        Sight::There => observed(
+            Some(projection(name, &format!("uid-{name}"), 1, json!({"metadata": {"name": name}}))),
+            1,
+        ),
         Sight::Absent => observed(None, 1),
         Sight::Going => {
             let content = json!({"metadata": {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
@@ -273,7 +274,8 @@ impl Stage {
             let earlier = &self.plan.steps()[self.plan.position(&after.step).expect("a step of the plan")];
             if earlier.action().is_some() {
                 let record = self.record(&after.step);
-                let ended = if after.settled_is_enough { record.is_settled() } else { record.is_successful() };
+                let ended =
+                    if after.settled_is_enough { record.is_settled() } else { record.is_successful() };
                 prop_assert!(ended, "{} was ordered while {} was {:?}", id, after.step, record.state);
             }
         }
@@ -288,7 +290,12 @@ impl Stage {
         }
         if let Verb::Exec(order) = &effect.verb {
             prop_assert!(!order.token.is_empty());
-            prop_assert_eq!(decision.persist, Persist::BeforeEffects, "{} was ordered before it was saved", id);
+            prop_assert_eq!(
+                decision.persist,
+                Persist::BeforeEffects,
+                "{} was ordered before it was saved",
+                id
+            );
             prop_assert_eq!(self.record(id).token.as_ref(), Some(&order.token));
             let delivery = step.action().and_then(|action| action.delivery());
             if delivery == Some(Delivery::AtMostOnce) {

@@ -3,13 +3,13 @@
 //! Each changes what goes into the engine or what comes out of it, as a careless engine or driver would.
 
 use linchpin_engine::{
-    contract::{Failure, Outcome, Question, World},
-    journal::{ItemState, Memory, StepState},
+    contract::{Failure, Outcome, Verb, World},
+    journal::{Memory, StepState},
     step::{Decision, Persist},
 };
 
 use super::state::State;
-use crate::build::{name_of, observed, projection};
+use crate::build::{observed, projection};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -135,20 +135,6 @@ impl Bug {
                     record.state = StepState::Waiting;
                 }
             }
-            Self::EverythingIsOurs if state.deleting => {
-                let wants: Vec<_> = world.iter().map(|(want, _)| want.clone()).collect();
-                for want in wants {
-                    if let (Some(name), Question::Objects { .. }) =
-                        (name_of(&want).map(str::to_owned), want.question())
-                        && let Some(object) = state.objects.get(&name)
-                        && let Some(item) =
-                            memory.journal.inventory.iter_mut().find(|item| item.target.name == name)
-                    {
-                        item.uid = Some(object.uid.to_string());
-                        item.state = ItemState::Created;
-                    }
-                }
-            }
             _ => {}
         }
     }
@@ -194,6 +180,13 @@ impl Bug {
             }
             Self::InventoryForgotten => decision.memory.journal.inventory.clear(),
             Self::ReleasedTooEarly => decision.release = true,
+            Self::EverythingIsOurs => {
+                for effect in &mut decision.effects {
+                    if let Verb::Delete { creator, .. } = &mut effect.verb {
+                        *creator = None;
+                    }
+                }
+            }
             _ => {}
         }
     }

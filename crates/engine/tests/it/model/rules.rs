@@ -33,21 +33,12 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
                 if !there {
                     return Err(format!("{} was ordered while {name} was not observed", effect.ticket.step));
                 }
-                if let Some(wrote) = name.strip_prefix("made-") {
-                    let version = decision
-                        .memory
-                        .journal
-                        .steps
-                        .get(&wrote.into())
-                        .and_then(|record| record.wrote.first().map(|wrote| wrote.stamp.version));
-                    let seen =
-                        glimpse.and_then(|(object, _)| object.as_ref()).map_or(0, |object| object.version);
-                    if version.is_some_and(|version| seen < version) {
-                        return Err(format!(
-                            "{} was ordered on a view older than our own write",
-                            effect.ticket.step
-                        ));
-                    }
+                let seen = glimpse.and_then(|(object, _)| object.as_ref()).map_or(0, |object| object.version);
+                if state.told.get(name).is_some_and(|version| seen < *version) {
+                    return Err(format!(
+                        "{} was ordered on a view older than our own write",
+                        effect.ticket.step
+                    ));
                 }
             } else if plan.before(position).contains(&earlier) {
                 let needs_success = plan.steps()[position]
@@ -88,8 +79,8 @@ fn undone(state: &State, plan: &Plan) -> Option<String> {
 /// What was made later goes first, and only what is ours goes at all.
 fn check_deletions(state: &State, decision: &Decision) -> Result<(), String> {
     for effect in &decision.effects {
-        let Verb::Delete { target, uid, .. } = &effect.verb else { continue };
-        if uid.is_none() {
+        let Verb::Delete { target, uid, creator, .. } = &effect.verb else { continue };
+        if uid.is_none() && creator.is_none() {
             return Err(format!("{} is to be deleted whoever made it", target.name));
         }
         if target.name == "made-x" && state.objects.contains_key("made-y") {

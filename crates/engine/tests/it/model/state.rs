@@ -66,6 +66,8 @@ pub struct State {
     pub effects: BTreeMap<Ticket, (Effect, Stage)>,
     /// Requests of a process that died: each may still arrive, once.
     pub orphans: Vec<Effect>,
+    /// The versions of our own writes that we were told of, by name.
+    pub told: BTreeMap<String, u64>,
     /// Answers that were not taken in yet.
     pub outcomes: Vec<Outcome>,
     /// Whether the decision asked for the journal to be saved before its effects.
@@ -100,6 +102,7 @@ impl State {
             effects: BTreeMap::new(),
             orphans: Vec::new(),
             outcomes: Vec::new(),
+            told: BTreeMap::new(),
             save_first: false,
             critical: 0,
             deleting: false,
@@ -107,7 +110,7 @@ impl State {
             haunted: false,
             faults: shape.faults,
             flips: 2,
-            ticks: 2,
+            ticks: shape.ticks,
         }
     }
 
@@ -238,6 +241,11 @@ impl State {
                 let created = !known || object.ours;
                 Ok(Done { target: Some(target(&name)), created, stamp: Some(stamp), ..Done::default() })
             }
+            Verb::Delete { target, creator: Some(_), .. }
+                if self.objects.get(&target.name).is_some_and(|object| !object.ours) =>
+            {
+                Err(Failure::StalePrecondition("not ours".to_owned()))
+            }
             Verb::Delete { target, uid, .. } => match self.objects.get(&target.name) {
                 Some(object) if uid.as_ref().is_none_or(|uid| *uid == object.uid.to_string()) => {
                     self.version += 1;
@@ -255,6 +263,9 @@ impl State {
     pub fn carry_out(&mut self, ticket: &Ticket, answer_lost: bool) {
         let Some((effect, _)) = self.effects.remove(ticket) else { return };
         let result = self.arrive(&effect);
+        if let (Ok(Done { target: Some(target), stamp: Some(stamp), .. }), false) = (&result, answer_lost) {
+            self.told.insert(target.name.clone(), stamp.version);
+        }
         let result = if answer_lost { Err(Failure::Unknowable("no answer".to_owned())) } else { result };
         self.answer(ticket.clone(), result);
     }
@@ -279,6 +290,7 @@ impl State {
     pub fn crash(&mut self) {
         self.memory = None;
         self.outcomes.clear();
+        self.told.clear();
         self.save_first = false;
         self.seen.clear();
         let effects = std::mem::take(&mut self.effects);
