@@ -95,8 +95,12 @@ impl<'a> Hand<'a> {
     }
 
     async fn delete(&self, name: &str, uid: Option<&str>) -> Result<Done, Failure> {
-        let (target, uid) = (self.target(name), uid.map(str::to_owned));
-        self.order(Verb::Delete { target, uid, creator: None, propagation: Propagation::Background }).await
+        self.delete_of(name, uid, None).await
+    }
+
+    async fn delete_of(&self, name: &str, uid: Option<&str>, creator: Option<&str>) -> Result<Done, Failure> {
+        let (target, uid, creator) = (self.target(name), uid.map(str::to_owned), creator.map(str::to_owned));
+        self.order(Verb::Delete { target, uid, creator, propagation: Propagation::Background }).await
     }
 
     async fn stored(&self, name: &str) -> Option<Value> {
