@@ -4,7 +4,7 @@
 //! namespaces and, after a break, the deletions it missed. A status is written with the resourceVersion it was
 //! decided on: whoever wrote in between makes the write fail, and the newer object arrives through the follower.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use futures::{Stream, StreamExt, stream};
 use kube::{
@@ -90,33 +90,33 @@ pub fn follow(
 /// What was seen, so that deletions missed during a break are told.
 #[derive(Default)]
 struct Known {
-    there: BTreeMap<Place, ()>,
-    listing: Option<BTreeMap<Place, ()>>,
+    there: BTreeSet<Place>,
+    listing: Option<BTreeSet<Place>>,
 }
 
 impl Known {
     fn take_in(&mut self, event: Result<Event<DynamicObject>, watcher::Error>) -> Vec<OwnEvent> {
         match event {
             Ok(Event::Init) => {
-                self.listing = Some(BTreeMap::new());
+                self.listing = Some(BTreeSet::new());
                 Vec::new()
             }
             Ok(Event::InitApply(object)) => {
                 if let Some(listing) = &mut self.listing {
-                    listing.insert(place(&object), ());
+                    listing.insert(place(&object));
                 }
                 vec![OwnEvent::There(Box::new(object))]
             }
             Ok(Event::InitDone) => {
                 let listed = self.listing.take().unwrap_or_default();
-                let gone = self.there.keys().filter(|place| !listed.contains_key(*place)).cloned();
+                let gone = self.there.difference(&listed).cloned();
                 let mut events: Vec<OwnEvent> = gone.map(OwnEvent::Gone).collect();
                 self.there = listed;
                 events.push(OwnEvent::Synced);
                 events
             }
             Ok(Event::Apply(object)) => {
-                self.there.insert(place(&object), ());
+                self.there.insert(place(&object));
                 vec![OwnEvent::There(Box::new(object))]
             }
             Ok(Event::Delete(object)) => {

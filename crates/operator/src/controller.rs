@@ -152,7 +152,11 @@ pub async fn work(context: Context) -> Result<(), String> {
     let hub = Hub::new(context.transport.clone(), hub_settings, bell.listener());
     let synced = hub.clone();
     context.health.require("hub", move || {
-        if synced.is_synced() { Ok("knows what is served".to_owned()) } else { Err("reading what is served".to_owned()) }
+        if synced.is_synced() {
+            Ok("knows what is served".to_owned())
+        } else {
+            Err("reading what is served".to_owned())
+        }
     });
     let own = OperatorClient::new(&context.transport);
     let recorder = Recorder::new(own.clone(), &context.identity);
@@ -313,7 +317,9 @@ impl Controller {
         match event {
             OwnEvent::There(raw) => match self.kinds[kind].read(*raw) {
                 Ok(subject) => self.arrived(kind, subject),
-                Err(error) => tracing::warn!(kind = self.own_kinds[kind].name(), "an object cannot be read: {error}"),
+                Err(error) => {
+                    tracing::warn!(kind = self.own_kinds[kind].name(), "an object cannot be read: {error}");
+                }
             },
             OwnEvent::Gone(place) => {
                 if let Some(id) = self.ids.remove(&(kind, place)) {
@@ -329,19 +335,19 @@ impl Controller {
     fn arrived(&mut self, kind: usize, subject: Box<dyn subject::Subject>) {
         let key = (kind, subject.place());
         let known = self.ids.get(&key).copied();
-        let replaced = known.filter(|id| self.entries.get(id).is_some_and(|entry| entry.subject.uid() != subject.uid()));
+        let replaced =
+            known.filter(|id| self.entries.get(id).is_some_and(|entry| entry.subject.uid() != subject.uid()));
         if let Some(id) = replaced {
             self.forget(id);
         }
-        match known.filter(|_| replaced.is_none()) {
-            Some(id) => self.changed(id, subject),
-            None => {
-                let id = SubscriberId(self.next_id);
-                self.next_id += 1;
-                self.ids.insert(key, id);
-                self.entries.insert(id, Entry::new(kind, id, subject));
-                self.enqueue(id);
-            }
+        if let Some(id) = known.filter(|_| replaced.is_none()) {
+            self.changed(id, subject);
+        } else {
+            let id = SubscriberId(self.next_id);
+            self.next_id += 1;
+            self.ids.insert(key, id);
+            self.entries.insert(id, Entry::new(kind, id, subject));
+            self.enqueue(id);
         }
         self.telemetry.objects(self.entries.len());
     }

@@ -173,7 +173,7 @@ impl Context<'_> {
             [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
         {
             if !text(path) {
-                return Err(self.wrong(format!("document {} has no {name}", index + 1)));
+                return Err(self.wrong(&format!("document {} has no {name}", index + 1)));
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Context<'_> {
         let first = text.trim_start().chars().next();
         let parsed = if matches!(first, Some('{' | '[')) {
             serde_json::from_str(&text).map_err(|error| {
-                self.wrong(format!(
+                self.wrong(&format!(
                     "patch is not valid JSON at line {} column {}: {}",
                     error.line(),
                     error.column(),
@@ -195,7 +195,7 @@ impl Context<'_> {
             let mut documents = template::parse_documents(&self.step.field, &text)
                 .map_err(|error| Problem::Wrong(error.to_string()))?;
             if documents.len() != 1 {
-                return Err(self.wrong(format!("patch must be one document, not {}", documents.len())));
+                return Err(self.wrong(&format!("patch must be one document, not {}", documents.len())));
             }
             documents.swap_remove(0)
         };
@@ -203,9 +203,9 @@ impl Context<'_> {
         if fits {
             Ok(parsed)
         } else if kind == PatchKind::Json {
-            Err(self.wrong("patch of type json must be a list of operations".to_owned()))
+            Err(self.wrong("patch of type json must be a list of operations"))
         } else {
-            Err(self.wrong("patch must be an object".to_owned()))
+            Err(self.wrong("patch must be an object"))
         }
     }
 
@@ -247,7 +247,7 @@ impl Context<'_> {
         })
     }
 
-    fn wrong(&self, message: String) -> Problem {
+    fn wrong(&self, message: &str) -> Problem {
         Problem::Wrong(format!("{}: {message}", self.step.field))
     }
 }

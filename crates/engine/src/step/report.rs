@@ -274,7 +274,7 @@ fn step_report(
             }
             report.message = format!("{}: {}", requirement.label, found.message);
             if !open && record.state == StepState::Waiting {
-                report.reason = Reason::WaitingForTier.as_str().to_owned();
+                Reason::WaitingForTier.as_str().clone_into(&mut report.reason);
                 report.message =
                     format!("{}: waits for {}", requirement.label, waits_for(plan, advanced, position));
             }

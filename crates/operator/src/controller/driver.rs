@@ -30,7 +30,14 @@ impl Driver {
     }
 
     /// Queues an effect and starts what may be started.
-    pub(crate) fn submit(&mut self, namespace: &str, priority: i32, id: SubscriberId, effect: Effect, about: Arc<Regarding>) {
+    pub(crate) fn submit(
+        &mut self,
+        namespace: &str,
+        priority: i32,
+        id: SubscriberId,
+        effect: Effect,
+        about: Arc<Regarding>,
+    ) {
         self.waiting.push(namespace, priority, Job { id, effect, about });
         self.start_waiting();
     }

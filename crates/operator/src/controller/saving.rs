@@ -13,7 +13,7 @@ use linchpin_cluster::{
     own::{self, OwnWriteError},
 };
 
-use super::{Controller, Message, Wrote, Written, turn::regarding};
+use super::{Controller, Message, Written, Wrote, turn::regarding};
 
 /// How often progress is written, and how long any write yields to effects.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
@@ -39,7 +39,8 @@ impl Controller {
             }
             let since = saving.last.map(|last| last.elapsed());
             let pause = if saving.failures > 0 {
-                (Duration::from_millis(100) * 2_u32.saturating_pow(saving.failures.min(10))).min(LONGEST_PAUSE)
+                (Duration::from_millis(100) * 2_u32.saturating_pow(saving.failures.min(10)))
+                    .min(LONGEST_PAUSE)
             } else if !saving.held.is_empty() || saving.released || saving.urgent && !busy {
                 Duration::ZERO
             } else {

@@ -60,12 +60,20 @@ impl Telemetry {
             status_writes: Family::default(),
             left_behind: Counter::default(),
         };
-        registry.register("linchpin_objects", "Objects of ours that are looked after", counts.objects.clone());
+        registry.register(
+            "linchpin_objects",
+            "Objects of ours that are looked after",
+            counts.objects.clone(),
+        );
         registry.register("linchpin_objects_by_phase", "The same, by phase", counts.phases.clone());
         registry.register("linchpin_turn_seconds", "Time one decision takes", counts.turns.clone());
         registry.register("linchpin_effects", "Changes that were ordered", counts.effects.clone());
         registry.register("linchpin_outcomes", "How they came back", counts.outcomes.clone());
-        registry.register("linchpin_status_writes", "Writes of our objects' status", counts.status_writes.clone());
+        registry.register(
+            "linchpin_status_writes",
+            "Writes of our objects' status",
+            counts.status_writes.clone(),
+        );
         registry.register(
             "linchpin_left_behind",
             "Objects that could not be deleted with the object that made them",
@@ -159,7 +167,11 @@ impl Collector for HubFigures {
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let many = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         for (name, help, value) in [
-            ("linchpin_hub_questions", "Different questions that objects of ours ask", count(figures.questions)),
+            (
+                "linchpin_hub_questions",
+                "Different questions that objects of ours ask",
+                count(figures.questions),
+            ),
             ("linchpin_hub_watches", "Open watches", count(figures.watches)),
             ("linchpin_hub_wide_watches", "Those that watch a whole namespace", count(figures.wide_watches)),
             ("linchpin_hub_objects", "Observed objects that are kept", count(figures.objects)),
@@ -167,7 +179,11 @@ impl Collector for HubFigures {
             ("linchpin_hub_received_events", "Changes received by watches", many(figures.events)),
             ("linchpin_hub_lists", "First states read", many(figures.lists)),
             ("linchpin_hub_watch_requests", "Watch requests made", many(figures.watch_requests)),
-            ("linchpin_hub_rewinds", "Times a store was found to have gone back in time", many(figures.rewinds)),
+            (
+                "linchpin_hub_rewinds",
+                "Times a store was found to have gone back in time",
+                many(figures.rewinds),
+            ),
         ] {
             let gauge = ConstGauge::new(value);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;

@@ -237,9 +237,10 @@ impl Controller {
             entry.saving.finalizers = Some(finalizers);
         }
         if entry.told != Some(report.phase) {
-            let first_seen = entry.told.is_none() && entry.subject.current_status().is_some_and(|status| {
-                status.get("phase").and_then(serde_json::Value::as_str) == Some(report.phase.as_str())
-            });
+            let first_seen = entry.told.is_none()
+                && entry.subject.current_status().is_some_and(|status| {
+                    status.get("phase").and_then(serde_json::Value::as_str) == Some(report.phase.as_str())
+                });
             if !first_seen {
                 let warning = report.phase == linchpin_engine::step::Phase::Failed;
                 let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
