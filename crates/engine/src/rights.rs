@@ -69,7 +69,11 @@ pub fn changing(
         Deed::Apply => vec![right("create", resource, namespace, None), named("get"), named("patch")],
         Deed::Patch => vec![named("get"), named("patch")],
         Deed::Delete => vec![named("delete"), named("list"), named("watch")],
-        Deed::Exec => vec![named("get"), Right { subresource: Some("exec".to_owned()), ..named("create") }],
+        Deed::Exec => {
+            // A websocket is opened with GET; from Kubernetes 1.35 on the server asks for `create` as well.
+            let exec = |verb| Right { subresource: Some("exec".to_owned()), ..named(verb) };
+            vec![named("get"), exec("get"), exec("create")]
+        }
     }
 }
 

@@ -81,15 +81,8 @@ pub fn set(conditions: &mut Vec<Condition>, new: Condition) -> bool {
         conditions.push(new);
         return true;
     };
-    let kept = if old.status == new.status {
-        old.last_transition_time
-    } else {
-        new.last_transition_time
-    };
-    let new = Condition {
-        last_transition_time: kept,
-        ..new
-    };
+    let kept = if old.status == new.status { old.last_transition_time } else { new.last_transition_time };
+    let new = Condition { last_transition_time: kept, ..new };
     let changed = *old != new;
     *old = new;
     changed
@@ -104,9 +97,7 @@ pub fn remove(conditions: &mut Vec<Condition>, kind: ConditionType) -> bool {
 
 /// The condition of that type.
 pub fn find(conditions: &[Condition], kind: ConditionType) -> Option<&Condition> {
-    conditions
-        .iter()
-        .find(|condition| condition.kind == kind.as_str())
+    conditions.iter().find(|condition| condition.kind == kind.as_str())
 }
 
 #[cfg(test)]
@@ -115,11 +106,7 @@ mod tests {
     use crate::limits;
 
     fn ready(status: bool, message: &str, generation: i64, second: i64) -> Condition {
-        let reason = if status {
-            Reason::Completed
-        } else {
-            Reason::Waiting
-        };
+        let reason = if status { Reason::Completed } else { Reason::Waiting };
         Condition::new(
             ConditionType::Ready,
             status,
@@ -136,10 +123,7 @@ mod tests {
         assert!(set(&mut conditions, ready(false, "one", 1, 10)));
         assert!(set(&mut conditions, ready(false, "two", 2, 20)));
         assert_eq!(conditions[0].last_transition_time, Timestamp::from_second(10));
-        assert_eq!(
-            (conditions[0].message.as_str(), conditions[0].observed_generation),
-            ("two", Some(2))
-        );
+        assert_eq!((conditions[0].message.as_str(), conditions[0].observed_generation), ("two", Some(2)));
         assert!(set(&mut conditions, ready(true, "two", 2, 30)));
         assert_eq!(conditions[0].last_transition_time, Timestamp::from_second(30));
         assert_eq!(conditions.len(), 1);

@@ -92,11 +92,7 @@ impl Period {
 
     /// A period of that length, at most [`Period::MAX`].
     pub const fn new(length: Duration) -> Self {
-        if length.as_secs() >= limits::PERIOD_SECONDS {
-            Self::MAX
-        } else {
-            Self(length)
-        }
+        if length.as_secs() >= limits::PERIOD_SECONDS { Self::MAX } else { Self(length) }
     }
 
     /// Its length.
@@ -128,19 +124,11 @@ impl Period {
             let (whole, after) = digits(rest);
             let (fraction, after) = after.strip_prefix('.').map_or(("", after), digits);
             if whole.is_empty() && fraction.is_empty() {
-                return Err(DurationError::NumberExpected {
-                    text: quoted(),
-                    position: at(rest),
-                });
+                return Err(DurationError::NumberExpected { text: quoted(), position: at(rest) });
             }
-            let unit = &after[..after
-                .find(|c: char| c == '.' || c.is_ascii_digit())
-                .unwrap_or(after.len())];
+            let unit = &after[..after.find(|c: char| c == '.' || c.is_ascii_digit()).unwrap_or(after.len())];
             if unit.is_empty() {
-                return Err(DurationError::UnitMissing {
-                    text: quoted(),
-                    position: at(rest),
-                });
+                return Err(DurationError::UnitMissing { text: quoted(), position: at(rest) });
             }
             let Some((_, length)) = UNITS.iter().find(|(name, _)| *name == unit) else {
                 return Err(DurationError::UnknownUnit {
@@ -167,12 +155,8 @@ impl Period {
     /// As people write it: without parts that are zero (`2m`, where Go prints `2m0s`).
     pub fn brief(self) -> String {
         let full = self.to_string();
-        let short = full
-            .strip_suffix("m0s")
-            .map_or(full.clone(), |head| format!("{head}m"));
-        short
-            .strip_suffix("h0m")
-            .map_or(short.clone(), |head| format!("{head}h"))
+        let short = full.strip_suffix("m0s").map_or(full.clone(), |head| format!("{head}m"));
+        short.strip_suffix("h0m").map_or(short.clone(), |head| format!("{head}h"))
     }
 }
 
@@ -220,12 +204,7 @@ impl fmt::Display for Period {
         if seconds >= 60 {
             write!(f, "{}m", seconds / 60 % 60)?;
         }
-        write_decimal(
-            f,
-            seconds % 60 * 1_000_000_000 + u64::from(fraction),
-            1_000_000_000,
-            "s",
-        )
+        write_decimal(f, seconds % 60 * 1_000_000_000 + u64::from(fraction), 1_000_000_000, "s")
     }
 }
 
@@ -311,35 +290,14 @@ mod tests {
     fn a_wrong_duration_is_told_where_and_how_to_write_it() {
         for (text, error) in [
             ("", "the duration is empty; write for example 30s, 5m or 1m30s"),
-            (
-                "10",
-                "\"10\": the number at character 1 has no unit; write ns, us, ms, s, m or h after it",
-            ),
-            (
-                "1m30",
-                "\"1m30\": the number at character 3 has no unit; write ns, us, ms, s, m or h after it",
-            ),
-            (
-                "1d",
-                "\"1d\": unknown unit \"d\" at character 2; use ns, us, ms, s, m or h (a day is 24h)",
-            ),
-            (
-                "5 m",
-                "\"5 m\": unknown unit \" m\" at character 2; use ns, us, ms, s, m or h (a day is 24h)",
-            ),
-            (
-                "soon",
-                "\"soon\": expected a number at character 1; write for example 30s, 5m or 1m30s",
-            ),
-            (
-                ".s",
-                "\".s\": expected a number at character 1; write for example 30s, 5m or 1m30s",
-            ),
+            ("10", "\"10\": the number at character 1 has no unit; write ns, us, ms, s, m or h after it"),
+            ("1m30", "\"1m30\": the number at character 3 has no unit; write ns, us, ms, s, m or h after it"),
+            ("1d", "\"1d\": unknown unit \"d\" at character 2; use ns, us, ms, s, m or h (a day is 24h)"),
+            ("5 m", "\"5 m\": unknown unit \" m\" at character 2; use ns, us, ms, s, m or h (a day is 24h)"),
+            ("soon", "\"soon\": expected a number at character 1; write for example 30s, 5m or 1m30s"),
+            (".s", "\".s\": expected a number at character 1; write for example 30s, 5m or 1m30s"),
             ("-5s", "\"-5s\": a duration cannot be negative"),
-            (
-                "87600h1ns",
-                "\"87600h1ns\": longer than 87600 hours, the longest duration allowed",
-            ),
+            ("87600h1ns", "\"87600h1ns\": longer than 87600 hours, the longest duration allowed"),
             (
                 "99999999999999999999999h",
                 "\"99999999999999999999999h\": longer than 87600 hours, the longest duration allowed",
@@ -351,14 +309,9 @@ mod tests {
 
     #[test]
     fn people_are_shown_no_zero_parts() {
-        for (text, shown) in [
-            ("2m", "2m"),
-            ("3h", "3h"),
-            ("1h30m", "1h30m"),
-            ("10s", "10s"),
-            ("70s", "1m10s"),
-            ("0", "0s"),
-        ] {
+        for (text, shown) in
+            [("2m", "2m"), ("3h", "3h"), ("1h30m", "1h30m"), ("10s", "10s"), ("70s", "1m10s"), ("0", "0s")]
+        {
             assert_eq!(Period::parse(text).map(Period::brief), Ok(shown.to_owned()));
         }
     }

@@ -60,13 +60,7 @@ pub fn field_manager(kind: &str, namespace: &str, name: &str, step: &str) -> Str
     }
     let mut manager: String = full
         .chars()
-        .map(|character| {
-            if character.is_ascii_graphic() {
-                character
-            } else {
-                '_'
-            }
-        })
+        .map(|character| if character.is_ascii_graphic() { character } else { '_' })
         .take(limits::FIELD_MANAGER - hash.len())
         .collect();
     manager.push_str(&hash);

@@ -21,11 +21,7 @@ pub struct Gvk {
 impl Gvk {
     /// A kind from its three parts.
     pub fn new(group: impl Into<String>, version: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            version: version.into(),
-            kind: kind.into(),
-        }
+        Self { group: group.into(), version: version.into(), kind: kind.into() }
     }
 
     /// A kind from a manifest's `apiVersion` (`v1`, `apps/v1`) and `kind`.
@@ -36,19 +32,12 @@ impl Gvk {
 
     /// The manifest's `apiVersion`.
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() {
-            self.version.clone()
-        } else {
-            format!("{}/{}", self.group, self.version)
-        }
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
     /// The same kind without its version.
     pub fn group_kind(&self) -> GroupKind {
-        GroupKind {
-            group: self.group.clone(),
-            kind: self.kind.clone(),
-        }
+        GroupKind { group: self.group.clone(), kind: self.kind.clone() }
     }
 }
 
@@ -70,10 +59,7 @@ pub struct GroupKind {
 impl GroupKind {
     /// A kind from group and kind.
     pub fn new(group: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            group: group.into(),
-            kind: kind.into(),
-        }
+        Self { group: group.into(), kind: kind.into() }
     }
 }
 
@@ -103,20 +89,12 @@ pub struct ObjectRef {
 impl ObjectRef {
     /// A reference to a namespaced object.
     pub fn namespaced(kind: GroupKind, namespace: impl Into<String>, name: impl Into<String>) -> Self {
-        Self {
-            kind,
-            namespace: Some(namespace.into()),
-            name: name.into(),
-        }
+        Self { kind, namespace: Some(namespace.into()), name: name.into() }
     }
 
     /// A reference to a cluster-scoped object.
     pub fn cluster_scoped(kind: GroupKind, name: impl Into<String>) -> Self {
-        Self {
-            kind,
-            namespace: None,
-            name: name.into(),
-        }
+        Self { kind, namespace: None, name: name.into() }
     }
 }
 

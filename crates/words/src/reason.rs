@@ -158,10 +158,7 @@ mod tests {
         for reason in Reason::ALL {
             let word = reason.as_str();
             assert!(word.starts_with(|c: char| c.is_ascii_uppercase()), "{word}");
-            assert!(
-                word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric()),
-                "{word}"
-            );
+            assert!(word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric()), "{word}");
             assert!(reason.meaning().ends_with('.'), "{word} ends its sentence");
         }
     }
@@ -176,9 +173,6 @@ mod tests {
 
     #[test]
     fn a_newer_versions_reason_does_not_make_a_journal_unreadable() {
-        assert_eq!(
-            serde_json::from_str::<Reason>("\"BeamedUp\"").unwrap(),
-            Reason::Unrecognised
-        );
+        assert_eq!(serde_json::from_str::<Reason>("\"BeamedUp\"").unwrap(), Reason::Unrecognised);
     }
 }

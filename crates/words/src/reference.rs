@@ -111,18 +111,13 @@ impl Reference {
             _ if text.is_empty() => return Err(ReferenceError::Empty),
             None | Some((_, "")) => {
                 KindWord::read(text, text.strip_suffix('/').unwrap_or(text))?;
-                return Err(ReferenceError::NoName {
-                    text: text::quote(text),
-                });
+                return Err(ReferenceError::NoName { text: text::quote(text) });
             }
             Some(parts) => parts,
         };
         let word = KindWord::read(text, word)?;
         check_name(text, name)?;
-        Ok(Self {
-            word,
-            name: Some(name.to_owned()),
-        })
+        Ok(Self { word, name: Some(name.to_owned()) })
     }
 
     /// Reads a kind that stands for all its objects; a selector says which.
@@ -132,15 +127,9 @@ impl Reference {
         }
         if let Some(slash) = text.find('/') {
             let position = text::position(text, slash);
-            return Err(ReferenceError::NameWithSelector {
-                text: text::quote(text),
-                position,
-            });
+            return Err(ReferenceError::NameWithSelector { text: text::quote(text), position });
         }
-        Ok(Self {
-            word: KindWord::read(text, text)?,
-            name: None,
-        })
+        Ok(Self { word: KindWord::read(text, text)?, name: None })
     }
 
     /// Whether this is `version/kubernetes`: the server's version, which is no object.
@@ -152,11 +141,7 @@ impl Reference {
 impl KindWord {
     /// A bare word.
     pub fn new(word: impl AsRef<str>) -> Self {
-        Self {
-            word: word.as_ref().to_ascii_lowercase(),
-            group: None,
-            version: None,
-        }
+        Self { word: word.as_ref().to_ascii_lowercase(), group: None, version: None }
     }
 
     /// Reads `word`, `word.group`, `word.version` or `word.version.group`.
@@ -170,17 +155,12 @@ impl KindWord {
             None => (None, None),
             Some(text) => match text.split_once('/') {
                 None => (Some(String::new()), Some(text.to_ascii_lowercase())),
-                Some((group, version)) => (
-                    Some(group.to_ascii_lowercase()),
-                    Some(version.to_ascii_lowercase()),
-                ),
+                Some((group, version)) => {
+                    (Some(group.to_ascii_lowercase()), Some(version.to_ascii_lowercase()))
+                }
             },
         };
-        Self {
-            word: kind.to_ascii_lowercase(),
-            group,
-            version,
-        }
+        Self { word: kind.to_ascii_lowercase(), group, version }
     }
 
     /// Reads the kind at the start of `text`.
@@ -210,9 +190,8 @@ impl KindWord {
         let (mut group, mut version) = (None, None);
         if let Some(rest) = parts.next() {
             let start = word.len() + 1;
-            let (first, others) = rest
-                .split_once('.')
-                .map_or((rest, None), |(first, others)| (first, Some(others)));
+            let (first, others) =
+                rest.split_once('.').map_or((rest, None), |(first, others)| (first, Some(others)));
             let rest = if looks_like_a_version(first) {
                 version = Some(first.to_ascii_lowercase());
                 others.unwrap_or_default()
@@ -228,11 +207,7 @@ impl KindWord {
             }
             group = Some(rest.to_ascii_lowercase());
         }
-        Ok(Self {
-            word: word.to_ascii_lowercase(),
-            group,
-            version,
-        })
+        Ok(Self { word: word.to_ascii_lowercase(), group, version })
     }
 }
 
@@ -310,11 +285,7 @@ fn check_name(text: &str, name: &str) -> Result<(), ReferenceError> {
 impl fmt::Display for KindWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.word)?;
-        for part in [&self.version, &self.group]
-            .into_iter()
-            .flatten()
-            .filter(|part| !part.is_empty())
-        {
+        for part in [&self.version, &self.group].into_iter().flatten().filter(|part| !part.is_empty()) {
             write!(f, ".{part}")?;
         }
         Ok(())

@@ -74,11 +74,7 @@ impl Timestamp {
 
     /// Reads RFC 3339.
     pub fn parse(text: &str) -> Result<Self, TimeError> {
-        text.parse::<jiff::Timestamp>()
-            .map(Self::from)
-            .map_err(|_| TimeError {
-                text: text::quote(text),
-            })
+        text.parse::<jiff::Timestamp>().map(Self::from).map_err(|_| TimeError { text: text::quote(text) })
     }
 }
 
@@ -136,18 +132,12 @@ mod tests {
     fn moments_are_written_as_kubernetes_writes_them() {
         let moment = Timestamp::from_second(1_769_860_800);
         assert_eq!(moment.to_string(), "2026-01-31T12:00:00Z");
-        assert_eq!(
-            moment.plus(Period::from_millis(1)).to_string(),
-            "2026-01-31T12:00:00.001000Z"
-        );
+        assert_eq!(moment.plus(Period::from_millis(1)).to_string(), "2026-01-31T12:00:00.001000Z");
     }
 
     #[test]
     fn any_offset_is_read() {
-        assert_eq!(
-            Timestamp::parse("2026-01-31T13:00:00+01:00"),
-            Ok(Timestamp::from_second(1_769_860_800))
-        );
+        assert_eq!(Timestamp::parse("2026-01-31T13:00:00+01:00"), Ok(Timestamp::from_second(1_769_860_800)));
         assert_eq!(
             Timestamp::parse("yesterday").unwrap_err().to_string(),
             "\"yesterday\" is not a time; write it as 2026-01-31T12:00:00Z"

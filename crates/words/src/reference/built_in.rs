@@ -46,14 +46,7 @@ const fn row(
     short: &'static [&'static str],
     namespaced: bool,
 ) -> BuiltIn {
-    BuiltIn {
-        group,
-        version,
-        kind,
-        plural,
-        short,
-        namespaced,
-    }
+    BuiltIn { group, version, kind, plural, short, namespaced }
 }
 
 // The order matters once: core events come before those of events.k8s.io, which are the same objects.
@@ -65,40 +58,12 @@ const TABLE: &[BuiltIn] = &[
     row("", "v1", "LimitRange", "limitranges", &["limits"], NAMESPACED),
     row("", "v1", "Namespace", "namespaces", &["ns"], CLUSTER),
     row("", "v1", "Node", "nodes", &["no"], CLUSTER),
-    row(
-        "",
-        "v1",
-        "PersistentVolume",
-        "persistentvolumes",
-        &["pv"],
-        CLUSTER,
-    ),
-    row(
-        "",
-        "v1",
-        "PersistentVolumeClaim",
-        "persistentvolumeclaims",
-        &["pvc"],
-        NAMESPACED,
-    ),
+    row("", "v1", "PersistentVolume", "persistentvolumes", &["pv"], CLUSTER),
+    row("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", &["pvc"], NAMESPACED),
     row("", "v1", "Pod", "pods", &["po"], NAMESPACED),
     row("", "v1", "PodTemplate", "podtemplates", &[], NAMESPACED),
-    row(
-        "",
-        "v1",
-        "ReplicationController",
-        "replicationcontrollers",
-        &["rc"],
-        NAMESPACED,
-    ),
-    row(
-        "",
-        "v1",
-        "ResourceQuota",
-        "resourcequotas",
-        &["quota"],
-        NAMESPACED,
-    ),
+    row("", "v1", "ReplicationController", "replicationcontrollers", &["rc"], NAMESPACED),
+    row("", "v1", "ResourceQuota", "resourcequotas", &["quota"], NAMESPACED),
     row("", "v1", "Secret", "secrets", &[], NAMESPACED),
     row("", "v1", "Service", "services", &["svc"], NAMESPACED),
     row("", "v1", "ServiceAccount", "serviceaccounts", &["sa"], NAMESPACED),
@@ -142,34 +107,13 @@ const TABLE: &[BuiltIn] = &[
         &["crd", "crds"],
         CLUSTER,
     ),
-    row(
-        "apiregistration.k8s.io",
-        "v1",
-        "APIService",
-        "apiservices",
-        &[],
-        CLUSTER,
-    ),
-    row(
-        "apps",
-        "v1",
-        "ControllerRevision",
-        "controllerrevisions",
-        &[],
-        NAMESPACED,
-    ),
+    row("apiregistration.k8s.io", "v1", "APIService", "apiservices", &[], CLUSTER),
+    row("apps", "v1", "ControllerRevision", "controllerrevisions", &[], NAMESPACED),
     row("apps", "v1", "DaemonSet", "daemonsets", &["ds"], NAMESPACED),
     row("apps", "v1", "Deployment", "deployments", &["deploy"], NAMESPACED),
     row("apps", "v1", "ReplicaSet", "replicasets", &["rs"], NAMESPACED),
     row("apps", "v1", "StatefulSet", "statefulsets", &["sts"], NAMESPACED),
-    row(
-        "autoscaling",
-        "v2",
-        "HorizontalPodAutoscaler",
-        "horizontalpodautoscalers",
-        &["hpa"],
-        NAMESPACED,
-    ),
+    row("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", &["hpa"], NAMESPACED),
     row("batch", "v1", "CronJob", "cronjobs", &["cj"], NAMESPACED),
     row("batch", "v1", "Job", "jobs", &[], NAMESPACED),
     row(
@@ -181,23 +125,9 @@ const TABLE: &[BuiltIn] = &[
         CLUSTER,
     ),
     row("coordination.k8s.io", "v1", "Lease", "leases", &[], NAMESPACED),
-    row(
-        "discovery.k8s.io",
-        "v1",
-        "EndpointSlice",
-        "endpointslices",
-        &[],
-        NAMESPACED,
-    ),
+    row("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", &[], NAMESPACED),
     row("events.k8s.io", "v1", "Event", "events", &["ev"], NAMESPACED),
-    row(
-        "flowcontrol.apiserver.k8s.io",
-        "v1",
-        "FlowSchema",
-        "flowschemas",
-        &[],
-        CLUSTER,
-    ),
+    row("flowcontrol.apiserver.k8s.io", "v1", "FlowSchema", "flowschemas", &[], CLUSTER),
     row(
         "flowcontrol.apiserver.k8s.io",
         "v1",
@@ -206,147 +136,37 @@ const TABLE: &[BuiltIn] = &[
         &[],
         CLUSTER,
     ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "Ingress",
-        "ingresses",
-        &["ing"],
-        NAMESPACED,
-    ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "IngressClass",
-        "ingressclasses",
-        &[],
-        CLUSTER,
-    ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "IPAddress",
-        "ipaddresses",
-        &["ip"],
-        CLUSTER,
-    ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "NetworkPolicy",
-        "networkpolicies",
-        &["netpol"],
-        NAMESPACED,
-    ),
-    row(
-        "networking.k8s.io",
-        "v1",
-        "ServiceCIDR",
-        "servicecidrs",
-        &[],
-        CLUSTER,
-    ),
-    row(
-        "node.k8s.io",
-        "v1",
-        "RuntimeClass",
-        "runtimeclasses",
-        &[],
-        CLUSTER,
-    ),
-    row(
-        "policy",
-        "v1",
-        "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        &["pdb"],
-        NAMESPACED,
-    ),
-    row(
-        "rbac.authorization.k8s.io",
-        "v1",
-        "ClusterRole",
-        "clusterroles",
-        &[],
-        CLUSTER,
-    ),
-    row(
-        "rbac.authorization.k8s.io",
-        "v1",
-        "ClusterRoleBinding",
-        "clusterrolebindings",
-        &[],
-        CLUSTER,
-    ),
-    row(
-        "rbac.authorization.k8s.io",
-        "v1",
-        "Role",
-        "roles",
-        &[],
-        NAMESPACED,
-    ),
-    row(
-        "rbac.authorization.k8s.io",
-        "v1",
-        "RoleBinding",
-        "rolebindings",
-        &[],
-        NAMESPACED,
-    ),
-    row(
-        "scheduling.k8s.io",
-        "v1",
-        "PriorityClass",
-        "priorityclasses",
-        &["pc"],
-        CLUSTER,
-    ),
+    row("networking.k8s.io", "v1", "Ingress", "ingresses", &["ing"], NAMESPACED),
+    row("networking.k8s.io", "v1", "IngressClass", "ingressclasses", &[], CLUSTER),
+    row("networking.k8s.io", "v1", "IPAddress", "ipaddresses", &["ip"], CLUSTER),
+    row("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", &["netpol"], NAMESPACED),
+    row("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs", &[], CLUSTER),
+    row("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", &[], CLUSTER),
+    row("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", &["pdb"], NAMESPACED),
+    row("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", &[], CLUSTER),
+    row("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", &[], CLUSTER),
+    row("rbac.authorization.k8s.io", "v1", "Role", "roles", &[], NAMESPACED),
+    row("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", &[], NAMESPACED),
+    row("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", &["pc"], CLUSTER),
     row("storage.k8s.io", "v1", "CSIDriver", "csidrivers", &[], CLUSTER),
     row("storage.k8s.io", "v1", "CSINode", "csinodes", &[], CLUSTER),
-    row(
-        "storage.k8s.io",
-        "v1",
-        "CSIStorageCapacity",
-        "csistoragecapacities",
-        &[],
-        NAMESPACED,
-    ),
-    row(
-        "storage.k8s.io",
-        "v1",
-        "StorageClass",
-        "storageclasses",
-        &["sc"],
-        CLUSTER,
-    ),
-    row(
-        "storage.k8s.io",
-        "v1",
-        "VolumeAttachment",
-        "volumeattachments",
-        &[],
-        CLUSTER,
-    ),
+    row("storage.k8s.io", "v1", "CSIStorageCapacity", "csistoragecapacities", &[], NAMESPACED),
+    row("storage.k8s.io", "v1", "StorageClass", "storageclasses", &["sc"], CLUSTER),
+    row("storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments", &[], CLUSTER),
 ];
 
 /// The built-in kind that a word means; none where it is somebody else's, or where another version is asked for.
 pub fn built_in(word: &KindWord) -> Option<&'static BuiltIn> {
     TABLE.iter().find(|entry| {
         word.group.as_deref().is_none_or(|group| group == entry.group)
-            && word
-                .version
-                .as_deref()
-                .is_none_or(|version| version == entry.version)
+            && word.version.as_deref().is_none_or(|version| version == entry.version)
             && entry.is_called(&word.word)
     })
 }
 
 /// The built-in kind of that group and kind, as a manifest writes them.
 pub fn built_in_kind(group: &str, kind: &str) -> Option<&'static BuiltIn> {
-    TABLE
-        .iter()
-        .find(|entry| entry.group == group && entry.kind == kind)
+    TABLE.iter().find(|entry| entry.group == group && entry.kind == kind)
 }
 
 /// All built-in kinds.

@@ -10,13 +10,8 @@ pub fn template_keys(name: Option<&str>, kind: &str, object: Option<&str>) -> Ve
         None => kind,
     };
     let mut keys: Vec<String> = Vec::with_capacity(3);
-    for key in [
-        name.map(str::to_owned),
-        name.map(as_identifier),
-        Some(as_identifier(&long)),
-    ]
-    .into_iter()
-    .flatten()
+    for key in
+        [name.map(str::to_owned), name.map(as_identifier), Some(as_identifier(&long))].into_iter().flatten()
     {
         if !keys.contains(&key) {
             keys.push(key);
@@ -27,15 +22,7 @@ pub fn template_keys(name: Option<&str>, kind: &str, object: Option<&str>) -> Ve
 
 /// `text` with every character but letters and digits turned into `_`, so that a template can write it after a dot.
 pub fn as_identifier(text: &str) -> String {
-    text.chars()
-        .map(|character| {
-            if character.is_ascii_alphanumeric() {
-                character
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    text.chars().map(|character| if character.is_ascii_alphanumeric() { character } else { '_' }).collect()
 }
 
 #[cfg(test)]
@@ -52,10 +39,7 @@ mod tests {
             template_keys(None, "controlplane.kubeflex.kubestellar.io", Some("its1")),
             ["controlplane_its1"]
         );
-        assert_eq!(
-            template_keys(None, "version", Some("kubernetes")),
-            ["version_kubernetes"]
-        );
+        assert_eq!(template_keys(None, "version", Some("kubernetes")), ["version_kubernetes"]);
     }
 
     #[test]
@@ -64,10 +48,7 @@ mod tests {
             template_keys(Some("my-db"), "Deployment", Some("db")),
             ["my-db", "my_db", "deployment_db"]
         );
-        assert_eq!(
-            template_keys(Some("db"), "deploy", Some("db")),
-            ["db", "deploy_db"]
-        );
+        assert_eq!(template_keys(Some("db"), "deploy", Some("db")), ["db", "deploy_db"]);
     }
 
     #[test]

@@ -17,58 +17,24 @@ fn error(text: &str) -> String {
 
 #[test]
 fn kinds_are_written_with_and_without_group_and_version() {
-    assert_eq!(
-        parts("deployment/web"),
-        ("deployment".into(), None, None, "web".into())
-    );
+    assert_eq!(parts("deployment/web"), ("deployment".into(), None, None, "web".into()));
     assert_eq!(
         parts("controlplane.kubeflex.kubestellar.io/its1"),
-        (
-            "controlplane".into(),
-            None,
-            Some("kubeflex.kubestellar.io".into()),
-            "its1".into()
-        )
+        ("controlplane".into(), None, Some("kubeflex.kubestellar.io".into()), "its1".into())
     );
     assert_eq!(
         parts("Deployment.v1.apps/web"),
-        (
-            "deployment".into(),
-            Some("v1".into()),
-            Some("apps".into()),
-            "web".into()
-        )
+        ("deployment".into(), Some("v1".into()), Some("apps".into()), "web".into())
     );
-    assert_eq!(
-        parts("pods.v1/db-0"),
-        (
-            "pods".into(),
-            Some("v1".into()),
-            Some(String::new()),
-            "db-0".into()
-        )
-    );
+    assert_eq!(parts("pods.v1/db-0"), ("pods".into(), Some("v1".into()), Some(String::new()), "db-0".into()));
     assert_eq!(
         parts("hpa.v2beta1.autoscaling/x"),
-        (
-            "hpa".into(),
-            Some("v2beta1".into()),
-            Some("autoscaling".into()),
-            "x".into()
-        )
+        ("hpa".into(), Some("v2beta1".into()), Some("autoscaling".into()), "x".into())
     );
-    assert_eq!(
-        parts("thing.vault.io/x"),
-        ("thing".into(), None, Some("vault.io".into()), "x".into())
-    );
+    assert_eq!(parts("thing.vault.io/x"), ("thing".into(), None, Some("vault.io".into()), "x".into()));
     assert_eq!(
         parts("crd/placements.cluster.open-cluster-management.io"),
-        (
-            "crd".into(),
-            None,
-            None,
-            "placements.cluster.open-cluster-management.io".into()
-        )
+        ("crd".into(), None, None, "placements.cluster.open-cluster-management.io".into())
     );
 }
 
@@ -79,16 +45,8 @@ fn names_keep_their_case_and_their_colons() {
 
 #[test]
 fn the_servers_version_is_recognised() {
-    assert!(
-        Reference::parse("version/kubernetes")
-            .unwrap()
-            .is_server_version()
-    );
-    assert!(
-        !Reference::parse("version.example.com/kubernetes")
-            .unwrap()
-            .is_server_version()
-    );
+    assert!(Reference::parse("version/kubernetes").unwrap().is_server_version());
+    assert!(!Reference::parse("version.example.com/kubernetes").unwrap().is_server_version());
     assert!(!Reference::parse("version/other").unwrap().is_server_version());
 }
 
@@ -102,13 +60,7 @@ fn a_kind_alone_needs_a_selector() {
         error("deployment/"),
         "\"deployment/\" has no name; write kind/name, for example deployment/web, or give a selector"
     );
-    assert_eq!(
-        Reference::parse_kind("pod").unwrap(),
-        Reference {
-            word: KindWord::new("pod"),
-            name: None
-        }
-    );
+    assert_eq!(Reference::parse_kind("pod").unwrap(), Reference { word: KindWord::new("pod"), name: None });
     assert_eq!(
         Reference::parse_kind("pod/x").unwrap_err().to_string(),
         "\"pod/x\" names one object at character 4; with a selector write the kind only, for example pod"
@@ -118,22 +70,13 @@ fn a_kind_alone_needs_a_selector() {
 #[test]
 fn a_wrong_reference_is_told_where_and_what_was_expected() {
     for (text, message) in [
-        (
-            "",
-            "the reference is empty; write kind/name, for example deployment/web",
-        ),
-        (
-            "/web",
-            "\"/web\": expected a kind at character 1; write kind/name or kind.group/name",
-        ),
+        ("", "the reference is empty; write kind/name, for example deployment/web"),
+        ("/web", "\"/web\": expected a kind at character 1; write kind/name or kind.group/name"),
         (
             "de ploy/web",
             "\"de ploy/web\": expected a letter, a digit, \".\" or \"/\" at character 3; write kind/name or kind.group/name",
         ),
-        (
-            "pod./x",
-            "\"pod./x\": expected an API group at character 5; write kind/name or kind.group/name",
-        ),
+        ("pod./x", "\"pod./x\": expected an API group at character 5; write kind/name or kind.group/name"),
         (
             "pod.a..b/x",
             "\"pod.a..b/x\": expected a part of the API group at character 7; write kind/name or kind.group/name",
@@ -154,10 +97,7 @@ fn a_wrong_reference_is_told_where_and_what_was_expected() {
             "pod/a\nb",
             "\"pod/a\\nb\": unexpected \"\\n\" in the name at character 6; names have no white space",
         ),
-        (
-            "pod/..",
-            "\"pod/..\": unexpected \"..\" in the name at character 5; this is no name",
-        ),
+        ("pod/..", "\"pod/..\": unexpected \"..\" in the name at character 5; this is no name"),
     ] {
         assert_eq!(error(text), message, "{text}");
     }
@@ -196,19 +136,11 @@ fn words_mean_kubernetes_own_kinds() {
         ("hpa", "autoscaling", "HorizontalPodAutoscaler", true),
     ] {
         let found = built_in(&KindWord::parse(word).unwrap()).unwrap();
-        assert_eq!(
-            (found.group, found.kind, found.namespaced),
-            (group, kind, namespaced),
-            "{word}"
-        );
+        assert_eq!((found.group, found.kind, found.namespaced), (group, kind, namespaced), "{word}");
     }
-    for word in [
-        "controlplane",
-        "deployment.example.com",
-        "deployment.v1beta1.apps",
-        "binding",
-        "ingress.extensions",
-    ] {
+    for word in
+        ["controlplane", "deployment.example.com", "deployment.v1beta1.apps", "binding", "ingress.extensions"]
+    {
         assert_eq!(built_in(&KindWord::parse(word).unwrap()), None, "{word}");
     }
 }
@@ -216,15 +148,10 @@ fn words_mean_kubernetes_own_kinds() {
 #[test]
 fn no_word_names_two_built_in_kinds() {
     let mut seen = BTreeSet::new();
-    for entry in all_built_in()
-        .iter()
-        .filter(|entry| entry.group != "events.k8s.io")
-    {
+    for entry in all_built_in().iter().filter(|entry| entry.group != "events.k8s.io") {
         let kind = entry.kind.to_ascii_lowercase();
-        let words: BTreeSet<&str> = [kind.as_str(), entry.plural]
-            .into_iter()
-            .chain(entry.short.iter().copied())
-            .collect();
+        let words: BTreeSet<&str> =
+            [kind.as_str(), entry.plural].into_iter().chain(entry.short.iter().copied()).collect();
         for word in words {
             assert!(seen.insert(word.to_owned()), "{word}");
         }
@@ -236,14 +163,8 @@ fn no_word_names_two_built_in_kinds() {
 fn a_manifests_kind_is_a_word_too() {
     let written = KindWord::from_manifest(Some("apps/v1"), "Deployment");
     assert_eq!(written, KindWord::parse("deployment.v1.apps").unwrap());
-    assert_eq!(
-        KindWord::from_manifest(Some("v1"), "Pod"),
-        KindWord::parse("pod.v1").unwrap()
-    );
-    assert_eq!(
-        KindWord::from_manifest(None, "Deployment"),
-        KindWord::new("deployment")
-    );
+    assert_eq!(KindWord::from_manifest(Some("v1"), "Pod"), KindWord::parse("pod.v1").unwrap());
+    assert_eq!(KindWord::from_manifest(None, "Deployment"), KindWord::new("deployment"));
 }
 
 proptest! {
