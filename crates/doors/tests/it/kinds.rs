@@ -245,6 +245,7 @@ fn rights_are_known_before_anything_is_waited_for() {
             "rendered: get widgets.one.example in own",
             "rendered: patch widgets.one.example in own",
             "ran: get pods p in own",
+            "ran: get pods/exec p in own",
             "ran: create pods/exec p in own",
         ]
     );
