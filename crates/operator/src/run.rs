@@ -296,10 +296,14 @@ mod tests {
             health_address: BindAddress::Off,
             watch_namespaces: Namespaces::All,
             concurrency: NonZeroUsize::MIN,
-            default_service_account: None,
+            default_service_account: "default".to_owned(),
+            allow_system_namespaces: false,
+            allow_loopback_clusters: false,
             commit: None,
         };
         Context {
+            namespace: "default".to_owned(),
+            identity: "test".to_owned(),
             settings: Arc::new(settings),
             metrics: Metrics::new(None, leadership.clone(), transport.clone()),
             transport,
