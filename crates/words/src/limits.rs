@@ -60,7 +60,7 @@ limits! {
     YAML_SOURCE: usize = 4 << 20, "A text that is read as YAML documents.";
     DOCUMENTS: usize = 1_000, "Documents in one text, empty ones included.";
     DOCUMENT_DEPTH: usize = 64, "How deep one YAML document may be nested.";
-    DOCUMENT_NODES: usize = 200_000, "Values in all YAML documents of one text: each takes far more memory than its text.";
+    DOCUMENT_NODES: usize = 100_000, "Values in all YAML documents of one text: each takes far more memory than its text.";
     NESTING: usize = 64, "Depth of templates, expressions, paths and documents: parsers use the stack.";
     PATCH_SOURCE: usize = 64 << 10, "A patch's text: it is a template too.";
     RENDERED_OBJECTS: usize = 500, "Objects of one rendered action: each is a write and a line in the inventory.";

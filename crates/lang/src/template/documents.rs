@@ -60,7 +60,11 @@ fn options() -> Options {
         max_documents: limits::DOCUMENTS,
         max_total_scalar_bytes: limits::DOCUMENT_BYTES,
     };
+    let aliases = serde_saphyr::alias_limits! {
+        max_total_replayed_events: limits::DOCUMENT_NODES,
+    };
     serde_saphyr::options! {
+        alias_limits: aliases,
         legacy_octal_numbers: true,
         with_snippet: false,
         budget: budget,
@@ -72,7 +76,11 @@ fn explain(field: &str, error: &YamlError) -> DocumentError {
         let number = |number: u64| usize::try_from(number).unwrap_or(0);
         (number(location.line()), number(location.column()))
     });
-    let message = match error {
+    let mut cause = error;
+    while let YamlError::AliasError { error, .. } = cause {
+        cause = error;
+    }
+    let message = match cause {
         YamlError::DuplicateMappingKey { .. } => "this key is there twice",
         YamlError::Budget { .. } => "the text is too large or too deeply nested",
         YamlError::AliasReplayLimitExceeded { .. } | YamlError::AliasExpansionLimitExceeded { .. } => {

@@ -64,12 +64,13 @@ fn size_depth_count_and_aliases_are_bounded() {
     let values = |count: usize| parse_documents("f", &format!("[{}]", "1,".repeat(count)));
     // The list itself is a value too.
     assert!(values(limits::DOCUMENT_NODES - 1).is_ok());
-    assert!(values(limits::DOCUMENT_NODES).is_err() && values(limits::DOCUMENT_NODES * 10).is_err());
+    assert!(values(limits::DOCUMENT_NODES).is_err());
     let first = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]".to_owned();
     let more = (1..12).map(|level| {
         let aliases = vec![format!("*a{}", level - 1); 10].join(", ");
         format!("a{level}: &a{level} [{aliases}]")
     });
     let laughs = std::iter::once(first).chain(more).collect::<Vec<_>>().join("\n");
-    assert!(parse_documents("f", &laughs).is_err());
+    let error = parse_documents("f", &laughs).unwrap_err();
+    assert!(error.message().contains("the aliases expand to too much"), "{error}");
 }

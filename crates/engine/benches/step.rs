@@ -1,0 +1,264 @@
+//! How long one step of a large plan takes. The promise is 50 µs for a hundred steps.
+//!
+//! Fifty requirements in five tiers and fifty actions after all of them: more than any plan written by hand. It is
+//! measured where an operator spends its life: waiting, seeing one thing change, and looking again at what is done.
+#![allow(missing_docs, clippy::expect_used)]
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use divan::Bencher;
+use linchpin_engine::{
+    contract::{
+        Done, Existing, Observed, Outcome, Projection, Question, ReadSet, Seen, Served, Stamp, StepId,
+        Target, Via, Want, World,
+    },
+    journal::Memory,
+    plan::{
+        Action, After, Body, Document, Documents, Lane, Plan, Requirement, Rerun, Step, StepKind, Terms, Test,
+    },
+    readiness::Wanted,
+    step::{Decision, Goal, Persist, step},
+};
+use linchpin_lang::template::ValueTemplate;
+use linchpin_words::{GroupKind, Gvk, ObjectRef, Timestamp, reference::KindWord};
+use serde_json::json;
+
+const REQUIREMENTS: usize = 50;
+const ACTIONS: usize = 50;
+const TIER: usize = 10;
+const NAMESPACE: &str = "shop";
+const UID: &str = "5a0c0a2e-9d0f-4f0e-8f52-0b0a6b5f3c11";
+
+fn main() {
+    divan::main();
+}
+
+fn via() -> Via {
+    Via::service_account(NAMESPACE, "builder")
+}
+
+fn deployment() -> Gvk {
+    Gvk::new("apps", "v1", "Deployment")
+}
+
+fn want(position: usize) -> Want {
+    let reads =
+        ReadSet::dotted(["metadata.deletionTimestamp", "metadata.generation", "spec.replicas", "status"]);
+    Want::object(via(), deployment(), Some(NAMESPACE.to_owned()), &format!("web-{position:02}"), reads)
+}
+
+fn blank(id: String, after: Vec<After>, kind: StepKind) -> Step {
+    Step {
+        field: format!("steps[{id}]"),
+        definition: format!("1:{id}"),
+        id: StepId::new(id),
+        part: None,
+        after,
+        lane: Lane::Main,
+        when: None,
+        kind,
+        optional: false,
+        timeout: None,
+        progress_timeout: None,
+        fail_fast: false,
+        delay_after: None,
+    }
+}
+
+/// The names of one tier of requirements.
+fn tier(number: usize) -> Vec<After> {
+    let first = number * TIER;
+    (first..first + TIER)
+        .map(|position| After::success(StepId::new(format!("require-{position:02}"))))
+        .collect()
+}
+
+fn require(position: usize) -> Step {
+    let requirement = Requirement {
+        label: format!("deployment/web-{position:02}"),
+        want: want(position),
+        test: Test { state: Some(Wanted::Ready), ..Test::default() },
+        floor: None,
+        part: None,
+        rights: Vec::new(),
+        keys: vec![format!("web_{position:02}")],
+    };
+    let after = (position / TIER).checked_sub(1).map(tier).unwrap_or_default();
+    blank(format!("require-{position:02}"), after, StepKind::Require(Box::new(requirement)))
+}
+
+fn apply(position: usize) -> Step {
+    let value = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": format!("made-{position:02}")},
+        "data": {"ready": "{{ .Dependencies.web_00.status.readyReplicas }}"},
+    });
+    let template = ValueTemplate::parse("body", &value).expect("a template");
+    let documents =
+        Documents::Objects(vec![Document { value: Arc::new(value), template: Some(Arc::new(template)) }]);
+    let action = Action {
+        via: via(),
+        body: Body::Apply { documents, existing: Existing::Apply },
+        default_namespace: NAMESPACE.to_owned(),
+        manager: "linchpin:bench".to_owned(),
+        rerun: Rerun::Never,
+        tracked: false,
+        prune: false,
+        rights: Vec::new(),
+        reads: Some(BTreeMap::from([(StepId::new("require-00"), ReadSet::dotted(["status.readyReplicas"]))])),
+        reads_values: false,
+        reads_now: false,
+    };
+    blank(format!("apply-{position:02}"), tier(REQUIREMENTS / TIER - 1), StepKind::Act(Box::new(action)))
+}
+
+fn plan() -> Plan {
+    let steps = (0..REQUIREMENTS).map(require).chain((0..ACTIONS).map(apply)).collect();
+    let owner = ObjectRef::namespaced(
+        GroupKind::new("tools.kubestellar.io", "ResourceDependency"),
+        NAMESPACE,
+        "boot",
+    );
+    Plan::new(owner, UID, 1, steps, Terms { watch: true, ..Terms::default() }).expect("a plan")
+}
+
+fn seen(position: usize, ready: bool) -> Seen {
+    let name = format!("web-{position:02}");
+    let available = if ready { 3 } else { 1 };
+    let content = json!({
+        "metadata": {"name": name, "namespace": NAMESPACE, "generation": 4},
+        "spec": {"replicas": 3},
+        "status": {
+            "observedGeneration": 4, "replicas": 3, "updatedReplicas": 3, "readyReplicas": available,
+            "availableReplicas": available,
+            "conditions": [
+                {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+                {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+            ],
+        },
+    });
+    let item = Projection {
+        kind: deployment(),
+        namespace: Some(NAMESPACE.to_owned()),
+        uid: format!("uid-{name}"),
+        name,
+        generation: 4,
+        version: 100,
+        deleting: false,
+        content,
+    };
+    Seen::Objects(Arc::new(Observed { items: vec![Arc::new(item)], as_of: 100, live: true }))
+}
+
+/// A world in which the first so many Deployments are ready.
+fn world(ready: usize) -> World {
+    (0..REQUIREMENTS).map(|position| (want(position), seen(position, position < ready))).collect()
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_000)
+}
+
+fn decide(plan: &Plan, memory: &Memory, world: &World, outcomes: &[Outcome]) -> Decision {
+    step(memory.clone(), Goal::Converge(plan), world, outcomes, None, now())
+}
+
+/// Steps until nothing changes any more; all that is ordered succeeds.
+fn settled(plan: &Plan, world: &mut World) -> Memory {
+    let mut memory = Memory::fresh(UID, 1, now());
+    let mut outcomes = Vec::new();
+    loop {
+        let decision = decide(plan, &memory, world, &outcomes);
+        answer_kinds(world, &decision);
+        let quiet =
+            decision.effects.is_empty() && decision.persist == Persist::Nothing && outcomes.is_empty();
+        memory = decision.memory;
+        let critical = memory.critical;
+        memory.mark_saved(critical);
+        outcomes = decision
+            .effects
+            .iter()
+            .map(|effect| Outcome {
+                ticket: effect.ticket.clone(),
+                at: now(),
+                result: Ok(done(&effect.ticket.step)),
+            })
+            .collect();
+        if quiet {
+            return memory;
+        }
+    }
+}
+
+fn answer_kinds(world: &mut World, decision: &Decision) {
+    for want in &decision.wants {
+        if matches!(want.question(), Question::Kind { .. }) {
+            let kind = Gvk::new("", "v1", "ConfigMap");
+            let served =
+                Served::Yes { kind, plural: "configmaps".to_owned(), namespaced: true, reports_status: None };
+            world.insert(want.clone(), Seen::Kind(Arc::new(served)));
+        }
+    }
+}
+
+fn done(step: &StepId) -> Done {
+    let name = step.as_str().replace("apply", "made");
+    let target = Target {
+        kind: KindWord::from_manifest(Some("v1"), "ConfigMap"),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: name.clone(),
+    };
+    let stamp = Stamp { uid: format!("uid-{name}"), generation: 1, version: 200, fingerprint: String::new() };
+    Done { target: Some(target), created: true, stamp: Some(stamp), ..Done::default() }
+}
+
+/// Half of the requirements hold; nothing has changed since the last step.
+#[divan::bench]
+fn waiting(bencher: Bencher<'_, '_>) {
+    let plan = plan();
+    let mut world = world(REQUIREMENTS / 2);
+    let memory = settled(&plan, &mut world);
+    assert!(memory.journal.completed.is_none());
+    bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
+        step(memory, Goal::Converge(divan::black_box(&plan)), divan::black_box(&world), &[], None, now())
+    });
+}
+
+/// One more requirement has come to hold.
+#[divan::bench]
+fn one_flip(bencher: Bencher<'_, '_>) {
+    let plan = plan();
+    let mut before = world(REQUIREMENTS / 2);
+    let memory = settled(&plan, &mut before);
+    let after = world(REQUIREMENTS / 2 + 1);
+    assert_ne!(decide(&plan, &memory, &after, &[]).memory.journal, memory.journal);
+    bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
+        step(memory, Goal::Converge(divan::black_box(&plan)), divan::black_box(&after), &[], None, now())
+    });
+}
+
+/// Everything is done, and still watched.
+#[divan::bench]
+fn all_done(bencher: Bencher<'_, '_>) {
+    let plan = plan();
+    let mut world = world(REQUIREMENTS);
+    let memory = settled(&plan, &mut world);
+    assert!(memory.journal.completed.is_some());
+    bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
+        step(memory, Goal::Converge(divan::black_box(&plan)), divan::black_box(&world), &[], None, now())
+    });
+}
+
+/// The last requirement has come to hold: fifty bodies are rendered and ordered at once. The promise is not for this
+/// one, which happens once.
+#[divan::bench]
+fn everything_starts(bencher: Bencher<'_, '_>) {
+    let plan = plan();
+    let mut before = world(REQUIREMENTS - 1);
+    let memory = settled(&plan, &mut before);
+    let after = world(REQUIREMENTS);
+    assert_eq!(decide(&plan, &memory, &after, &[]).effects.len(), ACTIONS);
+    bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
+        step(memory, Goal::Converge(divan::black_box(&plan)), divan::black_box(&after), &[], None, now())
+    });
+}
