@@ -71,7 +71,7 @@ fn a_chain_of_fields_may_have_64_names() {
 #[test]
 fn very_long_paths_are_reported_by_a_place_above_them() {
     let with = format!("{{{{with {}}}}}", ".a".repeat(60));
-    let inner: String = (0..5_800).map(|number| format!("{{{{.x{number}}}}}")).collect();
+    let inner = (0..5_800).map(|number| format!("{{{{.x{number}}}}}")).collect::<Vec<_>>().concat();
     let source = format!("{}{inner}{}", with.repeat(60), "{{end}}".repeat(60));
     assert!(
         source.len() > limits::SOURCE_BYTES * 9 / 10,
