@@ -41,17 +41,23 @@ deny: ## Check licences, vulnerabilities and forbidden dependencies (installs ca
 
 .PHONY: model
 model: ## Explore every way small plans and elections can go
-	$(CARGO) test --package linchpin-engine --test it model
+	LINCHPIN_MODEL=full $(CARGO) test --package linchpin-engine --test it model -- --nocapture
 	$(CARGO) test --package linchpin-cluster --lib lease::exploration
 
 .PHONY: fuzz-smoke
-fuzz-smoke: ## Feed everything that reads text ten seconds of garbage each
+fuzz-smoke: ## Feed everything that reads text a minute of garbage each
 	@for target in cel jsonpath compare template yaml reference duration; do \
-		$(CARGO) run --quiet --profile fast --package linchpin-lang --example fuzz -- --target $$target --seconds 10 || exit 1; \
+		$(CARGO) run --quiet --profile fast --package linchpin-lang --example fuzz -- --target $$target --seconds 60 || exit 1; \
 	done
 
+# Sizes and a choice of figures by environment: see crates/bench/src/main.rs.
 .PHONY: bench
-bench: ## Measure what must be fast
+bench: ## Measure Linchpin against a plain client on a local cluster (BENCH_SIZE=100: a quick look)
+	$(CARGO) build --profile fast --package linchpin --package linchpin-bench
+	@LINCHPIN_BIN=$${LINCHPIN_BIN:-$${CARGO_TARGET_DIR:-target}/fast/linchpin} $${CARGO_TARGET_DIR:-target}/fast/bench
+
+.PHONY: bench-pure
+bench-pure: ## Measure what decides, without a cluster
 	$(CARGO) bench --workspace
 
 .PHONY: down

@@ -1,0 +1,196 @@
+//! The cluster that both sides are measured on, and what a plain client does there.
+
+use anyhow::{Context as _, Result};
+use futures::{StreamExt, TryStreamExt, stream};
+use k8s_openapi::{
+    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api, Client, Config,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams},
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use linchpin_local::{Cluster, Options};
+use serde_json::{Value, json};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+/// Writes under way at a time where many are made at once: more does not make the API server faster.
+pub(crate) const PARALLEL: usize = 16;
+/// Who the operator is in the audit log.
+pub(crate) const OPERATOR: &str = "linchpin-operator";
+
+/// A cluster with our kinds.
+pub(crate) struct Arena {
+    cluster: Cluster,
+    operator_kubeconfig: PathBuf,
+    pub(crate) client: Client,
+}
+
+impl Arena {
+    /// Starts a cluster and makes it know our kinds.
+    pub(crate) async fn start() -> Result<Self> {
+        let cluster = tokio::task::spawn_blocking(|| Cluster::start(&Options::default())).await??;
+        let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let client = Client::try_from(config)?;
+        let operator_kubeconfig = cluster.kubeconfig_for(OPERATOR, Some("system:masters"))?;
+        let arena = Self { cluster, operator_kubeconfig, client };
+        let definitions: Api<CustomResourceDefinition> = Api::all(arena.client.clone());
+        for definition in linchpin_api::all_crds() {
+            let name = definition.metadata.name.clone().unwrap_or_default();
+            definitions.patch(&name, &parameters(), &Patch::Apply(&definition)).await?;
+        }
+        let waits = arena.waits("default");
+        for _ in 0..100 {
+            if waits.list(&ListParams::default().limit(1)).await.is_ok() {
+                return Ok(arena);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        anyhow::bail!("our kinds are not served after 10 s")
+    }
+
+    pub(crate) async fn stop(self) -> Result<()> {
+        Ok(tokio::task::spawn_blocking(|| self.cluster.stop()).await??)
+    }
+
+    pub(crate) fn operator_kubeconfig(&self) -> &Path {
+        &self.operator_kubeconfig
+    }
+
+    pub(crate) fn audit_log(&self) -> PathBuf {
+        self.cluster.audit_log()
+    }
+
+    /// Where the operator's log goes.
+    pub(crate) fn operator_log(&self) -> PathBuf {
+        std::env::var_os("BENCH_LOG").map_or_else(|| self.cluster.dir().join("operator.log"), PathBuf::from)
+    }
+
+    pub(crate) fn config_maps(&self, namespace: &str) -> Api<ConfigMap> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    fn waits(&self, namespace: &str) -> Api<DynamicObject> {
+        let kind = GroupVersionKind::gvk("tools.kubestellar.io", "v1", "ResourceDependency");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "resourcedependencies");
+        Api::namespaced_with(self.client.clone(), namespace, &resource)
+    }
+
+    /// A namespace whose ServiceAccount may do what the plans here need; connections are warm afterwards.
+    pub(crate) async fn namespace(&self, name: &str) -> Result<()> {
+        let rules = json!([{"apiGroups": [""], "resources": ["configmaps"],
+            "verbs": ["get", "list", "watch", "create", "patch", "update", "delete"]}]);
+        let subject = json!([{"kind": "ServiceAccount", "name": "builder", "namespace": name}]);
+        let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "builder"});
+        let meta = json!({"name": "builder", "namespace": name});
+        for (version, kind, plural, rest) in [
+            ("v1", "Namespace", "namespaces", json!({"metadata": {"name": name}})),
+            ("v1", "ServiceAccount", "serviceaccounts", json!({"metadata": meta})),
+            ("rbac.authorization.k8s.io/v1", "Role", "roles", json!({"metadata": meta, "rules": rules})),
+            (
+                "rbac.authorization.k8s.io/v1",
+                "RoleBinding",
+                "rolebindings",
+                json!({"metadata": meta, "roleRef": role, "subjects": subject}),
+            ),
+        ] {
+            let mut object = rest;
+            object["apiVersion"] = json!(version);
+            object["kind"] = json!(kind);
+            let (group, version) = version.split_once('/').unwrap_or(("", version));
+            let gvk = GroupVersionKind::gvk(group, version, kind);
+            let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
+            let api: Api<DynamicObject> = if kind == "Namespace" {
+                Api::all_with(self.client.clone(), &resource)
+            } else {
+                Api::namespaced_with(self.client.clone(), name, &resource)
+            };
+            let object_name = if kind == "Namespace" { name } else { "builder" };
+            api.patch(object_name, &parameters(), &Patch::Apply(&object))
+                .await
+                .with_context(|| format!("creating {kind} {object_name}"))?;
+        }
+        let warm: Vec<String> = (0..PARALLEL * 2).map(|number| format!("warm-{number}")).collect();
+        self.write_all(name, &warm).await
+    }
+
+    /// Writes one ConfigMap, as a plain client does.
+    pub(crate) async fn write(&self, namespace: &str, name: &str) -> Result<()> {
+        write(&self.config_maps(namespace), name).await
+    }
+
+    /// Writes many ConfigMaps at once.
+    pub(crate) async fn write_all(&self, namespace: &str, names: &[String]) -> Result<()> {
+        let api = self.config_maps(namespace);
+        let writes = names.iter().map(|name| write(&api, name));
+        stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
+    }
+
+    /// Creates plans that wait for one ConfigMap and then create another.
+    pub(crate) async fn plans(&self, namespace: &str, plans: &[Plan]) -> Result<()> {
+        let api = self.waits(namespace);
+        let writes = plans.iter().map(|plan| {
+            let (api, body) = (api.clone(), plan.body(namespace));
+            async move {
+                let written = api.patch(&plan.name, &parameters(), &Patch::Apply(&body)).await;
+                written.map(drop).with_context(|| format!("creating ResourceDependency {}", plan.name))
+            }
+        });
+        stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
+    }
+
+    /// Removes all plans of a namespace.
+    pub(crate) async fn remove_plans(&self, namespace: &str) -> Result<()> {
+        let api = self.waits(namespace);
+        let _ = api.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
+        Ok(())
+    }
+}
+
+/// Writes one ConfigMap by server-side apply.
+pub(crate) async fn write(api: &Api<ConfigMap>, name: &str) -> Result<()> {
+    let body =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"go": "yes"}});
+    let written = api.patch(name, &parameters(), &Patch::Apply(&body)).await;
+    written.map(drop).with_context(|| format!("writing ConfigMap {name}"))
+}
+
+fn parameters() -> PatchParams {
+    PatchParams::apply("bench").force()
+}
+
+/// A `ResourceDependency`: waits for a ConfigMap, creates another.
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) waits_for: String,
+    pub(crate) creates: String,
+    /// Whether the ConfigMap it waits for must also say so: then it may be there from the start.
+    pub(crate) on_content: bool,
+}
+
+impl Plan {
+    fn body(&self, namespace: &str) -> Value {
+        let mut dependency = json!({"name": "it", "resource": format!("configmap/{}", self.waits_for)});
+        if self.on_content {
+            dependency["conditions"] =
+                json!([{"jsonPath": ".data.released", "operator": "eq", "value": "yes"}]);
+        }
+        json!({
+            "apiVersion": "tools.kubestellar.io/v1",
+            "kind": "ResourceDependency",
+            "metadata": {"name": self.name, "namespace": namespace},
+            "spec": {
+                "serviceAccountName": "builder",
+                "dependencies": [dependency],
+                "actions": [{"name": "make", "type": "create", "resource": {
+                    "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": self.creates},
+                    "data": {"go": "yes"},
+                }}],
+            },
+        })
+    }
+}

@@ -1,0 +1,76 @@
+//! One hop: from the answer to the dependency's write until the dependent's write is seen.
+
+use anyhow::Result;
+use futures::StreamExt;
+use kube::runtime::watcher::{self, Event};
+use std::time::{Duration, Instant};
+
+use crate::{
+    Sizes,
+    arena::{self, Arena, Plan},
+    operator::Operator,
+    say,
+    sightings::Sightings,
+    table::{Table, percentile},
+};
+
+/// Between two hops, so that each is one of its own.
+const PAUSE: Duration = Duration::from_millis(60);
+
+pub(crate) async fn measure(
+    arena: &Arena,
+    operator: &Operator,
+    sizes: Sizes,
+    table: &mut Table,
+) -> Result<()> {
+    say(&format!("{} hops …", sizes.hops));
+    arena.namespace("hop-floor").await?;
+    let plain = tokio::spawn(plain_client(arena.config_maps("hop-floor")));
+    let mut floor = hops(arena, "hop-floor", sizes.hops).await?;
+    plain.abort();
+
+    arena.namespace("hop").await?;
+    let plans: Vec<Plan> = (0..sizes.hops)
+        .map(|number| Plan {
+            name: format!("hop-{number}"),
+            waits_for: format!("cause-{number}"),
+            creates: format!("effect-{number}"),
+            on_content: false,
+        })
+        .collect();
+    arena.plans("hop", &plans).await?;
+    operator.settle("Waiting", sizes.hops).await?;
+    let mut ours = hops(arena, "hop", sizes.hops).await?;
+    for (name, hundredths) in [("hop, p50", 50), ("hop, p99", 99)] {
+        table.ratio(name, percentile(&mut floor, hundredths), percentile(&mut ours, hundredths), 1.5);
+    }
+    Ok(())
+}
+
+async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Duration>> {
+    let sightings = Sightings::of(arena, namespace).await?;
+    // The first hop finds connections and caches cold on either side.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let mut times = Vec::new();
+    for number in 0..count {
+        arena.write(namespace, &format!("cause-{number}")).await?;
+        let answered = Instant::now();
+        let seen = sightings.when(&format!("effect-{number}")).await?;
+        times.push(seen.saturating_duration_since(answered));
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(times)
+}
+
+/// What somebody would write by hand: a watch, and a write for each event.
+async fn plain_client(api: kube::Api<k8s_openapi::api::core::v1::ConfigMap>) -> Result<()> {
+    let mut events = watcher::watcher(api.clone(), watcher::Config::default()).boxed();
+    while let Some(event) = events.next().await {
+        if let Ok(Event::Apply(object)) = event
+            && let Some(number) = object.metadata.name.as_deref().and_then(|name| name.strip_prefix("cause-"))
+        {
+            arena::write(&api, &format!("effect-{number}")).await?;
+        }
+    }
+    Ok(())
+}

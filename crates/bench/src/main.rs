@@ -1,0 +1,82 @@
+//! Linchpin against a plain client, in one run on one local cluster, printed as ratios. `make bench` runs it.
+//!
+//! Milliseconds belong to a machine; what Linchpin adds to the writes it makes is a ratio. So every figure is taken
+//! twice: by a plain client that knows what to do, which is the floor, and by the operator, started as a process of
+//! its own (`LINCHPIN_BIN`). Both are timed by the same observer, a watch.
+//!
+//! `BENCH_SIZE` (1000) is the size of long chains, fan-outs and crowds; `BENCH_HOPS` (100) the number of single hops;
+//! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
+//! `crowd`, `hop`, `chain`, `fan-out`.
+
+mod arena;
+mod chain;
+mod crowd;
+mod fan_out;
+mod hop;
+mod operator;
+mod sightings;
+mod table;
+
+use anyhow::{Context as _, Result};
+use std::{env, str::FromStr};
+
+use crate::{arena::Arena, operator::Operator, table::Table};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy)]
+struct Sizes {
+    size: usize,
+    hops: usize,
+    idle_seconds: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<()> {
+    // Fails only if a provider is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let sizes = Sizes {
+        size: setting("BENCH_SIZE", 1000)?,
+        hops: setting("BENCH_HOPS", 100)?,
+        idle_seconds: setting("BENCH_IDLE", 60)?,
+    };
+    let chosen = env::var("BENCH_ONLY").unwrap_or_default();
+    let wanted = |name: &str| chosen.is_empty() || chosen.split(',').any(|one| one.trim() == name);
+    let program = env::var("LINCHPIN_BIN").context("LINCHPIN_BIN must name the linchpin program")?;
+
+    say("starting Kubernetes …");
+    let arena = Arena::start().await?;
+    let mut table = Table::default();
+    // The crowd first: memory is told of a process that did nothing else before.
+    if wanted("crowd") {
+        crowd::measure(&arena, &program, sizes, &mut table).await?;
+    }
+    let mut operator = Operator::start(&arena, &program).await?;
+    if wanted("hop") {
+        hop::measure(&arena, &operator, sizes, &mut table).await?;
+    }
+    if wanted("chain") {
+        chain::measure(&arena, &operator, sizes, &mut table).await?;
+    }
+    if wanted("fan-out") {
+        fan_out::measure(&arena, &operator, sizes, &mut table).await?;
+    }
+    operator.stop().await?;
+    arena.stop().await?;
+    println!("\n{table}");
+    Ok(())
+}
+
+fn setting<T: FromStr>(name: &str, usual: T) -> Result<T>
+where
+    T::Err: std::error::Error + Send + Sync + 'static,
+{
+    match env::var(name) {
+        Ok(text) => text.parse().with_context(|| format!("reading {name}={text}")),
+        Err(_) => Ok(usual),
+    }
+}
+
+/// Tells what goes on; the table comes last and alone on standard output.
+fn say(text: &str) {
+    eprintln!("bench: {text}");
+}

@@ -1,0 +1,62 @@
+//! The result: one row per figure, as a Markdown table.
+
+use std::{fmt, time::Duration};
+
+/// Rows in the order they were measured.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<[String; 5]>);
+
+impl Table {
+    /// A time against its floor; the goal is a ratio.
+    pub(crate) fn ratio(&mut self, figure: &str, floor: Duration, ours: Duration, goal: f64) {
+        let ratio = ours.as_secs_f64() / floor.as_secs_f64();
+        self.row(figure, &time(floor), &time(ours), &format!("{ratio:.2} ×"), &format!("≤ {goal} ×"));
+    }
+
+    /// A figure without a floor.
+    pub(crate) fn plain(&mut self, figure: &str, ours: &str, goal: &str) {
+        self.row(figure, "–", ours, "–", goal);
+    }
+
+    fn row(&mut self, figure: &str, floor: &str, ours: &str, ratio: &str, goal: &str) {
+        crate::say(&format!("  {figure}: floor {floor}, linchpin {ours}, {ratio} (goal {goal})"));
+        self.0.push([figure, floor, ours, ratio, goal].map(str::to_owned));
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "| figure | floor | linchpin | ratio | goal |\n|---|---|---|---|---|")?;
+        self.0.iter().try_for_each(|cells| writeln!(formatter, "| {} |", cells.join(" | ")))
+    }
+}
+
+/// A time as people write it.
+pub(crate) fn time(time: Duration) -> String {
+    let milliseconds = time.as_secs_f64() * 1000.0;
+    if milliseconds < 1000.0 {
+        format!("{milliseconds:.1} ms")
+    } else {
+        format!("{:.2} s", time.as_secs_f64())
+    }
+}
+
+/// The value that so many hundredths of all values do not exceed.
+pub(crate) fn percentile(times: &mut [Duration], hundredths: usize) -> Duration {
+    times.sort_unstable();
+    let rank = (times.len() * hundredths).div_ceil(100).saturating_sub(1);
+    times.get(rank).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let mut times: Vec<Duration> = (1..=100).rev().map(Duration::from_millis).collect();
+        assert_eq!(percentile(&mut times, 50), Duration::from_millis(50));
+        assert_eq!(percentile(&mut times, 99), Duration::from_millis(99));
+        assert_eq!(percentile(&mut times[..1], 99), Duration::from_millis(1));
+    }
+}
