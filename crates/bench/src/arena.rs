@@ -123,7 +123,7 @@ impl Arena {
         write(&self.config_maps(namespace), name).await
     }
 
-    /// Writes many ConfigMaps at once.
+    /// Writes many objects at once.
     pub(crate) async fn write_all(&self, namespace: &str, names: &[String]) -> Result<()> {
         let api = self.config_maps(namespace);
         let writes = names.iter().map(|name| write(&api, name));

@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::arena::Arena;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A running operator that leads.
 pub(crate) struct Operator {

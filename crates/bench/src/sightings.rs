@@ -13,7 +13,7 @@ use tokio::{sync::watch, task::JoinHandle};
 use crate::arena::Arena;
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_mins(3);
 
 /// What was seen, and when.
 pub(crate) struct Sightings {
