@@ -1,4 +1,6 @@
 //! The engine, tested from outside: plans, worlds and outcomes in, decisions out.
+// Tests tell stories: short names and plain seconds read better there than what pedantry asks for.
+#![allow(clippy::pedantic)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
 mod build;
