@@ -105,6 +105,11 @@ fn host() -> String {
     if name.trim().is_empty() { "linchpin".to_owned() } else { name.trim().to_owned() }
 }
 
+/// What this process is called: as chosen, or as its host.
+pub(crate) fn name(settings: Option<&LeaderElection>) -> String {
+    settings.and_then(|settings| settings.identity.clone()).unwrap_or_else(host)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,9 +120,4 @@ mod tests {
         assert_ne!(one, two);
         assert!(one.starts_with(&host()));
     }
-}
-
-/// What this process is called: as chosen, or as its host.
-pub(crate) fn name(settings: Option<&LeaderElection>) -> String {
-    settings.and_then(|settings| settings.identity.clone()).unwrap_or_else(host)
 }
