@@ -107,7 +107,7 @@ impl Bug {
             }
             Self::LostCommandRunAgain => {
                 for (id, record) in records {
-                    let lost = record.state == StepState::Running && memory.attempts.get(id).is_none();
+                    let lost = record.state == StepState::Running && !memory.attempts.contains_key(id);
                     if lost {
                         record.state = StepState::Waiting;
                     }
@@ -125,11 +125,7 @@ impl Bug {
                 Failure::Transient(_) => Ok(()),
                 other => Err(other.clone()),
             }),
-            Self::NewGenerationForgetsAll => {
-                if memory.journal.generation != state.generation {
-                    records.clear();
-                }
-            }
+            Self::NewGenerationForgetsAll if memory.journal.generation != state.generation => records.clear(),
             Self::DoneAgain => {
                 for record in records.values_mut().filter(|record| record.state == StepState::Done) {
                     record.state = StepState::Waiting;

@@ -1,7 +1,7 @@
 //! Breadth first over all states, each once.
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::{HashMap, VecDeque, hash_map::Entry},
     hash::{DefaultHasher, Hash, Hasher},
 };
 
@@ -37,10 +37,10 @@ pub fn explore(shape: &Shape, bug: Option<Bug>, limit: usize) -> Explored {
         for (what, next) in successors(&state, shape, bug) {
             let checked = next.and_then(|next| {
                 let there = fingerprint(&next);
-                if !known.contains_key(&there) {
+                if let Entry::Vacant(unknown) = known.entry(there) {
                     check_world(&next, shape)?;
                     check_liveness(&next, shape, bug)?;
-                    known.insert(there, (here, what.clone()));
+                    unknown.insert((here, what.clone()));
                     open.push_back((there, next));
                 }
                 Ok(())
