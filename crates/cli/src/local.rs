@@ -193,10 +193,10 @@ fn logs(cluster: &Cluster, component: Option<Component>) -> Result<ExitCode> {
 
 fn parse_flag(text: &str) -> Result<(Component, String), String> {
     let (component, flag) = text.split_once('=').ok_or("say which component's flag: COMPONENT=FLAG")?;
+    let component = component.parse::<Component>().map_err(|error| error.to_string())?;
     if !flag.starts_with('-') {
         return Err(format!("{flag:?} is not a flag: it must begin with a dash"));
     }
-    let component = component.parse::<Component>().map_err(|error| error.to_string())?;
     Ok((component, flag.to_owned()))
 }
 

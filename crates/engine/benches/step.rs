@@ -44,7 +44,7 @@ fn deployment() -> Gvk {
 fn want(position: usize) -> Want {
     let reads =
         ReadSet::dotted(["metadata.deletionTimestamp", "metadata.generation", "spec.replicas", "status"]);
-    Want::object(via(), deployment(), Some(NAMESPACE.to_owned()), &format!("web-{position:02}"), reads)
+    Want::object(via(), deployment(), Some(NAMESPACE.to_owned()), format!("web-{position:02}"), reads)
 }
 
 fn blank(id: String, after: Vec<After>, kind: StepKind) -> Step {
@@ -150,9 +150,10 @@ fn seen(position: usize, ready: bool) -> Seen {
     Seen::Objects(Arc::new(Observed { items: vec![Arc::new(item)], as_of: 100, live: true }))
 }
 
-/// A world in which the first so many Deployments are ready.
-fn world(ready: usize) -> World {
-    (0..REQUIREMENTS).map(|position| (want(position), seen(position, position < ready))).collect()
+/// A world in which the first so many Deployments are ready. It answers the plan's own wants, as the hub does.
+fn world(plan: &Plan, ready: usize) -> World {
+    let wants = plan.steps().iter().filter_map(|step| Some(step.requirement()?.want.clone()));
+    wants.enumerate().map(|(position, want)| (want, seen(position, position < ready))).collect()
 }
 
 fn now() -> Timestamp {
@@ -216,7 +217,7 @@ fn done(step: &StepId) -> Done {
 #[divan::bench]
 fn waiting(bencher: Bencher<'_, '_>) {
     let plan = plan();
-    let mut world = world(REQUIREMENTS / 2);
+    let mut world = world(&plan, REQUIREMENTS / 2);
     let memory = settled(&plan, &mut world);
     assert!(memory.journal.completed.is_none());
     bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
@@ -228,9 +229,9 @@ fn waiting(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn one_flip(bencher: Bencher<'_, '_>) {
     let plan = plan();
-    let mut before = world(REQUIREMENTS / 2);
+    let mut before = world(&plan, REQUIREMENTS / 2);
     let memory = settled(&plan, &mut before);
-    let after = world(REQUIREMENTS / 2 + 1);
+    let after = world(&plan, REQUIREMENTS / 2 + 1);
     assert_ne!(decide(&plan, &memory, &after, &[]).memory.journal, memory.journal);
     bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
         step(memory, Goal::Converge(divan::black_box(&plan)), divan::black_box(&after), &[], None, now())
@@ -241,7 +242,7 @@ fn one_flip(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn all_done(bencher: Bencher<'_, '_>) {
     let plan = plan();
-    let mut world = world(REQUIREMENTS);
+    let mut world = world(&plan, REQUIREMENTS);
     let memory = settled(&plan, &mut world);
     assert!(memory.journal.completed.is_some());
     bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
@@ -254,9 +255,9 @@ fn all_done(bencher: Bencher<'_, '_>) {
 #[divan::bench]
 fn everything_starts(bencher: Bencher<'_, '_>) {
     let plan = plan();
-    let mut before = world(REQUIREMENTS - 1);
+    let mut before = world(&plan, REQUIREMENTS - 1);
     let memory = settled(&plan, &mut before);
-    let after = world(REQUIREMENTS);
+    let after = world(&plan, REQUIREMENTS);
     assert_eq!(decide(&plan, &memory, &after, &[]).effects.len(), ACTIONS);
     bencher.with_inputs(|| memory.clone()).bench_values(|memory| {
         step(memory, Goal::Converge(divan::black_box(&plan)), divan::black_box(&after), &[], None, now())
