@@ -25,6 +25,7 @@ mod owner;
 mod sketch;
 mod values;
 
+pub mod contribution;
 pub mod dependency_group;
 mod door;
 pub mod readiness_profile;

@@ -1,0 +1,236 @@
+//! What an object of ours contributes to the wait-for graph, read from its spec and its status alone.
+//!
+//! The operator's own graph is fed by the engine. Whoever only reads objects, such as `linchpin tree` and
+//! `linchpin explain`, draws the same edges from what the status says: each dependency that was looked at is a wait,
+//! each object that an action writes is a product, and each group is a part that its object waits for. What has not
+//! been looked at yet contributes nothing. Pure, like everything here.
+
+use linchpin_api::{
+    Action, Common, Dependency, DependencyGroup, ResourceDependency,
+    action::ActionType,
+    status::{ActionStatus, DependencyStatus, GroupStatus, ObjectName},
+};
+use linchpin_engine::{
+    contract::Via,
+    graph::{Edge, Node, Standing, Wait},
+};
+use linchpin_words::{
+    GroupKind, Gvk, KindWord, ObjectRef,
+    reference::{Reference, built_in, built_in_kind},
+};
+use serde_json::Value;
+
+use crate::{cluster, names, owner::Owner, sketch};
+
+/// An object of ours, and what it waits for and makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contribution {
+    /// The object.
+    pub node: Node,
+    /// Its edges: give them to `Graph::set` with the object as their owner.
+    pub edges: Vec<Edge>,
+}
+
+/// What a ResourceDependency contributes.
+pub fn of_resource_dependency(object: &ResourceDependency) -> Contribution {
+    let owner = Owner::of(object);
+    let node = Node::here(owner.object_ref());
+    let mut edges = Vec::new();
+    if let Some(status) = &object.status {
+        let part = Part {
+            owner: &owner,
+            common: &object.spec.common,
+            from: &node,
+            name: None,
+            dependencies: &object.spec.dependencies,
+            actions: &object.spec.actions,
+        };
+        part.waits(&status.dependencies, &mut edges);
+        part.products(&status.actions, &mut edges);
+    }
+    Contribution { node, edges }
+}
+
+/// What a DependencyGroup contributes: it waits for its groups, and they for each other and for what they name.
+pub fn of_dependency_group(object: &DependencyGroup) -> Contribution {
+    let owner = Owner::of(object);
+    let node = Node::here(owner.object_ref());
+    let mut edges = Vec::new();
+    let shown = object.status.as_ref().map_or(&[][..], |status| status.groups.as_slice());
+    for group in &object.spec.groups {
+        let Some(status) = shown.iter().find(|status| status.name == group.name) else { continue };
+        let from = node.clone().part(&group.name);
+        edges.push(Edge::waits(node.clone(), from.clone(), group_wait(status)));
+        for before in shown.iter().filter(|other| group.depends_on.contains(&other.name)) {
+            edges.push(Edge::waits(from.clone(), node.clone().part(&before.name), group_wait(before)));
+        }
+        let part = Part {
+            owner: &owner,
+            common: &object.spec.common,
+            from: &from,
+            name: Some(&group.name),
+            dependencies: &group.dependencies,
+            actions: &group.actions,
+        };
+        part.waits(&status.dependencies, &mut edges);
+        part.products(&status.actions, &mut edges);
+    }
+    Contribution { node, edges }
+}
+
+fn group_wait(status: &GroupStatus) -> Wait {
+    let standing = match status.phase.as_str() {
+        _ if status.ready => Standing::Met,
+        "Failed" => Standing::Failed,
+        _ => Standing::InProgress,
+    };
+    Wait::new(standing, status.reason.clone()).detail(status.message.clone()).since(status.since.into())
+}
+
+/// Dependencies and actions that belong together.
+struct Part<'a> {
+    owner: &'a Owner,
+    common: &'a Common,
+    from: &'a Node,
+    name: Option<&'a str>,
+    dependencies: &'a [Dependency],
+    actions: &'a [Action],
+}
+
+impl Part<'_> {
+    /// An optional dependency that is not met holds nothing up, so it is no wait.
+    fn waits(&self, shown: &[DependencyStatus], edges: &mut Vec<Edge>) {
+        let names = names::of_part(self.name, self.dependencies, self.actions);
+        for (entry, named) in self.dependencies.iter().zip(&names.dependencies) {
+            let name = entry.name.as_deref().unwrap_or(named.id.as_str());
+            let status = shown.iter().find(|status| status.name == name);
+            let Some(status) = status.filter(|status| status.met || !entry.optional) else { continue };
+            let Some(to) = self.target(entry, status) else { continue };
+            let wait = Wait::new(standing(status), status.reason.clone())
+                .detail(status.message.clone())
+                .since(status.since.into());
+            edges.push(Edge::waits(self.from.clone(), to, wait));
+        }
+    }
+
+    fn products(&self, shown: &[ActionStatus], edges: &mut Vec<Edge>) {
+        let names = names::of_part(self.name, self.dependencies, self.actions);
+        for (entry, named) in self.actions.iter().zip(&names.actions) {
+            let name = entry.name.as_ref().unwrap_or(&named.words[0]);
+            let Some(status) = shown.iter().find(|status| status.name == *name) else { continue };
+            // A skipped action makes nothing, and nobody waits for it to.
+            let done = match status.state.as_str() {
+                "Skipped" => continue,
+                state => state == "Completed",
+            };
+            for object in written(entry) {
+                let made = object_ref(&object, &self.owner.namespace);
+                edges.extend(made.map(|made| {
+                    Edge::produces(self.from.clone(), self.somewhere(made, entry.cluster.as_ref()), done)
+                }));
+            }
+        }
+    }
+
+    fn target(&self, entry: &Dependency, status: &DependencyStatus) -> Option<Node> {
+        let object = match &status.resolved {
+            Some(resolved) => resolved_ref(resolved, entry),
+            None => self.as_written(entry)?,
+        };
+        let mut node = self.somewhere(object, entry.cluster.as_ref());
+        node.part.clone_from(&entry.group);
+        Some(node)
+    }
+
+    /// A dependency whose kind is not served yet, as it is written.
+    fn as_written(&self, entry: &Dependency) -> Option<ObjectRef> {
+        let reference = match (&entry.resource, &entry.reference) {
+            (Some(text), _) => Reference::parse(text).or_else(|_| Reference::parse_kind(text)).ok()?,
+            (None, Some(explicit)) => Reference { word: explicit.kind_word(), name: explicit.name.clone() },
+            (None, None) => return None,
+        };
+        if reference.is_server_version() {
+            return Some(ObjectRef::cluster_scoped(GroupKind::new("", "Version"), "kubernetes"));
+        }
+        let (kind, namespaced) = kind_of(&reference.word);
+        let explicit = entry.reference.as_ref().and_then(|reference| reference.namespace.clone());
+        let namespace = entry.namespace.clone().or(explicit).unwrap_or_else(|| self.owner.namespace.clone());
+        Some(ObjectRef {
+            kind,
+            namespace: namespaced.then_some(namespace),
+            name: reference.name.unwrap_or_else(|| selected(entry)),
+        })
+    }
+
+    fn somewhere(&self, object: ObjectRef, own: Option<&linchpin_api::common::Cluster>) -> Node {
+        let here = Via::service_account(&self.owner.namespace, "");
+        let via = cluster::via(&here, &self.owner.namespace, own, self.common.cluster.as_ref(), "");
+        let node = Node::here(object);
+        match via {
+            Ok(via) if !via.cluster.is_here() => node.in_cluster(via.cluster.to_string()),
+            _ => node,
+        }
+    }
+}
+
+fn standing(status: &DependencyStatus) -> Standing {
+    match status.state.as_str() {
+        _ if status.met => Standing::Met,
+        "Failed" | "TimedOut" => Standing::Failed,
+        "NotFound" => Standing::Absent,
+        "Unknown" | "Error" => Standing::Unknown,
+        _ => Standing::InProgress,
+    }
+}
+
+fn resolved_ref(resolved: &ObjectName, entry: &Dependency) -> ObjectRef {
+    let version = resolved.api_version.as_deref().unwrap_or_default();
+    ObjectRef {
+        kind: Gvk::from_api_version(version, &resolved.kind).group_kind(),
+        namespace: resolved.namespace.clone(),
+        name: resolved.name.clone().unwrap_or_else(|| selected(entry)),
+    }
+}
+
+/// What stands for the name of objects that are chosen by their labels.
+fn selected(entry: &Dependency) -> String {
+    let selector = entry.selector.as_ref().and_then(|selector| cluster::selector(selector, "").ok());
+    selector.map_or_else(|| "*".to_owned(), |selector| format!("[{selector}]"))
+}
+
+fn kind_of(word: &KindWord) -> (GroupKind, bool) {
+    match built_in(word) {
+        Some(known) => (known.gvk().group_kind(), known.namespaced),
+        None => (GroupKind::new(word.group.clone().unwrap_or_default(), &word.word), true),
+    }
+}
+
+/// The objects that an action writes, as far as its text tells.
+fn written(action: &Action) -> Vec<Value> {
+    let body = action.resource.clone().map(Value::Object);
+    match (action.kind, &action.template, &action.apply) {
+        (ActionType::Template, Some(text), _) | (ActionType::Apply, _, Some(Value::String(text))) => {
+            sketch::documents(text).unwrap_or_default()
+        }
+        (ActionType::Apply, _, Some(Value::Array(bodies))) => bodies.clone(),
+        (ActionType::Apply, _, Some(one)) => vec![one.clone()],
+        (ActionType::Create, ..) | (ActionType::Apply, _, None) => body.into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn object_ref(object: &Value, default_namespace: &str) -> Option<ObjectRef> {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+    let known = |path: &str| text(path).filter(|text| !sketch::has_holes(text));
+    let kind = Gvk::from_api_version(known("/apiVersion")?, known("/kind")?).group_kind();
+    let namespaced = built_in_kind(&kind.group, &kind.kind).is_none_or(|known| known.namespaced);
+    let namespace = match text("/metadata/namespace") {
+        None => default_namespace.to_owned(),
+        Some(_) => known("/metadata/namespace")?.to_owned(),
+    };
+    Some(ObjectRef {
+        kind,
+        namespace: namespaced.then_some(namespace),
+        name: known("/metadata/name")?.to_owned(),
+    })
+}
