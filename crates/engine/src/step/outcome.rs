@@ -238,7 +238,7 @@ pub(super) fn fail(
     let (state, reason, retry_at) = match failure {
         Failure::NotStarted => {
             record.token = None;
-            (StepState::Waiting, None, Some(after(Pace::Transient)))
+            (StepState::Waiting, Some(Reason::Retrying), Some(after(Pace::Transient)))
         }
         Failure::Unknowable(_) => match action.delivery() {
             Some(Delivery::AtMostOnce) => (StepState::Unknown, Some(Reason::OutcomeUnknown), None),

@@ -294,7 +294,9 @@ fn step_report(
                 reason.as_str().clone_into(&mut report.reason);
                 report.message = text;
             }
-            if let Some(message) = message.filter(|_| !record.is_successful()) {
+            // What went wrong last time is no news while something else holds the step.
+            let current = !record.is_successful() && (open || record.state != StepState::Waiting);
+            if let Some(message) = message.filter(|_| current) {
                 report.message.clone_from(message);
             }
             let unsettled = !record.is_successful() && step.lane == Lane::Main;
@@ -303,7 +305,9 @@ fn step_report(
                 report.message = format!("{} is {}", step.id, report.word.to_lowercase());
             }
             if report.blocking && report.reason.is_empty() {
-                Reason::Running.as_str().clone_into(&mut report.reason);
+                let reason =
+                    if record.state == StepState::Running { Reason::Running } else { Reason::Waiting };
+                reason.as_str().clone_into(&mut report.reason);
             }
         }
     }
