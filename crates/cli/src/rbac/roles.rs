@@ -183,7 +183,9 @@ mod tests {
 
     fn rules_of(rights: &[Right]) -> Vec<String> {
         let mut grants = Grants::default();
-        rights.iter().for_each(|right| grants.add(&("shop".to_owned(), "web".to_owned()), right));
+        for right in &rights {
+            grants.add(&("shop".to_owned(), "web".to_owned()), right);
+        }
         let yaml = grants.yaml(&[]);
         yaml.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned).collect()
     }
@@ -206,7 +208,8 @@ mod tests {
         ];
         let mut found = rules_of(&rights);
         let mut wanted = expected.map(str::to_owned).to_vec();
-        (found.sort(), wanted.sort());
+        found.sort();
+        wanted.sort();
         assert_eq!(found, wanted);
         let backwards: Vec<Right> = rights.iter().rev().cloned().collect();
         assert_eq!(rules_of(&rights), rules_of(&backwards), "the order does not matter");
