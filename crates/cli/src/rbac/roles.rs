@@ -183,7 +183,7 @@ mod tests {
 
     fn rules_of(rights: &[Right]) -> Vec<String> {
         let mut grants = Grants::default();
-        for right in rights {
+        for right in &rights {
             grants.add(&("shop".to_owned(), "web".to_owned()), right);
         }
         let yaml = grants.yaml(&[]);
