@@ -183,9 +183,7 @@ mod tests {
 
     fn rules_of(rights: &[Right]) -> Vec<String> {
         let mut grants = Grants::default();
-        for right in &rights {
-            grants.add(&("shop".to_owned(), "web".to_owned()), right);
-        }
+        rights.iter().for_each(|right| grants.add(&("shop".to_owned(), "web".to_owned()), right));
         let yaml = grants.yaml(&[]);
         yaml.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned).collect()
     }
@@ -208,8 +206,7 @@ mod tests {
         ];
         let mut found = rules_of(&rights);
         let mut wanted = expected.map(str::to_owned).to_vec();
-        found.sort();
-        wanted.sort();
+        (found.sort(), wanted.sort());
         assert_eq!(found, wanted);
         let backwards: Vec<Right> = rights.iter().rev().cloned().collect();
         assert_eq!(rules_of(&rights), rules_of(&backwards), "the order does not matter");
