@@ -3,12 +3,8 @@
 mod cli;
 mod crds;
 mod demo;
-mod explain;
-mod live;
 mod local;
 mod operator;
-mod rbac;
-mod tree;
 mod version;
 
 use std::process::ExitCode;
