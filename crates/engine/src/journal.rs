@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use linchpin_words::{Gvk, Reason, Timestamp, reference::KindWord};
 use serde::{Deserialize, Serialize};
 
-use crate::contract::{Failure, Stamp, StepId, Target, Ticket, Verb, Via};
+use crate::{
+    contract::{Failure, Stamp, StepId, Target, Ticket, Verb, Via},
+    plan::Plan,
+};
 
 /// The durable memory of one object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,6 +62,20 @@ impl Journal {
             steps: BTreeMap::new(),
             inventory: Vec::new(),
         }
+    }
+}
+
+impl Journal {
+    /// The records in the order of a plan's steps. Both are sorted by name, so it is one walk along them.
+    pub(crate) fn in_order_of(&self, plan: &Plan) -> Vec<Option<&Record>> {
+        let mut ordered = vec![None; plan.steps().len()];
+        let mut records = self.steps.iter().peekable();
+        for position in plan.by_name() {
+            let id = &plan.steps()[*position].id;
+            while records.next_if(|(known, _)| *known < id).is_some() {}
+            ordered[*position] = records.next_if(|(known, _)| *known == id).map(|(_, record)| record);
+        }
+        ordered
     }
 }
 

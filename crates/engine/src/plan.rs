@@ -42,6 +42,8 @@ pub struct Plan {
     before: Vec<Vec<usize>>,
     /// Positions in the order of step names: the order of the journal.
     by_name: Vec<usize>,
+    /// For each step, the objects it makes, as far as they are named before it is rendered.
+    makes: Vec<Vec<ObjectRef>>,
     /// Where values for templates come from.
     pub inputs: Vec<Input>,
     /// `spec.values`.
@@ -270,6 +272,11 @@ impl Plan {
     /// Positions of all steps in the order of their names.
     pub fn by_name(&self) -> &[usize] {
         &self.by_name
+    }
+
+    /// The objects that the step at `position` makes, as far as they are named before it is rendered.
+    pub fn makes(&self, position: usize) -> &[ObjectRef] {
+        &self.makes[position]
     }
 
     /// The position of a step.

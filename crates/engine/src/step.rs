@@ -137,8 +137,9 @@ fn converge(
         work.effects.append(&mut removed.effects);
         wants.extend(sight.asked());
     }
-    let report = report::converging(plan, &advanced, &judged.views, &judged.facts, cycle, now);
-    let edges = report::edges(plan, &advanced, &judged.views);
+    let records = advanced.memory.journal.in_order_of(plan);
+    let edges = report::edges(plan, &records, &judged.views);
+    let report = report::converging(plan, &advanced, &records, judged.views, &judged.facts, cycle, now);
     let at_rest = advanced.memory.journal.is_at_rest(plan) && advanced.memory.flight.is_empty();
     let must_save = work.needs_saving && advanced.memory.critical > advanced.memory.saved;
     Decision {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linchpin_words::ObjectRef;
 
-use super::{Plan, Step, Terms};
+use super::{Action, Plan, Step, Terms};
 use crate::contract::StepId;
 
 /// A spec that cannot be carried out, and where.
@@ -112,6 +112,7 @@ impl Plan {
         }
         let mut by_name: Vec<usize> = (0..steps.len()).collect();
         by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
+        let makes = steps.iter().map(|step| step.action().map(Action::makes).unwrap_or_default()).collect();
         let Terms { inputs, values, global_timeout, suspended, recovery, watch, removal, orders, kinds } =
             terms;
         Ok(Self {
@@ -121,6 +122,7 @@ impl Plan {
             steps,
             before,
             by_name,
+            makes,
             inputs,
             values,
             global_timeout,

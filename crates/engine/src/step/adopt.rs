@@ -12,12 +12,16 @@ pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
     if memory.journal.uid != plan.uid {
         memory = Memory::fresh(&plan.uid, plan.generation, now);
     }
-    let mut old = std::mem::take(&mut memory.journal.steps);
+    // Journal and plan are both walked in the order of names.
+    let mut old = std::mem::take(&mut memory.journal.steps).into_iter().peekable();
     let mut records: Vec<Option<Record>> = vec![None; plan.steps().len()];
     for position in plan.by_name() {
         let step = &plan.steps()[*position];
-        let kept =
-            old.remove(&step.id).filter(|record| same_definition(&record.definition, &step.definition));
+        while old.next_if(|(id, _)| *id < step.id).is_some() {}
+        let kept = old
+            .next_if(|(id, _)| *id == step.id)
+            .map(|(_, record)| record)
+            .filter(|record| same_definition(&record.definition, &step.definition));
         records[*position] = Some(kept.unwrap_or_else(|| {
             memory.attempts.remove(&step.id);
             Record::new(&step.definition, now)

@@ -51,11 +51,12 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
     let mut facts = Vec::with_capacity(plan.steps().len());
     let mut views = Vec::with_capacity(plan.steps().len());
     let mut wants: BTreeSet<Want> = BTreeSet::new();
-    for step in plan.steps() {
+    let records = journal.in_order_of(plan);
+    for (step, record) in plan.steps().iter().zip(&records) {
         let (fact, view) = match &step.kind {
             StepKind::Require(requirement) => {
                 wants.insert(requirement.want.clone());
-                let latch = journal.steps.get(&step.id).and_then(|record| record.latch.as_deref());
+                let latch = record.and_then(|record| record.latch.as_deref());
                 judge_requirement(requirement, requirement.test.state.as_ref(), latch, sight)
             }
             StepKind::Act(_) => (Fact::default(), View::default()),
@@ -65,7 +66,7 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
     }
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
-            let (fact, view) = judge_action(plan, journal, step, action, &views, sight);
+            let (fact, view) = judge_action(plan, records[position], step, action, &views, sight);
             facts[position] = fact;
             views[position] = view;
         }

@@ -2,6 +2,8 @@
 //!
 //! An outcome counts only for the attempt it belongs to. What cannot be known is said to be unknown, never guessed.
 
+use std::collections::BTreeSet;
+
 use linchpin_words::{Reason, Timestamp};
 
 use super::{
@@ -9,7 +11,7 @@ use super::{
     backoff::{self, Pace},
 };
 use crate::{
-    contract::{Done, Failure, Outcome, Target},
+    contract::{Done, Failure, Outcome, StepId, Target},
     journal::{Awaits, Item, ItemState, Memory, Record, StepState, Wrote},
     plan::{Action, Body, Delivery, Plan, Recovery, Step},
 };
@@ -125,6 +127,7 @@ fn row<'a>(
         row.step == step.id && row.target.name == target.name && same_place(&row.target, target)
     });
     let index = known.unwrap_or_else(|| {
+        let after = earlier_rows(plan, position, rows);
         rows.push(Item {
             step: step.id.clone(),
             via: action.via.clone(),
@@ -132,7 +135,7 @@ fn row<'a>(
             uid: None,
             state: ItemState::Intended,
             reason: None,
-            after: plan.earlier_tracked(position),
+            after,
             prune: action.prune,
             attempt: 0,
             retry_at: None,
@@ -140,6 +143,24 @@ fn row<'a>(
         rows.len() - 1
     });
     &mut rows[index]
+}
+
+/// The nearest earlier steps that have made something, past those that were left out.
+fn earlier_rows(plan: &Plan, position: usize, rows: &[Item]) -> Vec<StepId> {
+    let mut open = plan.earlier_tracked(position);
+    let mut seen = BTreeSet::new();
+    let mut found = BTreeSet::new();
+    while let Some(step) = open.pop() {
+        if !seen.insert(step.clone()) {
+            continue;
+        }
+        if rows.iter().any(|row| row.step == step) {
+            found.insert(step);
+        } else if let Some(earlier) = plan.position(&step) {
+            open.extend(plan.earlier_tracked(earlier));
+        }
+    }
+    found.into_iter().collect()
 }
 
 /// Whether two targets are one object, one of them perhaps still without what discovery adds.

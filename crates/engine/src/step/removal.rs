@@ -89,14 +89,7 @@ pub(super) fn remove(
             look(&mut memory.journal.inventory[index], sight, hurry, &mut removal);
         }
     }
-    // What must go first: the objects of every later step that is still there.
-    let held: BTreeSet<StepId> = memory
-        .journal
-        .inventory
-        .iter()
-        .filter(|item| chosen(item) && is_there(item))
-        .flat_map(|item| item.after.iter().cloned())
-        .collect();
+    let held = held(&memory.journal.inventory, chosen);
     for index in 0..memory.journal.inventory.len() {
         let item = &memory.journal.inventory[index];
         if !chosen(item) || !is_there(item) {
@@ -139,6 +132,21 @@ pub(super) fn remove(
         });
     }
     removal
+}
+
+/// The steps whose objects must stay until those of every later step are gone, also where a step between them has
+/// nothing of its own any more.
+fn held(inventory: &[Item], chosen: &dyn Fn(&Item) -> bool) -> BTreeSet<StepId> {
+    let mut held = BTreeSet::new();
+    let mut open: Vec<&Item> = inventory.iter().filter(|item| chosen(item) && is_there(item)).collect();
+    while let Some(item) = open.pop() {
+        for earlier in &item.after {
+            if held.insert(earlier.clone()) {
+                open.extend(inventory.iter().filter(|row| row.step == *earlier));
+            }
+        }
+    }
+    held
 }
 
 fn is_there(item: &Item) -> bool {

@@ -161,19 +161,21 @@ impl Report {
 pub(super) fn converging(
     plan: &Plan,
     advanced: &Advanced,
-    views: &[View],
+    records: &[Option<&Record>],
+    views: Vec<View>,
     facts: &[Fact],
     cycle: Option<&Path>,
     now: Timestamp,
 ) -> Report {
-    let journal = &advanced.memory.journal;
+    let phase = phase(plan, advanced, records, &views);
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut blocked = Vec::new();
-    for (position, step) in plan.steps().iter().enumerate() {
-        let Some(record) = journal.steps.get(&step.id) else {
+    for (position, (step, view)) in plan.steps().iter().zip(views).enumerate() {
+        let Some(record) = records[position] else {
             continue;
         };
-        let report = step_report(plan, advanced, step, record, &views[position], &facts[position], position);
+        let place = Place { plan, advanced, records, fact: &facts[position], position };
+        let report = step_report(&place, step, record, view);
         if report.blocking {
             blocked.push(Blocker {
                 step: step.id.clone(),
@@ -185,7 +187,6 @@ pub(super) fn converging(
         }
         steps.push(report);
     }
-    let phase = phase(plan, advanced, views);
     let ready = phase == Phase::Completed && advanced.all_hold;
     let (reason, mut message) = headline(plan, advanced, phase, ready, &steps, &blocked);
     let mut reason = Some(reason);
@@ -206,7 +207,16 @@ pub(super) fn converging(
     Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), invalid: false }
 }
 
-fn phase(plan: &Plan, advanced: &Advanced, views: &[View]) -> Phase {
+/// One step among all others: what its report is told from.
+struct Place<'a> {
+    plan: &'a Plan,
+    advanced: &'a Advanced,
+    records: &'a [Option<&'a Record>],
+    fact: &'a Fact,
+    position: usize,
+}
+
+fn phase(plan: &Plan, advanced: &Advanced, records: &[Option<&Record>], views: &[View]) -> Phase {
     let journal = &advanced.memory.journal;
     if plan.suspended {
         return Phase::Suspended;
@@ -217,10 +227,10 @@ fn phase(plan: &Plan, advanced: &Advanced, views: &[View]) -> Phase {
     if journal.completed.is_some() {
         return Phase::Completed;
     }
-    let begun = plan.steps().iter().any(|step| {
+    let begun = plan.steps().iter().zip(records).any(|(step, record)| {
         step.action().is_some()
             && step.lane == Lane::Main
-            && journal.steps.get(&step.id).is_some_and(|record| record.state != StepState::Waiting)
+            && record.is_some_and(|record| record.state != StepState::Waiting)
     });
     if begun {
         return Phase::Running;
@@ -241,17 +251,9 @@ fn phase(plan: &Plan, advanced: &Advanced, views: &[View]) -> Phase {
     }
 }
 
-fn step_report(
-    plan: &Plan,
-    advanced: &Advanced,
-    step: &Step,
-    record: &Record,
-    found: &View,
-    fact: &Fact,
-    position: usize,
-) -> StepReport {
-    let message = advanced.memory.messages.get(&step.id);
-    let open = advanced.open[position];
+fn step_report(place: &Place<'_>, step: &Step, record: &Record, mut found: View) -> StepReport {
+    let message = place.advanced.memory.messages.get(&step.id);
+    let open = place.advanced.open[place.position];
     let mut report = StepReport {
         id: step.id.clone(),
         state: record.state,
@@ -260,7 +262,7 @@ fn step_report(
         message: String::new(),
         since: record.since,
         attempts: record.attempt,
-        objects: found.objects.clone(),
+        objects: std::mem::take(&mut found.objects),
         blocking: false,
     };
     match &step.kind {
@@ -269,14 +271,14 @@ fn step_report(
                 (StepState::Failed, Some(Reason::TimedOut | Reason::ProgressTimeout)) => "TimedOut",
                 _ => found.state,
             };
-            if record.state != StepState::Failed || record.reason == Some(Reason::DependencyFailed) {
-                report.reason.clone_from(&found.reason);
-            }
-            report.message = format!("{}: {}", requirement.label, found.message);
             if !open && record.state == StepState::Waiting {
                 Reason::WaitingForTier.as_str().clone_into(&mut report.reason);
-                report.message =
-                    format!("{}: waits for {}", requirement.label, waits_for(plan, advanced, position));
+                report.message = [&requirement.label, ": waits for ", &waits_for(place)].concat();
+            } else {
+                if record.state != StepState::Failed || record.reason == Some(Reason::DependencyFailed) {
+                    report.reason = found.reason;
+                }
+                report.message = [&requirement.label, ": ", &found.message].concat();
             }
             report.blocking = open && !step.optional && record.state != StepState::Met;
         }
@@ -289,18 +291,18 @@ fn step_report(
                 StepState::Failed => "Failed",
                 StepState::Unknown => "Unknown",
             };
-            let held = held_by(plan, advanced, record, found, fact, position);
+            let held = held_by(place, record, found);
             if let Some((reason, text)) = held {
                 reason.as_str().clone_into(&mut report.reason);
                 report.message = text;
             }
-            // What went wrong last time is no news while something else holds the step.
-            let current = !record.is_successful() && (open || record.state != StepState::Waiting);
-            if let Some(message) = message.filter(|_| current) {
-                report.message.clone_from(message);
-            }
             let unsettled = !record.is_successful() && step.lane == Lane::Main;
             report.blocking = unsettled && (open || record.state != StepState::Waiting);
+            // While it waits for another step, what went wrong in its last attempt is not what holds it.
+            let held_by_itself = !record.is_successful() && (open || record.state != StepState::Waiting);
+            if let Some(message) = message.filter(|_| held_by_itself) {
+                report.message.clone_from(message);
+            }
             if report.blocking && report.message.is_empty() {
                 report.message = format!("{} is {}", step.id, report.word.to_lowercase());
             }
@@ -315,14 +317,7 @@ fn step_report(
 }
 
 /// Why an action that has not started has not.
-fn held_by(
-    plan: &Plan,
-    advanced: &Advanced,
-    record: &Record,
-    found: &View,
-    fact: &Fact,
-    position: usize,
-) -> Option<(Reason, String)> {
+fn held_by(place: &Place<'_>, record: &Record, found: View) -> Option<(Reason, String)> {
     if record.is_successful() || record.state == StepState::Running {
         return None;
     }
@@ -330,14 +325,14 @@ fn held_by(
         let reason = record.reason?;
         return Some((reason, reason.meaning().to_owned()));
     }
-    if !advanced.open[position] {
-        return Some((Reason::WaitingForStep, format!("waits for {}", waits_for(plan, advanced, position))));
+    if !place.advanced.open[place.position] {
+        return Some((Reason::WaitingForStep, ["waits for ", &waits_for(place)].concat()));
     }
-    if !fact.supplied {
+    if !place.fact.supplied {
         let reason = Reason::from_word(&found.reason).unwrap_or(Reason::MissingRights);
-        return Some((reason, found.message.clone()));
+        return Some((reason, found.message));
     }
-    if fact.guard == Answer::Undecided {
+    if place.fact.guard == Answer::Undecided {
         return Some((Reason::GuardUndecided, Reason::GuardUndecided.meaning().to_owned()));
     }
     let reason = record.reason?;
@@ -345,11 +340,12 @@ fn held_by(
 }
 
 /// The first steps that keep a step closed, by name.
-fn waits_for(plan: &Plan, advanced: &Advanced, position: usize) -> String {
-    let mut names: Vec<String> = Vec::new();
+fn waits_for(place: &Place<'_>) -> String {
+    let Place { plan, records, position, .. } = *place;
+    let mut names: Vec<&str> = Vec::new();
     for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
         let step = &plan.steps()[*earlier];
-        let Some(record) = advanced.memory.journal.steps.get(&step.id) else {
+        let Some(record) = records[*earlier] else {
             continue;
         };
         let done = match &step.kind {
@@ -359,8 +355,8 @@ fn waits_for(plan: &Plan, advanced: &Advanced, position: usize) -> String {
         };
         if !done {
             names.push(match &step.kind {
-                StepKind::Require(requirement) => requirement.label.clone(),
-                StepKind::Act(_) => step.id.to_string(),
+                StepKind::Require(requirement) => &requirement.label,
+                StepKind::Act(_) => step.id.as_str(),
             });
         }
     }
@@ -447,12 +443,12 @@ fn headline(
 }
 
 /// Who waits for whom, as this object sees it.
-pub(super) fn edges(plan: &Plan, advanced: &Advanced, views: &[View]) -> Vec<Edge> {
+pub(super) fn edges(plan: &Plan, records: &[Option<&Record>], views: &[View]) -> Vec<Edge> {
     let owner = Node::here(plan.owner.clone());
-    let mut edges = Vec::new();
+    let mut edges = Vec::with_capacity(plan.steps().len());
     let mut parts = std::collections::BTreeMap::new();
     for (position, step) in plan.steps().iter().enumerate() {
-        let Some(record) = advanced.memory.journal.steps.get(&step.id) else {
+        let Some(record) = records[position] else {
             continue;
         };
         let from = match &step.part {
@@ -481,9 +477,10 @@ pub(super) fn edges(plan: &Plan, advanced: &Advanced, views: &[View]) -> Vec<Edg
                     edges.push(Edge::waits(from.clone(), to, wait.clone()));
                 }
             }
-            StepKind::Act(action) => {
-                for object in action.makes() {
-                    edges.push(Edge::produces(from.clone(), Node::here(object), record.is_successful()));
+            StepKind::Act(_) => {
+                for object in plan.makes(position) {
+                    let made = Node::here(object.clone());
+                    edges.push(Edge::produces(from.clone(), made, record.is_successful()));
                 }
             }
         }

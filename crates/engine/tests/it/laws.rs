@@ -362,6 +362,22 @@ fn law_11_deletion_goes_in_reverse_by_uid_and_waits_for_absence() {
 }
 
 #[test]
+fn law_11_what_was_not_ours_in_between_does_not_loosen_the_order() {
+    let terms = Terms { removal: Removal::Delete, ..Terms::default() };
+    let steps =
+        vec![apply("x").tracked(), apply("y").tracked().after(&["x"]), apply("z").tracked().after(&["y"])];
+    let mut play = Play::new(plan_with(1, steps, terms));
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    let effects = play.step();
+    play.find(&effects[0]);
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    play.step();
+    assert_eq!(steps_of(&play.take_down()), ["z"], "x waits for z although there is nothing of y");
+}
+
+#[test]
 fn law_11_a_gone_identity_never_holds_an_object() {
     let terms = Terms { removal: Removal::Delete, ..Terms::default() };
     let mut play = Play::new(plan_with(1, vec![apply("x").tracked()], terms));

@@ -73,6 +73,15 @@ impl Play {
     }
 
     pub fn succeed(&mut self, effect: &Effect) {
+        self.written(effect, true);
+    }
+
+    /// The object was there already, and is somebody else's.
+    pub fn find(&mut self, effect: &Effect) {
+        self.written(effect, false);
+    }
+
+    fn written(&mut self, effect: &Effect, created: bool) {
         let (target, stamp) = match &effect.verb {
             Verb::Apply { body, .. } | Verb::Create { body, .. } => {
                 let name = body["metadata"]["name"].as_str().unwrap_or_default();
@@ -91,7 +100,7 @@ impl Play {
             }
             _ => (None, None),
         };
-        let done = Done { target, created: true, stamp, ..Done::default() };
+        let done = Done { target, created, stamp, ..Done::default() };
         self.come_back(&effect.ticket, Ok(done));
     }
 

@@ -265,6 +265,16 @@ impl Stage {
         &self.memory.journal.steps[id]
     }
 
+    /// Whether an action will not start by itself, because one that it needs has failed.
+    fn is_hopeless(&self, step: &Step) -> bool {
+        self.record(&step.id).state == StepState::Waiting
+            && step.after.iter().filter(|after| !after.settled_is_enough).any(|after| {
+                let needed = &self.plan.steps()[self.plan.position(&after.step).expect("a step of the plan")];
+                let failed = matches!(self.record(&after.step).state, StepState::Failed | StepState::Unknown);
+                needed.action().is_some() && (failed || self.is_hopeless(needed))
+            })
+    }
+
     /// Nothing is ordered before its time, and no command that may have run is ordered again.
     fn check_order(&self, effect: &Effect, decision: &Decision) -> TestCaseResult {
         let id = &effect.ticket.step;
@@ -274,15 +284,21 @@ impl Stage {
             let earlier = &self.plan.steps()[self.plan.position(&after.step).expect("a step of the plan")];
             if earlier.action().is_some() {
                 let record = self.record(&after.step);
-                let ended =
-                    if after.settled_is_enough { record.is_settled() } else { record.is_successful() };
+                let ended = if after.settled_is_enough {
+                    record.is_settled() || self.is_hopeless(earlier)
+                } else {
+                    record.is_successful()
+                };
                 prop_assert!(ended, "{} was ordered while {} was {:?}", id, after.step, record.state);
             }
         }
         let mut open = self.plan.before(position).to_vec();
         let mut looked = BTreeSet::new();
-        while let Some(earlier) = open.pop().filter(|earlier| looked.insert(*earlier)) {
-            open.extend(self.plan.before(earlier).iter().filter(|further| !looked.contains(further)));
+        while let Some(earlier) = open.pop() {
+            if !looked.insert(earlier) {
+                continue;
+            }
+            open.extend(self.plan.before(earlier));
             if let Some(requirement) = self.plan.steps()[earlier].requirement() {
                 let name = name_of(&requirement.want).expect("a name");
                 prop_assert!(self.there.contains(name), "{} was ordered while {} was not there", id, name);
@@ -309,6 +325,14 @@ impl Stage {
     /// Every step that is not done says what it waits for.
     fn check_reasons(&self, decision: &Decision) -> TestCaseResult {
         let report = &decision.report;
+        // What was seen to hold and is not in sight right now (after a start, a lost watch) is said to hold, so that a
+        // status does not flicker; nothing starts on it either.
+        let out_of_sight = self
+            .plan
+            .steps()
+            .iter()
+            .filter_map(Step::requirement)
+            .any(|requirement| !self.there.contains(name_of(&requirement.want).unwrap_or_default()));
         for entry in &report.steps {
             if matches!(entry.state, StepState::Met | StepState::Done | StepState::Skipped) {
                 continue;
@@ -325,8 +349,13 @@ impl Stage {
                 prop_assert!(names_one, "{} waits for nothing that it names: {}", entry.id, entry.message);
             }
             let idle = entry.state == StepState::Waiting && entry.reason == Reason::Running.as_str();
-            prop_assert!(!idle, "{} waits, but is said to run: {}", entry.id, entry.message);
+            prop_assert!(!idle || out_of_sight, "{} waits, but is said to run: {}", entry.id, entry.message);
         }
+        let completed = decision.memory.journal.completed.is_some();
+        prop_assert!(
+            completed || out_of_sight || !report.blocked.is_empty(),
+            "nothing holds it, yet it is not complete"
+        );
         Ok(())
     }
 
@@ -364,7 +393,6 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    #[ignore = "open: finds random plans in which a step is ordered while an earlier one is waiting again"]
     fn whatever_happens_nothing_is_ordered_too_early_twice_or_without_a_reason(
         drafts in drafts(),
         events in events(),

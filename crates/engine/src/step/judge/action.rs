@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{View, requirement::judge_requirement, sight::Sight};
 use crate::{
     contract::{Question, ReadSet, Seen, Served, StepId, Via, Want},
-    journal::{Awaits, Journal, Trigger},
+    journal::{Awaits, Journal, Record, Trigger},
     plan::{Action, Guard, GuardSubject, Input, Plan, Requirement, Rerun, Step},
     readiness::Wanted,
     step::{
@@ -23,7 +23,7 @@ use crate::{
 
 pub(super) fn judge_action(
     plan: &Plan,
-    journal: &Journal,
+    record: Option<&Record>,
     step: &Step,
     action: &Action,
     views: &[View],
@@ -56,7 +56,7 @@ pub(super) fn judge_action(
         let name = input.want.object_ref().map_or_else(String::new, |object| object.to_string());
         found.message = format!("valuesFrom: {name} is not there yet");
     }
-    if let Some(awaits) = journal.steps.get(&step.id).and_then(|record| record.awaits.as_ref()) {
+    if let Some(awaits) = record.and_then(|record| record.awaits.as_ref()) {
         fact.awaited = judge_awaited(&action.via, awaits, sight);
     }
     if let Rerun::OnReads(events) = &action.rerun {
@@ -158,9 +158,9 @@ fn judge_awaited(via: &Via, awaits: &Awaits, sight: &Sight<'_>) -> bool {
 
 /// What actions await, as wants: also what they began to await only just now.
 pub(in crate::step) fn awaited_wants(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> BTreeSet<Want> {
-    for step in plan.steps() {
+    for (step, record) in plan.steps().iter().zip(journal.in_order_of(plan)) {
         if let Some(action) = step.action()
-            && let Some(awaits) = journal.steps.get(&step.id).and_then(|record| record.awaits.as_ref())
+            && let Some(awaits) = record.and_then(|record| record.awaits.as_ref())
         {
             judge_awaited(&action.via, awaits, sight);
         }
