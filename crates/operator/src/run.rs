@@ -173,10 +173,12 @@ where
             outcome = work_ended(ended);
             running = false;
         }
-        ended = &mut election => outcome = match ended {
-            Ok(ended) => ended.map_err(RunError::from),
-            Err(error) => Err(RunError::Work(format!("leader election failed: {error}"))),
-        },
+        ended = &mut election => outcome = election_ended(ended),
+    }
+    // Work that ends well unasked has lost sight of the election: what ended that is what there is to say.
+    if !running && outcome.is_ok() {
+        election_stopper.stop();
+        outcome = election_ended((&mut election).await);
     }
     tokio::spawn(async move {
         signals.next().await;
@@ -211,6 +213,13 @@ fn work_ended(ended: Result<Result<(), String>, JoinError>) -> Result<(), RunErr
         Ok(Ok(())) => Ok(()),
         Ok(Err(reason)) => Err(RunError::Work(reason)),
         Err(error) => Err(RunError::Work(format!("the controller failed: {error}"))),
+    }
+}
+
+fn election_ended(ended: Result<Result<(), CampaignError>, JoinError>) -> Result<(), RunError> {
+    match ended {
+        Ok(ended) => ended.map_err(RunError::from),
+        Err(error) => Err(RunError::Work(format!("leader election failed: {error}"))),
     }
 }
 
