@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Instant};
 use linchpin_cluster::hub::SubscriberId;
 use linchpin_doors::Compiled;
 use linchpin_engine::{
-    contract::{Effect, Outcome, Want, World},
+    contract::{Effect, Outcome, StepId, Want, World},
     journal::Memory,
     plan::SpecError,
     step::Phase,
@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     pub(crate) saving: Saving,
     /// The phase that was last told as an event.
     pub(crate) told: Option<Phase>,
+    /// The gates passed by hand that were told as events; none before the first turn.
+    pub(crate) passed: Option<BTreeSet<StepId>>,
 }
 
 /// What is to be written of an object, and how far that is.
@@ -89,6 +91,7 @@ impl Entry {
             wake_at: None,
             saving,
             told: None,
+            passed: None,
         }
     }
 

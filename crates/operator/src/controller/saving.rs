@@ -13,7 +13,10 @@ use linchpin_cluster::{
     own::{self, OwnWriteError},
 };
 
-use super::{Controller, Message, Written, Wrote, turn::regarding};
+use super::{
+    Controller, Message, Written, Wrote,
+    turn::{number, regarding},
+};
 
 /// How often progress is written, and how long any write yields to effects.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
@@ -90,7 +93,11 @@ impl Controller {
         match written.result {
             Ok(version) => {
                 entry.saving.failures = 0;
-                entry.saving.version = version;
+                // Somebody's later change may have arrived before this answer: relying on the older version again would
+                // be a conflict that no further arrival resolves.
+                if number(&version) > number(&entry.saving.version) {
+                    entry.saving.version = version;
+                }
                 if status.is_some() {
                     entry.saving.current = status;
                 }

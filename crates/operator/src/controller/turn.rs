@@ -5,13 +5,13 @@ use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 use linchpin_cluster::{events::Regarding, hub::SubscriberId};
 use linchpin_doors::{Compiled, Given, Told};
 use linchpin_engine::{
-    contract::{Actor, ClusterRef, Failure, Outcome, ReadSet, Seen, Via, Want, World},
+    contract::{Actor, ClusterRef, Failure, Outcome, ReadSet, Seen, StepId, Via, Want, World},
     graph::Node,
     journal::{Journal, Memory},
     plan::SpecError,
     step::{Decision, Goal, Persist, step},
 };
-use linchpin_words::{Gvk, Timestamp};
+use linchpin_words::{Gvk, Reason, Timestamp};
 
 use super::{Controller, entry::Entry, now, subject::Subject};
 
@@ -218,6 +218,20 @@ impl Controller {
         entry.memory = Some(decision.memory);
     }
 
+    /// Says once which gates somebody let pass by hand.
+    fn tell_what_passed(&self, entry: &mut Entry, journal: &Journal) {
+        let passed = passed_by_hand(journal);
+        let before = entry.passed.take().unwrap_or_else(|| {
+            let saved = entry.subject.journal().ok().flatten();
+            saved.as_ref().map(passed_by_hand).unwrap_or_default()
+        });
+        for step in passed.difference(&before) {
+            let message = format!("{step} was passed by hand");
+            self.tell(regarding(self, entry), Reason::Proceeded.as_str(), &message, false);
+        }
+        entry.passed = Some(passed);
+    }
+
     /// Draws the status and notes what is to be written.
     fn report(
         &mut self,
@@ -250,6 +264,7 @@ impl Controller {
             self.telemetry.phase(entry.told, report.phase);
             entry.told = Some(report.phase);
         }
+        self.tell_what_passed(entry, journal);
         if entry.saving.current.as_ref() != Some(&status) || !entry.saving.held.is_empty() {
             entry.saving.wanted = Some(status);
             entry.saving.critical = decision.memory.critical;
@@ -262,10 +277,20 @@ impl Controller {
     }
 }
 
+/// The gates that somebody let pass by hand.
+fn passed_by_hand(journal: &Journal) -> BTreeSet<StepId> {
+    let passed = journal.steps.iter().filter(|(_, record)| record.reason == Some(Reason::Proceeded));
+    passed.map(|(step, _)| step.clone()).collect()
+}
+
+/// A resourceVersion as the number it is.
+pub(super) fn number(version: &str) -> u64 {
+    version.parse().unwrap_or_default()
+}
+
 /// Whether what arrived is older than what we have just written ourselves. A store that went back in time also shows
 /// older versions, but goes on doing so.
 fn is_late(entry: &Entry, subject: &dyn Subject) -> bool {
-    let number = |version: &str| version.parse::<u64>().unwrap_or_default();
     let recent = entry.saving.last.is_some_and(|last| last.elapsed() < std::time::Duration::from_secs(10));
     recent && number(subject.version()) < number(&entry.saving.version)
 }
