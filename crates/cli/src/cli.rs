@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand, error::ErrorKind};
 
-use crate::{crds, demo, local, operator, version};
+use crate::{crds, demo, explain, local, operator, rbac, tree, version};
 
 /// The exit code for a command line that makes no sense.
 const USAGE: u8 = 2;
@@ -25,8 +25,11 @@ enum Command {
     Operator(Box<operator::OperatorCommand>),
     /// Print the custom resource definitions as YAML.
     Crds,
+    Tree(tree::TreeCommand),
+    Explain(explain::ExplainCommand),
+    Rbac(rbac::RbacCommand),
     Local(local::LocalCommand),
-    /// Start a local Kubernetes with the operator and look at it.
+    /// Start a local Kubernetes with the operator and watch a shop open, one dependency after another.
     Demo,
     /// Print the version.
     Version,
@@ -48,6 +51,12 @@ pub(crate) fn run() -> Result<ExitCode> {
             Err(Usage(reason)) => Ok(refuse(&reason, "linchpin operator --help")),
         },
         Command::Crds => crds::run(),
+        Command::Tree(command) => tree::run(&command),
+        Command::Explain(command) => match explain::reference(&command) {
+            Ok(reference) => explain::run(&command, &reference),
+            Err(Usage(reason)) => Ok(refuse(&reason, "linchpin explain --help")),
+        },
+        Command::Rbac(command) => rbac::run(&command),
         Command::Local(command) => local::run(command),
         Command::Demo => demo::run(),
         Command::Version => {

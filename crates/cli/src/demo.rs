@@ -1,8 +1,12 @@
 //! `linchpin demo`: a local Kubernetes and the operator, shown at work.
 //!
 //! Starts a cluster in the default directory (or uses the one that runs there), or with `LOCAL=0` the one `KUBECONFIG`
-//! names; runs the operator in this process; shows that it leads and is ready, and what to try next. On a terminal it
-//! goes on until Ctrl-C; elsewhere it ends by itself, after `DEMO_SECONDS` if set. What it started ends with it.
+//! names; runs the operator in this process; tells the [`story`] of a shop that opens, and what to try next. On a
+//! terminal it goes on until Ctrl-C; elsewhere it ends by itself, after `DEMO_SECONDS` if set. What it started ends
+//! with it, and what it made in a cluster that stays is taken away again.
+
+mod hands;
+mod story;
 
 use std::{
     env,
@@ -19,12 +23,14 @@ use anyhow::{Context as _, Result, bail};
 use linchpin_cluster::lease::Timing;
 use linchpin_local::{Cluster, Error, KUBERNETES_VERSION, Options, default_directory};
 use linchpin_operator::{
+    controller,
     logging::{self, LogFormat},
     run::{self, Context},
     settings::{BindAddress, LeaderElection, Namespaces, Settings},
 };
 
 use crate::{operator::block_on, version};
+use hands::Hands;
 
 /// How long the operator may take to become ready; it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -46,6 +52,12 @@ pub(crate) fn run() -> Result<ExitCode> {
     logging::init(LogFormat::Text, "info", Some(file))?;
     let health = free_address()?;
     let metrics = free_address()?;
+    let local = matches!(stage, Stage::Local { .. });
+    let stays = !matches!(stage, Stage::Local { ours: true, .. });
+    let namespace = if local { "shop" } else { "linchpin-demo" };
+    // In somebody else's cluster nobody else's objects are served.
+    let watch_namespaces =
+        if local { Namespaces::All } else { Namespaces::Only([namespace.to_owned()].into()) };
     let settings = Settings {
         kubeconfig: Some(kubeconfig.clone()),
         context: None,
@@ -57,17 +69,16 @@ pub(crate) fn run() -> Result<ExitCode> {
         }),
         metrics_address: BindAddress::At(metrics),
         health_address: BindAddress::At(health),
-        watch_namespaces: Namespaces::All,
+        watch_namespaces,
         concurrency: NonZeroUsize::MIN.saturating_add(15),
         default_service_account: "default".to_owned(),
         allow_system_namespaces: false,
         allow_loopback_clusters: true,
         commit: version::COMMIT.map(str::to_owned),
     };
-    let local = matches!(stage, Stage::Local { .. });
-    let words = Words { kubeconfig, log, health, metrics, local };
+    let words = Words { kubeconfig, log, health, metrics, local, namespace: namespace.to_owned(), stays };
     say("starting the operator …");
-    block_on(run::run(settings, move |context| show(context, words)))??;
+    block_on(run::run(settings, move |context| at_work(context, words)))??;
     say("operator stopped, lease released");
     if let Stage::Local { cluster, ours: true } = stage {
         say("stopping Kubernetes …");
@@ -110,10 +121,31 @@ struct Words {
     health: SocketAddr,
     metrics: SocketAddr,
     local: bool,
+    /// Where the story takes place.
+    namespace: String,
+    /// Whether the cluster stays when the demonstration is over.
+    stays: bool,
 }
 
-/// The demonstration itself: it is the operator's work, and the operator ends with it.
-async fn show(context: Context, words: Words) -> Result<(), String> {
+/// The operator's own work, and the demonstration beside it: the operator ends with it.
+async fn at_work(context: Context, words: Words) -> Result<(), String> {
+    let mut hands = Hands::new(context.transport.writes(None), &words.namespace);
+    hands.clear().await.map_err(|error| format!("{error:#}"))?;
+    hands.define(linchpin_api::all_crds()).await.map_err(|error| format!("{error:#}"))?;
+    let stays = words.stays;
+    let told = tokio::select! {
+        ended = controller::work(context.clone()) => ended,
+        told = show(&context, &words, &mut hands) => told,
+    };
+    if stays {
+        say("taking away what the demonstration made …");
+        hands.clean_up().await.map_err(|error| format!("{error:#}"))?;
+    }
+    told
+}
+
+/// The demonstration itself.
+async fn show(context: &Context, words: &Words, hands: &mut Hands) -> Result<(), String> {
     let begun = Instant::now();
     while !context.health.ready().good {
         if begun.elapsed() > PATIENCE {
@@ -133,6 +165,10 @@ async fn show(context: Context, words: Words) -> Result<(), String> {
         None => say("another operator leads; this one stands by and is ready:\n"),
     }
     say(&indent(&context.health.ready().text));
+    tokio::select! {
+        () = context.stop.requested() => return Ok(()),
+        told = story::tell(hands) => told.map_err(|error| format!("{error:#}"))?,
+    }
     say(&words.next());
     tokio::select! {
         () = context.stop.requested() => {}
@@ -159,10 +195,15 @@ impl Words {
         let program =
             env::current_exe().map_or_else(|_| "linchpin".to_owned(), |path| path.display().to_string());
         let kubectl = if self.local { format!("{program} local kubectl --") } else { "kubectl".to_owned() };
+        let namespace = &self.namespace;
         format!(
             "Try, in another terminal:\n\n  \
              export KUBECONFIG={}\n  \
-             {kubectl} get lease linchpin -o yaml\n  \
+             {kubectl} get resourcedependencies,dependencygroups -n {namespace}\n  \
+             {kubectl} describe resourcedependency storefront -n {namespace}\n  \
+             {program} tree -n {namespace}\n  \
+             {program} explain dg/shop -n {namespace}\n  \
+             {program} explain configmap/db-config -n {namespace}\n  \
              curl -s http://{}/readyz\n  \
              curl -s http://{}/metrics\n\n\
              The operator's log is {}\n",

@@ -3,8 +3,12 @@
 mod cli;
 mod crds;
 mod demo;
+mod explain;
+mod live;
 mod local;
 mod operator;
+mod rbac;
+mod tree;
 mod version;
 
 use std::process::ExitCode;

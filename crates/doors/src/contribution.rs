@@ -5,6 +5,7 @@
 //! each object that an action writes is a product, and each group is a part that its object waits for. What has not
 //! been looked at yet contributes nothing. Pure, like everything here.
 
+use kube_core::Resource;
 use linchpin_api::{
     Action, Common, Dependency, DependencyGroup, ResourceDependency,
     action::ActionType,
@@ -15,7 +16,7 @@ use linchpin_engine::{
     graph::{Edge, Node, Standing, Wait},
 };
 use linchpin_words::{
-    GroupKind, Gvk, KindWord, ObjectRef,
+    GroupKind, Gvk, KindWord, ObjectRef, Reason,
     reference::{Reference, built_in, built_in_kind},
 };
 use serde_json::Value;
@@ -178,6 +179,13 @@ fn standing(status: &DependencyStatus) -> Standing {
         _ if status.met => Standing::Met,
         "Failed" | "TimedOut" => Standing::Failed,
         "NotFound" => Standing::Absent,
+        // Its turn has not come, so nobody has looked; that is no trouble.
+        _ if [Reason::WaitingForTier, Reason::WaitingForGroup]
+            .iter()
+            .any(|turn| turn.as_str() == status.reason) =>
+        {
+            Standing::InProgress
+        }
         "Unknown" | "Error" => Standing::Unknown,
         _ => Standing::InProgress,
     }
@@ -199,10 +207,21 @@ fn selected(entry: &Dependency) -> String {
 }
 
 fn kind_of(word: &KindWord) -> (GroupKind, bool) {
-    match built_in(word) {
-        Some(known) => (known.gvk().group_kind(), known.namespaced),
-        None => (GroupKind::new(word.group.clone().unwrap_or_default(), &word.word), true),
+    if let Some(known) = built_in(word) {
+        return (known.gvk().group_kind(), known.namespaced);
     }
+    let ours = ours::<ResourceDependency>(word, &["rd", "resdep"])
+        .or_else(|| ours::<DependencyGroup>(word, &["dg", "depgroup"]));
+    let as_written = || GroupKind::new(word.group.clone().unwrap_or_default(), &word.word);
+    (ours.unwrap_or_else(as_written), true)
+}
+
+/// A kind of ours, if the word means it.
+fn ours<K: Resource<DynamicType = ()>>(word: &KindWord, short: &[&str]) -> Option<GroupKind> {
+    let (group, kind, plural) = (K::group(&()), K::kind(&()), K::plural(&()));
+    let called =
+        kind.eq_ignore_ascii_case(&word.word) || plural == word.word || short.contains(&word.word.as_str());
+    (called && word.group.as_ref().is_none_or(|given| *given == group)).then(|| GroupKind::new(group, kind))
 }
 
 /// The objects that an action writes, as far as its text tells.

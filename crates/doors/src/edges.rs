@@ -37,7 +37,8 @@ pub(crate) fn gate<'s>(steps: impl IntoIterator<Item = &'s StepId>) -> Vec<After
 /// For each action of one part, what it comes after: the dependencies in `gate`, and other actions.
 ///
 /// By priority an action waits for the end, good or bad, of those of lower priority; `after` replaces that by the good
-/// end of those it names.
+/// end of those it names. Where the two contradict each other `after` wins: an action is not waited for by priority if
+/// it comes, by name, after one of the same or a higher priority.
 pub(crate) fn actions(drafts: &[&action::Draft], gate: &[After]) -> Result<Vec<Vec<After>>, SpecError> {
     let mut levels: BTreeMap<i32, Vec<&action::Draft>> = BTreeMap::new();
     for draft in drafts {
@@ -49,19 +50,49 @@ pub(crate) fn actions(drafts: &[&action::Draft], gate: &[After]) -> Result<Vec<V
             let mut edges = gate.to_vec();
             match &draft.after {
                 Some(names) => edges.extend(named(draft, names, drafts)?),
-                None => edges.extend(lower(draft.priority, &levels)),
+                None => edges.extend(lower(draft.priority, &levels, drafts)),
             }
             Ok(edges)
         })
         .collect()
 }
 
+/// The highest priority that an action comes after by name, directly or through others that have `after` too.
+fn highest_named(draft: &action::Draft, drafts: &[&action::Draft]) -> Option<i32> {
+    let mut open: Vec<&action::Draft> = vec![draft];
+    let mut seen = BTreeSet::new();
+    let mut highest = None;
+    while let Some(next) = open.pop() {
+        match &next.after {
+            None => highest = highest.max(Some(next.priority)),
+            Some(names) if seen.insert(next.id.clone()) => {
+                open.extend(names.iter().filter_map(|name| find(name, drafts)));
+            }
+            Some(_) => {}
+        }
+    }
+    highest
+}
+
+/// The action that a name stands for.
+fn find<'d>(name: &str, drafts: &[&'d action::Draft]) -> Option<&'d action::Draft> {
+    let by_name = drafts.iter().find(|other| other.name.as_deref() == Some(name));
+    by_name.or_else(|| drafts.iter().find(|other| other.id.as_str() == name)).copied()
+}
+
 /// The actions of the next lower priority. Where one of them gave up its own priority edges, it does not stand for
 /// what is below it, so the search goes on until somebody does.
-fn lower(priority: i32, levels: &BTreeMap<i32, Vec<&action::Draft>>) -> Vec<After> {
+fn lower(
+    priority: i32,
+    levels: &BTreeMap<i32, Vec<&action::Draft>>,
+    drafts: &[&action::Draft],
+) -> Vec<After> {
     let mut edges = Vec::new();
     for (_, level) in levels.range(..priority).rev() {
-        edges.extend(level.iter().map(|draft| After::settled(draft.id.clone())));
+        let before = level.iter().filter(|draft| {
+            draft.after.is_none() || highest_named(draft, drafts).is_none_or(|highest| highest < priority)
+        });
+        edges.extend(before.map(|draft| After::settled(draft.id.clone())));
         if level.iter().any(|draft| draft.after.is_none()) {
             break;
         }
@@ -80,11 +111,7 @@ fn named(
     let mut seen = BTreeSet::new();
     let mut edges = Vec::new();
     for (index, name) in names.iter().enumerate() {
-        let found = drafts
-            .iter()
-            .find(|other| other.name.as_ref() == Some(name))
-            .or_else(|| drafts.iter().find(|other| other.id.as_str() == name));
-        let Some(found) = found else {
+        let Some(found) = find(name, drafts) else {
             let known: Vec<&str> = drafts.iter().filter_map(|other| other.name.as_deref()).take(10).collect();
             let known = if known.is_empty() { "no action has a name".to_owned() } else { known.join(", ") };
             let problem = format!("there is no action named {name:?}; named are: {known}");

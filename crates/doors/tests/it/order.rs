@@ -68,6 +68,20 @@ fn actions_wait_for_the_end_of_lower_priorities_and_for_the_good_end_of_those_th
 }
 
 #[test]
+fn where_after_and_priority_contradict_each_other_after_wins() {
+    let mut stage = stage(
+        "{actions: [{name: a, type: wait, wait: 1s, priority: 1}, {name: b, type: wait, wait: 1s, priority: 2}, \
+         {name: last, type: wait, wait: 1s, after: [middle]}, {name: middle, type: wait, wait: 1s, after: [b]}, \
+         {name: between, type: wait, wait: 1s, after: [a]}, {name: c, type: wait, wait: 1s, priority: 3}]}",
+    );
+    stage.settle();
+    assert_eq!(after(stage.plan(), "a"), Vec::<String>::new());
+    assert_eq!(after(stage.plan(), "b"), ["~a"]);
+    assert_eq!(after(stage.plan(), "last"), ["middle"]);
+    assert_eq!(after(stage.plan(), "c"), ["~b"]);
+}
+
+#[test]
 fn an_action_that_gave_up_its_priority_does_not_stand_for_those_below_it() {
     let mut stage = stage(
         "{actions: [{name: a, type: wait, wait: 1s}, {name: b, type: wait, wait: 1s, priority: 1, after: []}, \

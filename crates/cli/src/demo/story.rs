@@ -1,0 +1,145 @@
+//! The story that is shown: a shop opens, one dependency after another.
+//!
+//! It is `examples/quickstart`, told live: objects that wait are applied, what they wait for is released file by file,
+//! and after each release the tree shows what has become of it. Nothing but the operator carries out actions.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use linchpin_api::Status;
+use linchpin_words::{ConditionStatus, ConditionType, condition};
+
+use super::{hands::Hands, say};
+use crate::{live::Live, tree};
+
+const RIGHTS: &str = include_str!("../../../../examples/quickstart/rbac.yaml");
+const SHOP: &str = include_str!("../../../../examples/quickstart/shop.yaml");
+const CREDENTIALS: &str = include_str!("../../../../examples/quickstart/release/1-credentials.yaml");
+const MIGRATED: &str = include_str!("../../../../examples/quickstart/release/2-migrated.status.yaml");
+const PAYMENT_KIND: &str = include_str!("../../../../examples/quickstart/release/3-payment-kind.yaml");
+const PAYMENT: &str = include_str!("../../../../examples/quickstart/release/4-payment.yaml");
+const PAID: &str = include_str!("../../../../examples/quickstart/release/5-payment.status.yaml");
+
+/// How long the operator may take for a step; it takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// When nothing has changed for so long, nothing more will by itself.
+const SETTLED: Duration = Duration::from_millis(1_200);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Tells it from the first line to the last.
+pub(super) async fn tell(hands: &mut Hands) -> Result<()> {
+    hands.apply(RIGHTS).await?;
+    hands.apply(SHOP).await?;
+    say("Applied examples/quickstart/shop.yaml: four objects that wait for what is not there yet.\n");
+    until(hands, "all four wait", |live| live.count() == 4 && live.all(|status| status.phase.is_some()))
+        .await?;
+    show(hands).await?;
+
+    say("1. Somebody gives the shop its password: Secret db-credentials.");
+    hands.apply(CREDENTIALS).await?;
+    until(hands, "database is done", |live| live.is_ready("database")).await?;
+    say("   → database has written ConfigMap db-config and started Job migrate.\n");
+    show(hands).await?;
+
+    say("2. The migration finishes: Job migrate is Complete.");
+    hands.play(MIGRATED).await?;
+    until(hands, "migrate is done", |live| live.is_ready("migrate")).await?;
+    say("   → migrate has noted the schema. The storefront waits for a kind that nobody serves:\n");
+    show(hands).await?;
+
+    say("3. The payment operator is installed: kind Payment is served from now on.");
+    hands.apply(PAYMENT_KIND).await?;
+    let payment = |state: &'static str| {
+        move |live: &Live| live.dependency("storefront", "payment") == Some(state.to_owned())
+    };
+    until(hands, "the kind is noticed", payment("NotFound")).await?;
+    say("   → noticed, without asking again and again.\n");
+
+    say("4. A Payment is asked for …");
+    hands.apply(PAYMENT).await?;
+    until(hands, "the Payment is seen", payment("NotReady")).await?;
+    show(hands).await?;
+
+    say("5. … and is ready.");
+    hands.play(PAID).await?;
+    until(hands, "the shop is open", |live| live.is_ready("storefront") && live.is_ready("shop")).await?;
+    say("   → storefront is connected, and the last action has run.\n");
+    show(hands).await?;
+
+    if hands.read("ConfigMap", "shop-open", "/data/open").await?.as_deref() != Some("yes") {
+        bail!("the shop should be open, but ConfigMap shop-open does not say so");
+    }
+    say("The shop is open: ConfigMap shop-open says so.\n");
+    Ok(())
+}
+
+/// What there is to see, once it has settled: progress is written to statuses once a second at most.
+async fn show(hands: &Hands) -> Result<()> {
+    let begun = Instant::now();
+    let (mut last, mut since) = (None, Instant::now());
+    let live = loop {
+        let live = Live::read(hands.client(), &hands.namespace).await?;
+        let seen = Some(live.statuses().map(|(_, status)| status.cloned()).collect::<Vec<_>>());
+        if seen != last {
+            (last, since) = (seen, Instant::now());
+        }
+        if since.elapsed() > SETTLED || begun.elapsed() > PATIENCE {
+            break live;
+        }
+        tokio::time::sleep(PAUSE).await;
+    };
+    say(&tree::drawn(&tree::picture(&live, Some(&hands.namespace)), Some(tree::columns()), false));
+    Ok(())
+}
+
+/// Waits until the statuses say something. The story asks; the operator watches.
+async fn until(hands: &Hands, what: &str, holds: impl Fn(&Live) -> bool) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let mut live = Live::read(hands.client(), &hands.namespace).await?;
+        live.keep(&hands.namespace);
+        if holds(&live) {
+            return Ok(());
+        }
+        if begun.elapsed() > PATIENCE {
+            show(hands).await?;
+            bail!("not within {PATIENCE:?}: {what}");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+impl Live {
+    fn keep(&mut self, namespace: &str) {
+        self.resource_dependencies.retain(|place, _| place.0 == namespace);
+        self.dependency_groups.retain(|place, _| place.0 == namespace);
+    }
+
+    fn count(&self) -> usize {
+        self.resource_dependencies.len() + self.dependency_groups.len()
+    }
+
+    fn statuses(&self) -> impl Iterator<Item = (&str, Option<&Status>)> {
+        let dependencies = self.resource_dependencies.iter().map(|(place, one)| (place, one.status.as_ref()));
+        let groups = self.dependency_groups.iter().map(|(place, one)| (place, one.status.as_ref()));
+        dependencies.chain(groups).map(|(place, status)| (place.1.as_str(), status))
+    }
+
+    fn all(&self, holds: impl Fn(&Status) -> bool) -> bool {
+        self.statuses().all(|(_, status)| status.is_some_and(&holds))
+    }
+
+    fn is_ready(&self, name: &str) -> bool {
+        let found = self.statuses().find(|(other, _)| *other == name).and_then(|(_, status)| status);
+        found
+            .and_then(|status| condition::find(&status.conditions, ConditionType::Ready))
+            .is_some_and(|ready| ready.status == ConditionStatus::True)
+    }
+
+    /// The state of a dependency of an object.
+    fn dependency(&self, name: &str, dependency: &str) -> Option<String> {
+        let (_, status) = self.statuses().find(|(other, _)| *other == name)?;
+        let entry = status?.dependencies.iter().find(|entry| entry.name == dependency)?;
+        Some(entry.state.clone())
+    }
+}

@@ -1,0 +1,215 @@
+//! What kinds that are not Kubernetes' own are called in RBAC.
+//!
+//! Known are our own kinds, KubeFlex's ControlPlane (other clusters are reached through it), those whose definitions are among the manifests, and those that a cluster serves which was
+//! asked. All others are guessed: the plural as most definitions form it, and that their objects live in namespaces.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result};
+use kube::{
+    Client,
+    discovery::{Discovery, Scope},
+};
+use linchpin_engine::contract::Served;
+use linchpin_words::{Gvk, KindWord};
+use serde_json::{Value, json};
+
+/// The plural of KubeFlex's ControlPlane, which has no namespace.
+pub(super) const CONTROL_PLANES: &str = "controlplanes";
+/// Where KubeFlex puts the kubeconfig of a control plane, in the namespace `<name>-system`: one for each of its types.
+pub(super) const KUBECONFIG_SECRETS: [&str; 3] =
+    ["admin-kubeconfig", "multicluster-controlplane-kubeconfig", "vc-vcluster"];
+
+/// The kind that other clusters are reached through.
+pub(super) fn control_plane() -> Gvk {
+    Gvk::new("tenancy.kflex.kubestellar.org", "v1alpha1", "ControlPlane")
+}
+
+/// One kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    kind: Gvk,
+    plural: String,
+    short: Vec<String>,
+    namespaced: bool,
+}
+
+impl Entry {
+    fn is_called(&self, word: &KindWord) -> bool {
+        word.group.as_ref().is_none_or(|group| *group == self.kind.group)
+            && (self.kind.kind.eq_ignore_ascii_case(&word.word)
+                || self.plural == word.word
+                || self.short.contains(&word.word))
+    }
+
+    fn of(definition: &Value) -> Option<Self> {
+        let text = |path: &str| definition.pointer(path).and_then(Value::as_str);
+        let short = definition.pointer("/spec/names/shortNames").and_then(Value::as_array);
+        Some(Self {
+            kind: Gvk::new(
+                text("/spec/group")?,
+                text("/spec/versions/0/name").unwrap_or("v1"),
+                text("/spec/names/kind")?,
+            ),
+            plural: text("/spec/names/plural")?.to_owned(),
+            short: short.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
+            namespaced: text("/spec/scope") != Some("Cluster"),
+        })
+    }
+
+    fn served(&self) -> Served {
+        Served::Yes {
+            kind: self.kind.clone(),
+            plural: self.plural.clone(),
+            namespaced: self.namespaced,
+            reports_status: None,
+        }
+    }
+}
+
+/// All kinds that are known, and those that had to be guessed.
+#[derive(Debug, Default)]
+pub(crate) struct Kinds {
+    known: Vec<Entry>,
+    guessed: BTreeSet<String>,
+}
+
+impl Kinds {
+    /// Our own kinds, and those of these definitions.
+    pub(super) fn new(definitions: &[Value]) -> Self {
+        let ours = linchpin_api::all_crds();
+        let ours = ours.iter().filter_map(|definition| Entry::of(&json!(definition)));
+        let mut known: Vec<Entry> = ours.chain(definitions.iter().filter_map(Entry::of)).collect();
+        let plane = Entry {
+            kind: control_plane(),
+            plural: CONTROL_PLANES.to_owned(),
+            short: vec!["cp".to_owned(), "cps".to_owned()],
+            namespaced: false,
+        };
+        if !known.iter().any(|entry| entry.kind.group_kind() == plane.kind.group_kind()) {
+            known.push(plane);
+        }
+        Self { known, guessed: BTreeSet::new() }
+    }
+
+    /// Adds what a cluster serves.
+    pub(super) async fn discover(&mut self, client: Client) -> Result<()> {
+        let found = Discovery::new(client)
+            .run_aggregated()
+            .await
+            .context("asking the cluster which kinds it serves")?;
+        for group in found.groups_alphabetical() {
+            for (resource, capabilities) in group.recommended_resources() {
+                let entry = Entry {
+                    kind: Gvk::new(resource.group, resource.version, resource.kind),
+                    plural: resource.plural,
+                    short: Vec::new(),
+                    namespaced: capabilities.scope == Scope::Namespaced,
+                };
+                if !self.known.iter().any(|known| known.kind.group_kind() == entry.kind.group_kind()) {
+                    self.known.push(entry);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The kind that a word means. What another cluster serves is not known here, and so not remarked upon.
+    pub(super) fn answer(&mut self, word: &KindWord, here: bool) -> Served {
+        let meant: Vec<&Entry> = self.known.iter().filter(|entry| entry.is_called(word)).collect();
+        match meant.as_slice() {
+            [one] => one.served(),
+            [] => {
+                let entry = guess(word);
+                if here {
+                    let group = &entry.kind.group;
+                    let dot = if group.is_empty() { "" } else { "." };
+                    self.guessed.insert(format!("{}{dot}{group}", entry.plural));
+                }
+                entry.served()
+            }
+            several => Served::Several(several.iter().map(|entry| entry.kind.clone()).collect()),
+        }
+    }
+
+    /// What a reader must know about guesses.
+    pub(super) fn notes(&self, asked: bool) -> Vec<String> {
+        let advice = if asked {
+            "the cluster does not serve it yet"
+        } else {
+            "give its CustomResourceDefinition with -f, or --kubeconfig or --context to ask a cluster"
+        };
+        let note = |resource: &String| {
+            format!(
+                "guessed: that {resource} is its plural, and that its objects live in namespaces; {advice}"
+            )
+        };
+        self.guessed.iter().map(note).collect()
+    }
+}
+
+fn guess(word: &KindWord) -> Entry {
+    Entry {
+        kind: Gvk::new(
+            word.group.clone().unwrap_or_default(),
+            word.version.clone().unwrap_or_else(|| "v1".to_owned()),
+            &word.word,
+        ),
+        plural: plural_of(&word.word),
+        short: Vec::new(),
+        namespaced: true,
+    }
+}
+
+/// The plural of a kind in lower case, by the rule that generators of definitions follow: `y` becomes `ies` (unless a
+/// vowel comes before), hissing sounds get `es`, all others `s`. What ends in a single `s` is taken for a plural.
+pub(crate) fn plural_of(word: &str) -> String {
+    let ends = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
+    if ends(&["ss", "us", "is", "x", "z", "ch", "sh"]) {
+        return format!("{word}es");
+    }
+    if word.ends_with('s') {
+        return word.to_owned();
+    }
+    match word.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{word}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plurals_are_formed_as_generators_form_them() {
+        for (word, plural) in [
+            ("controlplane", "controlplanes"),
+            ("bindingpolicy", "bindingpolicies"),
+            ("gateway", "gateways"),
+            ("ingress", "ingresses"),
+            ("workstatus", "workstatuses"),
+            ("mesh", "meshes"),
+            ("payments", "payments"),
+        ] {
+            assert_eq!(plural_of(word), plural);
+        }
+    }
+
+    #[test]
+    fn a_definition_among_the_manifests_is_no_guess() {
+        let definition = json!({"spec": {"group": "a.b", "scope": "Cluster", "versions": [{"name": "v2"}],
+            "names": {"kind": "Ox", "plural": "oxen", "shortNames": ["o"]}}});
+        let mut kinds = Kinds::new(&[definition]);
+        for word in ["ox", "oxen.a.b", "o"] {
+            let Served::Yes { plural, namespaced, .. } = kinds.answer(&KindWord::parse(word).unwrap(), true)
+            else {
+                panic!("{word} is not known");
+            };
+            assert_eq!((plural.as_str(), namespaced), ("oxen", false));
+        }
+        assert!(kinds.notes(false).is_empty());
+        kinds.answer(&KindWord::parse("cow.a.b").unwrap(), true);
+        assert!(kinds.notes(false)[0].starts_with("guessed: that cows.a.b is its plural"));
+    }
+}

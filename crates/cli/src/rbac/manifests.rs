@@ -1,0 +1,140 @@
+//! Files of manifests: objects of ours, and definitions of kinds; everything else is left alone.
+
+use std::{
+    fmt, fs,
+    io::{self, Read},
+    path::Path,
+};
+
+use anyhow::{Context, Result, anyhow, bail};
+use linchpin_api::{DependencyGroup, ResourceDependency};
+use linchpin_lang::template::parse_documents;
+use serde_json::{Value, json};
+
+/// An object of ours.
+#[derive(Debug)]
+pub(super) enum Ours {
+    /// A ResourceDependency.
+    Dependency(Box<ResourceDependency>),
+    /// A DependencyGroup.
+    Group(Box<DependencyGroup>),
+}
+
+/// An object of ours, and where it was found.
+#[derive(Debug)]
+pub(super) struct Manifest {
+    /// File, kind and name.
+    pub(super) label: String,
+    pub(super) object: Ours,
+}
+
+impl fmt::Display for Manifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.label)
+    }
+}
+
+/// All that matters in the files.
+#[derive(Debug, Default)]
+pub(super) struct Manifests {
+    pub(super) ours: Vec<Manifest>,
+    /// Definitions of kinds.
+    pub(super) definitions: Vec<Value>,
+}
+
+/// Reads files; `-` is standard input.
+pub(super) fn read(files: &[std::path::PathBuf], namespace: &str) -> Result<Manifests> {
+    let mut found = Manifests::default();
+    for file in files {
+        let (label, text) = if file == Path::new("-") {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).context("reading standard input")?;
+            ("standard input".to_owned(), text)
+        } else {
+            let label = file.display().to_string();
+            let text = fs::read_to_string(file).with_context(|| format!("reading {label}"))?;
+            (label, text)
+        };
+        take_in(&mut found, &label, &text, namespace)?;
+    }
+    if found.ours.is_empty() {
+        bail!("there is no ResourceDependency and no DependencyGroup in what was given with -f");
+    }
+    Ok(found)
+}
+
+pub(super) fn take_in(found: &mut Manifests, label: &str, text: &str, namespace: &str) -> Result<()> {
+    let documents = parse_documents(label, text).map_err(|error| {
+        let (line, column) = error.position();
+        anyhow!("{label}: at line {line} column {column}: {}", error.message())
+    })?;
+    // `kubectl get -o yaml` wraps several objects in a list.
+    let mut open: Vec<Value> = documents.into_iter().rev().collect();
+    while let Some(mut document) = open.pop() {
+        if let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
+            open.extend(items.drain(..).rev());
+            continue;
+        }
+        let text = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let label = format!("{label}: {kind} {name}");
+        match (version.as_str(), kind.as_str()) {
+            ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => found.definitions.push(document),
+            ("tools.kubestellar.io/v1", "ResourceDependency") => {
+                let object = Ours::Dependency(Box::new(object(document, namespace, &label)?));
+                found.ours.push(Manifest { label, object });
+            }
+            ("tools.kubestellar.io/v1", "DependencyGroup") => {
+                let object = Ours::Group(Box::new(object(document, namespace, &label)?));
+                found.ours.push(Manifest { label, object });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Its status says nothing about its needs, and an older one may not even be readable.
+fn object<T: serde::de::DeserializeOwned>(mut document: Value, namespace: &str, label: &str) -> Result<T> {
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("status");
+    }
+    if document.pointer("/metadata/namespace").is_none()
+        && let Some(metadata) = document.get_mut("metadata").and_then(Value::as_object_mut)
+    {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+    serde_json::from_value(document).with_context(|| format!("{label}: it is not understood"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(text: &str) -> Result<Vec<String>> {
+        let mut found = Manifests::default();
+        take_in(&mut found, "f", text, "ns")?;
+        Ok(found.ours.iter().map(ToString::to_string).collect())
+    }
+
+    const ONE: &str =
+        "apiVersion: tools.kubestellar.io/v1\nkind: ResourceDependency\nmetadata: {name: a}\nspec: {}\n";
+
+    #[test]
+    fn objects_of_ours_are_found_among_others_and_in_lists() {
+        let text = format!("---\n{ONE}---\nkind: Namespace\napiVersion: v1\n---\n");
+        assert_eq!(names(&text).unwrap(), ["f: ResourceDependency a"]);
+        let list = "{apiVersion: v1, kind: List, items: [
+            {apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: b}, spec: {}, status: 7},
+            {apiVersion: tools.kubestellar.io/v1, kind: DependencyGroup, metadata: {name: c}, spec: {groups: []}}]}";
+        assert_eq!(names(list).unwrap(), ["f: ResourceDependency b", "f: DependencyGroup c"]);
+    }
+
+    #[test]
+    fn a_text_that_is_no_yaml_says_where_it_is_not() {
+        let error = names("a: b\nc: [").unwrap_err().to_string();
+        assert!(error.starts_with("f: at line "), "{error}");
+        let error = names(&ONE.replace("spec: {}", "spec: {dependencies: 3}")).unwrap_err().to_string();
+        assert_eq!(error, "f: ResourceDependency a: it is not understood");
+    }
+}

@@ -1,0 +1,231 @@
+//! From single rights to the fewest rules, and those as YAML.
+//!
+//! Rights of one account in one namespace make one Role and one binding; rights on kinds without namespaces make one
+//! `ClusterRole` and one binding. Verbs on the same things are merged, names with the same verbs are listed together,
+//! and a right on all objects of a kind takes the place of the same right on one. The same rights in any order give the
+//! same text.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
+
+use linchpin_engine::contract::Right;
+use linchpin_words::ObjectRef;
+
+/// A ServiceAccount: namespace and name.
+pub(super) type Account = (String, String);
+
+/// Things that verbs are about: group, resource, and one name or all.
+type Thing = (String, String, Option<String>);
+
+/// What accounts need, and what for.
+#[derive(Debug, Default)]
+pub(super) struct Grants {
+    /// By account and namespace; no namespace for kinds that have none.
+    rights: BTreeMap<(Account, Option<String>), BTreeMap<Thing, BTreeSet<String>>>,
+    elsewhere: BTreeMap<(Account, String), BTreeSet<String>>,
+    users: BTreeMap<Account, BTreeSet<String>>,
+    notes: BTreeSet<String>,
+}
+
+impl Grants {
+    /// Remembers who acts as this account.
+    pub(super) fn used_by(&mut self, account: &Account, owner: &ObjectRef) {
+        self.users.entry(account.clone()).or_default().insert(owner.to_string());
+    }
+
+    /// Adds a right in this cluster.
+    pub(super) fn add(&mut self, account: &Account, right: &Right) {
+        let resource = match &right.subresource {
+            Some(subresource) => format!("{}/{subresource}", right.resource),
+            None => right.resource.clone(),
+        };
+        let place = (account.clone(), right.namespace.clone());
+        let thing = (right.group.clone(), resource, right.name.clone());
+        self.rights.entry(place).or_default().entry(thing).or_default().insert(right.verb.clone());
+    }
+
+    /// Adds a right in another cluster: it cannot be given here.
+    pub(super) fn add_elsewhere(&mut self, account: &Account, cluster: &str, right: &Right) {
+        let place = (account.clone(), cluster.to_owned());
+        self.elsewhere.entry(place).or_default().insert(right.to_string());
+    }
+
+    /// Adds a remark for whoever applies the output.
+    pub(super) fn note(&mut self, note: Option<String>) {
+        self.notes.extend(note);
+    }
+
+    /// Everything as a stream of documents, with a heading of comments.
+    pub(super) fn yaml(&self, notes: &[String]) -> String {
+        let mut out = String::new();
+        for (account, users) in &self.users {
+            let users: Vec<&str> = users.iter().map(String::as_str).collect();
+            let _ = writeln!(
+                out,
+                "# What ServiceAccount {}/{} needs for {}.",
+                account.0,
+                account.1,
+                users.join(", ")
+            );
+        }
+        for note in notes.iter().chain(&self.notes) {
+            let _ = writeln!(out, "# {note}");
+        }
+        for ((_, cluster), rights) in &self.elsewhere {
+            let rights: Vec<&str> = rights.iter().map(String::as_str).collect();
+            let _ = writeln!(out, "# In the {cluster}, its credential must allow: {}", rights.join(", "));
+        }
+        if self.rights.is_empty() {
+            out.push_str("# No rights are needed.\n");
+        }
+        for ((account, namespace), things) in &self.rights {
+            out.push_str(&role(account, namespace.as_deref(), things));
+        }
+        out
+    }
+}
+
+fn role(account: &Account, namespace: Option<&str>, things: &BTreeMap<Thing, BTreeSet<String>>) -> String {
+    let name = word(&format!("linchpin:{}:{}", account.0, account.1));
+    let (kind, place) = match namespace {
+        Some(namespace) => ("Role", format!(", namespace: {}", word(namespace))),
+        None => ("ClusterRole", String::new()),
+    };
+    let mut out = format!(
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\nmetadata: {{name: {name}{place}}}\nrules:\n"
+    );
+    for rule in rules(things) {
+        let names = if rule.names.is_empty() {
+            String::new()
+        } else {
+            format!(", resourceNames: {}", list(&rule.names))
+        };
+        let _ = writeln!(
+            out,
+            "- {{apiGroups: [{}], resources: {}{names}, verbs: {}}}",
+            word(&rule.group),
+            list(&rule.resources),
+            list(&rule.verbs),
+        );
+    }
+    let _ = write!(
+        out,
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\nmetadata: {{name: {name}{place}}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {kind}, name: {name}}}\n\
+         subjects: [{{kind: ServiceAccount, name: {}, namespace: {}}}]\n",
+        word(&account.1),
+        word(&account.0),
+    );
+    out
+}
+
+/// One rule of a Role.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rule {
+    group: String,
+    resources: BTreeSet<String>,
+    names: BTreeSet<String>,
+    verbs: BTreeSet<String>,
+}
+
+/// The fewest rules that give exactly these rights.
+fn rules(things: &BTreeMap<Thing, BTreeSet<String>>) -> BTreeSet<Rule> {
+    let mut by_verbs: BTreeMap<(&str, &str, bool, BTreeSet<String>), BTreeSet<String>> = BTreeMap::new();
+    for ((group, resource, name), verbs) in things {
+        let all = things.get(&(group.clone(), resource.clone(), None)).filter(|_| name.is_some());
+        let verbs: BTreeSet<String> =
+            verbs.iter().filter(|verb| all.is_none_or(|all| !all.contains(*verb))).cloned().collect();
+        if !verbs.is_empty() {
+            let names = by_verbs.entry((group, resource, name.is_some(), verbs)).or_default();
+            names.extend(name.clone());
+        }
+    }
+    let mut merged: BTreeMap<_, BTreeSet<String>> = BTreeMap::new();
+    for ((group, resource, _, verbs), names) in by_verbs {
+        merged.entry((group, names, verbs)).or_default().insert(resource.to_owned());
+    }
+    merged
+        .into_iter()
+        .map(|((group, names, verbs), resources)| Rule { group: group.to_owned(), resources, names, verbs })
+        .collect()
+}
+
+fn list(words: &BTreeSet<String>) -> String {
+    let words: Vec<String> = words.iter().map(|text| word(text)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// A text as YAML, quoted unless it can be nothing but a text.
+fn word(text: &str) -> String {
+    const WORDS: [&str; 10] = ["true", "false", "null", "yes", "no", "on", "off", "y", "n", "inf"];
+    let plain = text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || "-./".contains(one))
+        && !WORDS.contains(&text);
+    if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn right(verb: &str, resource: &str, name: Option<&str>) -> Right {
+        Right {
+            verb: verb.to_owned(),
+            group: String::new(),
+            resource: resource.to_owned(),
+            subresource: None,
+            namespace: Some("shop".to_owned()),
+            name: name.map(str::to_owned),
+        }
+    }
+
+    fn rules_of(rights: &[Right]) -> Vec<String> {
+        let mut grants = Grants::default();
+        for right in rights {
+            grants.add(&("shop".to_owned(), "web".to_owned()), right);
+        }
+        let yaml = grants.yaml(&[]);
+        yaml.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn verbs_and_names_are_merged_and_what_is_given_for_all_is_not_given_again() {
+        let rights = [
+            right("watch", "configmaps", Some("b")),
+            right("list", "configmaps", Some("a")),
+            right("list", "configmaps", Some("b")),
+            right("watch", "configmaps", Some("a")),
+            right("list", "pods", None),
+            right("list", "pods", Some("x")),
+            right("get", "pods", Some("x")),
+        ];
+        let expected = [
+            r#"{apiGroups: [""], resources: [pods], verbs: [list]}"#,
+            r#"{apiGroups: [""], resources: [configmaps], resourceNames: [a, b], verbs: [list, watch]}"#,
+            r#"{apiGroups: [""], resources: [pods], resourceNames: [x], verbs: [get]}"#,
+        ];
+        let mut found = rules_of(&rights);
+        let mut wanted = expected.map(str::to_owned).to_vec();
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted);
+        let backwards: Vec<Right> = rights.iter().rev().cloned().collect();
+        assert_eq!(rules_of(&rights), rules_of(&backwards), "the order does not matter");
+    }
+
+    #[test]
+    fn names_of_one_kind_are_never_given_for_another() {
+        let rights = [right("get", "configmaps", Some("a")), right("get", "secrets", Some("b"))];
+        assert_eq!(rules_of(&rights).len(), 2);
+    }
+
+    #[test]
+    fn what_could_be_read_as_something_else_is_quoted() {
+        assert_eq!(word("web-1.v2"), "web-1.v2");
+        for text in ["", "true", "1e3", "a: b", "linchpin:shop:web"] {
+            assert_eq!(word(text), format!("{text:?}"));
+        }
+    }
+}
