@@ -1,1 +1,28 @@
-//! Placeholder.
+//! Helpers for tests on a real cluster, for tests only.
+//!
+//! [`Api`] is a plain blocking client that plays the people and controllers around us. A [`Scenario`] is a namespace of
+//! its own with a ServiceAccount that may do what is listed here, so that tests run side by side. [`audit`] reads the
+//! API server's own record of every request: order, identity and stillness are judged from it, never from what the
+//! operator says. [`Dice`] are random and the same in every run.
+//!
+//! Everything here panics where a test would: a helper that cannot do its work is a failed test.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "called by tests only"
+)]
+
+mod api;
+pub mod audit;
+mod dice;
+mod kinds;
+mod rights;
+mod scenario;
+
+pub use api::{Api, Refused};
+pub use dice::Dice;
+pub use rights::{OPERATOR, grant_operator};
+pub use scenario::{Scenario, entry};

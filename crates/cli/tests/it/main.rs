@@ -1,16 +1,34 @@
 //! The program as its users meet it: as a process, on a real API server.
 //!
 //! Tests that harm nobody share one cluster and keep apart by the name of the Lease; tests that kill parts of the
-//! control plane have a cluster of their own.
+//! control plane have a cluster of their own. Those about objects of ours share another one, with one operator in it
+//! (see `world`), and have a namespace each.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod actions;
+mod bad_specs;
+mod by_hand;
 mod commands;
+mod demo;
+mod dependency_group;
 mod election;
+mod examples;
+mod explain;
+mod faults;
 mod history;
+mod identity;
 mod operator;
 mod outage;
+mod random_plans;
+mod rbac;
+mod removal;
+mod resource_dependency;
 mod rights;
+mod stillness;
+mod tree;
+mod values;
+mod world;
 
 use linchpin_local::{Cluster, Component, Options};
 use std::{

@@ -18,6 +18,8 @@ use tempfile::TempDir;
 pub(crate) struct Operator {
     name: String,
     child: Child,
+    /// Ends the operator when the test process ends without a word, as it does with what is in a static.
+    keeper: Child,
     log: PathBuf,
     health: SocketAddr,
     metrics: SocketAddr,
@@ -53,10 +55,17 @@ impl Operator {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
+        let keeper = Command::new("sh")
+            .args(["-c", &format!("read -r _; kill -9 {}", child.id())])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut operator = Self {
             name: name.to_owned(),
             child,
+            keeper,
             log,
             health: nowhere,
             metrics: nowhere,
@@ -146,6 +155,8 @@ impl Operator {
 
 impl Drop for Operator {
     fn drop(&mut self) {
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {

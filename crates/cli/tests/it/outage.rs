@@ -27,7 +27,7 @@ fn a_lost_control_plane_is_survived_and_noticed() {
             cluster.start_component(*component).unwrap();
         }
         let took =
-            eventually("both are ready again", seconds(30), || operator.is_ready() && standby.is_ready());
+            eventually("both are ready again", seconds(5), || operator.is_ready() && standby.is_ready());
         println!("{lost:?}: ready again after {took:?}");
         assert!(operator.is_running() && standby.is_running());
         assert!(operator.leads() != standby.leads(), "exactly one leads");

@@ -1,0 +1,49 @@
+//! `linchpin demo`, from its first line to its last, without a terminal.
+
+use crate::{bare, operator::linchpin};
+use linchpin_local::Cluster;
+use std::process::Stdio;
+
+#[test]
+fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
+    let cluster = Cluster::start(&bare()).unwrap();
+    let output = linchpin()
+        .arg("demo")
+        .env("LOCAL", "0")
+        .env("KUBECONFIG", cluster.kubeconfig())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let (text, error) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{text}\n{error}");
+    let mut rest = text.as_str();
+    for line in [
+        "the operator leads",
+        "four objects that wait",
+        "DependencyGroup linchpin-demo/shop",
+        "1. Somebody gives the shop its password",
+        "→ database has written ConfigMap db-config",
+        "2. The migration finishes",
+        "→ migrate has noted the schema",
+        "3. The payment operator is installed",
+        "4. A Payment is asked for",
+        "5. … and is ready",
+        "the last action has run",
+        "The shop is open: ConfigMap shop-open",
+        "Try, in another terminal",
+        "taking away what the demonstration made",
+        "operator stopped, lease released",
+    ] {
+        let Some((_, after)) = rest.split_once(line) else { panic!("{line:?} is not said next:\n{text}") };
+        rest = after;
+    }
+    let kubectl = |arguments: &[&str]| {
+        let output = cluster.kubectl().args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let namespace =
+        kubectl(&["get", "namespace", "linchpin-demo", "-o", "jsonpath={.metadata.deletionTimestamp}"]);
+    assert!(namespace.starts_with("20"), "the namespace is not on its way out: {namespace}");
+    assert_eq!(kubectl(&["get", "crd", "payments.shop.example.com", "--ignore-not-found", "-o", "name"]), "");
+}

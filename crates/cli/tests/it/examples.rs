@@ -1,0 +1,218 @@
+//! The shipped examples, applied as they are: they wait, are released by what their first line names, and end.
+
+use crate::{eventually, seconds, world::World};
+use linchpin_local::{Cluster, Options};
+use linchpin_testkit::audit::{Audit, assert_before};
+use serde_json::Value;
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    process::Output,
+};
+
+fn examples() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+fn run(cluster: &Cluster, arguments: &[&str]) -> Output {
+    cluster.kubectl().args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
+    let output = run(cluster, arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn apply(cluster: &Cluster, path: &Path) {
+    let file = path.to_str().unwrap();
+    if file.ends_with(".status.yaml") {
+        kubectl(cluster, &["apply", "--server-side", "--subresource=status", "-f", file]);
+    } else {
+        // What is read by label or name may be defined a moment ago.
+        eventually(file, seconds(20), || run(cluster, &["apply", "-f", file]).status.success());
+    }
+}
+
+/// The examples in a folder, in order of their names.
+fn in_folder(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "{}", folder.display());
+    files
+}
+
+/// What an example says it is released by, in order.
+fn released_by(example: &Path) -> Vec<String> {
+    let text = fs::read_to_string(example).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("# Released by: "))
+        .unwrap_or_else(|| panic!("{}", example.display()));
+    if line.starts_with("nothing") { Vec::new() } else { line.split(' ').map(str::to_owned).collect() }
+}
+
+/// The objects of ours in an example.
+fn ours(example: &Path) -> Vec<(String, String, String)> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&fs::read_to_string(example).unwrap()).unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or("default").to_owned();
+    let mine = documents.iter().filter(|document| document["apiVersion"] == "tools.kubestellar.io/v1");
+    mine.map(|object| {
+        (text(&object["kind"]), text(&object["metadata"]["namespace"]), text(&object["metadata"]["name"]))
+    })
+    .collect()
+}
+
+fn is_done(world: &World, (kind, namespace, name): &(String, String, String)) -> bool {
+    let object = world.api.get(kind, namespace, name).unwrap_or_default();
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
+}
+
+#[track_caller]
+fn all_are_done(world: &World, examples: &[PathBuf]) {
+    for example in examples {
+        for object in ours(example) {
+            let begun = std::time::Instant::now();
+            while !is_done(world, &object) {
+                let (kind, namespace, name) = &object;
+                let seen = world.api.get(kind, namespace, name).unwrap_or_default();
+                assert!(
+                    begun.elapsed() < seconds(40),
+                    "{}: {object:?}: {:#}",
+                    example.display(),
+                    seen["status"]
+                );
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+        }
+    }
+}
+
+/// Does one of the things that an example is released by.
+fn release(world: &World, stubs: &Path, folder: &Path, what: &str) {
+    let cluster = &world.cluster;
+    match what.split_once(':') {
+        None if what == "definitions.yaml" => apply(cluster, &stubs.join(what)),
+        None => apply(cluster, &folder.join(what)),
+        Some(("kubeconfig", plane)) => {
+            let config = cluster.kubeconfig();
+            let (secret, key) = match plane {
+                "its1" => ("vc-vcluster", "config"),
+                "ext1" => ("bootstrap", "kubeconfig"),
+                _ => ("admin-kubeconfig", "kubeconfig"),
+            };
+            let namespace = format!("{plane}-system");
+            let files = [key.to_owned(), format!("{key}-incluster")]
+                .map(|key| format!("--from-file={key}={}", config.display()));
+            kubectl(
+                cluster,
+                &["create", "secret", "generic", secret, "-n", &namespace, &files[0], &files[1]],
+            );
+        }
+        Some(("delete", object)) => {
+            kubectl(cluster, &["delete", object]);
+        }
+        Some((_, file)) => apply(cluster, &folder.join(file)),
+    }
+}
+
+/// Applies stubs, then all examples, then releases them one by one.
+fn play(world: &World, stubs: &Path, release_folder: &Path, rights: &[PathBuf], examples: &[PathBuf]) {
+    let cluster = &world.cluster;
+    let waits_for: Vec<Vec<String>> = examples.iter().map(|example| released_by(example)).collect();
+    apply(cluster, &stubs.join("namespaces.yaml"));
+    apply(cluster, &stubs.join("workloads.yaml"));
+    for file in rights.iter().chain(examples) {
+        apply(cluster, file);
+    }
+    // Those that wait for nothing are done, the others are not.
+    let at_once: Vec<PathBuf> = examples
+        .iter()
+        .zip(&waits_for)
+        .filter(|(_, by)| by.is_empty())
+        .map(|(example, _)| example.clone())
+        .collect();
+    all_are_done(world, &at_once);
+    for (example, by) in examples.iter().zip(&waits_for) {
+        let done = ours(example).iter().all(|object| is_done(world, object));
+        assert_eq!(done, by.is_empty(), "{}", example.display());
+    }
+    let mut released = BTreeSet::new();
+    for (example, by) in examples.iter().zip(&waits_for) {
+        for what in by {
+            if released.insert(what.clone()) {
+                release(world, stubs, release_folder, what);
+            }
+        }
+        all_are_done(world, std::slice::from_ref(example));
+    }
+    all_are_done(world, examples);
+    let overreach = Audit::from_the_beginning(&cluster.audit_log()).overreach();
+    assert_eq!(overreach, []);
+}
+
+fn kubestellar() -> PathBuf {
+    examples().join("kubestellar")
+}
+
+fn world_of_its_own() -> World {
+    World::start(&Options { kwok: Some(1), ..Options::default() }, &["--allow-loopback-clusters"])
+}
+
+#[test]
+fn the_examples_as_printed_wait_and_end() {
+    let world = world_of_its_own();
+    let folder = kubestellar().join("as-printed");
+    let rights = in_folder(&folder.join("rbac"));
+    play(&world, &folder.join("stubs"), &folder.join("release"), &rights, &in_folder(&folder));
+    for broken in in_folder(&folder.join("broken")) {
+        apply(&world.cluster, &broken);
+        let (kind, namespace, name) = ours(&broken).remove(0);
+        eventually("the mistake is named", seconds(20), || {
+            let object = world.api.get(&kind, &namespace, &name).unwrap();
+            object["status"]["message"].as_str().is_some_and(|message| {
+                message.contains("spec.actions[1].patch.patch: not valid JSON at line 1")
+            })
+        });
+    }
+}
+
+#[test]
+fn the_real_examples_and_the_catalogue_of_waits_wait_and_end() {
+    let world = world_of_its_own();
+    let real = kubestellar().join("real");
+    let rights = in_folder(&real.join("rbac"));
+    let examples: Vec<PathBuf> =
+        in_folder(&real).into_iter().chain(in_folder(&kubestellar().join("waits"))).collect();
+    play(&world, &kubestellar().join("stubs"), &kubestellar().join("release"), &rights, &examples);
+}
+
+#[test]
+fn the_shop_opens_step_by_step() {
+    let world = world_of_its_own();
+    let folder = examples().join("quickstart");
+    for file in ["rbac.yaml", "shop.yaml"] {
+        apply(&world.cluster, &folder.join(file));
+    }
+    let shop = ("DependencyGroup".to_owned(), "shop".to_owned(), "shop".to_owned());
+    for release in in_folder(&folder.join("release")) {
+        assert!(!is_done(&world, &shop), "before {release:?}");
+        apply(&world.cluster, &release);
+    }
+    all_are_done(&world, &[folder.join("shop.yaml")]);
+    let audit = Audit::from_the_beginning(&world.cluster.audit_log());
+    let made = ["db-config", "schema", "storefront", "shop-open"]
+        .map(|name| audit.first_write("configmaps", "shop", name));
+    for pair in made.windows(2) {
+        assert_before(&pair[0], &pair[1]);
+    }
+    assert_eq!(audit.overreach(), []);
+}

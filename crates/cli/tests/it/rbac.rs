@@ -1,0 +1,139 @@
+//! `linchpin rbac`: what is printed, without a cluster. That it is enough is shown where `explain` advises it.
+
+use crate::{
+    operator::linchpin,
+    tree::{feed, looks},
+};
+use std::path::PathBuf;
+
+fn example(path: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    folder.join(path).to_str().unwrap().to_owned()
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = linchpin().arg("rbac").args(arguments).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const SHOP: &str = r#"# What ServiceAccount shop/shop needs for DependencyGroup shop/shop, ResourceDependency shop/database, ResourceDependency shop/migrate, ResourceDependency shop/storefront.
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: "linchpin:shop:shop", namespace: shop}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [create]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [db-config], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [schema, storefront], verbs: [get, patch]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [shop-open], verbs: [get]}
+- {apiGroups: [""], resources: [secrets], resourceNames: [db-credentials], verbs: [list, watch]}
+- {apiGroups: [batch], resources: [jobs], verbs: [create]}
+- {apiGroups: [batch], resources: [jobs], resourceNames: [migrate], verbs: [get, list, watch]}
+- {apiGroups: [shop.example.com], resources: [payments], resourceNames: [default], verbs: [list, watch]}
+- {apiGroups: [tools.kubestellar.io], resources: [resourcedependencies], resourceNames: [database, migrate, storefront], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: "linchpin:shop:shop", namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "linchpin:shop:shop"}
+subjects: [{kind: ServiceAccount, name: shop, namespace: shop}]
+"#;
+
+#[test]
+fn the_quickstart_needs_no_more_than_this() {
+    let shop = example("quickstart/shop.yaml");
+    let kind = example("quickstart/release/3-payment-kind.yaml");
+    assert_eq!(printed(&["-f", &shop, &kind]), SHOP);
+    assert_eq!(printed(&["-f", &kind, "-f", &shop]), SHOP, "the order does not matter");
+}
+
+#[test]
+fn what_is_guessed_is_said() {
+    let text = printed(&["-f", &example("quickstart/shop.yaml")]);
+    let note = "# guessed: that payments.shop.example.com is its plural, and that its objects live in namespaces; give";
+    assert!(text.contains(note), "{text}");
+}
+
+#[test]
+fn each_namespace_and_each_account_gets_its_own() {
+    let manifests = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: a},
+  spec: {dependencies: [{resource: pod, selector: {matchLabels: {app: db}}, namespace: data}, {resource: namespace/x},
+    {resource: job/far, cluster: {kubeconfigSecretRef: {name: east}}}],
+    actions: [{type: exec, exec: {target: {kind: Pod, name: db-0, namespace: data}, command: [a]}}]}}
+---
+{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: b, namespace: other},
+  spec: {serviceAccountName: builder, dependencies: [{resource: configmap/c}]}}";
+    let output = feed(linchpin().args(["rbac", "-n", "own", "-f", "-"]), manifests.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    for words in [
+        "# In the cluster of Secret own/east, its credential must allow: list jobs.batch far in own, watch jobs.batch far in own\n",
+        "kind: ClusterRole\nmetadata: {name: \"linchpin:own:default\"}\nrules:\n\
+         - {apiGroups: [\"\"], resources: [namespaces], resourceNames: [x], verbs: [list, watch]}\n",
+        "kind: Role\nmetadata: {name: \"linchpin:own:default\", namespace: own}\nrules:\n\
+         - {apiGroups: [\"\"], resources: [secrets], resourceNames: [east], verbs: [list, watch]}\n",
+        "- {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}\n",
+        "- {apiGroups: [\"\"], resources: [pods/exec], resourceNames: [db-0], verbs: [create, get]}\n",
+        "kind: Role\nmetadata: {name: \"linchpin:other:builder\", namespace: other}\n",
+    ] {
+        assert!(text.contains(words), "{words}\n--- is not in\n{text}");
+    }
+}
+
+#[test]
+fn a_control_plane_is_reached_through_its_secret() {
+    let manifest = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: a, namespace: own},
+  spec: {dependencies: [{resource: job/x, cluster: {controlPlaneRef: {name: its1}}}, {resource: controlplane/its1}]}}";
+    let output = feed(linchpin().args(["rbac", "-f", "-"]), manifest.as_bytes());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.contains("guessed"), "{text}");
+    let planes = "- {apiGroups: [tenancy.kflex.kubestellar.org], resources: [controlplanes], resourceNames: [its1], verbs: [list, watch]}";
+    assert_eq!(text.matches(planes).count(), 1, "{text}");
+    let secrets = "namespace: its1-system}\nrules:\n- {apiGroups: [\"\"], resources: [secrets], resourceNames: \
+        [admin-kubeconfig, multicluster-controlplane-kubeconfig, vc-vcluster], verbs: [list, watch]}\n";
+    assert!(text.contains(secrets), "{text}");
+}
+
+#[test]
+fn a_cluster_that_is_asked_knows_its_kinds() {
+    let manifest = tempfile::NamedTempFile::new().unwrap();
+    let text = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: a},
+        spec: {dependencies: [{resource: readinessprofile/x, state: Exists}, {resource: widget.example.com/y}]}}";
+    std::fs::write(manifest.path(), text).unwrap();
+    let kubeconfig = crate::tree::watched().kubeconfig();
+    let (code, text, error) = looks(&[
+        "rbac",
+        "-f",
+        manifest.path().to_str().unwrap(),
+        "--kubeconfig",
+        kubeconfig.to_str().unwrap(),
+    ]);
+    assert_eq!(code, 0, "{error}");
+    assert!(text.contains("kind: ClusterRole\n"), "ReadinessProfile has no namespace: {text}");
+    assert!(text.contains("the cluster does not serve it yet"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_used_is_told_in_one_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let wrong = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: a},
+        spec: {dependencies: [{resource: nonsense}]}}";
+    for (file, words) in [
+        (write("none", "kind: ConfigMap"), "there is no ResourceDependency and no DependencyGroup"),
+        (write("yaml", "a: ["), "at line "),
+        (write("wrong", wrong), "wrong: ResourceDependency a: spec.dependencies[0].resource"),
+        ("/nonexistent".to_owned(), "reading /nonexistent"),
+    ] {
+        let output = linchpin().args(["rbac", "-f", &file]).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(words), "{error}");
+        assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    }
+    assert_eq!(linchpin().arg("rbac").output().unwrap().status.code(), Some(2));
+}

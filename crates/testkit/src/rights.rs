@@ -1,0 +1,45 @@
+//! What the operator itself may do, and no more: no test may pass because the operator has the administrator's rights.
+
+use serde_json::{Value, json};
+
+use crate::Api;
+
+/// The user that operators under test are.
+pub const OPERATOR: &str = "linchpin-operator";
+
+/// Installs our definitions and gives the operator's user its own few rights.
+pub fn grant_operator(api: &Api) {
+    for definition in linchpin_api::all_crds() {
+        api.apply(&serde_json::to_value(definition).unwrap()).unwrap();
+    }
+    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| -> Value {
+        json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
+    };
+    let rules = [
+        rule(
+            &["tools.kubestellar.io", "linchpin.dev"],
+            &["resourcedependencies", "dependencygroups", "readinessprofiles"],
+            &["get", "list", "watch", "patch"],
+        ),
+        rule(
+            &["tools.kubestellar.io"],
+            &["resourcedependencies/status", "dependencygroups/status"],
+            &["update", "patch"],
+        ),
+        rule(&["coordination.k8s.io"], &["leases"], &["get", "list", "watch", "create", "update", "patch"]),
+        rule(&["events.k8s.io", ""], &["events"], &["create", "patch"]),
+        rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["get", "list", "watch"]),
+        rule(&["apiregistration.k8s.io"], &["apiservices"], &["get", "list", "watch"]),
+        rule(&[""], &["namespaces", "serviceaccounts"], &["get", "list", "watch"]),
+        rule(&[""], &["serviceaccounts"], &["impersonate"]),
+    ];
+    let everything = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": OPERATOR}, "rules": rules});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": OPERATOR},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": OPERATOR},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OPERATOR}]});
+    for manifest in [everything, binding] {
+        api.apply(&manifest).unwrap();
+    }
+}

@@ -1,0 +1,245 @@
+//! A namespace of its own, with a ServiceAccount `actor` that may do what tests usually direct, and no more.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{Api, audit::Audit, kinds};
+
+/// How long anything may take that should happen at once. Generous: the machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A test's own part of a cluster.
+pub struct Scenario {
+    /// The administrator's client.
+    pub api: Api,
+    /// The witness, from the beginning of the scenario on.
+    pub audit: Audit,
+    /// The namespace.
+    pub namespace: String,
+}
+
+impl Scenario {
+    /// Makes a namespace of this name.
+    pub fn begin(api: &Api, audit: Audit, name: &str) -> Self {
+        let scenario = Self { api: api.clone(), audit, namespace: name.to_owned() };
+        scenario.apply(&format!(
+            r#"
+{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}
+---
+{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: actor}}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: actor}}
+rules:
+- {{apiGroups: [""], resources: [configmaps, secrets, pods, services], verbs: ["*"]}}
+- {{apiGroups: [apps], resources: [deployments], verbs: ["*"]}}
+- {{apiGroups: [batch], resources: [jobs], verbs: ["*"]}}
+- {{apiGroups: [test.example.com], resources: ["*"], verbs: ["*"]}}
+- {{apiGroups: [tools.kubestellar.io], resources: [resourcedependencies, dependencygroups], verbs: [get, list, watch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: actor}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: actor}}
+subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
+"#
+        ));
+        scenario
+    }
+
+    /// The identity everything is done as.
+    pub fn actor(&self) -> String {
+        format!("system:serviceaccount:{}:actor", self.namespace)
+    }
+
+    fn documents(&self, yaml: &str) -> Vec<Value> {
+        let mut documents: Vec<Value> =
+            serde_saphyr::from_multiple(&yaml.replace("$NS", &self.namespace)).unwrap();
+        documents.retain(|document| !document.is_null());
+        for document in &mut documents {
+            let namespaced = kinds::is_namespaced(document["kind"].as_str().unwrap_or_default());
+            if namespaced && document["metadata"].get("namespace").is_none() {
+                document["metadata"]["namespace"] = json!(self.namespace);
+            }
+        }
+        documents
+    }
+
+    /// Applies manifests; those without a namespace go into this one, and `$NS` is its name.
+    #[track_caller]
+    pub fn apply(&self, yaml: &str) {
+        for document in self.documents(yaml) {
+            if let Err(refused) = self.api.apply(&document) {
+                panic!("applying {document}: {refused:?}");
+            }
+        }
+    }
+
+    /// Applies a manifest that the API server must refuse, and returns what it says.
+    #[track_caller]
+    pub fn refused(&self, yaml: &str) -> String {
+        let answers: Vec<_> = self.documents(yaml).iter().map(|document| self.api.apply(document)).collect();
+        match answers.into_iter().find_map(Result::err) {
+            Some(refused) => refused.message,
+            None => panic!("not refused: {yaml}"),
+        }
+    }
+
+    fn manifest(kind: &str, name: &str, spec: &str) -> String {
+        let mut spec: Value = serde_saphyr::from_str(spec).unwrap();
+        if spec.get("serviceAccountName").is_none() {
+            spec["serviceAccountName"] = json!("actor");
+        }
+        let version = kinds::api_version(kind);
+        json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}).to_string()
+    }
+
+    /// Applies a ResourceDependency with this spec; it acts as `actor` unless it says otherwise.
+    #[track_caller]
+    pub fn resource_dependency(&self, name: &str, spec: &str) {
+        self.apply(&Self::manifest("ResourceDependency", name, spec));
+    }
+
+    /// Applies a ResourceDependency that must be refused.
+    #[track_caller]
+    pub fn refused_resource_dependency(&self, name: &str, spec: &str) -> String {
+        self.refused(&Self::manifest("ResourceDependency", name, spec))
+    }
+
+    /// Applies a DependencyGroup with this spec.
+    #[track_caller]
+    pub fn dependency_group(&self, name: &str, spec: &str) {
+        self.apply(&Self::manifest("DependencyGroup", name, spec));
+    }
+
+    /// Applies a ConfigMap with one key, `value`.
+    #[track_caller]
+    pub fn config_map(&self, name: &str, value: &str) {
+        self.apply(&format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{value: {value:?}}}}}"
+        ));
+    }
+
+    /// An object of this namespace.
+    pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
+        self.api.get(kind, &self.namespace, name)
+    }
+
+    /// A key of a ConfigMap.
+    pub fn data(&self, config_map: &str, key: &str) -> Option<String> {
+        self.get("ConfigMap", config_map)?["data"][key].as_str().map(str::to_owned)
+    }
+
+    /// Whether there is such a ConfigMap.
+    pub fn has(&self, config_map: &str) -> bool {
+        self.get("ConfigMap", config_map).is_some()
+    }
+
+    /// Deletes an object of this namespace.
+    pub fn delete(&self, kind: &str, name: &str) {
+        self.api.delete(kind, &self.namespace, name);
+    }
+
+    /// Merges something into an object of this namespace.
+    #[track_caller]
+    pub fn merge(&self, kind: &str, name: &str, patch: &Value) {
+        self.api.merge(kind, &self.namespace, name, "", patch).unwrap();
+    }
+
+    /// Puts an annotation on an object of this namespace.
+    #[track_caller]
+    pub fn annotate(&self, kind: &str, name: &str, key: &str, value: &str) {
+        self.merge(kind, name, &json!({"metadata": {"annotations": {key: value}}}));
+    }
+
+    /// Waits until an object is as it should be, and returns it. What was seen last is shown if it never is.
+    #[track_caller]
+    pub fn until(&self, what: &str, kind: &str, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let seen = self.get(kind, name).unwrap_or_default();
+            if holds(&seen) {
+                return seen;
+            }
+            if begun.elapsed() > PATIENCE {
+                let mut shown = seen;
+                if let Some(metadata) = shown["metadata"].as_object_mut() {
+                    metadata.remove("managedFields");
+                }
+                panic!("not within {PATIENCE:?}: {kind} {name} {what}; last seen:\n{shown:#}");
+            }
+            thread::sleep(Duration::from_millis(25));
+        }
+    }
+
+    /// Waits until an object of ours is in a phase.
+    #[track_caller]
+    pub fn phase(&self, kind: &str, name: &str, phase: &str) -> Value {
+        self.until(&format!("is {phase}"), kind, name, |object| {
+            object["status"]["phase"] == phase
+                && object["status"]["observedGeneration"] == object["metadata"]["generation"]
+        })
+    }
+
+    /// Waits until a ResourceDependency is done.
+    #[track_caller]
+    pub fn completed(&self, name: &str) -> Value {
+        self.phase("ResourceDependency", name, "Completed")
+    }
+
+    /// Waits until a ResourceDependency waits, says so, and is blocked by this reason.
+    #[track_caller]
+    pub fn blocked(&self, name: &str, reason: &str) -> Value {
+        self.until(&format!("is blocked by {reason}"), "ResourceDependency", name, |object| {
+            let blockers = object["status"]["blockedBy"].as_array();
+            blockers.is_some_and(|blockers| blockers.iter().any(|blocker| blocker["reason"] == reason))
+        })
+    }
+
+    /// Waits until an object is gone.
+    #[track_caller]
+    pub fn gone(&self, kind: &str, name: &str) {
+        self.until("is gone", kind, name, Value::is_null);
+    }
+
+    /// Waits until there is such a ConfigMap.
+    #[track_caller]
+    pub fn appears(&self, config_map: &str) -> Value {
+        self.until("appears", "ConfigMap", config_map, |object| !object.is_null())
+    }
+
+    /// The Events about an object, as reason and message.
+    pub fn events(&self, name: &str) -> Vec<(String, String)> {
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", self.namespace);
+        let list = self.api.read(&path).unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        let about = items.iter().filter(|event| event["regarding"]["name"] == name);
+        about.map(|event| (text(&event["reason"]), text(&event["note"]))).collect()
+    }
+
+    /// Asserts that nothing was written to an object before another one was written.
+    #[track_caller]
+    pub fn in_order(&self, config_maps: &[&str]) {
+        let writes: Vec<_> = config_maps
+            .iter()
+            .map(|name| self.audit.first_write("configmaps", &self.namespace, name))
+            .collect();
+        for pair in writes.windows(2) {
+            crate::audit::assert_before(&pair[0], &pair[1]);
+        }
+    }
+}
+
+/// An entry of a status list, by its name.
+#[track_caller]
+pub fn entry<'a>(object: &'a Value, list: &str, name: &str) -> &'a Value {
+    let entries = object["status"][list].as_array();
+    let found = entries.and_then(|entries| entries.iter().find(|entry| entry["name"] == name));
+    found.unwrap_or_else(|| panic!("{list} has no {name}: {:#}", object["status"]))
+}
