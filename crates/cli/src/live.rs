@@ -3,11 +3,14 @@
 //! `tree`, `explain` and `demo` look at a cluster through this module. It reads with the user's own rights: all
 //! namespaces where that is allowed, so that causes in other namespaces are found too, and else the one asked for.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use clap::Args;
-use kube::{Api, Client, Resource, ResourceExt, api::ListParams};
+use kube::{
+    Api, Client, Resource, ResourceExt,
+    api::{ListParams, ObjectList},
+};
 use linchpin_api::{DependencyGroup, ResourceDependency, Status};
 use linchpin_cluster::{
     config,
@@ -38,6 +41,10 @@ impl Connection {
         Ok((transport.watches(None), config.default_namespace))
     }
 }
+
+/// How often, and how far apart, a server that is too busy is asked again.
+const TRIES_WHEN_BUSY: u32 = 20;
+const PAUSE_WHEN_BUSY: Duration = Duration::from_millis(500);
 
 /// Where an object is: namespace and name.
 pub(crate) type Place = (String, String);
@@ -138,7 +145,7 @@ pub(crate) fn standing(status: Option<&Status>) -> Known {
 /// None if all namespaces may be listed, else the one that is left.
 pub(crate) async fn narrowed<'n>(client: &Client, namespace: &'n str) -> Result<Option<&'n str>> {
     let everywhere = Api::<ResourceDependency>::all(client.clone());
-    match everywhere.list(&ListParams::default().limit(1)).await {
+    match patiently(&everywhere, &ListParams::default().limit(1)).await {
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(Some(namespace)),
         Err(error) => Err(unreadable::<ResourceDependency>(error)),
         Ok(_) => Ok(None),
@@ -163,8 +170,25 @@ where
         + std::fmt::Debug
         + DeserializeOwned,
 {
-    let found = api::<K>(client, namespace).list(&ListParams::default()).await;
+    let found = patiently(&api::<K>(client, namespace), &ListParams::default()).await;
     found.map(|found| found.items).map_err(unreadable::<K>)
+}
+
+/// Lists, and asks again for a while when the server is too busy, as it is right after a definition was installed.
+async fn patiently<K>(api: &Api<K>, parameters: &ListParams) -> kube::Result<ObjectList<K>>
+where
+    K: Clone + std::fmt::Debug + DeserializeOwned,
+{
+    let mut tries = 0;
+    loop {
+        match api.list(parameters).await {
+            Err(kube::Error::Api(status)) if status.code == 429 && tries < TRIES_WHEN_BUSY => {
+                tries += 1;
+                tokio::time::sleep(PAUSE_WHEN_BUSY).await;
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// Why objects of a kind cannot be read, and what to do about it.
@@ -176,9 +200,7 @@ pub(crate) fn unreadable<K: Resource<DynamicType = ()>>(error: kube::Error) -> a
                 "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply -f -`"
             )
         }
-        kube::Error::Api(status) if status.code == 403 => {
-            anyhow!("reading {kind}: {}", status.message)
-        }
+        kube::Error::Api(status) => anyhow!("reading {kind}: {}", status.message),
         _ => Err::<(), _>(error)
             .with_context(|| format!("reading {kind}"))
             .err()

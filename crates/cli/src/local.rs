@@ -124,9 +124,19 @@ fn up(dir: &Path, asked: Up) -> Result<ExitCode> {
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!(
         "Kubernetes {KUBERNETES_VERSION} is ready at {server} after {seconds:.1} s\n\n  \
-         export KUBECONFIG={}\n\n`linchpin local down` ends it",
-        kubeconfig.display()
+         export KUBECONFIG={}\n\n`{}` ends it",
+        kubeconfig.display(),
+        ending(dir)
     ))
+}
+
+/// The command that ends the cluster of a directory.
+fn ending(dir: &Path) -> String {
+    if default_directory().is_ok_and(|default| default == dir) {
+        "linchpin local down".to_owned()
+    } else {
+        format!("linchpin local down --dir {}", dir.display())
+    }
 }
 
 fn already_running(dir: &Path, asked: &Options) -> Result<ExitCode> {
@@ -134,8 +144,9 @@ fn already_running(dir: &Path, asked: &Options) -> Result<ExitCode> {
     let running = Options { dir: asked.dir.clone(), ..cluster.options() };
     if running != *asked {
         bail!(
-            "a cluster is running in {} already, started with other options: `linchpin local down` ends it",
-            dir.display()
+            "a cluster is running in {} already, started with other options: `{}` ends it",
+            dir.display(),
+            ending(dir)
         );
     }
     say(&format!("a cluster is running in {} already, at {}", dir.display(), cluster.server()))

@@ -16,7 +16,7 @@ use linchpin_engine::{
     readiness::{self, Wanted},
     rights,
 };
-use linchpin_lang::cel::Expression;
+use linchpin_lang::{cel::Expression, jsonpath};
 use linchpin_words::{KindWord, Reference, reference::template_keys};
 use serde_json::Value;
 
@@ -360,5 +360,8 @@ fn one_group(group: &str, field: &str) -> Result<Profile, SpecError> {
         failed_when: Some(clause(format!(
             "self.status.groups.exists(group, group.name == {name} && group.phase == 'Failed')"
         ))?),
+        says: jsonpath::Path::compile(field, &format!("{{.status.groups[?(@.name=={name})].message}}"))
+            .ok()
+            .map(Arc::new),
     })
 }

@@ -45,6 +45,7 @@ pub fn compile(spec: &ReadinessProfileSpec) -> Result<Profile, SpecError> {
     Ok(Profile {
         ready_when: test(spec.ready_when.as_ref(), "spec.readyWhen")?.unwrap_or_default(),
         failed_when: test(spec.failed_when.as_ref(), "spec.failedWhen")?,
+        says: None,
     })
 }
 

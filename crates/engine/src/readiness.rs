@@ -124,6 +124,10 @@ pub trait Profile {
     fn ready(&self, object: &Value) -> Tri;
     /// Whether it has failed; asked first.
     fn failed(&self, object: &Value) -> Tri;
+    /// What the object itself says about why it is not ready.
+    fn says(&self, _object: &Value) -> Option<String> {
+        None
+    }
 }
 
 /// What the one who waits adds to the rule.
@@ -184,8 +188,12 @@ fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {
 
 fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Verdict {
     subject.mark_conditions();
+    let or = |otherwise: &str| profile.says(subject.object).unwrap_or_else(|| otherwise.to_owned());
     if profile.failed(subject.object) == Tri::True {
-        return Verdict::failed("FailedByProfile", "the readiness profile for this kind says that it failed");
+        return Verdict::failed(
+            "FailedByProfile",
+            or("the readiness profile for this kind says that it failed"),
+        );
     }
     match profile.ready(subject.object) {
         Tri::True => {
@@ -193,7 +201,7 @@ fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Verdict {
         }
         Tri::False => Verdict::in_progress(
             "NotReadyByProfile",
-            "the readiness profile for this kind says that it is not ready yet",
+            or("the readiness profile for this kind says that it is not ready yet"),
         ),
         Tri::Unknown => Verdict::in_progress(
             "UndecidedByProfile",

@@ -141,10 +141,12 @@ fn others_may_wait_for_one_group_only() {
             "metadata": {"namespace": "own", "name": "x", "generation": 2},
             "status": {"observedGeneration": observed, "groups": [
                 {"name": "others", "ready": !ready, "phase": "Waiting"},
-                {"name": "operators", "ready": ready, "phase": phase}]}})
+                {"name": "operators", "ready": ready, "phase": phase, "message": "one of them is slow"}]}})
     };
     waiting.put(platform(1, true, "Ready")).settle();
     assert_eq!(waiting.report().phase, Phase::Waiting, "what is said of an older generation does not count");
+    waiting.put(platform(2, false, "Waiting")).settle();
+    assert!(waiting.report().message.ends_with("one of them is slow"), "in the group's own words");
     waiting.put(platform(2, false, "Failed")).settle();
     assert_eq!(waiting.report().phase, Phase::Failed);
     waiting.put(platform(2, true, "Ready")).settle();

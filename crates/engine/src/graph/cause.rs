@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use linchpin_words::Reason;
 use serde::{Deserialize, Serialize};
 
 use super::Graph;
@@ -192,6 +193,22 @@ impl Graph {
         (!matches!(end, End::Cycle(_)), std::cmp::Reverse(standing), length, self.store.node(id))
     }
 
+    /// What `id` waits for only because of its own order: no cause of anything while something else is.
+    fn in_line(&self, id: NodeId) -> BTreeSet<NodeId> {
+        let reasons =
+            [Reason::WaitingForTier, Reason::WaitingForGroup, Reason::WaitingForStep].map(Reason::as_str);
+        let in_line = |wait: &Wait| reasons.contains(&wait.reason.as_str());
+        let mut later: BTreeSet<NodeId> =
+            self.store.unmet_waits(id).filter(|(_, wait)| in_line(wait)).map(|(to, _)| to).collect();
+        let now: BTreeSet<NodeId> =
+            self.store.unmet_waits(id).filter(|(_, wait)| !in_line(wait)).map(|(to, _)| to).collect();
+        if now.is_empty() {
+            return BTreeSet::new();
+        }
+        later.retain(|to| !now.contains(to));
+        later
+    }
+
     /// The hop from one node to the next: the worst of the waits between them, or else the making.
     fn hop(&self, from: NodeId, to: NodeId) -> Hop {
         let waits = self.store.unmet_waits(from).filter(|&(target, _)| target == to).map(|(_, wait)| wait);
@@ -276,7 +293,11 @@ impl<'a> Search<'a> {
             return;
         }
         let mut hidden = false;
+        let later = self.graph.in_line(id);
         for next in before {
+            if later.contains(&next) {
+                continue;
+            }
             if component.is_some() && self.graph.cyclic.component(next) == component {
                 continue;
             }

@@ -207,6 +207,19 @@ fn blockers_are_the_direct_unmet_waits() {
 }
 
 #[test]
+fn what_only_has_its_turn_later_is_no_cause() {
+    let [a, b, c] = ["a", "b", "c"].map(ours);
+    let later = Wait::new(Standing::Absent, "WaitingForTier");
+    let edges = |first: Edge| [first, Edge::waits(a.clone(), c.clone(), later.clone())];
+    let ends = |graph: Graph| -> Vec<Node> {
+        let chains = graph.root_causes(&a, &|_| true).chains;
+        chains.iter().map(|chain| chain.links.last().unwrap().node.clone()).collect()
+    };
+    assert_eq!(ends(graph(edges(waits(&a, &b)))), [b.clone()]);
+    assert_eq!(ends(graph(edges(has(&a, &b)))), [c.clone()], "it is all there is");
+}
+
+#[test]
 fn a_chain_of_ten_thousand_needs_no_deep_stack() {
     let run = || {
         let node = |at: usize| ours(&format!("n{at:05}"));

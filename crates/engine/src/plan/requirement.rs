@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linchpin_lang::{cel, compare};
+use linchpin_lang::{cel, compare, jsonpath};
 
 use crate::{
     contract::{Right, StepId, Want},
@@ -65,6 +65,8 @@ pub struct Profile {
     pub ready_when: Clauses,
     /// Failed when all of these hold.
     pub failed_when: Option<Clauses>,
+    /// Where the object itself says in words why it is not ready.
+    pub says: Option<Arc<jsonpath::Path>>,
 }
 
 /// Expressions that hold together.

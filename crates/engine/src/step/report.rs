@@ -395,7 +395,7 @@ fn headline(
             let text = if actions.is_empty() {
                 "all dependencies are met".to_owned()
             } else {
-                format!("all {} actions are done", actions.len())
+                all_done(actions.len())
             };
             (Reason::Completed, text)
         }
@@ -437,8 +437,19 @@ fn headline(
         }
         Phase::Running => {
             let text = first.map_or_else(String::new, |blocker| format!(": {}", blocker.message));
-            (Reason::Running, format!("{done} of {} actions are done{text}", actions.len()))
+            let progress = match actions.len() {
+                1 => "its action is not done yet".to_owned(),
+                all => format!("{done} of {all} actions are done"),
+            };
+            (Reason::Running, format!("{progress}{text}"))
         }
+    }
+}
+
+fn all_done(actions: usize) -> String {
+    match actions {
+        1 => "its action is done".to_owned(),
+        all => format!("all {all} actions are done"),
     }
 }
 

@@ -9,7 +9,7 @@ use linchpin_engine::{
     graph::Node,
     journal::{Journal, Memory},
     plan::SpecError,
-    step::{Decision, Goal, Persist, step},
+    step::{Decision, Goal, Persist, Phase, Report, step},
 };
 use linchpin_words::{Gvk, Reason, Timestamp};
 
@@ -250,13 +250,13 @@ impl Controller {
             finalizers.push(ours.to_owned());
             entry.saving.finalizers = Some(finalizers);
         }
-        if entry.told != Some(report.phase) {
+        if entry.told != Some(report.phase) && !is_premature(report) {
             let first_seen = entry.told.is_none()
                 && entry.subject.current_status().is_some_and(|status| {
                     status.get("phase").and_then(serde_json::Value::as_str) == Some(report.phase.as_str())
                 });
             if !first_seen {
-                let warning = report.phase == linchpin_engine::step::Phase::Failed;
+                let warning = report.phase == Phase::Failed;
                 let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
                 self.tell(regarding(self, entry), reason, &report.message, warning);
                 entry.saving.urgent = true;
@@ -275,6 +275,14 @@ impl Controller {
             self.unsaved.insert(entry.id);
         }
     }
+}
+
+/// Whether there is nothing to tell yet, because the world has not been looked at: that takes milliseconds.
+fn is_premature(report: &Report) -> bool {
+    let first = report.blocked.first();
+    report.phase == Phase::Pending
+        || report.phase == Phase::Waiting
+            && first.is_some_and(|blocker| blocker.reason == Reason::Unsynced.as_str())
 }
 
 /// The gates that somebody let pass by hand.

@@ -285,4 +285,9 @@ impl readiness::Profile for Taught<'_> {
     fn failed(&self, object: &Value) -> Tri {
         self.0.failed_when.as_ref().map_or(Tri::False, |clauses| Self::tell(clauses, object))
     }
+
+    fn says(&self, object: &Value) -> Option<String> {
+        let found = self.0.says.as_ref()?.find(object).ok()?;
+        found.first().and_then(|words| words.as_str()).filter(|words| !words.is_empty()).map(str::to_owned)
+    }
 }
