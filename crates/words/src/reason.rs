@@ -32,6 +32,17 @@ macro_rules! words {
                 match self { $(Self::$word => $meaning,)* }
             }
 
+            /// What it means, as part of a longer sentence: "the spec cannot be understood".
+            pub fn in_words(self) -> String {
+                let sentence = self.meaning().trim_end_matches('.');
+                let (first, rest) = sentence.split_at(1);
+                if rest.starts_with(|second: char| second.is_uppercase()) {
+                    sentence.to_owned()
+                } else {
+                    first.to_lowercase() + rest
+                }
+            }
+
             /// The one that is written so.
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|known| known.as_str() == word)
@@ -161,6 +172,11 @@ mod tests {
             assert!(word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric()), "{word}");
             assert!(reason.meaning().ends_with('.'), "{word} ends its sentence");
         }
+    }
+
+    #[test]
+    fn a_meaning_can_be_part_of_a_longer_sentence() {
+        assert_eq!(Reason::SpecInvalid.in_words(), "the spec cannot be understood");
     }
 
     #[test]

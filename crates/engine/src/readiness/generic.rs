@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Need, Verdict, foreign,
+    Need, State, Verdict, foreign,
     subject::{Condition, Subject},
 };
 
@@ -52,6 +52,22 @@ pub(super) fn reports_ready(subject: &Subject<'_>) -> Verdict {
         return verdict;
     }
     subject.condition("Ready").map_or_else(no_status, |ready| by(subject, &ready))
+}
+
+/// Our own kinds: their one line is left to them. Repeating it in each of those who wait, and those who wait for
+/// those, would write a chain's every status anew for each change at its end; causes are told by the graph.
+pub(super) fn ours(subject: &Subject<'_>) -> Verdict {
+    let verdict = reports_ready(subject);
+    let Some(ready) = subject.condition("Ready") else {
+        return verdict;
+    };
+    let reason = if ready.reason.is_empty() { "no reason given" } else { ready.reason };
+    let message = match verdict.state {
+        State::Failed => format!("it failed: {reason}"),
+        State::InProgress if !subject.is_outdated(&ready) => format!("it is not ready: {reason}"),
+        _ => return verdict,
+    };
+    Verdict { message, ..verdict }
 }
 
 pub(super) fn no_status() -> Verdict {

@@ -133,10 +133,7 @@ impl Report {
                 step: step.clone(),
                 reason: reason.as_str().to_owned(),
                 message: if message.is_empty() {
-                    item(step).map_or_else(
-                        || reason.meaning().to_owned(),
-                        |item| format!("deleting {}", item.target),
-                    )
+                    item(step).map_or_else(|| reason.in_words(), |item| format!("deleting {}", item.target))
                 } else {
                     message.clone()
                 },
@@ -323,7 +320,7 @@ fn held_by(place: &Place<'_>, record: &Record, found: View) -> Option<(Reason, S
     }
     if record.state == StepState::Failed || record.state == StepState::Unknown {
         let reason = record.reason?;
-        return Some((reason, reason.meaning().to_owned()));
+        return Some((reason, reason.in_words()));
     }
     if !place.advanced.open[place.position] {
         return Some((Reason::WaitingForStep, ["waits for ", &waits_for(place)].concat()));
@@ -333,10 +330,10 @@ fn held_by(place: &Place<'_>, record: &Record, found: View) -> Option<(Reason, S
         return Some((reason, found.message));
     }
     if place.fact.guard == Answer::Undecided {
-        return Some((Reason::GuardUndecided, Reason::GuardUndecided.meaning().to_owned()));
+        return Some((Reason::GuardUndecided, Reason::GuardUndecided.in_words()));
     }
     let reason = record.reason?;
-    Some((reason, reason.meaning().to_owned()))
+    Some((reason, reason.in_words()))
 }
 
 /// The first steps that keep a step closed, by name.
@@ -388,8 +385,8 @@ fn headline(
     };
     let first = blocked.first();
     match phase {
-        Phase::Suspended => (Reason::Suspended, Reason::Suspended.meaning().to_owned()),
-        Phase::Deleting => (Reason::Deleting, Reason::Deleting.meaning().to_owned()),
+        Phase::Suspended => (Reason::Suspended, Reason::Suspended.in_words()),
+        Phase::Deleting => (Reason::Deleting, Reason::Deleting.in_words()),
         Phase::Pending => (Reason::Waiting, "looking at its dependencies for the first time".to_owned()),
         Phase::Completed if ready => {
             let text = if actions.is_empty() {
@@ -416,21 +413,21 @@ fn headline(
                 });
             let reason = halt.map_or(Reason::ActionFailed, |halt| halt.reason);
             let text = match (halt, culprit) {
-                (Some(halt), None) => halt.reason.meaning().to_owned(),
+                (Some(halt), None) => halt.reason.in_words(),
                 (Some(halt), Some(culprit))
                     if matches!(halt.reason, Reason::TimedOut | Reason::ProgressTimeout) =>
                 {
                     format!("timed out: {}", culprit.message)
                 }
                 (_, Some(culprit)) => format!("{}: {}", culprit.id, culprit.message),
-                (None, None) => Reason::ActionFailed.meaning().to_owned(),
+                (None, None) => Reason::ActionFailed.in_words(),
             };
             let by_hand = if plan.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
             (reason, format!("{text}{by_hand}"))
         }
         Phase::Waiting => {
             let text = first.map_or_else(
-                || Reason::Waiting.meaning().to_owned(),
+                || Reason::Waiting.in_words(),
                 |blocker| format!("waiting for {}{}", blocker.message, more(blocked.len())),
             );
             (Reason::Waiting, text)

@@ -29,7 +29,7 @@ pub(super) static ROWS: &[Row] = &[
         failed: "`Stalled` is True",
         observes: true,
         reads: conditions!["status.observedGeneration"],
-        rule: generic::reports_ready,
+        rule: generic::ours,
         needs: generic::no_needs,
     },
     Row {

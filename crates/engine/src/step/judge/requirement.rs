@@ -52,7 +52,7 @@ pub(super) fn judge_requirement(
         }
         Some(Seen::Objects(observed)) if !sight.shows_our_writes(&requirement.want, observed) => {
             let why = Reason::OwnWriteNotSeen;
-            (unknown(true, false), view("Unknown", why.as_str(), why.meaning(), false))
+            (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
         }
         Some(Seen::Objects(observed)) => judge_objects(requirement, wanted, latch, observed, sight),
     };
@@ -68,7 +68,7 @@ fn kind_in_the_way(served: &Served) -> (Fact, View) {
         }
         Served::No => {
             let why = Reason::KindNotServed;
-            (unknown(false, true), view("Unknown", why.as_str(), why.meaning(), false))
+            (unknown(false, true), view("Unknown", why.as_str(), why.in_words(), false))
         }
         Served::Several(kinds) => {
             let names: Vec<String> = kinds.iter().map(|kind| kind.group_kind().to_string()).collect();
