@@ -71,6 +71,13 @@ pub enum DeletionPolicy {
     Retain,
     /// They are deleted in reverse order.
     Delete,
+    /// They are kept: the word for it in an AppBundle.
+    Orphan,
+}
+
+impl DeletionPolicy {
+    /// The words that kinds with things of their own take; a bundle takes Orphan too.
+    pub(crate) const PLAIN: [&'static str; 2] = ["Retain", "Delete"];
 }
 
 /// How a failed object begins again.

@@ -126,6 +126,7 @@ pub struct Group {
 pub(crate) fn definition() -> CustomResourceDefinition {
     const DEPENDENCY: &str = "/properties/spec/properties/groups/items/properties/dependencies/items";
     schema::finish(DependencyGroup::crd(), |schema| {
+        schema::plain_policy(schema);
         schema::without(schema, "/properties/status/properties", "dependencies");
         schema::without(schema, "/properties/status/properties", "actions");
         schema::set(schema, DEPENDENCY, "required", json!(["name"]));

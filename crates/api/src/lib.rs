@@ -12,6 +12,8 @@
 #![allow(clippy::duplicated_attributes, reason = "columns of a definition may well have the same type")]
 
 pub mod action;
+pub mod app_bundle;
+pub mod bundle_revision;
 pub mod common;
 pub mod dependency;
 pub mod dependency_group;
@@ -26,6 +28,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 
 pub use self::{
     action::Action,
+    app_bundle::{AppBundle, AppBundleSpec, AppBundleStatus, BundleGroup, Component},
+    bundle_revision::{BundleRevision, BundleRevisionSpec},
     common::Common,
     dependency::Dependency,
     dependency_group::{DependencyGroup, DependencyGroupSpec, Group},
@@ -38,6 +42,8 @@ pub use self::{
 /// The definition of every kind, ready to be applied, sorted by name.
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
     let mut all = vec![
+        app_bundle::definition(),
+        bundle_revision::definition(),
         dependency_group::definition(),
         readiness_profile::definition(),
         resource_dependency::definition(),

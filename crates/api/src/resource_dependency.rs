@@ -70,6 +70,7 @@ pub struct ResourceDependencySpec {
 /// The definition for the API server.
 pub(crate) fn definition() -> CustomResourceDefinition {
     schema::finish(ResourceDependency::crd(), |schema| {
+        schema::plain_policy(schema);
         schema::without(schema, "/properties/status/properties", "groups");
     })
 }

@@ -47,7 +47,7 @@ impl Door for ResourceDependencyDoor {
     fn removal(object: &ResourceDependency) -> Removal {
         match object.spec.common.deletion_policy {
             Some(DeletionPolicy::Delete) => Removal::Delete,
-            None | Some(DeletionPolicy::Retain) => Removal::Retain,
+            None | Some(DeletionPolicy::Retain | DeletionPolicy::Orphan) => Removal::Retain,
         }
     }
 }

@@ -21,6 +21,17 @@ limits! {
     GROUPS: usize = 64, "Groups of one DependencyGroup: every pair of them is compared at admission.";
     GROUP_DEPENDENCIES: usize = 128, "Dependencies of one group: a group is one phase of a whole.";
     GROUP_ACTIONS: usize = 64, "Actions of one group: their names are compared pairwise, for every group.";
+    COMPONENTS: usize = 100, "Components of one group of an AppBundle: sync waves leave a hundred numbers to each group.";
+    TEMPLATES: usize = 64, "Objects of one component that are written in the bundle itself.";
+    BUNDLE_OBJECTS: usize = 1_000, "Objects of one AppBundle: each is a line in the inventory, and all lines live in one status.";
+    BUNDLE_REQUIRES: usize = 64, "What a whole AppBundle waits for.";
+    GROUP_REQUIRES: usize = 16, "What one group of an AppBundle waits for.";
+    COMPONENT_REQUIRES: usize = 6, "What one component waits for: there may be thousands of components, and each entry is checked at admission.";
+    IGNORE_FIELDS: usize = 16, "Fields of one component that others may change.";
+    COMPONENT_ORDER: u32 = 99, "The order of a component: at 100 its sync wave would be that of the next group.";
+    GROUP_ORDER: u32 = 1_000_000, "The order of a group: a hundred times this is still a sync wave that Argo CD can read.";
+    REVISIONS: usize = 10, "Revisions kept of one AppBundle: each holds a whole spec.";
+    CHANGES: usize = 64, "Changes listed in one revision; the rest are counted.";
     CONDITIONS: usize = 16, "Conditions on one dependency: more is better said as one expression.";
     AFTER: usize = 64, "Names in one `after` or `dependsOn`.";
     VALUES_FROM: usize = 16, "Sources of values: each is a read object.";
@@ -32,6 +43,7 @@ limits! {
 
     // Names and other short texts, in bytes.
     LABEL: usize = 63, "A DNS label: names of dependencies, actions, groups and namespaces.";
+    COMPONENT_PATH: usize = 127, "A component with its group: two labels and a slash.";
     NAME: usize = 253, "A DNS subdomain: what Kubernetes allows as an object's name.";
     GROUP_NAME: usize = 253, "An API group.";
     REFERENCE: usize = 634, "A reference: kind (63), version (63) and group (253) with their dots, a slash and a name (253).";

@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
-use crate::{action, dependency};
+use crate::{action, common::DeletionPolicy, dependency};
 
 /// What validation rules cannot say because they do not see fields of any type: alternatives for the objects that
 /// have this property. They are put in last, since kube's rewriter would mistake them for a tagged enum.
@@ -75,4 +75,9 @@ pub(crate) fn set(schema: &mut Value, path: &str, keyword: &str, value: Value) {
     if let Some(object) = schema.pointer_mut(path).and_then(Value::as_object_mut) {
         object.insert(keyword.to_owned(), value);
     }
+}
+
+/// Leaves the words of `deletionPolicy` that every kind knows.
+pub(crate) fn plain_policy(schema: &mut Value) {
+    set(schema, "/properties/spec/properties/deletionPolicy", "enum", json!(DeletionPolicy::PLAIN));
 }

@@ -77,8 +77,11 @@ fn answers(objects: &[Value]) -> BTreeMap<String, String> {
 }
 
 fn object(kind: &str, name: &str, spec: &Value) -> Value {
-    let version =
-        if kind == "ReadinessProfile" { "linchpin.dev/v1alpha1" } else { "tools.kubestellar.io/v1" };
+    let version = match kind {
+        "ReadinessProfile" => "linchpin.dev/v1alpha1",
+        "AppBundle" => "app.example.com/v1alpha1",
+        _ => "tools.kubestellar.io/v1",
+    };
     let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
     if kind != "ReadinessProfile" {
         object["metadata"]["namespace"] = json!("default");
@@ -138,6 +141,14 @@ fn lists_are_bounded() {
         }
     };
     let many = |limit: usize| limit * 100;
+    let bundles = |groups: usize, each: usize| {
+        let list: Vec<Value> = (0..each).map(|i| json!({"name": format!("c{i}"), "template": {}})).collect();
+        json!({"groups": (0..groups).map(|i| json!({"name": format!("g{i}"), "components": list})).collect::<Vec<_>>()})
+    };
+    let limit = limits::COMPONENTS;
+    add("AppBundle", "components", bundles(1, limit), bundles(1, limit + 1), bundles(1, many(limit)));
+    let limit = limits::GROUPS;
+    add("AppBundle", "bundled", bundles(limit, 1), bundles(limit + 1, 1), bundles(many(limit), 1));
     let limit = limits::DEPENDENCIES;
     add(
         "ResourceDependency",
@@ -177,6 +188,27 @@ fn a_fresh_object_says_that_nobody_has_looked_at_it() {
         serde_json::from_str(&succeed(server(), &["get", "rd", "fresh", "-o", "json"], "")).unwrap();
     assert_eq!(stored["status"], json!({"observedGeneration": -1}));
     assert_eq!(stored["spec"], fresh["spec"], "no default is added to what the user wrote");
+}
+
+#[test]
+fn p18_the_name_of_a_bundle_is_the_value_of_a_label() {
+    let spec = json!({"groups": [{"name": "a", "components": [{"name": "b", "template": {}}]}]});
+    let (good, long) = ("a".repeat(limits::LABEL), "b".repeat(limits::LABEL + 1));
+    let answers = answers(&[object("AppBundle", &good, &spec), object("AppBundle", &long, &spec)]);
+    assert_eq!(answers[&good], "");
+    assert!(answers[&long].contains("may have 63 characters"), "{}", answers[&long]);
+}
+
+#[test]
+fn a_bundle_is_shown_as_its_document_shows_it() {
+    let spec = json!({"groups": [{"name": "a", "components": [{"name": "b", "template": {"free": 1}}]}]});
+    succeed(server(), &["create", "-f", "-"], &object("AppBundle", "shown", &spec).to_string());
+    let stored: Value =
+        serde_json::from_str(&succeed(server(), &["get", "ab", "shown", "-o", "json"], "")).unwrap();
+    assert_eq!((&stored["spec"], &stored["status"]), (&spec, &json!({"observedGeneration": -1})));
+    let shown = succeed(server(), &["get", "appbundle", "shown"], "");
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    assert_eq!(words[..5], ["NAME", "PHASE", "READY", "MESSAGE", "AGE"], "{shown}");
 }
 
 #[test]

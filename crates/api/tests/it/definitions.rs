@@ -90,14 +90,17 @@ fn everything_in_a_spec_is_bounded_and_described() {
 
 #[test]
 fn a_fresh_status_never_looks_ready() {
-    for (kind, schema) in schemas() {
+    for (kind, schema) in schemas().into_iter().filter(|(kind, _)| kind != "BundleRevision") {
         assert_eq!(schema["properties"]["status"]["default"], json!({"observedGeneration": -1}), "{kind}");
     }
 }
 
 #[test]
 fn a_journal_is_never_pruned() {
-    for (kind, schema) in schemas().into_iter().filter(|(kind, _)| kind != "ReadinessProfile") {
+    for (kind, schema) in schemas()
+        .into_iter()
+        .filter(|(_, schema)| !schema["properties"]["status"]["properties"]["phase"].is_null())
+    {
         let journal = &schema["properties"]["status"]["properties"]["journal"];
         assert_eq!(journal["x-kubernetes-preserve-unknown-fields"], json!(true), "{kind}");
     }

@@ -1,11 +1,11 @@
 //! Manifests that must stay readable for ever.
 
-use linchpin_api::{DependencyGroup, ReadinessProfile, ResourceDependency};
+use linchpin_api::{AppBundle, BundleRevision, DependencyGroup, ReadinessProfile, ResourceDependency};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-/// The manifests of the document, exactly as printed there.
-pub(crate) const DOCUMENT: [(&str, &str); 7] = [
+/// The manifests of the documents, as printed there; the bundle is its table, written out.
+pub(crate) const DOCUMENT: [(&str, &str); 8] = [
     ("bootstrap", include_str!("manifests/bootstrap.yaml")),
     ("kubeflex-bootstrap", include_str!("manifests/kubeflex-bootstrap.yaml")),
     ("wds-prerequisites", include_str!("manifests/wds-prerequisites.yaml")),
@@ -13,6 +13,7 @@ pub(crate) const DOCUMENT: [(&str, &str); 7] = [
     ("its-wds-binding", include_str!("manifests/its-wds-binding.yaml")),
     ("prereq-check", include_str!("manifests/prereq-check.yaml")),
     ("full-deployment", include_str!("manifests/full-deployment.yaml")),
+    ("three-tier", include_str!("manifests/three-tier.yaml")),
 ];
 
 /// Every field of every kind.
@@ -32,6 +33,8 @@ fn survives_as_its_kind(manifest: &Value) {
     match manifest["kind"].as_str().unwrap() {
         "ResourceDependency" => survives::<ResourceDependency>(manifest),
         "DependencyGroup" => survives::<DependencyGroup>(manifest),
+        "AppBundle" => survives::<AppBundle>(manifest),
+        "BundleRevision" => survives::<BundleRevision>(manifest),
         "ReadinessProfile" => survives::<ReadinessProfile>(manifest),
         other => panic!("a manifest of an unknown kind {other}"),
     }
@@ -48,8 +51,15 @@ fn the_documents_manifests_are_understood_without_loss() {
 #[test]
 fn every_field_is_understood_without_loss() {
     let manifests: Vec<Value> = serde_saphyr::from_multiple(EVERY_FIELD).unwrap();
-    assert_eq!(manifests.len(), 3);
+    assert_eq!(manifests.len(), 5);
     manifests.iter().for_each(survives_as_its_kind);
+}
+
+#[test]
+fn an_empty_depends_on_is_not_a_missing_one() {
+    let read = |text| serde_json::from_str::<linchpin_api::Component>(text).unwrap().depends_on;
+    assert_eq!(read(r#"{"name": "a"}"#), None);
+    assert_eq!(read(r#"{"name": "a", "dependsOn": []}"#), Some(vec![]));
 }
 
 #[test]

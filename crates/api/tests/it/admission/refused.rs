@@ -2,6 +2,7 @@
 
 const RD: &str = "ResourceDependency";
 const DG: &str = "DependencyGroup";
+const AB: &str = "AppBundle";
 const RP: &str = "ReadinessProfile";
 
 /// Kind, spec, and a part of the answer.
@@ -245,6 +246,109 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
         "{teardown: Reverse, deletionPolicy: Retain, groups: []}",
         "it cannot go with deletionPolicy: Retain",
     ),
+    // Bundles.
+    (AB, "{}", "spec.groups: Required value"),
+    (AB, "{groups: []}", "should have at least 1 items"),
+    (AB, "{groups: [{name: a}]}", "spec.groups[0].components: Required value"),
+    (AB, "{groups: [{name: a, components: []}]}", "should have at least 1 items"),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b}]}]}",
+        "Component must have either template or porchPackageRef specified",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, porchPackageRef: {packageName: p, repository: r}}]}]}",
+        "exactly one of them",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, templates: [{}]}]}]}",
+        "exactly one of them",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, order: 100}]}]}",
+        "less than or equal to 99",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, order: -1}]}]}",
+        "greater than or equal to 0",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, order: -1, components: [{name: b, template: {}}]}]}",
+        "greater than or equal to 0",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}}]}, {name: a, components: [{name: b, template: {}}]}]}",
+        "Duplicate value",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}}, {name: b, template: {}}]}]}",
+        "Duplicate value",
+    ),
+    (
+        AB,
+        "{groups: [{name: '', components: [{name: b, template: {}}]}]}",
+        "spec.groups[0].name: Invalid value",
+    ),
+    (
+        AB,
+        "{groups: [{name: 'a b', components: [{name: b, template: {}}]}]}",
+        "spec.groups[0].name: Invalid value",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b/c, template: {}}]}]}",
+        "spec.groups[0].components[0].name: Invalid value",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, porchPackageRef: {name: p}}]}]}",
+        "porchPackageRef.packageName: Required value",
+    ),
+    (AB, "{groups: [{name: a, components: [{name: b, template: x}]}]}", "template: Invalid value"),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, source: {}}]}]}",
+        "configMapRef: Required value",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, deletionPolicy: Keep}]}]}",
+        "Unsupported value: \"Keep\"",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, immutable: Maybe}]}]}",
+        "Unsupported value: \"Maybe\"",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, readyWhen: {}}]}]}",
+        "give cel, conditions or both",
+    ),
+    (AB, "{groups: [{name: a, components: [{name: b, template: {}, timeout: soon}]}]}", "write a duration"),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, dependsOn: [a/b/c]}]}]}",
+        "dependsOn[0]: Invalid value",
+    ),
+    (
+        AB,
+        "{groups: [{name: a, components: [{name: b, template: {}, requires: [{name: x}]}]}]}",
+        "give exactly one of resource and ref",
+    ),
+    (
+        AB,
+        "{rollback: 0, groups: [{name: a, components: [{name: b, template: {}}]}]}",
+        "greater than or equal to 1",
+    ),
+    (RD, "{deletionPolicy: Orphan}", "Unsupported value: \"Orphan\""),
     // Profiles.
     (RP, "{readyWhen: {cel: 'true'}}", "spec.kind: Required value"),
     (RP, "{kind: A}", "give readyWhen, failedWhen or both"),

@@ -1,0 +1,153 @@
+//! What an AppBundle says about itself.
+//!
+//! Phases, messages and entries per group and component are the document's; reasons, readiness, blockers and objects
+//! beside the first are added. Everything but the journal is a view, never read back but for moments.
+
+use linchpin_words::{Condition, Timestamp};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    journal::Journal,
+    schema,
+    status::{self, Blocker, DependencyStatus},
+};
+
+/// The status of an AppBundle.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AppBundleStatus {
+    /// The generation that all of this is about; -1 until the object has been looked at.
+    #[serde(default = "status::never_observed")]
+    pub observed_generation: i64,
+    /// How far it is: Pending, Deploying, Deployed or Failed; Suspended or Deleting while it is that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// How far it is, in one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Each group, those whose turn has not come included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub group_statuses: Vec<BundleGroupStatus>,
+    /// Ready, Reconciling and Stalled.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "schema::conditions")]
+    pub conditions: Vec<Condition>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub blocked_by: Vec<Blocker>,
+    /// Each entry of the bundle's own requires.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<DependencyStatus>,
+    /// When the current run began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub start_time: Option<Timestamp>,
+    /// When everything was deployed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub completion_time: Option<Timestamp>,
+    /// What the operator must remember. Not for people, and not to be edited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::free_object")]
+    pub journal: Option<Journal>,
+}
+
+impl Default for AppBundleStatus {
+    fn default() -> Self {
+        Self {
+            observed_generation: status::never_observed(),
+            phase: None,
+            message: None,
+            group_statuses: Vec::new(),
+            conditions: Vec::new(),
+            blocked_by: Vec::new(),
+            requires: Vec::new(),
+            start_time: None,
+            completion_time: None,
+            journal: None,
+        }
+    }
+}
+
+/// A group as far as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BundleGroupStatus {
+    /// Its name.
+    pub name: String,
+    /// How far it is: Pending, Deploying, Deployed or Failed.
+    pub phase: String,
+    /// How far it is, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Each of its components.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub component_statuses: Vec<ComponentStatus>,
+    /// Each entry of the group's own requires.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<DependencyStatus>,
+}
+
+/// A component as far as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ComponentStatus {
+    /// Its name.
+    pub name: String,
+    /// How far it is: Pending, Deploying, Deployed or Failed.
+    pub phase: String,
+    /// How far it is, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// Its object; the first where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_ref: Option<ResourceRef>,
+    /// Why, in one word.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Whether it is applied and all its objects are ready now.
+    #[serde(default)]
+    pub ready: bool,
+    /// Since when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::moment")]
+    pub since: Option<Timestamp>,
+    /// Each object, where it has several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceStatus>,
+    /// Each entry of the component's own requires.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requires: Vec<DependencyStatus>,
+}
+
+/// An object that a component made.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceRef {
+    /// Its API version.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Its namespace; none for cluster-scoped kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+}
+
+/// One of several objects of a component.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceStatus {
+    /// The object.
+    pub resource_ref: ResourceRef,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Why, in one word.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Why, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
