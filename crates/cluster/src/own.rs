@@ -41,6 +41,11 @@ impl OwnKind {
     pub fn name(&self) -> &str {
         &self.0.kind
     }
+
+    /// The kind as paths call it.
+    pub fn plural(&self) -> &str {
+        &self.0.plural
+    }
 }
 
 /// An object's place: namespace (none for cluster-scoped kinds) and name.

@@ -47,9 +47,14 @@ pub struct Told<'a> {
     pub journal: &'a Journal,
     /// What is said.
     pub report: &'a Report,
+    /// What is behind the objects of ours that it waits for.
+    pub causes: &'a Causes,
     /// The moment at which what is new began.
     pub now: Timestamp,
 }
+
+/// For each object of ours that is waited for: what it waits for in turn, down to the root cause, a line a step.
+pub type Causes = BTreeMap<ObjectRef, Vec<String>>;
 
 /// A kind of ours.
 pub trait Door: Send + Sync + 'static {

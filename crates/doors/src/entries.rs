@@ -34,7 +34,7 @@ pub(crate) fn base(common: &Common, current: Option<&Status>, generation: i64, t
         phase: Some(phase),
         message: Some(text::line(&message)),
         conditions: conditions::draw(before, report, generation, told.now),
-        blocked_by: blockers(report, current, told.plan),
+        blocked_by: blockers(current, told),
         start_time: Some(told.journal.run.now),
         completion_time: told.journal.completed,
         journal: journal::write(told.journal),
@@ -67,15 +67,15 @@ fn shown(common: &Common, report: &Report) -> (String, String) {
     (entry.phase.clone().unwrap_or(plain.0), message)
 }
 
-fn blockers(report: &Report, current: Option<&Status>, plan: Option<&Plan>) -> Vec<Blocker> {
+fn blockers(current: Option<&Status>, told: &Told<'_>) -> Vec<Blocker> {
     let before = current.map_or(&[][..], |status| status.blocked_by.as_slice());
-    report.blocked.iter().take(limits::BLOCKERS).map(|held| blocker(held, before, plan)).collect()
+    told.report.blocked.iter().take(limits::BLOCKERS).map(|held| blocker(held, before, told)).collect()
 }
 
-fn blocker(held: &Held, before: &[Blocker], plan: Option<&Plan>) -> Blocker {
+fn blocker(held: &Held, before: &[Blocker], told: &Told<'_>) -> Blocker {
     // The engine's word for a cycle, which is no step.
     let step = (held.reason != Reason::Cycle.as_str()).then(|| held.step.to_string());
-    let object = held.object.as_ref().map(|object| object_name(object, requirement(plan, &held.step)));
+    let object = held.object.as_ref().map(|object| object_name(object, requirement(told.plan, &held.step)));
     let same =
         before.iter().find(|old| old.step == step && old.reason == held.reason && old.object == object);
     Blocker {
@@ -84,7 +84,11 @@ fn blocker(held: &Held, before: &[Blocker], plan: Option<&Plan>) -> Blocker {
         object,
         step,
         since: same.map_or(held.since, |old| old.since.min(held.since)),
-        chain: same.map(|old| old.chain.clone()).unwrap_or_default(),
+        // Until the graph is known again, after a start, what it said before stays.
+        chain: match held.object.as_ref().and_then(|object| told.causes.get(object)) {
+            Some(known) => known.clone(),
+            None => same.map(|old| old.chain.clone()).unwrap_or_default(),
+        },
     }
 }
 

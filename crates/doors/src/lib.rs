@@ -32,5 +32,5 @@ pub mod readiness_profile;
 pub mod resource_dependency;
 
 pub use dependency_group::DependencyGroupDoor;
-pub use door::{Compiled, Door, Given, Told};
+pub use door::{Causes, Compiled, Door, Given, Told};
 pub use resource_dependency::ResourceDependencyDoor;

@@ -7,6 +7,7 @@
 //!
 //! It lives for one term of leadership. What it knows beyond the objects' status dies with it.
 
+mod causes;
 mod driver;
 mod entry;
 mod queue;
@@ -41,6 +42,7 @@ use linchpin_words::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{run::Context, settings::Namespaces};
+use causes::Reporter;
 use driver::Driver;
 pub(crate) use driver::wall_clock as now;
 use entry::Entry;
@@ -50,6 +52,9 @@ use telemetry::Telemetry;
 
 /// Turns taken before new messages are looked at.
 const TURNS_AT_A_TIME: usize = 64;
+
+/// The reporter of causes, which may be due while effects are under way, is not asked more often than this.
+const LEAST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The doors, in the order they are served.
 fn doors() -> Vec<Box<dyn Kind>> {
@@ -100,6 +105,7 @@ pub(crate) struct Controller {
     unsaved: BTreeSet<SubscriberId>,
     driver: Driver,
     graph: Graph,
+    reporter: Reporter,
     telemetry: Telemetry,
     inbox: mpsc::UnboundedReceiver<Message>,
     back: mpsc::UnboundedSender<Message>,
@@ -199,6 +205,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         unsaved: BTreeSet::new(),
         driver,
         graph: Graph::new(),
+        reporter: Reporter::default(),
         telemetry: parts.telemetry,
         inbox,
         back,
@@ -245,6 +252,7 @@ impl Controller {
                 self.turn(id);
             }
             self.save_what_is_due();
+            self.look_for_causes();
             let idle = self.queue.len() == 0;
             let wake = self.next_wake(idle);
             messages.clear();
@@ -274,6 +282,7 @@ impl Controller {
         } else {
             Duration::from_millis(50)
         };
+        let limit = self.reporter.due_in().map_or(limit, |pause| pause.max(LEAST_PAUSE).min(limit));
         let timer = self.timers.peek().map(|Reverse((at, _))| Duration::from(at.since(now())));
         Instant::now() + timer.map_or(limit, |timer| timer.min(limit))
     }

@@ -9,6 +9,7 @@
 mod actions;
 mod bad_specs;
 mod by_hand;
+mod causes;
 mod commands;
 mod demo;
 mod dependency_group;

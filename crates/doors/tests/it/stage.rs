@@ -7,7 +7,7 @@ use std::{
 };
 
 use linchpin_api::Status;
-use linchpin_doors::{Compiled, Door, Given, Told};
+use linchpin_doors::{Causes, Compiled, Door, Given, Told};
 use linchpin_engine::{
     contract::{
         Done, Effect, Existing, Failure, Observed, Outcome, Question, Seen, Served, Stamp, Target, Verb,
@@ -222,7 +222,13 @@ impl<D: Door<Status = Status>> Stage<D> {
     {
         let decision = self.decision.as_ref().expect("settled before");
         let plan = self.compiled.as_ref().map(|compiled| &compiled.plan);
-        let told = Told { plan, journal: &decision.memory.journal, report: &decision.report, now: self.now };
+        let told = Told {
+            plan,
+            journal: &decision.memory.journal,
+            report: &decision.report,
+            causes: &Causes::new(),
+            now: self.now,
+        };
         let status = D::status(&self.object, &told);
         let mut value = serde_json::to_value(&self.object).expect("an object");
         value["status"] = serde_json::to_value(&status).expect("a status");

@@ -74,29 +74,29 @@ pub fn one_line(chain: &Chain) -> String {
     line
 }
 
-/// One chain as lines, one step each, with how long it has been so.
-pub fn lines(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
-    let mut lines = vec![clean(&chain.start.to_string())];
+/// The steps of a chain, a line each, without where it starts; with how long it has been so if it is known what time it is.
+pub fn steps(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
     let (head, tail) = chain.halves();
-    let mut add = |text: String| {
-        let indent = "   ".repeat(lines.len() - 1);
-        lines.push(format!("{indent}└─ {text}"));
-    };
-    for link in head {
-        add(step(link, now));
-    }
+    let mut steps: Vec<String> = head.iter().map(|link| step(link, now)).collect();
     if chain.skipped > 0 {
-        add(format!("… {} more …", chain.skipped));
+        steps.push(format!("… {} more …", chain.skipped));
     }
-    for link in tail {
-        add(step(link, now));
-    }
+    steps.extend(tail.iter().map(|link| step(link, now)));
     match &chain.end {
         End::Leaf => {}
-        End::Cycle(Some(path)) => add(format!("waits for itself: {}", clean(&path.to_string()))),
-        End::Cycle(None) => add("waits for itself: the cycle is (not visible)".to_owned()),
-        End::Opaque => add("(not visible)".to_owned()),
-        End::NotVisible => add("waits for (not visible)".to_owned()),
+        End::Cycle(Some(path)) => steps.push(format!("waits for itself: {}", clean(&path.to_string()))),
+        End::Cycle(None) => steps.push("waits for itself: the cycle is (not visible)".to_owned()),
+        End::Opaque => steps.push("(not visible)".to_owned()),
+        End::NotVisible => steps.push("waits for (not visible)".to_owned()),
+    }
+    steps
+}
+
+/// One chain as lines, where it starts and then one step each, with how long it has been so.
+pub fn lines(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
+    let mut lines = vec![clean(&chain.start.to_string())];
+    for (depth, step) in steps(chain, now).into_iter().enumerate() {
+        lines.push(format!("{}└─ {step}", "   ".repeat(depth)));
     }
     lines
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Instant};
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::Compiled;
+use linchpin_doors::{Causes, Compiled};
 use linchpin_engine::{
     contract::{Effect, Outcome, StepId, Want, World},
     journal::Memory,
@@ -35,6 +35,10 @@ pub(crate) struct Entry {
     pub(crate) told: Option<Phase>,
     /// The gates passed by hand that were told as events; none before the first turn.
     pub(crate) passed: Option<BTreeSet<StepId>>,
+    /// What is behind its blockers, as last found.
+    pub(crate) causes: Causes,
+    /// What was asked to know whether that may be told.
+    pub(crate) curious: BTreeSet<Want>,
 }
 
 /// What is to be written of an object, and how far that is.
@@ -92,6 +96,8 @@ impl Entry {
             saving,
             told: None,
             passed: None,
+            causes: Causes::new(),
+            curious: BTreeSet::new(),
         }
     }
 

@@ -4,6 +4,7 @@ use kube::{Resource, api::DynamicObject};
 use linchpin_cluster::own::{OwnKind, Place};
 use linchpin_doors::{Compiled, Door, Given, Told};
 use linchpin_engine::{
+    contract::Via,
     journal::Journal,
     plan::{Removal, SpecError},
 };
@@ -40,6 +41,8 @@ pub(crate) trait Subject: Send {
     fn needs_finalizer(&self, journal: &Journal) -> bool;
     fn priority(&self) -> i32;
     fn object_ref(&self) -> ObjectRef;
+    /// Whose rights it uses.
+    fn via(&self, default_service_account: &str) -> Via;
 }
 
 /// The kind of a door.
@@ -132,6 +135,10 @@ impl<D: Door> Subject for Object<D> {
 
     fn priority(&self) -> i32 {
         D::priority(&self.object)
+    }
+
+    fn via(&self, default_service_account: &str) -> Via {
+        D::via(&self.object, default_service_account)
     }
 
     fn object_ref(&self) -> ObjectRef {

@@ -99,8 +99,10 @@ impl Controller {
         if let Ok(compiled) = &compiled {
             wants.extend(compiled.wants.iter().cloned());
         }
+        wants.extend(entry.curious.iter().cloned());
         self.ask(entry, wants);
         let affected = self.graph.set(&node, decision.edges.clone());
+        self.reporter.note_change();
         self.act(entry, compiled.as_ref().ok().map(|compiled| &compiled.plan), decision, time);
         let facts = entry.compiled.take().map(|(_, facts)| facts);
         entry.compiled = Some((compiled, facts.unwrap_or_default()));
@@ -242,7 +244,7 @@ impl Controller {
     ) {
         let journal = &decision.memory.journal;
         let report = &decision.report;
-        let status = entry.subject.status(&Told { plan, journal, report, now: time });
+        let status = entry.subject.status(&Told { plan, journal, report, causes: &entry.causes, now: time });
         let ours = self.kinds[entry.kind].finalizer();
         let has = entry.subject.finalizers().iter().any(|finalizer| finalizer == ours);
         if !entry.subject.is_deleting() && entry.subject.needs_finalizer(journal) && !has {

@@ -1,0 +1,51 @@
+//! What is behind a blocker: told in status as far as the waiting object's own identity may look.
+
+use crate::world::scenario;
+use serde_json::json;
+
+const LAST: &str = "{dependencies: [{resource: configmap/go}]}";
+
+#[test]
+fn a_status_tells_the_chain_to_the_root_cause() {
+    let scenario = scenario("causes");
+    scenario.resource_dependency("last", LAST);
+    scenario.resource_dependency("middle", "{dependencies: [{resource: rd/last}]}");
+    scenario.resource_dependency("first", "{dependencies: [{resource: rd/middle}]}");
+    let chain = json!([
+        "waits for ResourceDependency causes/last: it is not ready: Waiting",
+        "waits for ConfigMap causes/go: it does not exist, NotFound",
+    ]);
+    let told = scenario.until("tells the chain", "ResourceDependency", "first", |object| {
+        object["status"]["blockedBy"][0]["chain"] == chain
+    });
+    assert_eq!(told["status"]["message"], "waiting for rd/middle: it is not ready: Waiting");
+
+    scenario.config_map("go", "");
+    scenario.completed("first");
+}
+
+#[test]
+fn a_chain_ends_where_the_identity_may_not_look() {
+    let scenario = scenario("hidden-causes");
+    scenario.apply(
+        "
+        {apiVersion: v1, kind: ServiceAccount, metadata: {name: short-sighted}}
+---
+        {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: short-sighted}, rules: [
+          {apiGroups: [tools.kubestellar.io], resources: [resourcedependencies], resourceNames: [last], verbs: [get, list, watch]}]}
+---
+        {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: short-sighted},
+         roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: short-sighted},
+         subjects: [{kind: ServiceAccount, name: short-sighted, namespace: $NS}]}
+        ",
+    );
+    scenario.resource_dependency("last", LAST);
+    scenario.resource_dependency(
+        "first",
+        "{serviceAccountName: short-sighted, dependencies: [{resource: rd/last}]}",
+    );
+    let told = scenario.until("tells that there is more", "ResourceDependency", "first", |object| {
+        object["status"]["blockedBy"][0]["chain"] == json!(["waits for (not visible)"])
+    });
+    assert!(!told["status"].to_string().contains("ConfigMap"), "{:#}", told["status"]);
+}

@@ -1,0 +1,190 @@
+//! Root causes in statuses: what the object that is waited for waits for in turn.
+//!
+//! A status names its direct blocker at once. What is behind it is found in the wait-for graph by this reporter, which
+//! has the lowest priority of all: it looks at a few objects a second while no effect is under way, and has only a few
+//! statuses drawn anew, so that a long chain is told in time and never in a storm of writes. A chain goes on only into
+//! objects that the waiting object's own identity may `get`.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    time::{Duration, Instant},
+};
+
+use linchpin_cluster::hub::SubscriberId;
+use linchpin_doors::Causes;
+use linchpin_engine::{
+    contract::{Question, Right, Seen, Via, Want},
+    graph::{Chain, Node, explain},
+    step::Phase,
+};
+use linchpin_words::{ObjectRef, reference::built_in_kind};
+
+use super::{Controller, entry::Entry};
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Objects looked at a time.
+const LOOKS: usize = 64;
+/// Statuses drawn anew a time.
+const CHANGES: usize = 16;
+
+/// How far the reporter is.
+#[derive(Default)]
+pub(super) struct Reporter {
+    /// Whether something changed since the round began.
+    stale: bool,
+    /// The last object of the round that was looked at; none between rounds.
+    at: Option<SubscriberId>,
+    last: Option<Instant>,
+}
+
+impl Reporter {
+    /// To be called when somebody's waits may have changed.
+    pub(super) fn note_change(&mut self) {
+        self.stale = true;
+    }
+
+    /// When the next look is due; none while there is nothing to look at.
+    pub(super) fn due_in(&self) -> Option<Duration> {
+        let elapsed = self.last.map_or(PAUSE, |last| last.elapsed());
+        (self.stale || self.at.is_some()).then(|| PAUSE.saturating_sub(elapsed))
+    }
+}
+
+/// What is behind the blockers of an object, and what had to be asked to know whether it may be told.
+struct Found {
+    causes: Causes,
+    asked: BTreeSet<Want>,
+    /// Whether a right has not been answered yet.
+    open: bool,
+}
+
+impl Controller {
+    /// Looks at the next few objects, if it is time.
+    pub(super) fn look_for_causes(&mut self) {
+        if self.driver.is_busy() || self.reporter.due_in().is_none_or(|pause| !pause.is_zero()) {
+            return;
+        }
+        if self.reporter.at.is_none() {
+            self.reporter.stale = false;
+        }
+        self.reporter.last = Some(Instant::now());
+        let from = self.reporter.at.map_or(Bound::Unbounded, Bound::Excluded);
+        let ids: Vec<SubscriberId> =
+            self.entries.range((from, Bound::Unbounded)).take(LOOKS).map(|(id, _)| *id).collect();
+        self.reporter.at = None;
+        let all = ids.len() == LOOKS;
+        let mut changes = 0;
+        for id in ids {
+            changes += usize::from(self.look_behind(id));
+            if changes == CHANGES || all {
+                self.reporter.at = Some(id);
+            }
+            if changes == CHANGES {
+                return;
+            }
+        }
+    }
+
+    /// Finds the causes of one object anew; whether its status has to be.
+    fn look_behind(&mut self, id: SubscriberId) -> bool {
+        let Some(entry) = self.entries.get(&id) else { return false };
+        let found = self.causes_of(entry);
+        let Some(entry) = self.entries.get_mut(&id) else { return false };
+        let asks_more = !found.asked.is_subset(&entry.wants);
+        entry.curious = found.asked;
+        if asks_more {
+            let wants = entry.wants.union(&entry.curious).cloned().collect();
+            self.hub.subscribe(id, BTreeSet::clone(&wants));
+            entry.wants = wants;
+        }
+        if found.open || entry.causes == found.causes {
+            return false;
+        }
+        entry.causes = found.causes;
+        self.enqueue(id);
+        true
+    }
+
+    fn causes_of(&self, entry: &Entry) -> Found {
+        let mut found = Found { causes: Causes::new(), asked: BTreeSet::new(), open: false };
+        if entry.told == Some(Phase::Completed) || entry.subject.is_deleting() {
+            return found;
+        }
+        let via = entry.subject.via(&self.default_service_account);
+        let node = Node::here(entry.subject.object_ref());
+        let waits = self.waits_for_ours(&node);
+        let asked = RefCell::new(BTreeMap::new());
+        let visible = |node: &Node| {
+            // What it waits for itself it sees anyhow.
+            if waits.iter().any(|(_, blocker)| blocker == node) {
+                return true;
+            }
+            let Some(want) = self.right_to_see(&via, node) else { return false };
+            let world = self.hub.read(&BTreeSet::from([want.clone()]));
+            let answer = match world.get(&want) {
+                Some(Seen::Right(allowed)) => Some(*allowed),
+                _ => None,
+            };
+            asked.borrow_mut().insert(want, answer);
+            answer == Some(true)
+        };
+        for (part, blocker) in &waits {
+            let chains = self.graph.root_causes(part, &visible).chains;
+            let through = |chain: &&Chain| chain.links.first().is_some_and(|link| link.node == *blocker);
+            if let Some(chain) = chains.iter().find(through) {
+                let steps = explain::steps(chain, None).into_iter().skip(1).collect();
+                found.causes.insert(blocker.object.clone(), steps);
+            }
+        }
+        for (want, answer) in asked.into_inner() {
+            found.open |= answer.is_none();
+            found.asked.insert(want);
+        }
+        found
+    }
+
+    /// Which objects of ours an object waits for, and with which of its parts.
+    fn waits_for_ours(&self, node: &Node) -> BTreeSet<(Node, Node)> {
+        let mut waits = BTreeSet::new();
+        let mut parts = vec![node.clone()];
+        let mut seen = BTreeSet::new();
+        while let Some(part) = parts.pop() {
+            if !seen.insert(part.clone()) {
+                continue;
+            }
+            for (blocker, _) in self.graph.blockers(&part) {
+                if blocker.object == node.object {
+                    parts.push(blocker);
+                } else if blocker.cluster.is_none() && self.plural_of_ours(&blocker.object).is_some() {
+                    waits.insert((part.clone(), blocker));
+                }
+            }
+        }
+        waits
+    }
+
+    fn plural_of_ours(&self, object: &ObjectRef) -> Option<&str> {
+        let known = self.kinds.iter().position(|kind| kind.gvk().group_kind() == object.kind)?;
+        Some(self.own_kinds[known].plural())
+    }
+
+    /// The question whether an identity may get an object; none where that cannot be asked.
+    fn right_to_see(&self, via: &Via, node: &Node) -> Option<Want> {
+        let ObjectRef { kind, namespace, name } = &node.object;
+        let plural = self
+            .plural_of_ours(&node.object)
+            .or_else(|| built_in_kind(&kind.group, &kind.kind).map(|known| known.plural))?;
+        let right = Right {
+            verb: "get".to_owned(),
+            group: kind.group.clone(),
+            resource: plural.to_owned(),
+            subresource: None,
+            namespace: namespace.clone(),
+            name: Some(name.clone()),
+        };
+        node.cluster.is_none().then(|| Want::new(Question::Right { via: via.clone(), right }))
+    }
+}
