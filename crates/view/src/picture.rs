@@ -74,6 +74,8 @@ pub struct Item {
     pub reason: String,
     /// Why, in words; may be empty.
     pub detail: String,
+    /// Whether it says itself how it stands, rather than those who wait for it.
+    pub speaks: bool,
     /// Since when.
     pub since: Option<Timestamp>,
     /// Its place in the order of all plans; 0 needs nothing.
@@ -180,6 +182,7 @@ impl Picture {
                 state: State::Ready,
                 reason: String::new(),
                 detail: String::new(),
+                speaks: known.contains_key(node),
                 since: None,
                 level: levels.get(node).copied().unwrap_or_default(),
             })

@@ -188,7 +188,9 @@ impl Walk<'_> {
         match arrow.map(|arrow| &arrow.need) {
             Some(Need::Wait { wait, own }) => {
                 state = state_of(item, seen(wait.standing));
-                (why, since) = (wait_why(wait), wait.since.or(since));
+                if !item.speaks {
+                    (why, since) = (wait_why(wait), wait.since.or(since));
+                }
                 role = if *own { "its own " } else { "" };
             }
             Some(Need::MadeBy { .. }) if visit.product => role = "makes ",

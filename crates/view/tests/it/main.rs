@@ -145,6 +145,20 @@ fn what_is_known_wins_over_what_edges_tell_but_not_over_a_cycle() {
 }
 
 #[test]
+fn an_object_that_speaks_for_itself_is_heard_in_every_row() {
+    let graph = samples::graph([waits(&ours("a"), &ours("b")), waits(&ours("b"), &ours("c"))]);
+    let speaks = linchpin_view::Known {
+        state: State::Waiting,
+        reason: "Waiting".to_owned(),
+        detail: "waiting for c".to_owned(),
+        since: None,
+    };
+    let known = BTreeMap::from([(ours("b"), speaks)]);
+    let picture = Picture::of(&graph, &Selection::All, &known);
+    assert!(tree::render(&picture, &unicode(None)).contains("waiting for c"));
+}
+
+#[test]
 fn a_chain_of_ten_thousand_is_drawn_without_a_deep_stack() {
     let run = || {
         let node = |at: usize| ours(&format!("n{at:05}"));
