@@ -24,17 +24,24 @@ use crate::{
     readiness_profile,
 };
 
+/// How a chain says that it does not go on here.
+const NOT_VISIBLE: &str = "(not visible)";
+
 /// The status without its entries per dependency, action or group.
 pub(crate) fn base(common: &Common, current: Option<&Status>, generation: i64, told: &Told<'_>) -> Status {
     let report = told.report;
     let before = current.map_or(&[][..], |status| status.conditions.as_slice());
-    let (phase, message) = shown(common, report);
+    let (phase, mut message) = shown(common, report);
+    let blocked_by = blockers(current, told);
+    if let Some(cause) = root_cause(&blocked_by) {
+        message = format!("{message}; root cause: {cause}");
+    }
     Status {
         observed_generation: generation,
         phase: Some(phase),
         message: Some(text::line(&message)),
         conditions: conditions::draw(before, report, generation, told.now),
-        blocked_by: blockers(current, told),
+        blocked_by,
         start_time: Some(told.journal.run.now),
         completion_time: told.journal.completed,
         journal: journal::write(told.journal),
@@ -65,6 +72,13 @@ fn shown(common: &Common, report: &Report) -> (String, String) {
         None => plain.1,
     };
     (entry.phase.clone().unwrap_or(plain.0), message)
+}
+
+/// Where the first blocker's chain ends, if that may be told.
+fn root_cause(blockers: &[Blocker]) -> Option<&str> {
+    let last = blockers.first()?.chain.last()?;
+    let cause = last.strip_prefix("waits for ").unwrap_or(last);
+    (!cause.contains(NOT_VISIBLE)).then_some(cause)
 }
 
 fn blockers(current: Option<&Status>, told: &Told<'_>) -> Vec<Blocker> {

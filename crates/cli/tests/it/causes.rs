@@ -18,7 +18,8 @@ fn a_status_tells_the_chain_to_the_root_cause() {
     let told = scenario.until("tells the chain", "ResourceDependency", "first", |object| {
         object["status"]["blockedBy"][0]["chain"] == chain
     });
-    assert_eq!(told["status"]["message"], "waiting for rd/middle: it is not ready: Waiting");
+    let line = "waiting for rd/middle: it is not ready: Waiting; root cause: ConfigMap causes/go: it does not exist, NotFound";
+    assert_eq!(told["status"]["message"], line);
 
     scenario.config_map("go", "");
     scenario.completed("first");

@@ -19,6 +19,7 @@ mod explain;
 mod faults;
 mod history;
 mod identity;
+mod kinds;
 mod operator;
 mod outage;
 mod random_plans;

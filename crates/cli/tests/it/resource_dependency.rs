@@ -234,7 +234,7 @@ fn a_resource_dependency_waits_for_another_and_says_what_that_one_waits_for() {
         "dependencies: [{name: inner, resource: resourcedependency/inner, state: Ready}]",
     );
     scenario.until("names the cause", "ResourceDependency", "outer", |object| {
-        object["status"]["message"].as_str().is_some_and(|message| message.contains("configmap/root"))
+        object["status"]["message"].as_str().is_some_and(|message| message.contains("ConfigMap chained/root"))
     });
     scenario.config_map("root", "");
     scenario.completed("outer");

@@ -85,7 +85,7 @@ impl Controller {
         }
         self.compile(entry, &memory.journal);
         let outcomes = std::mem::take(&mut entry.outcomes);
-        let Some((compiled, _)) = entry.compiled.take() else { return };
+        let Some((compiled, facts)) = entry.compiled.take() else { return };
         let node = Node::here(entry.subject.object_ref());
         let cycle = self.graph.cycle_of(&node);
         let decision = match &compiled {
@@ -96,16 +96,17 @@ impl Controller {
             Err(error) => step(memory, Goal::Invalid(error), &World::new(), &outcomes, None, time),
         };
         let mut wants = decision.wants.clone();
-        if let Ok(compiled) = &compiled {
-            wants.extend(compiled.wants.iter().cloned());
+        match &compiled {
+            Ok(compiled) => wants.extend(compiled.wants.iter().cloned()),
+            // What made it wrong may change: a second kind of the same name may go away.
+            Err(_) => wants.extend(facts.iter().map(|(want, _)| want.clone())),
         }
         wants.extend(entry.curious.iter().cloned());
         self.ask(entry, wants);
         let affected = self.graph.set(&node, decision.edges.clone());
         self.reporter.note_change();
         self.act(entry, compiled.as_ref().ok().map(|compiled| &compiled.plan), decision, time);
-        let facts = entry.compiled.take().map(|(_, facts)| facts);
-        entry.compiled = Some((compiled, facts.unwrap_or_default()));
+        entry.compiled = Some((compiled, facts));
         for neighbour in affected {
             if *neighbour != node {
                 self.enqueue_node(&neighbour);
@@ -127,7 +128,13 @@ impl Controller {
                     }
                     facts
                 }
-                Some((Err(_), _)) => return,
+                Some((Err(_), known)) => {
+                    let facts = self.hub.read(known.iter().map(|(want, _)| want));
+                    if facts == *known {
+                        return;
+                    }
+                    facts
+                }
                 None => self.hub.read(&BTreeSet::new()),
             };
             let given = Given {
