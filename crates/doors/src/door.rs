@@ -94,6 +94,11 @@ pub trait Door: Send + Sync + 'static {
         Gvk::new(Self::Object::group(&()), Self::Object::version(&()), Self::Object::kind(&()))
     }
 
+    /// Whether its objects live in namespaces.
+    fn is_namespaced() -> bool {
+        true
+    }
+
     /// Its plural, as in URLs.
     fn plural() -> String {
         Self::Object::plural(&()).into_owned()

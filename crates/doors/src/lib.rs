@@ -33,4 +33,5 @@ pub mod resource_dependency;
 
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{Causes, Compiled, Door, Given, Told};
+pub use readiness_profile::ReadinessProfileDoor;
 pub use resource_dependency::ResourceDependencyDoor;

@@ -1,8 +1,10 @@
 //! `ReadinessProfile`: what the cluster's administrators teach us about foreign kinds.
 //!
-//! A profile has no plan of its own. Doors look here for the profile of a kind they wait for; the operator calls
-//! [`compile`] to tell a profile's author whether it is understood. Profiles never change what Kubernetes' own kinds
-//! and ours mean. Of two profiles for one kind, the one whose name comes first counts.
+//! A profile has nothing to do. Doors look here for the profile of a kind they wait for; its own door tells the
+//! profile's author whether it is understood. Profiles never change what Kubernetes' own kinds and ours mean. Of two
+//! profiles for one kind, the one whose name comes first counts.
+
+mod door;
 
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ use linchpin_engine::{
 };
 use linchpin_lang::{cel::Expression, compare::Condition};
 use linchpin_words::{GroupKind, Gvk, limits, reference::built_in_kind};
+
+pub use door::ReadinessProfileDoor;
 
 use crate::{
     errors::{bounded, comparison, expression},

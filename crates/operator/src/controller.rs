@@ -33,7 +33,7 @@ use linchpin_cluster::{
     own::{self, OwnEvent, OwnKind, OwnWriteError, Place},
     remote::RemoteSettings,
 };
-use linchpin_doors::{DependencyGroupDoor, ResourceDependencyDoor};
+use linchpin_doors::{DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor};
 use linchpin_engine::{
     contract::{Notice, Outcome},
     graph::Graph,
@@ -58,7 +58,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The doors, in the order they are served.
 fn doors() -> Vec<Box<dyn Kind>> {
-    vec![kind::<ResourceDependencyDoor>(), kind::<DependencyGroupDoor>()]
+    vec![kind::<ResourceDependencyDoor>(), kind::<DependencyGroupDoor>(), kind::<ReadinessProfileDoor>()]
 }
 
 /// What reaches the controller.
@@ -182,7 +182,10 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
     let own_kinds: Vec<OwnKind> = kinds.iter().map(|kind| kind.own()).collect();
     let mut followers = tokio::task::JoinSet::new();
     for (index, own_kind) in own_kinds.iter().enumerate() {
-        for namespace in served(&context.settings.watch_namespaces) {
+        let everywhere = Namespaces::All;
+        let namespaces =
+            if kinds[index].is_namespaced() { &context.settings.watch_namespaces } else { &everywhere };
+        for namespace in served(namespaces) {
             followers.spawn(follow(parts.own.clone(), own_kind.clone(), namespace, index, back.clone()));
         }
     }

@@ -173,6 +173,14 @@ impl Audit {
             .collect()
     }
 
+    /// What the operator changed for an object of ours, deletions aside: told from the field manager.
+    pub fn writes_for(&self, kind: &str, namespace: &str, name: &str) -> Vec<Event> {
+        let manager = format!("fieldManager=linchpin%3A{kind}%3A{namespace}%2F{name}%3A");
+        let mut writes = self.user_writes("");
+        writes.retain(|event| event.uri.contains(&manager));
+        writes
+    }
+
     /// What the operator asked or wrote for a namespace, watches that merely go on or end aside.
     pub fn requests_for(&self, namespace: &str) -> Vec<Event> {
         let account = format!("system:serviceaccount:{namespace}:");
@@ -187,8 +195,18 @@ impl Audit {
     }
 }
 
-/// Asserts that one thing was finished before the other was begun.
+/// Asserts that one thing was begun before the other: what somebody else does is seen in a watch before the one who
+/// did it has the answer.
 #[track_caller]
 pub fn assert_before(first: &Event, second: &Event) {
     assert!(first.received < second.received, "out of order:\n  {first:?}\n  {second:?}");
 }
+
+/// Asserts that one thing was answered before the other was begun: so it is among the actions of one object.
+#[track_caller]
+pub fn assert_finished_before(first: &Event, second: &Event) {
+    assert!(first.written <= second.received, "not finished before:\n  {first:?}\n  {second:?}");
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,7 @@ use serde_json::Value;
 /// Kinds whose group or version is not simply "v1 of the core".
 const GROUPS: &[(&str, &str)] = &[
     ("Deployment", "apps/v1"),
+    ("StatefulSet", "apps/v1"),
     ("Job", "batch/v1"),
     ("Lease", "coordination.k8s.io/v1"),
     ("Role", "rbac.authorization.k8s.io/v1"),
@@ -15,11 +16,18 @@ const GROUPS: &[(&str, &str)] = &[
     ("ResourceDependency", "tools.kubestellar.io/v1"),
     ("DependencyGroup", "tools.kubestellar.io/v1"),
     ("ReadinessProfile", "linchpin.dev/v1alpha1"),
+    ("ControlPlane", "tenancy.kflex.kubestellar.org/v1alpha1"),
 ];
 
 /// Kinds without a namespace.
-const CLUSTER_SCOPED: &[&str] =
-    &["Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "ReadinessProfile"];
+const CLUSTER_SCOPED: &[&str] = &[
+    "Namespace",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ReadinessProfile",
+    "ControlPlane",
+];
 
 /// The API version of a kind by its name.
 pub(crate) fn api_version(kind: &str) -> String {

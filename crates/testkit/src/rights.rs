@@ -26,6 +26,7 @@ pub fn grant_operator(api: &Api) {
             &["resourcedependencies/status", "dependencygroups/status"],
             &["update", "patch"],
         ),
+        rule(&["linchpin.dev"], &["readinessprofiles/status"], &["update", "patch"]),
         rule(&["coordination.k8s.io"], &["leases"], &["get", "list", "watch", "create", "update", "patch"]),
         rule(&["events.k8s.io", ""], &["events"], &["create", "patch"]),
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["get", "list", "watch"]),

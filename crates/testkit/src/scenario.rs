@@ -57,6 +57,31 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
         format!("system:serviceaccount:{}:actor", self.namespace)
     }
 
+    /// Gives `actor` more rights in this namespace: rules of a Role.
+    #[track_caller]
+    pub fn allow(&self, name: &str, rules: &str) {
+        self.bind(name, rules, "Role");
+    }
+
+    /// Gives `actor` more rights in the whole cluster: rules of a `ClusterRole`.
+    #[track_caller]
+    pub fn allow_everywhere(&self, name: &str, rules: &str) {
+        self.bind(&format!("{name}-{}", self.namespace), rules, "ClusterRole");
+    }
+
+    #[track_caller]
+    fn bind(&self, name: &str, rules: &str, role: &str) {
+        self.apply(&format!(
+            "
+{{apiVersion: rbac.authorization.k8s.io/v1, kind: {role}, metadata: {{name: {name}}}, rules: {rules}}}
+---
+{{apiVersion: rbac.authorization.k8s.io/v1, kind: {role}Binding, metadata: {{name: {name}}},
+  roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: {role}, name: {name}}},
+  subjects: [{{kind: ServiceAccount, name: actor, namespace: $NS}}]}}
+"
+        ));
+    }
+
     fn documents(&self, yaml: &str) -> Vec<Value> {
         let mut documents: Vec<Value> =
             serde_saphyr::from_multiple(&yaml.replace("$NS", &self.namespace)).unwrap();
@@ -201,6 +226,28 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
         })
     }
 
+    /// Waits until an object of ours cannot be understood, and returns what it says about that.
+    #[track_caller]
+    pub fn stalled(&self, kind: &str, name: &str) -> String {
+        let stalled = self.until("is stalled", kind, name, |object| {
+            let conditions = object["status"]["conditions"].as_array();
+            conditions.is_some_and(|all| {
+                all.iter()
+                    .any(|c| c["type"] == "Stalled" && c["status"] == "True" && c["reason"] == "SpecInvalid")
+            })
+        });
+        stalled["status"]["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until a condition of an object has a status, and returns the object.
+    #[track_caller]
+    pub fn condition(&self, kind: &str, name: &str, condition: &str, status: &str) -> Value {
+        self.until(&format!("has {condition}={status}"), kind, name, |object| {
+            let conditions = object["status"]["conditions"].as_array();
+            conditions.is_some_and(|all| all.iter().any(|c| c["type"] == condition && c["status"] == status))
+        })
+    }
+
     /// Waits until an object is gone.
     #[track_caller]
     pub fn gone(&self, kind: &str, name: &str) {
@@ -231,7 +278,11 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
             .map(|name| self.audit.first_write("configmaps", &self.namespace, name))
             .collect();
         for pair in writes.windows(2) {
-            crate::audit::assert_before(&pair[0], &pair[1]);
+            if pair[0].is_by_operator() {
+                crate::audit::assert_finished_before(&pair[0], &pair[1]);
+            } else {
+                crate::audit::assert_before(&pair[0], &pair[1]);
+            }
         }
     }
 }

@@ -273,30 +273,6 @@ fn a_global_timeout_ends_the_waiting() {
 }
 
 #[test]
-fn a_cycle_is_named_in_both_and_others_go_on() {
-    let scenario = scenario("cycle");
-    for (name, other) in [("chicken", "egg"), ("egg", "chicken")] {
-        scenario.resource_dependency(
-            name,
-            &format!("dependencies: [{{resource: resourcedependency/{other}, state: Ready}}]"),
-        );
-    }
-    for name in ["chicken", "egg"] {
-        let seen = scenario.until("names the cycle", "ResourceDependency", name, |object| {
-            object["status"].to_string().contains("Cycle")
-        });
-        let message = seen["status"]["message"].as_str().unwrap();
-        assert!(message.contains("chicken") && message.contains("egg") && message.contains('→'), "{message}");
-    }
-    waits_for(&scenario, "{resource: configmap/other}");
-    scenario.config_map("other", "");
-    scenario.completed("rd");
-    scenario.resource_dependency("egg", "dependencies: []");
-    scenario.completed("egg");
-    scenario.completed("chicken");
-}
-
-#[test]
 fn watch_mode_follows_the_world_and_runs_again_what_reads_a_changed_value() {
     let scenario = scenario("watch-mode");
     scenario.config_map("source", "one");

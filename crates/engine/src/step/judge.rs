@@ -5,6 +5,7 @@
 //! wants like any other.
 
 mod action;
+mod reach;
 mod related;
 mod requirement;
 mod sight;

@@ -8,4 +8,5 @@ mod laws;
 mod model;
 mod play;
 mod properties;
+mod reach;
 mod readiness;

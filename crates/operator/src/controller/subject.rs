@@ -15,6 +15,8 @@ use serde_json::Value;
 pub(crate) trait Kind: Send + Sync {
     /// What it is.
     fn gvk(&self) -> Gvk;
+    /// Whether its objects live in namespaces.
+    fn is_namespaced(&self) -> bool;
     /// Where it is served.
     fn own(&self) -> OwnKind;
     /// An object of it from what the API server sent.
@@ -55,6 +57,10 @@ struct Of<D>(std::marker::PhantomData<fn() -> D>);
 impl<D: Door> Kind for Of<D> {
     fn gvk(&self) -> Gvk {
         D::gvk()
+    }
+
+    fn is_namespaced(&self) -> bool {
+        D::is_namespaced()
     }
 
     fn own(&self) -> OwnKind {

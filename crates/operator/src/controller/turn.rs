@@ -261,8 +261,9 @@ impl Controller {
         }
         if entry.told != Some(report.phase) && !is_premature(report) {
             let first_seen = entry.told.is_none()
-                && entry.subject.current_status().is_some_and(|status| {
-                    status.get("phase").and_then(serde_json::Value::as_str) == Some(report.phase.as_str())
+                && entry.subject.current_status().is_some_and(|current| {
+                    let phase = current.get("phase").and_then(serde_json::Value::as_str);
+                    phase == Some(report.phase.as_str()) || current == status
                 });
             if !first_seen {
                 let warning = report.phase == Phase::Failed;

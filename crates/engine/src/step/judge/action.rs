@@ -9,7 +9,7 @@ use linchpin_lang::answer::Answer as Told;
 use linchpin_words::Reason;
 use serde_json::{Value, json};
 
-use super::{View, requirement::judge_requirement, sight::Sight};
+use super::{View, reach::judge_reach, requirement::judge_requirement, sight::Sight};
 use crate::{
     contract::{Question, ReadSet, Seen, Served, StepId, Via, Want},
     journal::{Awaits, Journal, Record, Trigger},
@@ -48,6 +48,7 @@ pub(super) fn judge_action(
         Reason::MissingRights.as_str().clone_into(&mut found.reason);
         found.message = format!("the ServiceAccount may not {}", missing.join(", "));
     }
+    judge_reach(action, record, sight, &mut fact, &mut found);
     if action.reads_values
         && let Some(input) = plan.inputs.iter().find(|input| !is_supplied(input, sight))
     {

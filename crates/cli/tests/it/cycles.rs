@@ -1,0 +1,85 @@
+//! Objects that wait for each other in a circle: named in each of them, and nobody else is held up.
+
+use crate::world::scenario;
+use linchpin_testkit::Scenario;
+
+/// Waits until an object says that it is in a circle, and returns its one line.
+fn circle(scenario: &Scenario, kind: &str, name: &str) -> String {
+    let seen = scenario.until("names the circle", kind, name, |object| {
+        let blockers = object["status"]["blockedBy"].as_array();
+        blockers.is_some_and(|all| all.iter().any(|blocker| blocker["reason"] == "Cycle"))
+    });
+    seen["status"]["message"].as_str().unwrap().to_owned()
+}
+
+/// Somebody who has nothing to do with it is served meanwhile.
+fn others_go_on(scenario: &Scenario) {
+    scenario.resource_dependency(
+        "bystander",
+        "
+        dependencies: [{resource: configmap/other}]
+        actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: bystander}}}]
+        ",
+    );
+    scenario.config_map("other", "");
+    scenario.completed("bystander");
+}
+
+#[test]
+fn two_that_wait_for_each_other_are_named_in_both_and_others_go_on() {
+    let scenario = scenario("cycle");
+    for (name, other) in [("chicken", "egg"), ("egg", "chicken")] {
+        scenario.resource_dependency(
+            name,
+            &format!("dependencies: [{{resource: resourcedependency/{other}, state: Ready}}]"),
+        );
+    }
+    for name in ["chicken", "egg"] {
+        let message = circle(&scenario, "ResourceDependency", name);
+        assert!(message.contains("chicken") && message.contains("egg") && message.contains('→'), "{message}");
+    }
+    others_go_on(&scenario);
+    scenario.resource_dependency("egg", "dependencies: []");
+    scenario.completed("egg");
+    scenario.completed("chicken");
+}
+
+#[test]
+fn a_circle_across_kinds_and_through_what_is_made_is_named_in_all() {
+    let scenario = scenario("cycle-kinds");
+    scenario.dependency_group(
+        "plan",
+        "groups: [{name: base, dependencies: [{name: made, resource: configmap/made}]}]",
+    );
+    scenario.resource_dependency(
+        "maker",
+        "
+        dependencies: [{resource: dependencygroup/plan, state: Ready}]
+        actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]
+        ",
+    );
+    for (kind, name) in [("DependencyGroup", "plan"), ("ResourceDependency", "maker")] {
+        let message = circle(&scenario, kind, name);
+        for word in ["plan", "maker", "made", "→"] {
+            assert!(message.contains(word), "{kind}: {message}");
+        }
+    }
+    others_go_on(&scenario);
+    assert!(!scenario.has("made"));
+    scenario.resource_dependency(
+        "maker",
+        "actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]",
+    );
+    scenario.completed("maker");
+    scenario.condition("DependencyGroup", "plan", "Ready", "True");
+}
+
+#[test]
+fn one_that_waits_for_itself_is_a_circle_too() {
+    let scenario = scenario("cycle-self");
+    scenario.resource_dependency("me", "dependencies: [{resource: rd/me, state: Ready}]");
+    let message = circle(&scenario, "ResourceDependency", "me");
+    assert!(message.contains("me") && message.contains('→'), "{message}");
+    scenario.resource_dependency("me", "dependencies: []");
+    scenario.completed("me");
+}

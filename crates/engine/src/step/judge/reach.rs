@@ -1,0 +1,35 @@
+//! Whether the other cluster that an action acts in can be reached: until then the action waits, and is woken when it can.
+
+use linchpin_words::Reason;
+
+use super::{View, sight::Sight};
+use crate::{
+    contract::{Question, Seen, Want},
+    journal::{Record, StepState},
+    plan::Action,
+    step::fact::Fact,
+};
+
+/// Holds an action that has not begun while its cluster is out of reach. A question that is only refused there says
+/// nothing about the action.
+pub(super) fn judge_reach(
+    action: &Action,
+    record: Option<&Record>,
+    sight: &Sight<'_>,
+    fact: &mut Fact,
+    found: &mut View,
+) {
+    let begun = record.is_some_and(|record| record.is_successful() || record.state == StepState::Running);
+    if begun || action.via.cluster.is_here() {
+        return;
+    }
+    let (reason, message) = match sight.ask(Want::new(Question::Version { via: action.via.clone() })) {
+        Some(Seen::Unknown(why)) if why.reason == Reason::Forbidden => return,
+        Some(Seen::Unknown(why)) => (why.reason, why.message.clone()),
+        None => (Reason::Unsynced, format!("{} has not answered yet", action.via.cluster)),
+        Some(_) => return,
+    };
+    fact.supplied = false;
+    reason.as_str().clone_into(&mut found.reason);
+    found.message = message;
+}
