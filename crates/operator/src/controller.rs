@@ -7,9 +7,11 @@
 //!
 //! It lives for one term of leadership. What it knows beyond the objects' status dies with it.
 
+mod backlog;
 mod causes;
 mod driver;
 mod entry;
+mod notices;
 mod queue;
 mod saving;
 mod subject;
@@ -25,8 +27,8 @@ use std::{
 
 use futures::StreamExt;
 use linchpin_cluster::{
-    apply::Executor,
-    events::{Recorder, Regarding},
+    apply::{Executor, MayWrite},
+    events::Recorder,
     hub::{Hub, SubscriberId},
     identity::{OperatorClient, Policy},
     lease::Fence,
@@ -34,22 +36,24 @@ use linchpin_cluster::{
     remote::RemoteSettings,
 };
 use linchpin_doors::{DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor};
-use linchpin_engine::{
-    contract::{Notice, Outcome},
-    graph::Graph,
-};
+use linchpin_engine::{contract::Outcome, graph::Graph};
 use linchpin_words::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{run::Context, settings::Namespaces};
+use backlog::Backlog;
 use causes::Reporter;
 use driver::Driver;
 pub(crate) use driver::wall_clock as now;
 use entry::Entry;
+use notices::Notices;
 use queue::KeyQueue;
+use saving::UnderWay;
 use subject::{Kind, kind};
 use telemetry::Telemetry;
 
+/// How often we look up although nobody calls, to show that we live.
+const BEAT: Duration = Duration::from_secs(5);
 /// Turns taken before new messages are looked at.
 const TURNS_AT_A_TIME: usize = 64;
 
@@ -71,11 +75,15 @@ pub(crate) enum Message {
     Outcome(SubscriberId, Outcome),
     /// A status write ended.
     Saved(SubscriberId, Written),
+    /// The writing of an event ended.
+    Told,
 }
 
 /// How a write to an object of ours ended.
 pub(crate) struct Written {
     pub(crate) what: Wrote,
+    /// Whether effects, or the end of the object, waited for it.
+    pub(crate) waited_for: bool,
     pub(crate) result: Result<String, OwnWriteError>,
 }
 
@@ -101,8 +109,12 @@ pub(crate) struct Controller {
     next_id: u64,
     queue: KeyQueue<SubscriberId>,
     timers: BinaryHeap<Reverse<(Timestamp, SubscriberId)>>,
-    /// Objects whose status waits for a quieter moment.
-    unsaved: BTreeSet<SubscriberId>,
+    /// Objects with something to write, by when that may be.
+    unsaved: Backlog<SubscriberId>,
+    /// Events to write.
+    notices: Notices,
+    under_way: UnderWay,
+    may_write: MayWrite,
     driver: Driver,
     graph: Graph,
     reporter: Reporter,
@@ -190,9 +202,10 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         }
     }
     let limit = context.settings.concurrency.get();
-    let may_write = Arc::new(move || fence.check().is_ok());
-    let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), may_write);
+    let may_write: MayWrite = Arc::new(move || fence.check().is_ok());
+    let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), Arc::clone(&may_write));
     let driver = Driver::new(executor, back.clone(), limit);
+    parts.telemetry.begin();
     let mut controller = Controller {
         default_service_account: context.settings.default_service_account.clone(),
         own: parts.own,
@@ -205,7 +218,10 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         next_id: 1,
         queue: KeyQueue::default(),
         timers: BinaryHeap::new(),
-        unsaved: BTreeSet::new(),
+        unsaved: Backlog::default(),
+        notices: Notices::default(),
+        under_way: UnderWay::default(),
+        may_write,
         driver,
         graph: Graph::new(),
         reporter: Reporter::default(),
@@ -216,6 +232,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
     };
     controller.run().await;
     parts.bell.connect(None);
+    controller.last_words().await;
 }
 
 fn served(namespaces: &Namespaces) -> Vec<Option<String>> {
@@ -278,16 +295,14 @@ impl Controller {
 
     /// When to look again without being called: at the next timer, and often enough to show that we live.
     fn next_wake(&self, idle: bool) -> Instant {
-        let limit = if !idle {
-            Duration::ZERO
-        } else if self.unsaved.is_empty() {
-            Duration::from_secs(5)
-        } else {
-            Duration::from_millis(50)
-        };
-        let limit = self.reporter.due_in().map_or(limit, |pause| pause.max(LEAST_PAUSE).min(limit));
-        let timer = self.timers.peek().map(|Reverse((at, _))| Duration::from(at.since(now())));
-        Instant::now() + timer.map_or(limit, |timer| timer.min(limit))
+        let at_hand = Instant::now();
+        if !idle {
+            return at_hand;
+        }
+        let timer = self.timers.peek().map(|Reverse((at, _))| at_hand + Duration::from(at.since(now())));
+        let save = self.next_save().map(Instant::from_std);
+        let report = self.reporter.due_in().map(|pause| at_hand + pause.max(LEAST_PAUSE));
+        [timer, save, report].into_iter().flatten().fold(at_hand + BEAT, Instant::min)
     }
 
     fn ring_timers(&mut self) {
@@ -322,6 +337,7 @@ impl Controller {
                 }
             }
             Message::Saved(id, written) => self.saved(id, written),
+            Message::Told => self.told(),
         }
     }
 
@@ -366,21 +382,15 @@ impl Controller {
 
     fn forget(&mut self, id: SubscriberId) {
         if let Some(entry) = self.entries.remove(&id) {
+            self.telemetry.forget(entry.told);
             let node = linchpin_engine::graph::Node::here(entry.subject.object_ref());
             for neighbour in self.graph.remove(&node) {
                 self.enqueue_node(&neighbour);
             }
         }
-        self.unsaved.remove(&id);
+        self.unsaved.remove(id);
         self.hub.subscribe(id, BTreeSet::new());
         self.telemetry.objects(self.entries.len());
-    }
-
-    /// Puts an event on an object, without waiting for it.
-    fn tell(&self, about: Regarding, reason: &str, message: &str, warning: bool) {
-        let notice = Notice { reason: reason.to_owned(), message: message.to_owned(), warning };
-        let recorder = self.recorder.clone();
-        tokio::spawn(async move { recorder.record(&about, &notice).await });
     }
 
     /// Queues the object of ours that a node stands for.

@@ -64,7 +64,8 @@ struct Found {
 impl Controller {
     /// Looks at the next few objects, if it is time.
     pub(super) fn look_for_causes(&mut self) {
-        if self.driver.is_busy() || self.reporter.due_in().is_none_or(|pause| !pause.is_zero()) {
+        if self.driver.is_busy(Instant::now()) || self.reporter.due_in().is_none_or(|pause| !pause.is_zero())
+        {
             return;
         }
         if self.reporter.at.is_none() {

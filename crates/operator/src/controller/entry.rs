@@ -60,6 +60,8 @@ pub(crate) struct Saving {
     pub(crate) urgent: bool,
     /// The last write failed because the object is newer: wait until the newer one arrives.
     pub(crate) outdated: bool,
+    /// Since when there is something to write.
+    pub(crate) since: Option<Instant>,
     /// When the last write was begun.
     pub(crate) last: Option<Instant>,
     /// Failures in a row.

@@ -1,7 +1,9 @@
 //! Saving: status and finalizers of our objects, as seldom as possible and as soon as needed.
 //!
-//! A phase change and whatever effects wait for go at once; progress at most once a second; and all of it yields to
-//! queued effects for up to a second. One write per object at a time, each with the version it was decided on.
+//! A phase change and whatever effects wait for go at once; progress at most once a second; and all but the latter
+//! yields to effects for up to a second, counted from when there was something to write, so that what changes again in
+//! the meantime is written once. One write per object at a time, each with the version it was decided on; few at a
+//! time altogether, and fewer still beside effects, because a status costs the API server more than an effect does.
 
 use std::{
     sync::Arc,
@@ -15,64 +17,139 @@ use linchpin_cluster::{
 
 use super::{
     Controller, Message, Written, Wrote,
+    backlog::Due,
+    entry::{Entry, Saving},
     turn::{number, regarding},
 };
 
-/// How often progress is written, and how long any write yields to effects.
+/// How often progress is written.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// How long statuses and events yield to effects.
+pub(super) const YIELD: Duration = Duration::from_secs(1);
 /// The longest pause after a failed write.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How many statuses and events are written at a time while nothing else is.
+const WHILE_QUIET: usize = 4;
+/// How many are written at a time beside effects.
+const WHILE_BUSY: usize = 1;
+
+/// Writes under way that are no effects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UnderWay {
+    /// Those that effects wait for.
+    waited_for: usize,
+    /// Statuses and events.
+    background: usize,
+    /// Whether the last one in the background was an event: they take turns.
+    event_last: bool,
+}
+
+impl Saving {
+    /// When what is to be written may be written; none if there is nothing, or not yet.
+    fn due(&mut self, now: Instant) -> Option<Due> {
+        if self.wanted.is_none() && self.finalizers.is_none() {
+            self.since = None;
+            return None;
+        }
+        let since = *self.since.get_or_insert(now);
+        if !self.is_due() {
+            return None;
+        }
+        let after = |pause: Duration| self.last.map_or(since, |last| last + pause);
+        let waited_for = !self.held.is_empty() || self.released;
+        if self.failures > 0 {
+            let pause = Duration::from_millis(100) * 2_u32.saturating_pow(self.failures.min(10));
+            let at = after(pause.min(LONGEST_PAUSE));
+            return Some(Due { quiet: at, busy: at.max(since + YIELD), waited_for });
+        }
+        let quiet = if self.urgent || waited_for { since } else { after(AT_MOST_EVERY).max(since) };
+        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for })
+    }
+}
 
 impl Controller {
-    /// Begins every write whose time has come.
-    pub(super) fn save_what_is_due(&mut self) {
-        let busy = self.driver.is_busy();
-        let ids: Vec<SubscriberId> = self.unsaved.iter().copied().collect();
-        for id in ids {
-            let Some(entry) = self.entries.get(&id) else {
-                self.unsaved.remove(&id);
-                continue;
-            };
-            let saving = &entry.saving;
-            if !saving.is_due() {
-                if saving.under_way.is_none() && !saving.outdated {
-                    self.unsaved.remove(&id);
-                }
-                continue;
-            }
-            let since = saving.last.map(|last| last.elapsed());
-            let pause = if saving.failures > 0 {
-                (Duration::from_millis(100) * 2_u32.saturating_pow(saving.failures.min(10)))
-                    .min(LONGEST_PAUSE)
-            } else if !saving.held.is_empty() || saving.released || saving.urgent && !busy {
-                Duration::ZERO
-            } else {
-                AT_MOST_EVERY
-            };
-            let first = saving.last.is_none() && !busy;
-            if first || since.is_some_and(|since| since >= pause) || pause.is_zero() {
-                self.begin_write(id);
-            } else if saving.last.is_none() {
-                // Yield, but not for ever: the wait counts from now.
-                if let Some(entry) = self.entries.get_mut(&id) {
-                    entry.saving.last = Some(Instant::now());
-                }
-            }
+    /// Puts an object where it belongs among those with something to write.
+    pub(super) fn schedule(&mut self, entry: &mut Entry) {
+        match entry.saving.due(Instant::now()) {
+            Some(due) => self.unsaved.put(entry.id, due),
+            None => self.unsaved.remove(entry.id),
         }
     }
 
-    fn begin_write(&mut self, id: SubscriberId) {
+    /// Begins every write whose time has come, as far as there are places.
+    pub(super) fn save_what_is_due(&mut self) {
+        let now = Instant::now();
+        while self.under_way.waited_for < self.context.settings.concurrency.get() {
+            let Some(id) = self.unsaved.pop_waited_for(now) else { break };
+            self.begin_write(id, true);
+        }
+        let busy = self.driver.is_busy(now);
+        while self.has_room(busy) {
+            let begun = if self.under_way.event_last {
+                self.begin_status(now, busy) || self.begin_event(now, busy)
+            } else {
+                self.begin_event(now, busy) || self.begin_status(now, busy)
+            };
+            if !begun {
+                break;
+            }
+        }
+    }
+    /// Whether one more status or event may be written beside what is under way.
+    fn has_room(&self, busy: bool) -> bool {
+        self.under_way.background < if busy { WHILE_BUSY } else { WHILE_QUIET }
+    }
+
+    fn begin_status(&mut self, now: Instant, busy: bool) -> bool {
+        let Some(id) = self.unsaved.pop(now, busy) else { return false };
+        self.under_way.event_last = false;
+        self.begin_write(id, false);
+        true
+    }
+
+    /// An event is being written.
+    pub(super) fn begun_event(&mut self) {
+        self.under_way.event_last = true;
+        self.under_way.background += 1;
+    }
+
+    /// An event was written, or could not be.
+    pub(super) fn told(&mut self) {
+        self.under_way.background = self.under_way.background.saturating_sub(1);
+    }
+
+    /// When to look again for something to write; none if only a message can change that.
+    pub(super) fn next_save(&self) -> Option<Instant> {
+        let now = Instant::now();
+        let busy = self.driver.is_busy(now);
+        let [waited_for, status] = self.unsaved.next(busy);
+        let next = [status, self.notices.next(busy)].into_iter().flatten().min();
+        let next = next.filter(|_| self.has_room(busy));
+        // What yields now may be written as soon as effects have come to rest.
+        let quiet = self.driver.quiet_from().filter(|_| busy && next.is_some());
+        let waited_for =
+            waited_for.filter(|_| self.under_way.waited_for < self.context.settings.concurrency.get());
+        [waited_for, next, quiet].into_iter().flatten().min()
+    }
+
+    fn begin_write(&mut self, id: SubscriberId, waited_for: bool) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
+        // The term is over: the next leader writes it.
+        if !(self.may_write)() {
+            return;
+        }
         let place = entry.subject.place();
         let saving = &mut entry.saving;
         saving.last = Some(Instant::now());
+        saving.since = None;
         let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
         let version = saving.version.clone();
         if let Some(finalizers) = saving.finalizers.take() {
             saving.under_way = Some((None, version.clone()));
             tokio::spawn(async move {
                 let result = own::write_finalizers(&own, &kind, &place, &version, &finalizers).await;
-                let _ = back.send(Message::Saved(id, Written { what: Wrote::Finalizers, result }));
+                let written = Written { what: Wrote::Finalizers, waited_for, result };
+                let _ = back.send(Message::Saved(id, written));
             });
         } else if let Some(status) = saving.wanted.take() {
             saving.urgent = false;
@@ -80,13 +157,21 @@ impl Controller {
             let critical = saving.critical;
             tokio::spawn(async move {
                 let result = own::write_status(&own, &kind, &place, &version, status).await;
-                let _ = back.send(Message::Saved(id, Written { what: Wrote::Status(critical), result }));
+                let written = Written { what: Wrote::Status(critical), waited_for, result };
+                let _ = back.send(Message::Saved(id, written));
             });
+        } else {
+            return;
         }
+        let count = if waited_for { &mut self.under_way.waited_for } else { &mut self.under_way.background };
+        *count += 1;
     }
 
     /// A write has ended.
     pub(super) fn saved(&mut self, id: SubscriberId, written: Written) {
+        let UnderWay { waited_for, background, .. } = &mut self.under_way;
+        let count = if written.waited_for { waited_for } else { background };
+        *count = count.saturating_sub(1);
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let (status, relied_on) = entry.saving.under_way.take().unwrap_or_default();
         self.telemetry.saved(&written.result);
@@ -109,6 +194,7 @@ impl Controller {
             Err(OwnWriteError::Conflict) => {
                 // The newer object is on its way; if it is here already, try again with it.
                 entry.saving.outdated = entry.saving.version == relied_on;
+                entry.saving.urgent = true;
             }
             Err(OwnWriteError::Gone) => {
                 entry.saving.wanted = None;
@@ -122,7 +208,6 @@ impl Controller {
             }
         }
         // Whatever was not written is drawn again, from the newest object.
-        self.unsaved.insert(id);
         self.enqueue(id);
     }
 
@@ -140,5 +225,60 @@ impl Controller {
         for effect in held {
             self.driver.submit(&namespace, priority, id, effect, Arc::clone(&about));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn phase_change(begun: Instant) -> Saving {
+        Saving { wanted: Some(serde_json::Value::Null), urgent: true, last: Some(begun), ..Saving::default() }
+    }
+
+    #[test]
+    fn a_status_yields_to_effects_for_a_second_however_old_the_last_one_is() {
+        let begun = Instant::now();
+        let changed = begun + Duration::from_mins(1);
+        let mut saving = phase_change(begun);
+        let due = saving.due(changed).unwrap();
+        assert_eq!((due.quiet, due.busy), (changed, changed + YIELD));
+        let again = saving.due(changed + Duration::from_millis(500)).unwrap();
+        assert_eq!(again, due, "another change of the same does not begin the wait anew");
+    }
+
+    #[test]
+    fn progress_is_written_once_a_second_and_a_phase_at_once() {
+        let begun = Instant::now();
+        let soon = begun + Duration::from_millis(10);
+        assert_eq!(phase_change(begun).due(soon).unwrap().quiet, soon);
+        let mut progress = Saving { urgent: false, ..phase_change(begun) };
+        assert_eq!(progress.due(soon).unwrap().quiet, begun + AT_MOST_EVERY);
+        let mut first = Saving { last: None, ..progress };
+        assert_eq!(first.due(soon).unwrap().quiet, soon);
+    }
+
+    #[test]
+    fn what_effects_wait_for_stands_in_another_line() {
+        let now = Instant::now();
+        let mut saving = Saving { released: true, urgent: false, ..phase_change(now) };
+        let due = saving.due(now).unwrap();
+        assert!(due.waited_for && due.quiet == now);
+        let mut failing = Saving { failures: 1, ..saving };
+        assert_eq!(
+            failing.due(now).unwrap().quiet,
+            now + Duration::from_millis(200),
+            "a failed write pauses"
+        );
+    }
+
+    #[test]
+    fn nothing_is_due_while_a_write_is_under_way_or_a_newer_object_is_on_its_way() {
+        let now = Instant::now();
+        let mut saving = Saving { outdated: true, ..phase_change(now) };
+        assert_eq!(saving.due(now), None);
+        let mut saving = Saving { under_way: Some((None, String::new())), ..phase_change(now) };
+        assert_eq!(saving.due(now), None);
+        assert_eq!(Saving::default().due(now), None);
     }
 }

@@ -94,6 +94,19 @@ impl Telemetry {
         self.0.phases.get_or_create(&PhaseLabel { phase: after.as_str() }).inc();
     }
 
+    /// An object is no longer looked after.
+    pub(super) fn forget(&self, last: Option<Phase>) {
+        if let Some(last) = last {
+            self.0.phases.get_or_create(&PhaseLabel { phase: last.as_str() }).dec();
+        }
+    }
+
+    /// A term begins: nothing is looked after yet.
+    pub(super) fn begin(&self) {
+        self.0.objects.set(0);
+        self.0.phases.clear();
+    }
+
     pub(super) fn turn(&self, took: Duration) {
         self.0.turns.observe(took.as_secs_f64());
     }

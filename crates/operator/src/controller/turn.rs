@@ -61,6 +61,7 @@ impl Controller {
         let Some(mut entry) = self.entries.remove(&id) else { return };
         let began = std::time::Instant::now();
         self.decide(&mut entry);
+        self.schedule(&mut entry);
         self.telemetry.turn(began.elapsed());
         self.entries.insert(id, entry);
     }
@@ -189,7 +190,6 @@ impl Controller {
             let others = entry.subject.finalizers().iter().filter(|finalizer| *finalizer != ours);
             entry.saving.finalizers = Some(others.cloned().collect());
             entry.saving.urgent = true;
-            self.unsaved.insert(entry.id);
             for left in &decision.report.left {
                 tracing::warn!(object = %entry.subject.object_ref(), "left behind: {left}");
                 self.telemetry.left_behind();
@@ -212,7 +212,7 @@ impl Controller {
         if decision.persist == Persist::BeforeEffects {
             entry.saving.held.extend(effects);
             entry.saving.urgent = true;
-        } else {
+        } else if !effects.is_empty() {
             let about = Arc::new(regarding(self, entry));
             for effect in effects {
                 let priority = entry.subject.priority();
@@ -228,7 +228,7 @@ impl Controller {
     }
 
     /// Says once which gates somebody let pass by hand.
-    fn tell_what_passed(&self, entry: &mut Entry, journal: &Journal) {
+    fn tell_what_passed(&mut self, entry: &mut Entry, journal: &Journal) {
         let passed = passed_by_hand(journal);
         let before = entry.passed.take().unwrap_or_else(|| {
             let saved = entry.subject.journal().ok().flatten();
@@ -280,9 +280,6 @@ impl Controller {
             entry.saving.critical = decision.memory.critical;
         } else {
             entry.saving.wanted = None;
-        }
-        if entry.saving.wanted.is_some() || entry.saving.finalizers.is_some() {
-            self.unsaved.insert(entry.id);
         }
     }
 }
