@@ -16,6 +16,20 @@ const SERVER_SIDE: [&str; 7] = [
     "selfLink",
 ];
 
+/// The resourceVersion of no object: versions are revisions of the store, and its first one is empty.
+const NEVER: &str = "1";
+
+/// Which objects a write may hit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Only<'a> {
+    /// Any.
+    Whatever,
+    /// The one with this uid: nothing is created, and no successor is hit.
+    Incarnation(&'a str),
+    /// None: server-side apply creates the object or is refused with a conflict.
+    IfAbsent,
+}
+
 /// A document that can be written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Document {
@@ -66,11 +80,16 @@ impl Document {
         Some(namespace)
     }
 
-    /// The body to send: with the mark of its creator or without any, for one incarnation or for any.
-    pub(super) fn body(&self, mark: Option<&str>, uid: Option<&str>) -> Value {
+    /// The body to send: with the mark of its creator or without any, and what it may hit.
+    pub(super) fn body(&self, mark: Option<&str>, only: Only<'_>) -> Value {
         let mut metadata = self.metadata.clone();
-        if let Some(uid) = uid {
-            metadata.insert("uid".to_owned(), Value::String(uid.to_owned()));
+        let precondition = match only {
+            Only::Whatever => None,
+            Only::Incarnation(uid) => Some(("uid", uid)),
+            Only::IfAbsent => Some(("resourceVersion", NEVER)),
+        };
+        if let Some((field, value)) = precondition {
+            metadata.insert(field.to_owned(), Value::String(value.to_owned()));
         }
         let mut annotations = match metadata.remove("annotations") {
             Some(Value::Object(annotations)) => annotations,
@@ -104,14 +123,17 @@ mod tests {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
         let mut document = Document::read(&body).unwrap();
         assert_eq!(document.place(&maps(), "shop").as_deref(), Some("shop"));
-        assert_eq!(document.body(None, None)["metadata"], json!({"name": "a", "namespace": "shop"}));
+        assert_eq!(
+            document.body(None, Only::Whatever)["metadata"],
+            json!({"name": "a", "namespace": "shop"})
+        );
 
         let cluster = Resource::new(Gvk::new("", "v1", "Namespace"), "namespaces", false);
         let body =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "namespace": "x"}});
         let mut document = Document::read(&body).unwrap();
         assert_eq!(document.place(&cluster, "shop"), None);
-        assert_eq!(document.body(None, None)["metadata"], json!({"name": "a"}));
+        assert_eq!(document.body(None, Only::Whatever)["metadata"], json!({"name": "a"}));
     }
 
     #[test]
@@ -119,11 +141,15 @@ mod tests {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x",
             "resourceVersion": "1", "managedFields": [], "annotations": {"linchpin.dev/created-by": "me", "k": "v"}}});
         let document = Document::read(&body).unwrap();
-        assert_eq!(document.body(None, None)["metadata"], json!({"name": "a", "annotations": {"k": "v"}}));
         assert_eq!(
-            document.body(Some("us"), Some("u"))["metadata"],
+            document.body(None, Only::Whatever)["metadata"],
+            json!({"name": "a", "annotations": {"k": "v"}})
+        );
+        assert_eq!(
+            document.body(Some("us"), Only::Incarnation("u"))["metadata"],
             json!({"name": "a", "uid": "u", "annotations": {"k": "v", "linchpin.dev/created-by": "us"}})
         );
+        assert_eq!(document.body(None, Only::IfAbsent)["metadata"]["resourceVersion"], json!("1"));
     }
 
     #[test]

@@ -32,8 +32,14 @@ pub(super) fn stamp(returned: &Value, declared: Option<&Value>) -> Option<Stamp>
 
 /// A hash over the fields of `returned` that `declared` declares. Lists are taken whole; the order of keys is none.
 fn fingerprint(declared: &Value, returned: &Value) -> String {
+    let mut masked = masked(declared, returned);
+    // Which object a write was meant for is no part of what it declares.
+    if let Some(metadata) = masked.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("uid");
+        metadata.remove("resourceVersion");
+    }
     let mut hash = Sha256::new();
-    hash.update(masked(declared, returned).to_string());
+    hash.update(masked.to_string());
     hash.finalize()[..16].iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
@@ -80,6 +86,15 @@ mod tests {
         assert_eq!(one, print(json!({"status": {"x": 2}, "spec": {"paused": true, "replicas": 1}})));
         assert_ne!(one, print(json!({"spec": {"replicas": 2}})));
         assert_ne!(one, print(json!({"spec": {}})));
+    }
+
+    #[test]
+    fn which_object_was_meant_does_not_count() {
+        let returned = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}});
+        let plain = fingerprint(&json!({"metadata": {"name": "a"}}), &returned);
+        for meant in [json!({"name": "a", "uid": "u"}), json!({"name": "a", "resourceVersion": "1"})] {
+            assert_eq!(fingerprint(&json!({"metadata": meant}), &returned), plain);
+        }
     }
 
     #[test]

@@ -2,18 +2,26 @@
 //!
 //! # Who created it
 //!
-//! The mark may only go onto what was not there. Server-side apply cannot say "only if it is not there", so the object
-//! is looked at first: in a watch that is open anyway, else by a GET as the identity. Absent: it is applied with the
-//! mark, and the server answers 201 if it was made by that very request. If it answers 200 after all, somebody was
-//! faster, or our view was older than our own earlier write; the object's own record of who wrote at its creation
-//! tells which, and in doubt the mark is taken off again: losing the right to delete is safe, gaining it is not.
+//! The mark may only go onto what was not there. Unless an open watch shows the object, it is therefore applied with the
+//! mark and a resourceVersion that no object has ([`Only::IfAbsent`]): the server ignores that version where it creates, and
+//! answers 409 without having changed anything where the object is there. So the common case takes one request and no
+//! look, and nobody can come in between. Only after a 409 the object is looked at, by a GET as the identity.
 //! Present: it is applied with its uid, so that the request cannot create or hit a successor; with the mark if the
 //! mark is ours, else without.
 //!
-//! `create` needs no look: POST fails if the object is there. Only then is it looked at, and if it carries our mark it
-//! was our own earlier request whose answer was lost.
+//! A server that pays no heed to versions answers 200: then the object's own record of who wrote at its creation tells
+//! whose it is, and in doubt the mark is taken off again: losing the right to delete is safe, gaining it is not.
+//!
+//! `create` needs no look either: POST fails if the object is there. Only then is it looked at, and if it carries our
+//! mark it was our own earlier request whose answer was lost.
 
-use super::{Job, classify::Attempt, object::Document, stamp::stamp, written};
+use super::{
+    Job,
+    classify::Attempt,
+    object::{Document, Only},
+    stamp::stamp,
+    written,
+};
 use crate::{
     call::{self, CallError, Form, Resource},
     hub::answers::Glance,
@@ -73,17 +81,15 @@ impl Job<'_> {
         let namespace = document.place(&resource, namespace);
         let placed =
             Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
-        let glance = match self.hub.glance(self.via, &resource, namespace.as_deref(), &document.name) {
-            Some(glance) => glance,
-            None => self.look(&placed).await?,
-        };
-        match self.apply_to(&placed, &glance).await {
+        let seen = self.hub.glance(self.via, &resource, namespace.as_deref(), &document.name);
+        let glance = seen.unwrap_or(Glance::Absent);
+        match (self.apply_to(&placed, &glance).await, &glance) {
             // What was seen is not what is there: once more, on a fresh look.
-            Err(Failure::StalePrecondition(_)) => {
+            (Err(Failure::StalePrecondition(_)), _) | (Err(Failure::FieldConflict(_)), Glance::Absent) => {
                 let fresh = self.look(&placed).await?;
                 self.apply_to(&placed, &fresh).await
             }
-            result => result,
+            (result, _) => result,
         }
     }
 
@@ -98,7 +104,7 @@ impl Job<'_> {
         let namespace = document.place(&resource, namespace);
         let placed =
             Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
-        let body = document.body(Some(order.creator), None);
+        let body = document.body(Some(order.creator), Only::Whatever);
         let url = resource.collection(namespace.as_deref()).with("fieldManager", order.manager);
         self.check()?;
         let request = call::send_json(Method::POST, &url, "application/json", &body);
@@ -124,7 +130,11 @@ impl Job<'_> {
         };
         let created_by = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
         if created_by.and_then(Value::as_str) == Some(placed.order.creator) {
-            return Ok(placed.done(&placed.document.body(Some(placed.order.creator), None), &found, true));
+            return Ok(placed.done(
+                &placed.document.body(Some(placed.order.creator), Only::Whatever),
+                &found,
+                true,
+            ));
         }
         match placed.order.existing {
             Existing::Skip => {
@@ -139,13 +149,13 @@ impl Job<'_> {
     async fn apply_to(&self, placed: &Placed<'_>, glance: &Glance) -> Result<Done, Failure> {
         let order = placed.order;
         let what = placed.attempt("patch").what();
-        let (mark, uid) = match glance {
-            Glance::Absent => (Some(order.creator), None),
+        let (mark, only) = match glance {
+            Glance::Absent => (Some(order.creator), Only::IfAbsent),
             Glance::Present { deleting: true, .. } => {
                 return Err(Failure::Terminating(format!("{what} is being deleted")));
             }
             Glance::Present { uid, created_by: Some(by), .. } if by == order.creator => {
-                (Some(order.creator), Some(uid))
+                (Some(order.creator), Only::Incarnation(uid))
             }
             Glance::Present { uid, .. } => match order.existing {
                 Existing::Skip => {
@@ -153,17 +163,18 @@ impl Job<'_> {
                     return Ok(Done { target, skipped: true, ..Done::default() });
                 }
                 Existing::Fail => return Err(Failure::AlreadyExists(what)),
-                Existing::Adopt | Existing::Apply => (None, Some(uid)),
+                Existing::Adopt | Existing::Apply => (None, Only::Incarnation(uid)),
             },
         };
-        let (code, body, returned) = self.server_side_apply(placed, mark, uid.map(String::as_str)).await?;
+        let (code, body, returned) = self.server_side_apply(placed, mark, only).await?;
         match (glance, code) {
             (_, StatusCode::CREATED) => Ok(placed.done(&body, &returned, true)),
             (Glance::Present { .. }, _) => Ok(placed.done(&body, &returned, mark.is_some())),
             (Glance::Absent, _) if was_created_by_us(&returned) => Ok(placed.done(&body, &returned, true)),
             (Glance::Absent, _) => {
-                let uid = returned.pointer("/metadata/uid").and_then(Value::as_str);
-                let (_, body, returned) = self.server_side_apply(placed, None, uid).await?;
+                let uid = returned.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+                let only = Only::Incarnation(uid);
+                let (_, body, returned) = self.server_side_apply(placed, None, only).await?;
                 if order.existing == Existing::Fail {
                     return Err(Failure::AlreadyExists(what));
                 }
@@ -176,9 +187,9 @@ impl Job<'_> {
         &self,
         placed: &Placed<'_>,
         mark: Option<&str>,
-        uid: Option<&str>,
+        only: Only<'_>,
     ) -> Result<(StatusCode, Value, Value), Failure> {
-        let body = placed.document.body(mark, uid);
+        let body = placed.document.body(mark, only);
         let url = placed
             .resource
             .object(placed.namespace, &placed.document.name)

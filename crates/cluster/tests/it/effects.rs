@@ -142,6 +142,23 @@ async fn what_is_applied_first_carries_our_mark_and_keeps_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_there_is_applied_by_one_request_and_what_is_there_is_not_touched_by_it() {
+    let stage = able().await;
+    let hand = Hand::new(&stage).await;
+    assert!(hand.apply(body("new", &json!({"x": "1"})), Existing::Fail).await.unwrap().created);
+    let requests = stage.audit(&["/configmaps/new", "ResponseComplete", "impersonatedUser"]);
+    let verbs: Vec<_> = requests.iter().map(|request| request["verb"].as_str().unwrap_or_default()).collect();
+    assert_eq!(verbs, ["patch"]);
+    let theirs = stage.create(stage.map("old", json!({"x": "1"}))).await;
+    for force in [false, true] {
+        let refused = hand.apply_with(body("old", &json!({"x": "2"})), Existing::Fail, force).await;
+        assert!(matches!(refused, Err(Failure::AlreadyExists(_))), "{refused:?}");
+    }
+    let stored = hand.stored("old").await.unwrap();
+    assert_eq!(stored["metadata"]["resourceVersion"], theirs["metadata"]["resourceVersion"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn somebody_elses_object_is_never_marked() {
     let stage = able().await;
     stage.create(stage.map("theirs", json!({"x": "1"}))).await;
@@ -170,11 +187,13 @@ async fn an_open_watch_saves_the_look_and_an_old_view_does_no_harm() {
     hand.audience.ask([want.clone()]);
     hand.audience.until_absent(&want).await;
     assert!(hand.apply(body("w", &json!({"x": "1"})), Existing::Fail).await.unwrap().created);
-    // At once again, whether or not the watch has shown it yet: it is ours either way.
+    hand.audience.until_data(&want, json!({"x": "1"})).await;
     assert!(hand.apply(body("w", &json!({"x": "2"})), Existing::Fail).await.unwrap().created);
-    assert_eq!(hand.creator("w").await.as_deref(), Some("uid-1"));
     let gets = stage.audit(&["/configmaps/w\"", "\"verb\":\"get\"", "impersonatedUser"]);
     assert!(gets.is_empty(), "{gets:?}");
+    // At once again, whether or not the watch has shown it yet: it is ours either way.
+    assert!(hand.apply(body("w", &json!({"x": "3"})), Existing::Fail).await.unwrap().created);
+    assert_eq!(hand.creator("w").await.as_deref(), Some("uid-1"));
     // Somebody is faster than our view.
     stage.create(stage.map("raced", json!({"x": "1"}))).await;
     let raced = stage.want("builder", "raced");
@@ -214,7 +233,7 @@ async fn refusals_come_out_as_what_they_are() {
     let Err(Failure::Forbidden(right)) = hand.create(secret.clone(), Existing::Fail).await else { panic!() };
     assert_eq!(right.to_string(), format!("create secrets in {namespace}"));
     let Err(Failure::Forbidden(right)) = hand.apply(secret, Existing::Fail).await else { panic!() };
-    assert_eq!(right.to_string(), format!("get secrets s in {namespace}"));
+    assert_eq!(right.to_string(), format!("patch secrets s in {namespace}"));
 
     let Err(Failure::Invalid(said)) = hand.create(body("Bad_Name", &json!({})), Existing::Fail).await else {
         panic!()
