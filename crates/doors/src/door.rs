@@ -5,7 +5,7 @@ use std::{
     fmt::Debug,
 };
 
-use kube_core::Resource;
+use kube_core::{Resource, object::HasStatus};
 use linchpin_api::Common;
 use linchpin_engine::{
     contract::{Via, Want, World},
@@ -60,6 +60,7 @@ pub type Causes = BTreeMap<ObjectRef, Vec<String>>;
 pub trait Door: Send + Sync + 'static {
     /// Its objects.
     type Object: Resource<DynamicType = ()>
+        + HasStatus<Status = Self::Status>
         + Clone
         + Debug
         + Serialize

@@ -31,6 +31,8 @@ pub(crate) struct Entry {
     pub(crate) outcomes: Vec<Outcome>,
     pub(crate) wake_at: Option<Timestamp>,
     pub(crate) saving: Saving,
+    /// The phase that its status showed when it was first seen.
+    pub(crate) shown: Option<String>,
     /// The phase that was last told as an event.
     pub(crate) told: Option<Phase>,
     /// The gates passed by hand that were told as events; none before the first turn.
@@ -81,6 +83,8 @@ impl Saving {
 
 impl Entry {
     pub(crate) fn new(kind: usize, id: SubscriberId, subject: Box<dyn Subject>) -> Self {
+        let shown =
+            subject.current_status().and_then(|status| Some(status.get("phase")?.as_str()?.to_owned()));
         let saving = Saving {
             version: subject.version().to_owned(),
             current: subject.current_status(),
@@ -96,6 +100,7 @@ impl Entry {
             outcomes: Vec::new(),
             wake_at: None,
             saving,
+            shown,
             told: None,
             passed: None,
             causes: Causes::new(),

@@ -85,11 +85,8 @@ impl Controller {
         }
         let busy = self.driver.is_busy(now);
         while self.has_room(busy) {
-            let begun = if self.under_way.event_last {
-                self.begin_status(now, busy) || self.begin_event(now, busy)
-            } else {
-                self.begin_event(now, busy) || self.begin_status(now, busy)
-            };
+            let event_first = !self.under_way.event_last && self.begin_event(now, busy);
+            let begun = event_first || self.begin_status(now, busy) || self.begin_event(now, busy);
             if !begun {
                 break;
             }

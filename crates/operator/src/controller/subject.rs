@@ -1,6 +1,6 @@
 //! Objects of any kind behind one face, so that one controller serves all doors.
 
-use kube::{Resource, api::DynamicObject};
+use kube::{Resource, api::DynamicObject, core::object::HasStatus};
 use linchpin_cluster::own::{OwnKind, Place};
 use linchpin_doors::{Compiled, Door, Given, Told};
 use linchpin_engine::{
@@ -36,7 +36,9 @@ pub(crate) trait Subject: Send {
     /// What besides the spec decides the plan: annotations.
     fn orders(&self) -> Vec<(&str, &str)>;
     fn compile(&self, given: &Given<'_>) -> Result<Compiled, SpecError>;
-    fn status(&self, told: &Told<'_>) -> Value;
+    /// The status as it should be now. It is kept, written or not: the next one is drawn from it, and takes the times of
+    /// what has not changed since.
+    fn status(&mut self, told: &Told<'_>) -> Value;
     fn current_status(&self) -> Option<Value>;
     fn journal(&self) -> Result<Option<Journal>, SpecError>;
     fn removal(&self) -> Removal;
@@ -119,8 +121,11 @@ impl<D: Door> Subject for Object<D> {
         D::compile(&self.object, given)
     }
 
-    fn status(&self, told: &Told<'_>) -> Value {
-        serde_json::to_value(D::status(&self.object, told)).unwrap_or_default()
+    fn status(&mut self, told: &Told<'_>) -> Value {
+        let status = D::status(&self.object, told);
+        let value = serde_json::to_value(&status).unwrap_or_default();
+        *self.object.status_mut() = Some(status);
+        value
     }
 
     fn current_status(&self) -> Option<Value> {

@@ -251,6 +251,7 @@ impl Controller {
     ) {
         let journal = &decision.memory.journal;
         let report = &decision.report;
+        self.tell_what_passed(entry, journal);
         let status = entry.subject.status(&Told { plan, journal, report, causes: &entry.causes, now: time });
         let ours = self.kinds[entry.kind].finalizer();
         let has = entry.subject.finalizers().iter().any(|finalizer| finalizer == ours);
@@ -260,11 +261,9 @@ impl Controller {
             entry.saving.finalizers = Some(finalizers);
         }
         if entry.told != Some(report.phase) && !is_premature(report) {
-            let first_seen = entry.told.is_none()
-                && entry.subject.current_status().is_some_and(|current| {
-                    let phase = current.get("phase").and_then(serde_json::Value::as_str);
-                    phase == Some(report.phase.as_str()) || current == status
-                });
+            let shown = entry.shown.as_deref() == Some(report.phase.as_str());
+            let first_seen =
+                entry.told.is_none() && (shown || entry.saving.current.as_ref() == Some(&status));
             if !first_seen {
                 let warning = report.phase == Phase::Failed;
                 let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
@@ -274,7 +273,6 @@ impl Controller {
             self.telemetry.phase(entry.told, report.phase);
             entry.told = Some(report.phase);
         }
-        self.tell_what_passed(entry, journal);
         if entry.saving.current.as_ref() != Some(&status) || !entry.saving.held.is_empty() {
             entry.saving.wanted = Some(status);
             entry.saving.critical = decision.memory.critical;
