@@ -1,6 +1,6 @@
 //! A plain blocking client: the people and controllers around the operator.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use http::{Method, Request};
 use kube::{
@@ -66,12 +66,19 @@ impl Api {
         })
     }
 
-    /// Reads a path, if there is something.
+    /// Reads a path, if there is something. Asks again where there was no answer, as from a server that starts anew.
     pub fn read(&self, path: &str) -> Option<Value> {
-        match self.request(Method::GET, path, "application/json", None) {
-            Ok(value) => Some(value),
-            Err(refused) if refused.code == 404 => None,
-            Err(refused) => panic!("reading {path}: {refused:?}"),
+        let mut tries = 0;
+        loop {
+            match self.request(Method::GET, path, "application/json", None) {
+                Ok(value) => return Some(value),
+                Err(refused) if refused.code == 404 => return None,
+                Err(Refused { code: 0 | 429 | 500..600, .. }) if tries < 20 => {
+                    tries += 1;
+                    thread::sleep(Duration::from_millis(250));
+                }
+                Err(refused) => panic!("reading {path}: {refused:?}"),
+            }
         }
     }
 

@@ -60,8 +60,7 @@ fn what_it_cannot_tell_is_shown_with_the_field_and_mending_it_recovers() {
         ),
     ] {
         scenario.resource_dependency(name, spec);
-        let stalled = scenario.until("is stalled", "ResourceDependency", name, is_stalled);
-        let message = stalled["status"]["message"].as_str().unwrap();
+        let message = scenario.stalled("ResourceDependency", name);
         assert!(message.contains(field), "{name}: {message}");
         scenario.apply(&format!(
             "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: {name}}}, \
@@ -71,6 +70,31 @@ fn what_it_cannot_tell_is_shown_with_the_field_and_mending_it_recovers() {
         assert!(!is_stalled(&done), "{name}");
     }
     assert_eq!(scenario.audit.user_writes("stalled"), []);
+}
+
+#[test]
+fn groups_that_cannot_be_ordered_are_told_and_mended() {
+    let scenario = scenario("bad-groups");
+    let duplicate = "{groups: [{name: a, dependencies: []}, {name: a, dependencies: []}]}";
+    let nameless = "{groups: [{name: a, dependencies: [{resource: configmap/a}]}]}";
+    for (spec, words) in [(duplicate, "spec.groups"), (nameless, "\"name\"")] {
+        let manifest = format!(
+            "{{apiVersion: tools.kubestellar.io/v1, kind: DependencyGroup, metadata: {{name: bad}}, spec: {spec}}}"
+        );
+        let message = scenario.refused(&manifest);
+        assert!(message.contains(words), "{spec}: {message}");
+    }
+    for (name, spec, words) in [
+        ("unknown", "groups: [{name: a, dependsOn: [nobody]}]", "nobody"),
+        ("circle", "groups: [{name: a, dependsOn: [b]}, {name: b, dependsOn: [a]}]", "a → b → a"),
+    ] {
+        scenario.dependency_group(name, spec);
+        let message = scenario.stalled("DependencyGroup", name);
+        assert!(message.contains("spec.groups[0].dependsOn") && message.contains(words), "{name}: {message}");
+        scenario.dependency_group(name, "groups: [{name: a}]");
+        let mended = scenario.condition("DependencyGroup", name, "Ready", "True");
+        assert!(!is_stalled(&mended), "{name}");
+    }
 }
 
 fn is_stalled(object: &Value) -> bool {

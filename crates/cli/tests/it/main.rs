@@ -34,6 +34,7 @@ mod removal;
 mod resource_dependency;
 mod rights;
 mod stillness;
+mod threats;
 mod tree;
 mod values;
 mod world;

@@ -1,6 +1,6 @@
 //! The end of an object: in reverse, by policy, and never stuck.
 
-use crate::world::scenario;
+use crate::{eventually, seconds, world::scenario};
 use linchpin_testkit::{Scenario, audit::assert_before};
 use serde_json::{Value, json};
 use std::{thread, time::Duration};
@@ -69,6 +69,48 @@ fn policy_retain_keeps_everything_and_goes_at_once() {
 }
 
 #[test]
+fn a_foreign_finalizer_is_named_and_another_policy_releases_at_once() {
+    let scenario = scenario("held-up");
+    scenario.resource_dependency(
+        "rd",
+        "
+        deletionPolicy: Delete
+        actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, finalizers: [example.com/hold]}}}]
+        ",
+    );
+    let done = scenario.completed("rd");
+    assert_eq!(done["metadata"]["finalizers"][0], "linchpin.dev/teardown");
+    scenario.delete("ResourceDependency", "rd");
+    let held = scenario.until("says what holds it up", "ResourceDependency", "rd", |object| {
+        object["status"].to_string().contains("example.com/hold")
+    });
+    assert_eq!(held["status"]["phase"], "Deleting");
+    scenario.merge("ResourceDependency", "rd", &json!({"spec": {"deletionPolicy": "Retain"}}));
+    scenario.gone("ResourceDependency", "rd");
+    assert!(scenario.has("a"), "it waits for its own finalizer");
+}
+
+#[test]
+fn a_finalizer_is_there_only_while_something_must_be_deleted() {
+    let scenario = scenario("finalizers");
+    scenario.resource_dependency(
+        "rd",
+        "
+        deletionPolicy: Delete
+        actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}]
+        ",
+    );
+    let has_none = |object: &Value| object["metadata"].get("finalizers").is_none();
+    assert!(!has_none(&scenario.completed("rd")));
+    scenario.merge("ResourceDependency", "rd", &json!({"spec": {"deletionPolicy": "Retain"}}));
+    scenario.until("has no finalizer", "ResourceDependency", "rd", has_none);
+    scenario.merge("ResourceDependency", "rd", &json!({"spec": {"deletionPolicy": "Delete"}}));
+    scenario.completed("rd");
+    scenario.delete("ResourceDependency", "rd");
+    scenario.gone("ResourceDependency", "rd");
+}
+
+#[test]
 fn an_object_deleted_midway_takes_its_things_down() {
     let scenario = midway("midway");
     scenario.delete("ResourceDependency", "rd");
@@ -94,4 +136,11 @@ fn a_service_account_deleted_midway_holds_nothing_up() {
     scenario.delete("ResourceDependency", "rd");
     scenario.gone("ResourceDependency", "rd");
     assert!(scenario.has("a") && scenario.has("b"), "nobody may delete them");
+    let told = || {
+        let list = scenario.api.read("/apis/events.k8s.io/v1/namespaces/default/events").unwrap();
+        let events = list["items"].as_array().cloned().unwrap_or_default();
+        let ours = events.into_iter().filter(|event| event["reason"] == "LeftBehind");
+        ours.filter(|event| event["note"].as_str().is_some_and(|note| note.contains("account-goes"))).count()
+    };
+    eventually("what is left is told in the operator's namespace", seconds(20), || told() >= 2);
 }

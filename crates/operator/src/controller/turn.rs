@@ -193,7 +193,8 @@ impl Controller {
             for left in &decision.report.left {
                 tracing::warn!(object = %entry.subject.object_ref(), "left behind: {left}");
                 self.telemetry.left_behind();
-                self.tell(regarding(self, entry), "LeftBehind", left, true);
+                let message = format!("{} is gone and left behind: {left}", entry.subject.object_ref());
+                self.tell(self.ourselves(), Reason::LeftBehind.as_str(), &message, true);
             }
         }
         self.act(entry, None, decision, time);
@@ -227,6 +228,17 @@ impl Controller {
         entry.memory = Some(decision.memory);
     }
 
+    /// What events are about that outlive their object, whose namespace may take none: the Lease we lead by.
+    fn ourselves(&self) -> Regarding {
+        let election = self.context.settings.leader_election.as_ref();
+        Regarding {
+            kind: Gvk::new("coordination.k8s.io", "v1", "Lease"),
+            namespace: Some(self.context.namespace.clone()),
+            name: election.map_or_else(|| "linchpin".to_owned(), |election| election.name.clone()),
+            uid: String::new(),
+        }
+    }
+
     /// Says once which gates somebody let pass by hand.
     fn tell_what_passed(&mut self, entry: &mut Entry, journal: &Journal) {
         let passed = passed_by_hand(journal);
@@ -255,9 +267,12 @@ impl Controller {
         let status = entry.subject.status(&Told { plan, journal, report, causes: &entry.causes, now: time });
         let ours = self.kinds[entry.kind].finalizer();
         let has = entry.subject.finalizers().iter().any(|finalizer| finalizer == ours);
-        if !entry.subject.is_deleting() && entry.subject.needs_finalizer(journal) && !has {
+        let needed = entry.subject.needs_finalizer(journal);
+        // It comes off again where nothing must be deleted any more, but never on the word of a plan that is not there.
+        if !entry.subject.is_deleting() && needed != has && (needed || plan.is_some()) {
             let mut finalizers = entry.subject.finalizers().to_vec();
-            finalizers.push(ours.to_owned());
+            finalizers.retain(|finalizer| finalizer != ours);
+            finalizers.extend(needed.then(|| ours.to_owned()));
             entry.saving.finalizers = Some(finalizers);
         }
         if entry.told != Some(report.phase) && !is_premature(report) {
