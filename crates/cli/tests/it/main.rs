@@ -33,6 +33,7 @@ mod remote;
 mod removal;
 mod resource_dependency;
 mod rights;
+mod scale;
 mod stillness;
 mod threats;
 mod tree;
