@@ -93,15 +93,13 @@ impl Attempt<'_> {
             let namespace = self.namespace.unwrap_or_default();
             return Failure::Terminating(format!("namespace {namespace} is being deleted"));
         }
+        // The operator's own right, about which the object's author can do nothing; also an API server that has just
+        // begun and does not know any rights yet says so.
         if message.contains("cannot impersonate") {
-            return Failure::Forbidden(Right {
-                verb: "impersonate".to_owned(),
-                group: String::new(),
-                resource: "serviceaccounts".to_owned(),
-                subresource: None,
-                namespace: None,
-                name: None,
-            });
+            let namespace = self.namespace.unwrap_or_default();
+            return Failure::Transient(format!(
+                "the operator may not impersonate ServiceAccounts (to act in namespace {namespace})"
+            ));
         }
         // Some requests need two rights: server-side apply of what is not there patch and create, exec get and create.
         // The server's words tell which of them is missing.

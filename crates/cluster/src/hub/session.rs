@@ -287,6 +287,8 @@ fn impersonation(namespace: &str, name: &str) -> Right {
 /// What a closed session means for a write.
 pub(super) fn refusal(why: &Why, right: Option<&Right>) -> Failure {
     match (why.reason, right) {
+        // The operator's own right is no failure of the action that needs it.
+        (_, Some(right)) if right.verb == "impersonate" => Failure::Transient(why.message.clone()),
         (_, Some(right)) => Failure::Forbidden(right.clone()),
         (Reason::IdentityGone, None) => Failure::IdentityGone(why.message.clone()),
         (Reason::ClusterPending, None) => Failure::Gone(why.message.clone()),

@@ -29,6 +29,13 @@ fn a_missing_right_is_the_one_of_the_request() {
 }
 
 #[test]
+fn a_right_of_the_operators_own_is_no_failure_of_the_action() {
+    let said = "serviceaccounts \"actor\" is forbidden: User \"linchpin\" cannot impersonate resource \"serviceaccounts\"";
+    let Failure::Transient(message) = failure(403, json!({"message": said})) else { panic!() };
+    assert!(message.contains("the operator may not impersonate"), "{message}");
+}
+
+#[test]
 fn an_admission_check_is_not_a_missing_right() {
     let policy = "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'b' \
                   denied request: image hunter2 is bad";
