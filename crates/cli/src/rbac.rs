@@ -15,13 +15,9 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use linchpin_doors::{Compiled, DependencyGroupDoor, Door, Given, ResourceDependencyDoor};
 use linchpin_engine::{
-    contract::{
-        Actor, ClusterRef, ControlPlaneSelect, Observed, Question, Right, Scope, Seen, Via, Want, World,
-    },
+    contract::{Actor, Observed, Question, Seen, Want, World},
     plan::Plan,
-    rights::{self, Resource},
 };
-use linchpin_words::Gvk;
 
 use crate::{live::Connection, operator::block_on};
 use kinds::Kinds;
@@ -114,68 +110,12 @@ fn collect(plan: &Plan, grants: &mut Grants) {
         let account = (namespace.clone(), name.clone());
         grants.used_by(&account, &plan.owner);
         if via.cluster.is_here() {
-            grants.add(&account, right);
+            grants.add(&account, &right);
         } else {
-            grants.add_elsewhere(&account, &via.cluster.to_string(), right);
+            grants.add_elsewhere(&account, &via.cluster.to_string(), &right);
         }
     }
-    let vias = plan.steps().iter().map(|step| match (step.requirement(), step.action()) {
-        (Some(requirement), _) => Some(requirement.want.via().clone()),
-        (None, Some(action)) => Some(action.via.clone()),
-        (None, None) => None,
-    });
-    for via in vias.flatten() {
-        let Actor::ServiceAccount { namespace, name } = &via.actor else { continue };
-        let account = (namespace.clone(), name.clone());
-        let (needed, note) = reaching(&via);
-        for right in &needed {
-            grants.add(&account, right);
-        }
-        grants.note(note);
-    }
-}
-
-/// The rights to find the credential of another cluster: it is read as the object's own identity.
-fn reaching(via: &Via) -> (Vec<Right>, Option<String>) {
-    let secrets = Resource { group: String::new(), plural: "secrets".to_owned(), namespaced: true };
-    match &via.cluster {
-        ClusterRef::Here => (Vec::new(), None),
-        ClusterRef::Kubeconfig { namespace, name, .. } => {
-            let scope = Scope::Name { namespace: Some(namespace.clone()), name: name.clone() };
-            (rights::observing(&secrets, &Gvk::new("", "v1", "Secret"), &scope), None)
-        }
-        ClusterRef::ControlPlane { select, .. } => {
-            let planes = kinds::control_plane();
-            let resource = Resource {
-                group: planes.group.clone(),
-                plural: kinds::CONTROL_PLANES.to_owned(),
-                namespaced: false,
-            };
-            match select {
-                ControlPlaneSelect::Name(name) => {
-                    let scope = Scope::Name { namespace: None, name: name.clone() };
-                    let mut needed = rights::observing(&resource, &planes, &scope);
-                    for secret in kinds::KUBECONFIG_SECRETS {
-                        let namespace = Some(format!("{name}-system"));
-                        let scope = Scope::Name { namespace, name: secret.to_owned() };
-                        needed.extend(rights::observing(&secrets, &Gvk::new("", "v1", "Secret"), &scope));
-                    }
-                    let note = format!(
-                        "{}: its kubeconfig is in one of the Secrets {}, by its type; strike the others",
-                        via.cluster,
-                        kinds::KUBECONFIG_SECRETS.join(", ")
-                    );
-                    (needed, Some(note))
-                }
-                ControlPlaneSelect::Labels(selector) => {
-                    let scope = Scope::Labels { namespace: None, selector: selector.clone() };
-                    let note = format!(
-                        "{}: add list and watch of the Secret that its status.secretRef names",
-                        via.cluster
-                    );
-                    (rights::observing(&resource, &planes, &scope), Some(note))
-                }
-            }
-        }
+    for open in plan.open_rights() {
+        grants.note(Some(open));
     }
 }

@@ -13,12 +13,14 @@
 //! The fence is asked just before each request: an operator that no longer leads writes nothing.
 
 mod classify;
+mod disown;
 mod exec;
 mod object;
 mod patch;
 mod remove;
 mod stamp;
 mod write;
+mod yielding;
 
 use crate::{
     call::Resource,
@@ -26,7 +28,7 @@ use crate::{
     events::{Recorder, Regarding},
     hub::{Hub, Reach},
 };
-use linchpin_engine::contract::{Done, Effect, Failure, Target, Verb, Via};
+use linchpin_engine::contract::{Done, Effect, Failure, Force, Target, Verb, Via};
 use linchpin_words::{Gvk, KindWord};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -84,14 +86,18 @@ impl Executor {
         let reach = self.hub.reach(&effect.via, effect.deadline).await?;
         let job = Job { hub: &self.hub, via: &effect.via, reach, may_write: &self.may_write, deadline };
         match &effect.verb {
-            Verb::Apply { body, default_namespace, manager, force, existing, creator } => {
-                let order = write::Order { manager, creator, existing: *existing, force: *force };
+            Verb::Apply { body, default_namespace, manager, force, yields, existing, creator, owner } => {
+                let owner = owner.as_deref();
+                let (existing, force) = (*existing, *force);
+                let order = write::Order { manager, creator, existing, force, yields, owner };
                 job.apply(body, default_namespace, &order).await
             }
             Verb::Create { body, default_namespace, manager, existing, creator } => {
-                let order = write::Order { manager, creator, existing: *existing, force: false };
+                let (existing, force) = (*existing, Force::Never);
+                let order = write::Order { manager, creator, existing, force, yields: &[], owner: None };
                 job.create(body, default_namespace, &order).await
             }
+            Verb::Disown { target, uid, owner } => job.disown(target, uid, owner).await,
             Verb::Patch { target, kind, body, manager, once } => {
                 job.patch(target, *kind, body, manager, *once).await
             }

@@ -160,7 +160,7 @@ mod tests {
             deleting,
             content: Value::Null,
         };
-        Observed { items: vec![Arc::new(projection)], as_of: 1, live: true }
+        Observed { items: vec![Arc::new(projection)], as_of: 1, live: true, looked: None }
     }
 
     #[test]

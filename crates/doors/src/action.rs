@@ -14,7 +14,8 @@ use linchpin_api::Action;
 use linchpin_engine::{
     contract::{Right, StepId, Via},
     plan::{
-        self, After, Body, Guard, Lane, Readings, Rerun, SpecError, Step, StepKind, WatchEvents, definition,
+        self, After, Body, Guard, Lane, Prune, Readings, Rerun, SpecError, Step, StepKind, WatchEvents,
+        definition,
     },
 };
 
@@ -44,6 +45,8 @@ pub(crate) struct Draft {
     via: Via,
     body: Body,
     rights: Vec<Right>,
+    later_rights: Vec<Right>,
+    open_rights: Vec<String>,
     guard: Option<Guard>,
     timeout: Option<Duration>,
     delay_after: Option<Duration>,
@@ -79,7 +82,7 @@ impl Draft {
             None => None,
         };
         let fragment = frame.fragment(entry, entry.cluster.is_some());
-        let mut rights = made.rights;
+        let mut rights = made.needs.rights;
         if readings.values && via.cluster.is_here() {
             rights.extend(values::rights(&frame.inputs));
         }
@@ -95,6 +98,8 @@ impl Draft {
             via,
             body: made.body,
             rights,
+            later_rights: made.needs.later,
+            open_rights: made.needs.open,
             guard,
             timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
             delay_after: duration(entry.delay_after.as_ref(), &format!("{field}.delayAfter"))?,
@@ -115,6 +120,7 @@ impl Draft {
             Some(watched) => Rerun::OnReads(triggers(&self.readings, watched)),
             None => Rerun::Never,
         };
+        let manager = frame.owner.manager(self.id.as_str());
         let makes = matches!(self.body, Body::Create { .. } | Body::Apply { .. });
         Step {
             field: self.field,
@@ -124,17 +130,16 @@ impl Draft {
             lane: Lane::Main,
             when: self.guard,
             kind: StepKind::Act(Box::new(plan::Action {
-                via: self.via,
-                default_namespace: frame.owner.namespace.clone(),
-                manager: frame.owner.manager(self.id.as_str()),
                 rerun,
                 tracked: frame.tracked && makes,
-                prune: frame.tracked && makes,
+                prune: if frame.tracked && makes { Prune::All } else { Prune::Never },
                 rights: self.rights,
+                later_rights: self.later_rights,
+                open_rights: self.open_rights,
                 reads: self.readings.dependencies,
                 reads_values: self.readings.values,
                 reads_now: self.readings.now,
-                body: self.body,
+                ..plan::Action::new(self.via, self.body, &frame.owner.namespace, manager)
             })),
             id: self.id,
             optional: false,

@@ -13,8 +13,8 @@ use linchpin_api::{
 use linchpin_engine::{
     contract::{Notice, ReadSet, StepId, Via},
     plan::{
-        self, Body, Input, Lane, Plan, Recovery, Removal, Rerun, SpecError, Step, StepKind, Terms,
-        WatchEvents, definition,
+        self, Body, Input, Lane, Plan, Recovery, Removal, SpecError, Step, StepKind, Terms, WatchEvents,
+        definition,
     },
 };
 use linchpin_lang::template::StaticReads;
@@ -277,19 +277,12 @@ impl<'a> Frame<'a> {
             after: Vec::new(),
             lane: Lane::OnFailure,
             when: None,
-            kind: StepKind::Act(Box::new(plan::Action {
-                via: self.via.clone(),
-                body: Body::Notice(notice),
-                default_namespace: self.owner.namespace.clone(),
-                manager: self.owner.manager(id.as_str()),
-                rerun: Rerun::Never,
-                tracked: false,
-                prune: false,
-                rights: Vec::new(),
-                reads: Some(BTreeMap::new()),
-                reads_values: false,
-                reads_now: false,
-            })),
+            kind: StepKind::Act(Box::new(plan::Action::new(
+                self.via.clone(),
+                Body::Notice(notice),
+                &self.owner.namespace,
+                self.owner.manager(id.as_str()),
+            ))),
             id,
             optional: false,
             timeout: None,

@@ -206,13 +206,10 @@ impl Draft {
             lane: Lane::Main,
             when: None,
             kind: StepKind::Require(Box::new(Requirement {
-                label: self.label,
-                want,
-                test: self.test,
-                floor: None,
                 part: self.group,
                 rights,
                 keys: self.keys,
+                ..Requirement::new(self.label, want, self.test)
             })),
             optional: self.optional,
             timeout: shorter(self.timeout, limit),

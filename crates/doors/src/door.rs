@@ -112,7 +112,7 @@ pub trait Door: Send + Sync + 'static {
 
     /// Whether the object must keep, or get, its finalizer now.
     fn needs_finalizer(object: &Self::Object, journal: &Journal) -> bool {
-        Self::removal(object) == Removal::Delete && journal.has_belongings()
+        journal.has_belongings(Self::removal(object))
     }
 
     /// Lower is looked after first, within one namespace.
@@ -134,17 +134,5 @@ pub trait Door: Send + Sync + 'static {
     /// The object by kind and name.
     fn object_ref(object: &Self::Object) -> ObjectRef {
         Owner::of(object).object_ref()
-    }
-}
-
-/// What a journal says about things that must be taken away.
-trait Belongings {
-    fn has_belongings(&self) -> bool;
-}
-
-impl Belongings for Journal {
-    fn has_belongings(&self) -> bool {
-        use linchpin_engine::journal::ItemState::{Created, Deleting, Intended};
-        self.inventory.iter().any(|item| matches!(item.state, Intended | Created | Deleting))
     }
 }

@@ -2,12 +2,13 @@
 //!
 //! Most templates only fill values into a text whose shape can be seen. [`documents`] shows the objects of such a text
 //! with holes where values go, so that rights and names are known early; [`json`] tells whether a text can ever be
-//! JSON. Where a template decides about the shape itself (`if`, `range`, …) there is no sketch, and nothing is said.
+//! JSON. Where a template decides about the shape itself (`if`, `range`, …) there is no sketch, but mostly there are
+//! [`outlines`]: what kinds of objects there may be, and where.
 
 use std::ops::Range;
 
 use linchpin_lang::template::parse_documents;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Stands for what is not known yet: a character that no manifest uses.
 const HOLE: char = '\u{E000}';
@@ -52,6 +53,68 @@ pub(crate) fn documents(text: &str) -> Option<Vec<Value>> {
     parse_documents("", &flat).ok()
 }
 
+/// What can be told line by line of the objects that a text of YAML may give, whatever its template decides: kind, name
+/// and namespace of each, with holes. More than there will be, where a template decides which.
+pub(crate) fn outlines(text: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut outline = Map::new();
+    let mut in_metadata = false;
+    for line in text.lines().chain(std::iter::once("---")) {
+        let bare = with_holes(line);
+        let (key, value) = bare.split_once(':').unwrap_or((&bare, ""));
+        let value = || Value::String(value.trim().trim_matches(['"', '\'']).to_owned());
+        match key {
+            _ if bare.starts_with("---") || key == "kind" && outline.contains_key("kind") => {
+                // Two kinds without a separator between them are two branches of one template.
+                let next = if key == "kind" { outline.clone() } else { Map::new() };
+                if outline.contains_key("kind") {
+                    found.push(Value::Object(std::mem::replace(&mut outline, next)));
+                }
+                if key == "kind" {
+                    outline.insert(key.to_owned(), value());
+                }
+                in_metadata = false;
+            }
+            "kind" | "apiVersion" => {
+                outline.insert(key.to_owned(), value());
+                in_metadata = false;
+            }
+            "metadata" => in_metadata = true,
+            "  name" | "  namespace" if in_metadata => {
+                let metadata = outline.entry("metadata").or_insert_with(|| Value::Object(Map::new()));
+                metadata[key.trim()] = value();
+            }
+            _ if !bare.starts_with(' ') && !bare.is_empty() => in_metadata = false,
+            _ => {}
+        }
+    }
+    found
+}
+
+/// A line with holes for the values that go into it, and without the actions that give none.
+fn with_holes(line: &str) -> String {
+    let mut bare = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some((before, after)) = rest.split_once("{{") {
+        bare.push_str(before);
+        let end = end_of_action(after).unwrap_or(after.len());
+        if gives_text(after[..end].trim_end_matches("}}")) {
+            bare.push(HOLE);
+        }
+        rest = &after[end..];
+    }
+    bare.push_str(rest);
+    bare.trim_end().to_owned()
+}
+
+/// Whether an action puts a value into the text, as opposed to deciding about its shape or saying nothing.
+fn gives_text(action: &str) -> bool {
+    let inner = action.trim_matches('-').trim();
+    let word: String = inner.chars().take_while(|letter| letter.is_alphanumeric()).collect();
+    let silent = inner.starts_with("/*") || inner.starts_with('$') && inner.contains('=');
+    !silent && !DECIDING.contains(&word.as_str())
+}
+
 /// A text of JSON with something in every hole, of the same length; none where holes are not values or parts of texts,
 /// so that what is around them says nothing.
 pub(crate) fn json(text: &str) -> Option<String> {
@@ -94,10 +157,7 @@ fn actions(text: &str) -> Option<Vec<Range<usize>>> {
     let mut from = 0;
     while let Some(start) = text[from..].find("{{").map(|offset| from + offset) {
         let end = start + 2 + end_of_action(&text[start + 2..])?;
-        let inner = text[start + 2..end - 2].trim_start_matches('-').trim();
-        let word: String = inner.chars().take_while(|letter| letter.is_alphanumeric()).collect();
-        let silent = inner.starts_with("/*") || inner.starts_with('$') && inner.contains('=');
-        if silent || DECIDING.contains(&word.as_str()) {
+        if !gives_text(&text[start + 2..end - 2]) {
             return None;
         }
         found.push(start..end);
@@ -143,6 +203,19 @@ mod tests {
         assert!(documents("{{ $a := 1 }}kind: A").is_none());
         assert!(documents("{{- range .Values.a }}kind: A{{ end }}").is_none());
         assert!(documents("{{/* nothing */}}kind: A").is_none());
+    }
+
+    #[test]
+    fn what_objects_there_may_be_is_told_even_where_a_template_decides() {
+        let text = "{{- $x := .Values.x }}\n{{ if .Values.a }}\napiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n  namespace: {{ $x }}\n\
+            data:\n  kind: no\n{{ end }}\n---\napiVersion: apps/v1\n{{ if .Values.b }}kind: Deployment{{ else }}\nkind: StatefulSet\n{{ end }}\n\
+            metadata: \n  name: \"web\"\n";
+        let found = outlines(text);
+        let kinds: Vec<&str> = found.iter().filter_map(|one| one["kind"].as_str()).collect();
+        assert_eq!(kinds, ["Secret", "Deployment", "StatefulSet"]);
+        assert!(has_holes(found[0]["metadata"]["namespace"].as_str().expect("a text")));
+        assert_eq!(found[2]["metadata"]["name"], "web");
+        assert_eq!(found[2]["apiVersion"], "apps/v1");
     }
 
     #[test]

@@ -13,9 +13,7 @@ use linchpin_engine::{
         Target, Via, Want, World,
     },
     journal::Memory,
-    plan::{
-        Action, After, Body, Document, Documents, Lane, Plan, Requirement, Rerun, Step, StepKind, Terms, Test,
-    },
+    plan::{Action, After, Body, Document, Documents, Plan, Requirement, Step, StepKind, Terms, Test},
     readiness::Wanted,
     step::{Decision, Goal, Persist, step},
 };
@@ -47,22 +45,8 @@ fn want(position: usize) -> Want {
     Want::object(via(), deployment(), Some(NAMESPACE.to_owned()), format!("web-{position:02}"), reads)
 }
 
-fn blank(id: String, after: Vec<After>, kind: StepKind) -> Step {
-    Step {
-        field: format!("steps[{id}]"),
-        definition: format!("1:{id}"),
-        id: StepId::new(id),
-        part: None,
-        after,
-        lane: Lane::Main,
-        when: None,
-        kind,
-        optional: false,
-        timeout: None,
-        progress_timeout: None,
-        fail_fast: false,
-        delay_after: None,
-    }
+fn blank(id: &str, after: Vec<After>, kind: StepKind) -> Step {
+    Step { after, ..Step::new(StepId::new(id), format!("steps[{id}]"), format!("1:{id}"), kind) }
 }
 
 /// The names of one tier of requirements.
@@ -74,17 +58,13 @@ fn tier(number: usize) -> Vec<After> {
 }
 
 fn require(position: usize) -> Step {
+    let test = Test { state: Some(Wanted::Ready), ..Test::default() };
     let requirement = Requirement {
-        label: format!("deployment/web-{position:02}"),
-        want: want(position),
-        test: Test { state: Some(Wanted::Ready), ..Test::default() },
-        floor: None,
-        part: None,
-        rights: Vec::new(),
         keys: vec![format!("web_{position:02}")],
+        ..Requirement::new(format!("deployment/web-{position:02}"), want(position), test)
     };
     let after = (position / TIER).checked_sub(1).map(tier).unwrap_or_default();
-    blank(format!("require-{position:02}"), after, StepKind::Require(Box::new(requirement)))
+    blank(&format!("require-{position:02}"), after, StepKind::Require(Box::new(requirement)))
 }
 
 fn apply(position: usize) -> Step {
@@ -96,20 +76,12 @@ fn apply(position: usize) -> Step {
     let template = ValueTemplate::parse("body", &value).expect("a template");
     let documents =
         Documents::Objects(vec![Document { value: Arc::new(value), template: Some(Arc::new(template)) }]);
+    let body = Body::Apply { documents, existing: Existing::Apply };
     let action = Action {
-        via: via(),
-        body: Body::Apply { documents, existing: Existing::Apply },
-        default_namespace: NAMESPACE.to_owned(),
-        manager: "linchpin:bench".to_owned(),
-        rerun: Rerun::Never,
-        tracked: false,
-        prune: false,
-        rights: Vec::new(),
         reads: Some(BTreeMap::from([(StepId::new("require-00"), ReadSet::dotted(["status.readyReplicas"]))])),
-        reads_values: false,
-        reads_now: false,
+        ..Action::new(via(), body, NAMESPACE, "linchpin:bench")
     };
-    blank(format!("apply-{position:02}"), tier(REQUIREMENTS / TIER - 1), StepKind::Act(Box::new(action)))
+    blank(&format!("apply-{position:02}"), tier(REQUIREMENTS / TIER - 1), StepKind::Act(Box::new(action)))
 }
 
 fn plan() -> Plan {
@@ -147,7 +119,7 @@ fn seen(position: usize, ready: bool) -> Seen {
         deleting: false,
         content,
     };
-    Seen::Objects(Arc::new(Observed { items: vec![Arc::new(item)], as_of: 100, live: true }))
+    Seen::Objects(Arc::new(Observed { items: vec![Arc::new(item)], as_of: 100, live: true, looked: None }))
 }
 
 /// A world in which the first so many Deployments are ready. It answers the plan's own wants, as the hub does.

@@ -12,10 +12,10 @@ mod seen;
 mod want;
 
 pub use effect::{
-    Done, Effect, ExecOrder, Existing, Failure, Notice, Outcome, PatchKind, Propagation, Stamp, StepId,
-    Target, Ticket, Verb,
+    Done, Effect, ExecOrder, Existing, Failure, Force, Notice, Outcome, Owner, PatchKind, Propagation, Stamp,
+    StepId, Target, Ticket, Verb,
 };
-pub use reads::{Path, ReadSet, find_field};
+pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint};
 pub use seen::{Observed, Projection, Seen, Served, Why, World};
 pub use want::{
     Actor, ClusterRef, ControlPlaneSelect, Impersonate, Question, Right, Scope, Selector, Via, Want,

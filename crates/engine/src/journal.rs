@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     contract::{Failure, Stamp, StepId, Target, Ticket, Verb, Via},
-    plan::Plan,
+    plan::{Plan, Removal},
 };
 
 /// The durable memory of one object.
@@ -66,6 +66,18 @@ impl Journal {
 }
 
 impl Journal {
+    /// The objects that a step made or means to make.
+    pub fn made_by<'a>(&'a self, step: &'a StepId) -> impl Iterator<Item = &'a Item> {
+        self.inventory.iter().filter(move |item| item.step == *step && !item.stale)
+    }
+
+    /// Whether anything must be taken away, or let go of, before the object may go.
+    pub fn has_belongings(&self, removal: Removal) -> bool {
+        use ItemState::{Created, Deleting, Intended};
+        let there = |item: &&Item| matches!(item.state, Intended | Created | Deleting);
+        self.inventory.iter().filter(there).any(|item| removal == Removal::Delete || item.owned)
+    }
+
     /// The records in the order of a plan's steps. Both are sorted by name, so it is one walk along them.
     pub(crate) fn in_order_of(&self, plan: &Plan) -> Vec<Option<&Record>> {
         let mut ordered = vec![None; plan.steps().len()];
@@ -194,6 +206,15 @@ pub struct Record {
     /// Whether a person let this gate pass by hand, in this generation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proceeded: bool,
+    /// How often in a row what it wrote had to be put right again.
+    #[serde(default, skip_serializing_if = "is_zero_attempt")]
+    pub repairs: u32,
+    /// Whether it is being put right: it was done before, and counts as done for what is complete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repairing: bool,
+    /// The incarnation that is deleted first, so that it can be made anew with what cannot be changed in place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recreate: Option<Recreate>,
 }
 
 impl Record {
@@ -216,6 +237,9 @@ impl Record {
             triggers: BTreeMap::new(),
             rerun_pending: false,
             proceeded: false,
+            repairs: 0,
+            repairing: false,
+            recreate: None,
         }
     }
 
@@ -237,6 +261,16 @@ impl Record {
     pub fn is_successful(&self) -> bool {
         matches!(self.state, StepState::Done | StepState::Skipped)
     }
+}
+
+/// An object that is deleted to be made anew.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Recreate {
+    /// The object.
+    pub target: Target,
+    /// The incarnation that goes.
+    pub uid: String,
 }
 
 /// A progress marker.
@@ -309,6 +343,15 @@ pub struct Item {
     /// Whether it is deleted when its step leaves the plan.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub prune: bool,
+    /// Whether its step no longer renders it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
+    /// Whether it is deleted after everything that is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
+    /// Whether it has our object as its owner.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub owned: bool,
     /// Attempts to delete it.
     #[serde(default, skip_serializing_if = "is_zero_attempt")]
     pub attempt: u32,
@@ -359,6 +402,8 @@ pub struct Memory {
     pub critical: u64,
     /// The count that is known to be saved: the driver sets it after a successful write.
     pub saved: u64,
+    /// The mark of the plan whose objects the inventory has rows for. Volatile: they are looked through once more.
+    pub intended: Option<u64>,
 }
 
 /// One attempt of an action that is under way: a step may write several documents, some after others.
@@ -374,6 +419,10 @@ pub struct Attempt {
     pub changed: bool,
     /// What deletions still wait for.
     pub awaits: Option<Awaits>,
+    /// The objects it writes.
+    pub targets: Vec<Target>,
+    /// Fields that were left to others, for people.
+    pub yielded: Vec<String>,
 }
 
 impl Memory {
@@ -386,6 +435,7 @@ impl Memory {
             messages: BTreeMap::new(),
             critical: 0,
             saved: 0,
+            intended: None,
         }
     }
 

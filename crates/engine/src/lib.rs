@@ -4,7 +4,9 @@
 //! [`contract`] (what crosses the rim), [`readiness`] (when is an object ready), [`plan`] and [`journal`] (what is to
 //! be done, what has been), [`step()`](step::step) = judge → advance → render, [`graph`] (who waits for whom).
 //!
-//! Everything is a total, deterministic function of values: no clock, no I/O, no kind of ours.
+//! Everything is a total, deterministic function of values: no clock, no I/O. No kind of ours is treated in any special
+//! way: in the readiness table they have a row like every other project's kinds, because objects of ours are waited for
+//! like any other; nothing else knows them.
 
 pub mod contract;
 pub mod graph;

@@ -16,15 +16,19 @@ use linchpin_lang::cel;
 use linchpin_words::{Gvk, ObjectRef};
 use serde_json::Value;
 
-pub use action::{Action, Body, Delivery, Document, Documents, Rerun, WatchEvents};
+pub(crate) use action::target_of_document;
+pub use action::{
+    Action, Body, Delivery, Document, Documents, Drift, Immutable, Prune, Rerun, WatchEvents, is_long_lived,
+};
 pub use build::{PlanError, SpecError};
 pub use definition::{definition, same_definition};
 pub use reads::Readings;
 pub use requirement::{Clauses, Expect, Profile, Requirement, Test};
 
 use crate::{
-    contract::{Right, StepId, Via, Want},
+    contract::{ClusterRef, Right, StepId, Target, Via, Want},
     readiness::Wanted,
+    rights,
 };
 
 /// What is to be done for one object.
@@ -44,6 +48,14 @@ pub struct Plan {
     by_name: Vec<usize>,
     /// For each step, the objects it makes, as far as they are named before it is rendered.
     makes: Vec<Vec<ObjectRef>>,
+    /// For each step, the rights it needs, as questions.
+    asks: Vec<Vec<Want>>,
+    /// For each action, the requirements that it is the floor of.
+    witnesses: Vec<Vec<usize>>,
+    /// The objects that are remembered in the inventory, as far as they are named before they are rendered.
+    intents: Vec<(usize, Target)>,
+    /// A fingerprint of the intents and of what their rows hold: another one means that rows must be looked through.
+    intents_mark: u64,
     /// Where values for templates come from.
     pub inputs: Vec<Input>,
     /// `spec.values`.
@@ -241,11 +253,38 @@ pub enum StepKind {
 }
 
 impl Step {
+    /// A step of the plan proper, after nothing, without a limit in time.
+    pub fn new(id: StepId, field: impl Into<String>, definition: impl Into<String>, kind: StepKind) -> Self {
+        Self {
+            id,
+            field: field.into(),
+            part: None,
+            definition: definition.into(),
+            after: Vec::new(),
+            lane: Lane::Main,
+            when: None,
+            kind,
+            optional: false,
+            timeout: None,
+            progress_timeout: None,
+            fail_fast: false,
+            delay_after: None,
+        }
+    }
+
     /// The action, if it is one.
     pub fn action(&self) -> Option<&Action> {
         match &self.kind {
             StepKind::Act(action) => Some(action),
             StepKind::Require(_) => None,
+        }
+    }
+
+    /// Where and as whom it looks or acts.
+    pub fn via(&self) -> &Via {
+        match &self.kind {
+            StepKind::Require(requirement) => requirement.want.via(),
+            StepKind::Act(action) => &action.via,
         }
     }
 
@@ -279,6 +318,28 @@ impl Plan {
         &self.makes[position]
     }
 
+    /// The rights that the step at `position` needs before it may start, as questions.
+    pub(crate) fn asks(&self, position: usize) -> &[Want] {
+        &self.asks[position]
+    }
+
+    /// Positions of the requirements that have the step at `position` as their floor.
+    pub(crate) fn witnesses(&self, position: usize) -> &[usize] {
+        &self.witnesses[position]
+    }
+
+    /// The objects to be remembered, as far as they are named before they are rendered, each with its step's position;
+    /// and a mark that differs wherever their rows would.
+    pub(crate) fn intents(&self) -> (&[(usize, Target)], u64) {
+        (&self.intents, self.intents_mark)
+    }
+
+    /// Whether what is no longer in the plan is taken away at all.
+    pub(crate) fn prunes(&self) -> bool {
+        self.removal == Removal::Delete
+            || self.steps.iter().any(|step| step.action().is_some_and(|action| action.tracked))
+    }
+
     /// The position of a step.
     pub fn position(&self, id: &StepId) -> Option<usize> {
         self.by_name
@@ -289,17 +350,30 @@ impl Plan {
 
     /// The rights that this plan needs, each with the step that needs it.
     ///
-    /// The one place that knows: preflight, blockers and `linchpin rbac` all ask here.
-    pub fn rights(&self) -> Vec<(&Via, &Right, &StepId)> {
-        let mut rights = Vec::new();
+    /// The one place that knows: preflight, blockers and `linchpin rbac` all ask here. Where a step looks or acts in
+    /// another cluster, the rights to find its credential here are among them, as are those that are needed only to take
+    /// away what was made.
+    pub fn rights(&self) -> Vec<(Via, Right, &StepId)> {
+        let mut all = Vec::new();
         for step in &self.steps {
-            let (via, needed) = match &step.kind {
-                StepKind::Require(requirement) => (requirement.want.via(), &requirement.rights),
-                StepKind::Act(action) => (&action.via, &action.rights),
+            let via = step.via();
+            let needed = match &step.kind {
+                StepKind::Require(requirement) => requirement.rights.clone(),
+                StepKind::Act(action) => [action.rights.clone(), action.later_rights.clone()].concat(),
             };
-            rights.extend(needed.iter().map(|right| (via, right, &step.id)));
+            all.extend(needed.into_iter().map(|right| (via.clone(), right, &step.id)));
+            let here = Via { actor: via.actor.clone(), cluster: ClusterRef::Here };
+            let reaching = rights::reaching(&via.cluster);
+            all.extend(reaching.rights.into_iter().map(|right| (here.clone(), right, &step.id)));
         }
-        rights
+        all
+    }
+
+    /// The rights that cannot be told before something is rendered or looked up, in words.
+    pub fn open_rights(&self) -> std::collections::BTreeSet<String> {
+        let told =
+            self.steps.iter().filter_map(Step::action).flat_map(|action| action.open_rights.iter().cloned());
+        told.chain(self.steps.iter().filter_map(|step| rights::reaching(&step.via().cluster).open)).collect()
     }
 
     /// The nearest earlier actions whose objects are tracked: what is taken away only after this step's own objects.

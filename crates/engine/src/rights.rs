@@ -1,11 +1,12 @@
 //! The rights that observing and changing objects need, as RBAC names them.
 //!
 //! The one place that derives them: doors put them into steps, `Plan::rights` collects them, and preflight, blockers
-//! and `linchpin rbac` all read that. The smallest set that does: by name where a name is known.
+//! and `linchpin rbac` all read that. The smallest set that does: by name where a name is known. What cannot be told
+//! before something is rendered is said in words and never left out silently.
 
 use linchpin_words::Gvk;
 
-use crate::contract::{Right, Scope};
+use crate::contract::{ClusterRef, ControlPlaneSelect, Right, Scope};
 
 /// A kind as RBAC needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +42,78 @@ pub fn observing(resource: &Resource, kind: &Gvk, scope: &Scope) -> Vec<Right> {
     rights
 }
 
+/// The plural of KubeFlex's ControlPlane, which has no namespace.
+pub const CONTROL_PLANES: &str = "controlplanes";
+/// Where KubeFlex puts the kubeconfig of a control plane, in the namespace `<name>-system`: one for each of its types.
+const KUBECONFIG_SECRETS: [&str; 3] =
+    ["admin-kubeconfig", "multicluster-controlplane-kubeconfig", "vc-vcluster"];
+
+/// The kind that other clusters may be reached through.
+pub fn control_plane() -> Gvk {
+    Gvk::new("tenancy.kflex.kubestellar.org", "v1alpha1", "ControlPlane")
+}
+
+/// What is needed in this cluster to find the credential of another one: it is read as the object's own identity.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reaching {
+    /// As rights.
+    pub rights: Vec<Right>,
+    /// What cannot be told, in words.
+    pub open: Option<String>,
+}
+
+/// The rights to find the credential of a cluster; none for this one.
+pub fn reaching(cluster: &ClusterRef) -> Reaching {
+    let secrets = Resource { group: String::new(), plural: "secrets".to_owned(), namespaced: true };
+    let secret = |namespace: String, name: &str| {
+        let scope = Scope::Name { namespace: Some(namespace), name: name.to_owned() };
+        let mut needed = observing(&secrets, &Gvk::new("", "v1", "Secret"), &scope);
+        needed.push(right("get", &secrets, scope_namespace(&scope), Some(name.to_owned())));
+        needed
+    };
+    match cluster {
+        ClusterRef::Here => Reaching::default(),
+        ClusterRef::Kubeconfig { namespace, name, .. } => {
+            Reaching { rights: secret(namespace.clone(), name), open: None }
+        }
+        ClusterRef::ControlPlane { select, .. } => {
+            let planes = control_plane();
+            let resource = Resource {
+                group: planes.group.clone(),
+                plural: CONTROL_PLANES.to_owned(),
+                namespaced: false,
+            };
+            match select {
+                ControlPlaneSelect::Name(name) => {
+                    let scope = Scope::Name { namespace: None, name: name.clone() };
+                    let mut rights = observing(&resource, &planes, &scope);
+                    rights.extend(
+                        KUBECONFIG_SECRETS.iter().flat_map(|it| secret(format!("{name}-system"), it)),
+                    );
+                    let open = format!(
+                        "{cluster}: its kubeconfig is in one of the Secrets {}, by its type; strike the others",
+                        KUBECONFIG_SECRETS.join(", ")
+                    );
+                    Reaching { rights, open: Some(open) }
+                }
+                ControlPlaneSelect::Labels(selector) => {
+                    let scope = Scope::Labels { namespace: None, selector: selector.clone() };
+                    let open = format!(
+                        "{cluster}: add list and watch of the Secret that its status.secretRef names"
+                    );
+                    Reaching { rights: observing(&resource, &planes, &scope), open: Some(open) }
+                }
+            }
+        }
+    }
+}
+
+fn scope_namespace(scope: &Scope) -> Option<&String> {
+    match scope {
+        Scope::Name { namespace, .. } | Scope::Labels { namespace, .. } => namespace.as_ref(),
+    }
+}
+
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deed {
@@ -52,6 +125,8 @@ pub enum Deed {
     Patch,
     /// Delete it and see it gone.
     Delete,
+    /// Delete what was made here, once it is sure whose it is, and see it gone.
+    Remove,
     /// Run a command in it.
     Exec,
 }
@@ -69,6 +144,7 @@ pub fn changing(
         Deed::Apply => vec![right("create", resource, namespace, None), named("get"), named("patch")],
         Deed::Patch => vec![named("get"), named("patch")],
         Deed::Delete => vec![named("delete"), named("list"), named("watch")],
+        Deed::Remove => vec![named("delete"), named("get"), named("list"), named("watch")],
         Deed::Exec => {
             // A websocket is opened with GET; from Kubernetes 1.35 on the server asks for `create` as well.
             let exec = |verb| Right { subresource: Some("exec".to_owned()), ..named(verb) };

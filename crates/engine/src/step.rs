@@ -9,6 +9,7 @@ mod advance;
 mod backoff;
 mod data;
 mod fact;
+mod inventory;
 mod judge;
 mod outcome;
 mod removal;
@@ -25,10 +26,10 @@ pub use judge::View;
 pub use report::{Blocker, Phase, Report, StepReport};
 
 use crate::{
-    contract::{Effect, Failure, Outcome, Target, Ticket, Want, World},
+    contract::{Effect, Failure, Outcome, Ticket, Want, World},
     graph::{Edge, Path},
     journal::{Attempt, ItemState, Memory, StepState},
-    plan::{Action, Body, Documents, Plan, Removal, SpecError},
+    plan::{Action, Body, Plan, Removal, SpecError},
 };
 use judge::Sight;
 
@@ -113,34 +114,32 @@ fn converge(
     cycle: Option<&Path>,
     now: Timestamp,
 ) -> Decision {
-    let sight = Sight::new(world, &memory.journal, outcomes);
-    let judged = judge::judge(plan, &memory.journal, &sight);
+    let judged = judge::judge(plan, &memory.journal, &Sight::new(world, &memory.journal, outcomes));
     let mut advanced = advance(plan, memory, &judged.facts, outcomes, now);
     removal::settle(&mut advanced.memory, outcomes, now);
     let mut work = Work { plan, effects: Vec::new(), needs_saving: false, now };
-    if plan.removal == Removal::Delete {
-        intend_early(plan, &mut advanced.memory);
-    }
+    inventory::intend_early(plan, &mut advanced.memory);
     for position in std::mem::take(&mut advanced.start) {
         work.start(position, &mut advanced.memory, &judged.views, world);
     }
     work.order_next_waves(&mut advanced.memory);
     let mut wants = judged.wants;
+    let sight = Sight::plain(world);
     wants.extend(judge::awaited_wants(plan, &advanced.memory.journal, &sight));
-    let mut removed = removal::Removal::default();
-    if advanced.memory.journal.completed.is_some() && advanced.all_hold_now {
-        let gone = |item: &crate::journal::Item| item.prune && plan.position(&item.step).is_none();
-        removed = removal::remove(&mut advanced.memory, &sight, &gone, false, now);
-        advanced.memory.journal.inventory.retain(|item| {
-            plan.position(&item.step).is_some() || !matches!(item.state, ItemState::Gone | ItemState::Left)
-        });
+    let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
+    let well = advanced.memory.journal.completed.is_some() && advanced.all_done && advanced.all_hold_now;
+    if well && plan.prunes() {
+        removed = removal::prune(plan, &mut advanced.memory, &sight, now);
         work.effects.append(&mut removed.effects);
         wants.extend(sight.asked());
     }
     let records = advanced.memory.journal.in_order_of(plan);
     let edges = report::edges(plan, &records, &judged.views);
-    let report = report::converging(plan, &advanced, &records, judged.views, &judged.facts, cycle, now);
-    let at_rest = advanced.memory.journal.is_at_rest(plan) && advanced.memory.flight.is_empty();
+    let mut report = report::converging(plan, &advanced, &records, judged.views, &judged.facts, cycle, now);
+    let since = advanced.memory.journal.completed.unwrap_or(now);
+    report.blocked.extend(report::removal_blockers(&advanced.memory.journal, &removed.waiting, since));
+    let at_rest =
+        advanced.memory.journal.is_at_rest(plan) && advanced.memory.flight.is_empty() && removed.done;
     let must_save = work.needs_saving && advanced.memory.critical > advanced.memory.saved;
     Decision {
         persist: if must_save && !work.effects.is_empty() {
@@ -180,10 +179,10 @@ impl Work<'_> {
         let Some(action) = step.action() else { return };
         match render::render(self.plan, step, action, &memory.journal, views, world) {
             Ok(rendered) => {
-                outcome::intend(memory, self.plan, position, action, &rendered.targets);
-                memory
-                    .attempts
-                    .insert(step.id.clone(), Attempt { waves: rendered.waves, ..Attempt::default() });
+                inventory::intend(memory, self.plan, position, action, &rendered.targets);
+                let attempt =
+                    Attempt { waves: rendered.waves, targets: rendered.targets, ..Attempt::default() };
+                memory.attempts.insert(step.id.clone(), attempt);
             }
             Err(render::Problem::Missing(message)) => {
                 memory.messages.insert(step.id.clone(), message);
@@ -250,29 +249,6 @@ fn deadline(action: &Action) -> Duration {
     }
 }
 
-/// Rows for objects whose names are known before anything is rendered: saved while waiting, so they cost no time later.
-fn intend_early(plan: &Plan, memory: &mut Memory) {
-    for (position, step) in plan.steps().iter().enumerate() {
-        let Some(action) = step.action().filter(|action| action.tracked) else {
-            continue;
-        };
-        let (Body::Create { documents, .. } | Body::Apply { documents, .. }) = &action.body else {
-            continue;
-        };
-        let Documents::Objects(documents) = documents else {
-            continue;
-        };
-        let targets: Vec<Target> = documents
-            .iter()
-            .filter_map(|document| render::target_of_document(&document.value, &action.default_namespace))
-            .filter(|target| {
-                !target.name.contains("{{") && !target.namespace.iter().any(|ns| ns.contains("{{"))
-            })
-            .collect();
-        outcome::intend(memory, plan, position, action, &targets);
-    }
-}
-
 fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Timestamp) -> Decision {
     for outcome in outcomes {
         memory.flight.remove(&outcome.ticket);
@@ -299,13 +275,16 @@ fn teardown(
     now: Timestamp,
 ) -> Decision {
     // Effects of the plan that come back now still tell what was created.
-    outcome::remember_late(&mut memory, outcomes);
+    inventory::remember_late(&mut memory, outcomes);
     removal::settle(&mut memory, outcomes, now);
-    let sight = Sight::new(world, &memory.journal, outcomes);
+    let sight = Sight::plain(world);
     let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
     let plan_effects_out = memory.flight.iter().any(|ticket| ticket.run != 0);
-    if policy == Removal::Delete && !plan_effects_out {
-        removed = removal::remove(&mut memory, &sight, &|_| true, hurry, now);
+    if !plan_effects_out {
+        removed = match policy {
+            Removal::Delete => removal::remove(&mut memory, &sight, &|_| true, hurry, now),
+            Removal::Retain => removal::disown(&mut memory, now),
+        };
     }
     let left: Vec<String> = memory
         .journal
@@ -314,8 +293,7 @@ fn teardown(
         .filter(|item| item.state == ItemState::Left)
         .map(|item| format!("{} ({})", item.target, item.reason.unwrap_or(Reason::LeftBehind)))
         .collect();
-    let release =
-        policy == Removal::Retain || removed.done && !plan_effects_out || hurry && removed.effects.is_empty();
+    let release = removed.done && !plan_effects_out || hurry && removed.effects.is_empty();
     let report = Report::deleting(&memory, &removed.waiting, left, now);
     Decision {
         persist: Persist::Nothing,

@@ -72,7 +72,7 @@ pub(crate) enum Message {
     /// Answers of the hub have changed.
     Changed(Vec<SubscriberId>),
     /// An effect came back.
-    Outcome(SubscriberId, Outcome),
+    Outcome(SubscriberId, Box<Outcome>),
     /// A status write ended.
     Saved(SubscriberId, Written),
     /// The writing of an event ended.
@@ -332,7 +332,7 @@ impl Controller {
                 self.driver.one_came_back();
                 self.telemetry.outcome(&outcome);
                 if let Some(entry) = self.entries.get_mut(&id) {
-                    entry.outcomes.push(outcome);
+                    entry.outcomes.push(*outcome);
                     self.enqueue(id);
                 }
             }

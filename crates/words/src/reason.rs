@@ -82,6 +82,8 @@ words! {
         Deleting: "The object is being deleted and takes its own things down first.",
         LeftBehind: "Something we created could not be deleted and was left where it is.",
         Drifted: "What was written is no longer as it was written, and is written again.",
+        FieldsYielded: "Others hold fields of the object that are left to them.",
+        Recreating: "A field cannot be changed in place, so the object is deleted and made anew.",
         Recovered: "What had failed is well again and a new run began.",
 
         // What a dependency lacks.
@@ -133,6 +135,7 @@ words! {
         AlreadyExists: "The object exists already and the action says to fail on that.",
         ApplyConflict: "Another field manager holds a field that is to be written.",
         Invalid: "The API server refused the object as invalid.",
+        ImmutableField: "A field of the object cannot be changed in place.",
         RenderFailed: "The template could not be rendered.",
         OutcomeUnknown: "Whether the action took place cannot be known; it is not repeated by itself.",
         FailFast: "An action with failFast has failed, so nothing new starts.",

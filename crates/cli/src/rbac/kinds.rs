@@ -10,20 +10,12 @@ use kube::{
     Client,
     discovery::{Discovery, Scope},
 };
-use linchpin_engine::contract::Served;
+use linchpin_engine::{
+    contract::Served,
+    rights::{CONTROL_PLANES, control_plane},
+};
 use linchpin_words::{Gvk, KindWord};
 use serde_json::{Value, json};
-
-/// The plural of KubeFlex's ControlPlane, which has no namespace.
-pub(super) const CONTROL_PLANES: &str = "controlplanes";
-/// Where KubeFlex puts the kubeconfig of a control plane, in the namespace `<name>-system`: one for each of its types.
-pub(super) const KUBECONFIG_SECRETS: [&str; 3] =
-    ["admin-kubeconfig", "multicluster-controlplane-kubeconfig", "vc-vcluster"];
-
-/// The kind that other clusters are reached through.
-pub(super) fn control_plane() -> Gvk {
-    Gvk::new("tenancy.kflex.kubestellar.org", "v1alpha1", "ControlPlane")
-}
 
 /// One kind.
 #[derive(Clone, Debug, PartialEq, Eq)]

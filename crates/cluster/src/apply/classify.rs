@@ -82,6 +82,10 @@ impl Attempt<'_> {
             415 => {
                 Failure::Invalid(format!("{what}: this kind takes no such patch; write it as a merge patch"))
             }
+            422 if self.verb == "patch" && is_immutable(refused) => Failure::Immutable {
+                target: super::written(self.resource, self.namespace, self.name),
+                message: format!("{what} cannot be changed in place: {}", reduced(refused)),
+            },
             _ => Failure::Invalid(format!("{what} was refused: {}", reduced(refused))),
         }
     }
@@ -131,6 +135,15 @@ impl Attempt<'_> {
             )),
         }
     }
+}
+
+/// Whether a refusal is about fields that cannot be changed. Kinds say so in their own words, never in a reason.
+fn is_immutable(refused: &Refused) -> bool {
+    let causes = refused.status.details.iter().flat_map(|details| &details.causes);
+    let mut messages = causes.map(|cause| cause.message.as_str());
+    messages.any(|message| {
+        message.contains("immutable") || message.contains("updates to ") && message.contains(" are forbidden")
+    })
 }
 
 /// Fields that other managers hold, and who they are.

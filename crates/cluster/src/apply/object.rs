@@ -1,9 +1,9 @@
 //! A document about to be written: checked, placed and marked. Pure.
 
 use crate::call::Resource;
-use linchpin_engine::contract::Failure;
+use linchpin_engine::contract::{Failure, Owner};
 use linchpin_words::{Gvk, keys, limits, text};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// What only the server may say about an object.
 const SERVER_SIDE: [&str; 7] = [
@@ -80,9 +80,17 @@ impl Document {
         Some(namespace)
     }
 
-    /// The body to send: with the mark of its creator or without any, and what it may hit.
-    pub(super) fn body(&self, mark: Option<&str>, only: Only<'_>) -> Value {
+    /// The body to send: with the mark of its creator or without any, with an owner beside its own or without, and what
+    /// it may hit.
+    pub(super) fn body(&self, mark: Option<&str>, owner: Option<&Owner>, only: Only<'_>) -> Value {
         let mut metadata = self.metadata.clone();
+        if let Some(owner) = owner {
+            let owners = metadata.entry("ownerReferences").or_insert_with(|| Value::Array(Vec::new()));
+            if let Some(owners) = owners.as_array_mut() {
+                owners.push(json!({"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name,
+                    "uid": owner.uid, "controller": false, "blockOwnerDeletion": false}));
+            }
+        }
         let precondition = match only {
             Only::Whatever => None,
             Only::Incarnation(uid) => Some(("uid", uid)),
@@ -112,7 +120,6 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn maps() -> Resource {
         Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true)
@@ -124,7 +131,7 @@ mod tests {
         let mut document = Document::read(&body).unwrap();
         assert_eq!(document.place(&maps(), "shop").as_deref(), Some("shop"));
         assert_eq!(
-            document.body(None, Only::Whatever)["metadata"],
+            document.body(None, None, Only::Whatever)["metadata"],
             json!({"name": "a", "namespace": "shop"})
         );
 
@@ -133,7 +140,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "namespace": "x"}});
         let mut document = Document::read(&body).unwrap();
         assert_eq!(document.place(&cluster, "shop"), None);
-        assert_eq!(document.body(None, Only::Whatever)["metadata"], json!({"name": "a"}));
+        assert_eq!(document.body(None, None, Only::Whatever)["metadata"], json!({"name": "a"}));
     }
 
     #[test]
@@ -142,14 +149,30 @@ mod tests {
             "resourceVersion": "1", "managedFields": [], "annotations": {"linchpin.dev/created-by": "me", "k": "v"}}});
         let document = Document::read(&body).unwrap();
         assert_eq!(
-            document.body(None, Only::Whatever)["metadata"],
+            document.body(None, None, Only::Whatever)["metadata"],
             json!({"name": "a", "annotations": {"k": "v"}})
         );
         assert_eq!(
-            document.body(Some("us"), Only::Incarnation("u"))["metadata"],
+            document.body(Some("us"), None, Only::Incarnation("u"))["metadata"],
             json!({"name": "a", "uid": "u", "annotations": {"k": "v", "linchpin.dev/created-by": "us"}})
         );
-        assert_eq!(document.body(None, Only::IfAbsent)["metadata"]["resourceVersion"], json!("1"));
+        assert_eq!(document.body(None, None, Only::IfAbsent)["metadata"]["resourceVersion"], json!("1"));
+    }
+
+    #[test]
+    fn an_owner_is_added_to_those_that_the_document_names_and_blocks_nothing() {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": [{"uid": "x"}]}});
+        let owner = Owner {
+            api_version: "app.example.com/v1alpha1".into(),
+            kind: "AppBundle".into(),
+            namespace: "shop".into(),
+            name: "web".into(),
+            uid: "o".into(),
+        };
+        let owners = &Document::read(&body).unwrap().body(Some("us"), Some(&owner), Only::Whatever)["metadata"]
+            ["ownerReferences"];
+        assert_eq!((owners[0]["uid"].as_str(), owners[1]["uid"].as_str()), (Some("x"), Some("o")));
+        assert_eq!(owners[1]["blockOwnerDeletion"], false);
     }
 
     #[test]

@@ -21,13 +21,14 @@ use super::{
     object::{Document, Only},
     stamp::stamp,
     written,
+    yielding::{Conflict, leave_out},
 };
 use crate::{
     call::{self, CallError, Form, Resource},
     hub::answers::Glance,
 };
 use http::{Method, StatusCode};
-use linchpin_engine::contract::{Done, Existing, Failure};
+use linchpin_engine::contract::{Done, Existing, Failure, Force, Owner};
 use linchpin_words::keys;
 use serde_json::Value;
 
@@ -37,7 +38,9 @@ pub(super) struct Order<'a> {
     pub(super) manager: &'a str,
     pub(super) creator: &'a str,
     pub(super) existing: Existing,
-    pub(super) force: bool,
+    pub(super) force: Force,
+    pub(super) yields: &'a [String],
+    pub(super) owner: Option<&'a Owner>,
 }
 
 /// A document with its place.
@@ -59,14 +62,33 @@ impl Placed<'_> {
         }
     }
 
-    fn done(&self, body: &Value, returned: &Value, created: bool) -> Done {
+    fn done(&self, returned: &Value, created: bool) -> Done {
         Done {
             target: Some(written(self.resource, self.namespace, &self.document.name)),
             created,
-            stamp: stamp(returned, Some(body)),
+            owned: created && self.owner().is_some_and(|owner| has_owner(returned, owner)),
+            stamp: stamp(returned, Some(self.order.manager)),
             ..Done::default()
         }
     }
+
+    /// The owner that the object may have: one of its own namespace.
+    fn owner(&self) -> Option<&Owner> {
+        self.order.owner.filter(|owner| self.namespace == Some(owner.namespace.as_str()))
+    }
+}
+
+fn has_owner(object: &Value, owner: &Owner) -> bool {
+    let owners = object.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let mut owners = owners.into_iter().flatten();
+    owners.any(|reference| reference.get("uid").and_then(Value::as_str) == Some(&owner.uid))
+}
+
+/// How a server-side apply was answered.
+struct Applied {
+    code: StatusCode,
+    returned: Value,
+    yielded: Vec<String>,
 }
 
 impl Job<'_> {
@@ -104,7 +126,7 @@ impl Job<'_> {
         let namespace = document.place(&resource, namespace);
         let placed =
             Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
-        let body = document.body(Some(order.creator), Only::Whatever);
+        let body = document.body(Some(order.creator), None, Only::Whatever);
         let url = resource.collection(namespace.as_deref()).with("fieldManager", order.manager);
         self.check()?;
         let request = call::send_json(Method::POST, &url, "application/json", &body);
@@ -114,7 +136,7 @@ impl Job<'_> {
         };
         let attempt = placed.attempt("create");
         match answer.and_then(|answer| answer.read::<Value>()) {
-            Ok(returned) => Ok(placed.done(&body, &returned, true)),
+            Ok(returned) => Ok(placed.done(&returned, true)),
             Err(error) => match attempt.failure(&error) {
                 Failure::AlreadyExists(_) => self.exists(&placed).await,
                 failure => Err(failure),
@@ -130,11 +152,7 @@ impl Job<'_> {
         };
         let created_by = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
         if created_by.and_then(Value::as_str) == Some(placed.order.creator) {
-            return Ok(placed.done(
-                &placed.document.body(Some(placed.order.creator), Only::Whatever),
-                &found,
-                true,
-            ));
+            return Ok(placed.done(&found, true));
         }
         match placed.order.existing {
             Existing::Skip => {
@@ -166,44 +184,74 @@ impl Job<'_> {
                 Existing::Adopt | Existing::Apply => (None, Only::Incarnation(uid)),
             },
         };
-        let (code, body, returned) = self.server_side_apply(placed, mark, only).await?;
-        match (glance, code) {
-            (_, StatusCode::CREATED) => Ok(placed.done(&body, &returned, true)),
-            (Glance::Present { .. }, _) => Ok(placed.done(&body, &returned, mark.is_some())),
-            (Glance::Absent, _) if was_created_by_us(&returned) => Ok(placed.done(&body, &returned, true)),
-            (Glance::Absent, _) => {
-                let uid = returned.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-                let only = Only::Incarnation(uid);
-                let (_, body, returned) = self.server_side_apply(placed, None, only).await?;
+        let applied = self.server_side_apply(placed, mark, only).await?;
+        let created = match glance {
+            _ if applied.code == StatusCode::CREATED => true,
+            Glance::Present { .. } => mark.is_some(),
+            Glance::Absent if was_created_by_us(&applied.returned) => true,
+            Glance::Absent => {
+                let uid =
+                    applied.returned.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+                let applied = self.server_side_apply(placed, None, Only::Incarnation(uid)).await?;
                 if order.existing == Existing::Fail {
                     return Err(Failure::AlreadyExists(what));
                 }
-                Ok(placed.done(&body, &returned, false))
+                return Ok(placed.done(&applied.returned, false));
             }
-        }
+        };
+        Ok(Done { yielded: applied.yielded, ..placed.done(&applied.returned, created) })
     }
 
+    /// Applies the document; where fields that others hold may be taken back, once more with all but those that are left
+    /// to them.
     async fn server_side_apply(
         &self,
         placed: &Placed<'_>,
         mark: Option<&str>,
         only: Only<'_>,
-    ) -> Result<(StatusCode, Value, Value), Failure> {
-        let body = placed.document.body(mark, only);
+    ) -> Result<Applied, Failure> {
+        let owner = placed.owner().filter(|_| mark.is_some());
+        let mut body = placed.document.body(mark, owner, only);
+        let takes_back = matches!(only, Only::Incarnation(_))
+            && match placed.order.force {
+                Force::Never => false,
+                Force::IfCreated => mark.is_some(),
+                Force::Always => true,
+            };
+        let attempt = placed.attempt("patch");
+        let mut yielded = Vec::new();
+        self.check()?;
+        let answer = match self.send_apply(placed, &body, false).await {
+            Err(CallError::Refused(refused)) if takes_back && !Conflict::all(&refused).is_empty() => {
+                for conflict in Conflict::all(&refused) {
+                    if conflict.is_yielded(placed.order.yields) {
+                        leave_out(&mut body, &conflict.field);
+                        yielded.push(conflict.told());
+                    }
+                }
+                self.check()?;
+                self.send_apply(placed, &body, true).await
+            }
+            answer => answer,
+        };
+        let (code, returned) = answer.map_err(|error| attempt.failure(&error))?;
+        Ok(Applied { code, returned, yielded })
+    }
+
+    async fn send_apply(
+        &self,
+        placed: &Placed<'_>,
+        body: &Value,
+        force: bool,
+    ) -> Result<(StatusCode, Value), CallError> {
         let url = placed
             .resource
             .object(placed.namespace, &placed.document.name)
             .with("fieldManager", placed.order.manager)
-            .with("force", if placed.order.force { "true" } else { "false" });
-        self.check()?;
-        let attempt = placed.attempt("patch");
-        let answer = async {
-            let request = call::send_json(Method::PATCH, &url, "application/apply-patch+yaml", &body)?;
-            let answer = call::call(&self.reach.writes, request).await?;
-            Ok::<_, CallError>((answer.code, answer.read::<Value>()?))
-        };
-        let (code, returned) = answer.await.map_err(|error| attempt.failure(&error))?;
-        Ok((code, body, returned))
+            .with("force", if force { "true" } else { "false" });
+        let request = call::send_json(Method::PATCH, &url, "application/apply-patch+yaml", body)?;
+        let answer = call::call(&self.reach.writes, request).await?;
+        Ok((answer.code, answer.read::<Value>()?))
     }
 
     /// Looks at an object as the identity.

@@ -9,15 +9,25 @@ use crate::{
     watch::{Item, Report, Select, Sink},
 };
 use linchpin_engine::contract::{Observed, ReadSet, Right, Seen, Want, Why};
-use linchpin_words::{Reason, keys, limits, text};
+use linchpin_words::{Reason, Timestamp, keys, limits, text};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{sync::watch, task::AbortHandle};
 
 /// Attempts in a row after which another cluster counts as unreachable.
 const UNREACHABLE: u32 = 3;
+
+/// A look takes no longer than this, and clocks of two replicas differ by no more.
+const LOOK: Duration = Duration::from_mins(2);
+
+/// A moment at which a look that has just been answered had surely not begun.
+fn before_this_look() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(LOOK);
+    Timestamp::from_microsecond(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
 
 /// What distinguishes watches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +69,8 @@ pub(super) struct Watching {
     /// The revision of reads that the last snapshot was made with; none before the first.
     synced: Option<u64>,
     as_of: u64,
+    /// When the look behind the last snapshot had surely not begun.
+    looked: Option<Timestamp>,
     live: bool,
     trouble: Option<Why>,
     items: BTreeMap<String, Item>,
@@ -116,6 +128,7 @@ impl Watching {
             task,
             synced: None,
             as_of: 0,
+            looked: None,
             live: false,
             trouble: None,
             items: BTreeMap::new(),
@@ -235,7 +248,12 @@ impl Watching {
             };
             items.push(Arc::clone(kept));
         }
-        Some(Seen::Objects(Arc::new(Observed { items, as_of: self.as_of, live: self.live })))
+        Some(Seen::Objects(Arc::new(Observed {
+            items,
+            as_of: self.as_of,
+            live: self.live,
+            looked: self.looked,
+        })))
     }
 
     /// Takes note; the questions whose answers changed.
@@ -307,6 +325,7 @@ impl Watching {
         let fresh: BTreeMap<String, Item> = items.into_iter().map(|item| (item.name.clone(), item)).collect();
         let old = std::mem::replace(&mut self.items, fresh);
         self.as_of = as_of;
+        self.looked = Some(before_this_look());
         self.synced = Some(revision);
         self.known = self
             .names

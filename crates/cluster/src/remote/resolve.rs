@@ -268,7 +268,12 @@ mod tests {
             deleting: false,
             content,
         };
-        Seen::Objects(Arc::new(Observed { items: vec![Arc::new(projection)], as_of: 1, live: true }))
+        Seen::Objects(Arc::new(Observed {
+            items: vec![Arc::new(projection)],
+            as_of: 1,
+            live: true,
+            looked: None,
+        }))
     }
 
     fn its1() -> ClusterRef {

@@ -7,7 +7,7 @@ use linchpin_cluster::{
     identity::OperatorClient,
 };
 use linchpin_engine::contract::{
-    Done, Effect, Existing, Failure, Notice, PatchKind, Propagation, StepId, Target, Ticket, Verb,
+    Done, Effect, Existing, Failure, Force, Notice, PatchKind, Propagation, StepId, Target, Ticket, Verb,
 };
 use linchpin_words::{KindWord, keys};
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ const MANAGER: &str = "linchpin:ResourceDependency:shop/web:step";
 
 /// An executor and the switch of its fence.
 pub struct Hand<'a> {
-    stage: &'a Stage,
-    audience: Audience,
+    pub stage: &'a Stage,
+    pub audience: Audience,
     executor: Executor,
     leading: Arc<AtomicBool>,
 }
@@ -59,17 +59,19 @@ impl<'a> Hand<'a> {
     }
 
     async fn apply(&self, body: Value, existing: Existing) -> Result<Done, Failure> {
-        self.apply_with(body, existing, false).await
+        self.apply_with(body, existing, Force::Never).await
     }
 
-    async fn apply_with(&self, body: Value, existing: Existing, force: bool) -> Result<Done, Failure> {
+    async fn apply_with(&self, body: Value, existing: Existing, force: Force) -> Result<Done, Failure> {
         self.order(Verb::Apply {
             body: Arc::new(body),
             default_namespace: self.stage.namespace.clone(),
             manager: MANAGER.into(),
             force,
+            yields: Arc::new([".data.left".to_owned()]),
             existing,
             creator: "uid-1".into(),
+            owner: None,
         })
         .await
     }
@@ -103,7 +105,7 @@ impl<'a> Hand<'a> {
         self.order(Verb::Delete { target, uid, creator, propagation: Propagation::Background }).await
     }
 
-    async fn stored(&self, name: &str) -> Option<Value> {
+    pub async fn stored(&self, name: &str) -> Option<Value> {
         self.stage.get(&self.stage.map(name, json!({}))).await
     }
 
@@ -114,11 +116,12 @@ impl<'a> Hand<'a> {
 }
 
 /// A ConfigMap without a namespace.
-fn body(name: &str, data: &Value) -> Value {
+pub fn body(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
-async fn able() -> Stage {
+/// A stage whose builder may do anything with ConfigMaps.
+pub async fn able() -> Stage {
     let stage = Stage::new().await;
     stage.allow_all("builder", "configmaps").await;
     stage
@@ -136,7 +139,7 @@ async fn what_is_applied_first_carries_our_mark_and_keeps_it() {
     let (first, second) = (first.stamp.unwrap(), second.stamp.unwrap());
     assert_eq!(first.uid, second.uid);
     assert!(second.version > first.version);
-    assert_ne!(first.fingerprint, second.fingerprint);
+    assert_eq!(first.fingerprint, second.fingerprint, "the same fields are ours");
     assert_eq!(hand.creator("a").await.as_deref(), Some("uid-1"));
     assert_eq!(hand.stored("a").await.unwrap()["data"], json!({"x": "2"}));
 }
@@ -150,7 +153,7 @@ async fn what_is_not_there_is_applied_by_one_request_and_what_is_there_is_not_to
     let verbs: Vec<_> = requests.iter().map(|request| request["verb"].as_str().unwrap_or_default()).collect();
     assert_eq!(verbs, ["patch"]);
     let theirs = stage.create(stage.map("old", json!({"x": "1"}))).await;
-    for force in [false, true] {
+    for force in [Force::Never, Force::Always] {
         let refused = hand.apply_with(body("old", &json!({"x": "2"})), Existing::Fail, force).await;
         assert!(matches!(refused, Err(Failure::AlreadyExists(_))), "{refused:?}");
     }
@@ -175,7 +178,7 @@ async fn somebody_elses_object_is_never_marked() {
     let conflict = hand.apply(body("theirs", &json!({"x": "9"})), Existing::Apply).await.unwrap_err();
     let Failure::FieldConflict(said) = conflict else { panic!("{conflict:?}") };
     assert!(said.contains(".data.x is held by"), "{said}");
-    hand.apply_with(body("theirs", &json!({"x": "9"})), Existing::Apply, true).await.unwrap();
+    hand.apply_with(body("theirs", &json!({"x": "9"})), Existing::Apply, Force::Always).await.unwrap();
     assert_eq!(hand.creator("theirs").await, None);
 }
 

@@ -8,6 +8,7 @@ mod effects;
 mod exec;
 mod faults;
 mod hub;
+mod keeping;
 mod promotion;
 mod remote;
 mod stage;

@@ -139,6 +139,21 @@ impl Stage {
         serde_json::to_value(stored).unwrap()
     }
 
+    /// Replaces an object as the administrator, the way an editor would.
+    pub async fn replace(&self, object: Value) -> Value {
+        let (api, name) = self.api(&object);
+        let parsed: DynamicObject = serde_json::from_value(object).unwrap();
+        let stored = api.replace(&name, &PostParams::default(), &parsed).await.unwrap();
+        serde_json::to_value(stored).unwrap()
+    }
+
+    /// Scales an object as the administrator, the way an autoscaler would.
+    pub async fn scale(&self, object: &Value, replicas: u32) {
+        let (api, name) = self.api(object);
+        let patch = json!({"spec": {"replicas": replicas}});
+        api.patch_scale(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    }
+
     pub async fn delete(&self, object: &Value) {
         let (api, name) = self.api(object);
         api.delete(&name, &Default::default()).await.unwrap();

@@ -17,7 +17,10 @@ use linchpin_lang::template::{StaticReads, Template, ValueTemplate, parse_docume
 use linchpin_words::limits;
 use serde_json::Value;
 
-use super::{patch, rights};
+use super::{
+    patch,
+    rights::{self, Needs},
+};
 use crate::{
     assemble::{Frame, Keys},
     errors::{self, at, bounded, duration},
@@ -31,7 +34,7 @@ const EXEC_TIMEOUT: Duration = Duration::from_mins(5);
 /// A body, and the rights that carrying it out needs as far as they can be known.
 pub(super) struct Made {
     pub body: Body,
-    pub rights: Vec<Right>,
+    pub needs: Needs,
 }
 
 /// What an entry says is to be done.
@@ -54,17 +57,17 @@ pub(super) fn compile(
                 OnExisting::Fail => (Existing::Fail, Deed::Create),
             };
             let bodies = [(format!("{field}.resource"), Value::Object(body))];
-            let (documents, rights) = work.objects(&bodies, deed)?;
-            Ok(Made { body: Body::Create { documents, existing }, rights })
+            let (documents, needs) = work.objects(&bodies, deed)?;
+            Ok(Made { body: Body::Create { documents, existing }, needs })
         }
         ActionType::Template => {
             let text = entry.template.as_ref().ok_or_else(|| missing("template"))?;
-            let (documents, rights) = work.documents(&format!("{field}.template"), text)?;
-            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, rights })
+            let (documents, needs) = work.documents(&format!("{field}.template"), text)?;
+            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, needs })
         }
         ActionType::Apply => {
-            let (documents, rights) = work.applied(entry, field)?;
-            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, rights })
+            let (documents, needs) = work.applied(entry, field)?;
+            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, needs })
         }
         ActionType::Patch => {
             let change = entry.patch.as_ref().ok_or_else(|| missing("patch"))?;
@@ -78,11 +81,11 @@ pub(super) fn compile(
                 Fate::Foreground => Propagation::Foreground,
                 Fate::Orphan => Propagation::Orphan,
             };
-            Ok(Made { body: Body::Delete { target, propagation }, rights })
+            Ok(Made { body: Body::Delete { target, propagation }, needs: Needs::only(rights) })
         }
         ActionType::Wait => {
             let pause = duration(entry.wait.as_ref(), &format!("{field}.wait"))?;
-            Ok(Made { body: Body::Wait(pause.ok_or_else(|| missing("wait"))?), rights: Vec::new() })
+            Ok(Made { body: Body::Wait(pause.ok_or_else(|| missing("wait"))?), needs: Needs::default() })
         }
         ActionType::Exec => {
             let exec = entry.exec.as_ref().ok_or_else(|| missing("exec"))?;
@@ -132,16 +135,12 @@ impl Work<'_> {
     }
 
     /// Objects whose strings are templates.
-    fn objects(
-        &mut self,
-        bodies: &[(String, Value)],
-        deed: Deed,
-    ) -> Result<(Documents, Vec<Right>), SpecError> {
+    fn objects(&mut self, bodies: &[(String, Value)], deed: Deed) -> Result<(Documents, Needs), SpecError> {
         let mut documents = Vec::with_capacity(bodies.len());
-        let mut needed = Vec::new();
+        let mut needs = Needs::default();
         for (field, body) in bodies {
             check_document(field, body)?;
-            needed.extend(rights::of_document(self.frame, self.via, deed, body));
+            needs.extend(rights::of_document(self.frame, self.via, deed, body, field));
             let template = if self.raw {
                 None
             } else {
@@ -153,11 +152,11 @@ impl Work<'_> {
             let template = template.filter(|template| !template.is_plain()).map(Arc::new);
             documents.push(Document { value: Arc::new(body.clone()), template });
         }
-        Ok((Documents::Objects(documents), needed))
+        Ok((Documents::Objects(documents), needs))
     }
 
     /// A text of YAML documents.
-    fn documents(&mut self, field: &str, text: &str) -> Result<(Documents, Vec<Right>), SpecError> {
+    fn documents(&mut self, field: &str, text: &str) -> Result<(Documents, Needs), SpecError> {
         let template = self.text(field, text)?;
         let fixed = self.raw || !sketch::is_template(text);
         let seen = if fixed {
@@ -171,20 +170,19 @@ impl Work<'_> {
             for document in &found {
                 check_document(field, document)?;
             }
-            Some(found)
+            found
         } else {
-            sketch::documents(text)
+            sketch::documents(text).unwrap_or_else(|| sketch::outlines(text))
         };
-        let documents = seen.unwrap_or_default();
-        let needed = documents
-            .iter()
-            .flat_map(|document| rights::of_document(self.frame, self.via, Deed::Apply, document))
-            .collect();
-        Ok((Documents::Text(template), needed))
+        let mut needs = Needs::default();
+        for document in &seen {
+            needs.extend(rights::of_document(self.frame, self.via, Deed::Apply, document, field));
+        }
+        Ok((Documents::Text(template), needs))
     }
 
     /// The objects of an `apply` action, in any of their forms.
-    fn applied(&mut self, entry: &Action, field: &str) -> Result<(Documents, Vec<Right>), SpecError> {
+    fn applied(&mut self, entry: &Action, field: &str) -> Result<(Documents, Needs), SpecError> {
         let inner = format!("{field}.apply");
         match (&entry.resource, &entry.apply) {
             (Some(body), None) => {
@@ -221,7 +219,7 @@ impl Work<'_> {
         let text = self.text(&place, &change.patch)?;
         let seen = patch::check(&change.patch, kind, self.raw, &place)?;
         let delivery = patch::delivery(kind, seen.as_ref());
-        Ok(Made { body: Body::Patch { target, kind, text, delivery }, rights })
+        Ok(Made { body: Body::Patch { target, kind, text, delivery }, needs: Needs::only(rights) })
     }
 
     fn exec(&mut self, exec: &Exec, field: &str) -> Result<Made, SpecError> {
@@ -247,7 +245,7 @@ impl Work<'_> {
         let timeout = duration(exec.timeout.as_ref(), &format!("{field}.timeout"))?.unwrap_or(EXEC_TIMEOUT);
         let body =
             Body::Exec { target, container: exec.container.clone(), command: command?, timeout, delivery };
-        Ok(Made { body, rights })
+        Ok(Made { body, needs: Needs::only(rights) })
     }
 
     /// One object that is named field by field, resolved as far as it can be.

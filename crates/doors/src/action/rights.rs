@@ -9,22 +9,56 @@ use serde_json::Value;
 
 use crate::{assemble::Frame, kinds::Meaning, sketch};
 
-/// The rights for one document. None where kind or namespace are not known: what may not be needed is not asked for.
-pub(super) fn of_document(frame: &Frame<'_>, via: &Via, deed: Deed, document: &Value) -> Vec<Right> {
+/// What an action needs.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// Before it may start.
+    pub rights: Vec<Right>,
+    /// To take away again what it made.
+    pub later: Vec<Right>,
+    /// What cannot be told before it is rendered, in words.
+    pub open: Vec<String>,
+}
+
+impl Needs {
+    /// What one object that is there already needs.
+    pub(super) fn only(rights: Vec<Right>) -> Self {
+        Self { rights, ..Self::default() }
+    }
+
+    /// Adds what something else needs.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.rights.extend(other.rights);
+        self.later.extend(other.later);
+        self.open.extend(other.open);
+    }
+}
+
+/// What one document needs. What is not known is said, and not asked for: it may not be needed.
+pub(super) fn of_document(frame: &Frame<'_>, via: &Via, deed: Deed, document: &Value, field: &str) -> Needs {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str);
     let fixed = |path: &str| text(path).filter(|text| !sketch::has_holes(text));
-    let (Some(version), Some(kind)) = (fixed("/apiVersion"), fixed("/kind")) else {
-        return Vec::new();
+    let open = |what: &str| Needs {
+        open: vec![format!("{field}: {what} is unknown until it is rendered, and so are the rights for it")],
+        ..Needs::default()
     };
-    let word = KindWord::from_manifest(Some(version), kind);
-    let Ok(Meaning::Known(kind)) = frame.kinds.resolve(via, &word) else {
-        return Vec::new();
+    let (Some(version), Some(word)) = (fixed("/apiVersion"), fixed("/kind")) else {
+        return open("the kind of a document");
+    };
+    let kind = match frame.kinds.resolve(via, &KindWord::from_manifest(Some(version), word)) {
+        Ok(Meaning::Known(kind)) => kind,
+        // The kind is being asked for; the plan is made again with the answer.
+        Ok(Meaning::Open(_)) | Err(_) => return Needs::default(),
     };
     let namespace = match text("/metadata/namespace") {
         None => Some(frame.owner.namespace.clone()),
-        Some(namespace) if sketch::has_holes(namespace) && kind.namespaced => return Vec::new(),
+        Some(namespace) if sketch::has_holes(namespace) && kind.namespaced => {
+            return open(&format!("the namespace of a {}", kind.gvk.kind));
+        }
         Some(namespace) => Some(namespace.to_owned()),
     };
     let name = fixed("/metadata/name").map(str::to_owned);
-    rights::changing(deed, &kind.resource(), namespace.as_ref(), name.as_ref())
+    let needed = |deed| rights::changing(deed, &kind.resource(), namespace.as_ref(), name.as_ref());
+    let later = if frame.tracked { needed(Deed::Remove) } else { Vec::new() };
+    Needs { rights: needed(deed), later, open: Vec::new() }
 }

@@ -266,7 +266,12 @@ impl<D: Door<Status = Status>> Stage<D> {
                     .filter(|object| is_kind(object, kind) && matches(object, scope))
                     .map(|object| Arc::new(project(object, kind, reads.project(object))))
                     .collect();
-                Seen::Objects(Arc::new(Observed { items, as_of: self.version_counter, live: true }))
+                Seen::Objects(Arc::new(Observed {
+                    items,
+                    as_of: self.version_counter,
+                    live: true,
+                    looked: None,
+                }))
             }
         }
     }
@@ -316,6 +321,10 @@ impl<D: Door<Status = Status>> Stage<D> {
             Verb::Delete { target, .. } => {
                 self.log.push(format!("delete {}", shown(target)));
                 Ok(Done { gone: true, ..Done::default() })
+            }
+            Verb::Disown { target, .. } => {
+                self.log.push(format!("disown {}", shown(target)));
+                Ok(Done { disowned: true, ..Done::default() })
             }
             Verb::Exec(order) => {
                 self.log.push(format!("exec {}/{}: {}", order.namespace, order.pod, order.command.join(" ")));

@@ -112,12 +112,17 @@ pub enum Verb {
         default_namespace: String,
         /// Field manager.
         manager: String,
-        /// Whether to take fields from other managers.
-        force: bool,
+        /// Whether fields that others hold are taken back.
+        force: Force,
+        /// Fields that are left to whoever holds them, as the API server writes paths: `.spec.replicas`. What lies below
+        /// them is meant too.
+        yields: Arc<[String]>,
         /// What to do with an object that is there and not ours.
         existing: Existing,
         /// The mark that says who created the object: our object's uid.
         creator: String,
+        /// The owner that the object is to have, if we made it and it lives in the owner's namespace.
+        owner: Option<Arc<Owner>>,
     },
     /// Create one document if it is missing.
     Create {
@@ -157,10 +162,49 @@ pub enum Verb {
         /// What happens to what it owns.
         propagation: Propagation,
     },
+    /// Take an owner off one object, so that it outlives it.
+    Disown {
+        /// Which object.
+        target: Target,
+        /// Only this incarnation.
+        uid: String,
+        /// The owner's uid.
+        owner: String,
+    },
     /// Run a command in a container.
     Exec(ExecOrder),
     /// Say something as an Event on our own object.
     Notice(Notice),
+}
+
+/// Whether fields that others hold are taken back.
+///
+/// Some are left to them all the same, and named in [`Done::yielded`]: what another manager of ours holds, what was set
+/// through the scale subresource, and what the effect says to yield.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Force {
+    /// No: a field that somebody else holds is a conflict, and nothing is written.
+    #[default]
+    Never,
+    /// If the object carries our own creator mark.
+    IfCreated,
+    /// Yes: we have written the object before.
+    Always,
+}
+
+/// An owner as an object's metadata names it; never one that blocks its own deletion.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Owner {
+    /// Its `apiVersion`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace: only objects there may have it as their owner.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
 }
 
 /// A command to run in a container.
@@ -241,7 +285,7 @@ pub struct Stamp {
     pub generation: i64,
     /// Its resourceVersion.
     pub version: u64,
-    /// Fingerprint of the fields that we declared, as the server returned them.
+    /// Fingerprint of the fields that our field manager holds ([`held_fields`](super::held_fields)).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fingerprint: String,
 }
@@ -268,6 +312,12 @@ pub struct Done {
     pub skipped: bool,
     /// Whether it is gone already (deletions only).
     pub gone: bool,
+    /// Whether it has our object as its owner now.
+    pub owned: bool,
+    /// Whether our object was taken off as its owner ([`Verb::Disown`] only).
+    pub disowned: bool,
+    /// Fields that were left to others, each with who holds it: for people.
+    pub yielded: Vec<String>,
     /// The object after the write.
     pub stamp: Option<Stamp>,
     /// Exit code of a command.
@@ -292,6 +342,14 @@ pub enum Failure {
     /// The server refused the object.
     #[error("{0}")]
     Invalid(String),
+    /// The server refused to change a field that cannot be changed.
+    #[error("{message}")]
+    Immutable {
+        /// The object, as discovery resolved it.
+        target: Target,
+        /// For people.
+        message: String,
+    },
     /// The kind is not served (now).
     #[error("{0}")]
     NotServed(String),

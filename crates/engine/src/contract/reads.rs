@@ -2,10 +2,15 @@
 //!
 //! Plans know statically what their conditions and templates read, so the hub keeps only that of each object
 //! ([`ReadSet::project`]). Where it cannot be known, the whole object is kept, less `managedFields`.
+//!
+//! Of `managedFields` only one thing is ever read: which fields a field manager of ours holds, as a fingerprint
+//! ([`held_fields`]). The server takes a field away from its manager in the very moment somebody else changes or removes
+//! it, so a fingerprint that differs from the one our own write left behind is drift, whatever the schema of the kind.
 
 use std::collections::BTreeSet;
 
 use linchpin_lang::reads::Reads;
+use linchpin_words::hash::sha256_hex;
 use serde_json::{Map, Value};
 
 /// A path of field names from an object's root.
@@ -16,6 +21,8 @@ pub type Path = Vec<String>;
 pub struct ReadSet {
     whole: bool,
     paths: BTreeSet<Path>,
+    /// Field managers whose held fields are read.
+    managers: BTreeSet<String>,
 }
 
 impl ReadSet {
@@ -26,7 +33,12 @@ impl ReadSet {
 
     /// The whole object.
     pub fn whole() -> Self {
-        Self { whole: true, paths: BTreeSet::new() }
+        Self { whole: true, ..Self::default() }
+    }
+
+    /// Which fields a field manager holds, and nothing else.
+    pub fn held_by(manager: impl Into<String>) -> Self {
+        Self { managers: BTreeSet::from([manager.into()]), ..Self::default() }
     }
 
     /// These paths, written with dots.
@@ -58,6 +70,7 @@ impl ReadSet {
         for path in &other.paths {
             self.add(path.clone());
         }
+        self.managers.extend(other.managers.iter().cloned());
     }
 
     /// Whether the whole object is read.
@@ -72,15 +85,39 @@ impl ReadSet {
 
     /// The part of `object` that is read. A path that goes through a list keeps the list whole.
     pub fn project(&self, object: &Value) -> Value {
-        if self.whole {
-            return without_managed_fields(object);
-        }
-        let mut kept = Value::Object(Map::new());
+        let mut kept = if self.whole { without_managed_fields(object) } else { Value::Object(Map::new()) };
         for path in &self.paths {
             copy(object, &mut kept, path);
         }
+        for manager in &self.managers {
+            let held =
+                held_fields(object, manager).or_else(|| kept_fingerprint(object, manager).map(str::to_owned));
+            if let Some(held) = held {
+                kept["metadata"]["managedFields"][manager] = Value::String(held);
+            }
+        }
         kept
     }
+}
+
+/// The fingerprint that a projection holds of a manager's fields ([`ReadSet::held_by`]); none where it holds no field.
+pub fn kept_fingerprint<'a>(content: &'a Value, manager: &str) -> Option<&'a str> {
+    content.get("metadata")?.get("managedFields")?.as_object()?.get(manager)?.as_str()
+}
+
+/// A fingerprint of the fields that a manager holds by server-side apply in an object as the server sent it; none where
+/// it holds none. Names of fields only, no values: it says nothing about a Secret.
+pub fn held_fields(object: &Value, manager: &str) -> Option<String> {
+    let entries = object.get("metadata")?.get("managedFields")?.as_array()?;
+    let text = |entry: &'_ Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let ours = entries.iter().find(|entry| {
+        text(entry, "manager").as_deref() == Some(manager)
+            && text(entry, "operation").as_deref() == Some("Apply")
+            && text(entry, "subresource").is_none_or(|subresource| subresource.is_empty())
+    })?;
+    let mut hash = sha256_hex(ours.get("fieldsV1")?.to_string().as_bytes());
+    hash.truncate(32);
+    Some(hash)
 }
 
 impl From<&Reads> for ReadSet {
@@ -154,6 +191,33 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "managedFields": [1]}, "status": {"endpoint": "x", "phase": "Running"}});
         let reads = ReadSet::dotted(["Status.Endpoint", "spec.missing"]);
         assert_eq!(reads.project(&object), json!({"status": {"endpoint": "x"}}));
+    }
+
+    #[test]
+    fn of_managed_fields_only_a_fingerprint_of_ours_is_kept() {
+        let object = |fields: Value| {
+            json!({"metadata": {"name": "a", "managedFields": [
+                {"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:x": {}}},
+                {"manager": "us", "operation": "Apply", "fieldsV1": fields},
+            ]}})
+        };
+        let reads = ReadSet::held_by("us");
+        let one = reads.project(&object(json!({"f:spec": {"f:replicas": {}}})));
+        let other = reads.project(&object(json!({"f:spec": {}})));
+        let print = kept_fingerprint(&one, "us").expect("a fingerprint");
+        assert_ne!(Some(print), kept_fingerprint(&other, "us"), "a field was taken from us");
+        assert_eq!(one, json!({"metadata": {"managedFields": {"us": print}}}));
+        assert_eq!(reads.project(&one), one, "a projection can be projected again");
+        assert_eq!(
+            kept_fingerprint(&ReadSet::held_by("kubectl").project(&object(json!({}))), "kubectl"),
+            None
+        );
+        let mut whole = ReadSet::whole();
+        whole.merge(&reads);
+        assert_eq!(
+            kept_fingerprint(&whole.project(&object(json!({"f:spec": {}}))), "us"),
+            kept_fingerprint(&other, "us")
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use linchpin_words::{Gvk, ObjectRef, Reason};
+use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp};
 use serde_json::Value;
 
 use super::want::Want;
@@ -44,6 +44,9 @@ pub struct Observed {
     pub as_of: u64,
     /// Whether the connection is up. A view that is not live still counts, but no deadline is declared on it.
     pub live: bool,
+    /// When the last full and consistent look behind this view surely had not begun yet. What was written before that is
+    /// in the view, or has been undone since: also by a store that was set back to an earlier day.
+    pub looked: Option<Timestamp>,
 }
 
 /// Why nothing could be observed. None of these is an absence.

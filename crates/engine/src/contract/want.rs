@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use linchpin_words::{Gvk, ObjectRef, reference::KindWord};
+use linchpin_words::{Gvk, ObjectRef, hash::Fnv, reference::KindWord};
 use serde::{Deserialize, Serialize};
 
 use super::reads::ReadSet;
@@ -256,7 +256,7 @@ pub struct Want(Arc<(u64, Question)>);
 impl Want {
     /// The want that asks `question`.
     pub fn new(question: Question) -> Self {
-        let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+        let mut hasher = Fnv::default();
         question.hash(&mut hasher);
         Self(Arc::new((hasher.finish(), question)))
     }
@@ -327,20 +327,5 @@ impl Hash for Want {
 impl fmt::Debug for Want {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.question().fmt(f)
-    }
-}
-
-/// FNV-1a: the same in every run, which the standard library's keyed hasher is not.
-struct Fnv(u64);
-
-impl Hasher for Fnv {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
     }
 }

@@ -1,12 +1,22 @@
 //! Something that is changed.
+//!
+//! [`Action::new`] is an action that does its body once and leaves no trace but what it wrote; every further field is a
+//! policy that a door may set. Those that keep an object as it was written go together: `rerun: OnDrift` repairs it,
+//! `tracked` remembers it in the inventory, `prune` says whether it goes with its step, `owner` lets the API server
+//! clean up, `immutable` says what happens when a field cannot be changed in place.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use linchpin_lang::template::{Template, ValueTemplate};
-use linchpin_words::{Gvk, ObjectRef, reference::built_in_kind};
+use linchpin_words::{
+    Gvk, ObjectRef,
+    reference::{KindWord, built_in_kind},
+};
 use serde_json::Value;
 
-use crate::contract::{Existing, Notice, PatchKind, Propagation, ReadSet, Right, StepId, Target, Via};
+use crate::contract::{
+    Existing, Notice, Owner, PatchKind, Propagation, ReadSet, Right, StepId, Target, Via, Want,
+};
 
 /// Something that is changed, once its turn has come.
 #[derive(Clone, Debug)]
@@ -23,16 +33,76 @@ pub struct Action {
     pub rerun: Rerun,
     /// Whether what it makes is remembered, to be deleted one day.
     pub tracked: bool,
-    /// Whether what it made is deleted when the action leaves the plan.
-    pub prune: bool,
-    /// Rights it needs, as far as they are known before it is rendered.
+    /// Which of the objects it made are deleted when the action leaves the plan, or no longer renders them.
+    pub prune: Prune,
+    /// Whether [long-lived kinds](is_long_lived) that it made are deleted after everything else, whatever the order.
+    pub long_lived_last: bool,
+    /// What to do when a field cannot be changed in place.
+    pub immutable: Immutable,
+    /// The owner that what it creates gets, where it lives in the owner's namespace. Taken off again when this is none.
+    pub owner: Option<Arc<Owner>>,
+    /// Rights it needs, as far as they are known before it is rendered. All of them are asked for before it starts, and
+    /// one that is missing holds it.
     pub rights: Vec<Right>,
+    /// Rights that are needed only later, to take away what it made, and those that are not worth a question each: told
+    /// by `linchpin rbac`, never asked for.
+    pub later_rights: Vec<Right>,
+    /// Rights that cannot be told before it is rendered, in words: told by `linchpin rbac`.
+    pub open_rights: Vec<String>,
     /// What it reads of which dependency; none means that it cannot be known, so everything.
     pub reads: Option<BTreeMap<StepId, ReadSet>>,
     /// Whether it reads `.Values`.
     pub reads_values: bool,
     /// Whether it reads `.Now`.
     pub reads_now: bool,
+}
+
+/// Which of the objects that an action made are deleted when the action no longer makes them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Prune {
+    /// None: they stay until the object itself goes.
+    #[default]
+    Never,
+    /// All but those of [long-lived kinds](is_long_lived).
+    Usual,
+    /// All.
+    All,
+}
+
+impl Prune {
+    /// Whether it includes an object of this kind.
+    pub fn includes(self, target: &Target) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Usual => !is_long_lived(target),
+            Self::All => true,
+        }
+    }
+}
+
+/// Whether an object holds data or other objects that would be lost with it: `Namespace`,
+/// `CustomResourceDefinition`, `PersistentVolumeClaim`, `PersistentVolume`.
+pub fn is_long_lived(target: &Target) -> bool {
+    let kinds = [
+        ("", "namespace"),
+        ("", "persistentvolumeclaim"),
+        ("", "persistentvolume"),
+        ("apiextensions.k8s.io", "customresourcedefinition"),
+    ];
+    let group = target.kind.group.as_deref().unwrap_or_default();
+    kinds.iter().any(|(of, kind)| *of == group && target.kind.word.eq_ignore_ascii_case(kind))
+}
+
+/// What to do when the API server refuses to change a field in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Immutable {
+    /// The action fails.
+    #[default]
+    Fail,
+    /// The object is deleted, waited for to be gone, and made anew; only if we made it. Else the action fails.
+    Recreate,
+    /// The object stays as it is, and the action counts as done.
+    Ignore,
 }
 
 /// The kinds of action.
@@ -126,7 +196,50 @@ pub enum Rerun {
     /// When what it read has changed.
     OnReads(BTreeMap<StepId, WatchEvents>),
     /// When what it wrote is no longer as it was written.
-    OnDrift,
+    OnDrift(Drift),
+}
+
+/// How what was written is kept as it was written.
+///
+/// An object that is absent, or of which a field was taken from our manager, is applied again; fields are then taken
+/// back by force, but for those that are left to others ([`Verb::Apply`](crate::contract::Verb::Apply)).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drift {
+    /// The objects that are looked at, each a want that reads what our manager holds ([`Drift::object`]). An object that
+    /// is missing here is written and never looked at again.
+    pub objects: Vec<Want>,
+    /// Fields that are left to whoever holds them, as the API server writes paths (`.spec.replicas`); the form of a JSON
+    /// pointer (`/spec/replicas`) is understood too.
+    pub ignore: Vec<String>,
+    /// Whether the object runs once: when the requirement that has this action as its floor was met, the object may go
+    /// without being made again.
+    pub run_once: bool,
+}
+
+impl Drift {
+    /// The want for one object that a field manager writes.
+    pub fn object(
+        via: Via,
+        kind: Gvk,
+        namespace: Option<String>,
+        name: impl Into<String>,
+        manager: &str,
+    ) -> Want {
+        Want::object(via, kind, namespace, name, ReadSet::held_by(manager))
+    }
+
+    /// The paths of `ignore` as the API server writes them.
+    pub(crate) fn yields(&self) -> Arc<[String]> {
+        let path = |text: &String| match text.strip_prefix('/') {
+            Some(pointer) => {
+                let names = pointer.split('/').map(|name| name.replace("~1", "/").replace("~0", "~"));
+                names.flat_map(|name| [".".to_owned(), name]).collect()
+            }
+            None if text.starts_with('.') => text.clone(),
+            None => format!(".{text}"),
+        };
+        self.ignore.iter().map(path).collect()
+    }
 }
 
 /// Which changes of a dependency count.
@@ -147,6 +260,41 @@ impl Default for WatchEvents {
 }
 
 impl Action {
+    /// An action that does this, with no policy beyond it.
+    pub fn new(
+        via: Via,
+        body: Body,
+        default_namespace: impl Into<String>,
+        manager: impl Into<String>,
+    ) -> Self {
+        Self {
+            via,
+            body,
+            default_namespace: default_namespace.into(),
+            manager: manager.into(),
+            rerun: Rerun::Never,
+            tracked: false,
+            prune: Prune::Never,
+            long_lived_last: false,
+            immutable: Immutable::Fail,
+            owner: None,
+            rights: Vec::new(),
+            later_rights: Vec::new(),
+            open_rights: Vec::new(),
+            reads: Some(BTreeMap::new()),
+            reads_values: false,
+            reads_now: false,
+        }
+    }
+
+    /// How it keeps what it wrote, where it does.
+    pub fn drift(&self) -> Option<&Drift> {
+        match &self.rerun {
+            Rerun::OnDrift(drift) => Some(drift),
+            Rerun::Never | Rerun::OnReads(_) => None,
+        }
+    }
+
     /// What to do when it cannot be known whether it took place; none where doing it again does no harm.
     pub fn delivery(&self) -> Option<Delivery> {
         match &self.body {
@@ -164,6 +312,24 @@ impl Action {
             }
             _ => None,
         }
+    }
+
+    /// What it will write, as far as that is named before it is rendered.
+    pub(crate) fn targets(&self) -> Vec<Target> {
+        let (Body::Create { documents, .. } | Body::Apply { documents, .. }) = &self.body else {
+            return Vec::new();
+        };
+        let Documents::Objects(documents) = documents else {
+            return Vec::new();
+        };
+        let named = |target: &Target| {
+            !target.name.contains("{{") && !target.namespace.iter().any(|namespace| namespace.contains("{{"))
+        };
+        documents
+            .iter()
+            .filter_map(|document| target_of_document(&document.value, &self.default_namespace))
+            .filter(named)
+            .collect()
     }
 
     /// The objects it makes, as far as they are named before it is rendered.
@@ -192,4 +358,15 @@ impl Action {
             .filter(|object| !object.name.contains("{{"))
             .collect()
     }
+}
+
+/// The object that a document is.
+pub(crate) fn target_of_document(body: &Value, default_namespace: &str) -> Option<Target> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let metadata = body.get("metadata")?;
+    Some(Target {
+        kind: KindWord::from_manifest(text(body, "apiVersion").as_deref(), &text(body, "kind")?),
+        namespace: Some(text(metadata, "namespace").unwrap_or_else(|| default_namespace.to_owned())),
+        name: text(metadata, "name")?,
+    })
 }

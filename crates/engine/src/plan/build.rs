@@ -1,11 +1,14 @@
 //! Building a plan: checks that make the rest of the engine simple.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{Hash as _, Hasher as _},
+};
 
-use linchpin_words::ObjectRef;
+use linchpin_words::{ObjectRef, hash::Fnv};
 
 use super::{Action, Plan, Step, Terms};
-use crate::contract::StepId;
+use crate::contract::{Question, StepId, Target, Want};
 
 /// A spec that cannot be carried out, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -113,6 +116,15 @@ impl Plan {
         let mut by_name: Vec<usize> = (0..steps.len()).collect();
         by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
         let makes = steps.iter().map(|step| step.action().map(Action::makes).unwrap_or_default()).collect();
+        let asks = steps.iter().map(|step| step.action().map(asks).unwrap_or_default()).collect();
+        let mut witnesses = vec![Vec::new(); steps.len()];
+        for (position, step) in steps.iter().enumerate() {
+            let floor = step.requirement().and_then(|requirement| requirement.floor.as_ref());
+            if let Some(action) = floor.and_then(|floor| positions.get(floor)) {
+                witnesses[rank[*action]].push(position);
+            }
+        }
+        let (intents, intents_mark) = intents(&steps, &before);
         let Terms { inputs, values, global_timeout, suspended, recovery, watch, removal, orders, kinds } =
             terms;
         Ok(Self {
@@ -123,6 +135,10 @@ impl Plan {
             before,
             by_name,
             makes,
+            asks,
+            witnesses,
+            intents,
+            intents_mark,
             inputs,
             values,
             global_timeout,
@@ -134,6 +150,32 @@ impl Plan {
             kinds,
         })
     }
+}
+
+/// The rights of an action, as questions.
+fn asks(action: &Action) -> Vec<Want> {
+    let ask = |right: &crate::contract::Right| {
+        Want::new(Question::Right { via: action.via.clone(), right: right.clone() })
+    };
+    action.rights.iter().map(ask).collect()
+}
+
+/// The objects that are remembered, and a mark of all that their rows hold.
+fn intents(steps: &[Step], before: &[Vec<usize>]) -> (Vec<(usize, Target)>, u64) {
+    let mut found = Vec::new();
+    let mut mark = Fnv::default();
+    for (position, step) in steps.iter().enumerate() {
+        before[position].hash(&mut mark);
+        step.id.hash(&mut mark);
+        let Some(action) = step.action().filter(|action| action.tracked) else {
+            continue;
+        };
+        for target in action.targets() {
+            (&target, action.prune.includes(&target), action.long_lived_last).hash(&mut mark);
+            found.push((position, target));
+        }
+    }
+    (found, mark.finish())
 }
 
 /// Positions so that each comes after all in its row; among equals, the given order. Or a cycle.

@@ -1,4 +1,8 @@
 //! Something that must be observed.
+//!
+//! A requirement usually says one thing: what comes after it waits until it holds, and the object is ready only while
+//! it does. Where the two differ, `gate` says what is enough to go on, and `test` what is asked for readiness: a Service
+//! may have to exist before its Deployment, and is ready only after it.
 
 use std::sync::Arc;
 
@@ -18,7 +22,14 @@ pub struct Requirement {
     pub want: Want,
     /// What must be true of the answer.
     pub test: Test,
-    /// An action of ours that writes the object: nothing older than its write counts.
+    /// What is enough for the steps that come after it, and for completion; none means `test`. The object's own
+    /// readiness always follows `test`.
+    pub gate: Option<Test>,
+    /// Whether it counts for ever once it was met: when that very incarnation is gone later, it still holds. (A state of
+    /// `Completed` always does.)
+    pub latch: bool,
+    /// An action of ours that writes the object: nothing older than its write counts. Its failure is that action's, so it
+    /// stops what comes after it and nothing else.
     pub floor: Option<StepId>,
     /// The part of the object that is meant, such as one group of a DependencyGroup.
     pub part: Option<String>,
@@ -26,6 +37,23 @@ pub struct Requirement {
     pub rights: Vec<Right>,
     /// The keys it has under `.Dependencies` in templates, and under `dependencies` in expressions.
     pub keys: Vec<String>,
+}
+
+impl Requirement {
+    /// A requirement on what `want` shows, called `label` by people.
+    pub fn new(label: impl Into<String>, want: Want, test: Test) -> Self {
+        Self {
+            label: label.into(),
+            want,
+            test,
+            gate: None,
+            latch: false,
+            floor: None,
+            part: None,
+            rights: Vec::new(),
+            keys: Vec::new(),
+        }
+    }
 }
 
 /// What must be true of what is observed. All parts must hold together.

@@ -28,10 +28,12 @@ pub struct Advanced {
     pub wake_at: Option<Timestamp>,
     /// For each step, whether its turn has come.
     pub open: Vec<bool>,
-    /// Whether all requirements that can be judged now hold, as far as is known.
+    /// Whether all requirements that can be judged now hold, as far as is known, also strictly.
     pub all_hold: bool,
     /// Whether they are seen to hold at this moment.
     pub all_hold_now: bool,
+    /// Whether every action of the plan proper has come to a good end.
+    pub all_done: bool,
     /// Whether the plan has failed and nothing of it can go on by itself.
     pub failing: bool,
 }
@@ -76,6 +78,15 @@ pub fn advance(
         start: Vec::new(),
     };
     outcome::settle(plan, &mut pass.memory, &mut pass.records, outcomes, now);
+    let keeps = |outcome: &Outcome| {
+        let step = plan.position(&outcome.ticket.step).map(|position| &plan.steps()[position]);
+        step.and_then(Step::action).is_some_and(|action| action.drift().is_some())
+    };
+    if outcomes.iter().any(keeps) {
+        // What is seen now was judged before it was known that it had been written: it is looked at once more, because
+        // no event may come that asks for it.
+        pass.wake(now);
+    }
     if plan.suspended {
         return pass.finish(false);
     }
@@ -112,16 +123,20 @@ impl<'a> Pass<'a> {
     /// All actions ended well, and every requirement that no action stands for holds: done, once per generation.
     fn complete(&mut self) {
         let steps = self.steps();
-        let acts_done = steps
-            .iter()
-            .zip(&self.records)
-            .filter(|(step, _)| step.lane == Lane::Main && step.action().is_some())
-            .all(|(_, record)| record.is_successful());
-        if !acts_done {
-            self.memory.journal.completed = None;
+        if self.memory.journal.completed.is_some() {
+            // What is put right again was done before: that does not take back that all was done.
+            let undone = steps.iter().zip(&self.records).any(|(step, record)| {
+                step.lane == Lane::Main
+                    && step.action().is_some()
+                    && !record.is_successful()
+                    && !record.repairing
+            });
+            if undone {
+                self.memory.journal.completed = None;
+            }
             return;
         }
-        if self.memory.journal.completed.is_some() || self.memory.journal.halt.is_some() {
+        if self.memory.journal.halt.is_some() || !self.all_done() {
             return;
         }
         let mut stood_for = vec![false; steps.len()];
@@ -135,7 +150,7 @@ impl<'a> Pass<'a> {
         }
         let leaves_hold = (0..steps.len()).all(|position| {
             steps[position].action().is_some()
-                || stood_for[position]
+                || stood_for[position] && !requirements::is_contained(&steps[position])
                 || steps[position].optional && self.observed(position)
                 || self.holds_now(position)
         });
@@ -148,6 +163,9 @@ impl<'a> Pass<'a> {
     fn has_failed(&self) -> bool {
         if self.memory.journal.halt.is_some() {
             return true;
+        }
+        if self.memory.journal.completed.is_some() {
+            return false;
         }
         let mut failed = false;
         let mut stopped = false;
@@ -162,6 +180,7 @@ impl<'a> Pass<'a> {
                     failed = true;
                     stopped |= step.fail_fast;
                 }
+                StepState::Failed if requirements::is_contained(step) => return true,
                 StepState::Running => return false,
                 StepState::Waiting if is_action => going |= self.open[position] && self.supported[position],
                 StepState::Waiting => going |= self.open[position] && !step.optional,
@@ -172,7 +191,7 @@ impl<'a> Pass<'a> {
     }
 
     fn finish(mut self, failing: bool) -> Advanced {
-        let (all_hold, all_hold_now) = (self.all_hold(), self.all_hold_now());
+        let (all_hold, all_hold_now, all_done) = (self.all_hold(), self.all_hold_now(), self.all_done());
         let retries: Vec<Timestamp> = self
             .records
             .iter()
@@ -199,6 +218,7 @@ impl<'a> Pass<'a> {
             open: self.open,
             all_hold,
             all_hold_now,
+            all_done,
             failing,
         }
     }

@@ -3,7 +3,9 @@
 //! Delays double from a first value to a cap and are spread by a jitter that is a hash of who retries what, so the
 //! same inputs give the same delay and a thousand objects do not knock at the same moment.
 
-use std::time::Duration;
+use std::{hash::Hasher as _, time::Duration};
+
+use linchpin_words::hash::Fnv;
 
 use crate::contract::StepId;
 
@@ -39,11 +41,11 @@ pub(crate) fn delay(pace: Pace, uid: &str, step: &StepId, attempt: u32) -> Durat
 
 /// A number in [0, 1) that depends on nothing but its inputs.
 fn spread(uid: &str, step: &StepId, attempt: u32) -> f64 {
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in uid.bytes().chain(step.as_str().bytes()).chain(attempt.to_le_bytes()) {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    let top = u32::try_from(hash >> 32).unwrap_or(u32::MAX);
+    let mut hash = Fnv::default();
+    hash.write(uid.as_bytes());
+    hash.write(step.as_str().as_bytes());
+    hash.write(&attempt.to_le_bytes());
+    let top = u32::try_from(hash.finish() >> 32).unwrap_or(u32::MAX);
     f64::from(top) / (f64::from(u32::MAX) + 1.0)
 }
 

@@ -101,7 +101,7 @@ pub(super) fn version_object(version: &Value) -> Value {
 
 /// The object's own parts, as far as somebody reads them.
 fn describe(entry: &mut Map<String, Value>, item: &Projection, reads: &ReadSet) {
-    let content = if reads.is_whole() { item.content.clone() } else { reads.project(&item.content) };
+    let content = reads.project(&item.content);
     let metadata = |key| content.get("metadata").and_then(|metadata| metadata.get(key)).cloned();
     entry.insert("Labels".to_owned(), metadata("labels").unwrap_or_else(|| json!({})));
     entry.insert("Annotations".to_owned(), metadata("annotations").unwrap_or_else(|| json!({})));

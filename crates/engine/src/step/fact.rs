@@ -9,8 +9,10 @@ use crate::{contract::StepId, journal::Trigger};
 /// What is known of one step's part of the world at this moment.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fact {
-    /// For a requirement: whether it holds.
+    /// For a requirement: whether it holds, as far as what comes after it is concerned.
     pub holds: Holds,
+    /// For a requirement whose gate is less than what is asked for readiness: whether that holds too.
+    pub strictly: Option<Holds>,
     /// Whether the view is live, so that a deadline may be declared on it.
     pub live: bool,
     /// For a requirement: moves when the object makes progress.
@@ -34,6 +36,7 @@ impl Default for Fact {
     fn default() -> Self {
         Self {
             holds: Holds::Unknown { passing: true },
+            strictly: None,
             live: false,
             progress: 0,
             latch: None,

@@ -5,6 +5,7 @@
 //! wants like any other.
 
 mod action;
+mod drift;
 mod reach;
 mod related;
 mod requirement;
@@ -16,13 +17,14 @@ use linchpin_words::ObjectRef;
 
 use super::fact::Fact;
 use crate::{
-    contract::Want,
-    journal::Journal,
-    plan::{Plan, StepKind},
+    contract::{Question, Scope, StepId, Want},
+    journal::{Journal, Record, StepState, Wrote},
+    plan::{Plan, Requirement, StepKind},
 };
 pub(super) use action::awaited_wants;
-use action::judge_action;
-use requirement::judge_requirement;
+use action::{Place, judge_action};
+use drift::has_drifted;
+use requirement::judge_whole;
 pub(super) use sight::Sight;
 
 /// What was found of one requirement, for status, messages and templates.
@@ -58,16 +60,26 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
             StepKind::Require(requirement) => {
                 wants.insert(requirement.want.clone());
                 let latch = record.and_then(|record| record.latch.as_deref());
-                judge_requirement(requirement, requirement.test.state.as_ref(), latch, sight)
+                let written = latch.and_then(|_| written(plan, requirement, &records));
+                judge_whole(requirement, latch, written, sight)
             }
             StepKind::Act(_) => (Fact::default(), View::default()),
         };
         facts.push(fact);
         views.push(view);
     }
+    let owned: BTreeSet<&StepId> =
+        journal.inventory.iter().filter(|item| item.owned).map(|item| &item.step).collect();
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
-            let (fact, view) = judge_action(plan, records[position], step, action, &views, sight);
+            let place = Place { plan, position, step, action, record: records[position] };
+            let (mut fact, view) = judge_action(&place, &views, sight);
+            if let Some(drift) = action.drift() {
+                wants.extend(drift.objects.iter().cloned());
+                let done = place.record.is_some_and(|record| record.state == StepState::Done);
+                let disowned = action.owner.is_none() && owned.contains(&step.id);
+                fact.drifted = done && (disowned || has_drifted(&place, drift, &records, sight));
+            }
             facts[position] = fact;
             views[position] = view;
         }
@@ -75,4 +87,16 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
     wants.extend(plan.inputs.iter().map(|input| input.want.clone()));
     wants.extend(sight.asked());
     Judged { facts, views, wants }
+}
+
+/// The incarnation that the floor of a requirement wrote last, where it is one object.
+fn written<'a>(plan: &Plan, requirement: &Requirement, records: &[Option<&'a Record>]) -> Option<&'a str> {
+    let position = plan.position(requirement.floor.as_ref()?)?;
+    let Question::Objects { kind, scope: Scope::Name { name, .. }, .. } = requirement.want.question() else {
+        return None;
+    };
+    let about = |wrote: &&Wrote| {
+        wrote.target.name == *name && wrote.target.kind.word.eq_ignore_ascii_case(&kind.kind)
+    };
+    Some(&records[position]?.wrote.iter().find(about)?.stamp.uid)
 }

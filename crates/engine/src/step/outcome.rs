@@ -2,18 +2,17 @@
 //!
 //! An outcome counts only for the attempt it belongs to. What cannot be known is said to be unknown, never guessed.
 
-use std::collections::BTreeSet;
-
 use linchpin_words::{Reason, Timestamp};
 
 use super::{
     advance::add,
     backoff::{self, Pace},
+    inventory::{ours, outgrow, remember},
 };
 use crate::{
-    contract::{Done, Failure, Outcome, StepId, Target},
-    journal::{Awaits, Item, ItemState, Memory, Record, StepState, Wrote},
-    plan::{Action, Body, Delivery, Plan, Recovery, Step},
+    contract::{Failure, Outcome},
+    journal::{Attempt, Awaits, Memory, Record, Recreate, StepState, Wrote},
+    plan::{Action, Body, Delivery, Immutable, Plan, Recovery, Step},
 };
 
 /// Files all outcomes, then settles every attempt that has come back whole or was lost.
@@ -41,13 +40,13 @@ pub(super) fn settle(
             continue;
         }
         match memory.attempts.remove(&step.id) {
-            Some(attempt) => match attempt.worst {
-                Some(failure) => {
-                    memory.messages.insert(step.id.clone(), failure.to_string());
+            Some(Attempt { worst: Some(failure), .. }) => {
+                memory.messages.insert(step.id.clone(), failure.to_string());
+                if !cannot_change(memory, step, action, record, &failure, now) {
                     fail(plan, step, action, record, &failure, now);
                 }
-                None => end_well(memory, step, record, attempt.changed, attempt.awaits, now),
-            },
+            }
+            Some(attempt) => end_well(memory, plan, step, record, attempt, now),
             None if record.awaits.is_some() => {}
             None => lose(action, record, now),
         }
@@ -80,13 +79,16 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Record], outcome: &Outc
             attempt.changed |= !done.skipped;
             if let (Some(target), Some(stamp)) = (&done.target, &done.stamp) {
                 record.wrote.retain(|wrote| wrote.target != *target);
-                if !matches!(action.body, Body::Delete { .. }) {
+                if !matches!(action.body, Body::Delete { .. }) && record.recreate.is_none() {
                     record.wrote.push(Wrote { target: target.clone(), stamp: stamp.clone() });
                 } else if !done.gone {
                     attempt.awaits = Some(Awaits::Absent { target: target.clone(), uid: stamp.uid.clone() });
                 }
             }
+            attempt.yielded.extend(done.yielded.iter().cloned());
         }
+        // What was to be deleted to be made anew is gone, or another one is there: either way the way is free.
+        Err(Failure::Gone(_) | Failure::StalePrecondition(_)) if record.recreate.is_some() => {}
         Err(failure) => {
             let worse = attempt.worst.as_ref().is_none_or(|worst| severity(failure) > severity(worst));
             if worse {
@@ -96,127 +98,63 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Record], outcome: &Outc
     }
 }
 
-/// Keeps the inventory true, also for outcomes that come too late to matter otherwise.
-///
-/// An object that we made stays ours when we write to it again; one that was there when we came never becomes ours.
-fn remember(memory: &mut Memory, plan: &Plan, position: usize, action: &Action, done: &Done) {
-    if !action.tracked || matches!(action.body, Body::Delete { .. }) {
-        return;
-    }
-    let (Some(target), Some(stamp)) = (&done.target, &done.stamp) else {
-        return;
-    };
-    let row = row(memory, plan, position, action, target);
-    let ours = done.created || row.state == ItemState::Created && row.uid.as_ref() == Some(&stamp.uid);
-    row.state = if ours { ItemState::Created } else { ItemState::Adopted };
-    row.uid = Some(stamp.uid.clone());
-    row.target = target.clone();
-}
-
-/// The inventory row of an object, made if it is missing.
-fn row<'a>(
-    memory: &'a mut Memory,
-    plan: &Plan,
-    position: usize,
-    action: &Action,
-    target: &Target,
-) -> &'a mut Item {
-    let step = &plan.steps()[position];
-    let rows = &mut memory.journal.inventory;
-    let known = rows.iter().position(|row| {
-        row.step == step.id && row.target.name == target.name && same_place(&row.target, target)
-    });
-    let index = known.unwrap_or_else(|| {
-        let after = earlier_rows(plan, position, rows);
-        rows.push(Item {
-            step: step.id.clone(),
-            via: action.via.clone(),
-            target: target.clone(),
-            uid: None,
-            state: ItemState::Intended,
-            reason: None,
-            after,
-            prune: action.prune,
-            attempt: 0,
-            retry_at: None,
-        });
-        rows.len() - 1
-    });
-    &mut rows[index]
-}
-
-/// The nearest earlier steps that have made something, past those that were left out.
-fn earlier_rows(plan: &Plan, position: usize, rows: &[Item]) -> Vec<StepId> {
-    let mut open = plan.earlier_tracked(position);
-    let mut seen = BTreeSet::new();
-    let mut found = BTreeSet::new();
-    while let Some(step) = open.pop() {
-        if !seen.insert(step.clone()) {
-            continue;
-        }
-        if rows.iter().any(|row| row.step == step) {
-            found.insert(step);
-        } else if let Some(earlier) = plan.position(&step) {
-            open.extend(plan.earlier_tracked(earlier));
-        }
-    }
-    found.into_iter().collect()
-}
-
-/// Whether two targets are one object, one of them perhaps still without what discovery adds.
-fn same_place(one: &Target, other: &Target) -> bool {
-    one.kind.word.eq_ignore_ascii_case(&other.kind.word)
-        && one.kind.group.as_deref().unwrap_or_default() == other.kind.group.as_deref().unwrap_or_default()
-        && (one.namespace == other.namespace || one.namespace.is_none() || other.namespace.is_none())
-}
-
-/// Adds rows for objects that are to be made, so that a crash right after making them loses none.
-pub(super) fn intend(memory: &mut Memory, plan: &Plan, position: usize, action: &Action, targets: &[Target]) {
-    if !action.tracked {
-        return;
-    }
-    for target in targets {
-        let before = memory.journal.inventory.len();
-        row(memory, plan, position, action, target);
-        if memory.journal.inventory.len() > before {
-            memory.critical += 1;
-        }
-    }
-}
-
-/// For an object that is going: what was created by effects that come back only now.
-pub(super) fn remember_late(memory: &mut Memory, outcomes: &[Outcome]) {
-    for outcome in outcomes {
-        memory.flight.remove(&outcome.ticket);
-        let Ok(Done { target: Some(target), created: true, stamp: Some(stamp), .. }) = &outcome.result else {
-            continue;
-        };
-        let step = &outcome.ticket.step;
-        let rows = &mut memory.journal.inventory;
-        if let Some(row) = rows.iter_mut().find(|row| row.step == *step && same_place(&row.target, target)) {
-            row.state = ItemState::Created;
-            row.uid = Some(stamp.uid.clone());
-            row.target = target.clone();
-        }
-    }
-}
-
 fn end_well(
     memory: &mut Memory,
+    plan: &Plan,
     step: &Step,
     record: &mut Record,
-    changed: bool,
-    awaits: Option<Awaits>,
+    attempt: Attempt,
     now: Timestamp,
 ) {
     memory.messages.remove(&step.id);
-    if awaits.is_some() {
-        record.awaits = awaits;
+    if attempt.awaits.is_some() {
+        record.awaits = attempt.awaits;
         record.become_state(StepState::Running, Some(Reason::AwaitingAbsence), now);
-    } else if changed {
+        return;
+    }
+    if record.recreate.take().is_some() {
+        record.become_state(StepState::Waiting, Some(Reason::Recreating), now);
+        return;
+    }
+    outgrow(memory, plan, record, &step.id, &attempt.targets);
+    record.repairing = false;
+    if !attempt.changed {
+        record.become_state(StepState::Skipped, Some(Reason::Exists), now);
+    } else if attempt.yielded.is_empty() {
         record.become_state(StepState::Done, None, now);
     } else {
-        record.become_state(StepState::Skipped, Some(Reason::Exists), now);
+        memory.messages.insert(step.id.clone(), attempt.yielded.join("; "));
+        record.become_state(StepState::Done, Some(Reason::FieldsYielded), now);
+    }
+}
+
+/// A field that cannot be changed in place: whether the action's policy knows what to do about it.
+fn cannot_change(
+    memory: &Memory,
+    step: &Step,
+    action: &Action,
+    record: &mut Record,
+    failure: &Failure,
+    now: Timestamp,
+) -> bool {
+    let Failure::Immutable { target, .. } = failure else {
+        return false;
+    };
+    match action.immutable {
+        Immutable::Fail => false,
+        Immutable::Ignore => {
+            record.repairing = false;
+            record.become_state(StepState::Done, Some(Reason::ImmutableField), now);
+            true
+        }
+        Immutable::Recreate => {
+            let Some(uid) = ours(memory, &step.id, target) else {
+                return false;
+            };
+            record.recreate = Some(Recreate { target: target.clone(), uid: uid.clone() });
+            record.become_state(StepState::Waiting, Some(Reason::Recreating), now);
+            true
+        }
     }
 }
 
@@ -238,6 +176,7 @@ fn severity(failure: &Failure) -> u8 {
         | Failure::FieldConflict(_)
         | Failure::Forbidden(_)
         | Failure::Invalid(_)
+        | Failure::Immutable { .. }
         | Failure::Render(_)
         | Failure::Exit(_) => 2,
         Failure::NotStarted => 0,
@@ -289,6 +228,7 @@ pub(super) fn fail(
         Failure::FieldConflict(_) => refused(Reason::ApplyConflict, automatic, after(Pace::Refused)),
         Failure::Forbidden(_) => refused(Reason::Forbidden, automatic, after(Pace::Refused)),
         Failure::Invalid(_) => refused(Reason::Invalid, automatic, after(Pace::Refused)),
+        Failure::Immutable { .. } => refused(Reason::ImmutableField, automatic, after(Pace::Refused)),
         Failure::Render(_) => refused(Reason::RenderFailed, automatic, after(Pace::Refused)),
         Failure::Exit(_) => {
             let again = automatic && action.delivery() == Some(Delivery::AtLeastOnce);

@@ -5,6 +5,9 @@
 //! deleted. Nothing that a user controls can hold this up for ever but a missing right or a foreign finalizer, and
 //! those are named; a gone identity, a terminating namespace or a kind that is no longer served means: say what is
 //! left behind, and go on.
+//!
+//! Rows that are marked `last` go after all others, whatever the order. Where nothing is to be deleted, owner references
+//! are taken off first ([`disown`]), or the API server would delete what is to stay.
 
 use std::collections::BTreeSet;
 
@@ -19,6 +22,7 @@ use super::{
 use crate::{
     contract::{Effect, Failure, Outcome, Propagation, ReadSet, Seen, Served, StepId, Ticket, Verb, Want},
     journal::{Item, ItemState, Memory},
+    plan::Plan,
 };
 
 /// Deletions are no run of the plan: their tickets carry a run that no plan has.
@@ -50,6 +54,7 @@ pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) 
         }
         let retry = |pace| Some(add(now, backoff::delay(pace, &uid, &item.step, item.attempt)));
         match &outcome.result {
+            Ok(done) if done.disowned => item.owned = false,
             Ok(done) if done.gone => item.state = ItemState::Gone,
             Ok(done) => {
                 item.state = ItemState::Deleting;
@@ -74,6 +79,62 @@ fn leave(item: &mut Item, reason: Reason) {
     item.reason = Some(reason);
 }
 
+/// Takes away what the plan no longer makes, and forgets what is gone.
+pub(super) fn prune(plan: &Plan, memory: &mut Memory, sight: &Sight<'_>, now: Timestamp) -> Removal {
+    let left_the_plan = |item: &Item| item.stale || plan.position(&item.step).is_none();
+    let chosen = |item: &Item| item.prune && left_the_plan(item);
+    let removal = if memory.journal.inventory.iter().any(chosen) {
+        remove(memory, sight, &chosen, false, now)
+    } else {
+        Removal { done: true, ..Removal::default() }
+    };
+    // Deletions under way are filed by the place of their row.
+    if !memory.flight.iter().any(|ticket| ticket.run == NO_RUN) {
+        let stays = |item: &Item| is_there(item) && item.state != ItemState::Adopted;
+        memory.journal.inventory.retain(|item| !left_the_plan(item) || stays(item));
+    }
+    removal
+}
+
+/// Takes our object off as the owner of everything that is to stay.
+pub(super) fn disown(memory: &mut Memory, now: Timestamp) -> Removal {
+    let mut removal = Removal { done: true, ..Removal::default() };
+    for index in 0..memory.journal.inventory.len() {
+        let item = &memory.journal.inventory[index];
+        let Some(uid) = item.uid.clone().filter(|_| item.owned && is_there(item)) else {
+            continue;
+        };
+        removal.done = false;
+        let (target, owner) = (item.target.clone(), memory.journal.uid.clone());
+        order(memory, index, Verb::Disown { target, uid, owner }, &mut removal, now);
+    }
+    removal
+}
+
+/// Orders something about a row, unless that is under way or its time has not come.
+fn order(memory: &mut Memory, index: usize, verb: Verb, removal: &mut Removal, now: Timestamp) {
+    if memory.flight.iter().any(|ticket| ticket.run == NO_RUN && ticket.part as usize == index) {
+        return;
+    }
+    let item = &mut memory.journal.inventory[index];
+    if let Some(at) = item.retry_at.filter(|at| *at > now) {
+        removal.wake_at = Some(removal.wake_at.map_or(at, |earlier| earlier.min(at)));
+        let message = memory.messages.get(&item.step).cloned().unwrap_or_default();
+        removal.waiting.push((item.step.clone(), item.reason.unwrap_or(Reason::Retrying), message));
+        return;
+    }
+    item.attempt += 1;
+    item.retry_at = None;
+    let ticket = Ticket {
+        step: item.step.clone(),
+        run: NO_RUN,
+        attempt: item.attempt,
+        part: u32::try_from(index).unwrap_or(u32::MAX),
+    };
+    memory.flight.insert(ticket.clone());
+    removal.effects.push(Effect { ticket, via: item.via.clone(), verb, deadline: DEADLINE });
+}
+
 /// Takes away the rows that `chosen` names. In a hurry, deletion is asked for but its end is not waited for.
 pub(super) fn remove(
     memory: &mut Memory,
@@ -89,7 +150,7 @@ pub(super) fn remove(
             look(&mut memory.journal.inventory[index], sight, hurry, &mut removal);
         }
     }
-    let held = held(&memory.journal.inventory, chosen);
+    let held = Held::of(&memory.journal.inventory, chosen);
     for index in 0..memory.journal.inventory.len() {
         let item = &memory.journal.inventory[index];
         if !chosen(item) || !is_there(item) {
@@ -97,56 +158,55 @@ pub(super) fn remove(
         }
         removal.done = false;
         let deletable = matches!(item.state, ItemState::Created | ItemState::Intended);
-        if !deletable || held.contains(&item.step) {
+        if !deletable || held.holds(item) {
             continue;
         }
-        if memory.flight.iter().any(|ticket| ticket.run == NO_RUN && ticket.part as usize == index) {
-            continue;
-        }
-        if let Some(at) = item.retry_at.filter(|at| *at > now) {
-            removal.wake_at = Some(removal.wake_at.map_or(at, |earlier| earlier.min(at)));
-            let message = memory.messages.get(&item.step).cloned().unwrap_or_default();
-            removal.waiting.push((item.step.clone(), item.reason.unwrap_or(Reason::Retrying), message));
-            continue;
-        }
-        let item = &mut memory.journal.inventory[index];
-        item.attempt += 1;
-        item.retry_at = None;
-        let ticket = Ticket {
-            step: item.step.clone(),
-            run: NO_RUN,
-            attempt: item.attempt,
-            part: u32::try_from(index).unwrap_or(u32::MAX),
+        let verb = Verb::Delete {
+            target: item.target.clone(),
+            uid: item.uid.clone(),
+            creator: item.uid.is_none().then(|| uid.clone()),
+            propagation: Propagation::Background,
         };
-        memory.flight.insert(ticket.clone());
-        removal.effects.push(Effect {
-            ticket,
-            via: item.via.clone(),
-            verb: Verb::Delete {
-                target: item.target.clone(),
-                uid: item.uid.clone(),
-                creator: item.uid.is_none().then(|| uid.clone()),
-                propagation: Propagation::Background,
-            },
-            deadline: DEADLINE,
-        });
+        order(memory, index, verb, &mut removal, now);
     }
     removal
 }
 
-/// The steps whose objects must stay until those of every later step are gone, also where a step between them has
-/// nothing of its own any more.
-fn held(inventory: &[Item], chosen: &dyn Fn(&Item) -> bool) -> BTreeSet<StepId> {
-    let mut held = BTreeSet::new();
-    let mut open: Vec<&Item> = inventory.iter().filter(|item| chosen(item) && is_there(item)).collect();
+/// What must stay until other objects are gone.
+struct Held {
+    /// Steps whose objects must stay until those of every later step are gone.
+    usual: BTreeSet<StepId>,
+    /// The same among the objects that go last.
+    last: BTreeSet<StepId>,
+    /// Whether anything that does not go last is still there.
+    busy: bool,
+}
+
+impl Held {
+    fn of(inventory: &[Item], chosen: &dyn Fn(&Item) -> bool) -> Self {
+        let there = |item: &&Item| chosen(item) && is_there(item);
+        let (last, usual): (Vec<&Item>, Vec<&Item>) =
+            inventory.iter().filter(there).partition(|item| item.last);
+        let busy = !usual.is_empty();
+        Self { usual: earlier(inventory, usual), last: earlier(inventory, last), busy }
+    }
+
+    fn holds(&self, item: &Item) -> bool {
+        if item.last { self.busy || self.last.contains(&item.step) } else { self.usual.contains(&item.step) }
+    }
+}
+
+/// The steps before those of these rows, also where a step between them has nothing of its own any more.
+fn earlier<'a>(inventory: &'a [Item], mut open: Vec<&'a Item>) -> BTreeSet<StepId> {
+    let mut found = BTreeSet::new();
     while let Some(item) = open.pop() {
         for earlier in &item.after {
-            if held.insert(earlier.clone()) {
+            if found.insert(earlier.clone()) {
                 open.extend(inventory.iter().filter(|row| row.step == *earlier));
             }
         }
     }
-    held
+    found
 }
 
 fn is_there(item: &Item) -> bool {

@@ -6,17 +6,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use linchpin_lang::template::{self, Clock, RenderError, Template};
-use linchpin_words::reference::KindWord;
 use serde_json::{Map, Value, json};
 
 use super::{
     data::{dependency_data, now_text, values},
+    inventory::same_object,
     judge::View,
 };
 use crate::{
-    contract::{ExecOrder, PatchKind, ReadSet, Target, Verb, World},
+    contract::{ExecOrder, Force, PatchKind, Propagation, ReadSet, Target, Verb, World},
     journal::{Journal, Record},
-    plan::{Action, Body, Documents, Plan, Step},
+    plan::{Action, Body, Documents, Drift, Plan, Step, target_of_document},
 };
 
 /// What an action turned out to be.
@@ -44,6 +44,15 @@ pub(super) fn render(
     views: &[View],
     world: &World,
 ) -> Result<Rendered, Problem> {
+    if let Some(recreate) = journal.steps.get(&step.id).and_then(|record| record.recreate.as_ref()) {
+        let verb = Verb::Delete {
+            target: recreate.target.clone(),
+            uid: Some(recreate.uid.clone()),
+            creator: Some(plan.uid.clone()),
+            propagation: Propagation::Background,
+        };
+        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new() });
+    }
     let context = Context { plan, step, journal, data: data(plan, action, journal, views, world) };
     let verbs = match &action.body {
         Body::Create { documents, existing } => context
@@ -61,12 +70,14 @@ pub(super) fn render(
             .documents(documents)?
             .into_iter()
             .map(|body| Verb::Apply {
+                force: force(step, action, journal, &body),
+                yields: action.drift().map(Drift::yields).unwrap_or_default(),
                 body: Arc::new(body),
                 default_namespace: action.default_namespace.clone(),
                 manager: action.manager.clone(),
-                force: false,
                 existing: *existing,
                 creator: plan.uid.clone(),
+                owner: action.owner.clone(),
             })
             .collect(),
         Body::Patch { target, kind, text, delivery } => {
@@ -119,15 +130,16 @@ fn target_of(verb: &Verb, default_namespace: &str) -> Option<Target> {
     target_of_document(body, default_namespace)
 }
 
-/// The object that a document is.
-pub(super) fn target_of_document(body: &Value, default_namespace: &str) -> Option<Target> {
-    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-    let metadata = body.get("metadata")?;
-    Some(Target {
-        kind: KindWord::from_manifest(text(body, "apiVersion").as_deref(), &text(body, "kind")?),
-        namespace: Some(text(metadata, "namespace").unwrap_or_else(|| default_namespace.to_owned())),
-        name: text(metadata, "name")?,
-    })
+/// Whether an action may take back what others hold: only one that keeps what it wrote, and not on first contact.
+fn force(step: &Step, action: &Action, journal: &Journal, body: &Value) -> Force {
+    if action.drift().is_none() {
+        return Force::Never;
+    }
+    let Some(target) = target_of_document(body, &action.default_namespace) else {
+        return Force::IfCreated;
+    };
+    let written = journal.made_by(&step.id).any(|row| row.uid.is_some() && same_object(&row.target, &target));
+    if written { Force::Always } else { Force::IfCreated }
 }
 
 struct Context<'a> {

@@ -8,8 +8,7 @@ use linchpin_engine::{
         World,
     },
     plan::{
-        Action, After, Body, Delivery, Document, Documents, Lane, Plan, Requirement, Rerun, Step, StepKind,
-        Terms, Test,
+        Action, After, Body, Delivery, Document, Documents, Plan, Requirement, Step, StepKind, Terms, Test,
     },
     readiness::Wanted,
 };
@@ -19,6 +18,7 @@ use serde_json::{Value, json};
 
 pub const UID: &str = "the-object";
 pub const NAMESPACE: &str = "shop";
+pub const MANAGER: &str = "linchpin:test";
 
 pub fn via() -> Via {
     Via::service_account(NAMESPACE, "builder")
@@ -39,51 +39,21 @@ pub fn want(name: &str) -> Want {
 }
 
 fn blank(id: &str, kind: StepKind) -> Step {
-    Step {
-        id: StepId::new(id),
-        field: format!("steps[{id}]"),
-        part: None,
-        definition: format!("1:{id}"),
-        after: Vec::new(),
-        lane: Lane::Main,
-        when: None,
-        kind,
-        optional: false,
-        timeout: None,
-        progress_timeout: None,
-        fail_fast: false,
-        delay_after: None,
-    }
+    Step::new(StepId::new(id), format!("steps[{id}]"), format!("1:{id}"), kind)
 }
 
 /// A requirement that the ConfigMap of the same name exists.
 pub fn require(id: &str) -> Step {
+    let test = Test { state: Some(Wanted::Exists), ..Test::default() };
     let requirement = Requirement {
-        label: format!("configmap/{id}"),
-        want: want(id),
-        test: Test { state: Some(Wanted::Exists), ..Test::default() },
-        floor: None,
-        part: None,
-        rights: Vec::new(),
         keys: vec![id.to_owned()],
+        ..Requirement::new(format!("configmap/{id}"), want(id), test)
     };
     blank(id, StepKind::Require(Box::new(requirement)))
 }
 
 fn action(body: Body) -> StepKind {
-    StepKind::Act(Box::new(Action {
-        via: via(),
-        body,
-        default_namespace: NAMESPACE.to_owned(),
-        manager: "linchpin:test".to_owned(),
-        rerun: Rerun::Never,
-        tracked: false,
-        prune: false,
-        rights: Vec::new(),
-        reads: Some(std::collections::BTreeMap::new()),
-        reads_values: false,
-        reads_now: false,
-    }))
+    StepKind::Act(Box::new(Action::new(via(), body, NAMESPACE, MANAGER)))
 }
 
 /// An action that applies a ConfigMap of this name.
@@ -190,7 +160,7 @@ pub fn projection(name: &str, uid: &str, version: u64, content: Value) -> Arc<Pr
 
 /// What a watch shows of one object.
 pub fn observed(item: Option<Arc<Projection>>, as_of: u64) -> Seen {
-    Seen::Objects(Arc::new(Observed { items: item.into_iter().collect(), as_of, live: true }))
+    Seen::Objects(Arc::new(Observed { items: item.into_iter().collect(), as_of, live: true, looked: None }))
 }
 
 /// A world in which these ConfigMaps exist and these do not.

@@ -10,6 +10,9 @@ use linchpin_words::Timestamp;
 
 use crate::build::{UID, want};
 
+/// The fingerprint of what our manager holds, as long as nobody has taken any of it.
+pub const OURS: &str = "ours";
+
 pub struct Play {
     pub plan: Plan,
     pub memory: Memory,
@@ -94,7 +97,7 @@ impl Play {
                     uid: format!("uid-{name}"),
                     generation: 1,
                     version: 100,
-                    fingerprint: String::new(),
+                    fingerprint: OURS.to_owned(),
                 };
                 (Some(target), Some(stamp))
             }

@@ -81,7 +81,7 @@ impl Driver {
                 let result = executor.execute(&job.effect, &job.about).await;
                 let outcome = Outcome { ticket: job.effect.ticket, at: now(), result };
                 // The controller is gone only when the term is over: then nobody needs the outcome.
-                let _ = back.send(Message::Outcome(job.id, outcome));
+                let _ = back.send(Message::Outcome(job.id, Box::new(outcome)));
             });
         }
     }

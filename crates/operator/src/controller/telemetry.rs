@@ -115,6 +115,7 @@ impl Telemetry {
         for effect in effects {
             let verb = match effect.verb {
                 Verb::Apply { .. } => "apply",
+                Verb::Disown { .. } => "disown",
                 Verb::Create { .. } => "create",
                 Verb::Patch { .. } => "patch",
                 Verb::Delete { .. } => "delete",
@@ -134,6 +135,7 @@ impl Telemetry {
                 Failure::StalePrecondition(_) => "stale",
                 Failure::Forbidden(_) => "forbidden",
                 Failure::Invalid(_) => "invalid",
+                Failure::Immutable { .. } => "immutable",
                 Failure::NotServed(_) => "not_served",
                 Failure::Gone(_) => "gone",
                 Failure::Terminating(_) => "terminating",

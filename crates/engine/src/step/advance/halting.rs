@@ -2,7 +2,7 @@
 
 use linchpin_words::{Reason, Timestamp};
 
-use super::{Broken, Pass, add};
+use super::{Broken, Pass, add, requirements::is_contained};
 use crate::{
     contract::StepId,
     journal::{Halt, StepState},
@@ -15,7 +15,7 @@ use crate::{
 
 impl Pass<'_> {
     pub(super) fn halt_or_recover(&mut self, broken: Vec<Broken>) {
-        let all_hold = self.all_hold_now();
+        let all_hold = self.all_others_hold_now();
         if let Some(halt) = &self.memory.journal.halt {
             let early = halt.until.filter(|until| *until > self.now);
             if let Some(until) = early {
@@ -59,6 +59,7 @@ impl Pass<'_> {
             let step = &self.steps()[position];
             !matches!(step.kind, StepKind::Require(_))
                 || step.optional
+                || is_contained(step)
                 || !self.open[position]
                 || self.holds_now(position)
                 || self.facts[position].live

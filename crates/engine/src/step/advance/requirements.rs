@@ -5,7 +5,7 @@ use linchpin_words::Reason;
 use super::{Broken, Pass, add};
 use crate::{
     journal::{Progress, StepState},
-    plan::{Body, StepKind},
+    plan::{Body, Lane, Step, StepKind},
     step::fact::Holds,
 };
 
@@ -27,8 +27,13 @@ impl Pass<'_> {
                     self.wake(until);
                 }
             } else if self.records[position].awaits.is_some() && self.facts[position].awaited {
-                self.records[position].awaits = None;
-                self.records[position].become_state(StepState::Done, None, self.now);
+                let record = &mut self.records[position];
+                record.awaits = None;
+                if record.recreate.take().is_some() {
+                    record.become_state(StepState::Waiting, Some(Reason::Recreating), self.now);
+                } else {
+                    record.become_state(StepState::Done, None, self.now);
+                }
             }
         }
     }
@@ -60,6 +65,7 @@ impl Pass<'_> {
                     let passes = step.optional && self.observed(*earlier);
                     open &= passes || record.state == StepState::Met;
                     supported &= (passes || self.holds_now(*earlier)) && self.supported[*earlier];
+                    doomed |= !passes && (self.doomed[*earlier] || record.state == StepState::Failed);
                 }
                 StepKind::Act(_) => {
                     let hopeless = self.doomed[*earlier] && record.state == StepState::Waiting;
@@ -132,9 +138,15 @@ impl Pass<'_> {
             record.become_state(StepState::Waiting, None, now);
             return None;
         }
+        let contained = is_contained(step);
         if fact.holds == Holds::Failed {
             record.become_state(StepState::Failed, Some(Reason::DependencyFailed), now);
-            return Some(Reason::DependencyFailed);
+            return (!contained).then_some(Reason::DependencyFailed);
+        }
+        if self.memory.journal.completed.is_some() {
+            // What is complete has no time to run out of.
+            record.become_state(StepState::Waiting, None, now);
+            return None;
         }
         let deadlines = [
             (step.timeout.map(|timeout| add(clock, timeout)), Reason::TimedOut),
@@ -146,16 +158,27 @@ impl Pass<'_> {
                 self.wake(deadline);
             } else if fact.live {
                 self.records[position].become_state(StepState::Failed, Some(reason), now);
-                return Some(reason);
+                return (!contained).then_some(reason);
             }
         }
         self.records[position].become_state(StepState::Waiting, None, now);
         None
     }
 
-    /// Whether every requirement whose turn has come holds, as far as is known.
+    /// Whether every requirement whose turn has come holds, as far as is known, and everything that they are strictly
+    /// asked for readiness.
     pub(super) fn all_hold(&self) -> bool {
-        self.each_holds(|position| self.records[position].state == StepState::Met)
+        self.each_holds(|position| {
+            let strictly = self.facts[position].strictly;
+            self.records[position].state == StepState::Met
+                && (self.records[position].proceeded
+                    || matches!(strictly, None | Some(Holds::Met | Holds::Unknown { passing: true })))
+        })
+    }
+
+    /// Whether every requirement that is not a matter of our own actions is seen to hold at this moment.
+    pub(super) fn all_others_hold_now(&self) -> bool {
+        self.each_holds(|position| is_contained(&self.steps()[position]) || self.holds_now(position))
     }
 
     /// Whether every requirement whose turn has come is seen to hold at this moment.
@@ -173,10 +196,23 @@ impl Pass<'_> {
         })
     }
 
+    /// Whether every action of the plan proper has come to a good end.
+    pub(super) fn all_done(&self) -> bool {
+        let mut acts = self.steps().iter().zip(&self.records);
+        acts.all(|(step, record)| {
+            step.lane != Lane::Main || step.action().is_none() || record.is_successful()
+        })
+    }
+
     /// Whether a closed requirement is closed by an action that has not run, and by nothing else.
     pub(super) fn waits_for_action(&self, position: usize) -> bool {
         self.plan.before(position).iter().any(|earlier| {
             matches!(self.steps()[*earlier].kind, StepKind::Act(_)) && !self.records[*earlier].is_successful()
         })
     }
+}
+
+/// Whether a requirement is about what an action of the plan wrote: its failure stops what comes after it, and no more.
+pub(super) fn is_contained(step: &Step) -> bool {
+    step.requirement().is_some_and(|requirement| requirement.floor.is_some())
 }

@@ -1,16 +1,43 @@
 //! Starting actions: turns, guards, retries, reruns.
 
+use std::time::Duration;
+
 use linchpin_words::{Reason, Timestamp};
 
 use super::{Pass, add, token};
 use crate::{
-    journal::StepState,
+    contract::StepId,
+    journal::{Record, StepState},
     plan::{Body, Lane, Rerun},
     step::{
         adopt::{begin_run, forget},
+        backoff::{self, Pace},
         fact::Answer,
     },
 };
+
+/// Repairs that may follow each other at once. Somebody who undoes more of them is another controller, and a fight at
+/// full speed helps nobody.
+const QUICK_REPAIRS: u32 = 3;
+/// What stayed as written for so long was put right for good.
+const LASTING: Duration = Duration::from_mins(5);
+
+/// What an action wrote is no longer so: it is to be written again, ever more slowly if that does not last.
+fn repair(record: &mut Record, uid: &str, step: &StepId, now: Timestamp) {
+    let lasted = add(record.since, LASTING) <= now;
+    let repairs = if lasted { 1 } else { record.repairs.saturating_add(1) };
+    let attempt = record.attempt;
+    forget(record, now);
+    // The run goes on, so its attempts do: no ticket is used twice.
+    record.attempt = attempt;
+    record.repairs = repairs;
+    record.repairing = true;
+    record.reason = Some(Reason::Drifted);
+    record.retry_at = repairs
+        .checked_sub(QUICK_REPAIRS)
+        .filter(|beyond| *beyond > 0)
+        .map(|beyond| add(now, backoff::delay(Pace::Refused, uid, step, beyond)));
+}
 
 impl Pass<'_> {
     /// Finished actions that must run again, by their rule.
@@ -28,10 +55,9 @@ impl Pass<'_> {
             }
             match &action.rerun {
                 Rerun::Never => {}
-                Rerun::OnDrift => {
+                Rerun::OnDrift(_) => {
                     if fact.drifted && record.state == StepState::Done {
-                        forget(record, self.now);
-                        record.reason = Some(Reason::Drifted);
+                        repair(record, &self.plan.uid, &self.plan.steps()[position].id, self.now);
                     }
                 }
                 Rerun::OnReads(events) => {

@@ -6,13 +6,13 @@ use std::{
 };
 
 use linchpin_lang::answer::Answer as Told;
-use linchpin_words::Reason;
+use linchpin_words::{Reason, hash::Fnv};
 use serde_json::{Value, json};
 
 use super::{View, reach::judge_reach, requirement::judge_requirement, sight::Sight};
 use crate::{
-    contract::{Question, ReadSet, Seen, Served, StepId, Via, Want},
-    journal::{Awaits, Journal, Record, Trigger},
+    contract::{ReadSet, Seen, Served, StepId, Via, Want},
+    journal::{Awaits, Journal, Record, StepState, Trigger},
     plan::{Action, Guard, GuardSubject, Input, Plan, Requirement, Rerun, Step},
     readiness::Wanted,
     step::{
@@ -21,32 +21,24 @@ use crate::{
     },
 };
 
-pub(super) fn judge_action(
-    plan: &Plan,
-    record: Option<&Record>,
-    step: &Step,
-    action: &Action,
-    views: &[View],
-    sight: &Sight<'_>,
-) -> (Fact, View) {
+/// One action of a plan, with what is known of it.
+pub(super) struct Place<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) position: usize,
+    pub(super) step: &'a Step,
+    pub(super) action: &'a Action,
+    pub(super) record: Option<&'a Record>,
+}
+
+pub(super) fn judge_action(place: &Place<'_>, views: &[View], sight: &Sight<'_>) -> (Fact, View) {
+    let Place { plan, step, action, record, .. } = *place;
     let mut fact = Fact { live: true, ..Fact::default() };
     let mut found = View { settled: true, ..View::default() };
     if let Some(guard) = &step.when {
         fact.guard = judge_guard(plan, guard, views, sight);
     }
-    let missing: Vec<String> = action
-        .rights
-        .iter()
-        .filter(|right| {
-            let want = Want::new(Question::Right { via: action.via.clone(), right: (*right).clone() });
-            matches!(sight.ask(want), Some(Seen::Right(false)))
-        })
-        .map(ToString::to_string)
-        .collect();
-    if !missing.is_empty() {
-        fact.supplied = false;
-        Reason::MissingRights.as_str().clone_into(&mut found.reason);
-        found.message = format!("the ServiceAccount may not {}", missing.join(", "));
+    if !record.is_some_and(|record| record.is_successful() || record.state == StepState::Running) {
+        judge_rights(place, sight, &mut fact, &mut found);
     }
     judge_reach(action, record, sight, &mut fact, &mut found);
     if action.reads_values
@@ -68,6 +60,29 @@ pub(super) fn judge_action(
         }
     }
     (fact, found)
+}
+
+/// Rights are asked for before an action starts: one that is missing holds it, and so does one that was not answered yet.
+fn judge_rights(place: &Place<'_>, sight: &Sight<'_>, fact: &mut Fact, found: &mut View) {
+    let mut missing: Vec<String> = Vec::new();
+    let mut open = false;
+    for (want, right) in place.plan.asks(place.position).iter().zip(&place.action.rights) {
+        match sight.ask(want.clone()) {
+            Some(Seen::Right(false)) => missing.push(right.to_string()),
+            Some(Seen::Unknown(why)) => open |= why.is_passing(),
+            None => open = true,
+            Some(_) => {}
+        }
+    }
+    if !missing.is_empty() {
+        fact.supplied = false;
+        Reason::MissingRights.as_str().clone_into(&mut found.reason);
+        found.message = format!("the ServiceAccount may not {}", missing.join(", "));
+    } else if open {
+        fact.supplied = false;
+        Reason::Unsynced.as_str().clone_into(&mut found.reason);
+        "it is being asked whether the ServiceAccount may do this".clone_into(&mut found.message);
+    }
 }
 
 fn is_supplied(input: &Input, sight: &Sight<'_>) -> bool {
@@ -128,7 +143,7 @@ fn judge_guard(plan: &Plan, guard: &Guard, views: &[View], sight: &Sight<'_>) ->
 
 /// Whether a dependency has a state, as far as that has settled.
 fn decide(requirement: &Requirement, state: &Wanted, sight: &Sight<'_>) -> Answer {
-    let (fact, found) = judge_requirement(requirement, Some(state), None, sight);
+    let (fact, found) = judge_requirement(requirement, &requirement.test, Some(state), None, sight);
     match fact.holds {
         Holds::Met => Answer::Yes,
         Holds::Failed => Answer::No,
@@ -201,11 +216,5 @@ fn trigger(
         [one] => Some(one.uid.clone()),
         many => Some(json!(many.iter().map(|item| &item.uid).collect::<Vec<_>>()).to_string()),
     };
-    Some(Trigger { uid, hash: fnv(text.as_bytes()) })
-}
-
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    Some(Trigger { uid, hash: Fnv::of(text.as_bytes()) })
 }

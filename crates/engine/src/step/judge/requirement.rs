@@ -29,13 +29,34 @@ fn view(state: &'static str, reason: impl Into<String>, message: impl Into<Strin
     View { state, reason: reason.into(), message: message.into(), objects: Vec::new(), settled }
 }
 
-/// Judges a requirement against a state: its own, or the one that a guard asks about.
+/// Judges a requirement as the plan asks for it: what follows waits for its gate, readiness for all of it. `latch` is the
+/// incarnation that was seen to meet it, `written` the one that our own action wrote last.
+pub(super) fn judge_whole(
+    requirement: &Requirement,
+    latch: Option<&str>,
+    written: Option<&str>,
+    sight: &Sight<'_>,
+) -> (Fact, View) {
+    // What was seen of an incarnation says nothing about the one that we have made since.
+    let latch = latch.filter(|latch| written.is_none_or(|written| written == *latch));
+    let (mut fact, found) = judge_requirement(requirement, &requirement.test, None, latch, sight);
+    if let Some(gate) = &requirement.gate {
+        let (gate, _) = judge_requirement(requirement, gate, None, latch, sight);
+        fact.strictly = Some(fact.holds);
+        fact.holds = gate.holds;
+    }
+    (fact, found)
+}
+
+/// Judges a requirement by a test, against its state or the one that a guard asks about.
 pub(super) fn judge_requirement(
     requirement: &Requirement,
-    wanted: Option<&Wanted>,
+    test: &Test,
+    asked: Option<&Wanted>,
     latch: Option<&str>,
     sight: &Sight<'_>,
 ) -> (Fact, View) {
+    let wanted = asked.or(test.state.as_ref());
     let objects: Vec<ObjectRef> = requirement.want.object_ref().into_iter().collect();
     let (fact, found) = match sight.look(&requirement.want) {
         None => {
@@ -46,7 +67,7 @@ pub(super) fn judge_requirement(
             (unknown(why.is_passing(), !why.is_passing()), found)
         }
         Some(Seen::Kind(served)) => kind_in_the_way(served),
-        Some(Seen::Version(version)) => judge_version(&requirement.test, version),
+        Some(Seen::Version(version)) => judge_version(test, version),
         Some(Seen::Right(_)) => {
             (unknown(false, true), view("Error", Reason::Invalid.as_str(), "not an object", true))
         }
@@ -54,7 +75,7 @@ pub(super) fn judge_requirement(
             let why = Reason::OwnWriteNotSeen;
             (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
         }
-        Some(Seen::Objects(observed)) => judge_objects(requirement, wanted, latch, observed, sight),
+        Some(Seen::Objects(observed)) => judge_objects(requirement, test, wanted, latch, observed, sight),
     };
     (fact, View { objects: if found.objects.is_empty() { objects } else { found.objects }, ..found })
 }
@@ -91,6 +112,7 @@ fn judge_version(test: &Test, version: &Value) -> (Fact, View) {
 
 fn judge_objects(
     requirement: &Requirement,
+    test: &Test,
     wanted: Option<&Wanted>,
     latch: Option<&str>,
     observed: &Observed,
@@ -100,7 +122,6 @@ fn judge_objects(
         return (unknown(false, true), View::default());
     };
     let kind = kind.group_kind();
-    let test = &requirement.test;
     let has_clauses = test.cel.is_some() || !test.conditions.is_empty();
     let default =
         if has_clauses && test.min_replicas.is_none() { Wanted::Exists } else { Wanted::omitted(&kind) };
@@ -115,7 +136,7 @@ fn judge_objects(
                 progress: one.verdict.progress,
                 ..Fact::default()
             };
-            if *wanted == Wanted::Completed {
+            if *wanted == Wanted::Completed || requirement.latch {
                 match (item, latch) {
                     (Some(item), _) if one.met => fact.latch = Some(item.uid.clone()),
                     (None, Some(latch)) => {

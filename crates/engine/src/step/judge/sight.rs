@@ -1,11 +1,8 @@
 //! The world as one object may see it: nothing older than its own writes.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cell::RefCell, collections::BTreeSet};
 
-use linchpin_words::reference::KindWord;
+use linchpin_words::{Gvk, Timestamp, reference::KindWord};
 
 use crate::{
     contract::{Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target, Via, Want, World},
@@ -15,43 +12,66 @@ use crate::{
 /// The world as one object may see it: nothing older than its own writes.
 pub(in crate::step) struct Sight<'a> {
     pub world: &'a World,
-    floors: BTreeMap<PlaceKey, Stamp>,
+    /// Our last writes, sorted by the name of what was written.
+    floors: Vec<Floor<'a>>,
     asked: RefCell<BTreeSet<Want>>,
 }
 
-/// Group, lower-case kind, namespace, name.
-type PlaceKey = (String, String, Option<String>, String);
+/// One write of ours, and when we heard of it.
+#[derive(Clone, Copy)]
+struct Floor<'a> {
+    target: &'a Target,
+    stamp: &'a Stamp,
+    at: Timestamp,
+}
 
-fn place(target: &Target) -> PlaceKey {
-    let group = target.kind.group.clone().unwrap_or_default();
-    (group, target.kind.word.to_ascii_lowercase(), target.namespace.clone(), target.name.clone())
+impl Floor<'_> {
+    fn is_about(&self, kind: &Gvk, namespace: Option<&String>) -> bool {
+        self.target.kind.word.eq_ignore_ascii_case(&kind.kind)
+            && self.target.kind.group.as_deref().unwrap_or_default() == kind.group
+            && self.target.namespace.as_ref() == namespace
+    }
+
+    /// Whether a view shows the write, or surely would if it had not been undone since.
+    fn is_in(&self, observed: &Observed, one: Option<&str>) -> bool {
+        if observed.looked.is_some_and(|looked| looked > self.at) {
+            return true;
+        }
+        let item = one.and_then(|name| observed.items.iter().find(|item| item.name == name));
+        match item {
+            Some(item) if item.uid == self.stamp.uid => item.version >= self.stamp.version,
+            _ => observed.as_of >= self.stamp.version,
+        }
+    }
 }
 
 impl<'a> Sight<'a> {
     /// The world above the writes that the journal knows of and those that have just come back.
-    pub(in crate::step) fn new(world: &'a World, journal: &Journal, outcomes: &[Outcome]) -> Self {
-        let known = journal
-            .steps
-            .values()
-            .flat_map(|record| &record.wrote)
-            .map(|wrote| (&wrote.target, &wrote.stamp));
+    pub(in crate::step) fn new(world: &'a World, journal: &'a Journal, outcomes: &'a [Outcome]) -> Self {
+        let known = journal.steps.values().flat_map(|record| {
+            record.wrote.iter().map(|wrote| Floor {
+                target: &wrote.target,
+                stamp: &wrote.stamp,
+                at: record.since,
+            })
+        });
         let fresh = outcomes.iter().filter_map(|outcome| {
             let done = outcome.result.as_ref().ok()?;
-            Some((done.target.as_ref()?, done.stamp.as_ref()?))
+            Some(Floor { target: done.target.as_ref()?, stamp: done.stamp.as_ref()?, at: outcome.at })
         });
-        let mut floors: BTreeMap<PlaceKey, Stamp> = BTreeMap::new();
-        for (target, stamp) in known.chain(fresh) {
-            let floor = floors.entry(place(target)).or_insert_with(|| stamp.clone());
-            if stamp.version > floor.version {
-                *floor = stamp.clone();
-            }
-        }
-        Self { world, floors, asked: RefCell::new(BTreeSet::new()) }
+        let mut floors: Vec<Floor<'a>> = known.chain(fresh).collect();
+        floors.sort_by(|one, other| one.target.name.cmp(&other.target.name));
+        Self { world, floors, asked: RefCell::default() }
+    }
+
+    /// The world without regard to our own writes.
+    pub(in crate::step) fn plain(world: &'a World) -> Self {
+        Self { world, floors: Vec::new(), asked: RefCell::default() }
     }
 
     /// Everything that was asked for so far.
     pub(in crate::step) fn asked(&self) -> BTreeSet<Want> {
-        self.asked.borrow().clone()
+        self.asked.take()
     }
 
     /// The answer to a want, which is thereby asked for.
@@ -74,24 +94,21 @@ impl<'a> Sight<'a> {
         let Question::Objects { kind, scope, .. } = want.question() else {
             return true;
         };
-        let lower = kind.kind.to_ascii_lowercase();
         match scope {
             Scope::Name { namespace, name } => {
-                let key = (kind.group.clone(), lower, namespace.clone(), name.clone());
-                let Some(floor) = self.floors.get(&key) else {
-                    return true;
-                };
-                match observed.items.first() {
-                    Some(item) if item.uid == floor.uid => item.version >= floor.version,
-                    _ => observed.as_of >= floor.version,
-                }
+                let from = self.floors.partition_point(|floor| floor.target.name < *name);
+                self.floors[from..]
+                    .iter()
+                    .take_while(|floor| floor.target.name == *name)
+                    .filter(|floor| floor.is_about(kind, namespace.as_ref()))
+                    .max_by_key(|floor| floor.stamp.version)
+                    .is_none_or(|floor| floor.is_in(observed, Some(name)))
             }
-            Scope::Labels { namespace, .. } => self.floors.iter().all(|((group, word, place, _), floor)| {
-                *group != kind.group
-                    || *word != lower
-                    || place != namespace
-                    || observed.as_of >= floor.version
-            }),
+            Scope::Labels { namespace, .. } => self
+                .floors
+                .iter()
+                .filter(|floor| floor.is_about(kind, namespace.as_ref()))
+                .all(|floor| floor.is_in(observed, None)),
         }
     }
 

@@ -3,13 +3,15 @@
 //! Each changes what goes into the engine or what comes out of it, as a careless engine or driver would.
 
 use linchpin_engine::{
-    contract::{Failure, Outcome, Verb, World},
-    journal::{Memory, StepState},
+    contract::{
+        Effect, Failure, Force, Outcome, Propagation, Question, ReadSet, Seen, Ticket, Verb, Want, World,
+    },
+    journal::{Item, Memory, StepState},
     step::{Decision, Persist},
 };
 
 use super::state::State;
-use crate::build::{observed, projection};
+use crate::build::{MANAGER, observed, projection};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
@@ -51,6 +53,16 @@ pub enum Bug {
     EverythingIsOurs,
     /// The finalizer goes before the objects do.
     ReleasedTooEarly,
+    /// Nobody looks at what was written.
+    DriftUnseen,
+    /// What others hold is never taken back.
+    NeverTakenBack,
+    /// What left the plan goes before the rest is ready.
+    PrunedTooEarly,
+    /// What left the plan never goes.
+    NeverPruned,
+    /// What is in the plan goes too.
+    PrunedWhatIsWanted,
 }
 
 impl Bug {
@@ -74,6 +86,11 @@ impl Bug {
         Self::InventoryForgotten,
         Self::EverythingIsOurs,
         Self::ReleasedTooEarly,
+        Self::DriftUnseen,
+        Self::NeverTakenBack,
+        Self::PrunedTooEarly,
+        Self::NeverPruned,
+        Self::PrunedWhatIsWanted,
     ];
 
     /// What goes in.
@@ -125,6 +142,20 @@ impl Bug {
                 Failure::Transient(_) => Ok(()),
                 other => Err(other.clone()),
             }),
+            Self::DriftUnseen => {
+                let reads_ours = |want: &&Want| match want.question() {
+                    Question::Objects { reads, .. } => *reads == ReadSet::held_by(MANAGER),
+                    _ => false,
+                };
+                let unseen =
+                    |(want, seen): (&Want, &Seen)| (!reads_ours(&want)).then(|| (want.clone(), seen.clone()));
+                *world = world.iter().filter_map(unseen).collect();
+            }
+            Self::NeverPruned => {
+                for item in &mut memory.journal.inventory {
+                    item.prune = false;
+                }
+            }
             Self::NewGenerationForgetsAll if memory.journal.generation != state.generation => records.clear(),
             Self::DoneAgain => {
                 for record in records.values_mut().filter(|record| record.state == StepState::Done) {
@@ -174,6 +205,25 @@ impl Bug {
                 let now = decision.memory.journal.run.now;
                 decision.memory.journal.completed.get_or_insert(now);
             }
+            Self::NeverTakenBack => {
+                for effect in &mut decision.effects {
+                    if let Verb::Apply { force, .. } = &mut effect.verb {
+                        *force = Force::Never;
+                    }
+                }
+            }
+            Self::PrunedTooEarly | Self::PrunedWhatIsWanted => {
+                let wanted = self == Self::PrunedWhatIsWanted;
+                let records = &decision.memory.journal.steps;
+                let rows = decision
+                    .memory
+                    .journal
+                    .inventory
+                    .iter()
+                    .filter(|item| item.uid.is_some() && records.contains_key(&item.step) == wanted);
+                let deletions: Vec<Effect> = rows.map(deletion).collect();
+                decision.effects.extend(deletions);
+            }
             Self::InventoryForgotten => decision.memory.journal.inventory.clear(),
             Self::ReleasedTooEarly => decision.release = true,
             Self::EverythingIsOurs => {
@@ -185,6 +235,20 @@ impl Bug {
             }
             _ => {}
         }
+    }
+}
+
+fn deletion(item: &Item) -> Effect {
+    Effect {
+        ticket: Ticket { step: item.step.clone(), run: 0, attempt: 1, part: 0 },
+        via: item.via.clone(),
+        verb: Verb::Delete {
+            target: item.target.clone(),
+            uid: item.uid.clone(),
+            creator: None,
+            propagation: Propagation::Background,
+        },
+        deadline: std::time::Duration::from_secs(30),
     }
 }
 

@@ -86,6 +86,18 @@ fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<(String, Re
             });
         }
     }
+    if state.flips > 0 {
+        for name in state.kept_names(shape).iter().filter(|name| state.objects.contains_key(*name)) {
+            happen(format!("{name} is deleted by somebody"), &|after| {
+                after.flips -= 1;
+                after.flip(name);
+            });
+            happen(format!("a field of {name} is taken"), &|after| {
+                after.flips -= 1;
+                after.take(name);
+            });
+        }
+    }
     // Events arrive, late or not at all.
     for name in state.names(shape) {
         if !state.is_current(&name) {

@@ -16,6 +16,7 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
         return check_deletions(state, decision);
     }
     let plan = state.plan(shape);
+    check_prune(plan, decision)?;
     for effect in &decision.effects {
         let Some(position) = plan.position(&effect.ticket.step) else { continue };
         let mut open = plan.before(position).to_vec();
@@ -49,7 +50,7 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
                     Some(linchpin_engine::plan::Body::Exec { .. }) => {
                         state.ran.by_definition.get(&step.definition).is_some_and(|count| *count > 0)
                     }
-                    _ => state.objects.contains_key(&format!("made-{}", step.id)),
+                    _ => state.made.contains(&format!("made-{}", step.id)),
                 };
                 if needs_success && !done {
                     return Err(format!("{} was ordered before {} was done", effect.ticket.step, step.id));
@@ -70,10 +71,29 @@ fn undone(state: &State, plan: &Plan) -> Option<String> {
             linchpin_engine::plan::Body::Exec { .. } => {
                 state.ran.by_definition.get(&step.definition).is_some_and(|count| *count > 0)
             }
-            _ => state.objects.contains_key(&format!("made-{}", step.id)),
+            _ => state.made.contains(&format!("made-{}", step.id)),
         };
         (!done).then(|| step.id.to_string())
     })
+}
+
+/// Only what left the plan goes, and only when everything that is in it is done.
+fn check_prune(plan: &Plan, decision: &Decision) -> Result<(), String> {
+    for effect in &decision.effects {
+        let Verb::Delete { target, .. } = &effect.verb else { continue };
+        if plan.steps().iter().any(|step| format!("made-{}", step.id) == target.name) {
+            return Err(format!("{} is to be deleted, but the plan has it", target.name));
+        }
+        let records = &decision.memory.journal.steps;
+        let undone = plan.steps().iter().find(|step| {
+            step.action().is_some()
+                && !records.get(&step.id).is_some_and(linchpin_engine::journal::Record::is_successful)
+        });
+        if let Some(undone) = undone {
+            return Err(format!("{} is to be deleted before {} is done", target.name, undone.id));
+        }
+    }
+    Ok(())
 }
 
 /// What was made later goes first, and only what is ours goes at all.
@@ -138,7 +158,8 @@ pub fn check_saved(before: Option<&Journal>, after: Option<&Journal>, shape: &Sh
             },
         );
         let now = after.steps.get(id).map(|record| record.state);
-        if same && record.state == StepState::Done && now != Some(StepState::Done) {
+        let repaired = after.steps.get(id).is_some_and(|record| record.repairing);
+        if same && record.state == StepState::Done && now != Some(StepState::Done) && !repaired {
             return Err(format!("{id} was done and is now {now:?}"));
         }
     }
@@ -206,5 +227,15 @@ fn is_settled(state: &State, shape: &Shape) -> bool {
     let by_hand = state.plan(shape).recovery == Recovery::Manual
         && (journal.halt.is_some() || journal.steps.values().any(|record| record.state == StepState::Failed));
     let unknowable = journal.steps.values().any(|record| record.state == StepState::Unknown);
-    journal.generation == state.generation && (journal.completed.is_some() || by_hand || unknowable)
+    let as_written = state
+        .kept_names(shape)
+        .iter()
+        .all(|name| state.objects.get(name).is_some_and(|object| !object.taken));
+    let pruned =
+        !shape.prunes
+            || state.objects.keys().filter(|name| name.starts_with("made-")).all(|name| {
+                state.plan(shape).steps().iter().any(|step| format!("made-{}", step.id) == *name)
+            });
+    journal.generation == state.generation
+        && (journal.completed.is_some() && as_written && pruned || by_hand || unknowable)
 }

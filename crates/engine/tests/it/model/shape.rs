@@ -8,10 +8,10 @@ use std::{
 
 use linchpin_engine::{
     contract::Want,
-    plan::{Delivery, Plan, Recovery, Removal, Terms},
+    plan::{Delivery, Drift, Plan, Prune, Recovery, Removal, Rerun, Terms},
 };
 
-use crate::build::{Steps, apply, exec, plan_with, require};
+use crate::build::{MANAGER, NAMESPACE, Steps, apply, config_map, exec, plan_with, require, via};
 
 /// A plan, the plan of a second generation, and how much may go wrong.
 pub struct Shape {
@@ -24,6 +24,8 @@ pub struct Shape {
     pub ticks: u8,
     /// Whether the object may be deleted.
     pub deletion: bool,
+    /// Whether what leaves the plan is taken away.
+    pub prunes: bool,
     /// Everything that was ever asked for: what the cache may be asked to show.
     pub asked: RefCell<BTreeSet<Want>>,
     /// States from which a good world is known to lead to the end.
@@ -38,6 +40,7 @@ fn shape(name: &'static str, steps: fn(i64) -> Vec<linchpin_engine::plan::Step>,
         faults: 3,
         ticks: 2,
         deletion: false,
+        prunes: false,
         asked: RefCell::default(),
         good: RefCell::default(),
     }
@@ -136,5 +139,38 @@ pub fn all() -> Vec<Shape> {
     removal.deletion = true;
     removal.second = None;
     shapes.push(removal);
+    shapes.push(kept());
     shapes
+}
+
+/// Two objects that are kept as they were written; the second generation changes one of them and leaves the other out.
+fn kept() -> Shape {
+    let keep = |id: &str| {
+        let object = format!("made-{id}");
+        apply(id).tracked().with(|action| {
+            let object = Drift::object(via(), config_map(), Some(NAMESPACE.to_owned()), object, MANAGER);
+            action.rerun = Rerun::OnDrift(Drift { objects: vec![object], ..Drift::default() });
+            action.prune = Prune::All;
+        })
+    };
+    let terms = Terms { removal: Removal::Delete, watch: true, ..Terms::default() };
+    let steps = |generation| {
+        let ready = require("made-x").asking(|requirement| requirement.floor = Some("x".into()));
+        let mut steps = vec![changed(keep("x"), generation), ready.after(&["x"])];
+        if generation == 1 {
+            steps.push(keep("y").after(&["made-x"]));
+        }
+        steps
+    };
+    Shape {
+        name: "kept as written, then pruned",
+        first: plan_with(1, steps(1), terms.clone()),
+        second: Some(plan_with(2, steps(2), terms)),
+        faults: 1,
+        ticks: 1,
+        deletion: false,
+        prunes: true,
+        asked: RefCell::default(),
+        good: RefCell::default(),
+    }
 }

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_engine::{
-    contract::{Done, Effect, Failure, Outcome, Seen, Stamp, StepId, Target, Ticket, Verb, Want, World},
+    contract::{
+        Done, Effect, Failure, Force, Outcome, Seen, Stamp, StepId, Target, Ticket, Verb, Want, World,
+    },
     journal::{Journal, Memory},
     plan::{Plan, Removal},
     step::{Decision, Goal, Persist, step},
@@ -12,7 +14,10 @@ use linchpin_words::{Timestamp, keys, reference::KindWord};
 use serde_json::json;
 
 use super::{bug::Bug, shape::Shape};
-use crate::build::{NAMESPACE, UID, kind_answer, name_of, observed, projection};
+use crate::{
+    build::{MANAGER, NAMESPACE, UID, kind_answer, name_of, observed, projection},
+    play::OURS,
+};
 
 /// One object in the world.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +26,8 @@ pub struct Object {
     pub version: u64,
     /// Whether it carries our creator mark.
     pub ours: bool,
+    /// Whether somebody has taken a field of it from us.
+    pub taken: bool,
 }
 
 /// What the operator has seen of one name: nothing, or the object at some point in time.
@@ -68,6 +75,8 @@ pub struct State {
     pub orphans: Vec<Effect>,
     /// The versions of our own writes that we were told of, by name.
     pub told: BTreeMap<String, u64>,
+    /// What we have ever made, by name.
+    pub made: BTreeSet<String>,
     /// Answers that were not taken in yet.
     pub outcomes: Vec<Outcome>,
     /// Whether the decision asked for the journal to be saved before its effects.
@@ -103,6 +112,7 @@ impl State {
             orphans: Vec::new(),
             outcomes: Vec::new(),
             told: BTreeMap::new(),
+            made: BTreeSet::new(),
             save_first: false,
             critical: 0,
             deleting: false,
@@ -225,20 +235,26 @@ impl State {
                 *self.ran.by_definition.entry(definition).or_default() += 1;
                 Ok(Done { exit: Some(0), ..Done::default() })
             }
-            Verb::Apply { body, creator, .. } => {
+            Verb::Apply { body, creator, force, .. } => {
                 let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                let known = self.objects.get(&name).cloned();
+                if known.as_ref().is_some_and(|object| object.taken && *force == Force::Never) {
+                    return Err(Failure::FieldConflict("somebody holds a field".to_owned()));
+                }
                 self.version += 1;
                 let version = self.version;
-                let known = self.objects.contains_key(&name);
+                self.made.insert(name.clone());
                 let object = self.objects.entry(name.clone()).or_insert(Object {
                     uid: version,
                     version,
                     ours: creator == UID,
+                    taken: false,
                 });
                 object.version = version;
-                let stamp =
-                    Stamp { uid: object.uid.to_string(), generation: 1, version, fingerprint: String::new() };
-                let created = !known || object.ours;
+                object.taken = false;
+                let fingerprint = OURS.to_owned();
+                let stamp = Stamp { uid: object.uid.to_string(), generation: 1, version, fingerprint };
+                let created = known.is_none() || object.ours;
                 Ok(Done { target: Some(target(&name)), created, stamp: Some(stamp), ..Done::default() })
             }
             Verb::Delete { target, creator: Some(_), .. }
@@ -338,8 +354,24 @@ impl State {
         self.version += 1;
         if self.objects.remove(name).is_none() {
             let version = self.version;
-            self.objects.insert(name.to_owned(), Object { uid: version, version, ours: false });
+            self.objects.insert(name.to_owned(), Object { uid: version, version, ours: false, taken: false });
         }
+    }
+
+    /// Somebody takes a field of an object from us.
+    pub fn take(&mut self, name: &str) {
+        self.version += 1;
+        let version = self.version;
+        if let Some(object) = self.objects.get_mut(name) {
+            object.version = version;
+            object.taken = true;
+        }
+    }
+
+    /// Names of what the plan keeps as it was written.
+    pub fn kept_names(&self, shape: &Shape) -> Vec<String> {
+        let acts = self.plan(shape).steps().iter().filter_map(|step| step.action()?.drift());
+        acts.flat_map(|drift| &drift.objects).filter_map(name_of).map(str::to_owned).collect()
     }
 
     /// Names that the plan waits for and nobody but the world makes.
@@ -363,6 +395,7 @@ impl State {
                 .iter()
                 .filter_map(|step| name_of(&step.requirement()?.want).map(str::to_owned)),
         );
+        names.extend(self.kept_names(shape));
         if self.deleting {
             names.extend(["made-x".to_owned(), "made-y".to_owned()]);
         }
@@ -381,7 +414,9 @@ fn target(name: &str) -> Target {
 fn show(name: &str, object: Option<&Object>, as_of: u64) -> Seen {
     let item = object.map(|object| {
         let creator = if object.ours { UID } else { "somebody" };
-        let content = json!({"metadata": {"name": name, "annotations": {keys::CREATED_BY: creator}}});
+        let held = if object.taken { "less" } else { OURS };
+        let content = json!({"metadata": {"name": name, "annotations": {keys::CREATED_BY: creator},
+            "managedFields": {MANAGER: held}}});
         projection(name, &object.uid.to_string(), object.version, content)
     });
     observed(item, as_of)

@@ -1,0 +1,142 @@
+//! Fields that others hold: which are taken back, and which are left to them. Pure.
+//!
+//! Server-side apply without force names every field that is in conflict and who holds it. What another manager of ours
+//! holds, what was set through the scale subresource, and what the effect says to yield is left out of the document; the
+//! rest is then taken back by force.
+
+use crate::call::Refused;
+use linchpin_words::{keys, text};
+use serde_json::Value;
+
+/// A field that somebody else holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Conflict {
+    /// Its path, as the server writes it.
+    pub(super) field: String,
+    manager: String,
+    scaled: bool,
+}
+
+impl Conflict {
+    /// All fields in conflict; none where the refusal is about something else.
+    pub(super) fn all(refused: &Refused) -> Vec<Self> {
+        let causes = refused.status.details.iter().flat_map(|details| &details.causes);
+        causes
+            .filter(|cause| refused.code == 409 && cause.reason == "FieldManagerConflict")
+            .map(|cause| Self {
+                field: cause.field.clone(),
+                manager: cause.message.split('"').nth(1).unwrap_or("somebody else").to_owned(),
+                scaled: cause.message.contains("with subresource \"scale\""),
+            })
+            .collect()
+    }
+
+    /// Whether it is left to its holder.
+    pub(super) fn is_yielded(&self, yields: &[String]) -> bool {
+        let below = |path: &String| {
+            self.field
+                .strip_prefix(path.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+        };
+        self.scaled || keys::is_our_field_manager(&self.manager) || yields.iter().any(below)
+    }
+
+    /// What is said about it.
+    pub(super) fn told(&self) -> String {
+        text::line(&format!("{} is left to {}", self.field, text::quote(&self.manager)))
+    }
+}
+
+/// Takes what lies at a path of the server's out of a document: `.spec.containers[name="web"].image`.
+pub(super) fn leave_out(document: &mut Value, path: &str) {
+    let mut here = document;
+    let mut rest = path;
+    loop {
+        match here {
+            Value::Object(fields) => {
+                let Some(inner) = rest.strip_prefix('.') else { return };
+                // Names may have dots in them: the longest one that fits is meant.
+                let fits = |name: &&String| {
+                    inner
+                        .strip_prefix(name.as_str())
+                        .is_some_and(|after| after.is_empty() || after.starts_with(['.', '[']))
+                };
+                let Some(name) = fields.keys().filter(fits).max_by_key(|name| name.len()).cloned() else {
+                    return;
+                };
+                rest = &inner[name.len()..];
+                if rest.is_empty() {
+                    fields.remove(&name);
+                    return;
+                }
+                let Some(next) = fields.get_mut(&name) else { return };
+                here = next;
+            }
+            Value::Array(items) => {
+                let Some((key, after)) = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'))
+                else {
+                    return;
+                };
+                let Some(index) = items.iter().position(|item| is_meant(item, key)) else { return };
+                rest = after;
+                if rest.is_empty() {
+                    items.remove(index);
+                    return;
+                }
+                here = &mut items[index];
+            }
+            _ => return,
+        }
+    }
+}
+
+/// Whether a list's item is the one that a key names: by its fields (`name="web",port=80`) or its value (`="a"`).
+fn is_meant(item: &Value, key: &str) -> bool {
+    key.split(',').all(|part| {
+        let Some((name, value)) = part.split_once('=') else { return false };
+        let Ok(value) = serde_json::from_str::<Value>(value) else { return false };
+        if name.is_empty() { *item == value } else { item.get(name) == Some(&value) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn conflict(field: &str, manager: &str, scaled: bool) -> Conflict {
+        Conflict { field: field.to_owned(), manager: manager.to_owned(), scaled }
+    }
+
+    #[test]
+    fn only_some_fields_are_left_to_others() {
+        let yields = [".spec.paused".to_owned()];
+        assert!(!conflict(".spec.replicas", "kubectl", false).is_yielded(&yields));
+        assert!(conflict(".spec.replicas", "kube-controller-manager", true).is_yielded(&yields));
+        assert!(conflict(".data.a", "linchpin:AppBundle:a/b:c", false).is_yielded(&yields));
+        assert!(conflict(".spec.paused", "kubectl", false).is_yielded(&yields));
+        assert!(conflict(".spec.paused.why", "kubectl", false).is_yielded(&yields));
+        assert!(!conflict(".spec.pausedAt", "kubectl", false).is_yielded(&yields));
+    }
+
+    #[test]
+    fn a_field_is_found_by_the_path_that_the_server_gives() {
+        let mut document = json!({"metadata": {"annotations": {"a.b/c": "1", "a": "2"}}, "spec": {"replicas": 1,
+            "containers": [{"name": "db", "image": "x"}, {"name": "web", "image": "y", "ports": [{"containerPort": 80, "protocol": "TCP"}]}]}});
+        for path in [
+            ".metadata.annotations.a.b/c",
+            ".spec.replicas",
+            r#".spec.containers[name="web"].image"#,
+            r#".spec.containers[name="web"].ports[containerPort=80,protocol="TCP"]"#,
+            ".spec.missing.entirely",
+            r#".spec.containers[name="none"].image"#,
+        ] {
+            leave_out(&mut document, path);
+        }
+        assert_eq!(
+            document,
+            json!({"metadata": {"annotations": {"a": "2"}}, "spec": {
+                "containers": [{"name": "db", "image": "x"}, {"name": "web", "ports": []}]}})
+        );
+    }
+}

@@ -1,0 +1,65 @@
+//! Judging what was written: is it still there, and does our field manager still hold what it wrote?
+//!
+//! The server takes a field away from its manager when somebody else changes or removes it, so a difference in what our
+//! manager holds is drift on a field that we declared, and nothing else is. Who took it, and whether it is to be taken
+//! back, is decided when the object is applied again: the server names the holder of each field that is in conflict.
+
+use super::{action::Place, sight::Sight};
+use crate::{
+    contract::{Question, Scope, Seen, Want, kept_fingerprint},
+    journal::{Record, Wrote},
+    plan::Drift,
+};
+
+/// Whether an object that a finished action wrote is no longer as it was written, as far as that can be seen.
+pub(super) fn has_drifted(
+    place: &Place<'_>,
+    drift: &Drift,
+    records: &[Option<&Record>],
+    sight: &Sight<'_>,
+) -> bool {
+    let Some(record) = place.record else {
+        return false;
+    };
+    // What runs once and was seen to have come to its end may go.
+    let is_over = |wrote: &Wrote| {
+        let mut witnesses =
+            place.plan.witnesses(place.position).iter().filter_map(|position| records[*position]);
+        drift.run_once && witnesses.any(|witness| witness.latch.as_deref() == Some(&wrote.stamp.uid))
+    };
+    drift.objects.iter().any(|want| {
+        let wrote = record.wrote.iter().find(|wrote| is_of(wrote, want));
+        differs(want, wrote, &place.action.manager, sight) && !wrote.is_some_and(is_over)
+    })
+}
+
+fn is_of(wrote: &Wrote, want: &Want) -> bool {
+    let Question::Objects { kind, scope: Scope::Name { namespace, name }, .. } = want.question() else {
+        return false;
+    };
+    let target = &wrote.target;
+    target.name == *name
+        && target.namespace == *namespace
+        && target.kind.word.eq_ignore_ascii_case(&kind.kind)
+        && target.kind.group.as_deref().unwrap_or_default() == kind.group
+}
+
+fn differs(want: &Want, wrote: Option<&Wrote>, manager: &str, sight: &Sight<'_>) -> bool {
+    let Some(Seen::Objects(observed)) = sight.look(want) else {
+        return false;
+    };
+    if !sight.shows_our_writes(want, observed) {
+        return false;
+    }
+    match (observed.items.first(), wrote) {
+        (None, _) => true,
+        // What is going is waited for; its successor is made when it is gone.
+        (Some(item), _) if item.deleting => false,
+        (Some(_), None) => false,
+        (Some(item), Some(wrote)) => {
+            item.uid != wrote.stamp.uid
+                || !wrote.stamp.fingerprint.is_empty()
+                    && kept_fingerprint(&item.content, manager) != Some(&wrote.stamp.fingerprint)
+        }
+    }
+}

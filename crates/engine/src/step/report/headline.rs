@@ -1,0 +1,143 @@
+//! Where an object is, as one word and in one line.
+
+use linchpin_words::Reason;
+
+use super::{Advanced, Blocker, Phase, StepReport, View};
+use crate::{
+    journal::{Record, StepState},
+    plan::{Lane, Plan, Recovery},
+};
+
+pub(super) fn phase(plan: &Plan, advanced: &Advanced, records: &[Option<&Record>], views: &[View]) -> Phase {
+    let journal = &advanced.memory.journal;
+    if plan.suspended {
+        return Phase::Suspended;
+    }
+    if advanced.failing {
+        return Phase::Failed;
+    }
+    if journal.completed.is_some() {
+        return Phase::Completed;
+    }
+    let begun = plan.steps().iter().zip(records).any(|(step, record)| {
+        step.action().is_some()
+            && step.lane == Lane::Main
+            && record.is_some_and(|record| record.state != StepState::Waiting)
+    });
+    if begun {
+        return Phase::Running;
+    }
+    let unlooked = Reason::Unsynced.as_str();
+    let looked = plan
+        .steps()
+        .iter()
+        .zip(views)
+        .any(|(step, found)| step.requirement().is_some() && found.reason != unlooked);
+    let has_requirements = plan.steps().iter().any(|step| step.requirement().is_some());
+    if has_requirements && !looked {
+        Phase::Pending
+    } else if advanced.all_hold {
+        Phase::Running
+    } else {
+        Phase::Waiting
+    }
+}
+
+pub(super) fn headline(
+    plan: &Plan,
+    advanced: &Advanced,
+    phase: Phase,
+    ready: bool,
+    steps: &[StepReport],
+    blocked: &[Blocker],
+) -> (Reason, String) {
+    let actions: Vec<&StepReport> = steps
+        .iter()
+        .zip(plan.steps())
+        .filter(|(_, step)| step.action().is_some() && step.lane == Lane::Main)
+        .map(|(report, _)| report)
+        .collect();
+    let done =
+        actions.iter().filter(|report| matches!(report.state, StepState::Done | StepState::Skipped)).count();
+    let more = |count: usize| {
+        if count > 1 { format!(" (and {} more)", count - 1) } else { String::new() }
+    };
+    let first = blocked.first();
+    match phase {
+        Phase::Suspended => (Reason::Suspended, Reason::Suspended.in_words()),
+        Phase::Deleting => (Reason::Deleting, Reason::Deleting.in_words()),
+        Phase::Pending => (Reason::Waiting, "looking at its dependencies for the first time".to_owned()),
+        Phase::Completed if ready => {
+            let text = if actions.is_empty() {
+                "all dependencies are met".to_owned()
+            } else {
+                all_done(actions.len())
+            };
+            (Reason::Completed, text)
+        }
+        Phase::Completed => {
+            let what = first.map_or_else(String::new, |blocker| format!(": {}", blocker.message));
+            let own = first.and_then(|blocker| plan.position(&blocker.step)).is_some_and(|position| {
+                let step = &plan.steps()[position];
+                step.requirement().is_none_or(|requirement| requirement.floor.is_some())
+            });
+            if own {
+                (Reason::NotReady, format!("done, but not ready{what}"))
+            } else {
+                (Reason::DependencyLost, format!("done, but a dependency no longer holds{what}"))
+            }
+        }
+        Phase::Failed => {
+            let halt = advanced.memory.journal.halt.as_ref();
+            let culprit = halt
+                .and_then(|halt| halt.step.as_ref())
+                .and_then(|id| steps.iter().find(|report| report.id == *id))
+                .or_else(|| {
+                    actions
+                        .iter()
+                        .copied()
+                        .find(|report| matches!(report.state, StepState::Failed | StepState::Unknown))
+                })
+                .or_else(|| steps.iter().find(|report| report.state == StepState::Failed));
+            // What an action made has failed: its own reason says more than that something did.
+            let own = culprit
+                .filter(|report| halt.is_none() && !actions.iter().any(|action| action.id == report.id))
+                .and_then(|report| Reason::from_word(&report.reason));
+            let reason = own.or(halt.map(|halt| halt.reason)).unwrap_or(Reason::ActionFailed);
+            let text = match (halt, culprit) {
+                (Some(halt), None) => halt.reason.in_words(),
+                (Some(halt), Some(culprit))
+                    if matches!(halt.reason, Reason::TimedOut | Reason::ProgressTimeout) =>
+                {
+                    format!("timed out: {}", culprit.message)
+                }
+                (_, Some(culprit)) => format!("{}: {}", culprit.id, culprit.message),
+                (None, None) => Reason::ActionFailed.in_words(),
+            };
+            let by_hand = if plan.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
+            (reason, format!("{text}{by_hand}"))
+        }
+        Phase::Waiting => {
+            let text = first.map_or_else(
+                || Reason::Waiting.in_words(),
+                |blocker| format!("waiting for {}{}", blocker.message, more(blocked.len())),
+            );
+            (Reason::Waiting, text)
+        }
+        Phase::Running => {
+            let text = first.map_or_else(String::new, |blocker| format!(": {}", blocker.message));
+            let progress = match actions.len() {
+                1 => "its action is not done yet".to_owned(),
+                all => format!("{done} of {all} actions are done"),
+            };
+            (Reason::Running, format!("{progress}{text}"))
+        }
+    }
+}
+
+fn all_done(actions: usize) -> String {
+    match actions {
+        1 => "its action is done".to_owned(),
+        all => format!("all {all} actions are done"),
+    }
+}
