@@ -3,6 +3,8 @@
 //! A record written by the operator and owned by the bundle; the last ten are kept. It has no status of its own: the
 //! result is part of the record. `spec.rollback` of the bundle names one by its number.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_derive::CustomResource;
@@ -61,9 +63,24 @@ pub struct BundleRevisionSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = limits::MESSAGE))]
     pub message: Option<String>,
+    /// A fingerprint of the snapshot.
+    #[schemars(length(max = limits::LABEL))]
+    pub digest: String,
+    /// A fingerprint of each component and of each other field, to tell what the next revision changes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "fingerprints")]
+    pub parts: BTreeMap<String, String>,
     /// The bundle's spec as it was.
     #[schemars(schema_with = "schema::free_object")]
     pub snapshot: Map<String, Value>,
+}
+
+/// Short texts by name.
+fn fingerprints(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object",
+        "additionalProperties": {"type": "string", "maxLength": limits::LABEL}
+    })
 }
 
 /// A moment, of bounded length.

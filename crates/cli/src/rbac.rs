@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use linchpin_doors::{Compiled, DependencyGroupDoor, Door, Given, ResourceDependencyDoor};
+use linchpin_doors::{AppBundleDoor, Compiled, DependencyGroupDoor, Door, Given, ResourceDependencyDoor};
 use linchpin_engine::{
     contract::{Actor, Observed, Question, Seen, Want, World},
     plan::Plan,
@@ -61,6 +61,7 @@ pub(crate) fn run(command: &RbacCommand) -> Result<ExitCode> {
                 compiled::<ResourceDependencyDoor>(command, manifest, object, &mut kinds)
             }
             Ours::Group(object) => compiled::<DependencyGroupDoor>(command, manifest, object, &mut kinds),
+            Ours::Bundle(object) => compiled::<AppBundleDoor>(command, manifest, object, &mut kinds),
         }?;
         collect(&plan, &mut grants);
     }
@@ -81,9 +82,12 @@ fn compiled<D: Door>(
     for _ in 0..ROUNDS {
         let given =
             Given { facts: &facts, kinds: &pins, default_service_account: &command.default_service_account };
-        let done = D::compile(object, &given).map_err(|error| anyhow!("{manifest}: {error}"))?;
-        let open: Vec<Want> = done.wants.iter().filter(|want| facts.get(want).is_none()).cloned().collect();
-        last = Some(done);
+        let asks = match D::compile(object, &given) {
+            Ok(done) => last.insert(done).wants.clone(),
+            Err(error) if error.unready => error.asks,
+            Err(error) => return Err(anyhow!("{manifest}: {error}")),
+        };
+        let open: Vec<Want> = asks.into_iter().filter(|want| facts.get(want).is_none()).collect();
         if open.is_empty() {
             break;
         }

@@ -8,6 +8,8 @@ mod body;
 mod patch;
 mod rights;
 
+pub(crate) use body::check_document;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use linchpin_api::Action;

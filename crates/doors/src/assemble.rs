@@ -13,8 +13,8 @@ use linchpin_api::{
 use linchpin_engine::{
     contract::{Notice, ReadSet, StepId, Via},
     plan::{
-        self, Body, Input, Lane, Plan, Recovery, Removal, SpecError, Step, StepKind, Terms, WatchEvents,
-        definition,
+        self, Body, Input, Lane, Plan, Readings, Recovery, Removal, SpecError, Step, StepKind, Terms,
+        WatchEvents, definition,
     },
 };
 use linchpin_lang::template::StaticReads;
@@ -43,6 +43,8 @@ pub(crate) struct Frame<'a> {
     pub inputs: Vec<Input>,
     /// Whether what is made is remembered, to be deleted one day.
     pub tracked: bool,
+    /// What becomes of what was made, when the object goes.
+    pub removal: Removal,
 }
 
 /// Some dependencies and the actions that come after them.
@@ -70,7 +72,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    fn of(dependencies: &[dependency::Draft]) -> Self {
+    pub(crate) fn of(dependencies: &[dependency::Draft]) -> Self {
         let mut steps: BTreeMap<String, Vec<StepId>> = BTreeMap::new();
         let mut fields = BTreeMap::new();
         for draft in dependencies {
@@ -91,15 +93,16 @@ impl Keys {
     pub(crate) fn check(&self, reads: &StaticReads, field: &str) -> Result<(), SpecError> {
         for path in &reads.paths {
             let [root, key, ..] = path.segments() else { continue };
-            if root != "Dependencies" {
-                continue;
-            }
+            let what = match root.as_str() {
+                "Dependencies" => "dependency",
+                "Components" => "component",
+                _ => continue,
+            };
             match self.steps.get(key).map_or(&[][..], Vec::as_slice) {
                 [_] => {}
                 [] => {
                     let known: Vec<&str> = self.steps.keys().take(10).map(String::as_str).collect();
-                    let problem =
-                        format!("no dependency has the key {key:?}; there are {}", known.join(", "));
+                    let problem = format!("no {what} has the key {key:?}; there are {}", known.join(", "));
                     return Err(at(field, problem));
                 }
                 several => {
@@ -153,7 +156,8 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
             )?);
         }
     }
-    share_readings(&mut dependencies, &actions);
+    let readings: Vec<&Readings> = actions.iter().map(|action| &action.readings).collect();
+    share_readings(&mut dependencies, &readings);
     let (mut named_dependencies, mut named_actions) = (Vec::new(), Vec::new());
     for names in all_names {
         named_dependencies.extend(names.dependencies);
@@ -162,12 +166,12 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
     Ok(Drafts { dependencies, actions, named_dependencies, named_actions })
 }
 
-/// Tells each dependency what the actions read of it.
-fn share_readings(dependencies: &mut [dependency::Draft], actions: &[action::Draft]) {
+/// Tells each dependency what is read of it.
+pub(crate) fn share_readings(dependencies: &mut [dependency::Draft], readings: &[&Readings]) {
     let whole = ReadSet::whole();
-    for action in actions {
+    for reading in readings {
         for draft in dependencies.iter_mut() {
-            match &action.readings.dependencies {
+            match &reading.dependencies {
                 None => draft.also_read(&whole),
                 Some(read) => {
                     if let Some(read) = read.get(&draft.id) {
@@ -212,7 +216,7 @@ impl<'a> Frame<'a> {
         let via = Via::service_account(&owner.namespace, account);
         let inputs = values::inputs(common, &via, &owner.namespace)?;
         let tracked = removal == Removal::Delete;
-        Ok(Self { owner, common, via, kinds: Kinds::new(*given), inputs, tracked })
+        Ok(Self { owner, common, via, kinds: Kinds::new(*given), inputs, tracked, removal })
     }
 
     /// The user's text of an entry, with the cluster it inherits.
@@ -249,7 +253,7 @@ impl<'a> Frame<'a> {
             suspended: self.common.suspend,
             recovery,
             watch,
-            removal: if self.tracked { Removal::Delete } else { Removal::Retain },
+            removal: self.removal,
             orders,
             kinds,
         };

@@ -157,13 +157,9 @@ impl Draft {
         };
         self.wanted = self.test.state.clone().unwrap_or(omitted);
         self.test.state = Some(self.wanted.clone());
-        if let Some(profile) = &profile {
-            self.reads.merge(&readiness_profile::reads(&profile.ready_when));
-            if let Some(failed) = &profile.failed_when {
-                self.reads.merge(&readiness_profile::reads(failed));
-            }
+        if let Some(profile) = profile {
+            self.is_taught(profile);
         }
-        self.test.profile = profile;
         self.look_for(&self.wanted.clone());
         Ok(())
     }
@@ -179,6 +175,20 @@ impl Draft {
             let paths = readiness::reads_for(wanted, &kind.gvk.group_kind());
             self.reads.merge(&ReadSet::dotted(paths));
         }
+    }
+
+    /// What messages call it, instead of how it is written.
+    pub(crate) fn is_called(&mut self, label: String) {
+        self.label = label;
+    }
+
+    /// Says when it is ready and when it has failed, instead of what its kind says.
+    pub(crate) fn is_taught(&mut self, profile: Arc<Profile>) {
+        self.reads.merge(&readiness_profile::reads(&profile.ready_when));
+        if let Some(failed) = &profile.failed_when {
+            self.reads.merge(&readiness_profile::reads(failed));
+        }
+        self.test.profile = Some(profile);
     }
 
     /// Adds what somebody else reads of it.

@@ -39,7 +39,8 @@ impl Door for DependencyGroupDoor {
     }
 
     fn journal(object: &DependencyGroup) -> Result<Option<Journal>, SpecError> {
-        journal::read(object.status.as_ref(), object.metadata.uid.as_deref().unwrap_or_default())
+        let journal = object.status.as_ref().and_then(|status| status.journal.as_ref());
+        journal::read(journal, object.metadata.uid.as_deref().unwrap_or_default())
     }
 
     fn common(object: &DependencyGroup) -> &Common {

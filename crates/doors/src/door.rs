@@ -8,10 +8,10 @@ use std::{
 use kube_core::{Resource, object::HasStatus};
 use linchpin_api::Common;
 use linchpin_engine::{
-    contract::{Via, Want, World},
+    contract::{StepId, Verb, Via, Want, World},
     journal::Journal,
     plan::{Plan, Removal, SpecError},
-    step::Report,
+    step::{Phase, Report},
 };
 use linchpin_words::{Gvk, ObjectRef, Timestamp, keys};
 use serde::{Serialize, de::DeserializeOwned};
@@ -56,6 +56,17 @@ pub struct Told<'a> {
 /// For each object of ours that is waited for: what it waits for in turn, down to the root cause, a line a step.
 pub type Causes = BTreeMap<ObjectRef, Vec<String>>;
 
+/// An object of our own kinds that is kept beside another: what is to be done to it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What it is called.
+    pub name: StepId,
+    /// As whom: as ourselves, since the kind is ours.
+    pub via: Via,
+    /// What is done.
+    pub verb: Verb,
+}
+
 /// A kind of ours.
 pub trait Door: Send + Sync + 'static {
     /// Its objects.
@@ -87,6 +98,17 @@ pub trait Door: Send + Sync + 'static {
     /// The part of the spec that every kind has.
     fn common(object: &Self::Object) -> &Common;
 
+    /// What must be observed to keep records.
+    fn record_wants(_object: &Self::Object) -> BTreeSet<Want> {
+        BTreeSet::new()
+    }
+
+    /// What is to be written or deleted now of the objects that are kept beside this one, judged by what is observed of
+    /// them. They are no part of the plan: nothing waits for them.
+    fn records(_object: &Self::Object, _told: &Told<'_>, _world: &World) -> Vec<Record> {
+        Vec::new()
+    }
+
     /// What becomes of what was made, when the object goes. Asked also while the spec does not compile.
     fn removal(object: &Self::Object) -> Removal;
 
@@ -113,6 +135,11 @@ pub trait Door: Send + Sync + 'static {
     /// Whether the object must keep, or get, its finalizer now.
     fn needs_finalizer(object: &Self::Object, journal: &Journal) -> bool {
         journal.has_belongings(Self::removal(object))
+    }
+
+    /// The word that the kind's status shows for a phase.
+    fn phase_word(phase: Phase) -> &'static str {
+        phase.as_str()
     }
 
     /// Lower is looked after first, within one namespace.

@@ -31,8 +31,10 @@ const NOT_VISIBLE: &str = "(not visible)";
 pub(crate) fn base(common: &Common, current: Option<&Status>, generation: i64, told: &Told<'_>) -> Status {
     let report = told.report;
     let before = current.map_or(&[][..], |status| status.conditions.as_slice());
-    let (phase, mut message) = shown(common, report);
-    let blocked_by = blockers(current, told);
+    let failed = report.phase == Phase::Failed && !report.invalid;
+    let (phase, mut message) =
+        in_users_words(common, failed, report.phase.as_str().to_owned(), report.message.clone());
+    let blocked_by = blockers(current.map_or(&[][..], |status| status.blocked_by.as_slice()), told);
     if let Some(cause) = root_cause(&blocked_by) {
         message = format!("{message}; root cause: {cause}");
     }
@@ -57,38 +59,43 @@ pub(crate) fn unchanged(current: Option<&Status>, generation: i64, told: &Told<'
         .then(|| Status { journal: journal::write(told.journal), ..current.clone() })
 }
 
-/// Phase and message, with the words that the user wants to see while it has failed.
-fn shown(common: &Common, report: &Report) -> (String, String) {
-    let plain = (report.phase.as_str().to_owned(), report.message.clone());
-    if report.phase != Phase::Failed || report.invalid {
-        return plain;
-    }
+/// Phase and message; of what has failed, with the words that the user wants to see then.
+pub(crate) fn in_users_words(
+    common: &Common,
+    failed: bool,
+    phase: String,
+    message: String,
+) -> (String, String) {
     let mut told = common.on_failure.iter().filter(|entry| entry.kind == OnFailureType::Status);
-    let Some(entry) = told.next() else {
-        return plain;
+    let Some(entry) = told.next().filter(|_| failed) else {
+        return (phase, message);
     };
     let message = match &entry.message {
-        Some(message) => format!("{message}: {}", plain.1),
-        None => plain.1,
+        Some(words) => format!("{words}: {message}"),
+        None => message,
     };
-    (entry.phase.clone().unwrap_or(plain.0), message)
+    (entry.phase.clone().unwrap_or(phase), message)
 }
 
 /// Where the first blocker's chain ends, if that may be told.
-fn root_cause(blockers: &[Blocker]) -> Option<&str> {
+pub(crate) fn root_cause(blockers: &[Blocker]) -> Option<&str> {
     let last = blockers.first()?.chain.last()?;
     let cause = last.strip_prefix("waits for ").unwrap_or(last);
     (!cause.contains(NOT_VISIBLE)).then_some(cause)
 }
 
-fn blockers(current: Option<&Status>, told: &Told<'_>) -> Vec<Blocker> {
-    let before = current.map_or(&[][..], |status| status.blocked_by.as_slice());
+/// What the object waits for. Moments and chains are kept from the blockers that were shown before.
+pub(crate) fn blockers(before: &[Blocker], told: &Told<'_>) -> Vec<Blocker> {
     told.report.blocked.iter().take(limits::BLOCKERS).map(|held| blocker(held, before, told)).collect()
 }
 
 fn blocker(held: &Held, before: &[Blocker], told: &Told<'_>) -> Blocker {
     // The engine's word for a cycle, which is no step.
     let step = (held.reason != Reason::Cycle.as_str()).then(|| held.step.to_string());
+    // After a start, what has not been looked at again is still held by what it was held by.
+    if let Some(old) = before.iter().find(|old| is_unseen(&held.reason) && old.step == step) {
+        return old.clone();
+    }
     let object = held.object.as_ref().map(|object| object_name(object, requirement(told.plan, &held.step)));
     let same =
         before.iter().find(|old| old.step == step && old.reason == held.reason && old.object == object);
@@ -141,8 +148,8 @@ pub(crate) fn dependency(
     let step = find(told.report, &named.id)?;
     let name = entry.name.clone().unwrap_or_else(|| named.id.to_string());
     let met = step.state == StepState::Met;
-    let unseen = Reason::from_word(&step.reason).is_some_and(|reason| Why::new(reason, "").is_passing());
-    if let Some(old) = before.iter().find(|old| unseen && old.name == name && old.met == met) {
+    if let Some(old) = before.iter().find(|old| is_unseen(&step.reason) && old.name == name && old.met == met)
+    {
         return Some(old.clone());
     }
     let by_hand =
@@ -205,6 +212,11 @@ pub(crate) fn action(entry: &Action, named: &Named, told: &Told<'_>) -> Option<A
         since: step.since,
         attempts: step.attempts,
     })
+}
+
+/// Whether a reason says no more than that nothing was looked at yet.
+pub(crate) fn is_unseen(reason: &str) -> bool {
+    Reason::from_word(reason).is_some_and(|reason| Why::new(reason, "").is_passing())
 }
 
 fn or_word(reason: &str, otherwise: Reason) -> String {

@@ -1,16 +1,15 @@
 //! The journal in an object's status.
 
-use linchpin_api::Status;
 use linchpin_engine::{journal::Journal, plan::SpecError};
 use serde_json::Value;
 
 use crate::errors::at;
 
-/// The journal that a status holds of the object with this uid; none where there is none, or another object's.
+/// The journal in a status, of the object with this uid; none where there is none, or another object's.
 ///
 /// One that cannot be read is an error and not none: forgetting what was done could do it twice.
-pub(crate) fn read(status: Option<&Status>, uid: &str) -> Result<Option<Journal>, SpecError> {
-    let Some(value) = status.and_then(|status| status.journal.as_ref()) else {
+pub(crate) fn read(journal: Option<&Value>, uid: &str) -> Result<Option<Journal>, SpecError> {
+    let Some(value) = journal else {
         return Ok(None);
     };
     let journal: Journal = serde_json::from_value(value.clone()).map_err(|_| {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use linchpin_engine::{
-    contract::{Question, Seen, Served, Via, Want},
+    contract::{Question, Seen, Served, Via, Want, World},
     rights::Resource,
 };
 use linchpin_words::{Gvk, KindWord, reference::built_in};
@@ -111,6 +111,11 @@ impl<'a> Kinds<'a> {
                 ))
             }
         }
+    }
+
+    /// What has been observed.
+    pub(crate) fn facts(&self) -> &'a World {
+        self.given.facts
     }
 
     /// Records a further question.

@@ -6,7 +6,7 @@
 //! no clock, no I/O. Nothing else in the house knows a kind.
 //!
 //! Read in this order: [`Door`], `assemble` (from dependencies and actions to steps), `dependency`, `action`, `edges`,
-//! then a kind: [`resource_dependency`], [`dependency_group`]. `entries` and `conditions` make up every status.
+//! then a kind: [`resource_dependency`], [`dependency_group`], [`app_bundle`]. `entries` and `conditions` make up every status.
 
 mod action;
 mod assemble;
@@ -25,13 +25,15 @@ mod owner;
 mod sketch;
 mod values;
 
+pub mod app_bundle;
 pub mod contribution;
 pub mod dependency_group;
 mod door;
 pub mod readiness_profile;
 pub mod resource_dependency;
 
+pub use app_bundle::AppBundleDoor;
 pub use dependency_group::DependencyGroupDoor;
-pub use door::{Causes, Compiled, Door, Given, Told};
+pub use door::{Causes, Compiled, Door, Given, Record, Told};
 pub use readiness_profile::ReadinessProfileDoor;
 pub use resource_dependency::ResourceDependencyDoor;

@@ -9,6 +9,7 @@ use linchpin_words::{GroupKind, ObjectRef, keys};
 #[derive(Clone, Debug)]
 pub(crate) struct Owner {
     pub group: String,
+    pub api_version: String,
     pub kind: String,
     pub namespace: String,
     pub name: String,
@@ -21,6 +22,7 @@ impl Owner {
     pub(crate) fn of<K: Resource<DynamicType = ()>>(object: &K) -> Self {
         Self {
             group: K::group(&()).into_owned(),
+            api_version: K::api_version(&()).into_owned(),
             kind: K::kind(&()).into_owned(),
             namespace: object.namespace().unwrap_or_else(|| "default".to_owned()),
             name: object.name_any(),

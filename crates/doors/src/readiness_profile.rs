@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The groups whose kinds are ours.
-const OURS: [&str; 2] = ["tools.kubestellar.io", "linchpin.dev"];
+const OURS: [&str; 3] = ["tools.kubestellar.io", "linchpin.dev", "app.example.com"];
 
 /// The question for all profiles of the cluster. They are our own kind, so the operator itself reads them.
 pub fn want() -> Want {

@@ -37,7 +37,8 @@ impl Door for ResourceDependencyDoor {
     }
 
     fn journal(object: &ResourceDependency) -> Result<Option<Journal>, SpecError> {
-        journal::read(object.status.as_ref(), object.metadata.uid.as_deref().unwrap_or_default())
+        let journal = object.status.as_ref().and_then(|status| status.journal.as_ref());
+        journal::read(journal, object.metadata.uid.as_deref().unwrap_or_default())
     }
 
     fn common(object: &ResourceDependency) -> &Common {

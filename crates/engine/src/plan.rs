@@ -21,7 +21,8 @@ pub use action::{
     Action, Body, Delivery, Document, Documents, Drift, Immutable, Prune, Rerun, WatchEvents, is_long_lived,
 };
 pub use build::{PlanError, SpecError};
-pub use definition::{definition, same_definition};
+pub(crate) use definition::is_comparable;
+pub use definition::{UNKNOWN_DEFINITION, definition, same_definition};
 pub use reads::Readings;
 pub use requirement::{Clauses, Expect, Profile, Requirement, Test};
 

@@ -124,6 +124,10 @@ pub trait Profile {
     fn ready(&self, object: &Value) -> Tri;
     /// Whether it has failed; asked first.
     fn failed(&self, object: &Value) -> Tri;
+    /// Whether it says when the object is ready; otherwise the kind's own rule does.
+    fn knows_ready(&self) -> bool {
+        true
+    }
     /// What the object itself says about why it is not ready.
     fn says(&self, _object: &Value) -> Option<String> {
         None
@@ -176,7 +180,10 @@ fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {
         return Verdict::in_progress("Terminating", "it is being deleted");
     }
     if let Some(profile) = subject.options.profile {
-        return subject.stale().unwrap_or_else(|| by_profile(profile, subject));
+        let taught = subject.stale().or_else(|| by_profile(profile, subject));
+        if let Some(verdict) = taught {
+            return verdict;
+        }
     }
     if row.observes
         && let Some(stale) = subject.stale()
@@ -186,16 +193,17 @@ fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {
     (row.rule)(subject)
 }
 
-fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Verdict {
+/// What a profile says; nothing where it leaves that to the kind's own rule.
+fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Option<Verdict> {
     subject.mark_conditions();
     let or = |otherwise: &str| profile.says(subject.object).unwrap_or_else(|| otherwise.to_owned());
     if profile.failed(subject.object) == Tri::True {
-        return Verdict::failed(
+        return Some(Verdict::failed(
             "FailedByProfile",
             or("the readiness profile for this kind says that it failed"),
-        );
+        ));
     }
-    match profile.ready(subject.object) {
+    profile.knows_ready().then(|| match profile.ready(subject.object) {
         Tri::True => {
             Verdict::ready("ReadyByProfile", "the readiness profile for this kind says that it is ready")
         }
@@ -207,5 +215,5 @@ fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Verdict {
             "UndecidedByProfile",
             "what the readiness profile for this kind reads is not there yet",
         ),
-    }
+    })
 }

@@ -21,6 +21,7 @@ use std::{collections::BTreeSet, time::Duration};
 use linchpin_words::{Reason, Timestamp};
 
 pub use advance::{Advanced, advance};
+pub use data::values;
 pub use fact::{Answer, Fact, Holds};
 pub use judge::View;
 pub use report::{Blocker, Phase, Report, StepReport};

@@ -13,6 +13,7 @@ mod driver;
 mod entry;
 mod notices;
 mod queue;
+mod records;
 mod saving;
 mod subject;
 mod telemetry;
@@ -35,7 +36,7 @@ use linchpin_cluster::{
     own::{self, OwnEvent, OwnKind, OwnWriteError, Place},
     remote::RemoteSettings,
 };
-use linchpin_doors::{DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor};
+use linchpin_doors::{AppBundleDoor, DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor};
 use linchpin_engine::{contract::Outcome, graph::Graph};
 use linchpin_words::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
@@ -62,7 +63,12 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 
 /// The doors, in the order they are served.
 fn doors() -> Vec<Box<dyn Kind>> {
-    vec![kind::<ResourceDependencyDoor>(), kind::<DependencyGroupDoor>(), kind::<ReadinessProfileDoor>()]
+    vec![
+        kind::<ResourceDependencyDoor>(),
+        kind::<DependencyGroupDoor>(),
+        kind::<AppBundleDoor>(),
+        kind::<ReadinessProfileDoor>(),
+    ]
 }
 
 /// What reaches the controller.
@@ -331,6 +337,9 @@ impl Controller {
             Message::Outcome(id, outcome) => {
                 self.driver.one_came_back();
                 self.telemetry.outcome(&outcome);
+                if self.took_record(id, &outcome) {
+                    return;
+                }
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.outcomes.push(*outcome);
                     self.enqueue(id);

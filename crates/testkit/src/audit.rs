@@ -97,10 +97,12 @@ impl Event {
     pub fn is_the_operators_own(&self) -> bool {
         let reads = matches!(self.verb.as_str(), "get" | "list" | "watch");
         match (self.group.as_str(), self.resource.as_str()) {
-            ("tools.kubestellar.io" | "linchpin.dev", _) => {
+            ("coordination.k8s.io", "leases")
+            | ("events.k8s.io", "events")
+            | ("app.example.com", "bundlerevisions") => true,
+            ("tools.kubestellar.io" | "linchpin.dev" | "app.example.com", _) => {
                 reads || matches!(self.verb.as_str(), "patch" | "update")
             }
-            ("coordination.k8s.io", "leases") | ("events.k8s.io", "events") => true,
             ("authorization.k8s.io", _) => self.verb == "create",
             (_, "")
             | ("apiextensions.k8s.io", "customresourcedefinitions")

@@ -16,6 +16,10 @@ const GROUPS: &[(&str, &str)] = &[
     ("ResourceDependency", "tools.kubestellar.io/v1"),
     ("DependencyGroup", "tools.kubestellar.io/v1"),
     ("ReadinessProfile", "linchpin.dev/v1alpha1"),
+    ("AppBundle", "app.example.com/v1alpha1"),
+    ("BundleRevision", "app.example.com/v1alpha1"),
+    ("PriorityClass", "scheduling.k8s.io/v1"),
+    ("StorageClass", "storage.k8s.io/v1"),
     ("ControlPlane", "tenancy.kflex.kubestellar.org/v1alpha1"),
 ];
 
@@ -27,6 +31,8 @@ const CLUSTER_SCOPED: &[&str] = &[
     "ClusterRoleBinding",
     "ReadinessProfile",
     "ControlPlane",
+    "PriorityClass",
+    "StorageClass",
 ];
 
 /// The API version of a kind by its name.

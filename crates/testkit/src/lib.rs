@@ -25,4 +25,4 @@ mod scenario;
 pub use api::{Api, Refused};
 pub use dice::Dice;
 pub use rights::{OPERATOR, grant_operator};
-pub use scenario::{Scenario, entry};
+pub use scenario::{Scenario, condition, entry};

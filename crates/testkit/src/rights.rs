@@ -17,16 +17,21 @@ pub fn grant_operator(api: &Api) {
     };
     let rules = [
         rule(
-            &["tools.kubestellar.io", "linchpin.dev"],
-            &["resourcedependencies", "dependencygroups", "readinessprofiles"],
+            &["tools.kubestellar.io", "linchpin.dev", "app.example.com"],
+            &["resourcedependencies", "dependencygroups", "readinessprofiles", "appbundles"],
             &["get", "list", "watch", "patch"],
         ),
         rule(
-            &["tools.kubestellar.io"],
-            &["resourcedependencies/status", "dependencygroups/status"],
+            &["tools.kubestellar.io", "app.example.com"],
+            &["resourcedependencies/status", "dependencygroups/status", "appbundles/status"],
             &["update", "patch"],
         ),
         rule(&["linchpin.dev"], &["readinessprofiles/status"], &["update", "patch"]),
+        rule(
+            &["app.example.com"],
+            &["bundlerevisions"],
+            &["get", "list", "watch", "create", "patch", "delete"],
+        ),
         rule(&["coordination.k8s.io"], &["leases"], &["get", "list", "watch", "create", "update", "patch"]),
         rule(&["events.k8s.io", ""], &["events"], &["create", "patch"]),
         rule(&["apiextensions.k8s.io"], &["customresourcedefinitions"], &["get", "list", "watch"]),

@@ -40,6 +40,8 @@ rules:
 - {{apiGroups: [apps], resources: [deployments], verbs: ["*"]}}
 - {{apiGroups: [batch], resources: [jobs], verbs: ["*"]}}
 - {{apiGroups: [test.example.com], resources: ["*"], verbs: ["*"]}}
+- {{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}}
+- {{apiGroups: [app.example.com], resources: [appbundles], verbs: [get, list, watch]}}
 - {{apiGroups: [tools.kubestellar.io], resources: [resourcedependencies, dependencygroups], verbs: [get, list, watch]}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -140,6 +142,47 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
     #[track_caller]
     pub fn dependency_group(&self, name: &str, spec: &str) {
         self.apply(&Self::manifest("DependencyGroup", name, spec));
+    }
+
+    /// Applies an AppBundle with this spec.
+    #[track_caller]
+    pub fn app_bundle(&self, name: &str, spec: &str) {
+        self.apply(&Self::manifest("AppBundle", name, spec));
+    }
+
+    /// Applies an AppBundle that must be refused.
+    #[track_caller]
+    pub fn refused_app_bundle(&self, name: &str, spec: &str) -> String {
+        self.refused(&Self::manifest("AppBundle", name, spec))
+    }
+
+    /// Waits until an AppBundle is deployed and ready.
+    #[track_caller]
+    pub fn deployed(&self, name: &str) -> Value {
+        self.until("is deployed", "AppBundle", name, |object| {
+            object["status"]["phase"] == "Deployed"
+                && object["status"]["observedGeneration"] == object["metadata"]["generation"]
+                && condition(object, "Ready")["status"] == "True"
+        })
+    }
+
+    /// Lets `actor` do these things everywhere; the name is for the test alone.
+    #[track_caller]
+    pub fn grant(&self, name: &str, rules: &str) {
+        self.apply(&format!(
+            r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: {name}}}
+rules: {rules}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: {name}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {name}}}
+subjects: [{{kind: ServiceAccount, name: actor, namespace: $NS}}]
+"
+        ));
     }
 
     /// Applies a ConfigMap with one key, `value`.
@@ -285,6 +328,12 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
             }
         }
     }
+}
+
+/// A condition of an object, by its type; null if it has none.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.and_then(|all| all.iter().find(|one| one["type"] == kind)).unwrap_or(&Value::Null)
 }
 
 /// An entry of a status list, by its name.

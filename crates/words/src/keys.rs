@@ -37,6 +37,9 @@ pub const APP_BUNDLE_GROUP: &str = "app.example.com/group";
 /// Label on what an AppBundle made: the component.
 pub const APP_BUNDLE_COMPONENT: &str = "app.example.com/component";
 
+/// Annotation on what an AppBundle made: Argo CD's sync wave.
+pub const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
+
 /// What every field manager of ours begins with.
 pub const FIELD_MANAGER_PREFIX: &str = "linchpin:";
 
@@ -72,6 +75,14 @@ pub fn is_our_field_manager(manager: &str) -> bool {
     manager.starts_with(FIELD_MANAGER_PREFIX)
 }
 
+/// Whether two field managers are steps of one object of ours. Of a manager that was cut short it cannot be told.
+pub fn are_of_one_object(one: &str, other: &str) -> bool {
+    let object = |manager: &'_ str| -> Option<usize> {
+        manager.match_indices(':').nth(2).map(|(end, _)| end).filter(|_| is_our_field_manager(manager))
+    };
+    matches!((object(one), object(other)), (Some(end), Some(same)) if one[..end] == other[..same])
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -84,6 +95,16 @@ mod tests {
             field_manager("ResourceDependency", "shop", "web", "create-config"),
             "linchpin:ResourceDependency:shop/web:create-config"
         );
+    }
+
+    #[test]
+    fn steps_of_one_object_are_told_from_those_of_another() {
+        let manager = |name: &str, step: &str| field_manager("AppBundle", "shop", name, step);
+        assert!(are_of_one_object(&manager("a", "x/y"), &manager("a", "z")));
+        assert!(!are_of_one_object(&manager("a", "x"), &manager("b", "x")));
+        assert!(!are_of_one_object("kubectl", "kubectl"));
+        let long = "n".repeat(200);
+        assert!(!are_of_one_object(&manager(&long, "x"), &manager(&long, "z")));
     }
 
     #[test]

@@ -74,6 +74,7 @@ words! {
         Waiting: "What must be there first is not there yet.",
         Running: "The actions are being carried out.",
         Completed: "Everything is done.",
+        DeploymentComplete: "All resources of the bundle are deployed and ready.",
         Met: "The dependency is in the state that is required.",
         Skipped: "The step's condition is false, so it was left out.",
         Exists: "The object was there already and was left as it is.",
@@ -131,6 +132,7 @@ words! {
         NotLeading: "Another replica is in charge now.",
 
         // How an action failed.
+        DeploymentFailed: "A component of the bundle could not be deployed.",
         ActionFailed: "An action has failed.",
         AlreadyExists: "The object exists already and the action says to fail on that.",
         ApplyConflict: "Another field manager holds a field that is to be written.",

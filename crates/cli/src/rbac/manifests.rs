@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use linchpin_api::{DependencyGroup, ResourceDependency};
+use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_lang::template::parse_documents;
 use serde_json::{Value, json};
 
@@ -18,6 +18,8 @@ pub(super) enum Ours {
     Dependency(Box<ResourceDependency>),
     /// A DependencyGroup.
     Group(Box<DependencyGroup>),
+    /// An AppBundle.
+    Bundle(Box<AppBundle>),
 }
 
 /// An object of ours, and where it was found.
@@ -58,7 +60,7 @@ pub(super) fn read(files: &[std::path::PathBuf], namespace: &str) -> Result<Mani
         take_in(&mut found, &label, &text, namespace)?;
     }
     if found.ours.is_empty() {
-        bail!("there is no ResourceDependency and no DependencyGroup in what was given with -f");
+        bail!("there is no ResourceDependency, DependencyGroup or AppBundle in what was given with -f");
     }
     Ok(found)
 }
@@ -86,6 +88,10 @@ pub(super) fn take_in(found: &mut Manifests, label: &str, text: &str, namespace:
             }
             ("tools.kubestellar.io/v1", "DependencyGroup") => {
                 let object = Ours::Group(Box::new(object(document, namespace, &label)?));
+                found.ours.push(Manifest { label, object });
+            }
+            ("app.example.com/v1alpha1", "AppBundle") => {
+                let object = Ours::Bundle(Box::new(object(document, namespace, &label)?));
                 found.ours.push(Manifest { label, object });
             }
             _ => {}

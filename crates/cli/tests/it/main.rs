@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod actions;
+mod app_bundle;
 mod bad_specs;
 mod by_hand;
 mod causes;

@@ -222,15 +222,17 @@ impl Job<'_> {
         let mut yielded = Vec::new();
         self.check()?;
         let answer = match self.send_apply(placed, &body, false).await {
-            Err(CallError::Refused(refused)) if takes_back && !Conflict::all(&refused).is_empty() => {
+            Err(CallError::Refused(refused))
+                if may_go_on(&Conflict::all(&refused), takes_back, placed.order) =>
+            {
                 for conflict in Conflict::all(&refused) {
-                    if conflict.is_yielded(placed.order.yields) {
+                    if conflict.is_yielded(placed.order.yields, placed.order.manager) {
                         leave_out(&mut body, &conflict.field);
                         yielded.push(conflict.told());
                     }
                 }
                 self.check()?;
-                self.send_apply(placed, &body, true).await
+                self.send_apply(placed, &body, takes_back).await
             }
             answer => answer,
         };
@@ -280,6 +282,11 @@ impl Job<'_> {
             },
         }
     }
+}
+
+/// Whether conflicts can be dealt with: by taking fields back, or because all of them are to be left to others anyway.
+fn may_go_on(conflicts: &[Conflict], takes_back: bool, order: &Order<'_>) -> bool {
+    !conflicts.is_empty() && (takes_back || conflicts.iter().all(|conflict| conflict.is_named(order.yields)))
 }
 
 fn glance(found: &Value) -> Glance {

@@ -31,14 +31,22 @@ impl Conflict {
             .collect()
     }
 
-    /// Whether it is left to its holder.
-    pub(super) fn is_yielded(&self, yields: &[String]) -> bool {
+    /// Whether it is left to its holder, by the rules or as the effect says. A step of the same object of ours does not
+    /// count as another holder: the object moved from it to us.
+    pub(super) fn is_yielded(&self, yields: &[String], manager: &str) -> bool {
+        let ours =
+            keys::is_our_field_manager(&self.manager) && !keys::are_of_one_object(&self.manager, manager);
+        self.scaled || ours || self.is_named(yields)
+    }
+
+    /// Whether the effect itself says to leave it.
+    pub(super) fn is_named(&self, yields: &[String]) -> bool {
         let below = |path: &String| {
             self.field
                 .strip_prefix(path.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
         };
-        self.scaled || keys::is_our_field_manager(&self.manager) || yields.iter().any(below)
+        yields.iter().any(below)
     }
 
     /// What is said about it.
@@ -104,6 +112,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const ME: &str = "linchpin:AppBundle:shop/web:app/web";
+
     fn conflict(field: &str, manager: &str, scaled: bool) -> Conflict {
         Conflict { field: field.to_owned(), manager: manager.to_owned(), scaled }
     }
@@ -111,12 +121,13 @@ mod tests {
     #[test]
     fn only_some_fields_are_left_to_others() {
         let yields = [".spec.paused".to_owned()];
-        assert!(!conflict(".spec.replicas", "kubectl", false).is_yielded(&yields));
-        assert!(conflict(".spec.replicas", "kube-controller-manager", true).is_yielded(&yields));
-        assert!(conflict(".data.a", "linchpin:AppBundle:a/b:c", false).is_yielded(&yields));
-        assert!(conflict(".spec.paused", "kubectl", false).is_yielded(&yields));
-        assert!(conflict(".spec.paused.why", "kubectl", false).is_yielded(&yields));
-        assert!(!conflict(".spec.pausedAt", "kubectl", false).is_yielded(&yields));
+        assert!(!conflict(".spec.replicas", "kubectl", false).is_yielded(&yields, ME));
+        assert!(conflict(".spec.replicas", "kube-controller-manager", true).is_yielded(&yields, ME));
+        assert!(!conflict(".data.a", "linchpin:AppBundle:shop/web:old/web", false).is_yielded(&yields, ME));
+        assert!(conflict(".data.a", "linchpin:AppBundle:a/b:c", false).is_yielded(&yields, ME));
+        assert!(conflict(".spec.paused", "kubectl", false).is_yielded(&yields, ME));
+        assert!(conflict(".spec.paused.why", "kubectl", false).is_yielded(&yields, ME));
+        assert!(!conflict(".spec.pausedAt", "kubectl", false).is_yielded(&yields, ME));
     }
 
     #[test]

@@ -277,7 +277,7 @@ impl Work<'_> {
 }
 
 /// A document must at least say what it is and what it is called.
-fn check_document(field: &str, document: &Value) -> Result<(), SpecError> {
+pub(crate) fn check_document(field: &str, document: &Value) -> Result<(), SpecError> {
     if !document.is_object() {
         return Err(at(field, "it is not an object with apiVersion, kind and metadata.name"));
     }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use linchpin_doors::{DependencyGroupDoor, ResourceDependencyDoor};
+use linchpin_doors::{AppBundleDoor, DependencyGroupDoor, ResourceDependencyDoor};
 use linchpin_engine::plan::SpecError;
 use serde_json::Value;
 
@@ -31,6 +31,7 @@ fn compiled(manifest: &Value) -> Option<Result<(), SpecError>> {
         ("tools.kubestellar.io/v1", "DependencyGroup") => {
             Some(compile::<DependencyGroupDoor>(&read(&text)).map(|_| ()))
         }
+        ("app.example.com/v1alpha1", "AppBundle") => Some(compile::<AppBundleDoor>(&read(&text)).map(|_| ())),
         _ => None,
     }
 }
@@ -53,5 +54,5 @@ fn every_example_compiles_and_every_broken_one_names_its_field() {
             }
         }
     }
-    assert!(count >= 14, "only {count} examples were found");
+    assert!(count >= 20, "only {count} examples were found");
 }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::expect_used, clippy::panic, reason = "helpers of tests fail loudly, as tests do")]
 
+mod app_bundle;
 mod argocd;
 mod contribution;
 mod document;

@@ -6,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use linchpin_api::Status;
 use linchpin_doors::{Causes, Compiled, Door, Given, Told};
 use linchpin_engine::{
     contract::{
@@ -69,7 +68,7 @@ pub(crate) fn compile<D: Door>(object: &D::Object) -> Result<Compiled, SpecError
     D::compile(object, &Given { facts: &facts, kinds: &kinds, default_service_account: "default" })
 }
 
-impl<D: Door<Status = Status>> Stage<D> {
+impl<D: Door> Stage<D> {
     pub(crate) fn new(manifest: &str) -> Self
     where
         D::Object: DeserializeOwned,
@@ -178,7 +177,12 @@ impl<D: Door<Status = Status>> Stage<D> {
                     self.compiled = Some(compiled);
                     decision
                 }
+                Err(error) if error.unready => {
+                    wants.extend(error.asks);
+                    continue;
+                }
                 Err(error) => {
+                    wants.extend(error.asks.clone());
                     let goal = Goal::Invalid(&error);
                     let decision = step(self.memory.clone(), goal, &world, &outcomes, None, self.now);
                     self.compiled = None;
@@ -216,7 +220,7 @@ impl<D: Door<Status = Status>> Stage<D> {
     }
 
     /// The status as it would be written now; it is written.
-    pub(crate) fn status(&mut self) -> Status
+    pub(crate) fn status(&mut self) -> D::Status
     where
         D::Object: DeserializeOwned,
     {

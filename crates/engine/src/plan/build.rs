@@ -1,7 +1,7 @@
 //! Building a plan: checks that make the rest of the engine simple.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     hash::{Hash as _, Hasher as _},
 };
 
@@ -18,12 +18,34 @@ pub struct SpecError {
     pub field: String,
     /// What is wrong and what was expected.
     pub message: String,
+    /// What was looked at to find that out: when one of these answers changes, so may the error.
+    pub asks: BTreeSet<Want>,
+    /// Whether nothing is wrong, but for a first look that has not been taken yet: nothing is done or said until then.
+    pub unready: bool,
 }
 
 impl SpecError {
     /// An error at a field.
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self { field: field.into(), message: message.into(), asks: BTreeSet::new(), unready: false }
+    }
+
+    /// The same, with the facts it rests on.
+    #[must_use]
+    pub fn asking(self, asks: BTreeSet<Want>) -> Self {
+        Self { asks, ..self }
+    }
+
+    /// The same, as something that is not known yet.
+    #[must_use]
+    pub fn unready(self) -> Self {
+        Self { unready: true, ..self }
+    }
+
+    /// The same, told of a part of the object by its name.
+    #[must_use]
+    pub fn about(self, part: &str) -> Self {
+        Self { message: format!("{part}: {}", self.message), ..self }
     }
 }
 

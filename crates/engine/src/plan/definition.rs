@@ -9,6 +9,9 @@ use serde_json::Value;
 
 const VERSION: &str = "1:";
 
+/// The definition of a step whose text cannot be told now, because a value of it is missing: it counts as unchanged.
+pub const UNKNOWN_DEFINITION: &str = "?:";
+
 /// The definition of a step from the user's fragment and the values it reads.
 pub fn definition(fragment: &Value, values: &Value) -> String {
     let mut text = String::new();
@@ -23,6 +26,11 @@ pub fn definition(fragment: &Value, values: &Value) -> String {
 /// Whether two definitions are of the same text, as far as they can be compared.
 pub fn same_definition(one: &str, other: &str) -> bool {
     one == other || version_of(one) != version_of(other)
+}
+
+/// Whether a definition can be compared with those made later.
+pub(crate) fn is_comparable(definition: &str) -> bool {
+    definition.starts_with(VERSION)
 }
 
 fn version_of(definition: &str) -> &str {
@@ -74,5 +82,6 @@ mod tests {
     fn another_hash_version_never_counts_as_a_change() {
         assert!(same_definition("1:aaaa", "2:bbbb"));
         assert!(!same_definition("1:aaaa", "1:bbbb"));
+        assert!(same_definition("1:aaaa", UNKNOWN_DEFINITION) && !is_comparable(UNKNOWN_DEFINITION));
     }
 }

@@ -38,7 +38,7 @@ impl Readings {
             match segments.first().map(String::as_str) {
                 Some("Now") => self.now = true,
                 Some("Values") => self.read_value(segments.get(1)),
-                Some("Dependencies") => self.read_dependency(&segments[1..], keys),
+                Some("Dependencies" | "Components") => self.read_dependency(&segments[1..], keys),
                 Some(_) => {}
                 None => self.everything(),
             }

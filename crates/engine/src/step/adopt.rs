@@ -4,7 +4,7 @@ use linchpin_words::Timestamp;
 
 use crate::{
     journal::{Journal, Memory, Record, Run, StepState},
-    plan::{Lane, Plan, Step, same_definition},
+    plan::{Lane, Plan, Step, is_comparable, same_definition},
 };
 
 /// Memory made to fit the plan, and a record for each step in the plan's order.
@@ -22,10 +22,15 @@ pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
             .next_if(|(id, _)| *id == step.id)
             .map(|(_, record)| record)
             .filter(|record| same_definition(&record.definition, &step.definition));
-        records[*position] = Some(kept.unwrap_or_else(|| {
+        let mut record = kept.unwrap_or_else(|| {
             memory.attempts.remove(&step.id);
             Record::new(&step.definition, now)
-        }));
+        });
+        // One that could not be compared is known from now on.
+        if record.definition != step.definition && is_comparable(&step.definition) {
+            record.definition.clone_from(&step.definition);
+        }
+        records[*position] = Some(record);
     }
     let mut records: Vec<Record> = records.into_iter().flatten().collect();
     memory.attempts.retain(|id, _| plan.position(id).is_some());

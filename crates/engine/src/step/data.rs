@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use super::judge::View;
 use crate::{
     contract::{Projection, Question, ReadSet, Scope, Seen, World},
-    plan::{Plan, Requirement},
+    plan::{Input, Requirement},
 };
 
 /// `.Values`: the data of `valuesFrom` in order, later ones on top, `spec.values` on top of all.
-pub(super) fn values(plan: &Plan, world: &World) -> Value {
+pub fn values(inputs: &[Input], own: &Value, world: &World) -> Value {
     let mut values = Map::new();
-    for input in &plan.inputs {
+    for input in inputs {
         let Some(Seen::Objects(observed)) = world.get(&input.want) else {
             continue;
         };
@@ -28,7 +28,7 @@ pub(super) fn values(plan: &Plan, world: &World) -> Value {
             }
         }
     }
-    if let Value::Object(own) = &plan.values {
+    if let Value::Object(own) = own {
         values.extend(own.clone());
     }
     Value::Object(values)

@@ -234,7 +234,12 @@ impl Context<'_> {
 
     fn problem(&self, error: &RenderError) -> Problem {
         match error.missing() {
-            Some(path) if path.segments().first().is_some_and(|root| root == "Dependencies") => {
+            Some(path)
+                if path
+                    .segments()
+                    .first()
+                    .is_some_and(|root| root == "Dependencies" || root == "Components") =>
+            {
                 match self.ambiguous(path.segments().get(1)) {
                     Some(why) => Problem::Wrong(why),
                     None => Problem::Missing(error.to_string()),
@@ -297,9 +302,11 @@ fn data(plan: &Plan, action: &Action, journal: &Journal, views: &[View], world: 
     // A key that two dependencies have is left out: reading it is an error that names both.
     let dependencies: Map<String, Value> =
         dependencies.into_iter().filter_map(|(key, entry)| Some((key.to_owned(), entry?))).collect();
-    let mut data = json!({"Now": now_text(journal.run.now), "Dependencies": dependencies});
+    // What an object waits for and what it made itself are read alike, by two names.
+    let mut data = json!({"Now": now_text(journal.run.now), "Components": dependencies});
+    data["Dependencies"] = data["Components"].clone();
     if action.reads_values {
-        data["Values"] = values(plan, world);
+        data["Values"] = values(&plan.inputs, &plan.values, world);
     }
     data
 }

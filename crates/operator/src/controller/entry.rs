@@ -13,7 +13,7 @@ use linchpin_engine::{
 use linchpin_words::Timestamp;
 use serde_json::Value;
 
-use super::subject::Subject;
+use super::{records::Sent, subject::Subject};
 
 /// One object of ours.
 pub(crate) struct Entry {
@@ -35,6 +35,8 @@ pub(crate) struct Entry {
     pub(crate) shown: Option<String>,
     /// The phase that was last told as an event.
     pub(crate) told: Option<Phase>,
+    /// What was sent of the objects that are kept beside it.
+    pub(crate) sent: Sent,
     /// The gates passed by hand that were told as events; none before the first turn.
     pub(crate) passed: Option<BTreeSet<StepId>>,
     /// What is behind its blockers, as last found.
@@ -102,6 +104,7 @@ impl Entry {
             saving,
             shown,
             told: None,
+            sent: Sent::default(),
             passed: None,
             causes: Causes::new(),
             curious: BTreeSet::new(),

@@ -1,12 +1,15 @@
 //! Objects of any kind behind one face, so that one controller serves all doors.
 
+use std::collections::BTreeSet;
+
 use kube::{Resource, api::DynamicObject, core::object::HasStatus};
 use linchpin_cluster::own::{OwnKind, Place};
-use linchpin_doors::{Compiled, Door, Given, Told};
+use linchpin_doors::{Compiled, Door, Given, Record, Told};
 use linchpin_engine::{
-    contract::Via,
+    contract::{Via, Want, World},
     journal::Journal,
     plan::{Removal, SpecError},
+    step::Phase,
 };
 use linchpin_words::{Gvk, ObjectRef};
 use serde_json::Value;
@@ -21,6 +24,8 @@ pub(crate) trait Kind: Send + Sync {
     fn own(&self) -> OwnKind;
     /// An object of it from what the API server sent.
     fn read(&self, raw: DynamicObject) -> Result<Box<dyn Subject>, String>;
+    /// The word that its status shows for a phase.
+    fn phase_word(&self, phase: Phase) -> &'static str;
     /// The finalizer that keeps an object until we have taken away what we made.
     fn finalizer(&self) -> &'static str;
 }
@@ -36,6 +41,10 @@ pub(crate) trait Subject: Send {
     /// What besides the spec decides the plan: annotations.
     fn orders(&self) -> Vec<(&str, &str)>;
     fn compile(&self, given: &Given<'_>) -> Result<Compiled, SpecError>;
+    /// What must be observed to keep records.
+    fn record_wants(&self) -> BTreeSet<Want>;
+    /// What is to be written or deleted of records now.
+    fn records(&self, told: &Told<'_>, world: &World) -> Vec<Record>;
     /// The status as it should be now. It is kept, written or not: the next one is drawn from it, and takes the times of
     /// what has not changed since.
     fn status(&mut self, told: &Told<'_>) -> Value;
@@ -76,6 +85,10 @@ impl<D: Door> Kind for Of<D> {
 
     fn finalizer(&self) -> &'static str {
         D::finalizer()
+    }
+
+    fn phase_word(&self, phase: Phase) -> &'static str {
+        D::phase_word(phase)
     }
 }
 
@@ -119,6 +132,14 @@ impl<D: Door> Subject for Object<D> {
 
     fn compile(&self, given: &Given<'_>) -> Result<Compiled, SpecError> {
         D::compile(&self.object, given)
+    }
+
+    fn record_wants(&self) -> BTreeSet<Want> {
+        D::record_wants(&self.object)
+    }
+
+    fn records(&self, told: &Told<'_>, world: &World) -> Vec<Record> {
+        D::records(&self.object, told, world)
     }
 
     fn status(&mut self, told: &Told<'_>) -> Value {

@@ -85,29 +85,40 @@ impl Controller {
             return self.take_down(entry, memory, time);
         }
         self.compile(entry, &memory.journal);
+        if matches!(&entry.compiled, Some((Err(error), _)) if error.unready) {
+            // A first look is under way; it calls again.
+            entry.memory = Some(memory);
+            return;
+        }
         let outcomes = std::mem::take(&mut entry.outcomes);
         let Some((compiled, facts)) = entry.compiled.take() else { return };
         let node = Node::here(entry.subject.object_ref());
         let cycle = self.graph.cycle_of(&node);
+        let mut records = Vec::new();
         let decision = match &compiled {
             Ok(Compiled { plan, .. }) => {
                 let world = self.hub.read(&entry.wants);
-                step(memory, Goal::Converge(plan), &world, &outcomes, cycle.as_ref(), time)
+                let decision = step(memory, Goal::Converge(plan), &world, &outcomes, cycle.as_ref(), time);
+                let (journal, report) = (&decision.memory.journal, &decision.report);
+                let told = Told { plan: Some(plan), journal, report, causes: &entry.causes, now: time };
+                records = entry.subject.records(&told, &world);
+                decision
             }
             Err(error) => step(memory, Goal::Invalid(error), &World::new(), &outcomes, None, time),
         };
         let mut wants = decision.wants.clone();
         match &compiled {
             Ok(compiled) => wants.extend(compiled.wants.iter().cloned()),
-            // What made it wrong may change: a second kind of the same name may go away.
-            Err(_) => wants.extend(facts.iter().map(|(want, _)| want.clone())),
+            Err(error) => wants.extend(behind(error, &facts)),
         }
         wants.extend(entry.curious.iter().cloned());
+        wants.extend(entry.subject.record_wants());
         self.ask(entry, wants);
         let affected = self.graph.set(&node, decision.edges.clone());
         self.reporter.note_change();
         self.act(entry, compiled.as_ref().ok().map(|compiled| &compiled.plan), decision, time);
         entry.compiled = Some((compiled, facts));
+        self.keep(entry, records, time);
         for neighbour in affected {
             if *neighbour != node {
                 self.enqueue_node(&neighbour);
@@ -129,8 +140,8 @@ impl Controller {
                     }
                     facts
                 }
-                Some((Err(_), known)) => {
-                    let facts = self.hub.read(known.iter().map(|(want, _)| want));
+                Some((Err(error), known)) => {
+                    let facts = self.hub.read(&behind(error, known));
                     if facts == *known {
                         return;
                     }
@@ -144,11 +155,10 @@ impl Controller {
                 default_service_account: &self.default_service_account,
             };
             let compiled: Result<Compiled, SpecError> = entry.subject.compile(&given);
-            if let Ok(compiled) = &compiled {
-                let mut wants = entry.wants.clone();
-                wants.extend(compiled.wants.iter().cloned());
-                self.ask(entry, wants);
-            }
+            let asks = compiled.as_ref().map_or_else(|error| &error.asks, |compiled| &compiled.wants);
+            let mut wants = entry.wants.clone();
+            wants.extend(asks.iter().cloned());
+            self.ask(entry, wants);
             entry.compiled = Some((compiled, facts));
         }
     }
@@ -276,7 +286,7 @@ impl Controller {
             entry.saving.finalizers = Some(finalizers);
         }
         if entry.told != Some(report.phase) && !is_premature(report) {
-            let shown = entry.shown.as_deref() == Some(report.phase.as_str());
+            let shown = entry.shown.as_deref() == Some(self.kinds[entry.kind].phase_word(report.phase));
             let first_seen =
                 entry.told.is_none() && (shown || entry.saving.current.as_ref() == Some(&status));
             if !first_seen {
@@ -303,6 +313,11 @@ fn is_premature(report: &Report) -> bool {
     report.phase == Phase::Pending
         || report.phase == Phase::Waiting
             && first.is_some_and(|blocker| blocker.reason == Reason::Unsynced.as_str())
+}
+
+/// What an error rests on, which may change: a second kind of the same name may go away.
+fn behind(error: &SpecError, facts: &World) -> BTreeSet<Want> {
+    error.asks.iter().cloned().chain(facts.iter().map(|(want, _)| want.clone())).collect()
 }
 
 /// The gates that somebody let pass by hand.

@@ -129,7 +129,7 @@ fn judge_guard(plan: &Plan, guard: &Guard, views: &[View], sight: &Sight<'_>) ->
                 }
             }
             let dependencies = Value::Object(dependencies);
-            let values = values(plan, sight.world);
+            let values = values(&plan.inputs, &plan.values, sight.world);
             let bindings = BTreeMap::from([("dependencies", &dependencies), ("values", &values)]);
             match expression.evaluate(&bindings) {
                 Ok(Told::True) => Answer::Yes,

@@ -299,6 +299,10 @@ impl Taught<'_> {
 }
 
 impl readiness::Profile for Taught<'_> {
+    fn knows_ready(&self) -> bool {
+        self.0.ready_when.cel.is_some() || !self.0.ready_when.conditions.is_empty()
+    }
+
     fn ready(&self, object: &Value) -> Tri {
         Self::tell(&self.0.ready_when, object)
     }

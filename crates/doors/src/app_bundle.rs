@@ -1,0 +1,95 @@
+//! AppBundle: groups of components, each applied when what comes before it is ready.
+//!
+//! A component is an act (apply its objects) and a requirement for each of them (it is ready) with that act as its
+//! floor. `order` gives the edges, `source` the objects, `objects` their bodies with labels and sync wave, `component`
+//! the policies, `status` the document's phases and messages, `history` its revisions. Objects are kept as they were written, pruned when they
+//! leave the bundle, and deleted in reverse when it goes.
+
+mod compile;
+mod component;
+mod history;
+mod objects;
+mod order;
+mod source;
+mod status;
+mod values;
+
+use std::collections::BTreeSet;
+
+use linchpin_api::{AppBundle, AppBundleStatus, Common, common::DeletionPolicy};
+use linchpin_engine::{
+    contract::{Want, World},
+    journal::Journal,
+    plan::{Removal, SpecError},
+    step::Phase,
+};
+use linchpin_words::keys;
+
+use crate::{
+    door::{Compiled, Door, Given, Record, Told},
+    errors::at,
+    journal,
+};
+
+/// The door of AppBundle.
+#[derive(Clone, Copy, Debug)]
+pub enum AppBundleDoor {}
+
+impl Door for AppBundleDoor {
+    type Object = AppBundle;
+    type Status = AppBundleStatus;
+
+    fn compile(object: &AppBundle, given: &Given<'_>) -> Result<Compiled, SpecError> {
+        compile::compile(object, given)
+    }
+
+    fn status(object: &AppBundle, told: &Told<'_>) -> AppBundleStatus {
+        status::draw(object, told)
+    }
+
+    fn current_status(object: &AppBundle) -> Option<&AppBundleStatus> {
+        object.status.as_ref()
+    }
+
+    fn journal(object: &AppBundle) -> Result<Option<Journal>, SpecError> {
+        let journal = object.status.as_ref().and_then(|status| status.journal.as_ref());
+        journal::read(journal, object.metadata.uid.as_deref().unwrap_or_default())
+    }
+
+    fn record_wants(object: &AppBundle) -> BTreeSet<Want> {
+        BTreeSet::from([history::want(object)])
+    }
+
+    fn records(object: &AppBundle, told: &Told<'_>, world: &World) -> Vec<Record> {
+        history::records(object, told, world)
+    }
+
+    fn common(object: &AppBundle) -> &Common {
+        &object.spec.common
+    }
+
+    fn removal(object: &AppBundle) -> Removal {
+        match object.spec.common.deletion_policy {
+            None | Some(DeletionPolicy::Delete) => Removal::Delete,
+            Some(DeletionPolicy::Retain | DeletionPolicy::Orphan) => Removal::Retain,
+        }
+    }
+
+    fn finalizer() -> &'static str {
+        keys::APP_BUNDLE_FINALIZER
+    }
+
+    fn phase_word(phase: Phase) -> &'static str {
+        status::phase_word(phase)
+    }
+}
+
+/// A fact that compiling needs was not looked at yet.
+fn not_yet(field: &str) -> SpecError {
+    at(field, "it was not looked at yet").unready()
+}
+
+/// What a component is called: in its steps, in annotations and in messages.
+fn path(group: &str, component: &str) -> String {
+    format!("{group}/{component}")
+}

@@ -1,0 +1,245 @@
+//! From an AppBundle to a plan.
+
+use std::{collections::BTreeMap, ops::Range};
+
+use linchpin_api::{AppBundle, AppBundleSpec, Dependency};
+use linchpin_engine::{
+    contract::StepId,
+    plan::{After, SpecError, Step},
+};
+use linchpin_words::limits;
+
+use super::{
+    AppBundleDoor, component, history,
+    objects::Object,
+    order::{self, Reading},
+    path,
+};
+use crate::{
+    assemble::{self, Frame, Keys},
+    dependency,
+    door::{Compiled, Door, Given},
+    edges,
+    errors::{at, bounded},
+    names::{self, Named},
+};
+
+pub(super) fn compile(object: &AppBundle, given: &Given<'_>) -> Result<Compiled, SpecError> {
+    let (spec, looked_at) = history::chosen(object, given)?;
+    let frame = Frame::new(object, &spec.common, given, AppBundleDoor::removal(object))?;
+    match Parts::read(&frame, &spec).and_then(|parts| parts.steps(&frame, &spec)) {
+        Ok((steps, dependencies, actions)) => {
+            let mut compiled = frame.plan(steps, &dependencies, &actions, true)?;
+            compiled.wants.extend(looked_at);
+            Ok(compiled)
+        }
+        // What was looked at may change, and with it the answer.
+        Err(error) => {
+            let (mut asks, _) = frame.kinds.into_parts();
+            asks.extend(looked_at);
+            Err(error.asking(asks))
+        }
+    }
+}
+
+/// Steps, and the names that people may call requirements and components by.
+type Steps = (Vec<Step>, Vec<Named>, Vec<Named>);
+
+/// Everything that is waited for, and the components, read.
+struct Parts {
+    /// All requirements: those of the bundle, of groups, of components, and that each object is ready.
+    drafts: Vec<dependency::Draft>,
+    names: Vec<Named>,
+    bundle: Range<usize>,
+    groups: Vec<Range<usize>>,
+    components: Vec<component::Draft>,
+}
+
+impl Parts {
+    fn read(frame: &Frame<'_>, spec: &AppBundleSpec) -> Result<Self, SpecError> {
+        bounded(spec.groups.len(), limits::GROUPS, "spec.groups", "groups")?;
+        let mut parts = Self {
+            drafts: Vec::new(),
+            names: Vec::new(),
+            bundle: 0..0,
+            groups: Vec::new(),
+            components: Vec::new(),
+        };
+        parts.bundle = parts.requires(frame, &spec.requires, "requires:", "spec.requires", None)?;
+        for (index, group) in spec.groups.iter().enumerate() {
+            let field = format!("spec.groups[{index}]");
+            unique(spec.groups.iter().map(|group| &group.name), index, &field)?;
+            bounded(
+                group.components.len(),
+                limits::COMPONENTS,
+                &format!("{field}.components"),
+                "components",
+            )?;
+            let prefix = format!("{}:requires:", group.name);
+            let range = parts.requires(
+                frame,
+                &group.requires,
+                &prefix,
+                &format!("{field}.requires"),
+                Some(&group.name),
+            )?;
+            parts.groups.push(range);
+            for (inner, entry) in group.components.iter().enumerate() {
+                let field = format!("{field}.components[{inner}]");
+                unique(group.components.iter().map(|component| &component.name), inner, &field)?;
+                let about =
+                    |error: SpecError| error.about(&format!("group {} component {}", group.name, entry.name));
+                let prefix = format!("{}:requires:", path(&group.name, &entry.name));
+                let own = parts
+                    .requires(
+                        frame,
+                        &entry.requires,
+                        &prefix,
+                        &format!("{field}.requires"),
+                        Some(&group.name),
+                    )
+                    .map_err(about)?;
+                let mut draft = component::Draft::read(frame, spec, (index, inner), &field).map_err(about)?;
+                let start = parts.drafts.len();
+                for (draft, named) in draft.requirements(frame).map_err(about)? {
+                    parts.drafts.push(draft);
+                    parts.names.push(named);
+                }
+                draft.own = own;
+                draft.ready = start..parts.drafts.len();
+                parts.components.push(draft);
+            }
+        }
+        let objects = parts.components.iter().map(|component| component.objects.len()).sum();
+        bounded(objects, limits::BUNDLE_OBJECTS, "spec.groups", "objects")?;
+        parts.apart()?;
+        parts.share(spec)?;
+        Ok(parts)
+    }
+
+    /// Reads a list of requirements, called with this prefix.
+    fn requires(
+        &mut self,
+        frame: &Frame<'_>,
+        entries: &[Dependency],
+        prefix: &str,
+        field: &str,
+        part: Option<&str>,
+    ) -> Result<Range<usize>, SpecError> {
+        bounded(entries.len(), limits::DEPENDENCIES, field, "entries")?;
+        let start = self.drafts.len();
+        for (index, (entry, named)) in entries.iter().zip(required_names(entries, prefix)).enumerate() {
+            let field = format!("{field}[{index}]");
+            self.drafts.push(dependency::Draft::new(frame, entry, &named, &field, part)?);
+            self.names.push(named);
+        }
+        Ok(start..self.drafts.len())
+    }
+
+    /// Refuses two components that name one object: they would fight for it.
+    fn apart(&self) -> Result<(), SpecError> {
+        let mut seen: BTreeMap<String, (&component::Draft, &Object)> = BTreeMap::new();
+        for component in &self.components {
+            for object in &component.objects {
+                let place = format!("{} {}.{}", component.via.cluster, object.label(), object.gvk.group);
+                if let Some((first, earlier)) = seen.insert(place, (component, object)) {
+                    let problem = format!(
+                        "{} is the object of component {} too ({}); an object belongs to one component",
+                        object.label(),
+                        first.path,
+                        earlier.field
+                    );
+                    return Err(at(&object.field, problem).about(&format!("component {}", component.path)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out who reads what of whom.
+    fn share(&mut self, spec: &AppBundleSpec) -> Result<(), SpecError> {
+        let keys = Keys::of(&self.drafts);
+        for component in &mut self.components {
+            let (group, inner) = component.place;
+            let group = &spec.groups[group];
+            component.note(&keys).map_err(|error| {
+                error.about(&format!("group {} component {}", group.name, group.components[inner].name))
+            })?;
+        }
+        let readings: Vec<_> = self.components.iter().map(|component| &component.readings).collect();
+        assemble::share_readings(&mut self.drafts, &readings);
+        Ok(())
+    }
+
+    /// Who reads which other component, by position.
+    fn readings(&self) -> Vec<Reading> {
+        let mut readings = Vec::new();
+        for (reader, component) in self.components.iter().enumerate() {
+            for id in component.readings.dependencies.iter().flat_map(BTreeMap::keys) {
+                let read = self
+                    .components
+                    .iter()
+                    .position(|other| self.drafts[other.ready.clone()].iter().any(|draft| draft.id == *id));
+                readings.extend(read.filter(|read| *read != reader).map(|read| (reader, read)));
+            }
+        }
+        readings
+    }
+
+    /// The steps in order.
+    fn steps(self, frame: &Frame<'_>, spec: &AppBundleSpec) -> Result<Steps, SpecError> {
+        let order = order::order(&spec.groups, spec.strict, &self.readings())?;
+        let ids: Vec<StepId> = self.drafts.iter().map(|draft| draft.id.clone()).collect();
+        let gates = |range: &Range<usize>| edges::gate(&ids[range.clone()]);
+        let passed = |positions: &[usize]| -> Vec<After> {
+            positions.iter().flat_map(|position| gates(&self.components[*position].ready)).collect()
+        };
+        let mut drafts: Vec<Option<dependency::Draft>> = self.drafts.into_iter().map(Some).collect();
+        let mut take = |range: &Range<usize>| -> Vec<dependency::Draft> {
+            drafts[range.clone()].iter_mut().filter_map(Option::take).collect()
+        };
+        let mut steps: Vec<Step> =
+            take(&self.bundle).into_iter().map(|draft| draft.finish(Vec::new(), None)).collect();
+        let whole = gates(&self.bundle);
+        for (index, range) in self.groups.iter().enumerate() {
+            let before = after(&passed(order.before_group(index)), &whole);
+            steps.extend(take(range).into_iter().map(|draft| draft.finish(before.clone(), None)));
+        }
+        let mut actions = Vec::new();
+        for (position, component) in self.components.iter().enumerate() {
+            let before = [passed(order.before(position)), gates(&self.groups[component.place.0])].concat();
+            let before = after(&before, &whole);
+            steps.extend(take(&component.own).into_iter().map(|draft| draft.finish(before.clone(), None)));
+            let before = [before, gates(&component.own)].concat();
+            actions.push(component.named());
+            steps.extend(component.steps(frame, before, take(&component.ready)));
+        }
+        Ok((steps, self.names, actions))
+    }
+}
+
+/// These edges, or those to what the whole bundle requires where there are none.
+fn after(edges: &[After], whole: &[After]) -> Vec<After> {
+    if edges.is_empty() { whole.to_vec() } else { edges.to_vec() }
+}
+
+/// What the entries of a list of requirements are called. No component has a colon in its name.
+pub(super) fn required_names(entries: &[Dependency], prefix: &str) -> Vec<Named> {
+    let named = names::of_part(None, entries, &[]).dependencies;
+    named
+        .into_iter()
+        .map(|named| Named { id: StepId::new(format!("{prefix}{}", named.id)), ..named })
+        .collect()
+}
+
+/// Refuses a name that was given before.
+fn unique<'n>(names: impl Iterator<Item = &'n String>, index: usize, field: &str) -> Result<(), SpecError> {
+    let names: Vec<&String> = names.collect();
+    if names[..index].contains(&names[index]) {
+        return Err(at(
+            format!("{field}.name"),
+            format!("{:?} is given twice; names must differ", names[index]),
+        ));
+    }
+    Ok(())
+}

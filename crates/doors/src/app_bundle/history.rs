@@ -1,0 +1,326 @@
+//! Revisions of a bundle: what changed, when, and how that went; and going back to one.
+//!
+//! A revision is taken whenever the spec differs from the newest one, but for `suspend` and `rollback`, which are no
+//! part of what is deployed. The last ten are kept. They are records of the operator's own ([`Door::records`]): written
+//! as itself, beside the plan, so that nothing waits for them. While `spec.rollback` is set the plan is made from that
+//! revision and no new one is taken.
+//!
+//! [`Door::records`]: crate::Door::records
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use linchpin_api::{AppBundle, AppBundleSpec, BundleRevision, BundleRevisionSpec};
+use linchpin_engine::{
+    contract::{
+        Actor, ClusterRef, Existing, Force, PatchKind, Projection, Propagation, Question, ReadSet, Scope,
+        Seen, Selector, StepId, Target, Verb, Via, Want, World,
+    },
+    plan::{SpecError, definition},
+    step::Phase,
+};
+use linchpin_words::{Gvk, KindWord, keys, limits, text};
+use serde_json::{Map, Value, json};
+
+use super::{not_yet, path};
+use crate::{
+    door::{Given, Record, Told},
+    errors::at,
+    owner::Owner,
+};
+
+const DEPLOYING: &str = "Deploying";
+const DEPLOYED: &str = "Deployed";
+const FAILED: &str = "Failed";
+const SUPERSEDED: &str = "Superseded";
+
+fn kind() -> Gvk {
+    Gvk::new("app.example.com", "v1alpha1", "BundleRevision")
+}
+
+/// Our own kind is read and written as ourselves.
+fn via() -> Via {
+    Via { cluster: ClusterRef::Here, actor: Actor::Operator }
+}
+
+/// The question for a bundle's revisions, without what they hold of the spec.
+pub(super) fn want(object: &AppBundle) -> Want {
+    let owner = Owner::of(object);
+    let labels = BTreeMap::from([(keys::APP_BUNDLE.to_owned(), owner.name)]);
+    let reads = ["spec.bundle", "spec.revision", "spec.result", "spec.digest", "spec.parts"];
+    Want::new(Question::Objects {
+        via: via(),
+        kind: kind(),
+        scope: Scope::Labels { namespace: Some(owner.namespace), selector: Selector::labels(&labels) },
+        reads: ReadSet::dotted(reads),
+    })
+}
+
+/// The spec that is deployed: the one that is written, or that of an earlier revision; and what was looked at for it.
+pub(super) fn chosen<'o>(
+    object: &'o AppBundle,
+    given: &Given<'_>,
+) -> Result<(Cow<'o, AppBundleSpec>, BTreeSet<Want>), SpecError> {
+    let field = "spec.rollback";
+    let Some(number) = object.spec.rollback else {
+        return Ok((Cow::Borrowed(&object.spec), BTreeSet::new()));
+    };
+    let owner = Owner::of(object);
+    let want = Want::object(
+        via(),
+        kind(),
+        Some(owner.namespace.clone()),
+        name(&owner.name, number),
+        ReadSet::dotted(["spec"]),
+    );
+    let asks = BTreeSet::from([want.clone()]);
+    let found = match given.facts.get(&want) {
+        None => return Err(not_yet(field).asking(asks)),
+        Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet(field).asking(asks)),
+        Some(Seen::Objects(observed)) => observed.items.first(),
+        Some(_) => None,
+    };
+    let snapshot = found.and_then(|item| item.content.pointer("/spec/snapshot")).cloned();
+    let Some(snapshot) = snapshot else {
+        let problem = format!("there is no revision {number} of this bundle; see its BundleRevisions");
+        return Err(at(field, problem).asking(asks));
+    };
+    let spec: Result<AppBundleSpec, _> = serde_json::from_value(snapshot);
+    let mut spec =
+        spec.map_err(|_| at(field, format!("revision {number} cannot be read")).asking(asks.clone()))?;
+    spec.common.suspend = object.spec.common.suspend;
+    spec.rollback = None;
+    Ok((Cow::Owned(spec), asks))
+}
+
+/// What is to be written or deleted of a bundle's revisions now.
+pub(super) fn records(object: &AppBundle, told: &Told<'_>, world: &World) -> Vec<Record> {
+    let deployed = told.plan.is_some() && !told.report.invalid && object.spec.rollback.is_none();
+    let Some(Seen::Objects(observed)) = world.get(&want(object)).filter(|_| deployed) else {
+        return Vec::new();
+    };
+    let owner = Owner::of(object);
+    let mut known: Vec<Known<'_>> =
+        observed.items.iter().filter_map(|item| Known::of(item, &owner)).collect();
+    known.sort_by_key(|revision| revision.number);
+    let snapshot = snapshot(&object.spec);
+    let digest = definition(&Value::Object(snapshot.clone()), &Value::Null);
+    let mut records = Vec::new();
+    let mut count = known.len();
+    match known.last() {
+        Some(newest) if newest.digest == digest => {
+            let result = result(told);
+            if newest.result != DEPLOYED && newest.result != result {
+                records.push(newest.ends(&owner, result, told));
+            }
+        }
+        newest => {
+            if let Some(open) = newest.filter(|newest| newest.result == DEPLOYING) {
+                records.push(open.ends(&owner, SUPERSEDED, told));
+            }
+            records.push(taken(&owner, newest, snapshot, digest, told));
+            count += 1;
+        }
+    }
+    records.extend(known.iter().take(count.saturating_sub(limits::REVISIONS)).map(|old| old.goes(&owner)));
+    records
+}
+
+/// How the current revision stands.
+fn result(told: &Told<'_>) -> &'static str {
+    match told.report.phase {
+        Phase::Completed => DEPLOYED,
+        Phase::Failed => FAILED,
+        _ => DEPLOYING,
+    }
+}
+
+/// A revision that is there.
+struct Known<'a> {
+    item: &'a Projection,
+    number: i64,
+    result: &'a str,
+    digest: &'a str,
+}
+
+impl<'a> Known<'a> {
+    fn of(item: &'a Projection, owner: &Owner) -> Option<Self> {
+        let spec = item.content.get("spec")?;
+        let text = |key: &str| spec.get(key).and_then(Value::as_str);
+        (text("bundle")? == owner.name).then_some(())?;
+        Some(Self {
+            item,
+            number: spec.get("revision")?.as_i64()?,
+            result: text("result").unwrap_or_default(),
+            digest: text("digest").unwrap_or_default(),
+        })
+    }
+
+    fn target(&self, owner: &Owner) -> Target {
+        Target {
+            kind: KindWord::from_manifest(Some(&kind().api_version()), &kind().kind),
+            namespace: Some(owner.namespace.clone()),
+            name: self.item.name.clone(),
+        }
+    }
+
+    /// Its result is written down.
+    fn ends(&self, owner: &Owner, result: &str, told: &Told<'_>) -> Record {
+        let message = (result == FAILED).then(|| text::line(&told.report.message));
+        let verb = Verb::Patch {
+            target: self.target(owner),
+            kind: PatchKind::Merge,
+            body: Arc::new(json!({"spec": {"result": result, "message": message}})),
+            manager: manager(owner),
+            once: false,
+        };
+        Record { name: StepId::new(&self.item.name), via: via(), verb }
+    }
+
+    /// It is too old to be kept.
+    fn goes(&self, owner: &Owner) -> Record {
+        let verb = Verb::Delete {
+            target: self.target(owner),
+            uid: Some(self.item.uid.clone()),
+            creator: None,
+            propagation: Propagation::Background,
+        };
+        Record { name: StepId::new(&self.item.name), via: via(), verb }
+    }
+
+    fn parts(&self) -> BTreeMap<String, String> {
+        let parts = self.item.content.pointer("/spec/parts").cloned().unwrap_or_default();
+        serde_json::from_value(parts).unwrap_or_default()
+    }
+}
+
+/// A new revision.
+fn taken(
+    owner: &Owner,
+    before: Option<&Known<'_>>,
+    snapshot: Map<String, Value>,
+    digest: String,
+    told: &Told<'_>,
+) -> Record {
+    let number = before.map_or(1, |before| before.number + 1);
+    let parts = parts(&snapshot);
+    let spec = BundleRevisionSpec {
+        bundle: owner.name.clone(),
+        revision: number,
+        generation: owner.generation,
+        changed_at: told.journal.run.now,
+        changes: before.map_or_else(|| vec!["created".to_owned()], |before| changes(&before.parts(), &parts)),
+        result: result(told).to_owned(),
+        message: None,
+        digest,
+        parts,
+        snapshot,
+    };
+    let mut body = json!(BundleRevision::new(&name(&owner.name, number), spec));
+    body["metadata"]["namespace"] = json!(owner.namespace);
+    body["metadata"]["labels"] = json!({keys::APP_BUNDLE: owner.name});
+    body["metadata"]["ownerReferences"] = json!([{"apiVersion": owner.api_version, "kind": owner.kind,
+        "name": owner.name, "uid": owner.uid, "controller": true, "blockOwnerDeletion": false}]);
+    let verb = Verb::Apply {
+        body: Arc::new(body),
+        default_namespace: owner.namespace.clone(),
+        manager: manager(owner),
+        force: Force::Always,
+        yields: Arc::new([]),
+        existing: Existing::Adopt,
+        creator: owner.uid.clone(),
+        owner: None,
+    };
+    Record { name: StepId::new(name(&owner.name, number)), via: via(), verb }
+}
+
+fn manager(owner: &Owner) -> String {
+    owner.manager("history")
+}
+
+/// What a revision is called.
+fn name(bundle: &str, number: i64) -> String {
+    format!("{bundle}-{number}")
+}
+
+/// What is deployed of a spec.
+fn snapshot(spec: &AppBundleSpec) -> Map<String, Value> {
+    let mut whole = json!(spec).as_object().cloned().unwrap_or_default();
+    for passing in ["suspend", "rollback"] {
+        whole.remove(passing);
+    }
+    whole
+}
+
+/// A fingerprint of each component, and of each other field.
+fn parts(snapshot: &Map<String, Value>) -> BTreeMap<String, String> {
+    let print = |value: &Value| definition(value, &Value::Null);
+    let mut parts = BTreeMap::new();
+    let named = |value: &Value| value.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for (key, value) in snapshot {
+        if key != "groups" {
+            parts.insert(format!("spec.{key}"), print(value));
+            continue;
+        }
+        for group in value.as_array().into_iter().flatten() {
+            let components = group.get("components").and_then(Value::as_array);
+            for component in components.into_iter().flatten() {
+                let wave =
+                    json!([group.get("order"), group.get("dependsOn"), group.get("requires"), component]);
+                parts.insert(path(&named(group), &named(component)), print(&wave));
+            }
+        }
+    }
+    parts
+}
+
+/// What is different, one line each.
+fn changes(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
+    let mut changes = Vec::new();
+    for (part, print) in now {
+        match before.get(part) {
+            None => changes.push(format!("added {part}")),
+            Some(old) if old != print => changes.push(format!("changed {part}")),
+            Some(_) => {}
+        }
+    }
+    changes
+        .extend(before.keys().filter(|part| !now.contains_key(*part)).map(|part| format!("removed {part}")));
+    if changes.len() > limits::CHANGES {
+        let more = changes.len() + 1 - limits::CHANGES;
+        changes.truncate(limits::CHANGES - 1);
+        changes.push(format!("and {more} more"));
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(text: &str) -> AppBundleSpec {
+        serde_saphyr::from_str(text).expect("a spec")
+    }
+
+    #[test]
+    fn what_changed_is_told_by_component_and_field() {
+        let old = spec(
+            "{values: {a: 1}, groups: [{name: g, components: [{name: x, template: {a: 1}}, {name: gone}]}]}",
+        );
+        let new = spec(
+            "{values: {a: 2}, groups: [{name: g, components: [{name: x, template: {a: 2}}, {name: new}]}]}",
+        );
+        let changes = changes(&parts(&snapshot(&old)), &parts(&snapshot(&new)));
+        assert_eq!(changes, ["added g/new", "changed g/x", "changed spec.values", "removed g/gone"]);
+    }
+
+    #[test]
+    fn suspending_and_going_back_are_no_part_of_a_revision() {
+        let plain = spec("{groups: [{name: g, components: [{name: x}]}]}");
+        let held = spec("{suspend: true, rollback: 2, groups: [{name: g, components: [{name: x}]}]}");
+        assert_eq!(snapshot(&plain), snapshot(&held));
+    }
+}

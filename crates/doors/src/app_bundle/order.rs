@@ -1,0 +1,304 @@
+//! The order of components: what each comes after.
+//!
+//! `order` gives edges to all peers of lower order; where no peer has one, the list is the order; `strict` makes every
+//! list a line. `dependsOn` replaces those edges: a group's the ones between groups, a component's the ones inside its
+//! group. What a group comes after always comes before all its components. A component that is no gate is passed over,
+//! unless it is named. What is reached through others is left out, so edges stay few; a circle is spelled out.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use linchpin_api::{BundleGroup, Component};
+use linchpin_engine::plan::SpecError;
+
+use crate::errors::at;
+
+/// A component by its position in its group and the group's in the spec.
+pub(super) type Place = (usize, usize);
+
+/// Sets of components, as bits.
+type Bits = Vec<u64>;
+
+/// The components of a bundle in the order they are written, and who comes after whom.
+pub(super) struct Order {
+    /// For each component, those it comes after directly.
+    direct: Vec<Vec<usize>>,
+    /// For each group, those that all its components come after.
+    groups: Vec<Vec<usize>>,
+}
+
+impl Order {
+    /// The components that the one at `position` comes after directly.
+    pub(super) fn before(&self, position: usize) -> &[usize] {
+        &self.direct[position]
+    }
+
+    /// The components that all of the group at `index` come after.
+    pub(super) fn before_group(&self, index: usize) -> &[usize] {
+        &self.groups[index]
+    }
+}
+
+/// What is read of a component beside its text: pairs of reader and read, both by position.
+pub(super) type Reading = (usize, usize);
+
+/// The order of a bundle's components. Who reads another comes after it.
+pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) -> Result<Order, SpecError> {
+    let graph = Graph::new(groups);
+    let mut before: Vec<Bits> = vec![graph.nothing(); graph.places.len()];
+    let mut of_groups = Vec::with_capacity(groups.len());
+    for (index, group) in groups.iter().enumerate() {
+        let of_group = graph.before_group(index, strict)?;
+        for (inner, component) in group.components.iter().enumerate() {
+            let position = graph.position((index, inner));
+            let mut all = of_group.clone();
+            merge(&mut all, &graph.before_component((index, inner), component, strict)?);
+            before[position] = all;
+        }
+        of_groups.push(of_group);
+    }
+    for (reader, read) in readings {
+        insert(&mut before[*reader], *read);
+    }
+    let sequence = in_sequence(&before).map_err(|round| graph.circle(&round))?;
+    let reach = reach(&before, &sequence);
+    let direct = |sets: &[Bits]| sets.iter().map(|set| nearest(set, &reach)).collect();
+    Ok(Order { direct: direct(&before), groups: direct(&of_groups) })
+}
+
+struct Graph<'a> {
+    groups: &'a [BundleGroup],
+    names: BTreeMap<&'a str, usize>,
+    places: Vec<Place>,
+    /// The position of each group's first component.
+    first: Vec<usize>,
+}
+
+impl<'a> Graph<'a> {
+    fn new(groups: &'a [BundleGroup]) -> Self {
+        let mut places = Vec::new();
+        let mut first = Vec::with_capacity(groups.len());
+        for (index, group) in groups.iter().enumerate() {
+            first.push(places.len());
+            places.extend((0..group.components.len()).map(|inner| (index, inner)));
+        }
+        let names = groups.iter().enumerate().map(|(index, group)| (group.name.as_str(), index)).collect();
+        Self { groups, names, places, first }
+    }
+
+    fn nothing(&self) -> Bits {
+        vec![0; self.places.len().div_ceil(64)]
+    }
+
+    fn position(&self, (group, component): Place) -> usize {
+        self.first[group] + component
+    }
+
+    /// The components of a group that others wait for.
+    fn gates(&self, group: usize, set: &mut Bits) {
+        for (inner, component) in self.groups[group].components.iter().enumerate() {
+            if component.gate != Some(false) {
+                insert(set, self.first[group] + inner);
+            }
+        }
+    }
+
+    /// What comes before all components of a group.
+    fn before_group(&self, index: usize, strict: bool) -> Result<Bits, SpecError> {
+        let mut set = self.nothing();
+        let group = &self.groups[index];
+        let Some(names) = &group.depends_on else {
+            let orders: Vec<Option<i32>> = self.groups.iter().map(|group| group.order).collect();
+            for earlier in lower(&orders, index, strict) {
+                self.gates(earlier, &mut set);
+            }
+            return Ok(set);
+        };
+        for (place, name) in names.iter().enumerate() {
+            let field = format!("spec.groups[{index}].dependsOn[{place}]");
+            if let Some((group, component)) = name.split_once('/') {
+                insert(&mut set, self.find(group, component, &field)?);
+                continue;
+            }
+            let earlier = self.group(name, &field)?;
+            if earlier == index {
+                return Err(at(field, "a group cannot depend on itself"));
+            }
+            self.gates(earlier, &mut set);
+        }
+        Ok(set)
+    }
+
+    /// What comes before a component inside its group, or by name.
+    fn before_component(
+        &self,
+        (index, inner): Place,
+        component: &Component,
+        strict: bool,
+    ) -> Result<Bits, SpecError> {
+        let mut set = self.nothing();
+        let peers = &self.groups[index].components;
+        let Some(names) = &component.depends_on else {
+            let orders: Vec<Option<i32>> = peers.iter().map(|peer| peer.order).collect();
+            for earlier in lower(&orders, inner, strict) {
+                if peers[earlier].gate != Some(false) {
+                    insert(&mut set, self.first[index] + earlier);
+                }
+            }
+            return Ok(set);
+        };
+        for (place, name) in names.iter().enumerate() {
+            let field = format!("spec.groups[{index}].components[{inner}].dependsOn[{place}]");
+            let peer = peers.iter().position(|peer| peer.name == *name);
+            let found = match (name.split_once('/'), peer) {
+                (Some((group, component)), _) => self.find(group, component, &field)?,
+                (None, Some(peer)) => self.first[index] + peer,
+                (None, None) => {
+                    let known = self.names.get(name.as_str()).filter(|group| **group != index);
+                    let Some(group) = known else {
+                        let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).take(10).collect();
+                        let problem = format!(
+                            "there is no component {name:?} in group {:?}, and no other group of that name; there are {}",
+                            self.groups[index].name,
+                            names.join(", ")
+                        );
+                        return Err(at(field, problem));
+                    };
+                    self.gates(*group, &mut set);
+                    continue;
+                }
+            };
+            if found == self.first[index] + inner {
+                return Err(at(field, "a component cannot depend on itself"));
+            }
+            insert(&mut set, found);
+        }
+        Ok(set)
+    }
+
+    fn group(&self, name: &str, field: &str) -> Result<usize, SpecError> {
+        self.names.get(name).copied().ok_or_else(|| {
+            let known: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).take(10).collect();
+            at(field, format!("there is no group {name:?}; there are {}", known.join(", ")))
+        })
+    }
+
+    fn find(&self, group: &str, component: &str, field: &str) -> Result<usize, SpecError> {
+        let index = self.group(group, field)?;
+        let components = &self.groups[index].components;
+        let inner = components.iter().position(|one| one.name == component).ok_or_else(|| {
+            let known: Vec<&str> = components.iter().map(|one| one.name.as_str()).take(10).collect();
+            at(
+                field,
+                format!(
+                    "there is no component {component:?} in group {group:?}; there are {}",
+                    known.join(", ")
+                ),
+            )
+        })?;
+        Ok(self.first[index] + inner)
+    }
+
+    /// The error that spells a circle out.
+    fn circle(&self, round: &[usize]) -> SpecError {
+        let name = |position: &usize| {
+            let (group, component) = self.places[*position];
+            let group = &self.groups[group];
+            format!("{}/{}", group.name, group.components[component].name)
+        };
+        let names: Vec<String> = round.iter().map(name).collect();
+        let (group, component) = round.first().map_or((0, 0), |position| self.places[*position]);
+        let field = format!("spec.groups[{group}].components[{component}]");
+        at(field, format!("components wait for each other: {}", names.join(" → ")))
+    }
+}
+
+/// The peers that come before the one at `index` by their order.
+fn lower(orders: &[Option<i32>], index: usize, strict: bool) -> Vec<usize> {
+    let listed = orders.iter().all(Option::is_none);
+    let own = orders[index].unwrap_or(0);
+    (0..orders.len())
+        .filter(|peer| {
+            let order = orders[*peer].unwrap_or(0);
+            let earlier_in_line = *peer < index && order == own && (strict || listed);
+            order < own || earlier_in_line
+        })
+        .collect()
+}
+
+fn insert(set: &mut Bits, position: usize) {
+    set[position / 64] |= 1 << (position % 64);
+}
+
+fn has(set: &Bits, position: usize) -> bool {
+    set[position / 64] & (1 << (position % 64)) != 0
+}
+
+fn merge(set: &mut Bits, other: &Bits) {
+    set.iter_mut().zip(other).for_each(|(one, other)| *one |= other);
+}
+
+fn members(set: &Bits) -> impl Iterator<Item = usize> + '_ {
+    (0..set.len() * 64).filter(|position| has(set, *position))
+}
+
+/// Positions so that each comes after all before it, or a way round that begins and ends with the same one.
+fn in_sequence(before: &[Bits]) -> Result<Vec<usize>, Vec<usize>> {
+    let mut missing: Vec<usize> = before.iter().map(|set| members(set).count()).collect();
+    let mut later: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
+    for (position, set) in before.iter().enumerate() {
+        members(set).for_each(|earlier| later[earlier].push(position));
+    }
+    let mut ready: Vec<usize> = (0..before.len()).filter(|position| missing[*position] == 0).collect();
+    let mut sequence = Vec::with_capacity(before.len());
+    while let Some(position) = ready.pop() {
+        sequence.push(position);
+        for one in &later[position] {
+            missing[*one] -= 1;
+            if missing[*one] == 0 {
+                ready.push(*one);
+            }
+        }
+    }
+    if sequence.len() == before.len() { Ok(sequence) } else { Err(way_round(before, &missing)) }
+}
+
+/// Walks back among what could not be placed until something repeats.
+fn way_round(before: &[Bits], missing: &[usize]) -> Vec<usize> {
+    let mut walk: Vec<usize> = Vec::new();
+    let mut next = missing.iter().position(|count| *count > 0);
+    while let Some(position) = next {
+        if let Some(start) = walk.iter().position(|earlier| *earlier == position) {
+            let mut round = walk.split_off(start);
+            round.push(position);
+            return round;
+        }
+        walk.push(position);
+        next = members(&before[position]).find(|earlier| missing[*earlier] > 0);
+    }
+    walk
+}
+
+/// For each position, all that comes before it, however far.
+fn reach(before: &[Bits], sequence: &[usize]) -> Vec<Bits> {
+    let mut reach: Vec<Bits> = before.to_vec();
+    for position in sequence {
+        let mut all = before[*position].clone();
+        for earlier in members(&before[*position]) {
+            merge(&mut all, &reach[earlier]);
+        }
+        reach[*position] = all;
+    }
+    reach
+}
+
+/// Those of a set that are not reached through another of it: fewer edges, the same order.
+fn nearest(set: &Bits, reach: &[Bits]) -> Vec<usize> {
+    let mut through: Bits = vec![0; set.len()];
+    for earlier in members(set) {
+        merge(&mut through, &reach[earlier]);
+    }
+    members(set).filter(|earlier| !has(&through, *earlier)).collect()
+}

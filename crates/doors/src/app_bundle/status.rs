@@ -1,0 +1,293 @@
+//! From report and journal to the status of an AppBundle, in the document's phases and messages.
+//!
+//! Every group and component is listed from the beginning, those whose turn has not come as Pending. `Deployed` stays
+//! once it was reached in a generation; readiness follows the objects. What has not been looked at again since a start
+//! keeps what was said of it.
+
+mod component;
+
+use std::collections::BTreeMap;
+
+use linchpin_api::{
+    AppBundle, AppBundleStatus, Dependency,
+    app_bundle::status::{BundleGroupStatus, ComponentStatus},
+    status::DependencyStatus,
+};
+use linchpin_engine::{
+    journal::StepState,
+    plan::StepKind,
+    step::{Phase, StepReport},
+};
+use linchpin_words::{Condition, ConditionType, Reason, condition, text};
+
+use self::component::Drawing;
+use super::{compile::required_names, path};
+use crate::{door::Told, entries, journal};
+
+pub(super) const PENDING: &str = "Pending";
+pub(super) const DEPLOYING: &str = "Deploying";
+pub(super) const DEPLOYED: &str = "Deployed";
+pub(super) const FAILED: &str = "Failed";
+
+/// The document's word for a phase.
+pub(super) fn phase_word(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Pending | Phase::Waiting => PENDING,
+        Phase::Running => DEPLOYING,
+        Phase::Completed => DEPLOYED,
+        Phase::Failed => FAILED,
+        Phase::Suspended | Phase::Deleting => phase.as_str(),
+    }
+}
+
+pub(super) fn draw(object: &AppBundle, told: &Told<'_>) -> AppBundleStatus {
+    let generation = object.metadata.generation.unwrap_or_default();
+    let current = object.status.as_ref();
+    let known = current.filter(|status| status.observed_generation == generation && status.phase.is_some());
+    if let Some(same) = known.filter(|_| told.report.phase == Phase::Pending) {
+        // Nothing has been looked at since a start: that is no news.
+        return AppBundleStatus { journal: journal::write(told.journal), ..same.clone() };
+    }
+    let sketch = Sketch { object, told, current, steps: index(told) };
+    let groups = sketch.groups();
+    let (phase, message) = sketch.headline(&groups);
+    let failed = phase == FAILED;
+    let conditions = sketch.conditions(phase, &message, generation);
+    let (phase, message) = entries::in_users_words(
+        &object.spec.common,
+        failed && !told.report.invalid,
+        phase.to_owned(),
+        message,
+    );
+    let before = current.map_or(&[][..], |status| status.blocked_by.as_slice());
+    AppBundleStatus {
+        observed_generation: generation,
+        phase: Some(phase),
+        message: Some(text::line(&message)),
+        requires: sketch.requires(
+            &object.spec.requires,
+            "requires:",
+            current.map(|status| &status.requires[..]),
+        ),
+        group_statuses: groups,
+        conditions,
+        blocked_by: entries::blockers(before, told),
+        start_time: Some(told.journal.run.now),
+        completion_time: told.journal.completed,
+        journal: journal::write(told.journal),
+    }
+}
+
+/// The report's steps by their names.
+fn index<'a>(told: &Told<'a>) -> BTreeMap<&'a str, &'a StepReport> {
+    told.report.steps.iter().map(|step| (step.id.as_str(), step)).collect()
+}
+
+struct Sketch<'a> {
+    object: &'a AppBundle,
+    told: &'a Told<'a>,
+    current: Option<&'a AppBundleStatus>,
+    steps: BTreeMap<&'a str, &'a StepReport>,
+}
+
+impl Sketch<'_> {
+    /// Names of groups and their components: as they are written, or of the plan where that is of another revision.
+    fn listing(&self) -> Vec<(String, Vec<String>)> {
+        let Some(plan) = self.told.plan.filter(|_| self.object.spec.rollback.is_some()) else {
+            let groups = self.object.spec.groups.iter();
+            let names = |group: &linchpin_api::BundleGroup| {
+                group.components.iter().map(|one| one.name.clone()).collect()
+            };
+            return groups.map(|group| (group.name.clone(), names(group))).collect();
+        };
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        for step in plan.steps() {
+            let (Some(group), StepKind::Act(_)) = (&step.part, &step.kind) else { continue };
+            let Some(name) = step.id.as_str().strip_prefix(&path(group, "")) else { continue };
+            match found.iter_mut().find(|(known, _)| known == group) {
+                Some((_, names)) => names.push(name.to_owned()),
+                None => found.push((group.clone(), vec![name.to_owned()])),
+            }
+        }
+        found
+    }
+
+    fn groups(&self) -> Vec<BundleGroupStatus> {
+        let old = self.current.map_or(&[][..], |status| status.group_statuses.as_slice());
+        if self.told.report.phase == Phase::Deleting {
+            return old.to_vec();
+        }
+        let culprit = self.culprit();
+        self.listing()
+            .into_iter()
+            .enumerate()
+            .map(|(index, (name, components))| {
+                let before = old.iter().find(|group| group.name == name);
+                let entry = self.object.spec.groups.iter().find(|group| group.name == name);
+                let drawn = components.into_iter().enumerate().map(|(inner, component)| {
+                    let mut drawn = self.component(&name, &component, before);
+                    if culprit == Some((index, inner)) {
+                        FAILED.clone_into(&mut drawn.phase);
+                        Reason::SpecInvalid.as_str().clone_into(&mut drawn.reason);
+                        drawn.message = text::line(&wrong(&self.told.report.message));
+                        drawn.ready = false;
+                    }
+                    let entry =
+                        entry.and_then(|group| group.components.iter().find(|one| one.name == drawn.name));
+                    let old = before
+                        .and_then(|group| group.component_statuses.iter().find(|old| old.name == drawn.name));
+                    if let Some(entry) = entry {
+                        let prefix = format!("{}:requires:", path(&name, &drawn.name));
+                        drawn.requires =
+                            self.requires(&entry.requires, &prefix, old.map(|old| &old.requires[..]));
+                    }
+                    drawn
+                });
+                let component_statuses: Vec<ComponentStatus> = drawn.collect();
+                let (phase, message) = group_phase(&component_statuses);
+                let requires = entry.map(|entry| {
+                    let prefix = format!("{name}:requires:");
+                    self.requires(&entry.requires, &prefix, before.map(|old| &old.requires[..]))
+                });
+                BundleGroupStatus {
+                    name,
+                    phase: phase.to_owned(),
+                    message: text::line(&message),
+                    component_statuses,
+                    requires: requires.unwrap_or_default(),
+                }
+            })
+            .collect()
+    }
+
+    fn component(&self, group: &str, name: &str, before: Option<&BundleGroupStatus>) -> ComponentStatus {
+        let before = before.and_then(|group| group.component_statuses.iter().find(|old| old.name == name));
+        let path = path(group, name);
+        Drawing { told: self.told, steps: &self.steps, before, path: &path, name }.draw()
+    }
+
+    fn requires(
+        &self,
+        entries: &[Dependency],
+        prefix: &str,
+        before: Option<&[DependencyStatus]>,
+    ) -> Vec<DependencyStatus> {
+        let named = required_names(entries, prefix);
+        let before = before.unwrap_or_default();
+        entries
+            .iter()
+            .zip(&named)
+            .filter_map(|(entry, named)| {
+                let mut drawn = entries::dependency(entry, named, before, self.told)?;
+                if entry.name.is_none() {
+                    drawn.name = drawn.name.strip_prefix(prefix).map_or(drawn.name.clone(), str::to_owned);
+                }
+                Some(drawn)
+            })
+            .collect()
+    }
+
+    /// The component that a wrong spec is wrong in.
+    fn culprit(&self) -> Option<(usize, usize)> {
+        let message = self.told.report.invalid.then_some(self.told.report.message.as_str())?;
+        let (group, rest) = message.strip_prefix("spec.groups[")?.split_once(']')?;
+        let (component, _) = rest.strip_prefix(".components[")?.split_once(']')?;
+        Some((group.parse().ok()?, component.parse().ok()?))
+    }
+
+    /// Phase and message of the whole bundle.
+    fn headline(&self, groups: &[BundleGroupStatus]) -> (&'static str, String) {
+        let report = self.told.report;
+        let components = || {
+            groups
+                .iter()
+                .flat_map(|group| group.component_statuses.iter().map(move |component| (group, component)))
+        };
+        let failed = groups.iter().find(|group| group.phase == FAILED);
+        let going = components().any(|(_, component)| component.phase == DEPLOYING);
+        let begun = going || components().any(|(_, component)| component.phase == DEPLOYED);
+        let told_of = |group: &BundleGroupStatus| format!("group {}: {}", group.name, group.message);
+        let phase = match report.phase {
+            Phase::Waiting | Phase::Running if failed.is_some() && !going => FAILED,
+            Phase::Waiting | Phase::Running if begun => DEPLOYING,
+            other => phase_word(other),
+        };
+        let message = match phase {
+            DEPLOYED if report.ready => "All groups deployed successfully".to_owned(),
+            DEPLOYED => components().find(|(_, component)| !component.ready).map_or_else(
+                || report.message.clone(),
+                |(group, component)| {
+                    format!(
+                        "deployed, but component {}/{}: {}",
+                        group.name, component.name, component.message
+                    )
+                },
+            ),
+            FAILED if !report.invalid => failed.map_or_else(|| report.message.clone(), told_of),
+            DEPLOYING => {
+                let done = components().filter(|(_, component)| component.phase == DEPLOYED).count();
+                let first = components().find(|(_, component)| component.phase == DEPLOYING);
+                let first = first.or_else(|| components().find(|(_, component)| component.phase != DEPLOYED));
+                let detail = first.map_or_else(String::new, |(group, component)| {
+                    format!("; {}/{}: {}", group.name, component.name, component.message)
+                });
+                format!("{done} of {} components are deployed{detail}", components().count())
+            }
+            _ => report.message.clone(),
+        };
+        (phase, message)
+    }
+
+    fn conditions(&self, phase: &str, message: &str, generation: i64) -> Vec<Condition> {
+        let report = self.told.report;
+        let stalled = phase == FAILED;
+        let reconciling = !report.ready && !stalled && phase != DEPLOYED;
+        let reason = match phase {
+            FAILED => Reason::DeploymentFailed,
+            _ if report.ready => Reason::DeploymentComplete,
+            DEPLOYING => Reason::Progressing,
+            _ => report.reason.unwrap_or(Reason::Progressing),
+        };
+        let message = if report.ready { "All resources deployed successfully" } else { message };
+        let mut conditions = self.current.map(|status| status.conditions.clone()).unwrap_or_default();
+        for (kind, holds) in [
+            (ConditionType::Ready, report.ready),
+            (ConditionType::Reconciling, reconciling),
+            (ConditionType::Stalled, stalled),
+        ] {
+            let new = Condition::new(kind, holds, reason, message, generation, self.told.now);
+            condition::set(&mut conditions, new);
+        }
+        conditions
+    }
+}
+
+/// What is wrong with a component, in the document's words where its template is.
+fn wrong(message: &str) -> String {
+    let field = message.split(':').next().unwrap_or_default();
+    let in_template = [".template", ".source"].iter().any(|part| field.contains(part));
+    if in_template { format!("Failed to parse template: {message}") } else { message.to_owned() }
+}
+
+/// A group by its components.
+fn group_phase(components: &[ComponentStatus]) -> (&'static str, String) {
+    let is = |phase: &'static str| move |component: &&ComponentStatus| component.phase == phase;
+    if let Some(failed) = components.iter().find(is(FAILED)) {
+        return (FAILED, format!("Failed to deploy component {}: {}", failed.name, failed.message));
+    }
+    let done = components.iter().filter(is(DEPLOYED)).count();
+    if done == components.len() {
+        return (DEPLOYED, "All components deployed successfully".to_owned());
+    }
+    let first = components.iter().find(is(DEPLOYING)).or_else(|| components.iter().find(is(PENDING)));
+    let first = first.map_or_else(String::new, |one| format!("{}: {}", one.name, one.message));
+    if done > 0 || components.iter().any(|component| component.phase == DEPLOYING) {
+        return (DEPLOYING, format!("{done} of {} components are deployed; {first}", components.len()));
+    }
+    (PENDING, first)
+}
+
+/// Whether a step has come to a good end.
+fn is_done(step: &StepReport) -> bool {
+    matches!(step.state, StepState::Done | StepState::Skipped)
+}

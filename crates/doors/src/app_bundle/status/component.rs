@@ -1,0 +1,178 @@
+//! The entry of one component.
+
+use std::collections::BTreeMap;
+
+use linchpin_api::app_bundle::status::{ComponentStatus, ResourceRef, ResourceStatus};
+use linchpin_engine::{
+    contract::{Question, Scope, StepId},
+    journal::StepState,
+    plan::{Body, Documents},
+    step::StepReport,
+};
+use linchpin_words::{Reason, text};
+use serde_json::Value;
+
+use super::{DEPLOYED, DEPLOYING, FAILED, PENDING, is_done};
+use crate::{door::Told, entries, readiness_profile};
+
+/// What the entry of a component is drawn from.
+pub(super) struct Drawing<'a> {
+    pub told: &'a Told<'a>,
+    pub steps: &'a BTreeMap<&'a str, &'a StepReport>,
+    pub before: Option<&'a ComponentStatus>,
+    pub path: &'a str,
+    pub name: &'a str,
+}
+
+/// Phase, reason and message.
+type Story = (&'static str, String, String);
+
+impl Drawing<'_> {
+    pub(super) fn draw(&self) -> ComponentStatus {
+        let ready = self.below(":ready");
+        let act = self.steps.get(self.path).copied();
+        let whole = !ready.is_empty() && act.is_some_and(is_done) && ready.iter().all(|step| is_ready(step));
+        let resources: Vec<ResourceStatus> = ready
+            .iter()
+            .enumerate()
+            .filter_map(|(index, step)| {
+                Some(ResourceStatus {
+                    resource_ref: self.reference(&step.id, index)?,
+                    ready: is_ready(step),
+                    reason: step.reason.clone(),
+                    message: if is_ready(step) { String::new() } else { text::line(&step.message) },
+                })
+            })
+            .collect();
+        let resource_ref = resources.first().map(|first| first.resource_ref.clone());
+        let resource_ref =
+            resource_ref.or_else(|| self.before.and_then(|before| before.resource_ref.clone()));
+        // Since a start nothing was looked at again: what was said of it still stands.
+        if let Some(before) = self.before.filter(|before| !whole && !before.ready && is_unseen(act, &ready)) {
+            return ComponentStatus { requires: Vec::new(), ..before.clone() };
+        }
+        let (phase, reason, message) = self.story(act, &ready, whole);
+        let since = ready.iter().map(|step| step.since).chain(act.map(|act| act.since)).max();
+        ComponentStatus {
+            name: self.name.to_owned(),
+            phase: phase.to_owned(),
+            message: text::line(&message),
+            resource_ref,
+            reason,
+            ready: whole,
+            since,
+            resources: if resources.len() > 1 { resources } else { Vec::new() },
+            requires: Vec::new(),
+        }
+    }
+
+    /// The steps of this component whose names go on like this.
+    fn below(&self, suffix: &str) -> Vec<&StepReport> {
+        let prefix = format!("{}{suffix}", self.path);
+        let range = self.steps.range(prefix.as_str()..);
+        range.take_while(|(id, _)| id.starts_with(&prefix)).map(|(_, step)| *step).collect()
+    }
+
+    fn story(&self, act: Option<&StepReport>, ready: &[&StepReport], whole: bool) -> Story {
+        let Some(act) = act else {
+            let source = self.below(":source").first().copied();
+            let message =
+                source.map_or_else(|| "its turn has not come".to_owned(), |source| source.message.clone());
+            let reason = source.map_or(Reason::Waiting.as_str(), |source| source.reason.as_str());
+            return (PENDING, reason.to_owned(), message);
+        };
+        let refused =
+            [Reason::MissingRights, Reason::Forbidden].iter().any(|reason| reason.as_str() == act.reason);
+        match act.state {
+            StepState::Failed | StepState::Unknown => (FAILED, act.reason.clone(), self.failure(act)),
+            StepState::Waiting | StepState::Met if act.blocking && refused => {
+                (FAILED, act.reason.clone(), self.failure(act))
+            }
+            StepState::Waiting | StepState::Met => {
+                let phase = if act.attempts > 0 { DEPLOYING } else { PENDING };
+                (phase, or(&act.reason, Reason::Waiting), act.message.clone())
+            }
+            StepState::Running => (DEPLOYING, or(&act.reason, Reason::Running), "applying".to_owned()),
+            StepState::Done | StepState::Skipped if whole => {
+                let left = act.state == StepState::Skipped && act.reason == Reason::Exists.as_str();
+                let message = if left {
+                    "Resource exists already and is left as it is"
+                } else {
+                    "Resource deployed successfully"
+                };
+                (DEPLOYED, or(&act.reason, Reason::Completed), message.to_owned())
+            }
+            StepState::Done | StepState::Skipped => self.unready(ready),
+        }
+    }
+
+    /// A component that is applied and not ready.
+    fn unready(&self, ready: &[&StepReport]) -> Story {
+        let bad = |step: &&&StepReport| step.state == StepState::Failed;
+        let first = ready.iter().find(bad).or_else(|| ready.iter().find(|step| !is_ready(step)));
+        let Some(step) = first else {
+            return (DEPLOYING, Reason::Waiting.as_str().to_owned(), "waits for its objects".to_owned());
+        };
+        let message = format!("Resource not ready: {}", step.message);
+        let phase = match (self.told.journal.completed.is_some(), step.state) {
+            (true, _) => DEPLOYED,
+            (false, StepState::Failed) => FAILED,
+            (false, _) => DEPLOYING,
+        };
+        (phase, or(&step.reason, Reason::NotReady), message)
+    }
+
+    /// What went wrong, in the document's words.
+    fn failure(&self, act: &StepReport) -> String {
+        let was_there = self.told.journal.made_by(&act.id).any(|item| item.uid.is_some());
+        let what = match act.reason.as_str() {
+            reason if reason == Reason::RenderFailed.as_str() => "Failed to parse template",
+            _ if was_there => "Failed to update resource",
+            _ => "Failed to create resource",
+        };
+        format!("{what}: {}", act.message)
+    }
+
+    /// The object that a requirement is about: as discovery resolved it, else as it is written.
+    fn reference(&self, step: &StepId, index: usize) -> Option<ResourceRef> {
+        let plan = self.told.plan?;
+        let requirement = plan.steps()[plan.position(step)?].requirement()?;
+        if let Question::Objects { kind, scope: Scope::Name { namespace, name }, .. } =
+            requirement.want.question()
+            && *kind != readiness_profile::kind()
+        {
+            return Some(ResourceRef {
+                api_version: kind.api_version(),
+                kind: kind.kind.clone(),
+                name: name.clone(),
+                namespace: namespace.clone(),
+            });
+        }
+        let act = plan.steps()[plan.position(&StepId::new(self.path))?].action()?;
+        let Body::Apply { documents: Documents::Objects(documents), .. } = &act.body else {
+            return None;
+        };
+        let body = &documents.get(index)?.value;
+        let text = |path: &str| body.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        Some(ResourceRef {
+            api_version: text("/apiVersion")?,
+            kind: text("/kind")?,
+            name: text("/metadata/name")?,
+            namespace: text("/metadata/namespace"),
+        })
+    }
+}
+
+fn or(reason: &str, otherwise: Reason) -> String {
+    if reason.is_empty() { otherwise.as_str().to_owned() } else { reason.to_owned() }
+}
+
+/// Whether the object of a requirement is ready, as opposed to enough to go on.
+fn is_ready(step: &StepReport) -> bool {
+    step.state == StepState::Met && step.ready
+}
+
+/// Whether what is not ready was simply not looked at yet.
+fn is_unseen(act: Option<&StepReport>, ready: &[&StepReport]) -> bool {
+    act.is_some_and(is_done) && ready.iter().any(|step| !is_ready(step) && entries::is_unseen(&step.reason))
+}

@@ -1,0 +1,58 @@
+//! `.Values` while a bundle is compiled: to know names, and to notice when a source of values has changed.
+//!
+//! A source that was not looked at yet makes compiling wait; one that is not there is left to the engine, which holds
+//! the components that read it and says so.
+
+use linchpin_engine::{contract::Seen, plan::SpecError, step};
+use serde_json::{Value, json};
+
+use super::not_yet;
+use crate::{assemble::Frame, values};
+
+/// The values of one bundle.
+pub(super) struct Values<'f> {
+    frame: &'f Frame<'f>,
+}
+
+impl<'f> Values<'f> {
+    pub(super) fn new(frame: &'f Frame<'f>) -> Self {
+        Self { frame }
+    }
+
+    /// All values, as far as their sources are there.
+    pub(super) fn known(&self) -> Result<Value, SpecError> {
+        self.look()?;
+        Ok(step::values(&self.frame.inputs, &values::own(self.frame.common), self.frame.kinds.facts()))
+    }
+
+    /// Which version of each source was seen; none where one is not there that must be. A Secret is told by its version
+    /// and never by its content.
+    pub(super) fn sources(&self) -> Result<Option<Value>, SpecError> {
+        self.look()?;
+        let mut found = Vec::new();
+        for input in &self.frame.inputs {
+            let Some(Seen::Objects(observed)) = self.frame.kinds.facts().get(&input.want) else {
+                return Ok(None);
+            };
+            match observed.items.first() {
+                None if input.optional => found.push(Value::Null),
+                None => return Ok(None),
+                Some(item) if item.kind.kind == "Secret" => found.push(json!([item.uid, item.version])),
+                Some(item) => found.push(item.content.get("data").cloned().unwrap_or_default()),
+            }
+        }
+        Ok(Some(Value::Array(found)))
+    }
+
+    /// Asks for every source, and waits for the first look at it.
+    fn look(&self) -> Result<(), SpecError> {
+        for input in &self.frame.inputs {
+            match self.frame.kinds.ask(input.want.clone()) {
+                None => return Err(not_yet("spec.valuesFrom")),
+                Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet("spec.valuesFrom")),
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}

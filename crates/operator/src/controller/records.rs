@@ -1,0 +1,68 @@
+//! Records: objects of our own kinds that a door keeps beside an object, written as the operator itself.
+//!
+//! They are no part of the plan and nothing waits for them. A door says on every turn what is to be written or deleted
+//! now, judged by what it sees; here each is sent once, and again after a while if it fails.
+
+use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
+
+use linchpin_cluster::hub::SubscriberId;
+use linchpin_doors::Record;
+use linchpin_engine::contract::{Effect, Failure, Outcome, StepId, Ticket, Verb};
+use linchpin_words::Timestamp;
+
+use super::{Controller, entry::Entry, now, turn::regarding};
+
+/// What tickets of records begin with: no step of a plan has a name like this.
+const PREFIX: &str = "record:";
+/// How long after a failure a record is tried again.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long one request may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// What was sent of an object's records.
+#[derive(Default)]
+pub(crate) struct Sent {
+    last: BTreeMap<StepId, Verb>,
+    retry_at: Option<Timestamp>,
+}
+
+impl Controller {
+    /// Sends what is not sent yet.
+    pub(super) fn keep(&mut self, entry: &mut Entry, records: Vec<Record>, time: Timestamp) {
+        if let Some(at) = entry.sent.retry_at {
+            if at > time {
+                let wake_at = entry.wake_at.map_or(at, |earlier| earlier.min(at));
+                entry.wake_at = Some(wake_at);
+                self.timers.push(Reverse((wake_at, entry.id)));
+                return;
+            }
+            entry.sent.retry_at = None;
+        }
+        for record in records {
+            if entry.sent.last.get(&record.name) == Some(&record.verb) {
+                continue;
+            }
+            let ticket =
+                Ticket { step: StepId::new(format!("{PREFIX}{}", record.name)), run: 0, attempt: 0, part: 0 };
+            let effect = Effect { ticket, via: record.via, verb: record.verb.clone(), deadline: DEADLINE };
+            entry.sent.last.insert(record.name, record.verb);
+            let about = Arc::new(regarding(self, entry));
+            self.driver.submit(&entry.namespace(), entry.subject.priority(), entry.id, effect, about);
+        }
+    }
+
+    /// Takes in the outcome of a record; says whether it was one.
+    pub(super) fn took_record(&mut self, id: SubscriberId, outcome: &Outcome) -> bool {
+        let Some(name) = outcome.ticket.step.as_str().strip_prefix(PREFIX) else {
+            return false;
+        };
+        let failed = outcome.result.as_ref().err().filter(|failure| !matches!(failure, Failure::Gone(_)));
+        if let (Some(failure), Some(entry)) = (failed, self.entries.get_mut(&id)) {
+            tracing::warn!(object = %entry.subject.object_ref(), "cannot keep record {name}: {failure}");
+            entry.sent.last.remove(&StepId::new(name));
+            entry.sent.retry_at = Some(now().plus_duration(PATIENCE));
+            self.enqueue(id);
+        }
+        true
+    }
+}
