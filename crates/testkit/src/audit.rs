@@ -35,6 +35,8 @@ pub struct Event {
     pub acting_as: Option<String>,
     /// The answer.
     pub code: u64,
+    /// What the answer says, where it is a refusal.
+    pub message: String,
     /// `ResponseStarted` for a watch that goes on, `ResponseComplete` otherwise.
     pub stage: String,
     /// When the request came in.
@@ -72,6 +74,7 @@ impl Event {
             user: text("/user/username"),
             acting_as: value.pointer("/impersonatedUser/username").and_then(Value::as_str).map(str::to_owned),
             code: value.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default(),
+            message: text("/responseStatus/message"),
             stage: text("/stage"),
             received: text("/requestReceivedTimestamp"),
             written: text("/stageTimestamp"),
@@ -165,12 +168,16 @@ impl Audit {
         found.unwrap_or_else(|| panic!("nobody wrote {resource} {namespace}/{name}"))
     }
 
-    /// What the operator did in its own name and must not do so.
+    /// What the operator did in its own name and must not do so. A request as somebody else that was refused before it
+    /// became one is none of these: an API server that has just begun knows no rights.
     pub fn overreach(&self) -> Vec<Event> {
         let events = self.events().into_iter();
         events
             .filter(|event| {
-                event.is_by_operator() && event.acting_as.is_none() && !event.is_the_operators_own()
+                event.is_by_operator()
+                    && event.acting_as.is_none()
+                    && !event.is_the_operators_own()
+                    && !event.message.contains("cannot impersonate")
             })
             .collect()
     }

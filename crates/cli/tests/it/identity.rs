@@ -51,6 +51,33 @@ fn a_service_account_without_rights_is_told_which_it_lacks_and_nothing_happens_u
 }
 
 #[test]
+fn a_missing_right_holds_only_what_needs_it_and_is_told_before_anything_is_waited_for() {
+    let scenario = scenario("some-rights");
+    scenario.resource_dependency(
+        "rd",
+        "
+        dependencies: [{name: gate, resource: configmap/gate}]
+        actions:
+        - {name: allowed, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: allowed}}}
+        - {name: denied, type: create, resource: {apiVersion: v1, kind: ServiceAccount, metadata: {name: denied}}}
+        - {name: last, priority: 1, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: last}}}
+        ",
+    );
+    let told = scenario.until("says what will be missing", "ResourceDependency", "rd", |object| {
+        object["status"].to_string().contains("create serviceaccounts")
+    });
+    assert_eq!(told["status"]["phase"], "Waiting", "{:#}", told["status"]);
+    scenario.config_map("gate", "");
+    scenario.appears("allowed");
+    thread::sleep(Duration::from_millis(500));
+    assert!(!scenario.has("last"), "it comes after what is held");
+    scenario.allow("more", "[{apiGroups: [''], resources: [serviceaccounts], verbs: [get, create, patch]}]");
+    scenario.annotate("ResourceDependency", "rd", "linchpin.dev/requested-at", "now");
+    scenario.completed("rd");
+    assert!(scenario.get("ServiceAccount", "denied").is_some() && scenario.has("last"));
+}
+
+#[test]
 fn another_namespace_is_closed_without_a_role_binding_there() {
     let vault = scenario("vault");
     vault.apply("{apiVersion: v1, kind: Secret, metadata: {name: gold}, stringData: {value: gold-bars-41}}");

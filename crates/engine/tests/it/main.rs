@@ -11,3 +11,4 @@ mod play;
 mod properties;
 mod reach;
 mod readiness;
+mod rights;

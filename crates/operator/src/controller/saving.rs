@@ -28,6 +28,8 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 pub(super) const YIELD: Duration = Duration::from_secs(1);
 /// The longest pause after a failed write.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How soon to look again while nothing may be written: a term that seemed over may turn out to go on.
+const FENCED: Duration = Duration::from_millis(100);
 /// How many statuses and events are written at a time while nothing else is.
 const WHILE_QUIET: usize = 4;
 /// How many are written at a time beside effects.
@@ -78,6 +80,10 @@ impl Controller {
 
     /// Begins every write whose time has come, as far as there are places.
     pub(super) fn save_what_is_due(&mut self) {
+        // If the term is over, the next leader writes it; if it goes on after all, nothing may be lost.
+        if !(self.may_write)() {
+            return;
+        }
         let now = Instant::now();
         while self.under_way.waited_for < self.context.settings.concurrency.get() {
             let Some(id) = self.unsaved.pop_waited_for(now) else { break };
@@ -126,15 +132,12 @@ impl Controller {
         let quiet = self.driver.quiet_from().filter(|_| busy && next.is_some());
         let waited_for =
             waited_for.filter(|_| self.under_way.waited_for < self.context.settings.concurrency.get());
-        [waited_for, next, quiet].into_iter().flatten().min()
+        let at = [waited_for, next, quiet].into_iter().flatten().min()?;
+        Some(if (self.may_write)() { at } else { at.max(now + FENCED) })
     }
 
     fn begin_write(&mut self, id: SubscriberId, waited_for: bool) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        // The term is over: the next leader writes it.
-        if !(self.may_write)() {
-            return;
-        }
         let place = entry.subject.place();
         let saving = &mut entry.saving;
         saving.last = Some(Instant::now());

@@ -34,7 +34,11 @@ const ACTOR: &str = "system:serviceaccount:shop:actor";
 
 #[test]
 fn a_write_of_the_operators_own_is_overreach_and_one_as_the_user_is_not() {
+    let mut refused = request("create", "configmaps", "refused", None);
+    refused["responseStatus"] =
+        json!({"code": 403, "message": "User \"o\" cannot impersonate resource \"serviceaccounts\""});
     let (_file, audit) = log(&[
+        refused,
         request("create", "configmaps", "good", Some(ACTOR)),
         request("list", "serviceaccounts", "", None),
         request("create", "configmaps", "bad", None),

@@ -65,13 +65,14 @@ pub(super) fn step_report(place: &Place<'_>, step: &Step, record: &Record, mut f
                 StepState::Failed => "Failed",
                 StepState::Unknown => "Unknown",
             };
+            let lacking = lacks_rights(place, &found);
             let held = held_by(place, record, found);
             if let Some((reason, text)) = held {
                 reason.as_str().clone_into(&mut report.reason);
                 report.message = text;
             }
             let unsettled = !record.is_successful() && step.lane == Lane::Main;
-            report.blocking = unsettled && (open || record.state != StepState::Waiting);
+            report.blocking = unsettled && (open || lacking || record.state != StepState::Waiting);
             // While it waits for another step, what went wrong in its last attempt is not what holds it.
             let held_by_itself = record.is_successful() || open || record.state != StepState::Waiting;
             if let Some(message) = message.filter(|_| held_by_itself) {
@@ -90,6 +91,11 @@ pub(super) fn step_report(place: &Place<'_>, step: &Step, record: &Record, mut f
     report
 }
 
+/// Whether an action lacks rights: told before its turn comes, so that somebody can give them while it waits.
+fn lacks_rights(place: &Place<'_>, found: &View) -> bool {
+    !place.fact.supplied && found.reason == Reason::MissingRights.as_str()
+}
+
 /// Why an action that has not started has not.
 fn held_by(place: &Place<'_>, record: &Record, found: View) -> Option<(Reason, String)> {
     if record.is_successful() || record.state == StepState::Running {
@@ -99,7 +105,7 @@ fn held_by(place: &Place<'_>, record: &Record, found: View) -> Option<(Reason, S
         let reason = record.reason?;
         return Some((reason, reason.in_words()));
     }
-    if !place.advanced.open[place.position] {
+    if !place.advanced.open[place.position] && !lacks_rights(place, &found) {
         return Some((Reason::WaitingForStep, ["waits for ", &waits_for(place)].concat()));
     }
     if !place.fact.supplied {

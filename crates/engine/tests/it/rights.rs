@@ -1,0 +1,38 @@
+//! Rights that are missing are told before anything is waited for, and hold only what needs them.
+
+use linchpin_engine::contract::{Question, Right, Seen, Want};
+
+use crate::{
+    build::{NAMESPACE, Steps, apply, observed, plan, projection, require, via},
+    play::{Play, steps_of},
+};
+
+#[test]
+fn a_missing_right_is_told_while_its_action_still_waits() {
+    let right = Right {
+        verb: "create".to_owned(),
+        group: String::new(),
+        resource: "secrets".to_owned(),
+        subresource: None,
+        namespace: Some(NAMESPACE.to_owned()),
+        name: None,
+    };
+    let denied = apply("denied").after(&["gate"]).with(|action| action.rights = vec![right.clone()]);
+    let mut play = Play::new(plan(1, vec![require("gate"), apply("allowed").after(&["gate"]), denied]));
+    play.sees("gate", observed(None, 1));
+    play.answer(Want::new(Question::Right { via: via(), right }), Seen::Right(false));
+    assert!(play.step().is_empty());
+    let blockers: Vec<_> = play
+        .decision()
+        .report
+        .blocked
+        .iter()
+        .map(|held| (held.step.to_string(), held.reason.as_str()))
+        .collect();
+    let expected = [("gate".to_owned(), "NotFound"), ("denied".to_owned(), "MissingRights")];
+    assert_eq!(blockers, expected);
+
+    let there = projection("gate", "uid-gate", 2, serde_json::json!({"metadata": {"name": "gate"}}));
+    play.sees("gate", observed(Some(there), 2));
+    assert_eq!(steps_of(&play.step()), ["allowed"], "the other one goes on");
+}
