@@ -7,6 +7,7 @@
 
 use super::{Inner, state::Reader};
 use crate::{
+    access::Reviewer,
     discovery::Discovery,
     identity::{Identity, IdentityError, OperatorClient},
     remote::{self, Pool, Pools},
@@ -73,6 +74,8 @@ pub struct Reach {
     pub(crate) place: Arc<Place>,
     /// Who acts, as messages name it.
     pub(crate) who: String,
+    /// What it may do.
+    pub(crate) rights: Reviewer,
 }
 
 /// Whether a session lets requests through.
@@ -130,6 +133,7 @@ impl Session {
                     writes: own.writes().clone(),
                     place: Arc::clone(&inner.here),
                     who: "the operator".to_owned(),
+                    rights: Reviewer::default(),
                 })));
                 inner.runtime.spawn(std::future::ready(()))
             }
@@ -241,6 +245,7 @@ impl Keeper {
                                 writes: identity.writes(&place.transport),
                                 place,
                                 who: identity.to_string(),
+                                rights: Reviewer::default(),
                             };
                             self.set(Gate::Open(Arc::new(reach)));
                         }

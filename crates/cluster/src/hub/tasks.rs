@@ -9,7 +9,6 @@ use super::{
     state::WatchId,
 };
 use crate::{
-    access,
     call::{self, Form, Resource, Url},
     discovery::{
         Discovery,
@@ -36,6 +35,8 @@ const RIGHT_AGAIN: Duration = Duration::from_mins(10);
 /// How soon and how late a right that is missing, or a question that failed, is asked for again.
 const SOONEST: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(30);
+/// How old the first answer about a right may be.
+const RECENT: Duration = Duration::from_secs(1);
 
 /// The task of one watch.
 pub(super) struct Watcher {
@@ -171,6 +172,8 @@ pub(super) async fn ask(
     mut again: watch::Receiver<u64>,
 ) {
     let mut failures = 0;
+    // The first answer may be as old as this; later ones, which somebody asks for, are fresh.
+    let mut since = Instant::now().checked_sub(RECENT);
     loop {
         again.borrow_and_update();
         let open = gate.borrow_and_update().clone();
@@ -192,7 +195,9 @@ pub(super) async fn ask(
                 }
             }
             (Question::Version { .. }, _, Gate::Open(reach)) => version(reach, failures).await,
-            (Question::Right { right, .. }, _, Gate::Open(reach)) => allowed(reach, right, failures).await,
+            (Question::Right { right, .. }, _, Gate::Open(reach)) => {
+                allowed(reach, right, since.take(), failures).await
+            }
             (_, _, Gate::Closed { why, .. }) => (Seen::Unknown(why.clone()), VERSION_AGAIN),
             (Question::Objects { .. } | Question::Kind { .. }, _, _) => return,
         };
@@ -250,8 +255,9 @@ async fn version(reach: &Reach, failures: u32) -> (Seen, Duration) {
     }
 }
 
-async fn allowed(reach: &Reach, right: &Right, failures: u32) -> (Seen, Duration) {
-    match access::may(&reach.writes, right).await {
+async fn allowed(reach: &Reach, right: &Right, since: Option<Instant>, failures: u32) -> (Seen, Duration) {
+    let since = since.unwrap_or_else(Instant::now);
+    match reach.rights.may(&reach.writes, right, since).await {
         Ok(true) => (Seen::Right(true), RIGHT_AGAIN),
         Ok(false) => (Seen::Right(false), backoff(failures + 1)),
         Err(error) => (failed(&error, reach), backoff(failures + 1)),

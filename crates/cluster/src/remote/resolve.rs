@@ -240,6 +240,7 @@ async fn connect(hub: &HubParts, via: &Via, key: &PoolKey, bytes: &[u8]) -> Resu
         writes: place.transport.writes(impersonation.as_ref()),
         who: format!("the credential for {}", via.cluster),
         place: Arc::new(place),
+        rights: crate::access::Reviewer::default(),
     })
 }
 

@@ -222,6 +222,38 @@ async fn version_and_rights_are_answers_too() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_may_do_something_to_all_is_not_asked_about_each() {
+    let stage = Stage::new().await;
+    stage.allow("builder", &["get"], "configmaps", &[]).await;
+    let metadata = json!({"name": "narrow", "namespace": stage.namespace});
+    stage.put(json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})).await;
+    stage.allow("narrow", &["get"], "configmaps", &["n1"]).await;
+    let mut audience = stage.audience().await;
+    let right = |account: &str, number: u32| {
+        let right = Right {
+            verb: "get".into(),
+            group: String::new(),
+            resource: "configmaps".into(),
+            subresource: None,
+            namespace: Some(stage.namespace.clone()),
+            name: Some(format!("n{number}")),
+        };
+        Want::new(Question::Right { via: stage.via(account), right })
+    };
+    let all: Vec<Want> = (0..100).map(|number| right("builder", number)).collect();
+    let (one, other) = (right("narrow", 1), right("narrow", 2));
+    audience.ask(all.iter().cloned().chain([one.clone(), other.clone()]));
+    for want in &all {
+        audience.until(want, "the right", |seen| *seen == Seen::Right(true)).await;
+    }
+    audience.until(&one, "the right to one", |seen| *seen == Seen::Right(true)).await;
+    audience.until(&other, "no right to the other", |seen| *seen == Seen::Right(false)).await;
+    let account = format!("system:serviceaccount:{}:builder", stage.namespace);
+    let reviews = stage.audit(&["selfsubjectaccessreviews", "ResponseComplete", &account]).len();
+    assert!(reviews < 50, "{reviews} reviews for 100 rights");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unsubscribing_ends_the_watch_at_the_server() {
     let stage = Stage::new().await;
     stage.allow("builder", &["list", "watch"], "configmaps", &[]).await;
