@@ -82,6 +82,8 @@ pub(super) struct Watching {
     known: BTreeSet<String>,
     /// The revision at which the reads last grew.
     reads_revision: u64,
+    /// Whether a fresh look was asked for that has not been answered yet.
+    looking_again: bool,
     /// Changes since the rate was last taken.
     pub(super) changes: u64,
 }
@@ -136,6 +138,7 @@ impl Watching {
             names: BTreeMap::new(),
             known: BTreeSet::new(),
             reads_revision: 1,
+            looking_again: false,
             changes: 0,
         }
     }
@@ -184,6 +187,23 @@ impl Watching {
     /// Asks the task for a fresh look.
     pub(super) fn restart(&self) {
         self.control.send_modify(|count| *count += 1);
+    }
+
+    /// Asks the task for a fresh look, unless one is awaited already: asking again would only begin it anew.
+    pub(super) fn look_again(&mut self) {
+        if self.synced.is_some() && !std::mem::replace(&mut self.looking_again, true) {
+            self.restart();
+        }
+    }
+
+    /// Whether its first look, or a fresh one that was asked for, has not been answered yet.
+    pub(super) fn is_looking(&self) -> bool {
+        self.looking_again || self.synced.is_none() && self.trouble.is_none()
+    }
+
+    /// In a wide watch: how many of the names of interest came too late for the last look.
+    pub(super) fn latecomers(&self) -> usize {
+        self.names.len().saturating_sub(self.known.len())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -321,7 +341,11 @@ impl Watching {
     }
 
     fn replace(&mut self, items: Vec<Item>, as_of: u64, revision: u64) -> BTreeSet<Want> {
-        let all_new = !self.live || self.trouble.is_some() || self.synced != Some(revision);
+        // Where only names have joined since, only they see something new.
+        let reads_cover = self.synced.is_some_and(|synced| synced >= self.reads_revision);
+        let all_new = !self.live || self.trouble.is_some() || !reads_cover;
+        let knew = std::mem::take(&mut self.known);
+        self.looking_again = false;
         let fresh: BTreeMap<String, Item> = items.into_iter().map(|item| (item.name.clone(), item)).collect();
         let old = std::mem::replace(&mut self.items, fresh);
         self.as_of = as_of;
@@ -343,7 +367,8 @@ impl Watching {
             let identity = |item: &Item| (item.version, item.kept.as_ref().map(|kept| kept.uid.clone()));
             old.get(*name).map(identity) != self.items.get(*name).map(identity)
         };
-        names.into_iter().filter(differs).flat_map(|name| self.readers(name)).collect()
+        let joined = self.known.difference(&knew);
+        names.into_iter().filter(differs).chain(joined).flat_map(|name| self.readers(name)).collect()
     }
 
     fn readers(&self, name: &str) -> BTreeSet<Want> {

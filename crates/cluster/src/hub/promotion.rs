@@ -8,7 +8,8 @@
 //!
 //! Nobody notices: while a family changes, each question is answered by whichever watch has already seen it, and the
 //! old watches end only when the new ones cover all. A wide watch keeps only the objects that are asked for. A name
-//! that joins later is looked at through a narrow watch once, and then handed over.
+//! that joins later is looked at through a narrow watch once, and then handed over; many that join together, as after
+//! a start, are seen by one fresh look of the wide watch instead.
 
 use super::{
     Inner,
@@ -106,7 +107,7 @@ impl Inner {
                 state.narrow_again(self, &family, true);
             } else if complete {
                 let only = if let Select::Name(name) = &select { Some(name.as_str()) } else { None };
-                state.settle(&family, only);
+                state.settle(self, &family, only);
             }
             state.readers(&changed)
         };

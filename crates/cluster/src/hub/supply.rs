@@ -42,9 +42,7 @@ impl State {
             Mode::Asking => {}
             Mode::Wide(id) => {
                 self.read_widely(want, id, name);
-                if !self.is_shown_widely(want) {
-                    self.watch_narrowly(inner, want);
-                }
+                self.catch_up(inner, &family, id, std::slice::from_ref(want));
             }
         }
     }
@@ -172,6 +170,24 @@ impl State {
         self.watches.get(&id).is_some_and(|watching| watching.covers(revision, supply.name.as_deref()))
     }
 
+    /// Finds answers to questions that came too late for a wide watch: through narrow watches where they are few, else by
+    /// one fresh look of the wide one. While that looks anyway, its answer is waited for.
+    fn catch_up(&mut self, inner: &Arc<Inner>, family: &Family, wide: WatchId, wants: &[Want]) {
+        let Some(watching) = self.watches.get_mut(&wide) else { return };
+        if watching.is_looking() {
+            return;
+        }
+        let objects = self.families.get(family).map_or(0, |members| members.objects);
+        if watching.latecomers() >= threshold(objects, 0.0) {
+            return watching.look_again();
+        }
+        for want in wants {
+            if !self.is_shown_widely(want) {
+                self.watch_narrowly(inner, want);
+            }
+        }
+    }
+
     fn is_shown_widely(&self, want: &Want) -> bool {
         self.is_shown(want, |supply| supply.wide)
     }
@@ -208,13 +224,13 @@ impl State {
         if refused {
             self.end_wide(family);
         } else {
-            self.settle(family, None);
+            self.settle(inner, family, None);
         }
         tracing::debug!(?family, refused, "watching by name again");
     }
 
     /// After a first state arrived (of one name, or of all): hands over and ends what is not needed any more.
-    pub(super) fn settle(&mut self, family: &Family, only: Option<&str>) {
+    pub(super) fn settle(&mut self, inner: &Arc<Inner>, family: &Family, only: Option<&str>) {
         let Some(members) = self.families.get(family) else { return };
         match members.mode {
             Mode::Narrow | Mode::Asking => {}
@@ -234,6 +250,10 @@ impl State {
                 };
                 for (name, want) in &pairs {
                     self.hand_over(wide, name, want);
+                }
+                if only.is_none() {
+                    let wants: Vec<Want> = pairs.into_iter().map(|(_, want)| want).collect();
+                    self.catch_up(inner, family, wide, &wants);
                 }
             }
         }

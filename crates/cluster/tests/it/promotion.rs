@@ -58,6 +58,26 @@ async fn many_names_become_one_watch_and_few_become_narrow_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_names_that_join_together_take_one_look_and_no_watch_each() {
+    let stage = Stage::new().await;
+    stage.allow("builder", &["list", "watch"], "configmaps", &[]).await;
+    stage.put(stage.map("m150", json!({"n": "150"}))).await;
+    let mut audience = stage.audience().await;
+    audience.ask(wants(&stage, 0..20));
+    until_all(&mut audience, &wants(&stage, 0..20)).await;
+    eventually("one wide watch", || audience.hub.metrics().wide_watches == 1).await;
+    let before = audience.hub.metrics().watch_requests;
+    audience.ask(wants(&stage, 0..200));
+    until_all(&mut audience, &wants(&stage, 0..200)).await;
+    audience.until_data(&stage.want("builder", "m150"), json!({"n": "150"})).await;
+    let requests = audience.hub.metrics().watch_requests - before;
+    assert!(requests < 100, "{requests} watch requests for 180 names");
+    eventually("one wide watch for all", || audience.hub.metrics().watches <= 2).await;
+    stage.put(stage.map("m199", json!({"n": "199"}))).await;
+    audience.until_data(&stage.want("builder", "m199"), json!({"n": "199"})).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_may_not_see_the_whole_namespace_keeps_narrow_watches() {
     let stage = Stage::new().await;
     let names: Vec<String> = (0..20).map(|n| format!("m{n}")).collect();

@@ -124,6 +124,27 @@ fn a_wide_watch_answers_for_a_name_only_when_it_has_really_looked() {
 }
 
 #[test]
+fn names_that_joined_are_seen_by_the_next_look_and_wake_only_their_readers() {
+    let mut watch = watching(Select::All);
+    let needs = watch.add("a", &want("a"), &ReadSet::nothing());
+    assert!(watch.is_looking());
+    let looking = revision(&watch);
+    watch.apply(snapshot(vec![item("a", "u", 3)], 5, looking));
+    watch.add("b", &want("b"), &ReadSet::nothing());
+    watch.add("c", &want("c"), &ReadSet::nothing());
+    assert_eq!((watch.latecomers(), watch.is_looking()), (2, false));
+    watch.look_again();
+    watch.look_again();
+    assert_eq!(*watch.control.borrow(), 1, "a look that is awaited is not begun anew");
+    assert!(watch.is_looking());
+    let looking = revision(&watch);
+    let woken = watch.apply(snapshot(vec![item("a", "u", 3), item("b", "w", 4)], 9, looking));
+    assert_eq!(woken, BTreeSet::from([want("b"), want("c")]), "a is as it was");
+    assert_eq!((watch.latecomers(), watch.is_looking()), (0, false));
+    assert!(watch.view(needs, Some("b")).is_some() && watch.view(needs, Some("c")).is_some());
+}
+
+#[test]
 fn too_many_objects_are_not_looked_at() {
     let mut watch = watching(Select::Labels(linchpin_engine::contract::Selector::default()));
     let needs = watch.add("", &want("x"), &ReadSet::nothing());
