@@ -52,7 +52,11 @@ pub struct Recorder {
 type Words = (String, String, String);
 
 #[derive(Default)]
-struct Memory(BTreeMap<Words, Said>);
+struct Memory {
+    said: BTreeMap<Words, Said>,
+    /// When what is too old was last forgotten.
+    tidied: Option<Instant>,
+}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Said {
@@ -72,20 +76,29 @@ enum Write {
 
 impl Memory {
     fn decide(&mut self, words: &Words, event: &str, now: Instant) -> Write {
-        self.0.retain(|_, said| now.saturating_duration_since(said.last) < WINDOW);
-        if let Some(said) = self.0.get_mut(words) {
+        self.tidy(now);
+        let fresh = |said: &Said| now.saturating_duration_since(said.last) < WINDOW;
+        if let Some(said) = self.said.get_mut(words).filter(|said| fresh(said)) {
             said.count = said.count.saturating_add(1);
             said.last = now;
             return Write::Again(said.event.clone(), said.count);
         }
-        if self.0.len() >= REMEMBERED {
-            let oldest = self.0.iter().min_by_key(|(_, said)| said.last).map(|(words, _)| words.clone());
+        if self.said.len() >= REMEMBERED {
+            let oldest = self.said.iter().min_by_key(|(_, said)| said.last).map(|(words, _)| words.clone());
             if let Some(oldest) = oldest {
-                self.0.remove(&oldest);
+                self.said.remove(&oldest);
             }
         }
-        self.0.insert(words.clone(), Said { event: event.to_owned(), count: 1, last: now });
+        self.said.insert(words.clone(), Said { event: event.to_owned(), count: 1, last: now });
         Write::New
+    }
+
+    /// Forgets what is too old, now and then: walking all of it for each event would cost more than the event.
+    fn tidy(&mut self, now: Instant) {
+        if self.tidied.is_none_or(|tidied| now.saturating_duration_since(tidied) > WINDOW / 10) {
+            self.said.retain(|_, said| now.saturating_duration_since(said.last) < WINDOW);
+            self.tidied = Some(now);
+        }
     }
 }
 
@@ -128,7 +141,7 @@ impl Recorder {
         let url = resource.collection(Some(namespace));
         let request = call::send_json(Method::POST, &url, "application/json", &body)?;
         let written = call::call(self.client.writes(), request).await;
-        if let Some(said) = self.said.lock().unwrap_or_else(PoisonError::into_inner).0.get_mut(&words) {
+        if let Some(said) = self.said.lock().unwrap_or_else(PoisonError::into_inner).said.get_mut(&words) {
             said.event.clone_from(&name);
         }
         written.map(drop)
@@ -206,8 +219,8 @@ mod tests {
         for number in 0..REMEMBERED * 2 {
             memory.decide(&words(&number.to_string()), "e", now + Duration::from_micros(number as u64));
         }
-        assert_eq!(memory.0.len(), REMEMBERED);
-        assert!(memory.0.contains_key(&words(&(REMEMBERED * 2 - 1).to_string())));
+        assert_eq!(memory.said.len(), REMEMBERED);
+        assert!(memory.said.contains_key(&words(&(REMEMBERED * 2 - 1).to_string())));
     }
 
     #[test]

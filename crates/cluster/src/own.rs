@@ -25,6 +25,8 @@ use crate::identity::OperatorClient;
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long a watch lasts before it is renewed: short enough to notice a dead connection soon.
 const RENEWAL_SECONDS: u32 = 240;
+/// Objects per page of a list: a page is in memory as a whole.
+const PAGE: u32 = 100;
 
 /// A kind of ours.
 #[derive(Clone, Debug)]
@@ -75,7 +77,7 @@ pub fn follow(
         Some(namespace) => Api::namespaced_with(client, namespace, &kind.0),
         None => Api::all_with(client, &kind.0),
     };
-    let config = watcher::Config::default().timeout(RENEWAL_SECONDS);
+    let config = watcher::Config::default().timeout(RENEWAL_SECONDS).page_size(PAGE);
     let events = stream::unfold((None, api), move |(current, api)| {
         let config = config.clone();
         async move {
@@ -100,7 +102,11 @@ struct Known {
 }
 
 impl Known {
-    fn take_in(&mut self, event: Result<Event<DynamicObject>, watcher::Error>) -> Vec<OwnEvent> {
+    fn take_in(&mut self, mut event: Result<Event<DynamicObject>, watcher::Error>) -> Vec<OwnEvent> {
+        if let Ok(Event::Apply(object) | Event::InitApply(object) | Event::Delete(object)) = &mut event {
+            // Who wrote which field of our own objects is of no interest, and larger than all the rest.
+            object.metadata.managed_fields = None;
+        }
         match event {
             Ok(Event::Init) => {
                 self.listing = Some(BTreeSet::new());

@@ -12,6 +12,7 @@ mod causes;
 mod driver;
 mod entry;
 mod notices;
+mod print;
 mod queue;
 mod records;
 mod saving;
@@ -352,6 +353,7 @@ impl Controller {
 
     fn take_in_own(&mut self, kind: usize, event: OwnEvent) {
         match event {
+            OwnEvent::There(raw) if self.is_echo(kind, &raw) => {}
             OwnEvent::There(raw) => match self.kinds[kind].read(*raw) {
                 Ok(subject) => self.arrived(kind, subject),
                 Err(error) => {

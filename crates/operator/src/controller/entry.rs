@@ -11,9 +11,8 @@ use linchpin_engine::{
     step::Phase,
 };
 use linchpin_words::Timestamp;
-use serde_json::Value;
 
-use super::{records::Sent, subject::Subject};
+use super::{print::Print, records::Sent, subject::Subject};
 
 /// One object of ours.
 pub(crate) struct Entry {
@@ -51,11 +50,11 @@ pub(crate) struct Saving {
     /// The resourceVersion that the next write relies on.
     pub(crate) version: String,
     /// The status as the API server has it, as far as we know.
-    pub(crate) current: Option<Value>,
-    /// The status as it should be; none where it is as it should be.
-    pub(crate) wanted: Option<Value>,
+    pub(crate) current: Option<Print>,
+    /// Whether the status should be another one: that which was drawn last.
+    pub(crate) wanted: bool,
     /// The status that is being written, and the version it relies on.
-    pub(crate) under_way: Option<(Option<Value>, String)>,
+    pub(crate) under_way: Option<(Option<Print>, String)>,
     /// The count of critical changes that the wanted status holds.
     pub(crate) critical: u64,
     /// The finalizers as they should be; none where they are.
@@ -79,7 +78,7 @@ pub(crate) struct Saving {
 impl Saving {
     /// Whether there is anything to write.
     pub(crate) fn is_due(&self) -> bool {
-        (self.wanted.is_some() || self.finalizers.is_some()) && self.under_way.is_none() && !self.outdated
+        (self.wanted || self.finalizers.is_some()) && self.under_way.is_none() && !self.outdated
     }
 }
 
@@ -89,7 +88,7 @@ impl Entry {
             subject.current_status().and_then(|status| Some(status.get("phase")?.as_str()?.to_owned()));
         let saving = Saving {
             version: subject.version().to_owned(),
-            current: subject.current_status(),
+            current: subject.current_status().as_ref().map(Print::of),
             ..Saving::default()
         };
         Self {

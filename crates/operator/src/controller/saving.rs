@@ -10,6 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use kube::api::DynamicObject;
 use linchpin_cluster::{
     hub::SubscriberId,
     own::{self, OwnWriteError},
@@ -19,6 +20,7 @@ use super::{
     Controller, Message, Written, Wrote,
     backlog::Due,
     entry::{Entry, Saving},
+    print::Print,
     turn::{number, regarding},
 };
 
@@ -49,7 +51,7 @@ pub(crate) struct UnderWay {
 impl Saving {
     /// When what is to be written may be written; none if there is nothing, or not yet.
     fn due(&mut self, now: Instant) -> Option<Due> {
-        if self.wanted.is_none() && self.finalizers.is_none() {
+        if !self.wanted && self.finalizers.is_none() {
             self.since = None;
             return None;
         }
@@ -151,9 +153,10 @@ impl Controller {
                 let written = Written { what: Wrote::Finalizers, waited_for, result };
                 let _ = back.send(Message::Saved(id, written));
             });
-        } else if let Some(status) = saving.wanted.take() {
+        } else if let Some(status) = saving.wanted.then(|| entry.subject.current_status()).flatten() {
+            saving.wanted = false;
             saving.urgent = false;
-            saving.under_way = Some((Some(status.clone()), version.clone()));
+            saving.under_way = Some((Some(Print::of(&status)), version.clone()));
             let critical = saving.critical;
             tokio::spawn(async move {
                 let result = own::write_status(&own, &kind, &place, &version, status).await;
@@ -197,7 +200,7 @@ impl Controller {
                 entry.saving.urgent = true;
             }
             Err(OwnWriteError::Gone) => {
-                entry.saving.wanted = None;
+                entry.saving.wanted = false;
                 entry.saving.finalizers = None;
             }
             Err(error) => {
@@ -209,6 +212,20 @@ impl Controller {
         }
         // Whatever was not written is drawn again, from the newest object.
         self.enqueue(id);
+    }
+
+    /// Whether an object that arrives is the one we have, at most with the status that we wrote: nothing in it is new, and
+    /// reading it costs more than a decision does.
+    pub(super) fn is_echo(&self, kind: usize, raw: &DynamicObject) -> bool {
+        let metadata = &raw.metadata;
+        let place = (metadata.namespace.clone(), metadata.name.clone().unwrap_or_default());
+        let entry = self.ids.get(&(kind, place)).and_then(|id| self.entries.get(id));
+        entry.is_some_and(|entry| {
+            !entry.saving.outdated
+                && metadata.resource_version.as_ref() == Some(&entry.saving.version)
+                && metadata.uid.as_deref() == Some(entry.subject.uid())
+                && metadata.finalizers.as_deref().unwrap_or_default() == entry.subject.finalizers()
+        })
     }
 
     /// Starts the effects that waited for the journal, if all that they rely on is saved.
@@ -233,7 +250,7 @@ mod tests {
     use super::*;
 
     fn phase_change(begun: Instant) -> Saving {
-        Saving { wanted: Some(serde_json::Value::Null), urgent: true, last: Some(begun), ..Saving::default() }
+        Saving { wanted: true, urgent: true, last: Some(begun), ..Saving::default() }
     }
 
     #[test]

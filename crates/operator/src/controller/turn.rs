@@ -13,7 +13,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, Reason, Timestamp};
 
-use super::{Controller, entry::Entry, now, subject::Subject};
+use super::{Controller, entry::Entry, now, print::Print, subject::Subject};
 
 /// How often compiling may ask for more facts in one turn.
 const ROUNDS: usize = 4;
@@ -29,9 +29,14 @@ impl Controller {
         let new = &entry.subject;
         let own_write = new.version() == entry.saving.version;
         entry.saving.version = new.version().to_owned();
-        entry.saving.current = new.current_status();
+        entry.saving.current = new.current_status().as_ref().map(Print::of);
         entry.saving.outdated = false;
+        // What was drawn went with the old object.
+        let wanted = std::mem::take(&mut entry.saving.wanted);
         if own_write {
+            if wanted {
+                self.enqueue(id);
+            }
             return;
         }
         let another_spec = old.generation() != new.generation() || old.orders() != new.orders();
@@ -175,7 +180,7 @@ impl Controller {
         let ours = self.kinds[entry.kind].finalizer();
         if !entry.subject.finalizers().iter().any(|finalizer| finalizer == ours) {
             entry.memory = Some(memory);
-            entry.saving.wanted = None;
+            entry.saving.wanted = false;
             return;
         }
         let outcomes = std::mem::take(&mut entry.outcomes);
@@ -275,6 +280,7 @@ impl Controller {
         let report = &decision.report;
         self.tell_what_passed(entry, journal);
         let status = entry.subject.status(&Told { plan, journal, report, causes: &entry.causes, now: time });
+        let unchanged = entry.saving.current == Some(Print::of(&status));
         let ours = self.kinds[entry.kind].finalizer();
         let has = entry.subject.finalizers().iter().any(|finalizer| finalizer == ours);
         let needed = entry.subject.needs_finalizer(journal);
@@ -287,8 +293,7 @@ impl Controller {
         }
         if entry.told != Some(report.phase) && !is_premature(report) {
             let shown = entry.shown.as_deref() == Some(self.kinds[entry.kind].phase_word(report.phase));
-            let first_seen =
-                entry.told.is_none() && (shown || entry.saving.current.as_ref() == Some(&status));
+            let first_seen = entry.told.is_none() && (shown || unchanged);
             if !first_seen {
                 let warning = report.phase == Phase::Failed;
                 let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
@@ -298,12 +303,8 @@ impl Controller {
             self.telemetry.phase(entry.told, report.phase);
             entry.told = Some(report.phase);
         }
-        if entry.saving.current.as_ref() != Some(&status) || !entry.saving.held.is_empty() {
-            entry.saving.wanted = Some(status);
-            entry.saving.critical = decision.memory.critical;
-        } else {
-            entry.saving.wanted = None;
-        }
+        entry.saving.wanted = !unchanged || !entry.saving.held.is_empty();
+        entry.saving.critical = decision.memory.critical;
     }
 }
 

@@ -1,0 +1,89 @@
+//! What a status says, in eight bytes: enough to know whether another one says the same. Pure.
+//!
+//! Statuses are drawn on every turn and kept by none: what the API server has is remembered as a print. The order of
+//! keys does not count.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+/// The print of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Print(u64);
+
+impl Print {
+    /// The print of a value.
+    pub(crate) fn of(value: &Value) -> Self {
+        let mut hasher = DefaultHasher::new();
+        feed(value, &mut hasher);
+        Self(hasher.finish())
+    }
+}
+
+fn feed(value: &Value, hasher: &mut DefaultHasher) {
+    std::mem::discriminant(value).hash(hasher);
+    match value {
+        Value::Null => {}
+        Value::Bool(flag) => flag.hash(hasher),
+        Value::Number(number) => number.hash(hasher),
+        Value::String(text) => text.hash(hasher),
+        Value::Array(items) => {
+            items.len().hash(hasher);
+            for item in items {
+                feed(item, hasher);
+            }
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            fields.len().hash(hasher);
+            for (name, value) in fields {
+                name.hash(hasher);
+                feed(value, hasher);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_says_the_same_has_the_same_print() {
+        let read = |text: &str| Print::of(&serde_json::from_str(text).unwrap());
+        assert_eq!(
+            read(r#"{"a": 1, "b": [{"x": "y", "z": null}]}"#),
+            read(r#"{"b": [{"z": null, "x": "y"}], "a": 1}"#)
+        );
+    }
+
+    #[test]
+    fn what_says_something_else_has_another_print() {
+        let values = [
+            json!(null),
+            json!({}),
+            json!([]),
+            json!(""),
+            json!("a"),
+            json!(["a"]),
+            json!([["a"]]),
+            json!(["a", "b"]),
+            json!(["ab"]),
+            json!({"a": "b"}),
+            json!({"ab": ""}),
+            json!({"a": {"b": 1}}),
+            json!({"a": {}, "b": 1}),
+            json!(1),
+            json!(1.0),
+            json!("1"),
+            json!(true),
+        ];
+        for (index, one) in values.iter().enumerate() {
+            for other in &values[index + 1..] {
+                assert_ne!(Print::of(one), Print::of(other), "{one} {other}");
+            }
+        }
+    }
+}
