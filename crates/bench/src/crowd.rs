@@ -70,8 +70,10 @@ pub(crate) async fn measure(arena: &Arena, program: &str, sizes: Sizes, table: &
         );
     }
     let all = operator.led.elapsed();
+    let used = operator.processor_time()?;
     table.plain(&format!("restart with {count} plans: one released"), &time(one), "≤ 3 s");
     table.plain(&format!("restart with {count} plans: all decided"), &time(all), "≤ 3 s");
+    table.processor_time(&format!("restart with {count} plans"), used, 1);
     operator.settle("Waiting", count - 1).await?;
     let (now, most) = operator.memory()?;
     table.plain("RSS after the restart", &format!("{now:.1} MB (peak {most:.1})"), "≤ 40 MB");

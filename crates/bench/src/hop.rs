@@ -40,10 +40,13 @@ pub(crate) async fn measure(
         .collect();
     arena.plans("hop", &plans).await?;
     operator.settle("Waiting", sizes.hops).await?;
+    let before = operator.processor_time()?;
     let mut ours = hops(arena, "hop", sizes.hops).await?;
+    let used = operator.processor_time()?.saturating_sub(before);
     for (name, hundredths) in [("hop, p50", 50), ("hop, p99", 99)] {
         table.ratio(name, percentile(&mut floor, hundredths), percentile(&mut ours, hundredths), 1.5);
     }
+    table.processor_time("per hop with its status and events", used, sizes.hops);
     Ok(())
 }
 

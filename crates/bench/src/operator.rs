@@ -99,6 +99,15 @@ impl Operator {
         bail!("{} of {objects} objects are {phase} after {PATIENCE:?}", self.metric(&name).await?)
     }
 
+    /// The processor time it has used.
+    pub(crate) fn processor_time(&self) -> Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
+        // The name in parentheses may contain anything; user and system time are the 12th and 13th field after it.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+        Ok(Duration::from_millis(ticks * 10))
+    }
+
     /// Its resident memory in megabytes, and the most it ever had.
     pub(crate) fn memory(&self) -> Result<(f64, f64)> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid))?;

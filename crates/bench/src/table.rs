@@ -18,6 +18,12 @@ impl Table {
         self.row(figure, "–", ours, "–", goal);
     }
 
+    /// The processor time that the operator used for each of so many things.
+    pub(crate) fn processor_time(&mut self, figure: &str, used: Duration, count: usize) {
+        let each = used / u32::try_from(count.max(1)).unwrap_or(u32::MAX);
+        self.plain(&format!("processor time of the operator, {figure}"), &time(each), "small");
+    }
+
     fn row(&mut self, figure: &str, floor: &str, ours: &str, ratio: &str, goal: &str) {
         crate::say(&format!("  {figure}: floor {floor}, linchpin {ours}, {ratio} (goal {goal})"));
         self.0.push([figure, floor, ours, ratio, goal].map(str::to_owned));
