@@ -79,7 +79,12 @@ pub(crate) enum Message {
     /// Answers of the hub have changed.
     Changed(Vec<SubscriberId>),
     /// An effect came back.
-    Outcome(SubscriberId, Box<Outcome>),
+    Outcome {
+        id: SubscriberId,
+        outcome: Box<Outcome>,
+        /// Whether it must not happen twice.
+        once: bool,
+    },
     /// A status write ended.
     Saved(SubscriberId, Written),
     /// The writing of an event ended.
@@ -335,7 +340,7 @@ impl Controller {
         match message {
             Message::Own(kind, event) => self.take_in_own(kind, event),
             Message::Changed(ids) => ids.into_iter().for_each(|id| self.enqueue(id)),
-            Message::Outcome(id, outcome) => {
+            Message::Outcome { id, outcome, once } => {
                 self.driver.one_came_back();
                 self.telemetry.outcome(&outcome);
                 if self.took_record(id, &outcome) {
@@ -343,6 +348,7 @@ impl Controller {
                 }
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.outcomes.push(*outcome);
+                    entry.saving.confirms |= once;
                     self.enqueue(id);
                 }
             }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use linchpin_cluster::{apply::Executor, events::Regarding, hub::SubscriberId};
-use linchpin_engine::contract::{Effect, Outcome};
+use linchpin_engine::contract::{Effect, Outcome, Verb};
 use linchpin_words::Timestamp;
 use tokio::sync::mpsc;
 
@@ -79,9 +79,10 @@ impl Driver {
             let (executor, back) = (self.executor.clone(), self.back.clone());
             tokio::spawn(async move {
                 let result = executor.execute(&job.effect, &job.about).await;
+                let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
                 let outcome = Outcome { ticket: job.effect.ticket, at: now(), result };
                 // The controller is gone only when the term is over: then nobody needs the outcome.
-                let _ = back.send(Message::Outcome(job.id, Box::new(outcome)));
+                let _ = back.send(Message::Outcome { id: job.id, outcome: Box::new(outcome), once });
             });
         }
     }

@@ -61,6 +61,8 @@ pub(crate) struct Saving {
     pub(crate) finalizers: Option<Vec<String>>,
     /// Whether it should not wait: a phase changed, or effects wait for it.
     pub(crate) urgent: bool,
+    /// Whether it holds how something ended that must not happen twice: until it is written, a crash makes that unknown.
+    pub(crate) confirms: bool,
     /// The last write failed because the object is newer: wait until the newer one arrives.
     pub(crate) outdated: bool,
     /// Since when there is something to write.

@@ -60,7 +60,7 @@ impl Saving {
             return None;
         }
         let after = |pause: Duration| self.last.map_or(since, |last| last + pause);
-        let waited_for = !self.held.is_empty() || self.released;
+        let waited_for = !self.held.is_empty() || self.released || self.confirms;
         if self.failures > 0 {
             let pause = Duration::from_millis(100) * 2_u32.saturating_pow(self.failures.min(10));
             let at = after(pause.min(LONGEST_PAUSE));
@@ -155,6 +155,7 @@ impl Controller {
             });
         } else if let Some(status) = saving.wanted.then(|| entry.subject.current_status()).flatten() {
             saving.wanted = false;
+            saving.confirms = false;
             saving.urgent = false;
             saving.under_way = Some((Some(Print::of(&status)), version.clone()));
             let critical = saving.critical;
@@ -178,6 +179,7 @@ impl Controller {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let (status, relied_on) = entry.saving.under_way.take().unwrap_or_default();
         self.telemetry.saved(&written.result);
+        entry.saving.confirms |= written.waited_for && written.result.is_err();
         match written.result {
             Ok(version) => {
                 entry.saving.failures = 0;
@@ -287,6 +289,14 @@ mod tests {
             now + Duration::from_millis(200),
             "a failed write pauses"
         );
+    }
+
+    #[test]
+    fn how_a_command_ended_is_written_beside_other_effects() {
+        let now = Instant::now();
+        let mut saving = Saving { confirms: true, urgent: false, ..phase_change(now) };
+        let due = saving.due(now).unwrap();
+        assert!(due.waited_for && due.quiet == now);
     }
 
     #[test]
