@@ -71,7 +71,7 @@ fn each_namespace_and_each_account_gets_its_own() {
         "kind: ClusterRole\nmetadata: {name: \"linchpin:own:default\"}\nrules:\n\
          - {apiGroups: [\"\"], resources: [namespaces], resourceNames: [x], verbs: [list, watch]}\n",
         "kind: Role\nmetadata: {name: \"linchpin:own:default\", namespace: own}\nrules:\n\
-         - {apiGroups: [\"\"], resources: [secrets], resourceNames: [east], verbs: [list, watch]}\n",
+         - {apiGroups: [\"\"], resources: [secrets], resourceNames: [east], verbs: [get, list, watch]}\n",
         "- {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}\n",
         "- {apiGroups: [\"\"], resources: [pods/exec], resourceNames: [db-0], verbs: [create, get]}\n",
         "kind: Role\nmetadata: {name: \"linchpin:other:builder\", namespace: other}\n",
@@ -90,7 +90,7 @@ fn a_control_plane_is_reached_through_its_secret() {
     let planes = "- {apiGroups: [tenancy.kflex.kubestellar.org], resources: [controlplanes], resourceNames: [its1], verbs: [list, watch]}";
     assert_eq!(text.matches(planes).count(), 1, "{text}");
     let secrets = "namespace: its1-system}\nrules:\n- {apiGroups: [\"\"], resources: [secrets], resourceNames: \
-        [admin-kubeconfig, multicluster-controlplane-kubeconfig, vc-vcluster], verbs: [list, watch]}\n";
+        [admin-kubeconfig, multicluster-controlplane-kubeconfig, vc-vcluster], verbs: [get, list, watch]}\n";
     assert!(text.contains(secrets), "{text}");
 }
 
