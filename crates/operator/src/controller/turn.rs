@@ -168,9 +168,15 @@ impl Controller {
         }
     }
 
-    fn ask(&self, entry: &mut Entry, wants: BTreeSet<Want>) {
+    fn ask(&mut self, entry: &mut Entry, wants: BTreeSet<Want>) {
         if wants != entry.wants {
             self.hub.subscribe(entry.id, wants.clone());
+            // What is known already, through somebody else's question, comes without a word.
+            let added = self.hub.read(wants.difference(&entry.wants));
+            let known = |(_, seen): (&Want, &Seen)| !matches!(seen, Seen::Unknown(why) if why.is_passing());
+            if added.iter().any(known) {
+                self.queue.push(&entry.namespace(), entry.subject.priority(), entry.id);
+            }
             entry.wants = wants;
         }
     }
