@@ -140,19 +140,39 @@ pub fn all() -> Vec<Shape> {
     removal.second = None;
     shapes.push(removal);
     shapes.push(kept());
+    shapes.push(replaced());
     shapes
+}
+
+/// One object that another one takes the place of. Nothing fails, so that few states reach far.
+fn replaced() -> Shape {
+    let terms = Terms { removal: Removal::Delete, watch: true, ..Terms::default() };
+    let steps = |generation| vec![keep(if generation == 1 { "y" } else { "x" })];
+    Shape {
+        name: "replaced",
+        first: plan_with(1, steps(1), terms.clone()),
+        second: Some(plan_with(2, steps(2), terms)),
+        faults: 0,
+        ticks: 0,
+        deletion: false,
+        prunes: true,
+        asked: RefCell::default(),
+        good: RefCell::default(),
+    }
+}
+
+/// An action that keeps what it wrote.
+fn keep(id: &str) -> linchpin_engine::plan::Step {
+    let object = format!("made-{id}");
+    apply(id).tracked().with(|action| {
+        let object = Drift::object(via(), config_map(), Some(NAMESPACE.to_owned()), object, MANAGER);
+        action.rerun = Rerun::OnDrift(Drift { objects: vec![object], ..Drift::default() });
+        action.prune = Prune::All;
+    })
 }
 
 /// Two objects that are kept as they were written; the second generation changes one of them and leaves the other out.
 fn kept() -> Shape {
-    let keep = |id: &str| {
-        let object = format!("made-{id}");
-        apply(id).tracked().with(|action| {
-            let object = Drift::object(via(), config_map(), Some(NAMESPACE.to_owned()), object, MANAGER);
-            action.rerun = Rerun::OnDrift(Drift { objects: vec![object], ..Drift::default() });
-            action.prune = Prune::All;
-        })
-    };
     let terms = Terms { removal: Removal::Delete, watch: true, ..Terms::default() };
     let steps = |generation| {
         let ready = require("made-x").asking(|requirement| requirement.floor = Some("x".into()));
