@@ -139,8 +139,8 @@ pub fn all() -> Vec<Shape> {
     removal.deletion = true;
     removal.second = None;
     shapes.push(removal);
-    shapes.push(kept());
     shapes.push(replaced());
+    shapes.push(kept());
     shapes
 }
 
