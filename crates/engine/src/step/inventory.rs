@@ -194,7 +194,7 @@ pub(super) fn ours<'a>(memory: &'a Memory, step: &StepId, target: &Target) -> Op
     row.uid.as_ref().filter(|_| row.state == ItemState::Created)
 }
 
-/// For an object that is going: what was created by effects that come back only now.
+/// For an object that is going, or a step that has left the plan: what was created by effects that come back only now.
 pub(super) fn remember_late(memory: &mut Memory, outcomes: &[Outcome]) {
     for outcome in outcomes {
         memory.flight.remove(&outcome.ticket);

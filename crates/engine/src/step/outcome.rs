@@ -7,7 +7,7 @@ use linchpin_words::{Reason, Timestamp};
 use super::{
     advance::add,
     backoff::{self, Pace},
-    inventory::{ours, outgrow, remember},
+    inventory::{ours, outgrow, remember, remember_late},
 };
 use crate::{
     contract::{Failure, Outcome},
@@ -58,7 +58,8 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Record], outcome: &Outc
     let ticket = &outcome.ticket;
     let was_in_flight = memory.flight.remove(ticket);
     let Some(position) = plan.position(&ticket.step) else {
-        return;
+        // Its step has left the plan: what it made all the same is ours to take away.
+        return remember_late(memory, std::slice::from_ref(outcome));
     };
     let step = &plan.steps()[position];
     let Some(action) = step.action() else { return };

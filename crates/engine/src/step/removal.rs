@@ -82,7 +82,14 @@ fn leave(item: &mut Item, reason: Reason) {
 /// Takes away what the plan no longer makes, and forgets what is gone.
 pub(super) fn prune(plan: &Plan, memory: &mut Memory, sight: &Sight<'_>, now: Timestamp) -> Removal {
     let left_the_plan = |item: &Item| item.stale || plan.position(&item.step).is_none();
-    let chosen = |item: &Item| item.prune && left_the_plan(item);
+    // A write that was ordered before its step left the plan may still land: what it makes must be there to be deleted.
+    let landing: BTreeSet<StepId> = memory
+        .flight
+        .iter()
+        .filter(|ticket| ticket.run != NO_RUN)
+        .map(|ticket| ticket.step.clone())
+        .collect();
+    let chosen = |item: &Item| item.prune && left_the_plan(item) && !landing.contains(&item.step);
     let removal = if memory.journal.inventory.iter().any(chosen) {
         remove(memory, sight, &chosen, false, now)
     } else {

@@ -327,7 +327,7 @@ impl State {
     pub fn orphan_arrives(&mut self) {
         if !self.orphans.is_empty() {
             let effect = self.orphans.remove(0);
-            self.haunted |= self.deleting;
+            self.haunted |= self.deleting || self.generation == 2;
             let _ = self.arrive(&effect);
         }
     }
