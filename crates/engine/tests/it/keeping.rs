@@ -240,6 +240,22 @@ fn what_left_the_plan_goes_in_reverse_and_only_when_all_else_is_ready() {
 }
 
 #[test]
+fn what_lands_after_its_step_left_the_plan_is_pruned_too() {
+    let mut play = Play::new(watching(vec![keep("y")], 1));
+    let late = play.step();
+    play.plan = watching(vec![keep("x")], 2);
+    let effects = play.step();
+    assert_eq!(steps_of(&effects), ["x"]);
+    play.succeed(&effects[0]);
+    play.shows("made-x", &shown("made-x", OURS, 100));
+    assert!(play.step().is_empty(), "nothing is deleted while its making is under way");
+    play.succeed(&late[0]);
+    let effects = play.step();
+    assert_eq!(deleted(&effects), ["made-y"]);
+    assert!(matches!(&effects[0].verb, Verb::Delete { uid: Some(_), .. }));
+}
+
+#[test]
 fn nothing_is_pruned_while_something_has_failed() {
     let two = |generation| {
         let mut steps = vec![keep("x"), ready("x")];

@@ -233,6 +233,7 @@ fn is_settled(state: &State, shape: &Shape) -> bool {
         .all(|name| state.objects.get(name).is_some_and(|object| !object.taken));
     let pruned =
         !shape.prunes
+            || state.haunted
             || state.objects.keys().filter(|name| name.starts_with("made-")).all(|name| {
                 state.plan(shape).steps().iter().any(|step| format!("made-{}", step.id) == *name)
             });
