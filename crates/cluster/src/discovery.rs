@@ -226,8 +226,23 @@ impl Shared {
                 self.state().dirty.entry(name.to_owned()).or_insert(0);
             }
         }
+        self.look_again_at_what_is_behind(&fresh);
         self.publish(fresh);
         Ok(())
+    }
+
+    /// What is defined but not served yet is asked for by name: a definition may be seen before the first answer, and
+    /// be served only after it.
+    fn look_again_at_what_is_behind(&self, index: &Index) {
+        let mut state = self.state();
+        let names = state.definitions.keys().filter_map(|name| name.split_once('.'));
+        let behind: BTreeSet<String> = names
+            .filter(|(plural, group)| !index.serves_plural(group, plural))
+            .map(|(_, group)| group.to_owned())
+            .collect();
+        for group in behind {
+            state.dirty.entry(group).or_insert(0);
+        }
     }
 
     /// Asks for single groups. The pause after which those that do not agree yet are worth another look.
