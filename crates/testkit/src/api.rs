@@ -48,12 +48,26 @@ impl Api {
     /// One request.
     pub fn request(
         &self,
-        method: Method,
+        method: &Method,
         path: &str,
         content_type: &str,
         body: Option<&Value>,
     ) -> Result<Value, Refused> {
         let body = body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default();
+        let mut tries = 0;
+        loop {
+            match self.send(method.clone(), path, content_type, body.clone()) {
+                // A pooled connection may be closed in the very moment it is used; what is not a POST may be sent again.
+                Err(Refused { code: 0, .. }) if tries < 8 && *method != Method::POST => {
+                    tries += 1;
+                    thread::sleep(Duration::from_millis(250));
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    fn send(&self, method: Method, path: &str, content_type: &str, body: Vec<u8>) -> Result<Value, Refused> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -70,7 +84,7 @@ impl Api {
     pub fn read(&self, path: &str) -> Option<Value> {
         let mut tries = 0;
         loop {
-            match self.request(Method::GET, path, "application/json", None) {
+            match self.request(&Method::GET, path, "application/json", None) {
                 Ok(value) => return Some(value),
                 Err(refused) if refused.code == 404 => return None,
                 Err(Refused { code: 0 | 429 | 500..600, .. }) if tries < 20 => {
@@ -98,7 +112,7 @@ impl Api {
     /// Applies a manifest, taking over what others hold.
     pub fn apply(&self, manifest: &Value) -> Result<Value, Refused> {
         let path = format!("{}?fieldManager=test&force=true&fieldValidation=Strict", kinds::place(manifest));
-        self.request(Method::PATCH, &path, "application/apply-patch+yaml", Some(manifest))
+        self.request(&Method::PATCH, &path, "application/apply-patch+yaml", Some(manifest))
     }
 
     /// Merges something into an object, or into a subresource of it.
@@ -112,14 +126,14 @@ impl Api {
     ) -> Result<Value, Refused> {
         let collection = kinds::collection(&kinds::api_version(kind), kind, namespace);
         let path = format!("{collection}/{name}{subresource}");
-        self.request(Method::PATCH, &path, "application/merge-patch+json", Some(change))
+        self.request(&Method::PATCH, &path, "application/merge-patch+json", Some(change))
     }
 
     /// Deletes an object; one that is not there is deleted already.
     pub fn delete(&self, kind: &str, namespace: &str, name: &str) {
         let collection = kinds::collection(&kinds::api_version(kind), kind, namespace);
         let path = format!("{collection}/{name}");
-        match self.request(Method::DELETE, &path, "application/json", None) {
+        match self.request(&Method::DELETE, &path, "application/json", None) {
             Ok(_) | Err(Refused { code: 404, .. }) => {}
             Err(refused) => panic!("deleting {path}: {refused:?}"),
         }
