@@ -1,7 +1,7 @@
 //! AppBundle: groups of components, each applied when what comes before it is ready.
 //!
 //! A component is an act (apply its objects) and a requirement for each of them (it is ready) with that act as its
-//! floor. `order` gives the edges, `source` the objects, `objects` their bodies with labels and sync wave, `component`
+//! floor. `order` gives the edges, `source` the objects (`porch` those of packages), `objects` their bodies with labels and sync wave, `component`
 //! the policies, `status` the document's phases and messages, `history` its revisions. Objects are kept as they were written, pruned when they
 //! leave the bundle, and deleted in reverse when it goes.
 
@@ -10,6 +10,7 @@ mod component;
 mod history;
 mod objects;
 mod order;
+mod porch;
 mod source;
 mod status;
 mod values;
@@ -61,7 +62,9 @@ impl Door for AppBundleDoor {
     }
 
     fn records(object: &AppBundle, told: &Told<'_>, world: &World) -> Vec<Record> {
-        history::records(object, told, world)
+        let mut records = history::records(object, told, world);
+        records.extend(porch::catalogue::records(object, told.plan));
+        records
     }
 
     fn common(object: &AppBundle) -> &Common {

@@ -10,8 +10,8 @@ use linchpin_api::{Dependency, common::Expect as ExpectCount, dependency::WatchE
 use linchpin_engine::{
     contract::{Question, ReadSet, Right, Scope, Selector, StepId, Via, Want},
     plan::{
-        After, Clauses, Expect, Lane, Profile, Requirement, SpecError, Step, StepKind, Test, WatchEvents,
-        definition,
+        After, Clauses, Expect, Held, Lane, Profile, Requirement, SpecError, Step, StepKind, Test,
+        WatchEvents, definition,
     },
     readiness::{self, Wanted},
     rights,
@@ -55,6 +55,8 @@ pub(crate) struct Draft {
     optional: bool,
     timeout: Option<Duration>,
     progress_timeout: Option<Duration>,
+    held: Option<Held>,
+    more_rights: Vec<Right>,
 }
 
 /// What a dependency is about.
@@ -115,6 +117,8 @@ impl Draft {
             optional: entry.optional,
             timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
             progress_timeout: duration(entry.progress_timeout.as_ref(), &format!("{field}.progressTimeout"))?,
+            held: None,
+            more_rights: Vec::new(),
         };
         draft.learn(frame, &clauses)?;
         Ok(draft)
@@ -191,6 +195,19 @@ impl Draft {
         self.test.profile = Some(profile);
     }
 
+    /// Says why it cannot hold in this plan; where that is for want of an answer, the question is what it waits for.
+    pub(crate) fn is_held(&mut self, held: Held, question: Option<Want>) {
+        self.held = Some(held);
+        if let Some(question) = question {
+            self.subject = Subject::Open(question);
+        }
+    }
+
+    /// Adds rights that were needed to find out about it.
+    pub(crate) fn also_needs(&mut self, rights: &[Right]) {
+        self.more_rights.extend_from_slice(rights);
+    }
+
     /// Adds what somebody else reads of it.
     pub(crate) fn also_read(&mut self, reads: &ReadSet) {
         self.reads.merge(reads);
@@ -198,7 +215,7 @@ impl Draft {
 
     /// The requirement, after these steps.
     pub(crate) fn finish(self, after: Vec<After>, limit: Option<Duration>) -> Step {
-        let (want, rights) = match self.subject {
+        let (want, mut rights) = match self.subject {
             Subject::Version => (Want::new(Question::Version { via: self.via }), Vec::new()),
             Subject::Open(want) => (want, Vec::new()),
             Subject::Objects(kind, scope) => {
@@ -207,6 +224,7 @@ impl Draft {
                 (Want::new(question), rights)
             }
         };
+        rights.extend(self.more_rights);
         Step {
             id: self.id,
             field: self.field,
@@ -218,6 +236,7 @@ impl Draft {
             kind: StepKind::Require(Box::new(Requirement {
                 part: self.group,
                 rights,
+                held: self.held,
                 keys: self.keys,
                 ..Requirement::new(self.label, want, self.test)
             })),

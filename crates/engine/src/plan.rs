@@ -24,7 +24,7 @@ pub use build::{PlanError, SpecError};
 pub(crate) use definition::is_comparable;
 pub use definition::{UNKNOWN_DEFINITION, definition, same_definition};
 pub use reads::Readings;
-pub use requirement::{Clauses, Expect, Profile, Requirement, Test};
+pub use requirement::{Clauses, Expect, Held, Profile, Requirement, Test};
 
 use crate::{
     contract::{ClusterRef, Right, StepId, Target, Via, Want},
@@ -75,6 +75,8 @@ pub struct Plan {
     pub orders: OrdersGiven,
     /// Kind words that were resolved, to be remembered.
     pub kinds: BTreeMap<String, Gvk>,
+    /// What the door saw when it made the plan and its status tells. Nothing is decided by it.
+    pub remarks: Value,
 }
 
 /// Everything about a plan that is not a step.

@@ -31,6 +31,8 @@ limits! {
     COMPONENT_ORDER: u32 = 99, "The order of a component: at 100 its sync wave would be that of the next group.";
     GROUP_ORDER: u32 = 1_000_000, "The order of a group: a hundred times this is still a sync wave that Argo CD can read.";
     REVISIONS: usize = 10, "Revisions kept of one AppBundle: each holds a whole spec.";
+    PORCH_PACKAGES: usize = 64, "Packages of one Porch Repository listed in one status; the rest are counted.";
+    PORCH_REVISIONS: usize = 8, "Published revisions of one package listed in one status: the newest.";
     CHANGES: usize = 64, "Changes listed in one revision; the rest are counted.";
     CONDITIONS: usize = 16, "Conditions on one dependency: more is better said as one expression.";
     AFTER: usize = 64, "Names in one `after` or `dependsOn`.";

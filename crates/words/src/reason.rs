@@ -85,6 +85,7 @@ words! {
         Drifted: "What was written is no longer as it was written, and is written again.",
         FieldsYielded: "Others hold fields of the object that are left to them.",
         Recreating: "A field cannot be changed in place, so the object is deleted and made anew.",
+        RevisionPublished: "A new revision of a package was published.",
         Recovered: "What had failed is well again and a new run began.",
 
         // What a dependency lacks.

@@ -39,6 +39,9 @@ pub struct AppBundleStatus {
     /// Each entry of the bundle's own requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<DependencyStatus>,
+    /// What there is in the Porch Repositories that components take packages from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub porch_repositories: Vec<RepositoryStatus>,
     /// When the current run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
@@ -63,6 +66,7 @@ impl Default for AppBundleStatus {
             conditions: Vec::new(),
             blocked_by: Vec::new(),
             requires: Vec::new(),
+            porch_repositories: Vec::new(),
             start_time: None,
             completion_time: None,
             journal: None,
@@ -113,9 +117,12 @@ pub struct ComponentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub since: Option<Timestamp>,
-    /// Each object, where it has several.
+    /// Each object, where it has several: of a Porch package its variant, and all that it contains.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceStatus>,
+    /// The Porch package it comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<PackageStatus>,
     /// Each entry of the component's own requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<DependencyStatus>,
@@ -150,4 +157,56 @@ pub struct ResourceStatus {
     /// Why, in one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+}
+
+/// A Porch package that a component comes from, as far as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageStatus {
+    /// The Repository object it is in.
+    pub repository: String,
+    /// The package.
+    pub name: String,
+    /// The revision of it that is asked for now: a number, or a branch.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub revision: String,
+    /// The newest revision of it that is published.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub latest_revision: String,
+    /// The published PackageRevision that Porch made of it, whose objects are waited for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub package_revision: String,
+}
+
+/// A Repository of Porch, and the packages in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RepositoryStatus {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Whether Porch says that it is ready.
+    #[serde(default)]
+    pub ready: bool,
+    /// Why not, in one line.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The packages in it, by their names; the first ones where there are many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<RepositoryPackage>,
+    /// How many packages there are.
+    #[serde(default)]
+    pub package_count: i64,
+}
+
+/// A package in a Repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RepositoryPackage {
+    /// Its name.
+    pub name: String,
+    /// Its published revisions, the newest first; no more than a few.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub revisions: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use linchpin_api::{AppBundle, AppBundleSpec, Dependency};
+use linchpin_api::{AppBundle, AppBundleSpec, Dependency, app_bundle::status::ResourceRef};
 use linchpin_engine::{
     contract::StepId,
     plan::{After, SpecError, Step},
@@ -14,6 +14,7 @@ use super::{
     objects::Object,
     order::{self, Reading},
     path,
+    porch::catalogue::{Remark, Remarks},
 };
 use crate::{
     assemble::{self, Frame, Keys},
@@ -27,9 +28,14 @@ use crate::{
 pub(super) fn compile(object: &AppBundle, given: &Given<'_>) -> Result<Compiled, SpecError> {
     let (spec, looked_at) = history::chosen(object, given)?;
     let frame = Frame::new(object, &spec.common, given, AppBundleDoor::removal(object))?;
-    match Parts::read(&frame, &spec).and_then(|parts| parts.steps(&frame, &spec)) {
-        Ok((steps, dependencies, actions)) => {
+    let read = Parts::read(&frame, &spec).and_then(|parts| {
+        let remarks = parts.remarks();
+        Ok((parts.steps(&frame, &spec)?, remarks))
+    });
+    match read {
+        Ok(((steps, dependencies, actions), remarks)) => {
             let mut compiled = frame.plan(steps, &dependencies, &actions, true)?;
+            compiled.plan.remarks = remarks.carried();
             compiled.wants.extend(looked_at);
             Ok(compiled)
         }
@@ -100,6 +106,11 @@ impl Parts {
                     )
                     .map_err(about)?;
                 let mut draft = component::Draft::read(frame, spec, (index, inner), &field).map_err(about)?;
+                if let Some((prior, named)) = draft.prior(frame).map_err(about)? {
+                    parts.drafts.push(prior);
+                    parts.names.push(named);
+                }
+                let own = own.start..parts.drafts.len();
                 let start = parts.drafts.len();
                 for (draft, named) in draft.requirements(frame).map_err(about)? {
                     parts.drafts.push(draft);
@@ -110,7 +121,8 @@ impl Parts {
                 parts.components.push(draft);
             }
         }
-        let objects = parts.components.iter().map(|component| component.objects.len()).sum();
+        let count = |component: &component::Draft| component.objects.len() + component.contained().len();
+        let objects = parts.components.iter().map(count).sum();
         bounded(objects, limits::BUNDLE_OBJECTS, "spec.groups", "objects")?;
         parts.apart()?;
         parts.share(spec)?;
@@ -154,6 +166,27 @@ impl Parts {
             }
         }
         Ok(())
+    }
+
+    /// What is told of packages.
+    fn remarks(&self) -> Remarks {
+        let mut remarks = Remarks::default();
+        for component in &self.components {
+            let Some(package) = &component.package else { continue };
+            let objects = component.contained().iter().map(|object| {
+                let reference = ResourceRef {
+                    api_version: object.gvk.api_version(),
+                    kind: object.gvk.kind.clone(),
+                    name: object.name.clone(),
+                    namespace: object.namespace.clone(),
+                };
+                (component.contained_id(object).to_string(), reference)
+            });
+            let remark = Remark { package: package.status.clone(), objects: objects.collect() };
+            remarks.components.insert(component.path.clone(), remark);
+            remarks.add(package.repository.clone());
+        }
+        remarks
     }
 
     /// Finds out who reads what of whom.

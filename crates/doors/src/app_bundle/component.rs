@@ -3,6 +3,8 @@
 //! The act applies all objects of the component; a requirement for each object says when it is ready. Of kinds that
 //! depend on what comes after them, existence is enough to go on; the bundle's own readiness asks for more.
 
+mod package;
+
 use std::{ops::Range, sync::Arc, time::Duration};
 
 use linchpin_api::{
@@ -20,13 +22,14 @@ use linchpin_engine::{
     readiness::Wanted,
     rights::{self, Deed},
 };
-use linchpin_words::GroupKind;
+use linchpin_words::{GroupKind, Gvk};
 use serde_json::{Value, json};
 
 use super::{
     objects::{self, Marks, Object},
     order::Place,
     path,
+    porch::{Follow, Package},
     source::{self, Source},
     values::Values,
 };
@@ -65,7 +68,8 @@ pub(super) struct Draft {
     entry: Component,
     group: String,
     field: String,
-    waits: Option<Box<Dependency>>,
+    waits: Option<(Box<Dependency>, Option<String>)>,
+    pub package: Option<Box<Package>>,
     profile: Option<Arc<Profile>>,
     timeout: Option<Duration>,
     /// Which versions of values it was compiled with; none while one is missing.
@@ -94,11 +98,24 @@ impl Draft {
             !entry.raw && (spec.templating || common.values.is_some() || !common.values_from.is_empty());
         let values = templates.then(|| Values::new(frame));
         let marks = Marks::new(&frame.owner.name, group, entry);
-        let (objects, waits) = match source::read(frame, spec.porch_integration.as_ref(), entry, field)? {
-            Source::Waits(dependency) => (Vec::new(), Some(dependency)),
+        let read = |field: String, body: &Value, values: Option<&Values<'_>>| {
+            objects::read(frame, &via, field, body, &marks, values)
+        };
+        let porch = spec.porch_integration.as_ref();
+        let (mut waits, mut package) = (None, None);
+        let objects = match source::read(frame, &via, porch, entry, &marks, field)? {
+            Source::Waits { dependency, called } => {
+                waits = Some((dependency, called));
+                Vec::new()
+            }
             Source::Bodies(bodies) => {
-                let read = |(field, body)| objects::read(frame, &via, field, &body, &marks, values.as_ref());
-                (bodies.into_iter().map(read).collect::<Result<Vec<Object>, SpecError>>()?, None)
+                let bodies = bodies.into_iter().map(|(field, body)| read(field, &body, values.as_ref()));
+                bodies.collect::<Result<Vec<Object>, SpecError>>()?
+            }
+            Source::Package(found) => {
+                let variant = read(format!("{field}.porchPackageRef"), &found.body, None)?;
+                package = Some(found);
+                vec![variant]
             }
         };
         let reads_values = objects.iter().any(|object| {
@@ -122,6 +139,7 @@ impl Draft {
             group: group.name.clone(),
             field: field.to_owned(),
             waits,
+            package,
             profile: profile(entry, field)?.map(Arc::new),
             timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
             sources,
@@ -135,9 +153,12 @@ impl Draft {
         frame: &Frame<'_>,
     ) -> Result<Vec<(dependency::Draft, Named)>, SpecError> {
         let words = vec![self.entry.name.clone(), self.path.clone()];
-        if let Some(source) = &self.waits {
-            let named = Named { id: StepId::new(format!("{}:source", self.path)), words };
-            let draft = dependency::Draft::new(frame, source, &named, &self.field, Some(&self.group))?;
+        if let Some((source, called)) = &self.waits {
+            let named = Named { id: self.source_id(), words };
+            let mut draft = dependency::Draft::new(frame, source, &named, &self.field, Some(&self.group))?;
+            if let Some(called) = called {
+                draft.is_called(called.clone());
+            }
             return Ok(vec![(draft, named)]);
         }
         let single = self.objects.len() == 1;
@@ -164,10 +185,21 @@ impl Draft {
             };
             let mut draft = dependency::Draft::new(frame, &entry, &named, &object.field, Some(&self.group))?;
             draft.is_called(object.label());
-            if let Some(profile) = &self.profile {
-                draft.is_taught(Arc::clone(profile));
+            match (&self.package, &self.profile) {
+                // What the author says is about the objects in the package.
+                (Some(package), _) => {
+                    draft.also_needs(&package.rights);
+                    if let Follow::Held(held, question) = &package.follow {
+                        draft.is_held(held.clone(), question.clone());
+                    }
+                }
+                (None, Some(profile)) => draft.is_taught(Arc::clone(profile)),
+                (None, None) => {}
             }
             found.push((draft, named));
+        }
+        for object in self.contained() {
+            found.push(self.requires_contained(frame, object)?);
         }
         Ok(found)
     }
@@ -199,12 +231,15 @@ impl Draft {
         }
         let act = StepId::new(&self.path);
         let mut steps = vec![self.act(frame, act.clone(), before)];
-        for (object, draft) in self.objects.iter().zip(ready) {
+        let own = self.objects.iter().map(|object| &object.gvk);
+        let kinds = own.chain(self.contained().iter().map(|object| &object.gvk));
+        for (index, (kind, draft)) in kinds.zip(ready).enumerate() {
             let mut step = draft.finish(vec![After::success(act.clone())], self.timeout);
             if let StepKind::Require(requirement) = &mut step.kind {
                 requirement.floor = Some(act.clone());
-                requirement.latch = self.runs_once();
-                requirement.gate = self.gate(object);
+                let runs = ["Job", "Pod"].contains(&kind.kind.as_str()) && index >= self.objects.len();
+                requirement.latch = self.runs_once() || runs;
+                requirement.gate = self.gate(kind);
             }
             steps.push(step);
         }
@@ -212,8 +247,8 @@ impl Draft {
     }
 
     /// What is enough to go on, where that is less than being ready.
-    fn gate(&self, object: &Object) -> Option<Test> {
-        let by_existence = GATE_BY_EXISTENCE.contains(&(object.gvk.group.as_str(), object.gvk.kind.as_str()));
+    fn gate(&self, kind: &Gvk) -> Option<Test> {
+        let by_existence = GATE_BY_EXISTENCE.contains(&(kind.group.as_str(), kind.kind.as_str()));
         let exists = Test { state: Some(Wanted::Exists), ..Test::default() };
         (by_existence && self.entry.ready_when.is_none()).then_some(exists)
     }
@@ -270,6 +305,7 @@ impl Draft {
                 }
             }
         }
+        action.open_rights.extend(self.package.iter().map(|package| package.open_right.clone()));
         if self.readings.values && self.via.cluster.is_here() {
             action.rights.extend(values::rights(&frame.inputs));
         }

@@ -15,7 +15,7 @@ use linchpin_lang::template::{Clock, StaticReads, Template, ValueTemplate};
 use linchpin_words::{Gvk, KindWord, Timestamp, keys};
 use serde_json::{Map, Value, json};
 
-use super::values::Values;
+use super::{path, values::Values};
 use crate::{
     action,
     assemble::Frame,
@@ -82,12 +82,25 @@ impl Marks {
         }
     }
 
+    /// The component they are of.
+    pub(super) fn path(&self) -> String {
+        path(&self.labels[1].1, &self.labels[2].1)
+    }
+
+    /// The sync wave.
+    pub(super) fn wave(&self) -> &str {
+        &self.wave
+    }
+
+    /// The labels, as an object has them.
+    pub(super) fn labels(&self) -> Value {
+        self.labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect()
+    }
+
     /// Puts them on an object's metadata.
     fn put_on(&self, body: &mut Value, field: &str) -> Result<(), SpecError> {
         let labels = map(body, "labels", field)?;
-        for (key, value) in &self.labels {
-            labels.insert((*key).to_owned(), json!(value));
-        }
+        labels.extend(self.labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))));
         map(body, "annotations", field)?.insert(keys::SYNC_WAVE.to_owned(), json!(self.wave));
         Ok(())
     }

@@ -1,39 +1,55 @@
 //! Where the objects of a component come from.
 //!
-//! Written in the bundle itself, or kept in a ConfigMap of its namespace. A further source is a further arm here: it
-//! answers with bodies, or with what must be there first. (Porch packages are refused until that arm is there.)
+//! Written in the bundle itself, kept in a ConfigMap of its namespace, or in a package of Porch's. A further source is a
+//! further arm here: it answers with bodies, or with what must be there first.
 
 use linchpin_api::{
     Component, Dependency,
     app_bundle::{PorchIntegration, component::SourceRef},
 };
 use linchpin_engine::{
-    contract::{ReadSet, Seen, Want},
+    contract::{ReadSet, Seen, Via, Want},
     plan::SpecError,
 };
 use linchpin_lang::template::parse_documents;
 use linchpin_words::{Gvk, limits};
 use serde_json::Value;
 
-use super::not_yet;
+use super::{
+    not_yet,
+    objects::Marks,
+    porch::{self, Package},
+};
 use crate::{
     assemble::Frame,
     errors::{at, bounded},
 };
+
+/// The document's words for a component without a source.
+const ONE_SOURCE: &str = "Component must have either template or porchPackageRef specified";
 
 /// What a source gives.
 pub(super) enum Source {
     /// Bodies, each with the field it is written in.
     Bodies(Vec<(String, Value)>),
     /// Nothing before this is there.
-    Waits(Box<Dependency>),
+    Waits {
+        /// What must be there.
+        dependency: Box<Dependency>,
+        /// What it is called, where that is not how it is written.
+        called: Option<String>,
+    },
+    /// A package, whose variant is applied and whose objects come from elsewhere.
+    Package(Box<Package>),
 }
 
 /// Reads the source of a component.
 pub(super) fn read(
     frame: &Frame<'_>,
+    via: &Via,
     porch: Option<&PorchIntegration>,
     component: &Component,
+    marks: &Marks,
     field: &str,
 ) -> Result<Source, SpecError> {
     let sources = [
@@ -43,7 +59,7 @@ pub(super) fn read(
         component.porch_package_ref.is_some(),
     ];
     if sources.iter().filter(|given| **given).count() != 1 {
-        return Err(at(field, "Component must have either template or porchPackageRef specified"));
+        return Err(at(field, ONE_SOURCE));
     }
     if let Some(template) = &component.template {
         return Ok(Source::Bodies(vec![(format!("{field}.template"), Value::Object(template.clone()))]));
@@ -55,16 +71,15 @@ pub(super) fn read(
             bodies.map(|(index, body)| (format!("{field}.templates[{index}]"), Value::Object(body.clone())));
         return Ok(Source::Bodies(bodies.collect()));
     }
-    match &component.source {
-        Some(source) => config_map(frame, &source.config_map_ref, &format!("{field}.source.configMapRef")),
-        None if porch.is_some_and(|porch| porch.enabled) => Err(at(
-            format!("{field}.porchPackageRef"),
-            "packages are not deployed by this version; give template, templates or source",
-        )),
-        None => Err(at(
-            format!("{field}.porchPackageRef"),
-            "spec.porchIntegration.enabled is not true, so nothing is taken from Porch",
-        )),
+    if let Some(source) = &component.source {
+        return config_map(frame, &source.config_map_ref, &format!("{field}.source.configMapRef"));
+    }
+    match &component.porch_package_ref {
+        Some(package) => {
+            let field = format!("{field}.porchPackageRef");
+            porch::read(frame, via, porch, component, package, marks, &field)
+        }
+        None => Err(at(field, ONE_SOURCE)),
     }
 }
 
@@ -90,7 +105,8 @@ fn config_map(frame: &Frame<'_>, source: &SourceRef, field: &str) -> Result<Sour
             .as_ref()
             .map(|key| format!("has(self.data) && {} in self.data", Value::from(key.as_str())));
         let resource = Some(format!("configmap/{}", source.name));
-        Source::Waits(Box::new(Dependency { resource, cel, ..Dependency::default() }))
+        let dependency = Box::new(Dependency { resource, cel, ..Dependency::default() });
+        Source::Waits { dependency, called: None }
     };
     if found.is_none() {
         return Ok(waits());

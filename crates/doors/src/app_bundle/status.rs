@@ -21,7 +21,7 @@ use linchpin_engine::{
 use linchpin_words::{Condition, ConditionType, Reason, condition, text};
 
 use self::component::Drawing;
-use super::{compile::required_names, path};
+use super::{compile::required_names, path, porch::catalogue::Remarks};
 use crate::{door::Told, entries, journal};
 
 pub(super) const PENDING: &str = "Pending";
@@ -48,7 +48,8 @@ pub(super) fn draw(object: &AppBundle, told: &Told<'_>) -> AppBundleStatus {
         // Nothing has been looked at since a start: that is no news.
         return AppBundleStatus { journal: journal::write(told.journal), ..same.clone() };
     }
-    let sketch = Sketch { object, told, current, steps: index(told) };
+    let remarks = Remarks::of(told.plan);
+    let sketch = Sketch { object, told, current, steps: index(told), remarks: &remarks };
     let groups = sketch.groups();
     let (phase, message) = sketch.headline(&groups);
     let failed = phase == FAILED;
@@ -70,6 +71,10 @@ pub(super) fn draw(object: &AppBundle, told: &Told<'_>) -> AppBundleStatus {
             current.map(|status| &status.requires[..]),
         ),
         group_statuses: groups,
+        porch_repositories: match told.plan {
+            Some(_) => remarks.repositories.clone(),
+            None => current.map(|status| status.porch_repositories.clone()).unwrap_or_default(),
+        },
         conditions,
         blocked_by: entries::blockers(before, told),
         start_time: Some(told.journal.run.now),
@@ -88,6 +93,7 @@ struct Sketch<'a> {
     told: &'a Told<'a>,
     current: Option<&'a AppBundleStatus>,
     steps: BTreeMap<&'a str, &'a StepReport>,
+    remarks: &'a Remarks,
 }
 
 impl Sketch<'_> {
@@ -163,7 +169,8 @@ impl Sketch<'_> {
     fn component(&self, group: &str, name: &str, before: Option<&BundleGroupStatus>) -> ComponentStatus {
         let before = before.and_then(|group| group.component_statuses.iter().find(|old| old.name == name));
         let path = path(group, name);
-        Drawing { told: self.told, steps: &self.steps, before, path: &path, name }.draw()
+        let remark = self.remarks.components.get(&path);
+        Drawing { told: self.told, steps: &self.steps, before, remark, path: &path, name }.draw()
     }
 
     fn requires(

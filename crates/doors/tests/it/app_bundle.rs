@@ -1,6 +1,7 @@
 //! AppBundle, judged by what the engine does with its plans: order, marks, sources, values, policies, status.
 
 mod policies;
+mod porch;
 mod refused;
 mod status;
 mod templates;

@@ -170,6 +170,7 @@ impl Plan {
             removal,
             orders,
             kinds,
+            remarks: serde_json::Value::Null,
         })
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use linchpin_lang::{cel, compare, jsonpath};
+use linchpin_words::Reason;
 
 use crate::{
     contract::{Right, StepId, Want},
@@ -31,6 +32,9 @@ pub struct Requirement {
     /// An action of ours that writes the object: nothing older than its write counts. Its failure is that action's, so it
     /// stops what comes after it and nothing else.
     pub floor: Option<StepId>,
+    /// Why it cannot hold as the plan is, whatever is observed: its door has looked at what is missing, and makes another
+    /// plan when that is there.
+    pub held: Option<Held>,
     /// The part of the object that is meant, such as one group of a DependencyGroup.
     pub part: Option<String>,
     /// Rights that observing it needs.
@@ -49,11 +53,21 @@ impl Requirement {
             gate: None,
             latch: false,
             floor: None,
+            held: None,
             part: None,
             rights: Vec::new(),
             keys: Vec::new(),
         }
     }
+}
+
+/// Why a requirement cannot hold as the plan is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// In one word.
+    pub reason: Reason,
+    /// For people.
+    pub message: String,
 }
 
 /// What must be true of what is observed. All parts must hold together.

@@ -13,13 +13,15 @@ use linchpin_words::{Reason, text};
 use serde_json::Value;
 
 use super::{DEPLOYED, DEPLOYING, FAILED, PENDING, is_done};
-use crate::{door::Told, entries, readiness_profile};
+use crate::{app_bundle::porch::catalogue::Remark, door::Told, entries, readiness_profile};
 
 /// What the entry of a component is drawn from.
 pub(super) struct Drawing<'a> {
     pub told: &'a Told<'a>,
     pub steps: &'a BTreeMap<&'a str, &'a StepReport>,
     pub before: Option<&'a ComponentStatus>,
+    /// What is told of its package.
+    pub remark: Option<&'a Remark>,
     pub path: &'a str,
     pub name: &'a str,
 }
@@ -49,7 +51,8 @@ impl Drawing<'_> {
             resource_ref.or_else(|| self.before.and_then(|before| before.resource_ref.clone()));
         // Since a start nothing was looked at again: what was said of it still stands.
         if let Some(before) = self.before.filter(|before| !whole && !before.ready && is_unseen(act, &ready)) {
-            return ComponentStatus { requires: Vec::new(), ..before.clone() };
+            let package = self.remark.map(|remark| remark.package.clone());
+            return ComponentStatus { requires: Vec::new(), package, ..before.clone() };
         }
         let (phase, reason, message) = self.story(act, &ready, whole);
         let since = ready.iter().map(|step| step.since).chain(act.map(|act| act.since)).max();
@@ -62,6 +65,7 @@ impl Drawing<'_> {
             ready: whole,
             since,
             resources: if resources.len() > 1 { resources } else { Vec::new() },
+            package: self.remark.map(|remark| remark.package.clone()),
             requires: Vec::new(),
         }
     }
@@ -74,8 +78,8 @@ impl Drawing<'_> {
     }
 
     fn story(&self, act: Option<&StepReport>, ready: &[&StepReport], whole: bool) -> Story {
+        let source = self.below(":source").first().copied();
         let Some(act) = act else {
-            let source = self.below(":source").first().copied();
             let message =
                 source.map_or_else(|| "its turn has not come".to_owned(), |source| source.message.clone());
             let reason = source.map_or(Reason::Waiting.as_str(), |source| source.reason.as_str());
@@ -88,6 +92,13 @@ impl Drawing<'_> {
             StepState::Waiting | StepState::Met if act.blocking && refused => {
                 (FAILED, act.reason.clone(), self.failure(act))
             }
+            StepState::Waiting | StepState::Met
+                if source.is_some_and(|source| source.state != StepState::Met && source.blocking) =>
+            {
+                let told = source.map(|source| (source.reason.clone(), source.message.clone()));
+                let (reason, message) = told.unwrap_or_default();
+                (PENDING, reason, message)
+            }
             StepState::Waiting | StepState::Met => {
                 let phase = if act.attempts > 0 { DEPLOYING } else { PENDING };
                 (phase, or(&act.reason, Reason::Waiting), act.message.clone())
@@ -95,12 +106,15 @@ impl Drawing<'_> {
             StepState::Running => (DEPLOYING, or(&act.reason, Reason::Running), "applying".to_owned()),
             StepState::Done | StepState::Skipped if whole => {
                 let left = act.state == StepState::Skipped && act.reason == Reason::Exists.as_str();
-                let message = if left {
-                    "Resource exists already and is left as it is"
-                } else {
-                    "Resource deployed successfully"
+                let message = match self.remark {
+                    _ if left => "Resource exists already and is left as it is".to_owned(),
+                    Some(remark) => format!(
+                        "PackageVariant deployed successfully via Porch ({} resources monitored)",
+                        remark.objects.len()
+                    ),
+                    None => "Resource deployed successfully".to_owned(),
                 };
-                (DEPLOYED, or(&act.reason, Reason::Completed), message.to_owned())
+                (DEPLOYED, or(&act.reason, Reason::Completed), message)
             }
             StepState::Done | StepState::Skipped => self.unready(ready),
         }
@@ -147,6 +161,9 @@ impl Drawing<'_> {
                 name: name.clone(),
                 namespace: namespace.clone(),
             });
+        }
+        if let Some(contained) = self.remark.and_then(|remark| remark.objects.get(step.as_str())) {
+            return Some(contained.clone());
         }
         let act = plan.steps()[plan.position(&StepId::new(self.path))?].action()?;
         let Body::Apply { documents: Documents::Objects(documents), .. } = &act.body else {

@@ -75,7 +75,13 @@ pub(super) fn judge_requirement(
             let why = Reason::OwnWriteNotSeen;
             (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
         }
-        Some(Seen::Objects(observed)) => judge_objects(requirement, test, wanted, latch, observed, sight),
+        Some(Seen::Objects(observed)) => match &requirement.held {
+            Some(held) => {
+                let fact = Fact { holds: Holds::Unmet, live: observed.live, ..Fact::default() };
+                (fact, view("NotReady", held.reason.as_str(), held.message.clone(), false))
+            }
+            None => judge_objects(requirement, test, wanted, latch, observed, sight),
+        },
     };
     (fact, View { objects: if found.objects.is_empty() { objects } else { found.objects }, ..found })
 }

@@ -1,0 +1,147 @@
+//! What there is in a Repository, and what the status of a bundle tells of its packages.
+//!
+//! The plan carries it as remarks: it was seen when the plan was made, and a plan is made anew whenever it changes. A
+//! revision that was published since the last status is told as an event too.
+
+use std::collections::BTreeMap;
+
+use linchpin_api::{
+    AppBundle,
+    app_bundle::status::{ComponentStatus, PackageStatus, RepositoryPackage, RepositoryStatus, ResourceRef},
+};
+use linchpin_engine::{
+    contract::{Actor, ClusterRef, Notice, StepId, Verb, Via},
+    plan::{Plan, SpecError},
+};
+use linchpin_words::{Reason, limits, text};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    Looking,
+    look::{Look, Revision},
+};
+use crate::door::Record;
+
+/// A Repository with what is in it.
+pub(super) type Repository = RepositoryStatus;
+
+/// What is told of the packages of a bundle.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::app_bundle) struct Remarks {
+    /// By component, as `group/component`.
+    pub components: BTreeMap<String, Remark>,
+    pub repositories: Vec<RepositoryStatus>,
+}
+
+/// What is told of one component.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(in crate::app_bundle) struct Remark {
+    pub package: PackageStatus,
+    /// The objects in it, by the steps that wait for them.
+    pub objects: BTreeMap<String, ResourceRef>,
+}
+
+impl Remarks {
+    /// Those of a plan.
+    pub(in crate::app_bundle) fn of(plan: Option<&Plan>) -> Self {
+        let remarks = plan.map(|plan| &plan.remarks).filter(|remarks| !remarks.is_null());
+        remarks.and_then(|remarks| serde_json::from_value(remarks.clone()).ok()).unwrap_or_default()
+    }
+
+    /// As a plan carries them; nothing where there are none.
+    pub(in crate::app_bundle) fn carried(&self) -> Value {
+        if self.components.is_empty() { Value::Null } else { serde_json::to_value(self).unwrap_or_default() }
+    }
+
+    /// Adds a Repository, once.
+    pub(in crate::app_bundle) fn add(&mut self, repository: RepositoryStatus) {
+        let place = |one: &RepositoryStatus| (one.namespace.clone(), one.name.clone());
+        match self.repositories.binary_search_by_key(&place(&repository), place) {
+            Ok(_) => {}
+            Err(index) => self.repositories.insert(index, repository),
+        }
+    }
+}
+
+/// Lists a Repository.
+pub(super) fn read(
+    looking: &Looking<'_>,
+    name: &str,
+    revisions: &[Revision],
+) -> Result<RepositoryStatus, SpecError> {
+    let mut packages: BTreeMap<&str, Vec<&Revision>> = BTreeMap::new();
+    for one in revisions.iter().filter(|one| one.repository == name) {
+        packages.entry(&one.package).or_default().push(one);
+    }
+    let package_count = i64::try_from(packages.len()).unwrap_or(i64::MAX);
+    let listed = packages.into_iter().take(limits::PORCH_PACKAGES).map(|(name, mut all)| {
+        all.retain(|one| one.is_published());
+        all.sort_by(|one, other| other.number.cmp(&one.number).then_with(|| one.name.cmp(&other.name)));
+        let revision = |one: &&Revision| {
+            if one.number.is_some() { one.text.clone() } else { one.workspace.clone() }
+        };
+        let revisions = all.iter().take(limits::PORCH_REVISIONS).map(revision).collect();
+        RepositoryPackage { name: name.to_owned(), revisions }
+    });
+    let packages = listed.collect();
+    let (ready, message) = match looking.repository(name)? {
+        Look::Seen(Some(found)) => (found.ready, found.message),
+        Look::Seen(None) => (false, "it does not exist".to_owned()),
+        Look::Unknown(held, _) | Look::Unserved(held) => (false, held.message),
+    };
+    Ok(RepositoryStatus {
+        name: name.to_owned(),
+        namespace: looking.namespace.to_owned(),
+        ready,
+        message: text::line(&message),
+        packages,
+        package_count,
+    })
+}
+
+/// Events about revisions that were published since the status was drawn last.
+pub(in crate::app_bundle) fn records(object: &AppBundle, plan: Option<&Plan>) -> Vec<Record> {
+    let known = known(object);
+    let remarks = Remarks::of(plan);
+    let news = remarks.components.iter().filter_map(|(path, remark)| {
+        let (before, now) = (known.get(path)?, &remark.package);
+        let same = before.latest_revision == now.latest_revision
+            || before.name != now.name
+            || before.repository != now.repository;
+        (!same && !now.latest_revision.is_empty()).then(|| published(path, now))
+    });
+    news.collect()
+}
+
+/// The packages of the last status, by component.
+fn known(object: &AppBundle) -> BTreeMap<String, &PackageStatus> {
+    let groups = object.status.iter().flat_map(|status| &status.group_statuses);
+    let component = |group: &str, one: &'_ ComponentStatus| crate::app_bundle::path(group, &one.name);
+    groups
+        .flat_map(|group| group.component_statuses.iter().map(move |one| (&group.name, one)))
+        .filter_map(|(group, one)| Some((component(group, one), one.package.as_ref()?)))
+        .collect()
+}
+
+fn published(path: &str, package: &PackageStatus) -> Record {
+    let asked = if package.revision == package.latest_revision {
+        "and follows it".to_owned()
+    } else {
+        format!("and stays with {}", package.revision)
+    };
+    let message = format!(
+        "revision {} of package {} in Repository {} is published; component {path} uses the package {asked}",
+        package.latest_revision, package.name, package.repository
+    );
+    let notice = Notice {
+        reason: Reason::RevisionPublished.as_str().to_owned(),
+        message: text::line(&message),
+        warning: false,
+    };
+    Record {
+        name: StepId::new(format!("published:{path}")),
+        via: Via { cluster: ClusterRef::Here, actor: Actor::Operator },
+        verb: Verb::Notice(notice),
+    }
+}
