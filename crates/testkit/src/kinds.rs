@@ -20,6 +20,10 @@ const GROUPS: &[(&str, &str)] = &[
     ("BundleRevision", "app.example.com/v1alpha1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
     ("StorageClass", "storage.k8s.io/v1"),
+    ("PackageVariant", "config.porch.kpt.dev/v1alpha1"),
+    ("Repository", "config.porch.kpt.dev/v1alpha1"),
+    ("PackageRevision", "porch.kpt.dev/v1alpha1"),
+    ("PackageRevisionResources", "porch.kpt.dev/v1alpha1"),
     ("ControlPlane", "tenancy.kflex.kubestellar.org/v1alpha1"),
 ];
 
@@ -68,6 +72,10 @@ pub(crate) fn place(manifest: &Value) -> String {
 
 fn plural(kind: &str) -> String {
     let word = kind.to_lowercase();
+    // A plural already.
+    if word.ends_with("resources") {
+        return word;
+    }
     match word.strip_suffix('y') {
         Some(stem) => format!("{stem}ies"),
         None if word.ends_with('s') => format!("{word}es"),

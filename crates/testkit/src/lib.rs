@@ -3,7 +3,7 @@
 //! [`Api`] is a plain blocking client that plays the people and controllers around us. A [`Scenario`] is a namespace of
 //! its own with a ServiceAccount that may do what is listed here, so that tests run side by side. [`audit`] reads the
 //! API server's own record of every request: order, identity and stillness are judged from it, never from what the
-//! operator says. [`Dice`] are random and the same in every run.
+//! operator says. [`porch`] plays Porch. [`Dice`] are random and the same in every run.
 //!
 //! Everything here panics where a test would: a helper that cannot do its work is a failed test.
 
@@ -19,6 +19,7 @@ mod api;
 pub mod audit;
 mod dice;
 mod kinds;
+pub mod porch;
 mod rights;
 mod scenario;
 

@@ -7,6 +7,7 @@ mod drift;
 mod examples;
 mod history;
 mod order;
+mod porch;
 mod random;
 mod removal;
 mod trouble;

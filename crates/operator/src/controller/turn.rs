@@ -166,6 +166,8 @@ impl Controller {
             self.ask(entry, wants);
             entry.compiled = Some((compiled, facts));
         }
+        // More may be known already, of what nobody will call for again.
+        self.queue.push(&entry.namespace(), entry.subject.priority(), entry.id);
     }
 
     fn ask(&mut self, entry: &mut Entry, wants: BTreeSet<Want>) {

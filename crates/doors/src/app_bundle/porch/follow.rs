@@ -90,8 +90,10 @@ pub(super) fn follow(
             return Ok(held(Reason::NotFound, message));
         }
         other => {
-            return Ok(missing(&other)
-                .map_or_else(|| held(Reason::Waiting, place), |(why, want)| Follow::Held(why, want)));
+            let why = missing(&other);
+            return Ok(
+                why.map_or_else(|| held(Reason::Waiting, place), |(why, want)| Follow::Held(why, want))
+            );
         }
     };
     Ok(match contents::objects(Some(files)) {
@@ -111,22 +113,16 @@ fn unpublished(looking: &Looking<'_>, repository: &str, made: &[&Revision]) -> F
         );
         return held(Reason::NotReady, message);
     }
-    match made.first() {
-        Some(one) => {
-            let message = format!(
-                "PackageRevision {}/{} is made of {}; one of what is asked for now must be published",
-                looking.namespace,
-                one.name,
-                one.upstream.as_deref().unwrap_or("another revision")
-            );
-            held(Reason::NotReady, message)
-        }
-        None => {
-            let message = format!(
-                "Porch has made no revision of it in Repository {}/{repository} yet",
-                looking.namespace
-            );
-            held(Reason::NotFound, message)
-        }
-    }
+    let Some(one) = made.first() else {
+        let message =
+            format!("Porch has made no revision of it in Repository {}/{repository} yet", looking.namespace);
+        return held(Reason::NotFound, message);
+    };
+    let message = format!(
+        "PackageRevision {}/{} is made of {}; one of what is asked for now must be published",
+        looking.namespace,
+        one.name,
+        one.upstream.as_deref().unwrap_or("another revision")
+    );
+    held(Reason::NotReady, message)
 }
