@@ -1,6 +1,6 @@
 //! What kinds that are not Kubernetes' own are called in RBAC.
 //!
-//! Known are our own kinds, KubeFlex's ControlPlane (other clusters are reached through it), those whose definitions are among the manifests, and those that a cluster serves which was
+//! Known are our own kinds, KubeFlex's ControlPlane (other clusters are reached through it), those of Porch, those whose definitions are among the manifests, and those that a cluster serves which was
 //! asked. All others are guessed: the plural as most definitions form it, and that their objects live in namespaces.
 
 use std::collections::BTreeSet;
@@ -16,6 +16,19 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, KindWord};
 use serde_json::{Value, json};
+
+/// Porch's kinds that bundles with packages look at: group, kind, plural.
+const PORCH: [(&str, &str, &str); 4] = [
+    ("config.porch.kpt.dev", "PackageVariant", "packagevariants"),
+    ("config.porch.kpt.dev", "Repository", "repositories"),
+    ("porch.kpt.dev", "PackageRevision", "packagerevisions"),
+    ("porch.kpt.dev", "PackageRevisionResources", "packagerevisionresources"),
+];
+
+fn porch((group, kind, plural): &(&str, &str, &str)) -> Entry {
+    let kind = Gvk::new(*group, "v1alpha1", *kind);
+    Entry { kind, plural: (*plural).to_owned(), short: Vec::new(), namespaced: true }
+}
 
 /// One kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +91,10 @@ impl Kinds {
             short: vec!["cp".to_owned(), "cps".to_owned()],
             namespaced: false,
         };
-        if !known.iter().any(|entry| entry.kind.group_kind() == plane.kind.group_kind()) {
-            known.push(plane);
+        for entry in std::iter::once(plane).chain(PORCH.iter().map(porch)) {
+            if !known.iter().any(|known| known.kind.group_kind() == entry.kind.group_kind()) {
+                known.push(entry);
+            }
         }
         Self { known, guessed: BTreeSet::new() }
     }

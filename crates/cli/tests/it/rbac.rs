@@ -95,6 +95,20 @@ fn a_control_plane_is_reached_through_its_secret() {
 }
 
 #[test]
+fn a_package_of_porch_needs_its_variant_and_to_look_at_packages() {
+    let text = printed(&["-f", &example("appbundle/porch.yaml")]);
+    assert!(!text.contains("guessed"), "{text}");
+    for words in [
+        "- {apiGroups: [config.porch.kpt.dev], resources: [packagevariants], verbs: [create]}\n",
+        "- {apiGroups: [config.porch.kpt.dev], resources: [repositories], resourceNames: [blueprints], verbs: [list, watch]}\n",
+        "- {apiGroups: [porch.kpt.dev], resources: [packagerevisionresources, packagerevisions], verbs: [list, watch]}\n",
+        "add list and watch of the objects in package db: they are not known before it is published",
+    ] {
+        assert!(text.contains(words), "{words}\n--- is not in\n{text}");
+    }
+}
+
+#[test]
 fn a_cluster_that_is_asked_knows_its_kinds() {
     let manifest = tempfile::NamedTempFile::new().unwrap();
     let text = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: a},

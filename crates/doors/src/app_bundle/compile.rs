@@ -71,6 +71,7 @@ impl Parts {
             groups: Vec::new(),
             components: Vec::new(),
         };
+        let mut unready = None;
         parts.bundle = parts.requires(frame, &spec.requires, "requires:", "spec.requires", None)?;
         for (index, group) in spec.groups.iter().enumerate() {
             let field = format!("spec.groups[{index}]");
@@ -105,7 +106,15 @@ impl Parts {
                         Some(&group.name),
                     )
                     .map_err(about)?;
-                let mut draft = component::Draft::read(frame, spec, (index, inner), &field).map_err(about)?;
+                let mut draft =
+                    match component::Draft::read(frame, spec, (index, inner), &field).map_err(about) {
+                        // What the others must look at is asked for in the same breath.
+                        Err(error) if error.unready => {
+                            unready = Some(error);
+                            continue;
+                        }
+                        read => read?,
+                    };
                 if let Some((prior, named)) = draft.prior(frame).map_err(about)? {
                     parts.drafts.push(prior);
                     parts.names.push(named);
@@ -120,6 +129,9 @@ impl Parts {
                 draft.ready = start..parts.drafts.len();
                 parts.components.push(draft);
             }
+        }
+        if let Some(error) = unready {
+            return Err(error);
         }
         let count = |component: &component::Draft| component.objects.len() + component.contained().len();
         let objects = parts.components.iter().map(count).sum();

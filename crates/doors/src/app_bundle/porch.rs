@@ -92,16 +92,21 @@ pub(super) fn read(
             called: Some(INSTALLED.to_owned()),
         });
     };
-    let shape = looking.shape(&version)?;
-    let revisions = looking.revisions()?;
-    let all: &[Revision] = revisions.seen().map_or(&[], Vec::as_slice);
-    let upstream: Vec<&Revision> =
-        all.iter().filter(|one| one.is_of(&reference.repository, &reference.package_name)).collect();
     let downstream = integration.repository.as_deref().unwrap_or(DOWNSTREAM);
     let kept = component.deletion_policy == Some(DeletionPolicy::Orphan) || frame.removal == Removal::Retain;
     let variant = Variant { owner: &frame.owner, component: marks, namespace, reference, downstream, kept };
     let name = variant.name();
-    let live = looking.variant(&name)?;
+    // All are asked for before any of them is waited for.
+    let (shape, revisions, live, registered) = (
+        looking.shape(&version),
+        looking.revisions(),
+        looking.variant(&name),
+        looking.repository(&reference.repository),
+    );
+    let (shape, revisions, live, registered) = (shape?, revisions?, live?, registered?);
+    let all: &[Revision] = revisions.seen().map_or(&[], Vec::as_slice);
+    let upstream: Vec<&Revision> =
+        all.iter().filter(|one| one.is_of(&reference.repository, &reference.package_name)).collect();
     let asked = Asked::parse(reference.revision.as_deref().unwrap_or(REVISION));
     let chosen = revision::choose(&asked, shape, &upstream, live.seen().and_then(Option::as_ref));
     let before = chosen.is_none().then(|| {
@@ -122,7 +127,7 @@ pub(super) fn read(
         latest_revision: latest,
         package_revision: follow.revision().unwrap_or_default().to_owned(),
     };
-    let repository = catalogue::read(&looking, &reference.repository, all)?;
+    let repository = catalogue::list(namespace, &reference.repository, registered, all);
     Ok(Source::Package(Box::new(Package {
         body,
         before,

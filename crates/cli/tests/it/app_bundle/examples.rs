@@ -1,8 +1,8 @@
 //! The shipped examples, each with the rights it brings and no more, on simulated nodes.
 
 use crate::world::scenario;
-use linchpin_testkit::condition;
-use serde_json::Value;
+use linchpin_testkit::{condition, porch::Porch};
+use serde_json::{Value, json};
 use std::{fs, path::Path};
 
 /// The bundles of one example, as namespace and name.
@@ -23,6 +23,7 @@ fn every_example_comes_up_with_its_own_rights_and_goes_down_again() {
     for text in &texts {
         scenario.apply(text);
     }
+    let porch = packages();
     let all: Vec<(String, String)> = texts.iter().flat_map(|text| bundles(text)).collect();
     assert!(all.len() >= 6, "{all:?}");
     for (namespace, name) in &all {
@@ -41,7 +42,23 @@ fn every_example_comes_up_with_its_own_rights_and_goes_down_again() {
             scenario.api.get("AppBundle", namespace, name).is_none()
         });
     }
+    assert!(porch.variants().is_empty());
     assert!(scenario.api.get("Namespace", "", "sample-app").is_none());
     assert!(scenario.api.get("PriorityClass", "", "bundled").is_none());
     assert!(scenario.api.get("ConfigMap", "multi-namespace", "notes").is_none());
+}
+
+/// What the example with packages expects of Porch, which is played here.
+fn packages() -> Porch {
+    let porch = super::porch::play(&crate::world::world().api, "porch-demo");
+    porch.repository("blueprints");
+    for name in ["db", "web"] {
+        let workload = format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}, namespace: porch-demo}}, spec: {{replicas: 1, \
+             selector: {{matchLabels: {{app: {name}}}}}, template: {{metadata: {{labels: {{app: {name}}}}}, spec: \
+             {{containers: [{{name: c, image: none}}]}}}}}}}}"
+        );
+        porch.publish("blueprints", name, 1, &json!({"all.yaml": workload}));
+    }
+    porch
 }

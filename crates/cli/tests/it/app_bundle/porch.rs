@@ -4,11 +4,11 @@
 use super::{component, map};
 use crate::{
     seconds,
-    world::{World, world},
+    world::{World, scenario},
 };
 use linchpin_local::{Component, Options};
 use linchpin_testkit::{
-    Scenario,
+    Api, Scenario,
     porch::{Porch, Shape, install, remove},
 };
 use serde_json::{Value, json};
@@ -19,22 +19,27 @@ const RULES: &str = "[{apiGroups: [config.porch.kpt.dev], resources: [packagevar
      {apiGroups: [config.porch.kpt.dev], resources: [repositories], verbs: [list, watch]}, \
      {apiGroups: [porch.kpt.dev], resources: [packagerevisions, packagerevisionresources], verbs: [list, watch]}]";
 
-/// A namespace with Porch and the Repositories `catalog` and `mgmt` in it.
-fn begin(world: &World, name: &str) -> (Scenario, Porch) {
-    let scenario = world.scenario(name);
-    scenario.allow("porch", RULES);
-    let porch = Porch::begin(&scenario.api, name);
+/// Porch in a namespace of the shared cluster, where it is of the newer shape.
+pub(super) fn play(api: &Api, namespace: &str) -> Porch {
+    static INSTALLED: OnceLock<()> = OnceLock::new();
+    INSTALLED.get_or_init(|| install(api, Shape::Number));
+    Porch::begin(api, namespace)
+}
+
+/// The Repositories that packages come from and go to.
+fn repositories(porch: &Porch) {
     for repository in ["catalog", "mgmt"] {
         porch.repository(repository);
     }
-    (scenario, porch)
 }
 
-/// The same in the shared cluster, where Porch is of the newer shape.
+/// A namespace of the shared cluster, with Porch in it.
 fn with_porch(name: &str) -> (Scenario, Porch) {
-    static INSTALLED: OnceLock<()> = OnceLock::new();
-    INSTALLED.get_or_init(|| install(&world().api, Shape::Number));
-    begin(world(), name)
+    let scenario = scenario(name);
+    scenario.allow("porch", RULES);
+    let porch = play(&scenario.api, name);
+    repositories(&porch);
+    (scenario, porch)
 }
 
 /// A component that is a package.
@@ -114,10 +119,8 @@ fn p22_a_package_is_followed_to_its_objects_and_what_comes_after_waits_for_them(
     // Another revision updates the very same variant.
     porch.publish("catalog", "web", 2, &one_map("porch-follow", "from-package", "second"));
     scenario.app_bundle("shop", &bundle("v2"));
-    crate::eventually("the second revision is there", seconds(30), || {
-        let there = scenario.data("from-package", "value").as_deref() == Some("second");
-        if !there && std::env::var("SHOW").is_ok() { eprintln!("{:?} {:#} {:#?}", porch.revisions("mgmt", &variant), component(&scenario.get("AppBundle","shop").unwrap(), "g", "web"), porch.variants()[0]["spec"]); }
-        there
+    scenario.until("is of the second revision", "ConfigMap", "from-package", |object| {
+        object["data"]["value"] == "second"
     });
     let done = scenario.deployed("shop");
     assert_eq!(component(&done, "g", "web")["resourceRef"]["name"], *variant);
@@ -239,9 +242,7 @@ fn p23_porch_may_be_missing_come_later_and_change_its_shape() {
     assert_eq!(waiting["status"]["blockedBy"][0]["reason"], "KindNotServed");
     install(&world.api, Shape::Text);
     let porch = Porch::begin(&world.api, "porch-shapes");
-    for repository in ["catalog", "mgmt"] {
-        porch.repository(repository);
-    }
+    repositories(&porch);
     porch.publish("catalog", "web", 1, &one_map("porch-shapes", "from-package", "first"));
     scenario.deployed("shop");
     assert_eq!(
@@ -252,9 +253,7 @@ fn p23_porch_may_be_missing_come_later_and_change_its_shape() {
     remove(&world.api);
     says(&scenario, "web", "KindNotServed", "Porch is not installed");
     install(&world.api, Shape::Number);
-    for repository in ["catalog", "mgmt"] {
-        porch.repository(repository);
-    }
+    repositories(&porch);
     porch.publish("catalog", "web", 1, &one_map("porch-shapes", "from-package", "first"));
     scenario.deployed("shop");
     let upstream = json!({"repo": "catalog", "package": "web", "revision": 1, "workspaceName": "v1"});

@@ -11,16 +11,13 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::{Actor, ClusterRef, Notice, StepId, Verb, Via},
-    plan::{Plan, SpecError},
+    plan::Plan,
 };
 use linchpin_words::{Reason, limits, text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{
-    Looking,
-    look::{Look, Revision},
-};
+use super::look::{Look, Registered, Revision};
 use crate::door::Record;
 
 /// A Repository with what is in it.
@@ -65,11 +62,12 @@ impl Remarks {
 }
 
 /// Lists a Repository.
-pub(super) fn read(
-    looking: &Looking<'_>,
+pub(super) fn list(
+    namespace: &str,
     name: &str,
+    registered: Look<Option<Registered>>,
     revisions: &[Revision],
-) -> Result<RepositoryStatus, SpecError> {
+) -> RepositoryStatus {
     let mut packages: BTreeMap<&str, Vec<&Revision>> = BTreeMap::new();
     for one in revisions.iter().filter(|one| one.repository == name) {
         packages.entry(&one.package).or_default().push(one);
@@ -85,19 +83,19 @@ pub(super) fn read(
         RepositoryPackage { name: name.to_owned(), revisions }
     });
     let packages = listed.collect();
-    let (ready, message) = match looking.repository(name)? {
+    let (ready, message) = match registered {
         Look::Seen(Some(found)) => (found.ready, found.message),
         Look::Seen(None) => (false, "it does not exist".to_owned()),
         Look::Unknown(held, _) | Look::Unserved(held) => (false, held.message),
     };
-    Ok(RepositoryStatus {
+    RepositoryStatus {
         name: name.to_owned(),
-        namespace: looking.namespace.to_owned(),
+        namespace: namespace.to_owned(),
         ready,
         message: text::line(&message),
         packages,
         package_count,
-    })
+    }
 }
 
 /// Events about revisions that were published since the status was drawn last.
