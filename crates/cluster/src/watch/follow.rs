@@ -209,9 +209,9 @@ impl Follower {
                 }
             }
         };
-        let as_of = tokio::time::timeout(FIRST_STATE, complete)
-            .await
-            .map_err(|_| End::broken("the first state did not arrive in time"))??;
+        // A server that passes over what it does not know watches well enough, and never says when the first state is
+        // complete: aggregated ones do.
+        let as_of = tokio::time::timeout(FIRST_STATE, complete).await.map_err(|_| End::CannotStream)??;
         if !self.clock.confirm(&course.kind, mark, as_of) {
             return Err(End::Expired);
         }

@@ -332,7 +332,8 @@ impl Draft {
 
     /// What is applied, and how: not when, nor what is waited for, so that changing those writes nothing.
     fn definition(&self, frame: &Frame<'_>) -> String {
-        let Some(sources) = &self.sources else {
+        let certain = self.package.as_ref().is_none_or(|package| package.certain);
+        let Some(sources) = self.sources.as_ref().filter(|_| certain) else {
             return UNKNOWN_DEFINITION.to_owned();
         };
         let bodies: Vec<&Value> = self.objects.iter().map(|object| &object.body).collect();

@@ -56,6 +56,8 @@ const PACKAGES: &str = "porch.kpt.dev";
 pub(super) struct Package {
     /// The variant that is applied.
     pub body: Value,
+    /// Whether everything was seen that decides what it says.
+    pub certain: bool,
     /// Why nothing can be applied yet.
     pub before: Option<Held>,
     /// What comes of it.
@@ -86,7 +88,7 @@ pub(super) fn read(
     };
     let namespace = reference.namespace.as_deref().unwrap_or(NAMESPACE);
     let looking = Looking { frame, via, namespace, field };
-    let Some(version) = looking.is_installed()? else {
+    let Some(kind) = looking.is_installed()? else {
         return Ok(Source::Waits {
             dependency: Box::new(installation()),
             called: Some(INSTALLED.to_owned()),
@@ -98,7 +100,7 @@ pub(super) fn read(
     let name = variant.name();
     // All are asked for before any of them is waited for.
     let (shape, revisions, live, registered) = (
-        looking.shape(&version),
+        looking.shape(&kind.version),
         looking.revisions(),
         looking.variant(&name),
         looking.repository(&reference.repository),
@@ -108,7 +110,10 @@ pub(super) fn read(
     let upstream: Vec<&Revision> =
         all.iter().filter(|one| one.is_of(&reference.repository, &reference.package_name)).collect();
     let asked = Asked::parse(reference.revision.as_deref().unwrap_or(REVISION));
-    let chosen = revision::choose(&asked, shape, &upstream, live.seen().and_then(Option::as_ref));
+    let there = live.seen().and_then(Option::as_ref);
+    let chosen = revision::choose(&asked, shape.unwrap_or_default(), &upstream, there);
+    // Without a look at these, what was written before may be right as it is.
+    let certain = shape.is_some() && (revisions.seen().is_some() || live.seen().is_some());
     let before = chosen.is_none().then(|| {
         let message = format!(
             "no revision of package {} in Repository {namespace}/{} is published yet",
@@ -130,6 +135,7 @@ pub(super) fn read(
     let repository = catalogue::list(namespace, &reference.repository, registered, all);
     Ok(Source::Package(Box::new(Package {
         body,
+        certain,
         before,
         follow,
         rights: looking.rights(&reference.repository),

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use linchpin_engine::{
     contract::{Failure, ReadSet, Right, Seen, Verb, Want, Why, World},
     journal::{Memory, StepState},
-    plan::{Delivery, Guard, GuardSubject, Recovery, Removal, RerunOrder, Terms},
+    plan::{Delivery, Guard, GuardSubject, Held, Recovery, Removal, RerunOrder, Terms},
     readiness::Wanted,
     step::{Goal, Persist, Phase, step},
 };
@@ -51,6 +51,30 @@ fn law_2_unknown_is_not_absent() {
     }
     play.sees("a", absent());
     assert_eq!(steps_of(&play.step()), ["x"]);
+}
+
+#[test]
+fn what_the_door_holds_back_does_not_hold_whatever_is_seen() {
+    let held = Held { reason: Reason::NotReady, message: "a revision must be published first".to_owned() };
+    let a = require("a").asking(|requirement| requirement.held = Some(held.clone()));
+    let mut play = Play::new(plan(1, vec![a, apply("x").after(&["a"])]));
+    for seen in [absent(), there("a")] {
+        play.sees("a", seen);
+        assert!(play.step().is_empty());
+        let blocker = &play.decision().report.blocked[0];
+        assert_eq!(blocker.reason, "NotReady");
+        assert!(blocker.message.ends_with("a revision must be published first"), "{}", blocker.message);
+    }
+    play.sees("a", Seen::Unknown(Why::new(Reason::Forbidden, "may not look")));
+    assert!(play.step().is_empty());
+    assert_eq!(
+        play.decision().report.blocked[0].reason,
+        "Forbidden",
+        "what keeps us from looking comes first"
+    );
+    play.plan = plan(1, vec![require("a"), apply("x").after(&["a"])]);
+    play.sees("a", there("a"));
+    assert_eq!(steps_of(&play.step()), ["x"], "another plan lets it pass");
 }
 
 #[test]

@@ -238,6 +238,20 @@ async fn a_server_that_cannot_stream_is_listed_and_watched() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_server_that_never_completes_a_first_state_is_listed_and_watched() {
+    let record = run(
+        named(),
+        vec![
+            Script::Stays(vec![event("ADDED", "a", 4)]),
+            Script::Page(5, &[("a", 4)]),
+            Script::Stays(vec![event("MODIFIED", "a", 6)]),
+        ],
+    )
+    .await;
+    assert_eq!(record.told()[..2], ["all [a] at 5", "a at 6"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_broken_connection_is_resumed_where_it_was() {
     let record = run(
         Select::All,

@@ -143,3 +143,40 @@ fn published(path: &str, package: &PackageStatus) -> Record {
         verb: Verb::Notice(notice),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn revisions(packages: usize, each: usize) -> Vec<Revision> {
+        let one = |package: usize, number: usize| Revision {
+            name: format!("{package}.{number}"),
+            repository: "catalog".to_owned(),
+            package: format!("p{package:05}"),
+            number: u64::try_from(number).ok(),
+            text: number.to_string(),
+            lifecycle: "Published".to_owned(),
+            ..Revision::default()
+        };
+        (0..packages).flat_map(|package| (1..=each).map(move |number| one(package, number))).collect()
+    }
+
+    #[test]
+    fn a_status_lists_so_many_packages_and_revisions_and_counts_the_rest() {
+        let list = |packages, each| {
+            list("own", "catalog", Look::Seen(Some(Registered::default())), &revisions(packages, each))
+        };
+        for (packages, each) in [
+            (limits::PORCH_PACKAGES, limits::PORCH_REVISIONS),
+            (limits::PORCH_PACKAGES + 1, limits::PORCH_REVISIONS + 1),
+            (limits::PORCH_PACKAGES * 100, 1),
+            (1, limits::PORCH_REVISIONS * 100),
+        ] {
+            let listed = list(packages, each);
+            assert_eq!(listed.packages.len(), packages.min(limits::PORCH_PACKAGES));
+            assert_eq!(usize::try_from(listed.package_count), Ok(packages));
+            assert_eq!(listed.packages[0].revisions.len(), each.min(limits::PORCH_REVISIONS));
+            assert_eq!(listed.packages[0].revisions[0], each.to_string(), "the newest come first");
+        }
+    }
+}

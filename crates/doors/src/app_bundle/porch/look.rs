@@ -106,6 +106,21 @@ pub(super) struct Live {
     pub targets: Vec<String>,
 }
 
+impl Live {
+    /// The number of the revision it asks for.
+    pub(super) fn number(&self) -> Option<u64> {
+        match self.upstream.get("revision")? {
+            Value::String(text) => number(text),
+            value => value.as_u64(),
+        }
+    }
+
+    /// The workspace it asks for.
+    pub(super) fn workspace(&self) -> Option<String> {
+        self.upstream.get("workspaceName").and_then(Value::as_str).map(str::to_owned)
+    }
+}
+
 /// A Repository as it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Registered {
@@ -114,21 +129,24 @@ pub(super) struct Registered {
 }
 
 impl<'l> Looking<'l> {
-    /// The version of PackageVariant that is served; none where Porch is not installed.
-    pub(super) fn is_installed(&self) -> Result<Option<String>, SpecError> {
+    /// The PackageVariant that is served; none where Porch is not installed.
+    pub(super) fn is_installed(&self) -> Result<Option<Gvk>, SpecError> {
         Ok(match self.kind(&variant::kind())? {
-            Look::Seen(kind) => Some(kind.version),
-            Look::Unknown(..) | Look::Unserved(_) => None,
+            Look::Seen(kind) => Some(kind),
+            Look::Unknown(..) => Some(variant::kind()),
+            Look::Unserved(_) => None,
         })
     }
 
-    /// The shape that the installed definition asks for.
-    pub(super) fn shape(&self, version: &str) -> Result<Shape, SpecError> {
+    /// The shape that the installed definition asks for; none where that cannot be seen.
+    pub(super) fn shape(&self, version: &str) -> Result<Option<Shape>, SpecError> {
         let kind = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let scope = Scope::Name { namespace: None, name: format!("packagevariants.{CONFIG}") };
         let seen = self.ask(self.definitions(), kind, scope, &["spec.versions"])?;
-        let definition = seen.seen().and_then(|observed| observed.items.first());
-        Ok(definition.map_or_else(Shape::default, |item| Shape::of(&item.content, version)))
+        let of = |observed: &&Observed| {
+            observed.items.first().map_or_else(Shape::default, |item| Shape::of(&item.content, version))
+        };
+        Ok(seen.seen().map(of))
     }
 
     /// All revisions of all packages in the namespace.

@@ -117,7 +117,7 @@ pub(super) fn choose(
     live: Option<&Live>,
 ) -> Option<Choice> {
     match asked {
-        Asked::Number(wanted) => Some(numbered(*wanted, shape, upstream, None)),
+        Asked::Number(wanted) => Some(numbered(*wanted, shape, upstream, live)),
         Asked::Branch(name) => {
             let seen = upstream.iter().find(|one| one.workspace == *name);
             let by_name = shape.number && shape.workspace;
@@ -129,29 +129,22 @@ pub(super) fn choose(
             })
         }
         Asked::Latest => {
-            if let Some(latest) = newest(upstream) {
-                return Some(numbered(latest.number?, shape, upstream, None));
-            }
-            let live = &live?.upstream;
-            let followed = match live.get("revision")? {
-                Value::String(text) => number(text)?,
-                value => value.as_u64()?,
-            };
-            let workspace = live.get("workspaceName").and_then(Value::as_str).map(str::to_owned);
-            Some(numbered(followed, shape, upstream, workspace))
+            let latest = newest(upstream).and_then(|latest| latest.number);
+            latest.or_else(|| live?.number()).map(|number| numbered(number, shape, upstream, live))
         }
     }
 }
 
-fn numbered(wanted: u64, shape: Shape, upstream: &[&Revision], known: Option<String>) -> Choice {
+fn numbered(wanted: u64, shape: Shape, upstream: &[&Revision], live: Option<&Live>) -> Choice {
     let seen = upstream.iter().find(|one| one.number == Some(wanted) && one.is_published());
-    let named = seen.map(|one| one.workspace.clone()).filter(|name| !name.is_empty()).or(known);
+    let seen = seen.map(|one| one.workspace.clone()).filter(|name| !name.is_empty());
+    let kept = live.filter(|live| live.number() == Some(wanted)).and_then(Live::workspace);
     // Without a name the newest versions would take a branch instead: then one that is not there is better.
     let guessed = (!upstream.is_empty()).then(|| format!("v{wanted}"));
     let text = format!("v{wanted}");
     Choice {
         revision: Some(if shape.number { json!(wanted) } else { json!(text) }),
-        workspace: named.or(guessed).filter(|_| shape.number && shape.workspace),
+        workspace: seen.or(kept).or(guessed).filter(|_| shape.number && shape.workspace),
         number: Some(wanted),
         text: if shape.number { wanted.to_string() } else { text },
     }
@@ -222,6 +215,11 @@ mod tests {
         let live = Live { upstream: json!({"revision": "v10"}), targets: Vec::new() };
         let kept = choose(&Asked::Latest, shape, &[], Some(&live)).expect("what it follows");
         assert_eq!(kept.revision, Some(json!(10)), "also across a change of shape");
+        let live = Live { upstream: json!({"revision": 10, "workspaceName": "ten"}), targets: Vec::new() };
+        for asked in [Asked::Latest, Asked::Number(10)] {
+            let kept = choose(&asked, shape, &[], Some(&live)).expect("what it follows");
+            assert_eq!(kept.workspace.as_deref(), Some("ten"), "nothing is unlearned");
+        }
     }
 
     #[test]
