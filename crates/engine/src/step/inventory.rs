@@ -16,12 +16,21 @@ use crate::{
 ///
 /// An object that we made stays ours when we write to it again; one that was there when we came never becomes ours.
 pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action: &Action, done: &Done) {
-    if !action.tracked || matches!(action.body, Body::Delete { .. }) {
+    if matches!(action.body, Body::Delete { .. }) {
         return;
     }
     let (Some(target), Some(stamp)) = (&done.target, &done.stamp) else {
         return;
     };
+    if !action.tracked {
+        let step = &plan.steps()[position].id;
+        let rows = memory.journal.inventory.iter_mut();
+        for row in rows.filter(|row| row.step == *step && same_object(&row.target, target)) {
+            row.owned = done.owned;
+            release(row);
+        }
+        return;
+    }
     let row = row(memory, plan, position, action, target);
     let ours = done.created || row.state == ItemState::Created && row.uid.as_ref() == Some(&stamp.uid);
     row.state = if ours { ItemState::Created } else { ItemState::Adopted };
@@ -29,6 +38,13 @@ pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action
     row.target = target.clone();
     row.owned = done.owned;
     row.reason = None;
+}
+
+/// An object is left to itself, once nothing would delete it with ours: its row has nothing to answer for any more.
+fn release(row: &mut Item) {
+    if !row.owned && matches!(row.state, ItemState::Created | ItemState::Intended | ItemState::Adopted) {
+        row.state = ItemState::Gone;
+    }
 }
 
 /// The inventory row of an object, made if it is missing, taken over if only the step is another one.
@@ -148,6 +164,9 @@ pub(super) fn intend_early(plan: &Plan, memory: &mut Memory) {
         row.after = after;
         row.prune = action.prune.includes(&row.target);
         row.last = action.long_lived_last && is_long_lived(&row.target);
+        if !action.tracked {
+            release(row);
+        }
     }
 }
 

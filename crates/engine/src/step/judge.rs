@@ -5,6 +5,7 @@
 //! wants like any other.
 
 mod action;
+mod belongings;
 mod drift;
 mod reach;
 mod related;
@@ -17,12 +18,13 @@ use linchpin_words::ObjectRef;
 
 use super::fact::Fact;
 use crate::{
-    contract::{Question, Scope, StepId, Want},
+    contract::{Question, Scope, Want},
     journal::{Journal, Record, StepState, Wrote},
     plan::{Plan, Requirement, StepKind},
 };
 pub(super) use action::awaited_wants;
 use action::{Place, judge_action};
+use belongings::Belongings;
 use drift::has_drifted;
 use requirement::judge_whole;
 pub(super) use sight::Sight;
@@ -68,8 +70,7 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
         facts.push(fact);
         views.push(view);
     }
-    let owned: BTreeSet<&StepId> =
-        journal.inventory.iter().filter(|item| item.owned).map(|item| &item.step).collect();
+    let belongings = Belongings::of(journal);
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
             let place = Place { plan, position, step, action, record: records[position] };
@@ -77,8 +78,8 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
             if let Some(drift) = action.drift() {
                 wants.extend(drift.objects.iter().cloned());
                 let done = place.record.is_some_and(|record| record.state == StepState::Done);
-                let disowned = action.owner.is_none() && owned.contains(&step.id);
-                fact.drifted = done && (disowned || has_drifted(&place, drift, &records, sight));
+                let misowned = belongings.differ(&place);
+                fact.drifted = done && (misowned || has_drifted(&place, drift, &records, sight));
             }
             facts[position] = fact;
             views[position] = view;

@@ -573,6 +573,59 @@ fn an_owner_is_taken_off_again_when_what_was_made_is_to_stay() {
 }
 
 #[test]
+fn an_owner_is_put_on_when_what_was_made_is_to_go_after_all() {
+    let owned = |owned: bool, generation| {
+        let step = keep("x").with(|action| action.owner = owned.then(owner));
+        watching(vec![step], generation)
+    };
+    let mut play = Play::new(owned(false, 1));
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    play.shows("made-x", &shown("made-x", OURS, 100));
+    assert!(play.step().is_empty());
+    play.plan = owned(true, 2);
+    let effects = play.step();
+    assert!(matches!(&effects[0].verb, Verb::Apply { owner: Some(_), .. }));
+    play.succeed(&effects[0]);
+    if let Ok(done) = &mut play.outcomes[0].result {
+        done.owned = true;
+    }
+    assert!(play.step().is_empty(), "once is enough");
+    assert!(play.memory.journal.inventory[0].owned);
+}
+
+#[test]
+fn what_is_left_to_itself_is_not_deleted_and_is_ours_again_when_it_is_taken_back() {
+    let tracked = |tracked: bool, generation| {
+        let step = keep("x").with(|action| {
+            action.tracked = tracked;
+            action.owner = tracked.then(owner);
+        });
+        watching(vec![step], generation)
+    };
+    let mut play = Play::new(tracked(true, 1));
+    let done = |play: &mut Play, owned: bool| {
+        let effects = play.step();
+        assert_eq!(steps_of(&effects), ["x"]);
+        play.succeed(&effects[0]);
+        if let Ok(done) = &mut play.outcomes[0].result {
+            done.owned = owned;
+        }
+        play.shows("made-x", &shown("made-x", OURS, 100));
+        assert!(play.step().is_empty(), "it is written once");
+    };
+    done(&mut play, true);
+    play.plan = tracked(false, 2);
+    done(&mut play, false);
+    let mut leaving =
+        Play { plan: play.plan.clone(), memory: play.memory.clone(), ..Play::new(tracked(false, 2)) };
+    assert!(leaving.take_down().is_empty(), "it stays");
+    play.plan = tracked(true, 3);
+    done(&mut play, true);
+    assert!(matches!(&play.take_down()[0].verb, Verb::Delete { uid: Some(_), .. }));
+}
+
+#[test]
 fn nothing_starts_before_it_is_known_whether_it_is_allowed() {
     let right = Right {
         verb: "create".to_owned(),

@@ -189,6 +189,43 @@ fn orphan_keeps_everything_and_goes_at_once() {
 }
 
 #[test]
+fn another_deletion_policy_changes_whose_the_objects_are() {
+    let scenario = scenario("orphan-or-not");
+    let bundle = |policy: &str, of_b: &str| {
+        let components = [map("a", ""), map("b", of_b)].join(", ");
+        scenario
+            .app_bundle("shop", &format!("{{{policy}groups: [{{name: g, components: [{components}]}}]}}"));
+    };
+    let owned = |name: &str, owned: bool| {
+        scenario.until(&format!("is owned: {owned}"), "ConfigMap", name, |object| {
+            !object.is_null() && object["metadata"].get("ownerReferences").is_some() == owned
+        });
+    };
+    bundle("deletionPolicy: Orphan, ", "");
+    scenario.deployed("shop");
+    owned("a", false);
+    bundle("", "");
+    owned("a", true);
+    owned("b", true);
+    bundle("", ", deletionPolicy: Orphan");
+    owned("b", false);
+    bundle("", "");
+    owned("b", true);
+    scenario.deployed("shop");
+    bundle("", ", deletionPolicy: Orphan");
+    owned("b", false);
+    scenario.deployed("shop");
+    let count = written(&scenario).len();
+    thread::sleep(Duration::from_secs(1));
+    assert_eq!(written(&scenario).len(), count, "and then nothing is written any more");
+    scenario.delete("AppBundle", "shop");
+    scenario.gone("AppBundle", "shop");
+    scenario.gone("ConfigMap", "a");
+    thread::sleep(Duration::from_secs(1));
+    assert!(scenario.has("b"), "what is to stay stays");
+}
+
+#[test]
 fn a_gone_service_account_or_namespace_holds_nothing_up() {
     let scenario = scenario("account-gone");
     scenario.app_bundle("shop", &maps(&[&["a"], &["b"]]));
