@@ -210,7 +210,7 @@ fn about_others(graph: &Graph, reference: &Reference, namespace: &str, now: Time
 }
 
 fn is_meant(node: &Node, reference: &Reference, namespace: &str) -> bool {
-    let ObjectRef { kind, namespace: place, name } = &node.object;
+    let ObjectRef { kind, namespace: place, name } = &*node.object;
     let word = &reference.word;
     let same_kind = if let Some(known) = built_in(word) {
         known.gvk().group_kind() == *kind

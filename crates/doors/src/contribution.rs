@@ -16,7 +16,7 @@ use linchpin_engine::{
     graph::{Edge, Node, Standing, Wait},
 };
 use linchpin_words::{
-    GroupKind, Gvk, KindWord, ObjectRef, Reason,
+    GroupKind, Gvk, KindWord, ObjectRef, Reason, Text,
     reference::{Reference, built_in, built_in_kind},
 };
 use serde_json::Value;
@@ -139,7 +139,7 @@ impl Part<'_> {
             None => self.as_written(entry)?,
         };
         let mut node = self.somewhere(object, entry.cluster.as_ref());
-        node.part.clone_from(&entry.group);
+        node.part = entry.group.as_ref().map(Text::from);
         Some(node)
     }
 

@@ -100,7 +100,7 @@ fn blocker(held: &Held, before: &[Blocker], told: &Told<'_>) -> Blocker {
     let same =
         before.iter().find(|old| old.step == step && old.reason == held.reason && old.object == object);
     Blocker {
-        reason: held.reason.clone(),
+        reason: held.reason.to_string(),
         message: text::line(&held.message),
         object,
         step,

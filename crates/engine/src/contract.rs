@@ -18,5 +18,5 @@ pub use effect::{
 pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint};
 pub use seen::{Observed, Projection, Seen, Served, Why, World};
 pub use want::{
-    Actor, ClusterRef, ControlPlaneSelect, Impersonate, Question, Right, Scope, Selector, Via, Want,
+    Actor, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Question, Right, Scope, Selector, Via, Want,
 };

@@ -24,8 +24,6 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 pub use cause::{Causes, Chain, Dependent, End, Hop, Link};
 pub use node::{Cycle, Edge, Node, Path, Relation, Standing, Wait};
 
@@ -47,7 +45,7 @@ impl Graph {
 
     /// Replaces what `owner` contributes. Returns, sorted, the nodes that came into a cycle, left one, or
     /// are in one that changed.
-    pub fn set(&mut self, owner: &Node, mut edges: Vec<Edge>) -> Vec<Arc<Node>> {
+    pub fn set(&mut self, owner: &Node, mut edges: Vec<Edge>) -> Vec<Node> {
         edges.sort_unstable();
         edges.dedup();
         match self.store.replace(owner, Some(&edges)) {
@@ -57,7 +55,7 @@ impl Graph {
     }
 
     /// Forgets what `owner` contributes. Returns what [`Graph::set`] returns.
-    pub fn remove(&mut self, owner: &Node) -> Vec<Arc<Node>> {
+    pub fn remove(&mut self, owner: &Node) -> Vec<Node> {
         match self.store.replace(owner, None) {
             Some(change) => self.cyclic.update(&mut self.store, change),
             None => Vec::new(),

@@ -3,10 +3,12 @@
 //! The journal holds reason codes, times, uids and fingerprints; no texts and no values, so no secret can leak
 //! through it. Every kind of ours has the same journal; the document's own status entries are views of it. While we
 //! lead, the copy in memory is the authority; after a crash, the one in status is.
+//!
+//! A journal is compared and passed on with every look at an object, and seldom changed: its parts are [`Shared`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linchpin_words::{Gvk, Reason, Timestamp, reference::KindWord};
+use linchpin_words::{Gvk, Reason, Shared, Timestamp, reference::KindWord};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -38,13 +40,13 @@ pub struct Journal {
     pub orders: Orders,
     /// What bare kind words were resolved to; a later CRD of the same name does not change it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub kinds: BTreeMap<String, Gvk>,
+    pub kinds: Shared<BTreeMap<String, Gvk>>,
     /// What is known of each step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub steps: BTreeMap<StepId, Record>,
+    pub steps: Shared<BTreeMap<StepId, Shared<Record>>>,
     /// The objects we made or mean to make, in case we must take them away again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inventory: Vec<Item>,
+    pub inventory: Shared<Vec<Item>>,
 }
 
 impl Journal {
@@ -58,9 +60,9 @@ impl Journal {
             halt: None,
             suspended: None,
             orders: Orders::default(),
-            kinds: BTreeMap::new(),
-            steps: BTreeMap::new(),
-            inventory: Vec::new(),
+            kinds: Shared::default(),
+            steps: Shared::default(),
+            inventory: Shared::default(),
         }
     }
 }
@@ -79,13 +81,19 @@ impl Journal {
     }
 
     /// The records in the order of a plan's steps. Both are sorted by name, so it is one walk along them.
-    pub(crate) fn in_order_of(&self, plan: &Plan) -> Vec<Option<&Record>> {
+    pub(crate) fn in_order_of(&self, plan: &Plan) -> Vec<Option<&Shared<Record>>> {
         let mut ordered = vec![None; plan.steps().len()];
         let mut records = self.steps.iter().peekable();
         for position in plan.by_name() {
             let id = &plan.steps()[*position].id;
-            while records.next_if(|(known, _)| *known < id).is_some() {}
-            ordered[*position] = records.next_if(|(known, _)| *known == id).map(|(_, record)| record);
+            // Mostly the very same name comes next, which is told at a glance.
+            ordered[*position] = loop {
+                match records.peek() {
+                    Some((known, _)) if *known == id => break records.next().map(|(_, record)| record),
+                    Some((known, _)) if *known < id => records.next(),
+                    _ => break None,
+                };
+            };
         }
         ordered
     }

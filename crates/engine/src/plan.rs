@@ -7,13 +7,18 @@
 mod action;
 mod build;
 mod definition;
+mod outline;
 mod reads;
 mod requirement;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use linchpin_lang::cel;
-use linchpin_words::{Gvk, ObjectRef};
+use linchpin_words::{Gvk, ObjectRef, Shared};
 use serde_json::Value;
 
 pub(crate) use action::target_of_document;
@@ -23,6 +28,7 @@ pub use action::{
 pub use build::{PlanError, SpecError};
 pub(crate) use definition::is_comparable;
 pub use definition::{UNKNOWN_DEFINITION, definition, same_definition};
+pub(crate) use outline::{Judged, Outline, share};
 pub use reads::Readings;
 pub use requirement::{Clauses, Expect, Held, Profile, Requirement, Test};
 
@@ -47,10 +53,10 @@ pub struct Plan {
     before: Vec<Vec<usize>>,
     /// Positions in the order of step names: the order of the journal.
     by_name: Vec<usize>,
-    /// For each step, the objects it makes, as far as they are named before it is rendered.
-    makes: Vec<Vec<ObjectRef>>,
-    /// For each step, the rights it needs, as questions.
-    asks: Vec<Vec<Want>>,
+    /// For each step, what can be told of it before anything is observed.
+    outlines: Vec<Outline>,
+    /// What is asked of the world whatever happens.
+    standing_wants: Shared<BTreeSet<Want>>,
     /// For each action, the requirements that it is the floor of.
     witnesses: Vec<Vec<usize>>,
     /// The objects that are remembered in the inventory, as far as they are named before they are rendered.
@@ -316,14 +322,14 @@ impl Plan {
         &self.by_name
     }
 
-    /// The objects that the step at `position` makes, as far as they are named before it is rendered.
-    pub fn makes(&self, position: usize) -> &[ObjectRef] {
-        &self.makes[position]
+    /// What can be told of the step at `position` before anything is observed.
+    pub(crate) fn outline(&self, position: usize) -> &Outline {
+        &self.outlines[position]
     }
 
-    /// The rights that the step at `position` needs before it may start, as questions.
-    pub(crate) fn asks(&self, position: usize) -> &[Want] {
-        &self.asks[position]
+    /// What is asked of the world whatever happens.
+    pub(crate) fn standing_wants(&self) -> &Shared<BTreeSet<Want>> {
+        &self.standing_wants
     }
 
     /// Positions of the requirements that have the step at `position` as their floor.
@@ -373,7 +379,7 @@ impl Plan {
     }
 
     /// The rights that cannot be told before something is rendered or looked up, in words.
-    pub fn open_rights(&self) -> std::collections::BTreeSet<String> {
+    pub fn open_rights(&self) -> BTreeSet<String> {
         let told =
             self.steps.iter().filter_map(Step::action).flat_map(|action| action.open_rights.iter().cloned());
         told.chain(self.steps.iter().filter_map(|step| rights::reaching(&step.via().cluster).open)).collect()
@@ -381,7 +387,7 @@ impl Plan {
 
     /// The nearest earlier actions whose objects are tracked: what is taken away only after this step's own objects.
     pub fn earlier_tracked(&self, position: usize) -> Vec<StepId> {
-        let mut found = std::collections::BTreeSet::new();
+        let mut found = BTreeSet::new();
         let mut seen = vec![false; self.steps.len()];
         let mut open: Vec<usize> = self.before[position].clone();
         while let Some(earlier) = open.pop() {

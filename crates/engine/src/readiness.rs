@@ -24,14 +24,14 @@ mod workloads;
 
 use std::borrow::Cow;
 
-use linchpin_words::GroupKind;
+use linchpin_words::{GroupKind, Text};
 use serde_json::Value;
 
 use self::subject::Subject;
 pub use self::{
     related::{Answer, Need, Nothing, Related, Select},
     table::{Applies, GENERIC, Row, table},
-    wanted::{Judgement, Wanted, judge, reads_for},
+    wanted::{Judgement, Wanted, reads_for},
 };
 
 /// How far an object has come.
@@ -75,7 +75,7 @@ pub struct Verdict {
     /// Why, as one CamelCase word: ours, or the one its controller gave.
     pub reason: Cow<'static, str>,
     /// Why, as a sentence.
-    pub message: String,
+    pub message: Text,
     /// Changes when the object moves on (counters, conditions), never because of time stamps, messages or restarts.
     pub progress: u64,
 }
@@ -84,25 +84,24 @@ pub struct Verdict {
 const MESSAGE_LIMIT: usize = 512;
 
 impl Verdict {
-    fn new(state: State, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
-        let mut message: String = message.into();
+    fn new(state: State, reason: impl Into<Cow<'static, str>>, message: impl Into<Text>) -> Self {
+        let mut message: Text = message.into();
         if message.len() > MESSAGE_LIMIT {
             let end = (0..=MESSAGE_LIMIT).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
-            message.truncate(end);
-            message.push('…');
+            message = [&message[..end], "…"].concat().into();
         }
         Self { state, reason: reason.into(), message, progress: 0 }
     }
 
-    fn ready(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+    fn ready(reason: impl Into<Cow<'static, str>>, message: impl Into<Text>) -> Self {
         Self::new(State::Ready, reason, message)
     }
 
-    fn in_progress(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+    fn in_progress(reason: impl Into<Cow<'static, str>>, message: impl Into<Text>) -> Self {
         Self::new(State::InProgress, reason, message)
     }
 
-    fn failed(reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+    fn failed(reason: impl Into<Cow<'static, str>>, message: impl Into<Text>) -> Self {
         Self::new(State::Failed, reason, message)
     }
 }
@@ -163,16 +162,44 @@ pub fn reads(kind: &GroupKind) -> &'static [&'static str] {
 
 /// What a verdict on this object wants to know of other objects. Depends on the object: ask again when it changes.
 pub fn needs(kind: &GroupKind, object: &Value) -> Vec<Need> {
-    (row(kind).needs)(object)
+    row(kind).needs(object)
 }
 
 /// How far an object has come.
 pub fn verdict(kind: &GroupKind, object: &Value, options: &Options<'_>, related: &dyn Related) -> Verdict {
-    let row = row(kind);
-    let subject = Subject::new(kind, object, options, related);
-    let mut verdict = conclude(row, &subject);
-    verdict.progress = subject.marker(verdict.state);
-    verdict
+    row(kind).verdict(kind, object, options, related)
+}
+
+/// Whether a wanted state holds; `None` is an object that was looked for and is not there.
+pub fn judge(
+    wanted: &Wanted,
+    kind: &GroupKind,
+    object: Option<&Value>,
+    options: &Options<'_>,
+    related: &dyn Related,
+) -> Judgement {
+    row(kind).judge(wanted, kind, object, options, related)
+}
+
+impl Row {
+    /// What a verdict on this object wants to know of other objects.
+    pub(crate) fn needs(&self, object: &Value) -> Vec<Need> {
+        (self.needs)(object)
+    }
+
+    /// How far an object of this row's has come.
+    fn verdict(
+        &self,
+        kind: &GroupKind,
+        object: &Value,
+        options: &Options<'_>,
+        related: &dyn Related,
+    ) -> Verdict {
+        let subject = Subject::new(kind, object, options, related);
+        let mut verdict = conclude(self, &subject);
+        verdict.progress = subject.marker(verdict.state);
+        verdict
+    }
 }
 
 fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {

@@ -18,7 +18,7 @@ mod report;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use linchpin_words::{Reason, Timestamp};
+use linchpin_words::{Reason, Shared, Timestamp};
 
 pub use advance::{Advanced, advance};
 pub use data::values;
@@ -75,7 +75,7 @@ pub struct Decision {
     /// When to save the journal.
     pub persist: Persist,
     /// What to observe from now on.
-    pub wants: BTreeSet<Want>,
+    pub wants: Shared<BTreeSet<Want>>,
     /// Who waits for whom.
     pub edges: Vec<Edge>,
     /// When to step again, if nothing happens before.
@@ -124,21 +124,20 @@ fn converge(
         work.start(position, &mut advanced.memory, &judged.views, world);
     }
     work.order_next_waves(&mut advanced.memory);
-    let mut wants = judged.wants;
     let sight = Sight::plain(world);
-    wants.extend(judge::awaited_wants(plan, &advanced.memory.journal, &sight));
+    judge::ask_for_awaited(plan, &advanced.memory.journal, &sight);
     let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
     let well = advanced.memory.journal.completed.is_some() && advanced.all_done && advanced.all_hold_now;
     if well && plan.prunes() {
         removed = removal::prune(plan, &mut advanced.memory, &sight, now);
         work.effects.append(&mut removed.effects);
-        wants.extend(sight.asked());
     }
     let records = advanced.memory.journal.in_order_of(plan);
-    let edges = report::edges(plan, &records, &judged.views);
-    let mut report = report::converging(plan, &advanced, &records, judged.views, &judged.facts, cycle, now);
+    let mut report = report::converging(plan, &advanced, &records, &judged.views, &judged.facts, cycle, now);
+    let edges = report::edges(plan, &records, judged.views);
     let since = advanced.memory.journal.completed.unwrap_or(now);
     report.blocked.extend(report::removal_blockers(&advanced.memory.journal, &removed.waiting, since));
+    let asked = [judged.asked, sight.asked()].concat();
     let at_rest =
         advanced.memory.journal.is_at_rest(plan) && advanced.memory.flight.is_empty() && removed.done;
     let must_save = work.needs_saving && advanced.memory.critical > advanced.memory.saved;
@@ -150,12 +149,22 @@ fn converge(
         },
         memory: advanced.memory,
         effects: work.effects,
-        wants: if at_rest { BTreeSet::new() } else { wants },
+        wants: if at_rest { Shared::default() } else { wants(plan, asked) },
         edges,
         wake_at: earliest(advanced.wake_at, removed.wake_at),
         report,
         release: true,
     }
+}
+
+/// What a plan always asks of the world, and what it asks now.
+fn wants(plan: &Plan, asked: Vec<Want>) -> Shared<BTreeSet<Want>> {
+    let mut wants = plan.standing_wants().clone();
+    let mut more: BTreeSet<Want> = asked.into_iter().filter(|want| !wants.contains(want)).collect();
+    if !more.is_empty() {
+        wants.append(&mut more);
+    }
+    wants
 }
 
 fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestamp> {
@@ -259,7 +268,7 @@ fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Tim
         memory,
         effects: Vec::new(),
         persist: Persist::Nothing,
-        wants: BTreeSet::new(),
+        wants: Shared::default(),
         edges: Vec::new(),
         wake_at: None,
         report,
@@ -299,7 +308,7 @@ fn teardown(
     Decision {
         persist: Persist::Nothing,
         effects: removed.effects,
-        wants: if release { BTreeSet::new() } else { sight.asked() },
+        wants: Shared::new(if release { BTreeSet::new() } else { sight.asked().into_iter().collect() }),
         edges: Vec::new(),
         wake_at: removed.wake_at,
         report,

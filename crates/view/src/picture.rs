@@ -318,8 +318,8 @@ fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
         } else if let Some(since) = wait.since {
             item.since = item.since.map_or(wait.since, |own| Some(own.min(since)));
         }
-        item.reason.clone_from(&wait.reason);
-        item.detail.clone_from(&wait.detail);
+        item.reason = wait.reason.to_string();
+        item.detail = wait.detail.to_string();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Texts that fit: how wide they are, how to shorten them, how to write them inside each format.
 
 use linchpin_engine::graph::{Node, explain};
+use linchpin_words::Text;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How many columns a text takes in a terminal.
@@ -53,7 +54,7 @@ pub(crate) fn kind(node: &Node) -> String {
 /// Detail and reason in one line, as `explain` says it.
 pub(crate) fn why(reason: &str, detail: &str) -> String {
     use linchpin_engine::graph::{Standing, Wait};
-    explain::why(&Wait::new(Standing::InProgress, reason).detail(detail))
+    explain::why(&Wait::new(Standing::InProgress, Text::new(reason)).detail(Text::new(detail)))
 }
 
 /// Text inside XML, in elements and in attributes.

@@ -12,6 +12,7 @@ pub mod kind;
 pub mod limits;
 pub mod reason;
 pub mod reference;
+pub mod shared;
 pub mod text;
 pub mod time;
 
@@ -20,4 +21,5 @@ pub use duration::Period;
 pub use kind::{GroupKind, Gvk, ObjectRef};
 pub use reason::{ConditionType, Reason};
 pub use reference::{KindWord, Reference};
+pub use shared::{Shared, Text};
 pub use time::Timestamp;

@@ -190,7 +190,7 @@ impl<D: Door> Stage<D> {
                     decision
                 }
             };
-            wants.extend(decision.wants.clone());
+            wants.extend(decision.wants.iter().cloned());
             let quiet = decision.effects.is_empty() && decision.memory.journal == self.memory.journal;
             self.memory = decision.memory.clone();
             self.memory.mark_saved(self.memory.critical);

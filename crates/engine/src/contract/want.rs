@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use linchpin_words::{Gvk, ObjectRef, hash::Fnv, reference::KindWord};
+use linchpin_words::{Gvk, ObjectRef, Shared, hash::Fnv, reference::KindWord};
 use serde::{Deserialize, Serialize};
 
 use super::reads::ReadSet;
@@ -152,6 +152,9 @@ impl fmt::Display for Selector {
     }
 }
 
+/// Some objects, cheap to pass on.
+pub type Objects = Arc<[Shared<ObjectRef>]>;
+
 /// Which objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
@@ -251,14 +254,17 @@ pub enum Question {
 /// Order is by a fingerprint first, so that a lookup costs one integer comparison per level instead of a walk over
 /// strings; the full question decides only between equals.
 #[derive(Clone)]
-pub struct Want(Arc<(u64, Question)>);
+pub struct Want {
+    fingerprint: u64,
+    question: Arc<Question>,
+}
 
 impl Want {
     /// The want that asks `question`.
     pub fn new(question: Question) -> Self {
         let mut hasher = Fnv::default();
         question.hash(&mut hasher);
-        Self(Arc::new((hasher.finish(), question)))
+        Self { fingerprint: hasher.finish(), question: Arc::new(question) }
     }
 
     /// One object by name.
@@ -274,7 +280,7 @@ impl Want {
 
     /// What is asked.
     pub fn question(&self) -> &Question {
-        &self.0.1
+        &self.question
     }
 
     /// Where the question goes and as whom.
@@ -300,7 +306,8 @@ impl Want {
 
 impl PartialEq for Want {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+        self.fingerprint == other.fingerprint
+            && (Arc::ptr_eq(&self.question, &other.question) || self.question == other.question)
     }
 }
 
@@ -314,13 +321,19 @@ impl PartialOrd for Want {
 
 impl Ord for Want {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        if Arc::ptr_eq(&self.0, &other.0) { std::cmp::Ordering::Equal } else { self.0.cmp(&other.0) }
+        self.fingerprint.cmp(&other.fingerprint).then_with(|| {
+            if Arc::ptr_eq(&self.question, &other.question) {
+                std::cmp::Ordering::Equal
+            } else {
+                self.question.cmp(&other.question)
+            }
+        })
     }
 }
 
 impl Hash for Want {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.0.hash(state);
+        self.fingerprint.hash(state);
     }
 }
 

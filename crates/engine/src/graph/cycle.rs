@@ -4,7 +4,6 @@
 //! again: the closed set around the starts of new arcs, and the known cycles that lost an arc.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use super::component::{closed_set, components};
 use super::node::{Cycle, Node, Path};
@@ -24,7 +23,7 @@ pub(super) struct Cyclic {
 
 impl Cyclic {
     /// Takes a change in; returns the nodes whose cycle changed.
-    pub(super) fn update(&mut self, store: &mut Store, change: Change) -> Vec<Arc<Node>> {
+    pub(super) fn update(&mut self, store: &mut Store, change: Change) -> Vec<Node> {
         let changed = self.recheck(store, &change.sources, &change.arcs);
         for id in change.released {
             store.release(id);
@@ -37,7 +36,7 @@ impl Cyclic {
         store: &Store,
         sources: &BTreeSet<NodeId>,
         arcs: &BTreeSet<(NodeId, NodeId)>,
-    ) -> Vec<Arc<Node>> {
+    ) -> Vec<Node> {
         let mut region = if sources.is_empty() {
             Vec::new()
         } else {
@@ -88,7 +87,7 @@ impl Cyclic {
                 !kept || self.component(members[0]).is_some_and(|id| touched.contains(&id))
             })
             .flatten();
-        let mut nodes: Vec<Arc<Node>> = changed.map(|&id| store.shared(id)).collect();
+        let mut nodes: Vec<Node> = changed.map(|&id| store.node(id).clone()).collect();
         nodes.sort_unstable();
         nodes.dedup();
         nodes

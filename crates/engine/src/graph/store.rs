@@ -4,7 +4,6 @@
 //! the only way in; it reports which arcs of the blocking reading came and went.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::node::{Edge, Node, Relation, Wait};
 
@@ -37,7 +36,7 @@ pub(super) struct Change {
 
 #[derive(Clone, Debug)]
 struct Slot {
-    node: Arc<Node>,
+    node: Node,
     /// How many records and owners name it; a slot without uses is free.
     uses: u32,
     waits: Vec<RecordId>,
@@ -60,7 +59,7 @@ struct Record {
 /// Nodes, edges, owners.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
-    ids: BTreeMap<Arc<Node>, NodeId>,
+    ids: BTreeMap<Node, NodeId>,
     slots: Vec<Slot>,
     free_slots: Vec<NodeId>,
     records: Vec<Record>,
@@ -125,9 +124,8 @@ impl Store {
             self.slots[id as usize].uses += 1;
             return id;
         }
-        let node = Arc::new(node.clone());
         let slot = Slot {
-            node: Arc::clone(&node),
+            node: node.clone(),
             uses: 1,
             waits: Vec::new(),
             waited_by: Vec::new(),
@@ -135,7 +133,7 @@ impl Store {
             produced_by: Vec::new(),
         };
         let id = put(&mut self.slots, &mut self.free_slots, slot);
-        self.ids.insert(node, id);
+        self.ids.insert(node.clone(), id);
         id
     }
 
@@ -220,14 +218,9 @@ impl Store {
         &self.slots[id as usize].node
     }
 
-    /// The node of an id, to keep.
-    pub(super) fn shared(&self, id: NodeId) -> Arc<Node> {
-        Arc::clone(&self.slots[id as usize].node)
-    }
-
     /// All nodes in their order.
     pub(super) fn ids(&self) -> impl Iterator<Item = (&Node, NodeId)> {
-        self.ids.iter().map(|(node, &id)| (&**node, id))
+        self.ids.iter().map(|(node, &id)| (node, id))
     }
 
     /// An upper bound of all ids in use.

@@ -42,8 +42,8 @@ fn graph(edges: impl IntoIterator<Item = Edge>) -> Graph {
     graph
 }
 
-fn set<const N: usize>(nodes: [&Node; N]) -> Vec<Arc<Node>> {
-    nodes.into_iter().cloned().map(Arc::new).collect()
+fn set<const N: usize>(nodes: [&Node; N]) -> Vec<Node> {
+    nodes.into_iter().cloned().collect()
 }
 
 #[test]

@@ -7,8 +7,14 @@ use std::{
 
 use linchpin_words::{ObjectRef, hash::Fnv};
 
-use super::{Action, Plan, Step, Terms};
-use crate::contract::{Question, StepId, Target, Want};
+use super::{
+    Plan, Step, Terms,
+    outline::{Outline, standing_wants},
+};
+use crate::{
+    contract::{StepId, Target, Want},
+    graph::Node,
+};
 
 /// A spec that cannot be carried out, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -137,8 +143,9 @@ impl Plan {
         }
         let mut by_name: Vec<usize> = (0..steps.len()).collect();
         by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
-        let makes = steps.iter().map(|step| step.action().map(Action::makes).unwrap_or_default()).collect();
-        let asks = steps.iter().map(|step| step.action().map(asks).unwrap_or_default()).collect();
+        let node = Node::here(owner.clone());
+        let outlines = steps.iter().map(|step| Outline::of(step, &node)).collect();
+        let standing_wants = standing_wants(&steps, &terms.inputs);
         let mut witnesses = vec![Vec::new(); steps.len()];
         for (position, step) in steps.iter().enumerate() {
             let floor = step.requirement().and_then(|requirement| requirement.floor.as_ref());
@@ -156,8 +163,8 @@ impl Plan {
             steps,
             before,
             by_name,
-            makes,
-            asks,
+            outlines,
+            standing_wants,
             witnesses,
             intents,
             intents_mark,
@@ -173,14 +180,6 @@ impl Plan {
             remarks: serde_json::Value::Null,
         })
     }
-}
-
-/// The rights of an action, as questions.
-fn asks(action: &Action) -> Vec<Want> {
-    let ask = |right: &crate::contract::Right| {
-        Want::new(Question::Right { via: action.via.clone(), right: right.clone() })
-    };
-    action.rights.iter().map(ask).collect()
 }
 
 /// The objects that are remembered, and a mark of all that their rows hold.

@@ -94,7 +94,8 @@ pub(super) fn flux(subject: &Subject<'_>) -> Verdict {
     }
     let mut verdict = reports_ready(subject);
     if !verdict.state.is_ready() && subject.flag(&["spec", "suspend"]) {
-        verdict.message.push_str(" (suspended: nothing will change until it is resumed)");
+        let suspended = " (suspended: nothing will change until it is resumed)";
+        verdict.message = [&verdict.message, suspended].concat().into();
     }
     verdict
 }

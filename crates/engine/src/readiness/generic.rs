@@ -67,7 +67,7 @@ pub(super) fn ours(subject: &Subject<'_>) -> Verdict {
         State::InProgress if !subject.is_outdated(&ready) => format!("it is not ready: {reason}"),
         _ => return verdict,
     };
-    Verdict { message, ..verdict }
+    Verdict { message: message.into(), ..verdict }
 }
 
 pub(super) fn no_status() -> Verdict {

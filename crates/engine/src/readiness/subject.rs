@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 
 use super::{Options, Related, State, Verdict};
 
-/// What lies at a path, if it is there and not null.
+/// What lies at a path, if it is there and not null. Inlined, so that names are compared as the constants they are.
+#[inline]
 pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter()
         .try_fold(value, |value, name| field(value.as_object()?, name))
@@ -18,6 +19,7 @@ pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
 }
 
 /// A field by name. Objects in a status are small, and comparing a few names is faster than hashing one.
+#[inline]
 fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     if object.len() > 12 {
         return object.get(name);
@@ -120,6 +122,9 @@ pub(super) struct Subject<'a> {
     pub(super) object: &'a Value,
     pub(super) options: &'a Options<'a>,
     pub(super) related: &'a dyn Related,
+    /// The two parts that nearly every look goes into.
+    metadata: Option<&'a Value>,
+    status: Option<&'a Value>,
     marker: Cell<u64>,
 }
 
@@ -130,33 +135,46 @@ impl<'a> Subject<'a> {
         options: &'a Options<'a>,
         related: &'a dyn Related,
     ) -> Self {
-        Self { kind, object, options, related, marker: Cell::new(FNV_OFFSET) }
+        let (metadata, status) = (at(object, &["metadata"]), at(object, &["status"]));
+        Self { kind, object, options, related, metadata, status, marker: Cell::new(FNV_OFFSET) }
     }
 
     pub(super) fn is_terminating(&self) -> bool {
-        is_terminating(self.object)
+        self.at(&["metadata", "deletionTimestamp"]).is_some()
+    }
+
+    /// What lies at a path, if it is there and not null.
+    #[inline]
+    fn at(&self, path: &[&str]) -> Option<&'a Value> {
+        match path {
+            ["metadata", rest @ ..] => at(self.metadata?, rest),
+            ["status", rest @ ..] => at(self.status?, rest),
+            _ => at(self.object, path),
+        }
     }
 
     pub(super) fn text(&self, path: &[&str]) -> &'a str {
-        text(self.object, path)
+        self.at(path).and_then(Value::as_str).unwrap_or_default()
     }
 
+    #[inline]
     pub(super) fn number(&self, path: &[&str]) -> Option<i64> {
-        number(self.object, path)
+        self.at(path).and_then(Value::as_i64)
     }
 
     pub(super) fn list(&self, path: &[&str]) -> &'a [Value] {
-        list(self.object, path)
+        self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn flag(&self, path: &[&str]) -> bool {
-        flag(self.object, path)
+        self.at(path).and_then(Value::as_bool) == Some(true)
     }
 
     /// A counter in the status, marked as progress; a counter that is missing is zero, as the API omits zeros.
+    #[inline]
     pub(super) fn counter(&self, name: &str) -> i64 {
         let count = self.number(&["status", name]).unwrap_or(0);
-        self.mark(&count.to_le_bytes());
+        self.mark_number(count);
         count
     }
 
@@ -194,7 +212,7 @@ impl<'a> Subject<'a> {
     pub(super) fn stale(&self) -> Option<Verdict> {
         let observed = self.number(&["status", "observedGeneration"])?;
         let wanted = self.generation()?;
-        self.mark(&observed.to_le_bytes());
+        self.mark_number(observed);
         (observed < wanted).then(|| outdated(wanted, observed))
     }
 
@@ -227,6 +245,11 @@ impl<'a> Subject<'a> {
             hash = (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
         }
         self.marker.set(hash);
+    }
+
+    /// Adds a number to the progress marker, all of it at once.
+    pub(super) fn mark_number(&self, number: i64) {
+        self.marker.set((self.marker.get() ^ number.cast_unsigned()).wrapping_mul(FNV_PRIME));
     }
 
     pub(super) fn marker(&self, state: State) -> u64 {

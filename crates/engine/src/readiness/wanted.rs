@@ -5,7 +5,7 @@ use std::fmt;
 use linchpin_words::GroupKind;
 use serde_json::Value;
 
-use super::{Options, Related, State, Verdict, in_table, row, subject::Subject, verdict};
+use super::{Options, Related, Row, State, Verdict, in_table, row, subject::Subject};
 
 /// The state somebody waits for: what the word in `state` means.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,38 +103,41 @@ impl Judgement {
     }
 }
 
-/// Judges whether a wanted state holds; `None` is an object that was looked for and is not there.
-pub fn judge(
-    wanted: &Wanted,
-    kind: &GroupKind,
-    object: Option<&Value>,
-    options: &Options<'_>,
-    related: &dyn Related,
-) -> Judgement {
-    let Some(object) = object else {
-        let verdict = Verdict::new(State::NotFound, "NotFound", "it does not exist");
-        return Judgement::new(*wanted == Wanted::Absent, true, verdict);
-    };
-    if wanted.is_presence() {
-        return by_presence(wanted, &Subject::new(kind, object, options, related));
-    }
-    let verdict = verdict(kind, object, options, related);
-    let settled = verdict.state != State::InProgress;
-    let met = match wanted {
-        Wanted::Completed => verdict.state == State::Completed,
-        Wanted::Failed => verdict.state == State::Failed,
-        _ => verdict.state.is_ready(),
-    };
-    match wanted {
-        Wanted::Word(word) => by_word(&[word], object, options, related, kind, verdict),
-        // A kind we know nothing about may still say so in the common words.
-        Wanted::Completed if !met && !in_table(kind) => {
-            by_word(&["Complete", "Completed", "Succeeded"], object, options, related, kind, verdict)
+impl Row {
+    /// Judges whether a wanted state of an object of this row's holds; `None` is one that was looked for and is not there.
+    pub(crate) fn judge(
+        &self,
+        wanted: &Wanted,
+        kind: &GroupKind,
+        object: Option<&Value>,
+        options: &Options<'_>,
+        related: &dyn Related,
+    ) -> Judgement {
+        let Some(object) = object else {
+            let verdict = Verdict::new(State::NotFound, "NotFound", "it does not exist");
+            return Judgement::new(*wanted == Wanted::Absent, true, verdict);
+        };
+        if wanted.is_presence() {
+            return by_presence(wanted, &Subject::new(kind, object, options, related));
         }
-        Wanted::Failed if !met && !in_table(kind) => {
-            by_word(&["Failed"], object, options, related, kind, verdict)
+        let verdict = self.verdict(kind, object, options, related);
+        let settled = verdict.state != State::InProgress;
+        let met = match wanted {
+            Wanted::Completed => verdict.state == State::Completed,
+            Wanted::Failed => verdict.state == State::Failed,
+            _ => verdict.state.is_ready(),
+        };
+        match wanted {
+            Wanted::Word(word) => by_word(&[word], object, options, related, kind, verdict),
+            // A kind we know nothing about may still say so in the common words.
+            Wanted::Completed if !met && self.is_generic() => {
+                by_word(&["Complete", "Completed", "Succeeded"], object, options, related, kind, verdict)
+            }
+            Wanted::Failed if !met && self.is_generic() => {
+                by_word(&["Failed"], object, options, related, kind, verdict)
+            }
+            _ => Judgement::new(met, settled, verdict),
         }
-        _ => Judgement::new(met, settled, verdict),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Workloads that keep a number of pods running: enough replicas of the latest
 //! template, available, and seen by the controller.
 
+use linchpin_words::{Text, text::push_number};
+
 use super::{Verdict, subject::Subject};
 
 /// In progress, unless the controller has seen the object; ready, where fewer replicas were asked for and are there.
@@ -18,11 +20,23 @@ fn early(subject: &Subject<'_>, available: i64) -> Option<Verdict> {
 }
 
 /// Adds what keeps replicas from being created (quota, admission), where the controller says so.
-fn with_failure(subject: &Subject<'_>, message: String) -> String {
+fn with_failure(subject: &Subject<'_>, message: impl Into<Text>) -> Text {
+    let message = message.into();
     match subject.holds("ReplicaFailure") {
-        Some(failure) => format!("{message}; {}", failure.say("replicas cannot be created")),
+        Some(failure) => format!("{message}; {}", failure.say("replicas cannot be created")).into(),
         None => message,
     }
+}
+
+/// `2 of 3 replicas ready`: by far the most frequent sentence there is.
+fn counted(count: i64, wanted: i64, what: &str) -> Text {
+    let mut sentence = String::with_capacity(48);
+    push_number(&mut sentence, count);
+    sentence.push_str(" of ");
+    push_number(&mut sentence, wanted);
+    sentence.push(' ');
+    sentence.push_str(what);
+    sentence.into()
 }
 
 fn wanted_replicas(subject: &Subject<'_>) -> i64 {
@@ -30,7 +44,7 @@ fn wanted_replicas(subject: &Subject<'_>) -> i64 {
 }
 
 fn all_available(available: i64, wanted: i64) -> Verdict {
-    Verdict::ready("AllReplicasAvailable", format!("{available} of {wanted} replicas available"))
+    Verdict::ready("AllReplicasAvailable", counted(available, wanted, "replicas available"))
 }
 
 pub(super) fn deployment(subject: &Subject<'_>) -> Verdict {
@@ -53,13 +67,13 @@ pub(super) fn deployment(subject: &Subject<'_>) -> Verdict {
     let (reason, message) = if updated < wanted {
         let paused = if subject.flag(&["spec", "paused"]) { " (paused)" } else { "" };
         let reason = if paused.is_empty() { "RollingOut" } else { "Paused" };
-        (reason, format!("{updated} of {wanted} replicas updated{paused}"))
+        (reason, format!("{updated} of {wanted} replicas updated{paused}").into())
     } else if total > wanted {
-        ("OldReplicasLeft", format!("{} replicas are still to be removed", total - wanted))
+        ("OldReplicasLeft", format!("{} replicas are still to be removed", total - wanted).into())
     } else if ready < wanted {
-        ("ReplicasNotReady", format!("{ready} of {wanted} replicas ready"))
+        ("ReplicasNotReady", counted(ready, wanted, "replicas ready"))
     } else if available < wanted {
-        ("ReplicasNotAvailable", format!("{available} of {wanted} replicas available"))
+        ("ReplicasNotAvailable", counted(available, wanted, "replicas available"))
     } else {
         return all_available(available, wanted);
     };
@@ -72,7 +86,7 @@ pub(super) fn stateful_set(subject: &Subject<'_>) -> Verdict {
     let updated = subject.counter("updatedReplicas");
     let ready = subject.counter("readyReplicas");
     let available = subject.number(&["status", "availableReplicas"]).unwrap_or(ready);
-    subject.mark(&available.to_le_bytes());
+    subject.mark_number(available);
     if let Some(verdict) = early(subject, available) {
         return verdict;
     }
@@ -82,15 +96,15 @@ pub(super) fn stateful_set(subject: &Subject<'_>) -> Verdict {
     let current = subject.text(&["status", "currentRevision"]);
     let update = subject.text(&["status", "updateRevision"]);
     if total != wanted {
-        return Verdict::in_progress("Scaling", format!("{total} of {wanted} replicas exist"));
+        return Verdict::in_progress("Scaling", counted(total, wanted, "replicas exist"));
     }
     if ready < wanted {
-        return Verdict::in_progress("ReplicasNotReady", format!("{ready} of {wanted} replicas ready"));
+        return Verdict::in_progress("ReplicasNotReady", counted(ready, wanted, "replicas ready"));
     }
     if available < wanted {
         return Verdict::in_progress(
             "ReplicasNotAvailable",
-            format!("{available} of {wanted} replicas available"),
+            counted(available, wanted, "replicas available"),
         );
     }
     // With OnDelete nobody but the user replaces pods; with a partition the two revisions stay apart for ever.
@@ -141,11 +155,11 @@ pub(super) fn replica_set(subject: &Subject<'_>) -> Verdict {
         return verdict;
     }
     if total != wanted {
-        let message = format!("{total} of {wanted} replicas exist");
+        let message = counted(total, wanted, "replicas exist");
         return Verdict::in_progress("Scaling", with_failure(subject, message));
     }
     if available < wanted {
-        let message = format!("{available} of {wanted} replicas available");
+        let message = counted(available, wanted, "replicas available");
         return Verdict::in_progress("ReplicasNotAvailable", with_failure(subject, message));
     }
     all_available(available, wanted)

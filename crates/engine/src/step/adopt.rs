@@ -1,6 +1,6 @@
 //! Bringing memory and plan together: a new object, a new generation, orders given by hand, suspension.
 
-use linchpin_words::Timestamp;
+use linchpin_words::{Shared, Timestamp};
 
 use crate::{
     journal::{Journal, Memory, Record, Run, StepState},
@@ -8,35 +8,34 @@ use crate::{
 };
 
 /// Memory made to fit the plan, and a record for each step in the plan's order.
-pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory, Vec<Record>) {
+pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory, Vec<Shared<Record>>) {
     if memory.journal.uid != plan.uid {
         memory = Memory::fresh(&plan.uid, plan.generation, now);
     }
-    // Journal and plan are both walked in the order of names.
-    let mut old = std::mem::take(&mut memory.journal.steps).into_iter().peekable();
-    let mut records: Vec<Option<Record>> = vec![None; plan.steps().len()];
-    for position in plan.by_name() {
-        let step = &plan.steps()[*position];
-        while old.next_if(|(id, _)| *id < step.id).is_some() {}
-        let kept = old
-            .next_if(|(id, _)| *id == step.id)
-            .map(|(_, record)| record)
-            .filter(|record| same_definition(&record.definition, &step.definition));
-        let mut record = kept.unwrap_or_else(|| {
-            memory.attempts.remove(&step.id);
-            Record::new(&step.definition, now)
+    let mut records = Vec::with_capacity(plan.steps().len());
+    for (step, known) in plan.steps().iter().zip(memory.journal.in_order_of(plan)) {
+        records.push(match known {
+            Some(record) if record.definition == step.definition => record.clone(),
+            Some(record) if same_definition(&record.definition, &step.definition) => {
+                let mut record = record.clone();
+                // One that could not be compared is known from now on.
+                if is_comparable(&step.definition) {
+                    record.definition.clone_from(&step.definition);
+                }
+                record
+            }
+            _ => {
+                memory.attempts.remove(&step.id);
+                Shared::new(Record::new(&step.definition, now))
+            }
         });
-        // One that could not be compared is known from now on.
-        if record.definition != step.definition && is_comparable(&step.definition) {
-            record.definition.clone_from(&step.definition);
-        }
-        records[*position] = Some(record);
     }
-    let mut records: Vec<Record> = records.into_iter().flatten().collect();
     memory.attempts.retain(|id, _| plan.position(id).is_some());
     memory.messages.retain(|id, _| plan.position(id).is_some());
     for (query, kind) in &plan.kinds {
-        memory.journal.kinds.entry(query.clone()).or_insert_with(|| kind.clone());
+        if !memory.journal.kinds.contains_key(query) {
+            memory.journal.kinds.insert(query.clone(), kind.clone());
+        }
     }
     if memory.journal.generation != plan.generation {
         renew(plan, &mut memory, &mut records, now);
@@ -47,7 +46,7 @@ pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
 }
 
 /// A new generation: a new run, and a new chance for everything that did not end well.
-fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestamp) {
+fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], now: Timestamp) {
     memory.journal.generation = plan.generation;
     memory.journal.halt = None;
     memory.journal.completed = None;
@@ -65,7 +64,7 @@ fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestam
 }
 
 /// Orders given by annotation, each carried out once.
-fn obey(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestamp) {
+fn obey(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], now: Timestamp) {
     let given = &plan.orders;
     if given.requested_at.is_some() && given.requested_at != memory.journal.orders.requested_at {
         memory.journal.orders.requested_at.clone_from(&given.requested_at);
@@ -75,7 +74,7 @@ fn obey(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestamp
             begin_run(memory, now);
             records.iter_mut().filter(|record| again(record.state)).for_each(|record| forget(record, now));
         }
-        for record in records.iter_mut() {
+        for record in records.iter_mut().filter(|record| record.retry_at.is_some()) {
             record.retry_at = None;
         }
     }
@@ -94,7 +93,7 @@ fn obey(plan: &Plan, memory: &mut Memory, records: &mut [Record], now: Timestamp
         }
     }
     for id in &given.proceed {
-        if let Some(position) = plan.position(id) {
+        if let Some(position) = plan.position(id).filter(|position| !records[*position].proceeded) {
             records[position].proceeded = true;
         }
     }
@@ -105,7 +104,7 @@ fn is_action(step: &Step) -> bool {
 }
 
 /// Clocks stand still while suspended: on return they are moved on by the time that passed.
-fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Record], now: Timestamp) {
+fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Shared<Record>], now: Timestamp) {
     if plan.suspended {
         journal.suspended.get_or_insert(now);
         return;

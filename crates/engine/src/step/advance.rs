@@ -5,11 +5,13 @@
 //! must not happen twice is ordered once per token; a record of a good end never changes but by a rule that says so.
 
 mod halting;
+mod passage;
 mod requirements;
 mod starting;
 
-use linchpin_words::{Reason, Timestamp};
+use linchpin_words::{Reason, Shared, Timestamp};
 
+use self::passage::Passage;
 use super::{adopt::adopt, fact::Fact, outcome};
 use crate::{
     contract::Outcome,
@@ -43,9 +45,12 @@ struct Pass<'a> {
     plan: &'a Plan,
     facts: &'a [Fact],
     memory: Memory,
-    records: Vec<Record>,
+    /// In the plan's order. Whoever changes one that was not to change makes a copy in vain: ask first.
+    records: Vec<Shared<Record>>,
     now: Timestamp,
     wake_at: Option<Timestamp>,
+    /// What each step lets through to those after it.
+    passages: Vec<Passage>,
     /// Whether each step's edges are satisfied.
     open: Vec<bool>,
     /// Whether every requirement above each step holds.
@@ -72,6 +77,7 @@ pub fn advance(
         records,
         now,
         wake_at: None,
+        passages: vec![Passage::default(); count],
         open: vec![false; count],
         supported: vec![false; count],
         doomed: vec![false; count],
@@ -202,15 +208,7 @@ impl<'a> Pass<'a> {
         for at in retries {
             self.wake(at);
         }
-        let mut records: Vec<Option<Record>> = self.records.into_iter().map(Some).collect();
-        self.memory.journal.steps = self
-            .plan
-            .by_name()
-            .iter()
-            .filter_map(|position| {
-                Some((self.plan.steps()[*position].id.clone(), records[*position].take()?))
-            })
-            .collect();
+        self.write_down();
         Advanced {
             memory: self.memory,
             start: self.start,
@@ -220,6 +218,32 @@ impl<'a> Pass<'a> {
             all_hold_now,
             all_done,
             failing,
+        }
+    }
+}
+
+impl Pass<'_> {
+    /// Puts the records into the journal, which stays the one it was if none has changed.
+    fn write_down(&mut self) {
+        let journal = &mut self.memory.journal;
+        let same = |(known, record): (Option<&Shared<Record>>, &Shared<Record>)| {
+            known.is_some_and(|known| known.is_same(record))
+        };
+        let unchanged = journal.steps.len() == self.records.len()
+            && journal.in_order_of(self.plan).into_iter().zip(&self.records).all(same);
+        if !unchanged {
+            let by_name = self.plan.by_name().iter();
+            let named = by_name
+                .map(|position| (self.plan.steps()[*position].id.clone(), self.records[*position].clone()));
+            journal.steps = Shared::new(named.collect());
+        }
+    }
+
+    /// Moves a record to a state, if it is not there already.
+    fn become_state(&mut self, position: usize, state: StepState, reason: Option<Reason>) {
+        let record = &mut self.records[position];
+        if (record.state, record.reason) != (state, reason) {
+            record.become_state(state, reason, self.now);
         }
     }
 }

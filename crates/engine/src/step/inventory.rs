@@ -56,7 +56,7 @@ fn row<'a>(
     target: &Target,
 ) -> &'a mut Item {
     let step = &plan.steps()[position].id;
-    let rows = &mut memory.journal.inventory;
+    let rows: &mut Vec<Item> = &mut memory.journal.inventory;
     let known =
         rows.iter().position(|row| row.step == *step && same_object(&row.target, target)).or_else(|| {
             rows.iter().position(|row| same_object(&row.target, target) && plan.position(&row.step).is_none())
@@ -180,7 +180,7 @@ pub(super) fn outgrow(
 ) {
     let rendered = |target: &Target| targets.iter().any(|one| same_object(one, target));
     record.wrote.retain(|wrote| rendered(&wrote.target));
-    let rows = &mut memory.journal.inventory;
+    let rows: &mut Vec<Item> = &mut memory.journal.inventory;
     for index in 0..rows.len() {
         if rows[index].step != *step || rows[index].stale || rendered(&rows[index].target) {
             continue;

@@ -12,21 +12,19 @@ mod related;
 mod requirement;
 mod sight;
 
-use std::collections::BTreeSet;
-
-use linchpin_words::ObjectRef;
+use linchpin_words::{Shared, Text};
 
 use super::fact::Fact;
 use crate::{
-    contract::{Question, Scope, Want},
+    contract::{Objects, Question, Scope, Want},
     journal::{Journal, Record, StepState, Wrote},
     plan::{Plan, Requirement, StepKind},
 };
-pub(super) use action::awaited_wants;
+pub(super) use action::ask_for_awaited;
 use action::{Place, judge_action};
 use belongings::Belongings;
 use drift::has_drifted;
-use requirement::judge_whole;
+use requirement::{Subject, judge_whole};
 pub(super) use sight::Sight;
 
 /// What was found of one requirement, for status, messages and templates.
@@ -35,35 +33,34 @@ pub struct View {
     /// The word that status shows: `NotFound`, `NotReady`, `Ready`, `Completed`, `Failed`, `Unknown`, `Error`.
     pub state: &'static str,
     /// Why, as one word.
-    pub reason: String,
+    pub reason: Text,
     /// Why, in words for a person.
-    pub message: String,
-    /// The objects it is about.
-    pub objects: Vec<ObjectRef>,
+    pub message: Text,
+    /// The objects that a selector found; none where the plan itself names the object.
+    pub selected: Option<Objects>,
     /// Whether all parts of the state have settled, so that a guard may decide on it.
     pub settled: bool,
 }
 
-/// Facts, views and further wants.
+/// Facts, views, and what was asked on the way.
 pub(super) struct Judged {
     pub facts: Vec<Fact>,
     pub views: Vec<View>,
-    pub wants: BTreeSet<Want>,
+    pub asked: Vec<Want>,
 }
 
 /// Judges every step of a plan.
 pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged {
     let mut facts = Vec::with_capacity(plan.steps().len());
     let mut views = Vec::with_capacity(plan.steps().len());
-    let mut wants: BTreeSet<Want> = BTreeSet::new();
     let records = journal.in_order_of(plan);
-    for (step, record) in plan.steps().iter().zip(&records) {
+    for (position, (step, record)) in plan.steps().iter().zip(&records).enumerate() {
         let (fact, view) = match &step.kind {
             StepKind::Require(requirement) => {
-                wants.insert(requirement.want.clone());
                 let latch = record.and_then(|record| record.latch.as_deref());
                 let written = latch.and_then(|_| written(plan, requirement, &records));
-                judge_whole(requirement, latch, written, sight)
+                let subject = Subject { requirement, outline: plan.outline(position) };
+                judge_whole(&subject, latch, written, sight)
             }
             StepKind::Act(_) => (Fact::default(), View::default()),
         };
@@ -73,25 +70,27 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
     let belongings = Belongings::of(journal);
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
-            let place = Place { plan, position, step, action, record: records[position] };
+            let place =
+                Place { plan, position, step, action, record: records[position].map(|record| &**record) };
             let (mut fact, view) = judge_action(&place, &views, sight);
             if let Some(drift) = action.drift() {
-                wants.extend(drift.objects.iter().cloned());
                 let done = place.record.is_some_and(|record| record.state == StepState::Done);
-                let misowned = belongings.differ(&place);
-                fact.drifted = done && (misowned || has_drifted(&place, drift, &records, sight));
+                fact.drifted =
+                    done && (belongings.differ(&place) || has_drifted(&place, drift, &records, sight));
             }
             facts[position] = fact;
             views[position] = view;
         }
     }
-    wants.extend(plan.inputs.iter().map(|input| input.want.clone()));
-    wants.extend(sight.asked());
-    Judged { facts, views, wants }
+    Judged { facts, views, asked: sight.asked() }
 }
 
 /// The incarnation that the floor of a requirement wrote last, where it is one object.
-fn written<'a>(plan: &Plan, requirement: &Requirement, records: &[Option<&'a Record>]) -> Option<&'a str> {
+fn written<'a>(
+    plan: &Plan,
+    requirement: &Requirement,
+    records: &[Option<&'a Shared<Record>>],
+) -> Option<&'a str> {
     let position = plan.position(requirement.floor.as_ref()?)?;
     let Question::Objects { kind, scope: Scope::Name { name, .. }, .. } = requirement.want.question() else {
         return None;

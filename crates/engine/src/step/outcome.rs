@@ -2,7 +2,7 @@
 //!
 //! An outcome counts only for the attempt it belongs to. What cannot be known is said to be unknown, never guessed.
 
-use linchpin_words::{Reason, Timestamp};
+use linchpin_words::{Reason, Shared, Timestamp};
 
 use super::{
     advance::add,
@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn settle(
     plan: &Plan,
     memory: &mut Memory,
-    records: &mut [Record],
+    records: &mut [Shared<Record>],
     outcomes: &[Outcome],
     now: Timestamp,
 ) {
@@ -54,7 +54,7 @@ pub(super) fn settle(
 }
 
 /// Files one outcome under its attempt.
-fn file(plan: &Plan, memory: &mut Memory, records: &mut [Record], outcome: &Outcome) {
+fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], outcome: &Outcome) {
     let ticket = &outcome.ticket;
     let was_in_flight = memory.flight.remove(ticket);
     let Some(position) = plan.position(&ticket.step) else {

@@ -98,7 +98,10 @@ pub(super) fn prune(plan: &Plan, memory: &mut Memory, sight: &Sight<'_>, now: Ti
     // Deletions under way are filed by the place of their row.
     if !memory.flight.iter().any(|ticket| ticket.run == NO_RUN) {
         let stays = |item: &Item| is_there(item) && item.state != ItemState::Adopted;
-        memory.journal.inventory.retain(|item| !left_the_plan(item) || stays(item));
+        let forgotten = |item: &Item| left_the_plan(item) && !stays(item);
+        if memory.journal.inventory.iter().any(forgotten) {
+            memory.journal.inventory.retain(|item| !forgotten(item));
+        }
     }
     removal
 }

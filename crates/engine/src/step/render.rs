@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     contract::{ExecOrder, Force, PatchKind, Propagation, ReadSet, Target, Verb, World},
-    journal::{Journal, Record},
+    journal::Journal,
     plan::{Action, Body, Documents, Drift, Plan, Step, target_of_document},
 };
 
@@ -97,7 +97,7 @@ pub(super) fn render(
         Body::Exec { target, container, command, .. } => {
             let command: Result<Vec<String>, Problem> =
                 command.iter().map(|word| context.text(word)).collect();
-            let record: Option<&Record> = journal.steps.get(&step.id);
+            let record = journal.steps.get(&step.id);
             vec![Verb::Exec(ExecOrder {
                 namespace: target.namespace.clone().unwrap_or_else(|| action.default_namespace.clone()),
                 pod: target.name.clone(),

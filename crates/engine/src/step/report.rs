@@ -5,11 +5,11 @@ mod edges;
 mod entry;
 mod headline;
 
-use linchpin_words::{ObjectRef, Reason, Timestamp};
+use linchpin_words::{ObjectRef, Reason, Shared, Text, Timestamp};
 
 use super::{advance::Advanced, fact::Fact, judge::View};
 use crate::{
-    contract::StepId,
+    contract::{Objects, StepId},
     graph::Path,
     journal::{Journal, Memory, Record, StepState},
     plan::Plan,
@@ -80,11 +80,11 @@ pub struct Blocker {
     /// The step that is held.
     pub step: StepId,
     /// Why, as one word.
-    pub reason: String,
+    pub reason: Text,
     /// Why, in words for a person.
-    pub message: String,
+    pub message: Text,
     /// The object it is about.
-    pub object: Option<ObjectRef>,
+    pub object: Option<Shared<ObjectRef>>,
     /// Since when.
     pub since: Timestamp,
 }
@@ -99,15 +99,15 @@ pub struct StepReport {
     /// The document's word: for a requirement what was found, for an action how far it is.
     pub word: &'static str,
     /// Why, as one word.
-    pub reason: String,
+    pub reason: Text,
     /// Why, in words for a person.
-    pub message: String,
+    pub message: Text,
     /// Since when.
     pub since: Timestamp,
     /// Attempts in the current run.
     pub attempts: u32,
     /// The objects it is about.
-    pub objects: Vec<ObjectRef>,
+    pub objects: Objects,
     /// Whether it is what holds the plan now.
     pub blocking: bool,
     /// Whether it is all that is asked of it: an action that is done, a requirement that holds also strictly.
@@ -132,8 +132,9 @@ impl Report {
         now: Timestamp,
     ) -> Self {
         let blocked = removal_blockers(&memory.journal, waiting, now);
-        let message =
-            blocked.first().map_or_else(|| "deleting what it made".to_owned(), |first| first.message.clone());
+        let message = blocked
+            .first()
+            .map_or_else(|| "deleting what it made".to_owned(), |first| first.message.to_string());
         Self {
             phase: Phase::Deleting,
             reason: Some(Reason::Deleting),
@@ -157,8 +158,8 @@ pub(super) fn removal_blockers(
     };
     let blocker = |(step, reason, message): &(StepId, Reason, String)| Blocker {
         step: step.clone(),
-        reason: reason.as_str().to_owned(),
-        message: if message.is_empty() { say(step, reason) } else { message.clone() },
+        reason: reason.as_str().into(),
+        message: Text::from(if message.is_empty() { say(step, reason) } else { message.clone() }),
         object: None,
         since,
     };
@@ -169,21 +170,22 @@ pub(super) fn removal_blockers(
 pub(super) fn converging(
     plan: &Plan,
     advanced: &Advanced,
-    records: &[Option<&Record>],
-    views: Vec<View>,
+    records: &[Option<&Shared<Record>>],
+    views: &[View],
     facts: &[Fact],
     cycle: Option<&Path>,
     now: Timestamp,
 ) -> Report {
-    let phase = phase(plan, advanced, records, &views);
+    let phase = phase(plan, advanced, records, views);
     let mut steps = Vec::with_capacity(plan.steps().len());
     let mut blocked = Vec::new();
+    let mut scratch = String::new();
     for (position, (step, view)) in plan.steps().iter().zip(views).enumerate() {
         let Some(record) = records[position] else {
             continue;
         };
         let place = Place { plan, advanced, records, fact: &facts[position], position };
-        let report = step_report(&place, step, record, view);
+        let report = step_report(&place, step, record, view, &mut scratch);
         if report.blocking {
             blocked.push(Blocker {
                 step: step.id.clone(),
@@ -205,8 +207,8 @@ pub(super) fn converging(
             0,
             Blocker {
                 step: StepId::new("cycle"),
-                reason: Reason::Cycle.as_str().to_owned(),
-                message: message.clone(),
+                reason: Reason::Cycle.as_str().into(),
+                message: Text::new(&message),
                 object: None,
                 since: now,
             },

@@ -370,13 +370,13 @@ fn law_11_deletion_goes_in_reverse_by_uid_and_waits_for_absence() {
     assert_eq!(uid.as_deref(), Some("uid-made-y"));
     play.come_back(&effects[0].ticket, Ok(linchpin_engine::contract::Done::default()));
     assert!(play.take_down().is_empty(), "it is asked for, but not gone");
-    for want in play.decision().wants.clone() {
+    for want in play.decision().wants.clone().into_inner() {
         if let Some(kind) = kind_answer(&want) {
             play.answer(want, kind);
         }
     }
     play.take_down();
-    for want in play.decision().wants.clone() {
+    for want in play.decision().wants.clone().into_inner() {
         let gone = kind_answer(&want).unwrap_or_else(|| observed(None, 200));
         play.answer(want, gone);
     }

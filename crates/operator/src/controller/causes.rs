@@ -137,7 +137,7 @@ impl Controller {
             let through = |chain: &&Chain| chain.links.first().is_some_and(|link| link.node == *blocker);
             if let Some(chain) = chains.iter().find(through) {
                 let steps = explain::steps(chain, None).into_iter().skip(1).collect();
-                found.causes.insert(blocker.object.clone(), steps);
+                found.causes.insert(blocker.object.clone().into_inner(), steps);
             }
         }
         for (want, answer) in asked.into_inner() {
@@ -174,7 +174,7 @@ impl Controller {
 
     /// The question whether an identity may get an object; none where that cannot be asked.
     fn right_to_see(&self, via: &Via, node: &Node) -> Option<Want> {
-        let ObjectRef { kind, namespace, name } = &node.object;
+        let ObjectRef { kind, namespace, name } = &*node.object;
         let plural = self
             .plural_of_ours(&node.object)
             .or_else(|| built_in_kind(&kind.group, &kind.kind).map(|known| known.plural))?;

@@ -111,7 +111,7 @@ impl Controller {
             }
             Err(error) => step(memory, Goal::Invalid(error), &World::new(), &outcomes, None, time),
         };
-        let mut wants = decision.wants.clone();
+        let mut wants = decision.wants.clone().into_inner();
         match &compiled {
             Ok(compiled) => wants.extend(compiled.wants.iter().cloned()),
             Err(error) => wants.extend(behind(error, &facts)),
@@ -125,7 +125,7 @@ impl Controller {
         entry.compiled = Some((compiled, facts));
         self.keep(entry, records, time);
         for neighbour in affected {
-            if *neighbour != node {
+            if neighbour != node {
                 self.enqueue_node(&neighbour);
             }
         }
@@ -205,7 +205,7 @@ impl Controller {
         };
         let goal = Goal::Teardown { removal: entry.subject.removal(), hurry };
         let decision = step(memory, goal, &world, &outcomes, None, time);
-        let mut wants = decision.wants.clone();
+        let mut wants = decision.wants.clone().into_inner();
         wants.insert(own_namespace);
         self.ask(entry, wants);
         if decision.release {

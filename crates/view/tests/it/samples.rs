@@ -31,7 +31,7 @@ pub(crate) fn publish() -> Node {
     ours("publish")
 }
 
-fn wait(standing: Standing, reason: &str, minutes: i64) -> Wait {
+fn wait(standing: Standing, reason: &'static str, minutes: i64) -> Wait {
     Wait::new(standing, reason).since(ago(minutes))
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn waits(from: &Node, to: &Node) -> Edge {
 }
 
 pub(crate) fn waits_with(from: &Node, to: &Node, detail: &str) -> Edge {
-    Edge::waits(from.clone(), to.clone(), Wait::new(Standing::Failed, "Broken").detail(detail))
+    Edge::waits(from.clone(), to.clone(), Wait::new(Standing::Failed, "Broken").detail(detail.to_owned()))
 }
 
 fn has(from: &Node, to: &Node) -> Edge {

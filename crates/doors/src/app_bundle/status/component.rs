@@ -41,7 +41,7 @@ impl Drawing<'_> {
                 Some(ResourceStatus {
                     resource_ref: self.reference(&step.id, index)?,
                     ready: is_ready(step),
-                    reason: step.reason.clone(),
+                    reason: step.reason.to_string(),
                     message: if is_ready(step) { String::new() } else { text::line(&step.message) },
                 })
             })
@@ -80,28 +80,28 @@ impl Drawing<'_> {
     fn story(&self, act: Option<&StepReport>, ready: &[&StepReport], whole: bool) -> Story {
         let source = self.below(":source").first().copied();
         let Some(act) = act else {
-            let message =
-                source.map_or_else(|| "its turn has not come".to_owned(), |source| source.message.clone());
+            let message = source
+                .map_or_else(|| "its turn has not come".to_owned(), |source| source.message.to_string());
             let reason = source.map_or(Reason::Waiting.as_str(), |source| source.reason.as_str());
             return (PENDING, reason.to_owned(), message);
         };
         let refused =
             [Reason::MissingRights, Reason::Forbidden].iter().any(|reason| reason.as_str() == act.reason);
         match act.state {
-            StepState::Failed | StepState::Unknown => (FAILED, act.reason.clone(), self.failure(act)),
+            StepState::Failed | StepState::Unknown => (FAILED, act.reason.to_string(), self.failure(act)),
             StepState::Waiting | StepState::Met if act.blocking && refused => {
-                (FAILED, act.reason.clone(), self.failure(act))
+                (FAILED, act.reason.to_string(), self.failure(act))
             }
             StepState::Waiting | StepState::Met
                 if source.is_some_and(|source| source.state != StepState::Met && source.blocking) =>
             {
-                let told = source.map(|source| (source.reason.clone(), source.message.clone()));
+                let told = source.map(|source| (source.reason.to_string(), source.message.to_string()));
                 let (reason, message) = told.unwrap_or_default();
                 (PENDING, reason, message)
             }
             StepState::Waiting | StepState::Met => {
                 let phase = if act.attempts > 0 { DEPLOYING } else { PENDING };
-                (phase, or(&act.reason, Reason::Waiting), act.message.clone())
+                (phase, or(&act.reason, Reason::Waiting), act.message.to_string())
             }
             StepState::Running => (DEPLOYING, or(&act.reason, Reason::Running), "applying".to_owned()),
             StepState::Done | StepState::Skipped if whole => {

@@ -133,7 +133,7 @@ proptest! {
             };
             let after = cycles_by_node(&graph);
             for node in before.keys().chain(after.keys()) {
-                prop_assert!(changed.iter().any(|other| **other == *node) || before.get(node) == after.get(node), "{node} not reported");
+                prop_assert!(changed.iter().any(|other| other == node) || before.get(node) == after.get(node), "{node} not reported");
             }
             let edges: Vec<Edge> = contributions.values().flatten().cloned().collect();
             let found: BTreeSet<Vec<Node>> = graph.cycles().into_iter().map(|cycle| cycle.members).collect();

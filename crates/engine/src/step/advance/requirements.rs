@@ -1,6 +1,6 @@
 //! Requirements and gates: what holds, what is open, what is broken.
 
-use linchpin_words::Reason;
+use linchpin_words::{Reason, Timestamp};
 
 use super::{Broken, Pass, add};
 use crate::{
@@ -48,47 +48,9 @@ impl Pass<'_> {
             {
                 broken.push(Broken { position, reason });
             }
+            self.passages[position] = self.passage(position);
         }
         broken
-    }
-
-    /// Judges whether all that a step comes after is there, whether all requirements above it are seen to hold, and
-    /// whether something it needs has failed, so that it will not run by itself.
-    pub(super) fn gate(&mut self, position: usize) {
-        let (mut open, mut supported, mut doomed) = (true, true, false);
-        let plan = self.plan;
-        for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
-            let step = &plan.steps()[*earlier];
-            let record = &self.records[*earlier];
-            match step.kind {
-                StepKind::Require(_) => {
-                    let passes = step.optional && self.observed(*earlier);
-                    open &= passes || record.state == StepState::Met;
-                    supported &= (passes || self.holds_now(*earlier)) && self.supported[*earlier];
-                    doomed |= !passes && (self.doomed[*earlier] || record.state == StepState::Failed);
-                }
-                StepKind::Act(_) => {
-                    let hopeless = self.doomed[*earlier] && record.state == StepState::Waiting;
-                    let bad = hopeless || matches!(record.state, StepState::Failed | StepState::Unknown);
-                    doomed |= bad && !after.settled_is_enough;
-                    let ended = if after.settled_is_enough {
-                        record.is_settled() || hopeless
-                    } else {
-                        record.is_successful()
-                    };
-                    let released = step.delay_after.map(|delay| add(record.since, delay));
-                    if ended && let Some(at) = released.filter(|at| *at > self.now) {
-                        open = false;
-                        self.wake(at);
-                    }
-                    open &= ended;
-                    supported &= self.supported[*earlier];
-                }
-            }
-        }
-        self.open[position] = open;
-        self.supported[position] = supported;
-        self.doomed[position] = doomed;
     }
 
     /// Whether a requirement is seen to hold at this moment, as opposed to when it was last looked at.
@@ -106,46 +68,45 @@ impl Pass<'_> {
         let step = &self.steps()[position];
         let fact = &self.facts[position];
         let now = self.now;
-        let record = &mut self.records[position];
         if !self.open[position] {
-            record.become_state(StepState::Waiting, None, now);
-            record.clock = None;
-            record.progress = None;
+            self.become_state(position, StepState::Waiting, None);
+            self.set_clocks(position, None, None);
             return None;
         }
-        if fact.holds == Holds::Met || record.proceeded {
-            if fact.latch.is_some() {
-                record.latch.clone_from(&fact.latch);
+        if fact.holds == Holds::Met || self.records[position].proceeded {
+            if fact.latch.is_some() && self.records[position].latch != fact.latch {
+                self.records[position].latch.clone_from(&fact.latch);
             }
             let reason = (fact.holds != Holds::Met).then_some(Reason::Proceeded);
-            record.become_state(StepState::Met, reason, now);
-            record.clock = None;
-            record.progress = None;
+            self.become_state(position, StepState::Met, reason);
+            self.set_clocks(position, None, None);
             return None;
         }
+        let record = &self.records[position];
         // Not looked at yet, after a start or our own write: what was seen is neither proved nor disproved by that. No
         // clock begins anew, and nothing starts on it either.
         if fact.holds == (Holds::Unknown { passing: true }) && record.state == StepState::Met {
             return None;
         }
-        let clock = *record.clock.get_or_insert(now);
+        let clock = record.clock.unwrap_or(now);
         let moved = match record.progress {
             Some(progress) if progress.marker == fact.progress => progress.moved,
             _ => now,
         };
-        record.progress = step.progress_timeout.map(|_| Progress { marker: fact.progress, moved });
+        let progress = step.progress_timeout.map(|_| Progress { marker: fact.progress, moved });
+        self.set_clocks(position, Some(clock), progress);
         if step.optional {
-            record.become_state(StepState::Waiting, None, now);
+            self.become_state(position, StepState::Waiting, None);
             return None;
         }
         let contained = is_contained(step);
         if fact.holds == Holds::Failed {
-            record.become_state(StepState::Failed, Some(Reason::DependencyFailed), now);
+            self.become_state(position, StepState::Failed, Some(Reason::DependencyFailed));
             return (!contained).then_some(Reason::DependencyFailed);
         }
         if self.memory.journal.completed.is_some() {
             // What is complete has no time to run out of.
-            record.become_state(StepState::Waiting, None, now);
+            self.become_state(position, StepState::Waiting, None);
             return None;
         }
         let deadlines = [
@@ -157,12 +118,21 @@ impl Pass<'_> {
             if deadline > now {
                 self.wake(deadline);
             } else if fact.live {
-                self.records[position].become_state(StepState::Failed, Some(reason), now);
+                self.become_state(position, StepState::Failed, Some(reason));
                 return (!contained).then_some(reason);
             }
         }
-        self.records[position].become_state(StepState::Waiting, None, now);
+        self.become_state(position, StepState::Waiting, None);
         None
+    }
+
+    /// Sets when a requirement began to be waited for and when it last moved, if that is news.
+    fn set_clocks(&mut self, position: usize, clock: Option<Timestamp>, progress: Option<Progress>) {
+        let record = &mut self.records[position];
+        if (record.clock, record.progress) != (clock, progress) {
+            record.clock = clock;
+            record.progress = progress;
+        }
     }
 
     /// Whether every requirement whose turn has come holds, as far as is known, and everything that they are strictly

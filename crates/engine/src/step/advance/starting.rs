@@ -93,6 +93,10 @@ impl Pass<'_> {
     }
 
     pub(super) fn start_ready(&mut self) {
+        // Records may have been moved since the gates were judged, by a recovery or a rerun.
+        for position in 0..self.records.len() {
+            self.passages[position] = self.passage(position);
+        }
         let frozen: Vec<usize> = (0..self.records.len())
             .filter(|position| {
                 self.steps()[*position].fail_fast
@@ -115,10 +119,13 @@ impl Pass<'_> {
             // An effect of the step's former text may still land: the new one must come after it.
             let landing = self.memory.flight.iter().any(|ticket| ticket.step == step.id);
             if !open || !supported || stopped || landing || !fact.supplied {
-                self.records[position].clock = None;
-                continue;
+                if self.records[position].clock.is_some() {
+                    self.records[position].clock = None;
+                }
+            } else {
+                self.take_turn(position);
             }
-            self.take_turn(position);
+            self.passages[position] = self.passage(position);
         }
     }
 
@@ -127,7 +134,10 @@ impl Pass<'_> {
         let step = &self.steps()[position];
         let fact = &self.facts[position];
         let now = self.now;
-        let clock = *self.records[position].clock.get_or_insert(now);
+        let clock = self.records[position].clock.unwrap_or(now);
+        if self.records[position].clock.is_none() {
+            self.records[position].clock = Some(now);
+        }
         match fact.guard {
             Answer::No => {
                 self.records[position].become_state(StepState::Skipped, Some(Reason::GuardFalse), now);
@@ -173,7 +183,7 @@ impl Pass<'_> {
             }
         }
         if self.records[position].state == StepState::Waiting {
-            self.records[position].become_state(StepState::Waiting, Some(Reason::GuardUndecided), now);
+            self.become_state(position, StepState::Waiting, Some(Reason::GuardUndecided));
         }
     }
 

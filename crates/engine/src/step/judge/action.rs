@@ -1,19 +1,21 @@
 //! Judging actions: guards, rights, values, what is awaited, and what would be read now.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::{collections::BTreeMap, fmt::Write};
 
 use linchpin_lang::answer::Answer as Told;
 use linchpin_words::{Reason, hash::Fnv};
 use serde_json::{Value, json};
 
-use super::{View, reach::judge_reach, requirement::judge_requirement, sight::Sight};
+use super::{
+    View,
+    reach::judge_reach,
+    requirement::{Subject, judge_requirement},
+    sight::Sight,
+};
 use crate::{
     contract::{ReadSet, Seen, Served, StepId, Via, Want},
     journal::{Awaits, Journal, Record, StepState, Trigger},
-    plan::{Action, Guard, GuardSubject, Input, Plan, Requirement, Rerun, Step},
+    plan::{Action, Guard, GuardSubject, Input, Plan, Rerun, Step},
     readiness::Wanted,
     step::{
         data::{dependency_data, values},
@@ -45,9 +47,9 @@ pub(super) fn judge_action(place: &Place<'_>, views: &[View], sight: &Sight<'_>)
         && let Some(input) = plan.inputs.iter().find(|input| !is_supplied(input, sight))
     {
         fact.supplied = false;
-        Reason::ValueMissing.as_str().clone_into(&mut found.reason);
+        found.reason = Reason::ValueMissing.as_str().into();
         let name = input.want.object_ref().map_or_else(String::new, |object| object.to_string());
-        found.message = format!("valuesFrom: {name} is not there yet");
+        found.message = format!("valuesFrom: {name} is not there yet").into();
     }
     if let Some(awaits) = record.and_then(|record| record.awaits.as_ref()) {
         fact.awaited = judge_awaited(&action.via, awaits, sight);
@@ -66,7 +68,7 @@ pub(super) fn judge_action(place: &Place<'_>, views: &[View], sight: &Sight<'_>)
 fn judge_rights(place: &Place<'_>, sight: &Sight<'_>, fact: &mut Fact, found: &mut View) {
     let mut missing: Vec<String> = Vec::new();
     let mut open = false;
-    for (want, right) in place.plan.asks(place.position).iter().zip(&place.action.rights) {
+    for (want, right) in place.plan.outline(place.position).asks.iter().zip(&place.action.rights) {
         match sight.ask(want.clone()) {
             Some(Seen::Right(false)) => missing.push(right.to_string()),
             Some(Seen::Unknown(why)) => open |= why.is_passing(),
@@ -76,12 +78,12 @@ fn judge_rights(place: &Place<'_>, sight: &Sight<'_>, fact: &mut Fact, found: &m
     }
     if !missing.is_empty() {
         fact.supplied = false;
-        Reason::MissingRights.as_str().clone_into(&mut found.reason);
-        found.message = format!("the ServiceAccount may not {}", missing.join(", "));
+        found.reason = Reason::MissingRights.as_str().into();
+        found.message = format!("the ServiceAccount may not {}", missing.join(", ")).into();
     } else if open {
         fact.supplied = false;
-        Reason::Unsynced.as_str().clone_into(&mut found.reason);
-        "it is being asked whether the ServiceAccount may do this".clone_into(&mut found.message);
+        found.reason = Reason::Unsynced.as_str().into();
+        found.message = "it is being asked whether the ServiceAccount may do this".into();
     }
 }
 
@@ -96,8 +98,11 @@ fn judge_guard(plan: &Plan, guard: &Guard, views: &[View], sight: &Sight<'_>) ->
     let answer = match &guard.subject {
         GuardSubject::Dependency { step, state } => plan
             .position(step)
-            .and_then(|position| plan.steps()[position].requirement())
-            .map_or(Answer::Undecided, |requirement| decide(requirement, state, sight)),
+            .and_then(|position| {
+                let requirement = plan.steps()[position].requirement()?;
+                Some(Subject { requirement, outline: plan.outline(position) })
+            })
+            .map_or(Answer::Undecided, |subject| decide(&subject, state, sight)),
         GuardSubject::Expression(expression) => {
             let reads = expression.reads().get("dependencies");
             let mut settled = true;
@@ -142,8 +147,8 @@ fn judge_guard(plan: &Plan, guard: &Guard, views: &[View], sight: &Sight<'_>) ->
 }
 
 /// Whether a dependency has a state, as far as that has settled.
-fn decide(requirement: &Requirement, state: &Wanted, sight: &Sight<'_>) -> Answer {
-    let (fact, found) = judge_requirement(requirement, &requirement.test, Some(state), None, sight);
+fn decide(subject: &Subject<'_>, state: &Wanted, sight: &Sight<'_>) -> Answer {
+    let (fact, found) = judge_requirement(subject, &subject.requirement.test, Some(state), None, sight);
     match fact.holds {
         Holds::Met => Answer::Yes,
         Holds::Failed => Answer::No,
@@ -172,16 +177,15 @@ fn judge_awaited(via: &Via, awaits: &Awaits, sight: &Sight<'_>) -> bool {
     }
 }
 
-/// What actions await, as wants: also what they began to await only just now.
-pub(in crate::step) fn awaited_wants(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> BTreeSet<Want> {
-    for (step, record) in plan.steps().iter().zip(journal.in_order_of(plan)) {
-        if let Some(action) = step.action()
-            && let Some(awaits) = record.and_then(|record| record.awaits.as_ref())
+/// Asks for what actions await: also what they began to await only just now.
+pub(in crate::step) fn ask_for_awaited(plan: &Plan, journal: &Journal, sight: &Sight<'_>) {
+    for (id, record) in &journal.steps {
+        if let Some(awaits) = &record.awaits
+            && let Some(action) = plan.position(id).and_then(|position| plan.steps()[position].action())
         {
             judge_awaited(&action.via, awaits, sight);
         }
     }
-    sight.asked()
 }
 
 /// What an action would read of a dependency now; none while that is not known.

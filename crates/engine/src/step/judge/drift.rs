@@ -4,6 +4,8 @@
 //! manager holds is drift on a field that we declared, and nothing else is. Who took it, and whether it is to be taken
 //! back, is decided when the object is applied again: the server names the holder of each field that is in conflict.
 
+use linchpin_words::Shared;
+
 use super::{action::Place, sight::Sight};
 use crate::{
     contract::{Question, Scope, Seen, Want, kept_fingerprint},
@@ -15,7 +17,7 @@ use crate::{
 pub(super) fn has_drifted(
     place: &Place<'_>,
     drift: &Drift,
-    records: &[Option<&Record>],
+    records: &[Option<&Shared<Record>>],
     sight: &Sight<'_>,
 ) -> bool {
     let Some(record) = place.record else {

@@ -30,6 +30,6 @@ pub(super) fn judge_reach(
         Some(_) => return,
     };
     fact.supplied = false;
-    reason.as_str().clone_into(&mut found.reason);
-    found.message = message;
+    found.reason = reason.as_str().into();
+    found.message = message.into();
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
 use linchpin_lang::answer::Answer as Told;
-use linchpin_words::{GroupKind, ObjectRef, Reason};
+use linchpin_words::{Reason, Text};
 use serde_json::Value;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     contract::{Observed, Projection, Question, Scope, Seen, Served, Via},
-    plan::{Clauses, Expect, Profile, Requirement, Test},
+    plan::{Clauses, Expect, Judged, Outline, Profile, Requirement, Test, share},
     readiness::{self, Judgement, Options, State, Tri, Wanted},
     step::{
         data::version_object,
@@ -21,27 +21,35 @@ use crate::{
     },
 };
 
+/// A requirement, and what the plan says of it once and for all.
+#[derive(Clone, Copy)]
+pub(super) struct Subject<'a> {
+    pub(super) requirement: &'a Requirement,
+    pub(super) outline: &'a Outline,
+}
+
 fn unknown(passing: bool, live: bool) -> Fact {
     Fact { holds: Holds::Unknown { passing }, live, ..Fact::default() }
 }
 
-fn view(state: &'static str, reason: impl Into<String>, message: impl Into<String>, settled: bool) -> View {
-    View { state, reason: reason.into(), message: message.into(), objects: Vec::new(), settled }
+fn view(state: &'static str, reason: impl Into<Text>, message: impl Into<Text>, settled: bool) -> View {
+    View { state, reason: reason.into(), message: message.into(), selected: None, settled }
 }
 
 /// Judges a requirement as the plan asks for it: what follows waits for its gate, readiness for all of it. `latch` is the
 /// incarnation that was seen to meet it, `written` the one that our own action wrote last.
 pub(super) fn judge_whole(
-    requirement: &Requirement,
+    subject: &Subject<'_>,
     latch: Option<&str>,
     written: Option<&str>,
     sight: &Sight<'_>,
 ) -> (Fact, View) {
+    let requirement = subject.requirement;
     // What was seen of an incarnation says nothing about the one that we have made since.
     let latch = latch.filter(|latch| written.is_none_or(|written| written == *latch));
-    let (mut fact, found) = judge_requirement(requirement, &requirement.test, None, latch, sight);
+    let (mut fact, found) = judge_requirement(subject, &requirement.test, None, latch, sight);
     if let Some(gate) = &requirement.gate {
-        let (gate, _) = judge_requirement(requirement, gate, None, latch, sight);
+        let (gate, _) = judge_requirement(subject, gate, None, latch, sight);
         fact.strictly = Some(fact.holds);
         fact.holds = gate.holds;
     }
@@ -50,15 +58,15 @@ pub(super) fn judge_whole(
 
 /// Judges a requirement by a test, against its state or the one that a guard asks about.
 pub(super) fn judge_requirement(
-    requirement: &Requirement,
+    subject: &Subject<'_>,
     test: &Test,
     asked: Option<&Wanted>,
     latch: Option<&str>,
     sight: &Sight<'_>,
 ) -> (Fact, View) {
     let wanted = asked.or(test.state.as_ref());
-    let objects: Vec<ObjectRef> = requirement.want.object_ref().into_iter().collect();
-    let (fact, found) = match sight.look(&requirement.want) {
+    let requirement = subject.requirement;
+    match sight.look(&requirement.want) {
         None => {
             (unknown(true, false), view("Unknown", Reason::Unsynced.as_str(), "not looked at yet", false))
         }
@@ -80,10 +88,9 @@ pub(super) fn judge_requirement(
                 let fact = Fact { holds: Holds::Unmet, live: observed.live, ..Fact::default() };
                 (fact, view("NotReady", held.reason.as_str(), held.message.clone(), false))
             }
-            None => judge_objects(requirement, test, wanted, latch, observed, sight),
+            None => judge_objects(subject, test, wanted, latch, observed, sight),
         },
-    };
-    (fact, View { objects: if found.objects.is_empty() { objects } else { found.objects }, ..found })
+    }
 }
 
 /// A requirement whose question is still the kind itself.
@@ -117,25 +124,31 @@ fn judge_version(test: &Test, version: &Value) -> (Fact, View) {
 }
 
 fn judge_objects(
-    requirement: &Requirement,
+    subject: &Subject<'_>,
     test: &Test,
     wanted: Option<&Wanted>,
     latch: Option<&str>,
     observed: &Observed,
     sight: &Sight<'_>,
 ) -> (Fact, View) {
-    let Question::Objects { via, kind, scope, .. } = requirement.want.question() else {
+    let Subject { requirement, outline } = *subject;
+    let (Question::Objects { via, scope, .. }, Some(kind)) = (requirement.want.question(), &outline.kind)
+    else {
         return (unknown(false, true), View::default());
     };
-    let kind = kind.group_kind();
-    let has_clauses = test.cel.is_some() || !test.conditions.is_empty();
-    let default =
-        if has_clauses && test.min_replicas.is_none() { Wanted::Exists } else { Wanted::omitted(&kind) };
-    let wanted = wanted.unwrap_or(&default);
+    let omitted;
+    let wanted = if let Some(wanted) = wanted {
+        wanted
+    } else {
+        let has_clauses = test.cel.is_some() || !test.conditions.is_empty();
+        let presence = has_clauses && test.min_replicas.is_none() || kind.row.is_generic();
+        omitted = if presence { Wanted::Exists } else { Wanted::Ready };
+        &omitted
+    };
     match scope {
         Scope::Name { .. } => {
             let item = observed.items.first().map(AsRef::as_ref);
-            let one = judge_one(test, wanted, &kind, item, via, sight);
+            let one = judge_one(test, wanted, kind, item, via, sight);
             let mut fact = Fact {
                 holds: one.holds(),
                 live: observed.live,
@@ -153,10 +166,10 @@ fn judge_objects(
                 }
             }
             let met = one.met || fact.holds == Holds::Met;
-            let reason = if met { Cow::Borrowed("Met") } else { one.verdict.reason.clone() };
+            let reason = if met { Cow::Borrowed("Met") } else { one.verdict.reason };
             (fact, view(one.verdict.state.word(), reason, one.verdict.message, one.settled))
         }
-        Scope::Labels { .. } => judge_many(test, wanted, &kind, observed, via, sight),
+        Scope::Labels { .. } => judge_many(test, wanted, kind, observed, via, sight),
     }
 }
 
@@ -164,7 +177,7 @@ fn judge_objects(
 fn judge_one(
     test: &Test,
     wanted: &Wanted,
-    kind: &GroupKind,
+    kind: &Judged,
     item: Option<&Projection>,
     via: &Via,
     sight: &Sight<'_>,
@@ -177,18 +190,19 @@ fn judge_one(
     };
     let neighbours = Neighbours { via, sight };
     if let Some(item) = item.filter(|_| !wanted.is_presence()) {
-        for need in readiness::needs(kind, &item.content) {
+        for need in kind.row.needs(&item.content) {
             sight.ask(need_as_want(via, &need));
         }
     }
-    let mut judgement = readiness::judge(wanted, kind, item.map(|item| &item.content), &options, &neighbours);
+    let content = item.map(|item| &item.content);
+    let mut judgement = kind.row.judge(wanted, &kind.name, content, &options, &neighbours);
     let Some(item) = item else { return judgement };
     if judgement.met
         && *wanted != Wanted::Absent
         && let Some(why) = clauses_hold(&test.conditions, test.cel.as_deref(), &item.content)
     {
         judgement.met = false;
-        judgement.verdict.message = why;
+        judgement.verdict.message = why.into();
         judgement.verdict.reason = Cow::Borrowed("ConditionNotMet");
         if judgement.verdict.state.is_ready() {
             judgement.verdict.state = State::InProgress;
@@ -210,7 +224,7 @@ impl Judgement {
 fn judge_many(
     test: &Test,
     wanted: &Wanted,
-    kind: &GroupKind,
+    kind: &Judged,
     observed: &Observed,
     via: &Via,
     sight: &Sight<'_>,
@@ -260,7 +274,7 @@ fn judge_many(
     let reason = if holds { Reason::Met } else { Reason::CountNotMet };
     let settled = judged.iter().all(|one| one.settled);
     let mut found = view(state, reason.as_str(), message, settled);
-    found.objects = items.iter().map(|item| item.object_ref()).collect();
+    found.selected = Some(share(items.iter().map(|item| item.object_ref())));
     (fact, found)
 }
 

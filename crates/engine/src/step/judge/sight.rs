@@ -1,6 +1,6 @@
 //! The world as one object may see it: nothing older than its own writes.
 
-use std::{cell::RefCell, collections::BTreeSet};
+use std::cell::RefCell;
 
 use linchpin_words::{Gvk, Timestamp, reference::KindWord};
 
@@ -14,7 +14,7 @@ pub(in crate::step) struct Sight<'a> {
     pub world: &'a World,
     /// Our last writes, sorted by the name of what was written.
     floors: Vec<Floor<'a>>,
-    asked: RefCell<BTreeSet<Want>>,
+    asked: RefCell<Vec<Want>>,
 }
 
 /// One write of ours, and when we heard of it.
@@ -69,15 +69,15 @@ impl<'a> Sight<'a> {
         Self { world, floors: Vec::new(), asked: RefCell::default() }
     }
 
-    /// Everything that was asked for so far.
-    pub(in crate::step) fn asked(&self) -> BTreeSet<Want> {
+    /// Everything that was asked for so far, in no order, perhaps more than once.
+    pub(in crate::step) fn asked(&self) -> Vec<Want> {
         self.asked.take()
     }
 
     /// The answer to a want, which is thereby asked for.
     pub(in crate::step) fn ask(&self, want: Want) -> Option<&'a Seen> {
         let seen = self.world.get(&want);
-        self.asked.borrow_mut().insert(want);
+        self.asked.borrow_mut().push(want);
         seen
     }
 

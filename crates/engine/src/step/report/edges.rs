@@ -1,66 +1,64 @@
 //! The edges of the wait-for graph, as one object sees them.
 
+use std::collections::BTreeMap;
+
+use linchpin_words::{Shared, Text};
+
 use super::View;
 use crate::{
-    contract::ClusterRef,
     graph::{Edge, Node, Standing, Wait},
     journal::{Record, StepState},
     plan::{Plan, StepKind},
 };
 
 /// Who waits for whom, as this object sees it.
-pub(in crate::step) fn edges(plan: &Plan, records: &[Option<&Record>], views: &[View]) -> Vec<Edge> {
-    let owner = Node::here(plan.owner.clone());
+pub(in crate::step) fn edges(
+    plan: &Plan,
+    records: &[Option<&Shared<Record>>],
+    views: Vec<View>,
+) -> Vec<Edge> {
     let mut edges = Vec::with_capacity(plan.steps().len());
-    let mut parts = std::collections::BTreeMap::new();
-    for (position, step) in plan.steps().iter().enumerate() {
+    let mut parts: BTreeMap<&Node, bool> = BTreeMap::new();
+    for (position, (step, found)) in plan.steps().iter().zip(views).enumerate() {
         let Some(record) = records[position] else {
             continue;
         };
-        let from = match &step.part {
-            Some(part) => {
-                let met = record.state == StepState::Met || record.is_successful() || step.optional;
-                *parts.entry(part.clone()).or_insert(true) &= met;
-                owner.clone().part(part.clone())
-            }
-            None => owner.clone(),
-        };
+        let outline = plan.outline(position);
+        if outline.from.part.is_some() {
+            let met = record.state == StepState::Met || record.is_successful() || step.optional;
+            *parts.entry(&outline.from).or_insert(true) &= met;
+        }
         match &step.kind {
-            StepKind::Require(requirement) => {
-                let found = &views[position];
+            StepKind::Require(_) => {
                 let wait = Wait {
-                    standing: standing(record, found),
-                    reason: found.reason.clone(),
+                    standing: standing(record, found.state),
+                    reason: found.reason,
                     since: Some(record.clock.unwrap_or(record.since).into()),
-                    detail: found.message.clone(),
+                    detail: found.message,
                 };
-                for object in &found.objects {
-                    let mut to = Node::here(object.clone());
-                    to.part.clone_from(&requirement.part);
-                    if requirement.want.via().cluster != ClusterRef::Here {
-                        to.cluster = Some(requirement.want.via().cluster.to_string());
-                    }
-                    edges.push(Edge::waits(from.clone(), to, wait.clone()));
-                }
+                let objects = found.selected.as_ref().unwrap_or(&outline.objects);
+                let waits = objects.iter().zip(std::iter::repeat_n(wait, objects.len()));
+                edges.extend(
+                    waits.map(|(object, wait)| Edge::waits(outline.from.clone(), outline.node(object), wait)),
+                );
             }
             StepKind::Act(_) => {
-                for object in plan.makes(position) {
-                    let made = Node::here(object.clone());
-                    edges.push(Edge::produces(from.clone(), made, record.is_successful()));
+                for object in outline.objects.iter() {
+                    let made = outline.node(object);
+                    edges.push(Edge::produces(outline.from.clone(), made, record.is_successful()));
                 }
             }
         }
     }
     for (part, met) in parts {
         let standing = if met { Standing::Met } else { Standing::InProgress };
-        let wait = Wait { standing, reason: String::new(), since: None, detail: String::new() };
-        edges.push(Edge::waits(owner.clone(), owner.clone().part(part), wait));
+        edges.push(Edge::waits(part.whole(), part.clone(), Wait::new(standing, Text::default())));
     }
     edges
 }
 
-fn standing(record: &Record, found: &View) -> Standing {
-    match (record.state, found.state) {
+fn standing(record: &Record, found: &str) -> Standing {
+    match (record.state, found) {
         (StepState::Met, _) => Standing::Met,
         (StepState::Failed, _) | (_, "Failed") => Standing::Failed,
         (_, "NotFound") => Standing::Absent,

@@ -1,9 +1,10 @@
 //! Where one step is, and what holds it.
 
-use linchpin_words::Reason;
+use linchpin_words::{Reason, Shared, Text, text::push_number};
 
 use super::{Advanced, StepReport, View};
 use crate::{
+    contract::Objects,
     journal::{Record, StepState},
     plan::{Lane, Plan, Step, StepKind},
     step::fact::{Answer, Fact, Holds},
@@ -13,23 +14,34 @@ use crate::{
 pub(super) struct Place<'a> {
     pub(super) plan: &'a Plan,
     pub(super) advanced: &'a Advanced,
-    pub(super) records: &'a [Option<&'a Record>],
+    pub(super) records: &'a [Option<&'a Shared<Record>>],
     pub(super) fact: &'a Fact,
     pub(super) position: usize,
 }
 
-pub(super) fn step_report(place: &Place<'_>, step: &Step, record: &Record, mut found: View) -> StepReport {
+/// The report on one step. `scratch` is where texts are put together before they are shared.
+pub(super) fn step_report(
+    place: &Place<'_>,
+    step: &Step,
+    record: &Record,
+    found: &View,
+    scratch: &mut String,
+) -> StepReport {
     let message = place.advanced.memory.messages.get(&step.id);
     let open = place.advanced.open[place.position];
     let mut report = StepReport {
         id: step.id.clone(),
         state: record.state,
         word: "",
-        reason: record.reason.map_or_else(String::new, |reason| reason.as_str().to_owned()),
-        message: String::new(),
+        reason: record.reason.map(Reason::as_str).unwrap_or_default().into(),
+        message: Text::default(),
         since: record.since,
         attempts: record.attempt,
-        objects: std::mem::take(&mut found.objects),
+        objects: match (&step.kind, &found.selected) {
+            (_, Some(selected)) => selected.clone(),
+            (StepKind::Require(_), None) => place.plan.outline(place.position).objects.clone(),
+            (StepKind::Act(_), None) => Objects::default(),
+        },
         blocking: false,
         ready: record.is_successful(),
     };
@@ -40,13 +52,13 @@ pub(super) fn step_report(place: &Place<'_>, step: &Step, record: &Record, mut f
                 _ => found.state,
             };
             if !open && record.state == StepState::Waiting {
-                Reason::WaitingForTier.as_str().clone_into(&mut report.reason);
-                report.message = [&requirement.label, ": waits for ", &waits_for(place)].concat();
+                report.reason = Reason::WaitingForTier.as_str().into();
+                report.message = waits_for(place, &[&requirement.label, ": waits for "], scratch);
             } else {
                 if record.state != StepState::Failed || record.reason == Some(Reason::DependencyFailed) {
-                    report.reason = found.reason;
+                    report.reason = found.reason.clone();
                 }
-                report.message = [&requirement.label, ": ", &found.message].concat();
+                report.message = joined(&[&requirement.label, ": ", &found.message], scratch);
             }
             let strictly =
                 matches!(place.fact.strictly, None | Some(Holds::Met | Holds::Unknown { passing: true }));
@@ -65,10 +77,10 @@ pub(super) fn step_report(place: &Place<'_>, step: &Step, record: &Record, mut f
                 StepState::Failed => "Failed",
                 StepState::Unknown => "Unknown",
             };
-            let lacking = lacks_rights(place, &found);
-            let held = held_by(place, record, found);
+            let lacking = lacks_rights(place, found);
+            let held = held_by(place, record, found, scratch);
             if let Some((reason, text)) = held {
-                reason.as_str().clone_into(&mut report.reason);
+                report.reason = reason.as_str().into();
                 report.message = text;
             }
             let unsettled = !record.is_successful() && step.lane == Lane::Main;
@@ -76,15 +88,15 @@ pub(super) fn step_report(place: &Place<'_>, step: &Step, record: &Record, mut f
             // While it waits for another step, what went wrong in its last attempt is not what holds it.
             let held_by_itself = record.is_successful() || open || record.state != StepState::Waiting;
             if let Some(message) = message.filter(|_| held_by_itself) {
-                report.message.clone_from(message);
+                report.message = Text::new(message);
             }
             if report.blocking && report.message.is_empty() {
-                report.message = format!("{} is {}", step.id, report.word.to_lowercase());
+                report.message = format!("{} is {}", step.id, report.word.to_lowercase()).into();
             }
             if report.blocking && report.reason.is_empty() {
                 let reason =
                     if record.state == StepState::Running { Reason::Running } else { Reason::Waiting };
-                reason.as_str().clone_into(&mut report.reason);
+                report.reason = reason.as_str().into();
             }
         }
     }
@@ -97,32 +109,36 @@ fn lacks_rights(place: &Place<'_>, found: &View) -> bool {
 }
 
 /// Why an action that has not started has not.
-fn held_by(place: &Place<'_>, record: &Record, found: View) -> Option<(Reason, String)> {
+fn held_by(place: &Place<'_>, record: &Record, found: &View, scratch: &mut String) -> Option<(Reason, Text)> {
     if record.is_successful() || record.state == StepState::Running {
         return None;
     }
     if record.state == StepState::Failed || record.state == StepState::Unknown {
         let reason = record.reason?;
-        return Some((reason, reason.in_words()));
+        return Some((reason, reason.in_words().into()));
     }
-    if !place.advanced.open[place.position] && !lacks_rights(place, &found) {
-        return Some((Reason::WaitingForStep, ["waits for ", &waits_for(place)].concat()));
+    if !place.advanced.open[place.position] && !lacks_rights(place, found) {
+        return Some((Reason::WaitingForStep, waits_for(place, &["waits for "], scratch)));
     }
     if !place.fact.supplied {
         let reason = Reason::from_word(&found.reason).unwrap_or(Reason::MissingRights);
-        return Some((reason, found.message));
+        return Some((reason, found.message.clone()));
     }
     if place.fact.guard == Answer::Undecided {
-        return Some((Reason::GuardUndecided, Reason::GuardUndecided.in_words()));
+        return Some((Reason::GuardUndecided, Reason::GuardUndecided.in_words().into()));
     }
     let reason = record.reason?;
-    Some((reason, reason.in_words()))
+    Some((reason, reason.in_words().into()))
 }
 
-/// The first steps that keep a step closed, by name.
-fn waits_for(place: &Place<'_>) -> String {
+/// How many names of steps are told; of more, the last place goes to their number.
+const NAMED: usize = 3;
+
+/// The first steps that keep a step closed, by name, after some words of introduction.
+fn waits_for(place: &Place<'_>, introduction: &[&str], scratch: &mut String) -> Text {
     let Place { plan, records, position, .. } = *place;
-    let mut names: Vec<&str> = Vec::new();
+    let mut names = [""; NAMED];
+    let mut count = 0;
     for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
         let step = &plan.steps()[*earlier];
         let Some(record) = records[*earlier] else {
@@ -133,16 +149,36 @@ fn waits_for(place: &Place<'_>) -> String {
             StepKind::Act(_) if after.settled_is_enough => record.is_settled(),
             StepKind::Act(_) => record.is_successful(),
         };
-        if !done {
-            names.push(match &step.kind {
+        if done {
+            continue;
+        }
+        if let Some(name) = names.get_mut(count) {
+            *name = match &step.kind {
                 StepKind::Require(requirement) => &requirement.label,
                 StepKind::Act(_) => step.id.as_str(),
-            });
+            };
         }
+        count += 1;
     }
-    match names.len() {
-        0 => "a delay to pass".to_owned(),
-        1..=3 => names.join(", "),
-        more => format!("{} and {} more", names[..2].join(", "), more - 2),
+    let told = if count > NAMED { NAMED - 1 } else { count };
+    scratch.clear();
+    scratch.extend(introduction.iter().copied());
+    for (index, name) in names[..told].iter().enumerate() {
+        scratch.push_str(if index == 0 { "" } else { ", " });
+        scratch.push_str(name);
     }
+    if count == 0 {
+        scratch.push_str("a delay to pass");
+    } else if count > told {
+        scratch.push_str(" and ");
+        push_number(scratch, i64::try_from(count - told).unwrap_or(i64::MAX));
+        scratch.push_str(" more");
+    }
+    Text::new(scratch)
+}
+
+fn joined(parts: &[&str], scratch: &mut String) -> Text {
+    scratch.clear();
+    scratch.extend(parts.iter().copied());
+    Text::new(scratch)
 }

@@ -1,6 +1,6 @@
 //! Where an object is, as one word and in one line.
 
-use linchpin_words::Reason;
+use linchpin_words::{Reason, Shared};
 
 use super::{Advanced, Blocker, Phase, StepReport, View};
 use crate::{
@@ -8,7 +8,12 @@ use crate::{
     plan::{Lane, Plan, Recovery},
 };
 
-pub(super) fn phase(plan: &Plan, advanced: &Advanced, records: &[Option<&Record>], views: &[View]) -> Phase {
+pub(super) fn phase(
+    plan: &Plan,
+    advanced: &Advanced,
+    records: &[Option<&Shared<Record>>],
+    views: &[View],
+) -> Phase {
     let journal = &advanced.memory.journal;
     if plan.suspended {
         return Phase::Suspended;

@@ -123,7 +123,7 @@ impl Bug {
                 }
             }
             Self::LostCommandRunAgain => {
-                for (id, record) in records {
+                for (id, record) in records.iter_mut() {
                     let lost = record.state == StepState::Running && !memory.attempts.contains_key(id);
                     if lost {
                         record.state = StepState::Waiting;
@@ -152,7 +152,7 @@ impl Bug {
                 *world = world.iter().filter_map(unseen).collect();
             }
             Self::NeverPruned => {
-                for item in &mut memory.journal.inventory {
+                for item in memory.journal.inventory.iter_mut() {
                     item.prune = false;
                 }
             }

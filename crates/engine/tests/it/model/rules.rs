@@ -86,8 +86,7 @@ fn check_prune(plan: &Plan, decision: &Decision) -> Result<(), String> {
         }
         let records = &decision.memory.journal.steps;
         let undone = plan.steps().iter().find(|step| {
-            step.action().is_some()
-                && !records.get(&step.id).is_some_and(linchpin_engine::journal::Record::is_successful)
+            step.action().is_some() && !records.get(&step.id).is_some_and(|record| record.is_successful())
         });
         if let Some(undone) = undone {
             return Err(format!("{} is to be deleted before {} is done", target.name, undone.id));

@@ -1,0 +1,114 @@
+//! What can be told of each step before anything is observed.
+//!
+//! Put together once, when a plan is built, and passed on by reference or by a counted pointer ever after: what a look at
+//! the world finds is new each time, what the plan itself says never is.
+
+use std::{collections::BTreeSet, fmt, sync::Arc};
+
+use linchpin_words::{GroupKind, ObjectRef, Shared, Text};
+
+use super::{Action, Input, Requirement, Step, StepKind};
+use crate::{
+    contract::{ClusterRef, Objects, Question, Want},
+    graph::Node,
+    readiness::{self, Row},
+};
+
+/// The part of one step's story that never changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Outline {
+    /// Whom it speaks for in the wait-for graph: the plan's owner, or one part of it.
+    pub from: Node,
+    /// For an action, the objects it makes, and for a requirement the one it is about, as far as that is told by the plan.
+    pub objects: Objects,
+    /// For a requirement, the kind of the objects it is about; none while the question is the kind itself.
+    pub kind: Option<Judged>,
+    /// The rights it needs before it may start, as questions.
+    pub asks: Vec<Want>,
+    /// The cluster that its objects are in; none for our own.
+    cluster: Option<Text>,
+    /// The part of its objects that is meant.
+    part: Option<Text>,
+}
+
+/// A kind, and the rule that it is judged by.
+#[derive(Clone)]
+pub(crate) struct Judged {
+    pub name: GroupKind,
+    pub row: &'static Row,
+}
+
+impl Judged {
+    fn new(name: GroupKind) -> Self {
+        let row = readiness::row(&name);
+        Self { name, row }
+    }
+}
+
+impl fmt::Debug for Judged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.name.fmt(f)
+    }
+}
+
+impl Outline {
+    pub(super) fn of(step: &Step, owner: &Node) -> Self {
+        let from = match &step.part {
+            Some(part) => owner.clone().part(part.clone()),
+            None => owner.clone(),
+        };
+        let blank = Self {
+            from,
+            objects: Objects::default(),
+            kind: None,
+            asks: Vec::new(),
+            cluster: None,
+            part: None,
+        };
+        match &step.kind {
+            StepKind::Require(requirement) => blank.requiring(requirement),
+            StepKind::Act(action) => blank.acting(action),
+        }
+    }
+
+    fn requiring(self, requirement: &Requirement) -> Self {
+        let via = requirement.want.via();
+        Self {
+            objects: share(requirement.want.object_ref()),
+            kind: match requirement.want.question() {
+                Question::Objects { kind, .. } => Some(Judged::new(kind.group_kind())),
+                _ => None,
+            },
+            cluster: (via.cluster != ClusterRef::Here).then(|| via.cluster.to_string().into()),
+            part: requirement.part.clone().map(Text::from),
+            ..self
+        }
+    }
+
+    fn acting(self, action: &Action) -> Self {
+        let ask = |right: &crate::contract::Right| {
+            Want::new(Question::Right { via: action.via.clone(), right: right.clone() })
+        };
+        Self { objects: share(action.makes()), asks: action.rights.iter().map(ask).collect(), ..self }
+    }
+
+    /// One of the step's objects as a node of the wait-for graph.
+    pub(crate) fn node(&self, object: &Shared<ObjectRef>) -> Node {
+        Node { cluster: self.cluster.clone(), object: object.clone(), part: self.part.clone() }
+    }
+}
+
+/// Objects, to be passed on.
+pub(crate) fn share(objects: impl IntoIterator<Item = ObjectRef>) -> Objects {
+    let objects: Arc<[Shared<ObjectRef>]> = objects.into_iter().map(Shared::new).collect();
+    objects
+}
+
+/// What is asked of the world whatever happens: what requirements and inputs are about, and what must stay as written.
+pub(super) fn standing_wants(steps: &[Step], inputs: &[Input]) -> Shared<BTreeSet<Want>> {
+    let required = steps.iter().filter_map(Step::requirement).map(|requirement| &requirement.want);
+    let kept =
+        steps.iter().filter_map(Step::action).filter_map(Action::drift).flat_map(|drift| &drift.objects);
+    let inputs = inputs.iter().map(|input| &input.want);
+    Shared::new(required.chain(kept).chain(inputs).cloned().collect())
+}
