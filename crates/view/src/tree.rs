@@ -44,7 +44,7 @@ const GAP: &str = "  ";
 /// The picture as a tree: a heading, the rows, the cycles, and a line that counts.
 pub fn render(picture: &Picture, options: &Options) -> String {
     if picture.items.is_empty() {
-        return "nothing to show\n".to_owned();
+        return format!("{}\n", cut_plain(options, "nothing to show"));
     }
     let rows = rows::rows(picture, options);
     let columns = Columns::fit(&rows, options);

@@ -19,8 +19,7 @@ fn pair(lease: &str, flags: &[&str]) -> (Operator, Operator) {
 #[test]
 fn exactly_one_leads_and_a_terminated_leader_hands_over_at_once() {
     let (mut first, second) = pair("handover", &[]);
-    let history = History::of(&shared().kubeconfig(), "handover");
-    eventually("the lease is watched", seconds(10), || !history.entries().is_empty());
+    let history = watched("handover");
     let (ready, text) = second.readiness();
     assert!(ready && text.contains("standing by, first_"), "{text}");
     for _ in 0..20 {
@@ -41,8 +40,7 @@ fn exactly_one_leads_and_a_terminated_leader_hands_over_at_once() {
 #[test]
 fn a_killed_leader_is_replaced_within_twenty_seconds() {
     let (first, second) = pair("killed", &[]);
-    let history = History::of(&shared().kubeconfig(), "killed");
-    eventually("the lease is watched", seconds(10), || !history.entries().is_empty());
+    let history = watched("killed");
     first.signal(Signal::SIGKILL);
     let took = eventually("the second leads", seconds(20), || second.leads());
     println!("replaced after {took:?}");
@@ -53,36 +51,55 @@ fn a_killed_leader_is_replaced_within_twenty_seconds() {
 fn a_stopped_leader_finds_its_fence_closed_when_it_wakes_up() {
     let timing = ["--lease-duration=4s", "--renew-deadline=2500ms", "--retry-period=500ms"];
     let (first, second) = pair("stopped", &timing);
-    let history = History::of(&shared().kubeconfig(), "stopped");
-    eventually("the lease is watched", seconds(10), || !history.entries().is_empty());
-
-    for round in 0..2 {
-        let (leader, other) = if round == 0 { (&first, &second) } else { (&second, &first) };
-        let term = leader.term().expect("it leads");
-        leader.signal(Signal::SIGSTOP);
-        eventually("the other leads", seconds(15), || other.leads());
-        std::thread::sleep(seconds(1));
-        leader.signal(Signal::SIGCONT);
-        let awake = Instant::now();
-        let mut looks = 0;
-        while awake.elapsed() < seconds(3) {
-            let before = leader.term();
-            assert_ne!(before, Some(term), "woke up and believes that its old term goes on");
-            let meanwhile = other.term();
-            if before.is_some() && before == leader.term() {
-                assert_eq!(meanwhile, None, "two may write at once");
-            }
-            looks += 1;
-        }
-        assert!(looks > 10, "looked only {looks} times");
-        assert!(other.leads() && !leader.leads(), "the new leader stays");
-        eventually("the old one stands by", seconds(10), || leader.is_ready());
-    }
+    let history = watched("stopped");
+    stop_and_wake(&first, &second, seconds(6));
+    stop_and_wake(&second, &first, seconds(6));
     history.check(seconds(4));
     let terms: Vec<_> = history.entries().iter().map(|entry| entry.transitions).collect();
     assert_eq!(terms.last(), Some(&2), "{terms:?}");
     let last = history.entries().pop().unwrap().holder.unwrap();
     assert!(first.is(&last), "{last} holds the lease");
+}
+
+#[test]
+fn a_leader_stopped_for_a_minute_never_leads_beside_its_successor() {
+    let (first, second) = pair("minute", &[]);
+    let history = watched("minute");
+    stop_and_wake(&first, &second, seconds(60));
+    history.check(seconds(15));
+    let last = history.entries().pop().unwrap().holder.unwrap();
+    assert!(second.is(&last), "{last} holds the lease");
+}
+
+/// Stops the leader for so long, and watches both after it woke up: only one of them may write at any time.
+fn stop_and_wake(leader: &Operator, other: &Operator, long: Duration) {
+    let term = leader.term().expect("it leads");
+    leader.signal(Signal::SIGSTOP);
+    let stopped = Instant::now();
+    eventually("the other leads", seconds(25), || other.leads());
+    std::thread::sleep(long.saturating_sub(stopped.elapsed()));
+    leader.signal(Signal::SIGCONT);
+    let awake = Instant::now();
+    let mut looks = 0;
+    while awake.elapsed() < seconds(3) {
+        let before = leader.term();
+        assert_ne!(before, Some(term), "woke up and believes that its old term goes on");
+        let meanwhile = other.term();
+        if before.is_some() && before == leader.term() {
+            assert_eq!(meanwhile, None, "two may write at once");
+        }
+        looks += 1;
+    }
+    assert!(looks > 10, "looked only {looks} times");
+    assert!(other.leads() && !leader.leads(), "the new leader stays");
+    eventually("the old one stands by", seconds(10), || leader.is_ready());
+}
+
+/// What happens to a Lease from now on.
+fn watched(lease: &str) -> History {
+    let history = History::of(&shared().kubeconfig(), lease);
+    eventually("the lease is watched", seconds(10), || !history.entries().is_empty());
+    history
 }
 
 #[test]

@@ -59,6 +59,7 @@ fn a_tree_marks_cycles_and_spells_them() {
 #[test]
 fn a_tree_of_nothing_says_so() {
     assert_eq!(tree::render(&Picture::default(), &unicode(None)), "nothing to show\n");
+    assert_eq!(tree::render(&Picture::default(), &unicode(Some(7))), "nothing\n");
 }
 
 #[test]
