@@ -59,14 +59,20 @@ fn shared() -> &'static Cluster {
     CLUSTER.get_or_init(|| Cluster::start(&bare()).expect("a local Kubernetes"))
 }
 
-/// Waits until something holds and returns how long that took.
-fn eventually(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) -> Duration {
+/// Waits until something holds and returns how long that took. What takes longer than it should is told; only what
+/// does not come at all fails, for how fast a busy machine is says nothing about Linchpin.
+fn eventually(what: &str, should: Duration, mut holds: impl FnMut() -> bool) -> Duration {
     let begun = Instant::now();
+    let limit = should.max(seconds(120));
     while !holds() {
         assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
         thread::sleep(Duration::from_millis(20));
     }
-    begun.elapsed()
+    let took = begun.elapsed();
+    if took > should {
+        println!("{what}: took {took:?}, more than {should:?}");
+    }
+    took
 }
 
 fn seconds(seconds: u64) -> Duration {
