@@ -132,15 +132,15 @@ impl Arena {
 
     /// Creates plans that wait for one ConfigMap and then create another.
     pub(crate) async fn plans(&self, namespace: &str, plans: &[Plan]) -> Result<()> {
-        let api = self.waits(namespace);
-        let writes = plans.iter().map(|plan| {
-            let (api, body) = (api.clone(), plan.body(namespace));
-            async move {
-                let written = api.patch(&plan.name, &parameters(), &Patch::Apply(&body)).await;
-                written.map(drop).with_context(|| format!("creating ResourceDependency {}", plan.name))
-            }
-        });
-        stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
+        let bodies: Vec<Value> = plans.iter().map(|plan| plan.body(namespace)).collect();
+        apply_all(&self.waits(namespace), &bodies).await
+    }
+
+    /// Creates bundles.
+    pub(crate) async fn bundles(&self, namespace: &str, bodies: &[Value]) -> Result<()> {
+        let kind = GroupVersionKind::gvk("app.example.com", "v1alpha1", "AppBundle");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "appbundles");
+        apply_all(&Api::namespaced_with(self.client.clone(), namespace, &resource), bodies).await
     }
 
     /// Removes all plans of a namespace.
@@ -149,6 +149,16 @@ impl Arena {
         let _ = api.delete_collection(&DeleteParams::default(), &ListParams::default()).await?;
         Ok(())
     }
+}
+
+/// Writes many objects of one kind at once.
+async fn apply_all(api: &Api<DynamicObject>, bodies: &[Value]) -> Result<()> {
+    let writes = bodies.iter().map(async |body| {
+        let name = body["metadata"]["name"].as_str().unwrap_or_default();
+        let written = api.patch(name, &parameters(), &Patch::Apply(body)).await;
+        written.map(drop).with_context(|| format!("creating {} {name}", body["kind"]))
+    });
+    stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
 }
 
 /// Writes one ConfigMap by server-side apply.

@@ -6,9 +6,10 @@
 //!
 //! `BENCH_SIZE` (1000) is the size of long chains, fan-outs and crowds; `BENCH_HOPS` (100) the number of single hops;
 //! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
-//! `crowd`, `hop`, `chain`, `fan-out`.
+//! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each).
 
 mod arena;
+mod bundles;
 mod chain;
 mod crowd;
 mod fan_out;
@@ -59,6 +60,9 @@ async fn main() -> Result<()> {
     }
     if wanted("fan-out") {
         fan_out::measure(&arena, &operator, sizes, &mut table).await?;
+    }
+    if wanted("bundles") {
+        bundles::measure(&arena, &operator, sizes, &mut table).await?;
     }
     operator.stop().await?;
     arena.stop().await?;

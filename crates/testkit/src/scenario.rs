@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{Api, audit::Audit, kinds};
 
 /// How long anything may take that should happen at once. Generous: the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A test's own part of a cluster.
 pub struct Scenario {

@@ -27,7 +27,7 @@ use std::{
 use tokio::sync::mpsc;
 
 /// How long anything that is triggered by an event may take on a busy machine.
-pub const SOON: Duration = Duration::from_secs(120);
+pub const SOON: Duration = Duration::from_mins(2);
 /// The subscriber of most tests.
 pub const ME: SubscriberId = SubscriberId(1);
 
