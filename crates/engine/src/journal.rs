@@ -360,6 +360,9 @@ pub struct Item {
     /// Whether it has our object as its owner.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub owned: bool,
+    /// Whether it was written with our object as its owner and came back without: it is not tried again and again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unownable: bool,
     /// Attempts to delete it.
     #[serde(default, skip_serializing_if = "is_zero_attempt")]
     pub attempt: u32,

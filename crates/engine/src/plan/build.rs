@@ -193,7 +193,8 @@ fn intents(steps: &[Step], before: &[Vec<usize>]) -> (Vec<(usize, Target)>, u64)
             continue;
         };
         for target in action.targets() {
-            (&target, action.prune.includes(&target), action.long_lived_last).hash(&mut mark);
+            let policies = (action.prune.includes(&target), action.long_lived_last, action.owner.is_some());
+            (&target, policies).hash(&mut mark);
             found.push((position, target));
         }
     }

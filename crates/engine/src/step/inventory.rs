@@ -37,6 +37,7 @@ pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action
     row.uid = Some(stamp.uid.clone());
     row.target = target.clone();
     row.owned = done.owned;
+    row.unownable = action.owner.is_some() && !done.owned;
     row.reason = None;
 }
 
@@ -74,6 +75,7 @@ fn row<'a>(
             stale: false,
             last: action.long_lived_last && is_long_lived(target),
             owned: false,
+            unownable: false,
             attempt: 0,
             retry_at: None,
         });
@@ -164,6 +166,7 @@ pub(super) fn intend_early(plan: &Plan, memory: &mut Memory) {
         row.after = after;
         row.prune = action.prune.includes(&row.target);
         row.last = action.long_lived_last && is_long_lived(&row.target);
+        row.unownable &= action.owner.is_some();
         if !action.tracked {
             release(row);
         }

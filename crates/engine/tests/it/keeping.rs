@@ -592,6 +592,12 @@ fn an_owner_is_put_on_when_what_was_made_is_to_go_after_all() {
     }
     assert!(play.step().is_empty(), "once is enough");
     assert!(play.memory.journal.inventory[0].owned);
+    // Somebody who takes every owner off wins.
+    let mut play = Play::new(owned(true, 1));
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    play.shows("made-x", &shown("made-x", OURS, 100));
+    assert!(play.step().is_empty());
 }
 
 #[test]

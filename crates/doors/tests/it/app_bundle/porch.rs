@@ -246,12 +246,37 @@ fn p23_the_definition_says_what_a_revision_looks_like() {
 }
 
 #[test]
-fn p24_a_variant_brings_no_jobs_no_functions_and_no_accounts() {
+fn p24_a_package_is_one_write_whatever_its_group_and_namespace() {
+    for order in [0, 7] {
+        let mut stage = stage(&format!(
+            "{{porchIntegration: {{enabled: true}}, groups: [{{name: g, order: {order}, components: [{{name: web, \
+             porchPackageRef: {{packageName: web, repository: catalog, namespace: elsewhere}}}}]}}]}}"
+        ));
+        install(&mut stage, "integer");
+        stage.settle();
+        let name = variant(&stage)["metadata"]["name"].as_str().expect("a name").to_owned();
+        let done = stage.done();
+        assert_eq!(
+            done,
+            [format!("apply PackageVariant elsewhere/{name}")],
+            "no account, no role, no binding"
+        );
+    }
+}
+
+#[test]
+fn p25_nothing_waits_in_a_job_so_a_variant_brings_no_functions() {
     let mut stage = with("");
     install(&mut stage, "integer");
     stage.settle();
     let spec = &variant(&stage)["spec"];
-    assert!(spec.get("pipeline").is_none(), "p25, p26: nothing is put into packages: {spec:#}");
+    let fields: std::collections::BTreeSet<&str> =
+        spec.as_object().expect("a spec").keys().map(String::as_str).collect();
+    assert_eq!(
+        fields,
+        ["adoptionPolicy", "annotations", "deletionPolicy", "downstream", "labels", "upstream"].into(),
+        "no pipeline: no image is run, and nothing is put into the package"
+    );
     assert_eq!(
         spec["annotations"],
         json!({"approval.nephio.org/policy": "initial", "argocd.argoproj.io/sync-wave": "0"})
@@ -260,8 +285,28 @@ fn p24_a_variant_brings_no_jobs_no_functions_and_no_accounts() {
         (&spec["adoptionPolicy"], &spec["deletionPolicy"]),
         (&json!("adoptExisting"), &json!("delete"))
     );
-    assert_eq!(spec["labels"]["app.example.com/component"], "web");
-    assert_eq!(stage.done().len(), 1);
+}
+
+#[test]
+fn p26_labels_are_on_metadata_and_on_no_selector() {
+    let mut stage = stage(
+        "{porchIntegration: {enabled: true}, groups: [{name: g, components: [
+           {name: web, porchPackageRef: {packageName: web, repository: catalog}, gate: false},
+           {name: db, order: 0, template: {apiVersion: apps/v1, kind: Deployment, metadata: {name: db}, spec: {selector:
+             {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}}}}}]}]}",
+    );
+    install(&mut stage, "integer");
+    stage.settle();
+    let labels = |component: &str| {
+        json!({"app.example.com/appbundle": "shop", "app.example.com/group": "g",
+            "app.example.com/component": component})
+    };
+    let web = variant(&stage);
+    assert_eq!((&web["metadata"]["labels"], &web["spec"]["labels"]), (&labels("web"), &labels("web")));
+    let db = stage.bodies.iter().find(|body| body["kind"] == "Deployment").expect("a Deployment");
+    assert_eq!(db["metadata"]["labels"], labels("db"));
+    assert_eq!(db["spec"]["selector"]["matchLabels"], json!({"app": "db"}));
+    assert_eq!(db["spec"]["template"]["metadata"]["labels"], json!({"app": "db"}));
 }
 
 #[test]

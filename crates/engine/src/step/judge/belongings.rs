@@ -43,7 +43,8 @@ impl<'j> Belongings<'j> {
         let Some(record) = place.record else { return false };
         let is_written =
             |item: &Item| record.wrote.iter().any(|wrote| same_object(&wrote.target, &item.target));
-        let may_own = |item: &Item| item.target.namespace.as_ref() == Some(&owner.namespace);
+        let may_own =
+            |item: &Item| !item.unownable && item.target.namespace.as_ref() == Some(&owner.namespace);
         self.loose.get(id).into_iter().flatten().any(|item| match item.state {
             ItemState::Created => may_own(item),
             ItemState::Intended | ItemState::Gone => is_written(item),
