@@ -161,7 +161,10 @@ pub(crate) fn dependency(
         Some(Question::Objects { kind, scope, .. }) if *kind != profiles => {
             let (namespace, name, matched) = match scope {
                 Scope::Name { namespace, name } => (namespace, Some(name.clone()), None),
-                Scope::Labels { namespace, .. } => (namespace, None, i64::try_from(step.objects.len()).ok()),
+                Scope::Labels { namespace, .. } => {
+                    let matched = step.selected.as_ref().map_or(0, |selected| selected.len());
+                    (namespace, None, i64::try_from(matched).ok())
+                }
             };
             let resolved = ObjectName {
                 api_version: Some(kind.api_version()),

@@ -19,8 +19,10 @@ use crate::{
 pub(crate) struct Outline {
     /// Whom it speaks for in the wait-for graph: the plan's owner, or one part of it.
     pub from: Node,
-    /// For an action, the objects it makes, and for a requirement the one it is about, as far as that is told by the plan.
-    pub objects: Objects,
+    /// For a requirement, the object it is about, where the plan names it.
+    pub waits_for: Objects,
+    /// For an action, the objects it makes, as far as the plan names them.
+    pub makes: Objects,
     /// For a requirement, the kind of the objects it is about; none while the question is the kind itself.
     pub kind: Option<Judged>,
     /// The rights it needs before it may start, as questions.
@@ -59,7 +61,8 @@ impl Outline {
         };
         let blank = Self {
             from,
-            objects: Objects::default(),
+            waits_for: Objects::default(),
+            makes: Objects::default(),
             kind: None,
             asks: Vec::new(),
             cluster: None,
@@ -74,7 +77,7 @@ impl Outline {
     fn requiring(self, requirement: &Requirement) -> Self {
         let via = requirement.want.via();
         Self {
-            objects: share(requirement.want.object_ref()),
+            waits_for: share(requirement.want.object_ref()),
             kind: match requirement.want.question() {
                 Question::Objects { kind, .. } => Some(Judged::new(kind.group_kind())),
                 _ => None,
@@ -89,7 +92,7 @@ impl Outline {
         let ask = |right: &crate::contract::Right| {
             Want::new(Question::Right { via: action.via.clone(), right: right.clone() })
         };
-        Self { objects: share(action.makes()), asks: action.rights.iter().map(ask).collect(), ..self }
+        Self { makes: share(action.makes()), asks: action.rights.iter().map(ask).collect(), ..self }
     }
 
     /// One of the step's objects as a node of the wait-for graph.

@@ -10,8 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{Options, Related, State, Verdict};
 
-/// What lies at a path, if it is there and not null. Inlined, so that names are compared as the constants they are.
-#[inline]
+/// What lies at a path, if it is there and not null.
 pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter()
         .try_fold(value, |value, name| field(value.as_object()?, name))
@@ -123,8 +122,8 @@ pub(super) struct Subject<'a> {
     pub(super) options: &'a Options<'a>,
     pub(super) related: &'a dyn Related,
     /// The two parts that nearly every look goes into.
-    metadata: Option<&'a Value>,
-    status: Option<&'a Value>,
+    metadata: Option<&'a Map<String, Value>>,
+    status: Option<&'a Map<String, Value>>,
     marker: Cell<u64>,
 }
 
@@ -135,67 +134,80 @@ impl<'a> Subject<'a> {
         options: &'a Options<'a>,
         related: &'a dyn Related,
     ) -> Self {
-        let (metadata, status) = (at(object, &["metadata"]), at(object, &["status"]));
+        let part =
+            |name| object.as_object().and_then(|object| field(object, name)).and_then(Value::as_object);
+        let (metadata, status) = (part("metadata"), part("status"));
         Self { kind, object, options, related, metadata, status, marker: Cell::new(FNV_OFFSET) }
     }
 
     pub(super) fn is_terminating(&self) -> bool {
-        self.at(&["metadata", "deletionTimestamp"]).is_some()
-    }
-
-    /// What lies at a path, if it is there and not null.
-    #[inline]
-    fn at(&self, path: &[&str]) -> Option<&'a Value> {
-        match path {
-            ["metadata", rest @ ..] => at(self.metadata?, rest),
-            ["status", rest @ ..] => at(self.status?, rest),
-            _ => at(self.object, path),
-        }
+        self.in_metadata("deletionTimestamp").is_some()
     }
 
     pub(super) fn text(&self, path: &[&str]) -> &'a str {
-        self.at(path).and_then(Value::as_str).unwrap_or_default()
+        text(self.object, path)
     }
 
-    #[inline]
     pub(super) fn number(&self, path: &[&str]) -> Option<i64> {
-        self.at(path).and_then(Value::as_i64)
+        number(self.object, path)
     }
 
     pub(super) fn list(&self, path: &[&str]) -> &'a [Value] {
-        self.at(path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+        list(self.object, path)
     }
 
     pub(super) fn flag(&self, path: &[&str]) -> bool {
-        self.at(path).and_then(Value::as_bool) == Some(true)
+        flag(self.object, path)
+    }
+
+    /// A field of the status, if it is there and not null. Inlined, so that the name is compared as the constant it is.
+    #[inline]
+    pub(super) fn in_status(&self, name: &str) -> Option<&'a Value> {
+        self.status.and_then(|status| field(status, name)).filter(|value| !value.is_null())
+    }
+
+    #[inline]
+    fn in_metadata(&self, name: &str) -> Option<&'a Value> {
+        self.metadata.and_then(|metadata| field(metadata, name)).filter(|value| !value.is_null())
+    }
+
+    fn observed_generation(&self) -> Option<i64> {
+        self.in_status("observedGeneration").and_then(Value::as_i64)
     }
 
     /// A counter in the status, marked as progress; a counter that is missing is zero, as the API omits zeros.
     #[inline]
     pub(super) fn counter(&self, name: &str) -> i64 {
-        let count = self.number(&["status", name]).unwrap_or(0);
+        let count = self.in_status(name).and_then(Value::as_i64).unwrap_or(0);
         self.mark_number(count);
         count
     }
 
     /// The phase, marked as progress.
     pub(super) fn phase(&self) -> &'a str {
-        let phase = self.text(&["status", "phase"]);
+        let phase = self.in_status("phase").and_then(Value::as_str).unwrap_or_default();
         self.mark(phase.as_bytes());
         phase
     }
 
     fn generation(&self) -> Option<i64> {
-        self.number(&["metadata", "generation"])
+        self.in_metadata("generation").and_then(Value::as_i64)
+    }
+
+    fn entries(&self) -> &'a [Value] {
+        self.in_status("conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn conditions(&self) -> impl Iterator<Item = Condition<'a>> + use<'a> {
-        self.list(&["status", "conditions"]).iter().map(Condition::of)
+        self.entries().iter().map(Condition::of)
     }
 
     pub(super) fn condition(&self, kind: &str) -> Option<Condition<'a>> {
-        let entries = self.list(&["status", "conditions"]);
-        entries.iter().find(|entry| text(entry, &["type"]) == kind).map(Condition::of)
+        let is_it = |entry: &&Value| {
+            let name = entry.as_object().and_then(|entry| field(entry, "type"));
+            name.and_then(Value::as_str) == Some(kind)
+        };
+        self.entries().iter().find(is_it).map(Condition::of)
     }
 
     /// Whether a condition was made for an older generation; one that does not say is taken as current.
@@ -210,7 +222,7 @@ impl<'a> Subject<'a> {
 
     /// In progress, if the object reports that it has not seen its latest generation.
     pub(super) fn stale(&self) -> Option<Verdict> {
-        let observed = self.number(&["status", "observedGeneration"])?;
+        let observed = self.observed_generation()?;
         let wanted = self.generation()?;
         self.mark_number(observed);
         (observed < wanted).then(|| outdated(wanted, observed))
@@ -223,7 +235,7 @@ impl<'a> Subject<'a> {
 
     /// In progress, if a kind that always reports the generation it has seen does not yet.
     pub(super) fn unobserved(&self) -> Option<Verdict> {
-        if self.number(&["status", "observedGeneration"]).is_some() {
+        if self.observed_generation().is_some() {
             return None;
         }
         Some(Verdict::in_progress("NotObserved", "its controller has not looked at it yet"))

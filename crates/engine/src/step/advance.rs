@@ -225,17 +225,17 @@ impl<'a> Pass<'a> {
 impl Pass<'_> {
     /// Puts the records into the journal, which stays the one it was if none has changed.
     fn write_down(&mut self) {
-        let journal = &mut self.memory.journal;
-        let same = |(known, record): (Option<&Shared<Record>>, &Shared<Record>)| {
-            known.is_some_and(|known| known.is_same(record))
-        };
-        let unchanged = journal.steps.len() == self.records.len()
-            && journal.in_order_of(self.plan).into_iter().zip(&self.records).all(same);
-        if !unchanged {
-            let by_name = self.plan.by_name().iter();
-            let named = by_name
-                .map(|position| (self.plan.steps()[*position].id.clone(), self.records[*position].clone()));
-            journal.steps = Shared::new(named.collect());
+        let plan = self.plan;
+        let known = self.memory.journal.in_order_of(plan);
+        let differs =
+            |position: &usize| !known[*position].is_some_and(|known| known.is_same(&self.records[*position]));
+        let changed: Vec<usize> = (0..self.records.len()).filter(differs).collect();
+        let steps = &mut self.memory.journal.steps;
+        for position in changed {
+            steps.insert(plan.steps()[position].id.clone(), self.records[position].clone());
+        }
+        if steps.len() != self.records.len() {
+            steps.retain(|id, _| plan.position(id).is_some());
         }
     }
 

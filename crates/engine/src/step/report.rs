@@ -106,8 +106,8 @@ pub struct StepReport {
     pub since: Timestamp,
     /// Attempts in the current run.
     pub attempts: u32,
-    /// The objects it is about.
-    pub objects: Objects,
+    /// The objects that a selector found; none where the plan itself names the object.
+    pub selected: Option<Objects>,
     /// Whether it is what holds the plan now.
     pub blocking: bool,
     /// Whether it is all that is asked of it: an action that is done, a requirement that holds also strictly.
@@ -191,7 +191,12 @@ pub(super) fn converging(
                 step: step.id.clone(),
                 reason: report.reason.clone(),
                 message: report.message.clone(),
-                object: report.objects.first().cloned(),
+                object: report
+                    .selected
+                    .as_ref()
+                    .unwrap_or(&plan.outline(position).waits_for)
+                    .first()
+                    .cloned(),
                 since: record.clock.unwrap_or(record.since),
             });
         }

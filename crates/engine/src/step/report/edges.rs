@@ -36,14 +36,14 @@ pub(in crate::step) fn edges(
                     since: Some(record.clock.unwrap_or(record.since).into()),
                     detail: found.message,
                 };
-                let objects = found.selected.as_ref().unwrap_or(&outline.objects);
-                let waits = objects.iter().zip(std::iter::repeat_n(wait, objects.len()));
-                edges.extend(
-                    waits.map(|(object, wait)| Edge::waits(outline.from.clone(), outline.node(object), wait)),
-                );
+                let wait_for = |object, wait| Edge::waits(outline.from.clone(), outline.node(object), wait);
+                match &**found.selected.as_ref().unwrap_or(&outline.waits_for) {
+                    [object] => edges.push(wait_for(object, wait)),
+                    objects => edges.extend(objects.iter().map(|object| wait_for(object, wait.clone()))),
+                }
             }
             StepKind::Act(_) => {
-                for object in outline.objects.iter() {
+                for object in outline.makes.iter() {
                     let made = outline.node(object);
                     edges.push(Edge::produces(outline.from.clone(), made, record.is_successful()));
                 }

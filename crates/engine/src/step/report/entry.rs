@@ -4,7 +4,6 @@ use linchpin_words::{Reason, Shared, Text, text::push_number};
 
 use super::{Advanced, StepReport, View};
 use crate::{
-    contract::Objects,
     journal::{Record, StepState},
     plan::{Lane, Plan, Step, StepKind},
     step::fact::{Answer, Fact, Holds},
@@ -37,11 +36,7 @@ pub(super) fn step_report(
         message: Text::default(),
         since: record.since,
         attempts: record.attempt,
-        objects: match (&step.kind, &found.selected) {
-            (_, Some(selected)) => selected.clone(),
-            (StepKind::Require(_), None) => place.plan.outline(place.position).objects.clone(),
-            (StepKind::Act(_), None) => Objects::default(),
-        },
+        selected: found.selected.clone(),
         blocking: false,
         ready: record.is_successful(),
     };
