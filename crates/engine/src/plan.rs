@@ -12,13 +12,14 @@ mod reads;
 mod requirement;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
+    hash::BuildHasherDefault,
     sync::Arc,
     time::Duration,
 };
 
 use linchpin_lang::cel;
-use linchpin_words::{Gvk, ObjectRef, Shared};
+use linchpin_words::{Gvk, ObjectRef, Shared, hash::Fnv};
 use serde_json::Value;
 
 pub(crate) use action::target_of_document;
@@ -38,6 +39,9 @@ use crate::{
     rights,
 };
 
+/// Positions of steps by their names; only ever looked up in.
+type Positions = HashMap<StepId, usize, BuildHasherDefault<Fnv>>;
+
 /// What is to be done for one object.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -53,10 +57,12 @@ pub struct Plan {
     before: Vec<Vec<usize>>,
     /// Positions in the order of step names: the order of the journal.
     by_name: Vec<usize>,
+    /// The same by name.
+    positions: Positions,
     /// For each step, what can be told of it before anything is observed.
     outlines: Vec<Outline>,
-    /// What is asked of the world whatever happens.
-    standing_wants: Shared<BTreeSet<Want>>,
+    /// What is asked of the world whatever happens, and before anything has begun.
+    wants: outline::Wants,
     /// For each action, the requirements that it is the floor of.
     witnesses: Vec<Vec<usize>>,
     /// The objects that are remembered in the inventory, as far as they are named before they are rendered.
@@ -327,9 +333,9 @@ impl Plan {
         &self.outlines[position]
     }
 
-    /// What is asked of the world whatever happens.
-    pub(crate) fn standing_wants(&self) -> &Shared<BTreeSet<Want>> {
-        &self.standing_wants
+    /// What is asked of the world while the actions at these positions, in ascending order, need their rights.
+    pub(crate) fn wants(&self, asking: &[usize]) -> Shared<BTreeSet<Want>> {
+        self.wants.while_asking(asking)
     }
 
     /// Positions of the requirements that have the step at `position` as their floor.
@@ -351,10 +357,7 @@ impl Plan {
 
     /// The position of a step.
     pub fn position(&self, id: &StepId) -> Option<usize> {
-        self.by_name
-            .binary_search_by(|position| self.steps[*position].id.cmp(id))
-            .ok()
-            .map(|found| self.by_name[found])
+        self.positions.get(id).copied()
     }
 
     /// The rights that this plan needs, each with the step that needs it.

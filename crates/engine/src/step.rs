@@ -137,7 +137,7 @@ fn converge(
     let edges = report::edges(plan, &records, judged.views);
     let since = advanced.memory.journal.completed.unwrap_or(now);
     report.blocked.extend(report::removal_blockers(&advanced.memory.journal, &removed.waiting, since));
-    let asked = [judged.asked, sight.asked()].concat();
+    let asked = judged.asked.into_iter().chain(sight.asked());
     let at_rest =
         advanced.memory.journal.is_at_rest(plan) && advanced.memory.flight.is_empty() && removed.done;
     let must_save = work.needs_saving && advanced.memory.critical > advanced.memory.saved;
@@ -149,7 +149,7 @@ fn converge(
         },
         memory: advanced.memory,
         effects: work.effects,
-        wants: if at_rest { Shared::default() } else { wants(plan, asked) },
+        wants: if at_rest { Shared::default() } else { wants(plan, &judged.asking, asked) },
         edges,
         wake_at: earliest(advanced.wake_at, removed.wake_at),
         report,
@@ -157,12 +157,13 @@ fn converge(
     }
 }
 
-/// What a plan always asks of the world, and what it asks now.
-fn wants(plan: &Plan, asked: Vec<Want>) -> Shared<BTreeSet<Want>> {
-    let mut wants = plan.standing_wants().clone();
-    let mut more: BTreeSet<Want> = asked.into_iter().filter(|want| !wants.contains(want)).collect();
-    if !more.is_empty() {
-        wants.append(&mut more);
+/// What a plan always asks of the world, the rights of the actions that have not begun, and what else it asks now.
+fn wants(plan: &Plan, asking: &[usize], asked: impl Iterator<Item = Want>) -> Shared<BTreeSet<Want>> {
+    let mut wants = plan.wants(asking);
+    for want in asked {
+        if !wants.contains(&want) {
+            wants.insert(want);
+        }
     }
     wants
 }

@@ -1,8 +1,12 @@
 //! Answers: what has been observed, and how far the observation reaches.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+    sync::Arc,
+};
 
-use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp};
+use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp, hash::Fnv};
 use serde_json::Value;
 
 use super::want::Want;
@@ -107,7 +111,25 @@ pub enum Seen {
 
 /// All that has been observed, by question. A question that is missing is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct World(BTreeMap<Want, Seen>);
+pub struct World(HashMap<Want, Seen, BuildHasherDefault<Fingerprint>>);
+
+/// Wants have a fingerprint already: it is their hash.
+#[derive(Clone, Default)]
+struct Fingerprint(u64);
+
+impl Hasher for Fingerprint {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = Fnv::of(bytes);
+    }
+
+    fn write_u64(&mut self, fingerprint: u64) {
+        self.0 = fingerprint;
+    }
+}
 
 impl World {
     /// An empty world: everything is unknown.
@@ -125,9 +147,11 @@ impl World {
         self.0.get(want)
     }
 
-    /// All questions and answers.
+    /// All questions and answers, in the order of the questions.
     pub fn iter(&self) -> impl Iterator<Item = (&Want, &Seen)> {
-        self.0.iter()
+        let mut all: Vec<(&Want, &Seen)> = self.0.iter().collect();
+        all.sort_unstable_by_key(|(want, _)| *want);
+        all.into_iter()
     }
 }
 

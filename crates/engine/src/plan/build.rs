@@ -9,7 +9,7 @@ use linchpin_words::{ObjectRef, hash::Fnv};
 
 use super::{
     Plan, Step, Terms,
-    outline::{Outline, standing_wants},
+    outline::{Outline, Wants},
 };
 use crate::{
     contract::{StepId, Target, Want},
@@ -144,8 +144,8 @@ impl Plan {
         let mut by_name: Vec<usize> = (0..steps.len()).collect();
         by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
         let node = Node::here(owner.clone());
-        let outlines = steps.iter().map(|step| Outline::of(step, &node)).collect();
-        let standing_wants = standing_wants(&steps, &terms.inputs);
+        let outlines: Vec<Outline> = steps.iter().map(|step| Outline::of(step, &node)).collect();
+        let wants = Wants::of(&steps, &outlines, &terms.inputs);
         let mut witnesses = vec![Vec::new(); steps.len()];
         for (position, step) in steps.iter().enumerate() {
             let floor = step.requirement().and_then(|requirement| requirement.floor.as_ref());
@@ -163,8 +163,9 @@ impl Plan {
             steps,
             before,
             by_name,
+            positions: positions.into_iter().map(|(id, position)| (id, rank[position])).collect(),
             outlines,
-            standing_wants,
+            wants,
             witnesses,
             intents,
             intents_mark,

@@ -3,7 +3,11 @@
 //! Put together once, when a plan is built, and passed on by reference or by a counted pointer ever after: what a look at
 //! the world finds is new each time, what the plan itself says never is.
 
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
 
 use linchpin_words::{GroupKind, ObjectRef, Shared, Text};
 
@@ -107,11 +111,51 @@ pub(crate) fn share(objects: impl IntoIterator<Item = ObjectRef>) -> Objects {
     objects
 }
 
-/// What is asked of the world whatever happens: what requirements and inputs are about, and what must stay as written.
-pub(super) fn standing_wants(steps: &[Step], inputs: &[Input]) -> Shared<BTreeSet<Want>> {
-    let required = steps.iter().filter_map(Step::requirement).map(|requirement| &requirement.want);
-    let kept =
-        steps.iter().filter_map(Step::action).filter_map(Action::drift).flat_map(|drift| &drift.objects);
-    let inputs = inputs.iter().map(|input| &input.want);
-    Shared::new(required.chain(kept).chain(inputs).cloned().collect())
+/// What a plan asks of the world, put together for the two states that most plans are in most of the time.
+#[derive(Clone, Debug)]
+pub(super) struct Wants {
+    /// Whatever happens: what requirements and inputs are about, and what must stay as written.
+    standing: Shared<BTreeSet<Want>>,
+    /// While no action has begun: the rights of all of them too.
+    opening: Shared<BTreeSet<Want>>,
+    /// The opening wants in their order, those that are not standing with the positions of the actions that need them.
+    needed_by: Vec<(Want, Vec<usize>)>,
+    /// How many actions need rights.
+    needy: usize,
+}
+
+impl Wants {
+    pub(super) fn of(steps: &[Step], outlines: &[Outline], inputs: &[Input]) -> Self {
+        let required = steps.iter().filter_map(Step::requirement).map(|requirement| &requirement.want);
+        let kept = steps.iter().filter_map(Step::action).filter_map(Action::drift);
+        let kept = kept.flat_map(|drift| &drift.objects);
+        let inputs = inputs.iter().map(|input| &input.want);
+        let standing: BTreeSet<Want> = required.chain(kept).chain(inputs).cloned().collect();
+        let mut needed_by: BTreeMap<Want, Vec<usize>> =
+            standing.iter().map(|want| (want.clone(), Vec::new())).collect();
+        for (position, outline) in outlines.iter().enumerate() {
+            for right in &outline.asks {
+                needed_by.entry(right.clone()).or_default().push(position);
+            }
+        }
+        Self {
+            standing: Shared::new(standing),
+            opening: Shared::new(needed_by.keys().cloned().collect()),
+            needed_by: needed_by.into_iter().collect(),
+            needy: outlines.iter().filter(|outline| !outline.asks.is_empty()).count(),
+        }
+    }
+
+    /// What is asked while some actions, by their positions in ascending order, need their rights.
+    pub(super) fn while_asking(&self, actions: &[usize]) -> Shared<BTreeSet<Want>> {
+        if actions.is_empty() {
+            self.standing.clone()
+        } else if actions.len() == self.needy {
+            self.opening.clone()
+        } else {
+            let asks = |action: &usize| actions.binary_search(action).is_ok();
+            let wanted = |(_, by): &&(Want, Vec<usize>)| by.is_empty() || by.iter().any(asks);
+            Shared::new(self.needed_by.iter().filter(wanted).map(|(want, _)| want.clone()).collect())
+        }
+    }
 }

@@ -22,7 +22,7 @@ use crate::{
 };
 pub(super) use action::ask_for_awaited;
 use action::{Place, judge_action};
-use belongings::Belongings;
+use belongings::misfits;
 use drift::has_drifted;
 use requirement::{Subject, judge_whole};
 pub(super) use sight::Sight;
@@ -46,6 +46,9 @@ pub struct View {
 pub(super) struct Judged {
     pub facts: Vec<Fact>,
     pub views: Vec<View>,
+    /// Positions of the actions whose rights were asked for.
+    pub asking: Vec<usize>,
+    /// What was asked besides, in no order.
     pub asked: Vec<Want>,
 }
 
@@ -53,6 +56,7 @@ pub(super) struct Judged {
 pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged {
     let mut facts = Vec::with_capacity(plan.steps().len());
     let mut views = Vec::with_capacity(plan.steps().len());
+    let mut asking = Vec::new();
     let records = journal.in_order_of(plan);
     for (position, (step, record)) in plan.steps().iter().zip(&records).enumerate() {
         let (fact, view) = match &step.kind {
@@ -67,22 +71,24 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
         facts.push(fact);
         views.push(view);
     }
-    let belongings = Belongings::of(journal);
+    let misfits = misfits(plan, journal, &records);
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
             let place =
                 Place { plan, position, step, action, record: records[position].map(|record| &**record) };
             let (mut fact, view) = judge_action(&place, &views, sight);
+            if !place.has_begun() && !action.rights.is_empty() {
+                asking.push(position);
+            }
             if let Some(drift) = action.drift() {
                 let done = place.record.is_some_and(|record| record.state == StepState::Done);
-                fact.drifted =
-                    done && (belongings.differ(&place) || has_drifted(&place, drift, &records, sight));
+                fact.drifted = done && (misfits[position] || has_drifted(&place, drift, &records, sight));
             }
             facts[position] = fact;
             views[position] = view;
         }
     }
-    Judged { facts, views, asked: sight.asked() }
+    Judged { facts, views, asking, asked: sight.asked() }
 }
 
 /// The incarnation that the floor of a requirement wrote last, where it is one object.

@@ -82,6 +82,9 @@ fn leave(item: &mut Item, reason: Reason) {
 /// Takes away what the plan no longer makes, and forgets what is gone.
 pub(super) fn prune(plan: &Plan, memory: &mut Memory, sight: &Sight<'_>, now: Timestamp) -> Removal {
     let left_the_plan = |item: &Item| item.stale || plan.position(&item.step).is_none();
+    if !memory.journal.inventory.iter().any(left_the_plan) {
+        return Removal { done: true, ..Removal::default() };
+    }
     // A write that was ordered before its step left the plan may still land: what it makes must be there to be deleted.
     let landing: BTreeSet<StepId> = memory
         .flight

@@ -32,6 +32,13 @@ pub(super) struct Place<'a> {
     pub(super) record: Option<&'a Record>,
 }
 
+impl Place<'_> {
+    /// Whether the action is under way or has come to a good end: nothing that would be needed to begin it is asked for.
+    pub(super) fn has_begun(&self) -> bool {
+        self.record.is_some_and(|record| record.is_successful() || record.state == StepState::Running)
+    }
+}
+
 pub(super) fn judge_action(place: &Place<'_>, views: &[View], sight: &Sight<'_>) -> (Fact, View) {
     let Place { plan, step, action, record, .. } = *place;
     let mut fact = Fact { live: true, ..Fact::default() };
@@ -39,10 +46,10 @@ pub(super) fn judge_action(place: &Place<'_>, views: &[View], sight: &Sight<'_>)
     if let Some(guard) = &step.when {
         fact.guard = judge_guard(plan, guard, views, sight);
     }
-    if !record.is_some_and(|record| record.is_successful() || record.state == StepState::Running) {
+    if !place.has_begun() {
         judge_rights(place, sight, &mut fact, &mut found);
+        judge_reach(action, sight, &mut fact, &mut found);
     }
-    judge_reach(action, record, sight, &mut fact, &mut found);
     if action.reads_values
         && let Some(input) = plan.inputs.iter().find(|input| !is_supplied(input, sight))
     {
@@ -69,7 +76,7 @@ fn judge_rights(place: &Place<'_>, sight: &Sight<'_>, fact: &mut Fact, found: &m
     let mut missing: Vec<String> = Vec::new();
     let mut open = false;
     for (want, right) in place.plan.outline(place.position).asks.iter().zip(&place.action.rights) {
-        match sight.ask(want.clone()) {
+        match sight.look(want) {
             Some(Seen::Right(false)) => missing.push(right.to_string()),
             Some(Seen::Unknown(why)) => open |= why.is_passing(),
             None => open = true,

@@ -4,51 +4,39 @@
 //! by writing once more; where it says that we do not, it is taken off in the same way; and what was left to itself and is
 //! to be deleted one day after all is written once more to know whose it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use linchpin_words::Shared;
 
-use super::action::Place;
 use crate::{
-    contract::StepId,
-    journal::{Item, ItemState, Journal},
+    journal::{Item, ItemState, Journal, Record},
+    plan::{Action, Plan},
     step::inventory::same_object,
 };
 
-/// The rows of an inventory that may not fit their plan.
-pub(super) struct Belongings<'j> {
-    /// Steps with objects that have our object as their owner.
-    owned: BTreeSet<&'j StepId>,
-    /// Objects that have not, by their steps.
-    loose: BTreeMap<&'j StepId, Vec<&'j Item>>,
+/// For each step of a plan, whether what it wrote must be written again for this, if it has written it at all.
+pub(super) fn misfits(plan: &Plan, journal: &Journal, records: &[Option<&Shared<Record>>]) -> Vec<bool> {
+    let mut found = vec![false; plan.steps().len()];
+    for item in &journal.inventory {
+        if let Some(position) = plan.position(&item.step)
+            && let Some(action) = plan.steps()[position].action()
+        {
+            found[position] |= is_misfit(item, action, records[position]);
+        }
+    }
+    found
 }
 
-impl<'j> Belongings<'j> {
-    pub(super) fn of(journal: &'j Journal) -> Self {
-        let mut found = Self { owned: BTreeSet::new(), loose: BTreeMap::new() };
-        for item in &journal.inventory {
-            if item.owned {
-                found.owned.insert(&item.step);
-            } else if !item.stale && !matches!(item.state, ItemState::Adopted) {
-                found.loose.entry(&item.step).or_default().push(item);
-            }
-        }
-        found
+fn is_misfit(item: &Item, action: &Action, record: Option<&Shared<Record>>) -> bool {
+    let (Some(owner), Some(record)) = (&action.owner, record) else {
+        return item.owned && action.owner.is_none();
+    };
+    if item.owned || item.stale {
+        return false;
     }
-
-    /// Whether what a finished action wrote must be written again for this.
-    pub(super) fn differ(&self, place: &Place<'_>) -> bool {
-        let id = &place.step.id;
-        let Some(owner) = &place.action.owner else {
-            return self.owned.contains(id);
-        };
-        let Some(record) = place.record else { return false };
-        let is_written =
-            |item: &Item| record.wrote.iter().any(|wrote| same_object(&wrote.target, &item.target));
-        let may_own =
-            |item: &Item| !item.unownable && item.target.namespace.as_ref() == Some(&owner.namespace);
-        self.loose.get(id).into_iter().flatten().any(|item| match item.state {
-            ItemState::Created => may_own(item),
-            ItemState::Intended | ItemState::Gone => is_written(item),
-            ItemState::Adopted | ItemState::Deleting | ItemState::Left => false,
-        })
+    match item.state {
+        ItemState::Created => !item.unownable && item.target.namespace.as_ref() == Some(&owner.namespace),
+        ItemState::Intended | ItemState::Gone => {
+            record.wrote.iter().any(|wrote| same_object(&wrote.target, &item.target))
+        }
+        ItemState::Adopted | ItemState::Deleting | ItemState::Left => false,
     }
 }

@@ -5,22 +5,14 @@ use linchpin_words::Reason;
 use super::{View, sight::Sight};
 use crate::{
     contract::{Question, Seen, Want},
-    journal::{Record, StepState},
     plan::Action,
     step::fact::Fact,
 };
 
 /// Holds an action that has not begun while its cluster is out of reach. A question that is only refused there says
 /// nothing about the action.
-pub(super) fn judge_reach(
-    action: &Action,
-    record: Option<&Record>,
-    sight: &Sight<'_>,
-    fact: &mut Fact,
-    found: &mut View,
-) {
-    let begun = record.is_some_and(|record| record.is_successful() || record.state == StepState::Running);
-    if begun || action.via.cluster.is_here() {
+pub(super) fn judge_reach(action: &Action, sight: &Sight<'_>, fact: &mut Fact, found: &mut View) {
+    if action.via.cluster.is_here() {
         return;
     }
     let (reason, message) = match sight.ask(Want::new(Question::Version { via: action.via.clone() })) {

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use linchpin_words::{Gvk, Timestamp, reference::KindWord};
+use linchpin_words::{Gvk, Timestamp, hash::Fnv, reference::KindWord};
 
 use crate::{
     contract::{Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target, Via, Want, World},
@@ -12,8 +12,8 @@ use crate::{
 /// The world as one object may see it: nothing older than its own writes.
 pub(in crate::step) struct Sight<'a> {
     pub world: &'a World,
-    /// Our last writes, sorted by the name of what was written.
-    floors: Vec<Floor<'a>>,
+    /// Our last writes, sorted by a fingerprint of the name of what was written.
+    floors: Vec<(u64, Floor<'a>)>,
     asked: RefCell<Vec<Want>>,
 }
 
@@ -59,8 +59,9 @@ impl<'a> Sight<'a> {
             let done = outcome.result.as_ref().ok()?;
             Some(Floor { target: done.target.as_ref()?, stamp: done.stamp.as_ref()?, at: outcome.at })
         });
-        let mut floors: Vec<Floor<'a>> = known.chain(fresh).collect();
-        floors.sort_by(|one, other| one.target.name.cmp(&other.target.name));
+        let named = |floor: Floor<'a>| (Fnv::of(floor.target.name.as_bytes()), floor);
+        let mut floors: Vec<(u64, Floor<'a>)> = known.chain(fresh).map(named).collect();
+        floors.sort_by_key(|(name, _)| *name);
         Self { world, floors, asked: RefCell::default() }
     }
 
@@ -96,17 +97,20 @@ impl<'a> Sight<'a> {
         };
         match scope {
             Scope::Name { namespace, name } => {
-                let from = self.floors.partition_point(|floor| floor.target.name < *name);
+                let wanted = Fnv::of(name.as_bytes());
+                let from = self.floors.partition_point(|(named, _)| *named < wanted);
                 self.floors[from..]
                     .iter()
-                    .take_while(|floor| floor.target.name == *name)
-                    .filter(|floor| floor.is_about(kind, namespace.as_ref()))
+                    .take_while(|(named, _)| *named == wanted)
+                    .map(|(_, floor)| floor)
+                    .filter(|floor| floor.target.name == *name && floor.is_about(kind, namespace.as_ref()))
                     .max_by_key(|floor| floor.stamp.version)
                     .is_none_or(|floor| floor.is_in(observed, Some(name)))
             }
             Scope::Labels { namespace, .. } => self
                 .floors
                 .iter()
+                .map(|(_, floor)| floor)
                 .filter(|floor| floor.is_about(kind, namespace.as_ref()))
                 .all(|floor| floor.is_in(observed, None)),
         }
