@@ -93,6 +93,33 @@ impl Bug {
         Self::PrunedWhatIsWanted,
     ];
 
+    /// The shape in which it shows itself soonest.
+    pub fn shows_in(self) -> &'static str {
+        match self {
+            Self::UnknownCountsAsThere
+            | Self::AbsentCountsAsThere
+            | Self::FlightForgotten
+            | Self::TransientTakenForDone
+            | Self::NeverWakes
+            | Self::NeverRetries
+            | Self::CompletedTooEarly => "one action",
+            Self::CommandBeforeJournal
+            | Self::TokenForgotten
+            | Self::LostCommandRunAgain
+            | Self::UnknowableTakenForTransient
+            | Self::NewGenerationForgetsAll
+            | Self::NotStartedTakenForDone
+            | Self::DoneAgain => "one command",
+            Self::OldViewsCount => "ready before the next",
+            Self::NeverRecovers => "a timeout",
+            Self::InventoryForgotten
+            | Self::EverythingIsOurs
+            | Self::ReleasedTooEarly
+            | Self::PrunedWhatIsWanted => "two objects, taken away again",
+            Self::DriftUnseen | Self::NeverTakenBack | Self::PrunedTooEarly | Self::NeverPruned => "replaced",
+        }
+    }
+
     /// What goes in.
     pub fn before(self, memory: &mut Memory, world: &mut World, outcomes: &mut [Outcome], state: &State) {
         let records = &mut memory.journal.steps;
