@@ -44,6 +44,13 @@ model: ## Explore every way small plans and elections can go
 	LINCHPIN_MODEL=full $(CARGO) test --package linchpin-engine --test it model -- --nocapture
 	$(CARGO) test --package linchpin-cluster --lib lease::exploration
 
+# Every run draws other cases; a seed that failed is tried again with PROPTEST_RNG_SEED.
+.PHONY: properties
+properties: ## Try every property on thousands of random cases (PROPTEST_CASES, PROPTEST_RNG_SEED)
+	@seed=$${PROPTEST_RNG_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "PROPTEST_RNG_SEED=$$seed"; \
+	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$${PROPTEST_CASES:-5000} $(CARGO) test --profile fast \
+		--package linchpin-words --package linchpin-engine --package linchpin-view
+
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Feed everything that reads text a minute of garbage each
 	@for target in cel jsonpath compare template yaml reference duration; do \

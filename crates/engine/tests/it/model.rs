@@ -30,8 +30,11 @@ const PER_BUG: usize = 20_000;
 fn no_way_a_small_plan_can_go_breaks_a_law() {
     let full = std::env::var("LINCHPIN_MODEL").is_ok_and(|word| word == "full");
     let goal = if full { FULL_RUN } else { EVERY_RUN };
+    let mut shapes = shape::all();
+    // Where little goes wrong there may be fewer states than asked for: what is left over goes to the others.
+    shapes.sort_by_key(|shape| shape.faults);
     let mut halves = [Vec::new(), Vec::new()];
-    for (index, shape) in shape::all().into_iter().enumerate() {
+    for (index, shape) in shapes.into_iter().enumerate() {
         halves[index % 2].push(shape);
     }
     let total: usize = std::thread::scope(|scope| {

@@ -112,7 +112,7 @@ fn everything(graph: &Graph) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn kept_up_to_date_it_equals_one_built_anew(operations in prop::collection::vec(operation(), 1..24)) {
