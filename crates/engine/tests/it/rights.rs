@@ -36,3 +36,29 @@ fn a_missing_right_is_told_while_its_action_still_waits() {
     play.sees("gate", observed(Some(there), 2));
     assert_eq!(steps_of(&play.step()), ["allowed"], "the other one goes on");
 }
+
+#[test]
+fn nothing_starts_before_it_is_known_whether_it_is_allowed() {
+    let right = Right {
+        verb: "create".to_owned(),
+        group: String::new(),
+        resource: "configmaps".to_owned(),
+        subresource: None,
+        namespace: Some(NAMESPACE.to_owned()),
+        name: None,
+    };
+    let ask = Want::new(Question::Right { via: via(), right: right.clone() });
+    let mut play = Play::new(plan(1, vec![apply("x").with(|action| action.rights = vec![right])]));
+    assert!(play.step().is_empty());
+    assert!(play.decision().wants.contains(&ask));
+    assert_eq!(play.decision().report.blocked[0].reason, "Unsynced");
+    play.answer(ask.clone(), Seen::Right(false));
+    assert!(play.step().is_empty());
+    assert_eq!(play.decision().report.blocked[0].reason, "MissingRights");
+    play.answer(ask.clone(), Seen::Right(true));
+    let effects = play.step();
+    assert_eq!(steps_of(&effects), ["x"]);
+    play.succeed(&effects[0]);
+    play.step();
+    assert!(!play.decision().wants.contains(&ask), "what is done asks for no right any more");
+}

@@ -1,0 +1,43 @@
+//! What a failed action stops, and what it does not.
+
+use linchpin_engine::{contract::Failure, step::Phase};
+
+use crate::{
+    build::{Steps, apply, plan},
+    play::{Play, steps_of},
+};
+
+#[test]
+fn a_failed_action_with_fail_fast_keeps_everything_else_from_starting() {
+    let mut first = apply("x");
+    first.fail_fast = true;
+    let mut play = Play::new(plan(1, vec![first, apply("y").after_end(&["x"])]));
+    let effects = play.step();
+    play.fail(&effects[0], Failure::Invalid("spec.replicas: Invalid value".to_owned()));
+    assert!(play.step().is_empty());
+    assert_eq!(play.decision().report.phase, Phase::Failed);
+    play.pass(400);
+    assert_eq!(steps_of(&play.step()), ["x"], "it is tried again itself");
+}
+
+#[test]
+fn without_fail_fast_later_priorities_run_and_the_object_ends_failed() {
+    let named = apply("z").after(&["x"]);
+    let mut play = Play::new(plan(1, vec![apply("x"), apply("y").after_end(&["x"]), named]));
+    let effects = play.step();
+    play.fail(&effects[0], Failure::Invalid("refused".to_owned()));
+    let effects = play.step();
+    assert_eq!(steps_of(&effects), ["y"], "z names x, so it does not run");
+    play.succeed(&effects[0]);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Failed);
+}
+
+#[test]
+fn a_step_that_will_not_run_does_not_hold_up_later_priorities() {
+    let named = apply("named").after(&["x"]);
+    let mut play = Play::new(plan(1, vec![apply("x"), named, apply("y").after_end(&["x", "named"])]));
+    let effects = play.step();
+    play.fail(&effects[0], Failure::Invalid("refused".to_owned()));
+    assert_eq!(steps_of(&play.step()), ["y"], "named waits for x in vain");
+}
