@@ -54,7 +54,7 @@ async fn linchpin(arena: &Arena, operator: &Operator, namespace: &str, bundles: 
     let begun = Instant::now();
     arena.bundles(namespace, &bodies).await?;
     let last = sightings.when_all(&all_names(bundles)).await?.saturating_duration_since(begun);
-    operator.settle("Deployed", bundles).await?;
+    operator.settle("Completed", bundles).await?;
     Ok(last)
 }
 

@@ -15,6 +15,7 @@ mod notices;
 mod print;
 mod queue;
 mod records;
+mod rest;
 mod saving;
 mod subject;
 mod telemetry;
@@ -56,8 +57,8 @@ use telemetry::Telemetry;
 
 /// How often we look up although nobody calls, to show that we live.
 const BEAT: Duration = Duration::from_secs(5);
-/// Turns taken before new messages are looked at.
-const TURNS_AT_A_TIME: usize = 64;
+/// How long turns are taken before new messages are looked at: whatever came back makes room for the next effect.
+const TURNS_FOR: Duration = Duration::from_millis(2);
 
 /// The reporter of causes, which may be due while effects are under way, is not asked more often than this.
 const LEAST_PAUSE: Duration = Duration::from_millis(50);
@@ -103,8 +104,8 @@ pub(crate) struct Written {
 pub(crate) enum Wrote {
     /// The status, with so many critical changes in it.
     Status(u64),
-    /// The finalizers.
-    Finalizers,
+    /// The finalizers: these.
+    Finalizers(Vec<String>),
 }
 
 /// The controller of one term.
@@ -121,6 +122,7 @@ pub(crate) struct Controller {
     next_id: u64,
     queue: KeyQueue<SubscriberId>,
     timers: BinaryHeap<Reverse<(Timestamp, SubscriberId)>>,
+    resting: rest::Resting,
     /// Objects with something to write, by when that may be.
     unsaved: Backlog<SubscriberId>,
     /// Events to write.
@@ -230,6 +232,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         next_id: 1,
         queue: KeyQueue::default(),
         timers: BinaryHeap::new(),
+        resting: rest::Resting::default(),
         unsaved: Backlog::default(),
         notices: Notices::default(),
         under_way: UnderWay::default(),
@@ -279,9 +282,12 @@ impl Controller {
         let stop = self.context.stop.clone();
         loop {
             pulse.beat();
-            for _ in 0..TURNS_AT_A_TIME {
-                let Some(id) = self.queue.pop() else { break };
+            let until = std::time::Instant::now() + TURNS_FOR;
+            while let Some(id) = self.queue.pop() {
                 self.turn(id);
+                if std::time::Instant::now() >= until {
+                    break;
+                }
             }
             self.save_what_is_due();
             self.look_for_causes();
@@ -314,10 +320,15 @@ impl Controller {
         let timer = self.timers.peek().map(|Reverse((at, _))| at_hand + Duration::from(at.since(now())));
         let save = self.next_save().map(Instant::from_std);
         let report = self.reporter.due_in().map(|pause| at_hand + pause.max(LEAST_PAUSE));
-        [timer, save, report].into_iter().flatten().fold(at_hand + BEAT, Instant::min)
+        let rested = self.resting.next().map(Instant::from_std);
+        [timer, save, report, rested].into_iter().flatten().fold(at_hand + BEAT, Instant::min)
     }
 
     fn ring_timers(&mut self) {
+        let at_hand = std::time::Instant::now();
+        while let Some(id) = self.resting.pop(at_hand) {
+            self.enqueue(id);
+        }
         let time = now();
         while let Some(Reverse((at, id))) = self.timers.peek().copied() {
             if at > time {
@@ -347,6 +358,7 @@ impl Controller {
                     return;
                 }
                 if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.in_flight = entry.in_flight.saturating_sub(1);
                     entry.outcomes.push(*outcome);
                     entry.saving.confirms |= once;
                     self.enqueue(id);

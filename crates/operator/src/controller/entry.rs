@@ -28,6 +28,10 @@ pub(crate) struct Entry {
     pub(crate) wants: BTreeSet<Want>,
     /// What came back and was not taken in yet.
     pub(crate) outcomes: Vec<Outcome>,
+    /// How many effects of its plan have not come back.
+    pub(crate) in_flight: usize,
+    /// Until when it rests after a long turn.
+    pub(crate) rests_until: Option<Instant>,
     pub(crate) wake_at: Option<Timestamp>,
     pub(crate) saving: Saving,
     /// The phase that its status showed when it was first seen.
@@ -101,6 +105,8 @@ impl Entry {
             compiled: None,
             wants: BTreeSet::new(),
             outcomes: Vec::new(),
+            in_flight: 0,
+            rests_until: None,
             wake_at: None,
             saving,
             shown,

@@ -100,6 +100,7 @@ impl Controller {
             }
         }
     }
+
     /// Whether one more status or event may be written beside what is under way.
     fn has_room(&self, busy: bool) -> bool {
         self.under_way.background < if busy { WHILE_BUSY } else { WHILE_QUIET }
@@ -150,7 +151,7 @@ impl Controller {
             saving.under_way = Some((None, version.clone()));
             tokio::spawn(async move {
                 let result = own::write_finalizers(&own, &kind, &place, &version, &finalizers).await;
-                let written = Written { what: Wrote::Finalizers, waited_for, result };
+                let written = Written { what: Wrote::Finalizers(finalizers), waited_for, result };
                 let _ = back.send(Message::Saved(id, written));
             });
         } else if let Some(status) = saving.wanted.then(|| entry.subject.current_status()).flatten() {
@@ -184,15 +185,18 @@ impl Controller {
             Ok(version) => {
                 entry.saving.failures = 0;
                 // Somebody's later change may have arrived before this answer: relying on the older version again would
-                // be a conflict that no further arrival resolves.
-                if number(&version) > number(&entry.saving.version) {
+                // be a conflict that no further arrival resolves, and what is known of the finalizers is newer.
+                let newest = number(&version) > number(&entry.saving.version);
+                if newest {
                     entry.saving.version = version;
                 }
                 if status.is_some() {
                     entry.saving.current = status;
                 }
-                if let (Wrote::Status(critical), Some(memory)) = (&written.what, &mut entry.memory) {
-                    memory.mark_saved(*critical);
+                match (written.what, &mut entry.memory) {
+                    (Wrote::Status(critical), Some(memory)) => memory.mark_saved(critical),
+                    (Wrote::Finalizers(finalizers), _) if newest => entry.subject.set_finalizers(finalizers),
+                    _ => {}
                 }
                 self.start_held(id);
             }
@@ -238,6 +242,7 @@ impl Controller {
             return;
         }
         let held = std::mem::take(&mut entry.saving.held);
+        entry.in_flight += held.len();
         let Some(entry) = self.entries.get(&id) else { return };
         let about = Arc::new(regarding(self, entry));
         let (namespace, priority) = (entry.namespace(), entry.subject.priority());

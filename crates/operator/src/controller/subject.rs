@@ -38,6 +38,8 @@ pub(crate) trait Subject: Send {
     fn generation(&self) -> i64;
     fn is_deleting(&self) -> bool;
     fn finalizers(&self) -> &[String];
+    /// They were written, and the object that has them is on its way.
+    fn set_finalizers(&mut self, finalizers: Vec<String>);
     /// What besides the spec decides the plan: annotations.
     fn orders(&self) -> Vec<(&str, &str)>;
     fn compile(&self, given: &Given<'_>) -> Result<Compiled, SpecError>;
@@ -120,6 +122,10 @@ impl<D: Door> Subject for Object<D> {
 
     fn finalizers(&self) -> &[String] {
         self.object.meta().finalizers.as_deref().unwrap_or_default()
+    }
+
+    fn set_finalizers(&mut self, finalizers: Vec<String>) {
+        self.object.meta_mut().finalizers = Some(finalizers);
     }
 
     fn orders(&self) -> Vec<(&str, &str)> {

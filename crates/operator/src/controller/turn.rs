@@ -13,7 +13,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, Reason, Timestamp};
 
-use super::{Controller, entry::Entry, now, print::Print, subject::Subject};
+use super::{Controller, entry::Entry, now, print::Print, rest, subject::Subject};
 
 /// How often compiling may ask for more facts in one turn.
 const ROUNDS: usize = 4;
@@ -61,13 +61,19 @@ impl Controller {
         self.enqueue(id);
     }
 
-    /// One turn.
+    /// One turn, now or after a rest.
     pub(super) fn turn(&mut self, id: SubscriberId) {
-        let Some(mut entry) = self.entries.remove(&id) else { return };
         let began = std::time::Instant::now();
+        if let Some(until) = self.entries.get(&id).and_then(|entry| rest::until(entry, began)) {
+            self.resting.put(until, id);
+            return;
+        }
+        let Some(mut entry) = self.entries.remove(&id) else { return };
         self.decide(&mut entry);
         self.schedule(&mut entry);
-        self.telemetry.turn(began.elapsed());
+        let took = began.elapsed();
+        self.telemetry.turn(took);
+        entry.rests_until = rest::after(took, began + took);
         self.entries.insert(id, entry);
     }
 
@@ -238,6 +244,7 @@ impl Controller {
             entry.saving.urgent = true;
         } else if !effects.is_empty() {
             let about = Arc::new(regarding(self, entry));
+            entry.in_flight += effects.len();
             for effect in effects {
                 let priority = entry.subject.priority();
                 self.driver.submit(&entry.namespace(), priority, entry.id, effect, Arc::clone(&about));
