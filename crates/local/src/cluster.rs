@@ -23,7 +23,7 @@ use crate::{
     https::Client,
     keeper::{self, Keeper},
     kubeconfig,
-    paths::{Directory, write},
+    paths::{Directory, write_whole},
     state::State,
 };
 
@@ -96,7 +96,7 @@ impl Cluster {
         let file_name: String =
             user.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         let path = self.dir.kubeconfig(&format!("user-{file_name}"));
-        write(&path, &kubeconfig::render(&self.server(), authority.certificate(), user, &pair))?;
+        write_whole(&path, &kubeconfig::render(&self.server(), authority.certificate(), user, &pair))?;
         Ok(path)
     }
 

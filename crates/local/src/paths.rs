@@ -5,6 +5,7 @@
 
 use std::{
     env, fs,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -118,11 +119,12 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Writes a file so that a reader sees the old content or the new, never a part.
+/// Writes a file so that a reader sees the old content or the new, never a part, whoever else writes it.
 pub(crate) fn write_whole(path: &Path, content: &str) -> Result<()> {
-    let partial = path.with_extension("partial");
-    fs::write(&partial, content).map_err(Error::io("writing", &partial))?;
-    fs::rename(&partial, path).map_err(Error::io("writing", path))
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    let mut partial = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("writing", path))?;
+    partial.write_all(content.as_bytes()).map_err(Error::io("writing", path))?;
+    partial.persist(path).map(drop).map_err(|refused| Error::io("writing", path)(refused.error))
 }
 
 pub(crate) fn write(path: &Path, content: &str) -> Result<()> {

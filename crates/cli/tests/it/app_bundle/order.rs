@@ -6,6 +6,9 @@ use linchpin_testkit::{audit::assert_before, condition, entry};
 use serde_json::json;
 use std::{thread, time::Duration};
 
+/// The namespace that the three tiers live in.
+const APP: &str = "three-tiers-app";
+
 #[test]
 fn the_documents_three_tiers_come_up_in_order_and_go_down_in_reverse() {
     let scenario = scenario("three-tiers");
@@ -14,14 +17,16 @@ fn the_documents_three_tiers_come_up_in_order_and_go_down_in_reverse() {
         r#"[{apiGroups: ["", apps], resources: [namespaces, configmaps, secrets, services, deployments], verbs: ["*"]},
             {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}]"#,
     );
-    let manifest = include_str!("../../../../api/tests/it/manifests/three-tier.yaml");
+    // An example makes a namespace of the document's name in the same cluster.
+    let manifest =
+        include_str!("../../../../api/tests/it/manifests/three-tier.yaml").replace("sample-app", APP);
     scenario.apply(&manifest.replace("spec:\n  groups:", "spec:\n  serviceAccountName: actor\n  groups:"));
     let done = scenario.deployed("three-tier");
     assert_eq!(done["status"]["message"], "All groups deployed successfully");
     assert_eq!(condition(&done, "Ready")["reason"], "DeploymentComplete");
     let finalizers = &done["metadata"]["finalizers"];
     assert_eq!(*finalizers, json!(["app.example.com/finalizer"]));
-    let web = scenario.api.get("Deployment", "sample-app", "web").unwrap();
+    let web = scenario.api.get("Deployment", APP, "web").unwrap();
     assert_eq!(web["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"], "200");
     assert_eq!(
         (
@@ -33,7 +38,7 @@ fn the_documents_three_tiers_come_up_in_order_and_go_down_in_reverse() {
     assert_eq!(web["spec"]["template"]["metadata"]["labels"], json!({"app": "web"}));
     assert!(web["metadata"].get("ownerReferences").is_none(), "p08: an owner lives in the same namespace");
     let line = [
-        ("namespaces", "sample-app"),
+        ("namespaces", APP),
         ("configmaps", "settings"),
         ("secrets", "password"),
         ("services", "db"),
@@ -42,13 +47,14 @@ fn the_documents_three_tiers_come_up_in_order_and_go_down_in_reverse() {
         ("services", "web"),
     ];
     let events = scenario.audit.user_writes("");
-    assert!(events.iter().all(|event| event.resource != "jobs"), "p25: nothing waits in Jobs");
+    let in_it = |event: &&linchpin_testkit::audit::Event| event.namespace == APP;
+    assert!(events.iter().filter(in_it).all(|event| event.resource != "jobs"), "p25: nothing waits in Jobs");
     let first = |resource: &str, name: &str, verb: &str| {
         let wanted = |event: &&linchpin_testkit::audit::Event| {
             event.resource == resource
                 && event.name == name
                 && event.verb == verb
-                && (event.namespace == "sample-app" || resource == "namespaces")
+                && (event.namespace == APP || resource == "namespaces")
         };
         events.iter().find(wanted).unwrap_or_else(|| panic!("no {verb} of {resource} {name}")).clone()
     };
@@ -63,17 +69,14 @@ fn the_documents_three_tiers_come_up_in_order_and_go_down_in_reverse() {
             event.verb == "delete"
                 && event.resource == resource
                 && event.name == name
-                && event.namespace != "three-tiers"
+                && event.namespace == APP
         });
         found.unwrap_or_else(|| panic!("no deletion of {resource} {name}")).clone()
     };
     for pair in line[1..].windows(2) {
         assert_before(&deletion(pair[1].0, pair[1].1), &deletion(pair[0].0, pair[0].1));
     }
-    assert!(
-        scenario.api.get("Namespace", "", "sample-app").is_none(),
-        "what it made is gone when it is gone"
-    );
+    assert!(scenario.api.get("Namespace", "", APP).is_none(), "what it made is gone when it is gone");
 }
 
 #[test]
