@@ -1,9 +1,9 @@
 //! AppBundle: groups of components, each applied when what comes before it is ready.
 //!
 //! A component is an act (apply its objects) and a requirement for each of them (it is ready) with that act as its
-//! floor. `order` gives the edges, `source` the objects (`porch` those of packages), `objects` their bodies with labels and sync wave, `component`
-//! the policies, `status` the document's phases and messages, `history` its revisions. Objects are kept as they were written, pruned when they
-//! leave the bundle, and deleted in reverse when it goes.
+//! floor. `order` gives the edges, `source` the objects (`porch` those of packages), `objects` their bodies with labels
+//! and sync wave, `component` the policies, `status` the document's phases and messages, `history` its revisions. Objects
+//! are kept as they were written, pruned when they leave the bundle, and deleted in reverse when it goes.
 
 mod compile;
 mod component;

@@ -172,16 +172,7 @@ impl Draft {
             let named = Named { id: StepId::new(id), words: if single { words.clone() } else { Vec::new() } };
             let entry = Dependency {
                 name: single.then(|| self.entry.name.clone()),
-                reference: Some(KindRef {
-                    api_version: Some(object.gvk.api_version()),
-                    kind: object.gvk.kind.clone(),
-                    name: Some(object.name.clone()),
-                    namespace: None,
-                }),
-                namespace: object.namespace.clone(),
-                cluster: self.entry.cluster.clone(),
-                state: Some("Ready".to_owned()),
-                ..Dependency::default()
+                ..self.on_ready(&object.gvk, object.namespace.clone(), &object.name)
             };
             let mut draft = dependency::Draft::new(frame, &entry, &named, &object.field, Some(&self.group))?;
             draft.is_called(object.label());
@@ -244,6 +235,22 @@ impl Draft {
             steps.push(step);
         }
         steps
+    }
+
+    /// That one of its objects is ready, as a dependency.
+    fn on_ready(&self, kind: &Gvk, namespace: Option<String>, name: &str) -> Dependency {
+        Dependency {
+            reference: Some(KindRef {
+                api_version: Some(kind.api_version()),
+                kind: kind.kind.clone(),
+                name: Some(name.to_owned()),
+                namespace: None,
+            }),
+            namespace,
+            cluster: self.entry.cluster.clone(),
+            state: Some("Ready".to_owned()),
+            ..Dependency::default()
+        }
     }
 
     /// What is enough to go on, where that is less than being ready.

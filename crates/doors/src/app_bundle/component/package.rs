@@ -16,8 +16,7 @@ impl Draft {
 
     /// The step that waits for an object in its package.
     pub(in crate::app_bundle) fn contained_id(&self, object: &Contained) -> StepId {
-        let namespace = object.namespace.as_deref().map_or_else(String::new, |space| format!("{space}/"));
-        StepId::new(format!("{}:ready:{}/{namespace}{}", self.path, object.gvk.group_kind(), object.name))
+        StepId::new(format!("{}:ready:{}/{}", self.path, object.gvk.group_kind(), place(object)))
     }
 
     /// That an object in its package is ready.
@@ -27,22 +26,10 @@ impl Draft {
         object: &Contained,
     ) -> Result<(dependency::Draft, Named), SpecError> {
         let named = Named { id: self.contained_id(object), words: Vec::new() };
-        let entry = Dependency {
-            reference: Some(KindRef {
-                api_version: Some(object.gvk.api_version()),
-                kind: object.gvk.kind.clone(),
-                name: Some(object.name.clone()),
-                namespace: None,
-            }),
-            namespace: object.namespace.clone(),
-            cluster: self.entry.cluster.clone(),
-            state: Some("Ready".to_owned()),
-            ..Dependency::default()
-        };
+        let entry = self.on_ready(&object.gvk, object.namespace.clone(), &object.name);
         let field = format!("{}.porchPackageRef ({})", self.field, object.file);
         let mut draft = dependency::Draft::new(frame, &entry, &named, &field, Some(&self.group))?;
-        let namespace = object.namespace.as_ref().map_or_else(String::new, |space| format!("{space}/"));
-        draft.is_called(format!("{} {namespace}{}", object.gvk.kind, object.name));
+        draft.is_called(format!("{} {}", object.gvk.kind, place(object)));
         if let Some(profile) = &self.profile {
             draft.is_taught(Arc::clone(profile));
         }
@@ -81,4 +68,10 @@ impl Draft {
     pub(super) fn source_id(&self) -> StepId {
         StepId::new(format!("{}:source", self.path))
     }
+}
+
+/// Where an object in a package will be.
+fn place(object: &Contained) -> String {
+    let namespace = object.namespace.as_deref().map_or_else(String::new, |space| format!("{space}/"));
+    format!("{namespace}{}", object.name)
 }

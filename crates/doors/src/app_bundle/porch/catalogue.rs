@@ -100,8 +100,11 @@ pub(super) fn list(
 
 /// Events about revisions that were published since the status was drawn last.
 pub(in crate::app_bundle) fn records(object: &AppBundle, plan: Option<&Plan>) -> Vec<Record> {
-    let known = known(object);
     let remarks = Remarks::of(plan);
+    if remarks.components.is_empty() {
+        return Vec::new();
+    }
+    let known = known(object);
     let news = remarks.components.iter().filter_map(|(path, remark)| {
         let (before, now) = (known.get(path)?, &remark.package);
         let same = before.latest_revision == now.latest_revision
