@@ -85,18 +85,26 @@ impl ReadSet {
 
     /// The part of `object` that is read. A path that goes through a list keeps the list whole.
     pub fn project(&self, object: &Value) -> Value {
-        let mut kept = if self.whole { without_managed_fields(object) } else { Value::Object(Map::new()) };
+        let mut kept = Value::Object(Map::new());
+        self.project_onto(object, &mut kept);
+        kept
+    }
+
+    /// Adds the part of `object` that is read to what is kept of the same object for others.
+    pub fn project_onto(&self, object: &Value, kept: &mut Value) {
+        if self.whole {
+            keep_whole(object, kept);
+        }
         for path in &self.paths {
-            copy(object, &mut kept, path);
+            copy(object, kept, path);
         }
         for manager in &self.managers {
             let held =
                 held_fields(object, manager).or_else(|| kept_fingerprint(object, manager).map(str::to_owned));
             if let Some(held) = held {
-                kept["metadata"]["managedFields"][manager] = Value::String(held);
+                keep_fingerprint(kept, manager, held);
             }
         }
-        kept
     }
 }
 
@@ -130,12 +138,27 @@ impl From<&Reads> for ReadSet {
     }
 }
 
-fn without_managed_fields(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
+/// Keeps all of an object but its managed fields, of which the fingerprints stay that are kept already.
+fn keep_whole(object: &Value, kept: &mut Value) {
+    let (Some(source), Some(target)) = (object.as_object(), kept.as_object_mut()) else {
+        return;
+    };
+    for (key, value) in source {
+        insert(target, key, value, 0);
     }
-    object
+}
+
+fn keep_fingerprint(kept: &mut Value, manager: &str, fingerprint: String) {
+    let mut place = kept;
+    for name in ["metadata", "managedFields"] {
+        let Some(fields) = place.as_object_mut() else {
+            return;
+        };
+        place = fields.entry(name).or_insert_with(|| Value::Object(Map::new()));
+    }
+    if let Some(fields) = place.as_object_mut() {
+        fields.insert(manager.to_owned(), Value::String(fingerprint));
+    }
 }
 
 /// Copies what lies at `path`, walking down iteratively: paths may be as long as users like.
@@ -152,11 +175,25 @@ fn copy(mut from: &Value, mut to: &mut Value, path: &[String]) {
         }
         let last = depth + 1 == path.len() || !value.is_object();
         if last {
-            target.insert(key.to_owned(), value.clone());
+            insert(target, key, value, depth);
             return;
         }
         to = target.entry(key).or_insert_with(|| Value::Object(Map::new()));
         from = value;
+    }
+}
+
+/// Puts a field there: metadata without its managed fields, beside the fingerprints of them that are kept.
+fn insert(target: &mut Map<String, Value>, key: &str, value: &Value, depth: usize) {
+    match (key, depth, value) {
+        ("metadata", 0, Value::Object(metadata)) => {
+            let kept = target.entry(key).or_insert_with(|| Value::Object(Map::new()));
+            if let Some(kept) = kept.as_object_mut() {
+                let fields = metadata.iter().filter(|(name, _)| *name != "managedFields");
+                kept.extend(fields.map(|(name, value)| (name.clone(), value.clone())));
+            }
+        }
+        _ => drop(target.insert(key.to_owned(), value.clone())),
     }
 }
 
@@ -225,6 +262,35 @@ mod tests {
         let object = json!({"metadata": {"name": "a", "managedFields": [1]}});
         assert_eq!(ReadSet::whole().project(&object), json!({"metadata": {"name": "a"}}));
         assert_eq!(ReadSet::dotted(["metadata.managedFields"]).project(&object), json!({"metadata": {}}));
+    }
+
+    #[test]
+    fn all_metadata_comes_without_managed_fields_beside_a_fingerprint_of_them() {
+        let ours = json!([{"manager": "us", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]);
+        let object = json!({"metadata": {"name": "a", "managedFields": ours}, "spec": 1});
+        for all in [ReadSet::dotted(["metadata"]), ReadSet::whole()] {
+            let mut reads = all.clone();
+            reads.merge(&ReadSet::held_by("us"));
+            let kept = reads.project(&object);
+            assert_eq!(kept["metadata"]["name"], "a");
+            assert!(kept_fingerprint(&kept, "us").is_some(), "{kept}");
+            let mut other_way_round = ReadSet::held_by("us").project(&object);
+            all.project_onto(&object, &mut other_way_round);
+            assert_eq!(other_way_round, kept);
+            assert_eq!(reads.project(&kept), kept, "a projection can be projected again");
+        }
+    }
+
+    #[test]
+    fn what_several_read_one_after_the_other_is_what_they_read_together() {
+        let object = json!({"metadata": {"name": "a", "labels": {"l": "v"}}, "status": {"a": 1, "b": [2]}});
+        let (one, other) =
+            (ReadSet::dotted(["status.a", "metadata"]), ReadSet::dotted(["status.b.c", "kind"]));
+        let mut together = one.clone();
+        together.merge(&other);
+        let mut kept = one.project(&object);
+        other.project_onto(&object, &mut kept);
+        assert_eq!(kept, together.project(&object));
     }
 
     #[test]
