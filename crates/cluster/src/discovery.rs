@@ -16,10 +16,12 @@ mod schema;
 use crate::{
     call::{self, Form, Resource, Url},
     discovery::index::Index,
-    watch::{Counters, Features, Report, Select, Sink, Watched, clock::Clock, follow::Follower},
+    watch::{
+        Counters, Features, Heed, Report, Select, Sink, Watched, clock::Clock, follow::Follower,
+        interest::Interest,
+    },
 };
 use kube::Client;
-use linchpin_engine::contract::ReadSet;
 use linchpin_words::Gvk;
 use serde_json::Value;
 use std::{
@@ -366,15 +368,15 @@ impl Listener {
 }
 
 impl Sink for Listener {
-    fn reads(&self) -> (u64, Arc<ReadSet>) {
-        (0, Arc::new(ReadSet::nothing()))
-    }
-
-    fn keeps(&self, _name: &str) -> bool {
+    fn is_metadata(&self) -> bool {
         true
     }
 
-    fn report(&self, report: Report) {
+    fn interest(&self, _name: &str) -> Option<Arc<Interest>> {
+        Some(Arc::default())
+    }
+
+    fn report(&self, report: Report) -> Heed {
         match report {
             Report::Snapshot { items, .. } => {
                 self.snapshot(&items.into_iter().map(|item| (item.name, item.version)).collect());
@@ -403,7 +405,8 @@ impl Sink for Listener {
                 tracing::debug!(?self.source, %error, "definitions cannot be watched: kinds are asked for now and then");
                 self.shared.state().watching = false;
             }
-            Report::Reached(_) | Report::Lost { .. } => {}
+            Report::Looking | Report::Passed { .. } | Report::Reached(_) | Report::Lost { .. } => {}
         }
+        Heed::Noted
     }
 }

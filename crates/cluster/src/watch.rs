@@ -5,8 +5,8 @@
 //!
 //! * looks once and then follows: single objects with one streaming request (the first state, a mark, then changes)
 //!   where the server can, everything else with a list in pages and a watch from its version;
-//! * hands over every object projected to what is read of it ([`ReadSet`]), and complete snapshots, so that whoever
-//!   listens ([`Sink`]) sees missed deletions as differences;
+//! * hands over every object projected to what is read of it ([`Interest`]), and complete snapshots, so that whoever
+//!   listens ([`Sink`]) sees missed deletions as differences; of objects nobody reads it says that they are there;
 //! * renews itself within five minutes, so that a revoked right is noticed;
 //! * resumes after a broken connection, starts over when its version has expired, and starts over everywhere when the
 //!   store went back in time ([`clock`]).
@@ -16,12 +16,13 @@
 
 pub(crate) mod clock;
 pub(crate) mod follow;
+pub(crate) mod interest;
 mod lines;
 mod pace;
 mod parse;
 
 use crate::call::{CallError, Resource};
-use linchpin_engine::contract::{Projection, ReadSet, Selector};
+use linchpin_engine::contract::{Projection, Selector};
 use std::{
     collections::BTreeSet,
     sync::{
@@ -30,6 +31,8 @@ use std::{
     },
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
+
+use self::interest::Interest;
 
 /// Which objects of a kind and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +63,8 @@ pub(crate) struct Item {
     pub(crate) name: String,
     /// Its resourceVersion.
     pub(crate) version: u64,
+    /// The revision of the [`Interest`] that it was projected for.
+    pub(crate) revision: u64,
     /// What is kept of it; none where that would be too large.
     pub(crate) kept: Option<Arc<Projection>>,
 }
@@ -67,18 +72,27 @@ pub(crate) struct Item {
 /// What a follower says.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// This is all there is, seen with the reads of that revision. The connection is up.
+    /// Everything is being read; a snapshot comes next, and no changes before it.
+    Looking,
+    /// This is all there is. The connection is up.
     Snapshot {
-        /// The objects.
+        /// The objects that are of interest.
         items: Vec<Item>,
+        /// The names of those that were not when they were passed.
+        others: Vec<Box<str>>,
         /// The version the snapshot was taken at.
         as_of: u64,
-        /// Which set of reads it was projected with.
-        revision: u64,
     },
     /// An object is new or has changed.
     Changed(Item),
-    /// An object is gone, or left the selection.
+    /// An object that is of no interest is new or has changed.
+    Passed {
+        /// Its name.
+        name: String,
+        /// Its version.
+        version: u64,
+    },
+    /// An object is gone, or left the selection; it need not have been of interest.
     Gone {
         /// Its name.
         name: String,
@@ -100,14 +114,23 @@ pub(crate) enum Report {
     Forbidden(Box<CallError>),
 }
 
+/// What became of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heed {
+    /// It was taken note of.
+    Noted,
+    /// The interest in the object has changed since it was asked for: read it again, with the new one.
+    Again,
+}
+
 /// Who listens to a follower.
 pub(crate) trait Sink: Send + Sync {
-    /// What is read of each object, and the number of that set.
-    fn reads(&self) -> (u64, Arc<ReadSet>);
-    /// Whether an object of this name is of interest at all.
-    fn keeps(&self, name: &str) -> bool;
+    /// Whether nothing but metadata is read of any object.
+    fn is_metadata(&self) -> bool;
+    /// What is read of an object of this name; none if it is of no interest.
+    fn interest(&self, name: &str) -> Option<Arc<Interest>>;
     /// Takes note.
-    fn report(&self, report: Report);
+    fn report(&self, report: Report) -> Heed;
 }
 
 /// How many first looks may be under way at a time: more are only answered with 429 and a second's pause.

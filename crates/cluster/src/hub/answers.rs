@@ -3,7 +3,7 @@
 use super::{
     objects::WatchKey,
     promotion::Family,
-    state::{Source, State},
+    state::{Source, State, Supply},
 };
 use crate::{call::Resource, watch::Select};
 use linchpin_engine::contract::{Projection, Seen, Via, Want, Why};
@@ -46,24 +46,34 @@ impl State {
             None => Seen::Unknown(Why::new(Reason::Unsynced, "nobody asked for this")),
             Some(Source::Nowhere(why)) => Seen::Unknown(why.clone()),
             Some(Source::Asked { answer, .. }) => answer.clone(),
-            Some(Source::Objects(_)) if self.starved.contains(want) => {
-                let message =
-                    "the namespace has as many watches as it may have; some of its objects must go first";
-                Seen::Unknown(Why::new(Reason::OverBudget, message))
-            }
-            Some(Source::Objects(supply)) => {
-                let mut trouble = None;
-                for (id, revision) in [supply.own, supply.wide].into_iter().flatten() {
-                    let Some(watching) = self.watches.get(&id) else { continue };
-                    if let Some(seen) = watching.view(revision, supply.name.as_deref()) {
-                        return seen;
-                    }
-                    trouble = trouble.or_else(|| watching.trouble().cloned());
-                }
-                let waiting = || Why::new(Reason::Unsynced, "the first look has not been answered yet");
-                Seen::Unknown(trouble.unwrap_or_else(waiting))
-            }
+            Some(Source::Objects(supply)) => self.observed(want, supply),
         }
+    }
+
+    /// What the watches of a question show: the one that is further, so that nothing is told that is older than what was
+    /// told before.
+    fn observed(&self, want: &Want, supply: &Supply) -> Seen {
+        let watches = || {
+            let numbers = [supply.wide, supply.own].into_iter().flatten();
+            numbers.filter_map(|(id, revision)| Some((self.watches.get(&id)?, revision)))
+        };
+        let recency = |seen: &Seen| match seen {
+            Seen::Objects(observed) => (observed.live, observed.as_of),
+            _ => (false, 0),
+        };
+        let views =
+            watches().filter_map(|(watching, revision)| watching.view(revision, supply.name.as_deref()));
+        if let Some(seen) = views.max_by_key(recency) {
+            return seen;
+        }
+        if self.starved.contains(want) {
+            let message =
+                "the namespace has as many watches as it may have; some of its objects must go first";
+            return Seen::Unknown(Why::new(Reason::OverBudget, message));
+        }
+        let trouble = watches().filter_map(|(watching, _)| watching.trouble().cloned()).next_back();
+        let waiting = || Why::new(Reason::Unsynced, "the first look has not been answered yet");
+        Seen::Unknown(trouble.unwrap_or_else(waiting))
     }
 
     /// What an open watch of this identity shows of one object; none if no watch covers it or it may be old.
@@ -80,10 +90,10 @@ impl State {
             namespace: namespace.filter(|_| resource.namespaced).map(str::to_owned),
         };
         let key = WatchKey { family: family.clone(), select: Select::Name(name.to_owned()) };
-        // Who created an object is among the reads of every watch from its first revision on.
+        // Who created an object is kept whatever else is read of it.
         let covering = |key: &WatchKey| {
             let watching = self.keys.get(key).and_then(|id| self.watches.get(id));
-            watching.filter(|watching| watching.is_live() && watching.covers(1, Some(name)))
+            watching.filter(|watching| watching.is_live() && watching.covers(0, Some(name)))
         };
         let watching = covering(&key).or_else(|| covering(&WatchKey { family, select: Select::All }))?;
         match watching.item(name) {

@@ -2,23 +2,36 @@
 //!
 //! [`Watching::apply`] is a pure transition: a [`Note`] in, the questions whose answers changed out. The watch's task
 //! talks to it through [`Ear`].
+//!
+//! A watch that has looked once knows of *every* name whether it is there: `items` are those that somebody asks for,
+//! `others` are the names of the rest (names only, and only where the names asked for are at least a hundredth of what
+//! is there: [`promotion`](super::promotion)). So a name that joins later and is in neither is not there, as of the
+//! watch's position, and no request is needed to say so. Four things keep that true:
+//!
+//! * the interest in an object is compared again under the hub's lock before anything about it counts
+//!   ([`Watching::must_be_read_again`]), so what was passed over while its name joined is read after all;
+//! * a first state names also what was passed over in it;
+//! * an object that nobody asks for any more moves to `others`, whose removal from there only an event says;
+//! * a name that joins while the watch is lost or reads everything anew waits for that (`unseen`).
+//!
+//! An object that is there answers those questions that it was projected for ([`Item::revision`]); an absence answers
+//! all, whatever they read.
 
-use super::{Inner, promotion::Family, state::WatchId};
-use crate::{
-    call::{CallError, Resource},
-    watch::{Item, Report, Select, Sink},
-};
-use linchpin_engine::contract::{Observed, ReadSet, Right, Seen, Want, Why};
-use linchpin_words::{Reason, Timestamp, keys, limits, text};
+mod ear;
+mod scope;
+
+use super::promotion::Family;
+use crate::watch::{Item, Select};
+use linchpin_engine::contract::{Observed, Seen, Want, Why};
+use linchpin_words::{Reason, Timestamp, limits};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::Arc,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tokio::{sync::watch, task::AbortHandle};
 
-/// Attempts in a row after which another cluster counts as unreachable.
-const UNREACHABLE: u32 = 3;
+pub(super) use self::{ear::Ear, scope::Scope};
 
 /// A look takes no longer than this, and clocks of two replicas differ by no more.
 const LOOK: Duration = Duration::from_mins(2);
@@ -36,54 +49,27 @@ pub(super) struct WatchKey {
     pub(super) select: Select,
 }
 
-/// What a watch's task reads while it works, without the hub's lock.
-#[derive(Debug)]
-pub(super) struct Scope {
-    looking: Mutex<(u64, Arc<ReadSet>)>,
-    /// The names of interest in a wide watch; none means all that come.
-    names: Option<Mutex<BTreeSet<String>>>,
-}
-
-impl Scope {
-    pub(super) fn new(select: &Select) -> Self {
-        // Whether we created an object is asked before every write to it: always kept, and small.
-        let mut reads = ReadSet::nothing();
-        reads.add(["metadata", "annotations", keys::CREATED_BY].map(str::to_owned).to_vec());
-        Self {
-            looking: Mutex::new((1, Arc::new(reads))),
-            names: (*select == Select::All).then(Mutex::default),
-        }
-    }
-
-    fn looking(&self) -> MutexGuard<'_, (u64, Arc<ReadSet>)> {
-        self.looking.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// One watch.
 pub(super) struct Watching {
     pub(super) key: WatchKey,
     scope: Arc<Scope>,
     control: watch::Sender<u64>,
     task: AbortHandle,
-    /// The revision of reads that the last snapshot was made with; none before the first.
-    synced: Option<u64>,
+    /// Whether a first state has been seen.
+    synced: bool,
     as_of: u64,
     /// When the look behind the last snapshot had surely not begun.
     looked: Option<Timestamp>,
     live: bool,
     trouble: Option<Why>,
+    /// What is there and of interest.
     items: BTreeMap<String, Item>,
-    /// Who reads it, by name; under the empty name for a selector.
-    topics: BTreeMap<String, BTreeSet<Want>>,
-    /// In a wide watch: the names of interest, and the revision they came with.
-    names: BTreeMap<String, u64>,
-    /// In a wide watch: the names whose state is known.
-    known: BTreeSet<String>,
-    /// The revision at which the reads last grew.
-    reads_revision: u64,
-    /// Whether a fresh look was asked for that has not been answered yet.
-    looking_again: bool,
+    /// The names of what is there besides.
+    others: BTreeSet<Box<str>>,
+    /// Names of interest of which nothing has been seen yet: not even that they are not there.
+    unseen: BTreeSet<Box<str>>,
+    /// Whether everything is being read anew, or was asked to be.
+    looking: bool,
     /// Changes since the rate was last taken.
     pub(super) changes: u64,
 }
@@ -97,12 +83,19 @@ impl Drop for Watching {
 /// What a watch's task has to say.
 #[derive(Debug)]
 pub(super) enum Note {
+    /// Everything is being read anew; no changes come before that is done.
+    Looking,
     Snapshot {
         items: Vec<Item>,
+        others: Vec<Box<str>>,
         as_of: u64,
-        revision: u64,
     },
     Changed(Item),
+    /// What was of no interest when it was looked at.
+    Passed {
+        name: String,
+        version: u64,
+    },
     Gone {
         name: String,
         version: u64,
@@ -128,60 +121,38 @@ impl Watching {
             scope,
             control,
             task,
-            synced: None,
+            synced: false,
             as_of: 0,
             looked: None,
             live: false,
             trouble: None,
             items: BTreeMap::new(),
-            topics: BTreeMap::new(),
-            names: BTreeMap::new(),
-            known: BTreeSet::new(),
-            reads_revision: 1,
-            looking_again: false,
+            others: BTreeSet::new(),
+            unseen: BTreeSet::new(),
+            looking: false,
             changes: 0,
         }
     }
 
-    /// Adds a reader of `name` (empty for a selector); the revision of reads that will cover it.
-    pub(super) fn add(&mut self, name: &str, want: &Want, reads: &ReadSet) -> u64 {
-        self.topics.entry(name.to_owned()).or_default().insert(want.clone());
-        let mut looking = self.scope.looking();
-        let mut union = (*looking.1).clone();
-        union.merge(reads);
-        let grows = union != *looking.1;
-        if grows {
-            *looking = (looking.0 + 1, Arc::new(union));
-            self.reads_revision = looking.0;
+    /// Adds a reader of `name` (empty for a selector); the revision of the interest that covers it.
+    pub(super) fn add(&mut self, name: &str, want: &Want) -> u64 {
+        let joins = self.scope.revision(name).is_none();
+        let sees_changes = self.live && !self.looking;
+        if joins && self.synced && !sees_changes {
+            self.unseen.insert(name.into());
         }
-        if let Some(names) = &self.scope.names
-            && names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned())
-        {
-            looking.0 += 1;
-            self.names.insert(name.to_owned(), looking.0);
-        }
-        drop(looking);
-        if grows {
-            self.restart();
-        }
-        self.reads_revision
+        self.scope.add(name, want)
     }
 
     /// Takes a reader away; whether nobody is left.
     pub(super) fn remove(&mut self, name: &str, want: &Want) -> bool {
-        if let Some(wants) = self.topics.get_mut(name) {
-            wants.remove(want);
-            if wants.is_empty() {
-                self.topics.remove(name);
-                if let Some(names) = &self.scope.names {
-                    names.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
-                    self.names.remove(name);
-                    self.known.remove(name);
-                    self.items.remove(name);
-                }
+        if self.scope.remove(name, want) {
+            self.unseen.remove(name);
+            if let Some(item) = self.items.remove(name) {
+                self.others.insert(item.name.into_boxed_str());
             }
         }
-        self.topics.is_empty()
+        self.scope.is_empty()
     }
 
     /// Asks the task for a fresh look.
@@ -191,29 +162,46 @@ impl Watching {
 
     /// Asks the task for a fresh look, unless one is awaited already: asking again would only begin it anew.
     pub(super) fn look_again(&mut self) {
-        if self.synced.is_some() && !std::mem::replace(&mut self.looking_again, true) {
+        if self.synced && !std::mem::replace(&mut self.looking, true) {
             self.restart();
         }
     }
 
-    /// Whether its first look, or a fresh one that was asked for, has not been answered yet.
+    /// Whether its first look, or a fresh one, has not been answered yet.
     pub(super) fn is_looking(&self) -> bool {
-        self.looking_again || self.synced.is_none() && self.trouble.is_none()
+        self.trouble.is_none() && (self.looking || !self.synced)
     }
 
-    /// In a wide watch: how many of the names of interest came too late for the last look.
-    pub(super) fn latecomers(&self) -> usize {
-        self.names.len().saturating_sub(self.known.len())
+    /// The names of interest that are not known as they are asked for.
+    pub(super) fn latecomers(&self) -> Vec<Box<str>> {
+        self.scope.names(|name, revision| !self.covers(revision, Some(name)))
+    }
+
+    /// Whether there are objects of which more is asked for than is kept.
+    pub(super) fn is_behind(&self) -> bool {
+        let behind = |item: &Item| self.scope.revision(&item.name).is_some_and(|now| item.revision < now);
+        self.items.values().any(behind)
     }
 
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether what is known covers a revision of reads, of one name or altogether.
+    /// Whether what is known covers a revision of the interest, in one name or altogether.
     pub(super) fn covers(&self, revision: u64, name: Option<&str>) -> bool {
-        let named = self.scope.names.is_none() || name.is_some_and(|name| self.known.contains(name));
-        named && self.trouble.is_none() && self.synced.is_some_and(|synced| synced >= revision)
+        let seen = match name {
+            None => self.items.values().all(|item| item.revision >= revision),
+            Some(name) => match self.items.get(name) {
+                Some(item) => item.revision >= revision,
+                None => !self.others.contains(name) && !self.unseen.contains(name),
+            },
+        };
+        seen && self.synced && self.trouble.is_none()
+    }
+
+    /// Whether a name is known as it is asked for.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        self.scope.revision(name).is_some_and(|revision| self.covers(revision, Some(name)))
     }
 
     pub(super) fn trouble(&self) -> Option<&Why> {
@@ -229,20 +217,34 @@ impl Watching {
         self.live
     }
 
-    /// Whether what a narrower watch has seen can be taken over: the reads must be covered here already.
-    pub(super) fn can_adopt(&self, revision: u64) -> bool {
-        self.trouble.is_none() && self.synced.is_some_and(|synced| synced >= revision)
+    /// Whether taking answers about a name from here, after they came from `last`, goes back in time nowhere.
+    pub(super) fn is_not_behind(&self, last: &Self, name: &str) -> bool {
+        match (last.items.get(name), self.items.get(name)) {
+            _ if !last.synced => true,
+            (Some(last), Some(next)) => next.version >= last.version,
+            (Some(last), None) => self.as_of >= last.version,
+            (None, Some(next)) => next.version > last.as_of,
+            (None, None) => true,
+        }
     }
 
-    /// Takes over what a narrower watch has seen of one object: what happens from then on comes here as well, because
-    /// the name has been of interest since before that watch began.
-    pub(super) fn adopt(&mut self, name: &str, item: Option<Item>) {
-        self.known.insert(name.to_owned());
-        if let Some(item) = item
-            && self.items.get(name).is_none_or(|known| known.version < item.version)
-        {
-            self.items.insert(name.to_owned(), item);
+    /// Takes over what a narrower watch has seen of one object, for all who read it here; whether it did. Everything up to
+    /// that object's version must have come here already, or what comes would be older. That an object is not there is
+    /// not taken over: this watch will see it go.
+    pub(super) fn adopt(&mut self, name: &str, narrow: &Self) -> bool {
+        let reads_all = self.scope.readers(name).is_subset(&narrow.scope.readers(name));
+        let (Some(item), Some(revision)) = (narrow.items.get(name), self.scope.revision(name)) else {
+            return false;
+        };
+        let newer = self.items.get(name).is_none_or(|known| known.version <= item.version);
+        let may = self.synced && self.trouble.is_none() && self.as_of >= item.version && newer;
+        if !may || !reads_all || !narrow.knows(name) {
+            return false;
         }
+        self.others.remove(name);
+        self.unseen.remove(name);
+        self.items.insert(name.to_owned(), Item { revision, ..item.clone() });
+        true
     }
 
     /// What is seen, of one name or altogether, if it covers the revision.
@@ -276,60 +278,97 @@ impl Watching {
         })))
     }
 
+    /// Whether the interest in an object has changed since the task asked for it, so that the note says too little.
+    pub(super) fn must_be_read_again(&self, note: &Note) -> bool {
+        match note {
+            Note::Changed(item) => self.scope.revision(&item.name).is_some_and(|now| item.revision < now),
+            Note::Passed { name, .. } => self.scope.revision(name).is_some(),
+            _ => false,
+        }
+    }
+
     /// Takes note; the questions whose answers changed.
     pub(super) fn apply(&mut self, note: Note) -> BTreeSet<Want> {
         match note {
-            Note::Snapshot { items, as_of, revision } => self.replace(items, as_of, revision),
+            Note::Looking => {
+                self.looking = true;
+                BTreeSet::new()
+            }
+            Note::Snapshot { items, others, as_of } => self.replace(items, others, as_of),
             Note::Changed(item) => {
-                self.changes += 1;
-                self.as_of = self.as_of.max(item.version);
-                if self
-                    .items
-                    .get(&item.name)
-                    .is_some_and(|known| known.version >= item.version && item.version > 0)
-                {
-                    return BTreeSet::new();
-                }
-                let concerned = self.readers(&item.name);
-                self.items.insert(item.name.clone(), item);
+                self.reach(item.version);
+                self.change(item)
+            }
+            Note::Passed { name, version } => {
+                self.reach(version);
+                let concerned = self.scope.readers(&name);
+                self.items.remove(&name);
+                self.others.insert(name.into_boxed_str());
                 concerned
             }
             Note::Gone { name, version } => {
-                self.changes += 1;
-                self.as_of = self.as_of.max(version);
-                match self.items.get(&name) {
-                    Some(known) if known.version <= version || version == 0 => {
-                        self.items.remove(&name);
-                        self.readers(&name)
-                    }
-                    _ => BTreeSet::new(),
+                self.reach(version);
+                if self.items.get(&name).is_some_and(|known| known.version > version && version > 0) {
+                    return BTreeSet::new();
                 }
+                let kept = self.items.remove(&name).is_some();
+                let passed = self.others.remove(&*name);
+                let unseen = self.unseen.remove(&*name);
+                if kept || passed || unseen { self.scope.readers(&name) } else { BTreeSet::new() }
             }
             Note::Reached(version) => {
-                self.changes += 1;
-                self.as_of = self.as_of.max(version);
+                self.reach(version);
                 BTreeSet::new()
             }
             Note::Live => {
+                // It has caught up: what it has not seen by now is not there.
+                self.unseen.clear();
                 let was = std::mem::replace(&mut self.live, true);
-                if was { BTreeSet::new() } else { self.everybody() }
+                if was { BTreeSet::new() } else { self.scope.everybody() }
             }
             Note::Lost => {
                 self.live = false;
                 BTreeSet::new()
             }
             Note::Blind(why) => {
-                self.synced = None;
+                self.synced = false;
                 self.live = false;
+                self.looking = false;
                 self.items.clear();
-                self.known.clear();
+                self.others.clear();
+                self.unseen.clear();
                 self.set_trouble(why)
             }
             Note::Dim(why) => {
                 self.live = false;
-                if self.synced.is_some() { BTreeSet::new() } else { self.set_trouble(why) }
+                if self.synced { BTreeSet::new() } else { self.set_trouble(why) }
             }
         }
+    }
+
+    fn reach(&mut self, version: u64) {
+        self.changes += 1;
+        self.as_of = self.as_of.max(version);
+    }
+
+    fn change(&mut self, item: Item) -> BTreeSet<Want> {
+        if self.scope.revision(&item.name).is_none() {
+            self.others.insert(item.name.into_boxed_str());
+            return BTreeSet::new();
+        }
+        let recency = |item: &Item| (item.version, item.revision);
+        if self
+            .items
+            .get(&item.name)
+            .is_some_and(|known| recency(known) >= recency(&item) && item.version > 0)
+        {
+            return BTreeSet::new();
+        }
+        self.others.remove(&*item.name);
+        self.unseen.remove(&*item.name);
+        let concerned = self.scope.readers(&item.name);
+        self.items.insert(item.name.clone(), item);
+        concerned
     }
 
     fn set_trouble(&mut self, why: Why) -> BTreeSet<Want> {
@@ -337,124 +376,38 @@ impl Watching {
             return BTreeSet::new();
         }
         self.trouble = Some(why);
-        self.everybody()
+        self.scope.everybody()
     }
 
-    fn replace(&mut self, items: Vec<Item>, as_of: u64, revision: u64) -> BTreeSet<Want> {
-        // Where only names have joined since, only they see something new.
-        let reads_cover = self.synced.is_some_and(|synced| synced >= self.reads_revision);
-        let all_new = !self.live || self.trouble.is_some() || !reads_cover;
-        let knew = std::mem::take(&mut self.known);
-        self.looking_again = false;
-        let fresh: BTreeMap<String, Item> = items.into_iter().map(|item| (item.name.clone(), item)).collect();
-        let old = std::mem::replace(&mut self.items, fresh);
+    fn replace(&mut self, items: Vec<Item>, others: Vec<Box<str>>, as_of: u64) -> BTreeSet<Want> {
+        let all_new = !self.live || self.trouble.is_some() || !self.synced;
+        let unknown = if all_new { Vec::new() } else { self.latecomers() };
+        let old = std::mem::take(&mut self.items);
+        self.others = others.into_iter().collect();
+        for item in items {
+            if self.scope.revision(&item.name).is_some() {
+                self.items.insert(item.name.clone(), item);
+            } else {
+                self.others.insert(item.name.into_boxed_str());
+            }
+        }
+        self.unseen.clear();
         self.as_of = as_of;
         self.looked = Some(before_this_look());
-        self.synced = Some(revision);
-        self.known = self
-            .names
-            .iter()
-            .filter(|(_, since)| **since <= revision)
-            .map(|(name, _)| name.clone())
-            .collect();
+        self.synced = true;
+        self.looking = false;
         self.live = true;
         self.trouble = None;
         if all_new {
-            return self.everybody();
+            return self.scope.everybody();
         }
-        let names: BTreeSet<&String> = old.keys().chain(self.items.keys()).collect();
-        let differs = |name: &&String| {
-            let identity = |item: &Item| (item.version, item.kept.as_ref().map(|kept| kept.uid.clone()));
-            old.get(*name).map(identity) != self.items.get(*name).map(identity)
-        };
-        let joined = self.known.difference(&knew);
-        names.into_iter().filter(differs).chain(joined).flat_map(|name| self.readers(name)).collect()
-    }
-
-    fn readers(&self, name: &str) -> BTreeSet<Want> {
-        let key = if matches!(self.key.select, Select::Labels(_)) { "" } else { name };
-        self.topics.get(key).cloned().unwrap_or_default()
-    }
-
-    pub(super) fn everybody(&self) -> BTreeSet<Want> {
-        self.topics.values().flatten().cloned().collect()
-    }
-}
-
-/// What the watch's task reports to.
-pub(super) struct Ear {
-    pub(super) inner: Weak<Inner>,
-    pub(super) id: WatchId,
-    pub(super) scope: Arc<Scope>,
-    pub(super) resource: Resource,
-    pub(super) key: WatchKey,
-    pub(super) who: String,
-    pub(super) remote: Option<String>,
-}
-
-impl Sink for Ear {
-    fn reads(&self) -> (u64, Arc<ReadSet>) {
-        self.scope.looking().clone()
-    }
-
-    fn keeps(&self, name: &str) -> bool {
-        match &self.scope.names {
-            None => true,
-            Some(names) => names.lock().unwrap_or_else(PoisonError::into_inner).contains(name),
-        }
-    }
-
-    fn report(&self, report: Report) {
-        let note = match report {
-            Report::Snapshot { items, as_of, revision } => Note::Snapshot { items, as_of, revision },
-            Report::Changed(item) => Note::Changed(item),
-            Report::Gone { name, version } => Note::Gone { name, version },
-            Report::Reached(version) => Note::Reached(version),
-            Report::Live => Note::Live,
-            Report::Lost { failures, message } => match &self.remote {
-                Some(name) if failures >= UNREACHABLE => {
-                    let message = text::line(&format!("{name} does not answer: {message}"));
-                    Note::Blind(Why::new(Reason::ClusterUnreachable, message))
-                }
-                _ => {
-                    let why = Why::new(Reason::Disconnected, text::line(&message));
-                    self.note(Note::Dim(why));
-                    Note::Lost
-                }
-            },
-            Report::Forbidden(error) => Note::Blind(self.forbidden(&error)),
-        };
-        self.note(note);
-    }
-}
-
-impl Ear {
-    pub(super) fn note(&self, note: Note) {
-        if let Some(inner) = self.inner.upgrade() {
-            inner.noted(self.id, note);
-        }
-    }
-
-    fn forbidden(&self, error: &CallError) -> Why {
-        let said = error.refused().map(|refused| refused.status.message.as_str()).unwrap_or_default();
-        if said.contains("cannot impersonate") {
-            let message =
-                format!("the operator may not act as {}: bind its impersonation Role there", self.who);
-            return Why::new(Reason::Forbidden, message);
-        }
-        let name = match &self.key.select {
-            Select::Name(name) => Some(name.clone()),
-            Select::Labels(_) | Select::All => None,
-        };
-        let right = Right {
-            verb: "list and watch".to_owned(),
-            group: self.resource.kind.group.clone(),
-            resource: self.resource.plural.clone(),
-            subresource: None,
-            namespace: self.key.family.namespace.clone().filter(|_| self.resource.namespaced),
-            name,
-        };
-        Why::new(Reason::Forbidden, text::line(&format!("{} is not allowed to {right}", self.who)))
+        let names: BTreeSet<&str> = old.keys().chain(self.items.keys()).map(String::as_str).collect();
+        let identity =
+            |item: &Item| (item.version, item.revision, item.kept.as_ref().map(|kept| kept.uid.clone()));
+        let differs = |name: &&str| old.get(*name).map(identity) != self.items.get(*name).map(identity);
+        // Of those that were not known before, the ones that are not there are news as well.
+        let settled = unknown.iter().map(|name| &**name).filter(|name| self.knows(name));
+        names.into_iter().filter(differs).chain(settled).flat_map(|name| self.scope.readers(name)).collect()
     }
 }
 

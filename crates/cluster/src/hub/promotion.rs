@@ -6,20 +6,16 @@
 //! and session) starts narrow, is looked into when it has grown, becomes wide if that is worth it *and* the identity
 //! may list and watch the whole namespace, and becomes narrow again at half.
 //!
-//! Nobody notices: while a family changes, each question is answered by whichever watch has already seen it, and the
-//! old watches end only when the new ones cover all. A wide watch keeps only the objects that are asked for. A name
-//! that joins later is looked at through a narrow watch once, and then handed over; many that join together, as after
-//! a start, are seen by one fresh look of the wide watch instead.
+//! Nobody notices: while a family changes, each question is answered by whichever watch is further, and the old watches
+//! end only when the new ones cover all and are not behind. A wide watch keeps only the objects that are asked for, and
+//! the names of all others: a name that joins later and is not there is answered at once, without a request. One that
+//! is there, or of which more is asked for than is kept, is looked at through a narrow watch once, and then handed over;
+//! many of them together are seen by one fresh look of the wide watch instead.
 
-use super::{
-    Inner,
-    objects::{Note, WatchKey},
-    session::Gate,
-    state::WatchId,
-};
+use super::{Inner, objects::Note, session::Gate, state::WatchId};
 use crate::{
     access,
-    watch::{Select, Watched, follow},
+    watch::{Heed, Select, Watched, follow},
 };
 use linchpin_engine::contract::{Right, Via, Want};
 use linchpin_words::{Gvk, Reason};
@@ -94,24 +90,22 @@ enum Verdict {
 }
 
 impl Inner {
-    /// Takes note of what a watch's task says, and tells whom it concerns.
-    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: Note) {
+    /// Takes note of what a watch's task says, and tells whom it concerns; unless the task has to read it again.
+    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: Note) -> Heed {
         let readers = {
             let mut state = self.state();
-            let Some(watching) = state.watches.get_mut(&id) else { return };
-            let complete = matches!(note, Note::Snapshot { .. });
+            let Some(watching) = state.watches.get_mut(&id) else { return Heed::Noted };
+            if watching.must_be_read_again(&note) {
+                return Heed::Again;
+            }
+            let complete = matches!(note, Note::Snapshot { .. } | Note::Live);
             let refused = matches!(&note, Note::Blind(why) if why.reason == Reason::Forbidden);
             let changed = watching.apply(note);
-            let WatchKey { family, select } = watching.key.clone();
-            if refused && select == Select::All {
-                state.narrow_again(self, &family, true);
-            } else if complete {
-                let only = if let Select::Name(name) = &select { Some(name.as_str()) } else { None };
-                state.settle(self, &family, only);
-            }
+            state.follow_up(self, id, complete, refused, &changed);
             state.readers(&changed)
         };
         self.wake(readers);
+        Heed::Noted
     }
 
     fn decide(self: &Arc<Self>, family: &Family, verdict: &Verdict) {
@@ -137,21 +131,22 @@ impl Inner {
         }
         // Asking costs three requests: not again before the family has grown by half.
         members.look_at = if needed == usize::MAX { 0 } else { needed.min(names + names / 2).max(names + 1) };
-        let waiting: Vec<Want> = members.names.values().flatten().cloned().collect();
+        let waiting: Vec<Want> = members.wants().cloned().collect();
         for want in waiting {
             state.watch_narrowly(self, &want);
         }
     }
 
-    /// Takes the rate of every wide watch over the last period, and narrows those that are not worth it.
+    /// Takes the rate of every wide watch over the last period, narrows those that are not worth it, and hands over what
+    /// had to wait.
     pub(super) fn weigh(self: &Arc<Self>, period: Duration) {
         let mut state = self.state();
         let wide: Vec<(Family, WatchId)> = state
             .families
             .iter()
             .filter_map(|(family, members)| match members.mode {
-                Mode::Wide(id) => Some((family.clone(), id)),
-                _ => None,
+                Mode::Wide(id) | Mode::Narrowing(id) => Some((family.clone(), id)),
+                Mode::Narrow | Mode::Asking => None,
             })
             .collect();
         for (family, id) in wide {
@@ -164,6 +159,7 @@ impl Inner {
                 members.rate = rate;
             }
             state.weigh(self, &family);
+            state.settle(self, &family, None);
         }
     }
 }
@@ -175,8 +171,8 @@ impl Members {
             && self.not_before.is_none_or(|moment| Instant::now() >= moment)
     }
 
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (String, Want)> {
-        self.names.iter().flat_map(|(name, wants)| wants.iter().map(move |want| (name.clone(), want.clone())))
+    pub(super) fn wants(&self) -> impl Iterator<Item = &Want> {
+        self.names.values().flatten()
     }
 }
 

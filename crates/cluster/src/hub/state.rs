@@ -45,12 +45,12 @@ pub(super) enum Source {
     Nowhere(Why),
 }
 
-/// The watches that can answer a question about objects. The narrow one is preferred.
+/// The watches that can answer a question about objects. The one that is further is preferred.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Supply {
-    /// The watch of exactly this scope, and the revision of its reads that covers the question.
+    /// The watch of exactly this scope, and the revision of the interest there that covers the question.
     pub(super) own: Option<(WatchId, u64)>,
-    /// The wide watch of the namespace, and the revision of its reads and names that covers the question.
+    /// The wide watch of the namespace, and the revision of the interest there that covers the question.
     pub(super) wide: Option<(WatchId, u64)>,
     /// The name that is asked for; none for a selector.
     pub(super) name: Option<String>,
@@ -77,9 +77,16 @@ impl Inner {
     pub(super) fn subscribe(self: &Arc<Self>, reader: Reader, wants: BTreeSet<Want>) {
         let mut state = self.state();
         let old = state.wants.remove(&reader).unwrap_or_default();
-        // New questions first: what both old and new need then never stops.
+        // New questions first: what both old and new need then never stops. And together: each family of names decides
+        // once how all of them are watched.
+        let mut joined: BTreeMap<Family, Vec<Want>> = BTreeMap::new();
         for want in wants.difference(&old) {
-            state.join(self, reader, want);
+            if let Some(family) = state.join(self, reader, want) {
+                joined.entry(family).or_default().push(want.clone());
+            }
+        }
+        for (family, wants) in &joined {
+            state.supply(self, family, wants);
         }
         for want in old.difference(&wants) {
             state.leave(self, reader, want);
@@ -99,10 +106,11 @@ impl Inner {
 }
 
 impl State {
-    fn join(&mut self, inner: &Arc<Inner>, reader: Reader, want: &Want) {
+    /// Enters a question; the family that has to supply it, where it is a new one about one object.
+    fn join(&mut self, inner: &Arc<Inner>, reader: Reader, want: &Want) -> Option<Family> {
         if let Some(topic) = self.topics.get_mut(want) {
             topic.readers.insert(reader);
-            return;
+            return None;
         }
         let source = match want.question() {
             Question::Objects { scope: Scope::Name { name, .. }, .. } if !name.is_empty() => {
@@ -125,9 +133,7 @@ impl State {
         };
         let objects = matches!(source, Source::Objects(_));
         self.topics.insert(want.clone(), Topic { readers: BTreeSet::from([reader]), source });
-        if objects {
-            self.supply(inner, want);
-        }
+        if objects { self.enlist(inner, want) } else { None }
     }
 
     fn leave(&mut self, inner: &Arc<Inner>, reader: Reader, want: &Want) {

@@ -11,7 +11,7 @@ use super::{
     tasks,
 };
 use crate::watch::Select;
-use linchpin_engine::contract::{Actor, Question, ReadSet, Want};
+use linchpin_engine::contract::{Actor, Want};
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 use tokio::sync::watch;
 
@@ -24,25 +24,39 @@ impl State {
             .collect()
     }
 
-    /// Finds a watch for a new question about objects, or starts one.
-    pub(super) fn supply(&mut self, inner: &Arc<Inner>, want: &Want) {
-        let Some((key, family)) = Self::key_of(want) else { return };
-        let (Some(family), Select::Name(name)) = (family, &key.select) else {
-            return self.watch_narrowly(inner, want);
+    /// Enters a new question about objects into its family, which is told; where it has none, it gets its own watch.
+    pub(super) fn enlist(&mut self, inner: &Arc<Inner>, want: &Want) -> Option<Family> {
+        let (key, family) = Self::key_of(want)?;
+        let (Some(family), Select::Name(name)) = (family, key.select) else {
+            self.watch_narrowly(inner, want);
+            return None;
         };
         let members = self.families.entry(family.clone()).or_default();
-        members.names.entry(name.clone()).or_default().insert(want.clone());
+        members.names.entry(name).or_default().insert(want.clone());
+        Some(family)
+    }
+
+    /// Finds watches for new questions of one family, or starts them.
+    pub(super) fn supply(&mut self, inner: &Arc<Inner>, family: &Family, wants: &[Want]) {
+        let Some(members) = self.families.get_mut(family) else { return };
         match members.mode {
             Mode::Narrow if members.is_worth_a_look(inner) => {
                 members.mode = Mode::Asking;
                 let gate = self.session(inner, &family.via).gate();
-                inner.runtime.spawn(look_into(Arc::downgrade(inner), family, gate));
+                inner.runtime.spawn(look_into(Arc::downgrade(inner), family.clone(), gate));
             }
-            Mode::Narrow | Mode::Narrowing(_) => self.watch_narrowly(inner, want),
+            Mode::Narrow | Mode::Narrowing(_) => {
+                for want in wants {
+                    self.watch_narrowly(inner, want);
+                }
+            }
             Mode::Asking => {}
             Mode::Wide(id) => {
-                self.read_widely(want, id, name);
-                self.catch_up(inner, &family, id, std::slice::from_ref(want));
+                for want in wants {
+                    self.read_widely(want, id);
+                }
+                let names = wants.iter().filter_map(|want| self.name_of(want)).collect();
+                self.catch_up(inner, family, id, &names);
             }
         }
     }
@@ -115,11 +129,22 @@ impl State {
         id
     }
 
-    fn supply_of(&mut self, want: &Want) -> Option<&mut Supply> {
+    fn supply_of(&self, want: &Want) -> Option<&Supply> {
+        match &self.topics.get(want)?.source {
+            Source::Objects(supply) => Some(supply),
+            _ => None,
+        }
+    }
+
+    fn supply_mut(&mut self, want: &Want) -> Option<&mut Supply> {
         match &mut self.topics.get_mut(want)?.source {
             Source::Objects(supply) => Some(supply),
             _ => None,
         }
+    }
+
+    fn name_of(&self, want: &Want) -> Option<String> {
+        self.supply_of(want)?.name.clone()
     }
 
     pub(super) fn watch_narrowly(&mut self, inner: &Arc<Inner>, want: &Want) {
@@ -138,8 +163,11 @@ impl State {
         let id = self.watch(inner, &key);
         let name = if let Select::Name(name) = &key.select { name.as_str() } else { "" };
         let Some(watching) = self.watches.get_mut(&id) else { return };
-        let revision = watching.add(name, want, &reads(want));
-        if let Some(supply) = self.supply_of(want) {
+        let revision = watching.add(name, want);
+        if watching.is_behind() {
+            watching.look_again();
+        }
+        if let Some(supply) = self.supply_mut(want) {
             supply.own = Some((id, revision));
         }
     }
@@ -148,57 +176,94 @@ impl State {
     pub(super) fn feed(&mut self, inner: &Arc<Inner>) -> BTreeSet<Reader> {
         let starved = std::mem::take(&mut self.starved);
         for want in &starved {
-            self.watch_narrowly(inner, want);
+            if !self.is_shown(want, |supply| supply.wide) {
+                self.watch_narrowly(inner, want);
+            }
         }
         let fed: BTreeSet<Want> = starved.difference(&self.starved).cloned().collect();
         self.readers(&fed)
     }
 
-    fn read_widely(&mut self, want: &Want, id: WatchId, name: &str) {
-        let Some(watching) = self.watches.get_mut(&id) else { return };
-        let revision = watching.add(name, want, &reads(want));
-        if let Some(supply) = self.supply_of(want) {
+    fn read_widely(&mut self, want: &Want, id: WatchId) {
+        let (Some(name), Some(watching)) = (self.name_of(want), self.watches.get_mut(&id)) else { return };
+        let revision = watching.add(&name, want);
+        if let Some(supply) = self.supply_mut(want) {
             supply.wide = Some((id, revision));
         }
     }
 
     fn is_shown(&self, want: &Want, which: impl Fn(&Supply) -> Option<(WatchId, u64)>) -> bool {
-        let Some(Source::Objects(supply)) = self.topics.get(want).map(|topic| &topic.source) else {
-            return false;
-        };
+        let Some(supply) = self.supply_of(want) else { return false };
         let Some((id, revision)) = which(supply) else { return false };
         self.watches.get(&id).is_some_and(|watching| watching.covers(revision, supply.name.as_deref()))
     }
 
-    /// Finds answers to questions that came too late for a wide watch: through narrow watches where they are few, else by
-    /// one fresh look of the wide one. While that looks anyway, its answer is waited for.
-    fn catch_up(&mut self, inner: &Arc<Inner>, family: &Family, wide: WatchId, wants: &[Want]) {
-        let Some(watching) = self.watches.get_mut(&wide) else { return };
-        if watching.is_looking() {
+    /// Finds out about names that a wide watch does not know as they are asked for: through narrow watches where they are
+    /// few, else by one fresh look of the wide one. While that looks anyway, its answer is waited for.
+    fn catch_up(&mut self, inner: &Arc<Inner>, family: &Family, wide: WatchId, names: &BTreeSet<String>) {
+        let (Some(watching), Some(members)) = (self.watches.get_mut(&wide), self.families.get(family)) else {
+            return;
+        };
+        if watching.is_looking() || names.iter().all(|name| watching.knows(name)) {
             return;
         }
-        let objects = self.families.get(family).map_or(0, |members| members.objects);
-        if watching.latecomers() >= threshold(objects, 0.0) {
+        if watching.latecomers().len() >= threshold(members.objects, 0.0) {
             return watching.look_again();
         }
-        for want in wants {
-            if !self.is_shown_widely(want) {
-                self.watch_narrowly(inner, want);
-            }
+        // All readers of a name move together, so that what is found serves all of them when it is handed over.
+        let unknown = names.iter().filter(|name| !watching.knows(name));
+        let wants: Vec<Want> =
+            unknown.filter_map(|name| members.names.get(name)).flatten().cloned().collect();
+        for want in &wants {
+            self.watch_narrowly(inner, want);
         }
     }
 
-    fn is_shown_widely(&self, want: &Want) -> bool {
-        self.is_shown(want, |supply| supply.wide)
+    /// After a watch's task has said something: looks at what it does not show as it is asked for, hands over, and gives up
+    /// what it may not see.
+    pub(super) fn follow_up(
+        &mut self,
+        inner: &Arc<Inner>,
+        id: WatchId,
+        complete: bool,
+        refused: bool,
+        changed: &BTreeSet<Want>,
+    ) {
+        let Some(watching) = self.watches.get_mut(&id) else { return };
+        let wide = watching.key.select == Select::All;
+        if !complete && !refused && (!wide || changed.is_empty()) {
+            return;
+        }
+        if complete && !wide && watching.is_behind() {
+            watching.look_again();
+        }
+        let family = watching.key.family.clone();
+        match &watching.key.select {
+            Select::All if refused => self.narrow_again(inner, &family, true),
+            Select::All if complete => self.settle(inner, &family, None),
+            Select::All => {
+                let waiting = |want: &&Want| self.supply_of(want).is_some_and(|supply| supply.own.is_some());
+                let names: BTreeSet<String> =
+                    changed.iter().filter(waiting).filter_map(|want| self.name_of(want)).collect();
+                for name in &names {
+                    self.settle(inner, &family, Some(name));
+                }
+            }
+            Select::Name(name) if complete => {
+                let name = name.clone();
+                self.settle(inner, &family, Some(&name));
+            }
+            Select::Name(_) | Select::Labels(_) => {}
+        }
     }
 
     pub(super) fn widen(&mut self, inner: &Arc<Inner>, family: &Family) {
         let id = self.watch(inner, &WatchKey { family: family.clone(), select: Select::All });
         let Some(members) = self.families.get_mut(family) else { return };
         members.mode = Mode::Wide(id);
-        let wants: Vec<(String, Want)> = members.pairs().collect();
-        for (name, want) in wants {
-            self.read_widely(&want, id, &name);
+        let wants: Vec<Want> = members.wants().cloned().collect();
+        for want in &wants {
+            self.read_widely(want, id);
         }
         tracing::debug!(?family, "watching the whole namespace");
     }
@@ -217,7 +282,7 @@ impl State {
         let Mode::Wide(id) = members.mode else { return };
         members.mode = Mode::Narrowing(id);
         members.not_before = Some(Instant::now() + RESPITE);
-        let wants: Vec<Want> = members.pairs().map(|(_, want)| want).collect();
+        let wants: Vec<Want> = members.wants().cloned().collect();
         for want in &wants {
             self.watch_narrowly(inner, want);
         }
@@ -229,68 +294,79 @@ impl State {
         tracing::debug!(?family, refused, "watching by name again");
     }
 
-    /// After a first state arrived (of one name, or of all): hands over and ends what is not needed any more.
+    /// Hands over what can be, of one name or of all, and ends what is not needed any more.
     pub(super) fn settle(&mut self, inner: &Arc<Inner>, family: &Family, only: Option<&str>) {
         let Some(members) = self.families.get(family) else { return };
         match members.mode {
             Mode::Narrow | Mode::Asking => {}
-            Mode::Narrowing(_) => {
-                let mut wants = members.names.values().flatten();
-                if wants.all(|want| self.is_shown(want, |supply| supply.own)) {
+            Mode::Narrowing(wide) => {
+                if members.wants().all(|want| self.can_leave(wide, want)) {
                     self.end_wide(family);
                 }
             }
             Mode::Wide(wide) => {
-                let pairs: Vec<(String, Want)> = match only {
-                    None => members.pairs().collect(),
-                    Some(name) => {
-                        let wants = members.names.get(name).into_iter().flatten();
-                        wants.map(|want| (name.to_owned(), want.clone())).collect()
-                    }
+                let names: BTreeSet<String> = match only {
+                    None => members.names.keys().cloned().collect(),
+                    Some(name) => BTreeSet::from([name.to_owned()]),
                 };
-                for (name, want) in &pairs {
-                    self.hand_over(wide, name, want);
+                for name in &names {
+                    self.hand_over(family, wide, name);
                 }
                 if only.is_none() {
-                    let wants: Vec<Want> = pairs.into_iter().map(|(_, want)| want).collect();
-                    self.catch_up(inner, family, wide, &wants);
+                    self.catch_up(inner, family, wide, &names);
                 }
             }
         }
     }
 
-    /// Lets the wide watch answer a question if it can, with what the narrow one has seen if need be.
-    fn hand_over(&mut self, wide: WatchId, name: &str, want: &Want) {
-        let Some(Supply { own: Some((own, revision)), wide: Some((_, wide_revision)), .. }) =
-            self.supply_of(want).map(|supply| supply.clone())
-        else {
-            return;
+    /// Whether the narrow watch of a question can answer it alone from now on.
+    fn can_leave(&self, wide: WatchId, want: &Want) -> bool {
+        let Some(Supply { own: Some((own, _)), name: Some(name), .. }) = self.supply_of(want) else {
+            return false;
         };
-        if !self.is_shown_widely(want) {
-            let Some(narrow) = self.watches.get(&own).filter(|narrow| narrow.covers(revision, Some(name)))
-            else {
-                return;
-            };
-            let item = narrow.item(name).cloned();
-            let Some(watching) = self.watches.get_mut(&wide) else { return };
-            if !watching.can_adopt(wide_revision) {
-                return;
+        let (Some(narrow), Some(wide)) = (self.watches.get(own), self.watches.get(&wide)) else {
+            return false;
+        };
+        self.is_shown(want, |supply| supply.own) && narrow.is_not_behind(wide, name)
+    }
+
+    /// Lets the wide watch alone answer for a name if it can, with what the narrow one has seen if need be.
+    fn hand_over(&mut self, family: &Family, wide: WatchId, name: &str) {
+        let wants = self.families.get(family).and_then(|members| members.names.get(name));
+        let wants: Vec<(Want, WatchId)> = wants
+            .into_iter()
+            .flatten()
+            .filter_map(|want| Some((want.clone(), self.supply_of(want)?.own?.0)))
+            .collect();
+        let Some((_, own)) = wants.first() else { return };
+        // Out and in again, because two watches cannot be borrowed at once when one of them changes.
+        let Some(mut watching) = self.watches.remove(&wide) else { return };
+        let can = self.watches.get(own).is_some_and(|narrow| {
+            if watching.knows(name) {
+                watching.is_not_behind(narrow, name)
+            } else {
+                watching.adopt(name, narrow)
             }
-            watching.adopt(name, item);
+        });
+        self.watches.insert(wide, watching);
+        if !can {
+            return;
         }
-        if let Some(supply) = self.supply_of(want) {
-            supply.own = None;
+        for (want, own) in &wants {
+            if let Some(supply) = self.supply_mut(want) {
+                supply.own = None;
+            }
+            self.unread(*own, name, want);
         }
-        self.unread(own, name, want);
     }
 
     fn end_wide(&mut self, family: &Family) {
         let Some(members) = self.families.get_mut(family) else { return };
         let Mode::Narrowing(id) = members.mode else { return };
         members.mode = Mode::Narrow;
-        let wants: Vec<Want> = members.pairs().map(|(_, want)| want).collect();
+        let wants: Vec<Want> = members.wants().cloned().collect();
         for want in &wants {
-            if let Some(supply) = self.supply_of(want) {
+            if let Some(supply) = self.supply_mut(want) {
                 supply.wide = None;
             }
         }
@@ -303,12 +379,5 @@ fn namespace_of(key: &WatchKey) -> Option<&str> {
     match &key.family.via.actor {
         Actor::ServiceAccount { namespace, .. } => Some(namespace),
         Actor::Operator => None,
-    }
-}
-
-fn reads(want: &Want) -> ReadSet {
-    match want.question() {
-        Question::Objects { reads, .. } => reads.clone(),
-        _ => ReadSet::nothing(),
     }
 }

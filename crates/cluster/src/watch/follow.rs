@@ -1,15 +1,15 @@
 //! The loop itself: look, follow, and begin again in the cheapest way that misses nothing.
 
 use super::{
-    Counters, Features, Item, Report, Select, Sink, Watched,
+    Counters, Features, Heed, Item, Report, Select, Sink, Watched,
     clock::{Clock, KindClock},
     lines::Lines,
     pace::{Pace, Trouble},
-    parse::{Bookmark, Event, Garbled, Head, Page, metadata_is_enough},
+    parse::{Arrived, Broken, Garbled, Head, Page},
 };
 use crate::call::{self, CallError, Form, Refused, Url};
-use kube::{Client, core::Status};
-use linchpin_engine::contract::ReadSet;
+use kube::Client;
+use serde_json::value::RawValue;
 use std::{
     collections::BTreeMap,
     sync::Arc,
@@ -50,6 +50,8 @@ enum End {
     Expired,
     /// The server has no streaming of first states.
     CannotStream,
+    /// More is read by now than what was asked for.
+    Outgrown,
     /// No answer, a refusal, or an answer that breaks off.
     Failed(CallError),
 }
@@ -63,6 +65,18 @@ impl From<CallError> for End {
 impl From<Garbled> for End {
     fn from(error: Garbled) -> Self {
         Self::broken(&error.to_string())
+    }
+}
+
+impl From<Broken> for End {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Garbled(error) => error.into(),
+            Broken::Refused(status) => {
+                let refused = Refused { code: status.code, status: *status, retry_after: None };
+                CallError::Refused(Box::new(refused)).into()
+            }
+        }
     }
 }
 
@@ -126,6 +140,10 @@ impl Follower {
                     course.at = None;
                     course.pace.after(Trouble::Expired)
                 }
+                End::Outgrown => {
+                    course.at = None;
+                    continue;
+                }
                 End::CannotStream => {
                     self.features.cannot_stream(&self.watched.resource.kind.group);
                     continue;
@@ -166,8 +184,7 @@ impl Follower {
     }
 
     async fn attempt(&self, sink: &dyn Sink, course: &mut Course) -> End {
-        let (revision, reads) = sink.reads();
-        let looking = Looking { revision, reads: &reads, sink };
+        let looking = Looking { metadata: sink.is_metadata(), sink };
         let by_name = matches!(self.watched.select, Select::Name(_));
         let ended = if by_name && self.features.streams(&self.watched.resource.kind.group) {
             self.stream(&looking, course).await
@@ -201,11 +218,15 @@ impl Follower {
                     return Err(End::broken("the stream ended before the first state was complete"));
                 };
                 Counters::add(&self.counters.bytes, line.len());
-                match self.event(&line, looking, course)? {
-                    Some(Report::Changed(item)) => drop(first.insert(item.name.clone(), item)),
-                    Some(Report::Gone { name, .. }) => drop(first.remove(&name)),
-                    Some(Report::Snapshot { as_of, .. }) => return Ok(as_of),
-                    _ => {}
+                match Self::arrived(&line, course)? {
+                    Arrived::There(head, object) => {
+                        if let Some(item) = self.project(&head, object, looking)? {
+                            first.insert(item.name.clone(), item);
+                        }
+                    }
+                    Arrived::Gone(head) => drop(first.remove(&head.metadata.name)),
+                    Arrived::Mark(mark) if mark.completes_first_state => return Ok(mark.version()),
+                    Arrived::Mark(_) => {}
                 }
             }
         };
@@ -216,20 +237,21 @@ impl Follower {
             return Err(End::Expired);
         }
         drop(turn);
-        Self::snapshot(first.into_values().collect(), as_of, looking, course);
+        Self::snapshot(first.into_values().collect(), Vec::new(), as_of, looking, course);
         self.follow(lines, seconds, looking, course).await
     }
 
     async fn list_and_watch(&self, looking: &Looking<'_>, course: &mut Course) -> Result<End, End> {
         if course.at.is_none() {
+            looking.sink.report(Report::Looking);
             let mark = self.clock.mark(&course.kind);
-            let (items, version) = self.list(looking).await?;
+            let (items, others, version) = self.list(looking).await?;
             let as_of = version.parse().unwrap_or(0);
             if !self.clock.confirm(&course.kind, mark, as_of) {
                 return Err(End::Expired);
             }
             course.at = Some(version);
-            Self::snapshot(items, as_of, looking, course);
+            Self::snapshot(items, others, as_of, looking, course);
         } else if course.lost || course.kind.claim_check(Instant::now()) {
             self.compare(course).await?;
         }
@@ -244,9 +266,15 @@ impl Follower {
         self.follow(lines, seconds, looking, course).await
     }
 
-    fn snapshot(items: Vec<Item>, as_of: u64, looking: &Looking<'_>, course: &mut Course) {
+    fn snapshot(
+        items: Vec<Item>,
+        others: Vec<Box<str>>,
+        as_of: u64,
+        looking: &Looking<'_>,
+        course: &mut Course,
+    ) {
         course.lost = false;
-        looking.sink.report(Report::Snapshot { items, as_of, revision: looking.revision });
+        looking.sink.report(Report::Snapshot { items, others, as_of });
     }
 
     /// Reads on until the stream ends.
@@ -275,90 +303,82 @@ impl Follower {
             };
             Counters::add(&self.counters.bytes, line.len());
             Counters::add(&self.counters.events, 1);
-            if let Some(report) = self.event(&line, looking, course)? {
-                let report = match report {
-                    Report::Snapshot { as_of, .. } => Report::Reached(as_of),
-                    other => other,
-                };
-                looking.sink.report(report);
+            match Self::arrived(&line, course)? {
+                Arrived::There(head, object) => self.tell(&head, object, looking)?,
+                Arrived::Gone(head) => {
+                    let version = head.version();
+                    looking.sink.report(Report::Gone { name: head.metadata.name, version });
+                }
+                Arrived::Mark(mark) => {
+                    looking.sink.report(Report::Reached(mark.version()));
+                }
             }
         }
     }
 
-    /// Reads one line. The mark that completes a first state comes as an empty snapshot.
-    fn event(&self, line: &[u8], looking: &Looking<'_>, course: &mut Course) -> Result<Option<Report>, End> {
-        let event = Event::read(line)?;
-        match &*event.kind {
-            "BOOKMARK" => {
-                let mark = Bookmark::read(event.object)?;
-                let as_of = mark.version.parse().unwrap_or(0);
-                course.kind.saw(as_of);
-                Self::remember(course, mark.version);
-                Ok(Some(if mark.initial_state_complete {
-                    Report::Snapshot { items: Vec::new(), as_of, revision: looking.revision }
-                } else {
-                    Report::Reached(as_of)
-                }))
-            }
-            "ERROR" => {
-                let status: Status = serde_json::from_str(event.object.get()).map_err(Garbled::from)?;
-                let refused = Refused { code: status.code, status, retry_after: None };
-                Err(CallError::Refused(Box::new(refused)).into())
-            }
-            "DELETED" => {
-                let head = Head::read(event.object)?;
-                let version = head.version();
-                course.kind.saw(version);
-                Self::remember(course, head.metadata.resource_version);
-                if !looking.sink.keeps(&head.metadata.name) {
-                    return Ok(Some(Report::Reached(version)));
-                }
-                Ok(Some(Report::Gone { name: head.metadata.name, version }))
-            }
-            _ => {
-                let head = Head::read(event.object)?;
-                let version = head.version();
-                course.kind.saw(version);
-                Self::remember(course, head.metadata.resource_version.clone());
-                if !looking.sink.keeps(&head.metadata.name) {
-                    return Ok(Some(Report::Reached(version)));
-                }
-                Ok(Some(Report::Changed(head.item(event.object, &self.watched, looking.reads)?)))
-            }
-        }
-    }
-
-    /// Keeps the version to resume from; streams of one object begin anew instead and need none.
-    fn remember(course: &mut Course, version: String) {
+    /// Reads one line, and remembers how far that is.
+    fn arrived<'a>(line: &'a [u8], course: &mut Course) -> Result<Arrived<'a>, End> {
+        let arrived = Arrived::read(line)?;
+        let version = match &arrived {
+            Arrived::There(head, _) | Arrived::Gone(head) => &head.metadata.resource_version,
+            Arrived::Mark(mark) => &mark.version,
+        };
+        course.kind.saw(version.parse().unwrap_or(0));
+        // Streams of one object begin anew instead of going on, and need no version to do that from.
         if let (Some(at), false) = (&mut course.at, version.is_empty()) {
-            *at = version;
+            at.clone_from(version);
         }
+        Ok(arrived)
+    }
+
+    /// Tells of one object that is there. It is projected without the listener's lock, so the interest in it may have
+    /// changed when the listener hears of it: then it is read again, and nothing is missed or half read.
+    fn tell(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<(), End> {
+        loop {
+            let report = match self.project(head, object, looking)? {
+                Some(item) => Report::Changed(item),
+                None => Report::Passed { name: head.metadata.name.clone(), version: head.version() },
+            };
+            if looking.sink.report(report) == Heed::Noted {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What is read of one object; none if it is of no interest.
+    fn project(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<Option<Item>, End> {
+        let Some(interest) = looking.sink.interest(&head.metadata.name) else { return Ok(None) };
+        if looking.metadata && !interest.is_metadata() {
+            return Err(End::Outgrown);
+        }
+        Ok(Some(head.item(object, &self.watched, &interest)))
     }
 
     /// Everything, in pages.
-    async fn list(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, String), End> {
+    async fn list(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
         Counters::add(&self.counters.lists, 1);
         let _turn = self.features.turn().await;
-        let mut items = Vec::new();
+        let (mut items, mut others) = (Vec::new(), Vec::new());
         let mut next = String::new();
         loop {
             let mut url = self.collection().with("limit", &PAGE.to_string());
             if !next.is_empty() {
                 url = url.with("continue", &next);
             }
-            let form = if metadata_is_enough(looking.reads) { Form::MetadataList } else { Form::Full };
+            let form = if looking.metadata { Form::MetadataList } else { Form::Full };
             let answer = call::call(&self.client, call::get(&url, form)?).await?;
             Counters::add(&self.counters.bytes, answer.body.len());
             let page = Page::read(&answer.body)?;
             for object in page.items.unwrap_or_default() {
                 let head = Head::read(object)?;
-                if looking.sink.keeps(&head.metadata.name) {
-                    items.push(head.item(object, &self.watched, looking.reads)?);
+                match self.project(&head, object, looking)? {
+                    Some(item) => items.push(item),
+                    None => others.push(head.metadata.name.into_boxed_str()),
                 }
             }
             match page.metadata.next {
                 Some(more) if !more.is_empty() => next = more,
-                _ => return Ok((items, page.metadata.resource_version)),
+                _ => return Ok((items, others, page.metadata.resource_version)),
             }
         }
     }
@@ -374,7 +394,7 @@ impl Follower {
 
     async fn open(&self, url: &Url, looking: &Looking<'_>) -> Result<Lines, End> {
         Counters::add(&self.counters.watches, 1);
-        let form = if metadata_is_enough(looking.reads) { Form::Metadata } else { Form::Full };
+        let form = if looking.metadata { Form::Metadata } else { Form::Full };
         let (_, body) = call::open(&self.client, call::get(url, form)?).await?;
         Ok(Lines::new(body))
     }
@@ -403,8 +423,8 @@ pub(crate) async fn count(client: &Client, watched: &Watched) -> Result<u64, Cal
 
 /// What one attempt looks for.
 struct Looking<'a> {
-    revision: u64,
-    reads: &'a ReadSet,
+    /// Whether only metadata is asked for.
+    metadata: bool,
     sink: &'a dyn Sink,
 }
 

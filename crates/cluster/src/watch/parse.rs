@@ -1,7 +1,8 @@
 //! What arrives, read only as far as needed: objects nobody asked for cost no more than a look at their name.
 
-use super::{Item, Watched};
-use linchpin_engine::contract::{Projection, ReadSet};
+use super::{Item, Watched, interest::Interest};
+use kube::core::Status;
+use linchpin_engine::contract::Projection;
 use linchpin_words::limits;
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
@@ -21,18 +22,52 @@ impl From<serde_json::Error> for Garbled {
     }
 }
 
-/// One line of a watch.
-#[derive(Deserialize)]
-pub(super) struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(super) object: &'a RawValue,
+/// What one line of a watch says.
+pub(super) enum Arrived<'a> {
+    /// An object is new or has changed.
+    There(Head, &'a RawValue),
+    /// An object is gone, or left the selection.
+    Gone(Head),
+    /// The watch has come so far.
+    Mark(Bookmark),
 }
 
-impl<'a> Event<'a> {
-    pub(super) fn read(line: &'a [u8]) -> Result<Self, Garbled> {
-        Ok(serde_json::from_slice(line)?)
+/// Why a line of a watch says nothing.
+pub(super) enum Broken {
+    /// It cannot be understood.
+    Garbled(Garbled),
+    /// The server goes no further.
+    Refused(Box<Status>),
+}
+
+impl From<serde_json::Error> for Broken {
+    fn from(error: serde_json::Error) -> Self {
+        Self::Garbled(error.into())
+    }
+}
+
+impl From<Garbled> for Broken {
+    fn from(error: Garbled) -> Self {
+        Self::Garbled(error)
+    }
+}
+
+impl<'a> Arrived<'a> {
+    pub(super) fn read(line: &'a [u8]) -> Result<Self, Broken> {
+        #[derive(Deserialize)]
+        struct Event<'a> {
+            #[serde(borrow, rename = "type")]
+            kind: Cow<'a, str>,
+            #[serde(borrow)]
+            object: &'a RawValue,
+        }
+        let Event { kind, object } = serde_json::from_slice(line)?;
+        Ok(match &*kind {
+            "BOOKMARK" => Self::Mark(Bookmark::read(object)?),
+            "ERROR" => return Err(Broken::Refused(serde_json::from_str(object.get())?)),
+            "DELETED" => Self::Gone(Head::read(object)?),
+            _ => Self::There(Head::read(object)?, object),
+        })
     }
 }
 
@@ -95,36 +130,51 @@ impl Head {
         self.metadata.resource_version.parse().unwrap_or(0)
     }
 
-    /// The record of an object with this head.
-    pub(super) fn item(self, object: &RawValue, watched: &Watched, reads: &ReadSet) -> Result<Item, Garbled> {
+    /// The record of an object with this head. Of one that is nested too deeply to be read nothing is kept: it is there.
+    pub(super) fn item(&self, object: &RawValue, watched: &Watched, interest: &Interest) -> Item {
+        let Metadata { name, namespace, uid, generation, deletion_timestamp, .. } = &self.metadata;
         let version = self.version();
-        let Metadata { name, namespace, uid, generation, deletion_timestamp, .. } = self.metadata;
-        let mut value: Value = serde_json::from_str(object.get())?;
-        let kind = watched.resource.kind.clone();
-        if let Some(fields) = value.as_object_mut() {
-            // Objects in lists do not say what they are, and metadata says that it is metadata.
-            fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
-            fields.insert("kind".to_owned(), Value::String(kind.kind.clone()));
-        }
-        let content = reads.project(&value);
-        let large = object.get().len() > limits::PROJECTION && content.to_string().len() > limits::PROJECTION;
-        let deleting = deletion_timestamp.is_some();
-        let kept = (!large).then(|| {
-            let name = name.clone();
-            Arc::new(Projection { kind, namespace, name, uid, generation, version, deleting, content })
+        let kind = &watched.resource.kind;
+        let content = serde_json::from_str(object.get()).ok().map(|mut value: Value| {
+            if let Some(fields) = value.as_object_mut() {
+                // Objects in lists do not say what they are, and metadata says that it is metadata.
+                fields.insert("apiVersion".to_owned(), Value::String(kind.api_version()));
+                fields.insert("kind".to_owned(), Value::String(kind.kind.clone()));
+            }
+            interest.project(&value)
         });
-        Ok(Item { name, version, kept })
+        let small = |content: &Value| {
+            object.get().len() <= limits::PROJECTION || content.to_string().len() <= limits::PROJECTION
+        };
+        let kept = content.filter(small).map(|content| {
+            Arc::new(Projection {
+                kind: kind.clone(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+                uid: uid.clone(),
+                generation: *generation,
+                version,
+                deleting: deletion_timestamp.is_some(),
+                content,
+            })
+        });
+        Item { name: name.clone(), version, revision: interest.revision, kept }
     }
 }
 
 /// A bookmark: how far the watch is, and whether the first state is complete.
 pub(super) struct Bookmark {
     pub(super) version: String,
-    pub(super) initial_state_complete: bool,
+    pub(super) completes_first_state: bool,
 }
 
 impl Bookmark {
-    pub(super) fn read(object: &RawValue) -> Result<Self, Garbled> {
+    /// The version as a number; 0 where a server counts in another way.
+    pub(super) fn version(&self) -> u64 {
+        self.version.parse().unwrap_or(0)
+    }
+
+    fn read(object: &RawValue) -> Result<Self, Garbled> {
         #[derive(Deserialize)]
         struct Mark {
             metadata: MarkMetadata,
@@ -141,24 +191,20 @@ impl Bookmark {
         let complete =
             mark.metadata.annotations.as_ref().and_then(|all| all.get("k8s.io/initial-events-end"));
         Ok(Self {
-            initial_state_complete: complete.is_some_and(|value| value == "true"),
+            completes_first_state: complete.is_some_and(|value| value == "true"),
             version: mark.metadata.resource_version,
         })
     }
 }
 
-/// Whether metadata is all that is read, so that no more need be sent.
-pub(super) fn metadata_is_enough(reads: &ReadSet) -> bool {
-    let known = |name: &String| {
-        ["metadata", "kind", "apiVersion"].iter().any(|field| name.eq_ignore_ascii_case(field))
-    };
-    !reads.is_whole() && reads.paths().all(|path| path.first().is_some_and(known))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{super::Select, *};
+    use super::{
+        super::{Select, interest::tests::interest},
+        *,
+    };
     use crate::call::Resource;
+    use linchpin_engine::contract::ReadSet;
     use linchpin_words::Gvk;
     use serde_json::json;
 
@@ -169,7 +215,7 @@ mod tests {
 
     fn item(object: &Value, reads: &ReadSet) -> Item {
         let raw = serde_json::value::to_raw_value(object).unwrap();
-        Head::read(&raw).unwrap().item(&raw, &watched(), reads).unwrap()
+        Head::read(&raw).unwrap().item(&raw, &watched(), &interest([reads.clone()]))
     }
 
     #[test]
@@ -179,14 +225,14 @@ mod tests {
         let item = item(&object, &ReadSet::dotted(["data.x", "kind"]));
         let kept = item.kept.unwrap();
         assert_eq!((kept.uid.as_str(), kept.generation, kept.version, kept.deleting), ("u", 3, 17, true));
-        assert_eq!(kept.content, json!({"data": {"x": "1"}, "kind": "ConfigMap"}));
+        assert_eq!(kept.content, json!({"metadata": {}, "data": {"x": "1"}, "kind": "ConfigMap"}));
     }
 
     #[test]
     fn what_is_too_large_is_not_kept() {
         let sized = |length: usize| json!({"metadata": {"name": "a"}, "data": {"x": "z".repeat(length)}});
         let data = ReadSet::dotted(["data"]);
-        let overhead = json!({"data": {"x": ""}}).to_string().len();
+        let overhead = json!({"metadata": {}, "data": {"x": ""}}).to_string().len();
         let limit = limits::PROJECTION - overhead;
         assert!(item(&sized(limit), &data).kept.is_some());
         assert!(item(&sized(limit + 1), &data).kept.is_none());
@@ -195,16 +241,20 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_asked_for_alone_where_nothing_else_is_read() {
-        assert!(metadata_is_enough(&ReadSet::nothing()));
-        assert!(metadata_is_enough(&ReadSet::dotted(["metadata.labels", "kind"])));
-        assert!(!metadata_is_enough(&ReadSet::dotted(["metadata.labels", "status.phase"])));
-        assert!(!metadata_is_enough(&ReadSet::whole()));
+    fn what_is_nested_too_deeply_is_there_and_not_kept() {
+        let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
+        let line =
+            format!(r#"{{"type": "ADDED", "object": {{"metadata": {{"name": "a"}}, "data": {deep}}}}}"#);
+        let Ok(Arrived::There(head, object)) = Arrived::read(line.as_bytes()) else { panic!() };
+        let item = head.item(object, &watched(), &interest([ReadSet::nothing()]));
+        assert_eq!((item.name.as_str(), item.kept), ("a", None));
     }
 
     #[test]
     fn garbage_is_an_error_that_repeats_nothing_of_it() {
-        let error = Event::read(b"{\"type\": \"ADDED\", \"object\": hunter2}").err().unwrap().to_string();
+        let error = Arrived::read(b"{\"type\": \"ADDED\", \"object\": hunter2}").err();
+        let Some(Broken::Garbled(error)) = error else { panic!() };
+        let error = error.to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }
 }

@@ -1,11 +1,15 @@
 //! The loop against a scripted server: what it asks next, and what it tells.
 
 use super::*;
-use crate::call::Resource;
+use crate::{
+    call::Resource,
+    watch::interest::{Interest, tests::want},
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::{Bytes, Frame};
 use kube::client::Body;
+use linchpin_engine::contract::ReadSet;
 use linchpin_words::Gvk;
 use serde_json::{Value, json};
 use std::{
@@ -103,9 +107,16 @@ impl Script {
 struct Record {
     asked: Mutex<Vec<String>>,
     told: Mutex<Vec<String>>,
+    asks: Mutex<Interest>,
+    /// When the follower asks about this name, more of it is read from then on.
+    joins: Mutex<Option<String>>,
 }
 
 impl Record {
+    fn asks(&self) -> Interest {
+        self.asks.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -116,20 +127,32 @@ impl Record {
 }
 
 impl Sink for Record {
-    fn reads(&self) -> (u64, Arc<ReadSet>) {
-        (1, Arc::new(ReadSet::nothing()))
+    fn is_metadata(&self) -> bool {
+        self.asks().wants.is_empty()
     }
 
-    fn keeps(&self, _name: &str) -> bool {
-        true
+    fn interest(&self, name: &str) -> Option<Arc<Interest>> {
+        let interest = self.asks();
+        // Whatever happens in the meantime happens right after the follower has asked.
+        if self.joins.lock().unwrap_or_else(PoisonError::into_inner).take_if(|joins| joins == name).is_some()
+        {
+            let want = want(ReadSet::dotted(["data"]));
+            *self.asks.lock().unwrap_or_else(PoisonError::into_inner) =
+                Interest { revision: interest.revision + 1, wants: [want].into() };
+        }
+        (!name.starts_with("other")).then(|| Arc::new(interest))
     }
 
-    fn report(&self, report: Report) {
+    fn report(&self, report: Report) -> Heed {
         let text = match report {
-            Report::Snapshot { items, as_of, .. } => {
-                let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
+            Report::Looking => return Heed::Noted,
+            Report::Changed(item) if item.revision < self.asks().revision => return Heed::Again,
+            Report::Snapshot { items, others, as_of } => {
+                let mut names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
+                names.extend(others.iter().map(|name| &**name));
                 format!("all [{}] at {as_of}", names.join(" "))
             }
+            Report::Passed { name, version } => format!("{name} passed at {version}"),
             Report::Changed(item) => format!("{} at {}", item.name, item.version),
             Report::Gone { name, version } => format!("{name} gone at {version}"),
             Report::Reached(version) => format!("reached {version}"),
@@ -138,6 +161,7 @@ impl Sink for Record {
             Report::Forbidden(_) => "forbidden".to_owned(),
         };
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        Heed::Noted
     }
 }
 
@@ -162,7 +186,11 @@ fn reduced(request: &Request<Body>) -> String {
 
 /// Lets a follower run through a script, in virtual time, until the script has ended and nothing more happens.
 async fn run(select: Select, script: Vec<Script>) -> Arc<Record> {
-    let record = Arc::new(Record::default());
+    run_with(select, script, Record::default()).await
+}
+
+async fn run_with(select: Select, script: Vec<Script>, record: Record) -> Arc<Record> {
+    let record = Arc::new(record);
     let script = Arc::new(Mutex::new(VecDeque::from(script)));
     let asked = Arc::clone(&record);
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -339,4 +367,45 @@ async fn a_server_that_ends_every_watch_at_once_is_not_hammered() {
     let script = (0..1000).map(|_| Script::Ends(vec![bookmark(7, true)])).collect();
     let record = run(named(), script).await;
     assert!(record.asked().len() < 120, "{} requests in two minutes", record.asked().len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_no_interest_are_said_to_be_there() {
+    let record = run(
+        Select::All,
+        vec![
+            Script::Page(5, &[("a", 3), ("other-1", 4)]),
+            Script::Stays(vec![event("ADDED", "other-2", 8), event("DELETED", "other-1", 9)]),
+        ],
+    )
+    .await;
+    assert_eq!(record.told(), ["all [a other-1] at 5", "other-2 passed at 8", "other-1 gone at 9"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_of_which_more_is_read_in_the_meantime_is_read_again() {
+    let asks = Interest { revision: 1, wants: [want(ReadSet::dotted(["data"]))].into() };
+    let record = Record { asks: asks.into(), joins: Some("b".to_owned()).into(), ..Record::default() };
+    let script = vec![Script::Page(5, &[("a", 3)]), Script::Stays(vec![event("ADDED", "b", 8)])];
+    let record = run_with(Select::All, script, record).await;
+    assert_eq!(record.asked(), ["list", "watch from 5"]);
+    assert_eq!(record.told(), ["all [a] at 5", "b at 8"], "told once, with all that is read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_only_metadata_was_asked_for_and_more_is_read_all_is_asked_for_anew() {
+    let record = Record { joins: Some("b".to_owned()).into(), ..Record::default() };
+    let script = vec![
+        Script::Page(5, &[("a", 3)]),
+        Script::Stays(vec![event("ADDED", "b", 8)]),
+        Script::Page(9, &[("a", 3), ("b", 8)]),
+        Script::Stays(vec![]),
+    ];
+    let record = run_with(Select::All, script, record).await;
+    assert_eq!(record.asked(), ["list", "watch from 5", "list", "watch from 9"]);
+    assert_eq!(
+        record.told(),
+        ["all [a] at 5", "all [a b] at 9"],
+        "metadata alone is never told as the whole"
+    );
 }
