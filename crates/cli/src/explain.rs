@@ -4,35 +4,32 @@
 //! so. Where rights are missing, it says what to run. Exit code 0 when there was an answer, also a bad one; 1 when
 //! there is no such object.
 
-use std::{fmt::Write as _, process::ExitCode};
+use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
 use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
-use linchpin_api::{
-    Common, Status,
-    status::{ActionStatus, DependencyStatus},
-};
+use linchpin_api::Common;
+use linchpin_doors::contribution::kind_of_ours;
 use linchpin_engine::graph::{Graph, Node, explain};
 use linchpin_view::{Known, State};
 use linchpin_words::{
-    GroupKind, KindWord, ObjectRef, Reason,
+    ObjectRef, Reason,
     reference::{Reference, built_in},
 };
 
 use crate::{
     cli::Usage,
-    live::{Connection, Live, standing},
+    live::{Asked, Connection, Live, Speaks, Trouble, standing},
     operator::block_on,
     rbac::kinds::plural_of,
 };
 
-const GROUP: &str = "tools.kubestellar.io";
-
 /// Say in one line why something waits, then the chain to the root cause.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainCommand {
-    /// rd/NAME (ResourceDependency), dg/NAME (DependencyGroup), or any object such as configmap/NAME: who waits for it?
+    /// rd/NAME (ResourceDependency), dg/NAME (DependencyGroup), ab/NAME (AppBundle), or any object such as
+    /// configmap/NAME: who waits for it?
     #[arg(value_name = "KIND/NAME")]
     object: String,
     /// Its namespace [default: the context's].
@@ -56,15 +53,17 @@ pub(crate) fn run(command: &ExplainCommand, reference: &Reference) -> Result<Exi
     })??;
     let name = reference.name.clone().unwrap_or_default();
     let now = Timestamp::now();
-    let told = match ours(&reference.word) {
+    let graph = live.graph();
+    let told = match kind_of_ours(&reference.word) {
         Some(kind) => {
-            let node = Node::here(ObjectRef::namespaced(GroupKind::new(GROUP, kind), &namespace, &name));
-            match subject(&live, kind, &namespace, &name) {
-                Some(subject) => about_ours(&live.graph(), &node, &subject, now),
-                None => bail!("there is no {kind} {name} in namespace {namespace}"),
+            let node = Node::here(ObjectRef::namespaced(kind.clone(), &namespace, &name));
+            match (live.find(&node), live.lacks(&kind)) {
+                (Some(object), _) => about_ours(&graph, &node, object, now),
+                (None, Some(why)) => bail!("{why}"),
+                (None, None) => bail!("there is no {} {name} in namespace {namespace}", kind.kind),
             }
         }
-        None => match about_others(&live.graph(), reference, &namespace, now) {
+        None => match about_others(&graph, reference, &namespace, now) {
             Some(told) => told,
             None => {
                 bail!("no object of ours waits for {} in namespace {namespace}, or makes it", command.object)
@@ -72,40 +71,14 @@ pub(crate) fn run(command: &ExplainCommand, reference: &Reference) -> Result<Exi
         },
     };
     print!("{told}");
+    if let Some(gaps) = live.gaps(Asked::Here) {
+        eprintln!("linchpin: {gaps}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The kind of ours that a word means.
-fn ours(word: &KindWord) -> Option<&'static str> {
-    if word.group.as_deref().is_some_and(|group| group != GROUP) {
-        return None;
-    }
-    match word.word.as_str() {
-        "rd" | "resdep" | "resourcedependency" | "resourcedependencies" => Some("ResourceDependency"),
-        "dg" | "depgroup" | "dependencygroup" | "dependencygroups" => Some("DependencyGroup"),
-        _ => None,
-    }
-}
-
-/// What is looked at of an object of ours.
-struct Subject<'a> {
-    common: &'a Common,
-    status: Option<&'a Status>,
-}
-
-fn subject<'a>(live: &'a Live, kind: &str, namespace: &str, name: &str) -> Option<Subject<'a>> {
-    let place = (namespace.to_owned(), name.to_owned());
-    if kind == "ResourceDependency" {
-        let object = live.resource_dependencies.get(&place)?;
-        Some(Subject { common: &object.spec.common, status: object.status.as_ref() })
-    } else {
-        let object = live.dependency_groups.get(&place)?;
-        Some(Subject { common: &object.spec.common, status: object.status.as_ref() })
-    }
-}
-
-fn about_ours(graph: &Graph, node: &Node, subject: &Subject<'_>, now: Timestamp) -> String {
-    let Known { state, detail, since, .. } = standing(subject.status);
+fn about_ours(graph: &Graph, node: &Node, object: &dyn Speaks, now: Timestamp) -> String {
+    let Known { state, detail, since, .. } = standing(object.said());
     let detail = explain::plain(&detail);
     let for_so_long = since.map_or_else(String::new, |since| format!(", for {}", explain::age(since, now)));
     if state == State::Ready {
@@ -126,40 +99,20 @@ fn about_ours(graph: &Graph, node: &Node, subject: &Subject<'_>, now: Timestamp)
     if causes.more > 0 {
         let _ = writeln!(told, "\nand {} more causes", causes.more);
     }
-    let bad: Vec<&ActionStatus> = actions(subject.status)
-        .filter(|action| ["Failed", "Unknown", "Running"].contains(&action.state.as_str()))
-        .collect();
-    if !bad.is_empty() {
+    let troubles = object.troubles();
+    if !troubles.is_empty() {
         told.push('\n');
     }
-    for action in bad {
-        let age = explain::age(action.since.into(), now);
-        let ActionStatus { name, state, reason, message, .. } = action;
-        let _ = writeln!(told, "action {name}: {state}, {reason}: {}, for {age}", explain::plain(message));
+    for Trouble { what, state, reason, message, since } in troubles {
+        let age =
+            since.map_or_else(String::new, |since| format!(", for {}", explain::age(since.into(), now)));
+        let _ = writeln!(told, "{what}: {state}, {reason}: {}{age}", explain::plain(message));
     }
-    if lacks_rights(subject.status) {
-        told.push_str(&advice(node, subject.common));
+    let missing = [Reason::Forbidden.as_str(), Reason::MissingRights.as_str()];
+    if object.reasons().iter().any(|reason| missing.contains(reason)) {
+        told.push_str(&advice(node, object.common()));
     }
     told
-}
-
-fn actions(status: Option<&Status>) -> impl Iterator<Item = &ActionStatus> {
-    let groups = status.into_iter().flat_map(|status| &status.groups).flat_map(|group| &group.actions);
-    status.into_iter().flat_map(|status| &status.actions).chain(groups)
-}
-
-fn dependencies(status: Option<&Status>) -> impl Iterator<Item = &DependencyStatus> {
-    let groups = status.into_iter().flat_map(|status| &status.groups).flat_map(|group| &group.dependencies);
-    status.into_iter().flat_map(|status| &status.dependencies).chain(groups)
-}
-
-fn lacks_rights(status: Option<&Status>) -> bool {
-    let blockers = status.into_iter().flat_map(|status| &status.blocked_by).map(|blocker| &blocker.reason);
-    let entries = actions(status).map(|action| &action.reason);
-    let waits = dependencies(status).filter(|entry| !entry.met).map(|entry| &entry.reason);
-    let conditions = status.into_iter().flat_map(|status| &status.conditions).map(|one| &one.reason);
-    let missing = [Reason::Forbidden.as_str(), Reason::MissingRights.as_str()];
-    blockers.chain(entries).chain(waits).chain(conditions).any(|reason| missing.contains(&reason.as_str()))
 }
 
 /// What to run when rights are missing. The object itself is asked for, so that no file has to be found.
@@ -178,9 +131,10 @@ fn advice(node: &Node, common: &Common) -> String {
 fn about_others(graph: &Graph, reference: &Reference, namespace: &str, now: Timestamp) -> Option<String> {
     let node = graph.nodes().find(|node| is_meant(node, reference, namespace))?.clone();
     let impact = graph.impact(&node);
+    let ours: BTreeSet<&Node> = graph.owners().into_iter().collect();
     let waiting: Vec<String> = impact
         .iter()
-        .filter(|dependent| dependent.held && dependent.node.object.kind.group == GROUP)
+        .filter(|dependent| dependent.held && ours.contains(&dependent.node.whole()))
         .map(|dependent| match dependent.distance {
             1 => dependent.node.to_string(),
             _ => format!("{} (through others)", dependent.node),
@@ -188,7 +142,7 @@ fn about_others(graph: &Graph, reference: &Reference, namespace: &str, now: Time
         .collect();
     let causes = graph.root_causes(&node, &|_| true);
     let mut told = match (waiting.as_slice(), causes.chains.is_empty()) {
-        ([], _) => format!("nothing waits for {node} now\n"),
+        ([], true) => format!("nothing waits for {node} now\n"),
         ([one], true) => format!("{one} waits for {node}\n"),
         (several, true) => format!("{} objects wait for {node}\n", several.len()),
         (_, false) => format!("{}\n", explain::answer(&node, &causes)),

@@ -1,26 +1,31 @@
 //! The objects of ours in a cluster, read as the user, and the wait-for graph among them.
 //!
 //! `tree`, `explain` and `demo` look at a cluster through this module. It reads with the user's own rights: all
-//! namespaces where that is allowed, so that causes in other namespaces are found too, and else the one asked for.
+//! namespaces where that is allowed, so that causes in other namespaces are found too, and else the one asked for. A
+//! kind that cannot be read is told of and does not keep the others from being shown.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+mod ours;
+mod reading;
 
-use anyhow::{Context as _, Result, anyhow};
+use std::{collections::BTreeMap, path::PathBuf};
+
+use anyhow::{Result, bail};
 use clap::Args;
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ListParams, ObjectList},
-};
-use linchpin_api::{DependencyGroup, ResourceDependency, Status};
+use kube::Client;
+use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_cluster::{
     config,
     transport::{Options, Transport},
 };
-use linchpin_doors::contribution::{Contribution, of_dependency_group, of_resource_dependency};
+use linchpin_doors::contribution::{Contribution, PartState, Progress};
 use linchpin_engine::graph::{Graph, Node};
 use linchpin_view::{Known, State};
-use linchpin_words::{ConditionStatus, ConditionType, condition};
-use serde::de::DeserializeOwned;
+use linchpin_words::{ConditionStatus, ConditionType, GroupKind, condition};
+
+pub(crate) use self::{
+    ours::{Kind, Said, Speaks, Trouble},
+    reading::{Reach, api, place},
+};
 
 /// Which cluster, and as whom.
 #[derive(Debug, Clone, Default, Args)]
@@ -42,10 +47,6 @@ impl Connection {
     }
 }
 
-/// How often, and how far apart, a server that is too busy is asked again.
-const TRIES_WHEN_BUSY: u32 = 20;
-const PAUSE_WHEN_BUSY: Duration = Duration::from_millis(500);
-
 /// Where an object is: namespace and name.
 pub(crate) type Place = (String, String);
 
@@ -54,35 +55,83 @@ pub(crate) type Place = (String, String);
 pub(crate) struct Live {
     pub(crate) resource_dependencies: BTreeMap<Place, ResourceDependency>,
     pub(crate) dependency_groups: BTreeMap<Place, DependencyGroup>,
+    pub(crate) app_bundles: BTreeMap<Place, AppBundle>,
+    /// Where each kind can be read.
+    pub(crate) reach: BTreeMap<GroupKind, Reach>,
 }
 
 impl Live {
-    /// Reads them: everywhere if the user may, else in one namespace.
+    /// Reads them: each kind everywhere if the user may, else in one namespace. Fails if no kind can be read at all.
     pub(crate) async fn read(client: &Client, namespace: &str) -> Result<Self> {
-        let here = narrowed(client, namespace).await?;
-        Ok(Self {
-            resource_dependencies: by_place(list(client, here).await?),
-            dependency_groups: by_place(list(client, here).await?),
-        })
+        let mut live = Self::default();
+        live.add::<ResourceDependency>(reading::list(client, namespace).await?);
+        live.add::<DependencyGroup>(reading::list(client, namespace).await?);
+        live.add::<AppBundle>(reading::list(client, namespace).await?);
+        live.check()?;
+        Ok(live)
+    }
+
+    fn add<K: Kind>(&mut self, (reach, objects): (Reach, Vec<K>)) {
+        self.reach.insert(K::group_kind(), reach);
+        K::among(self).extend(objects.into_iter().map(|object| (place(&object), object)));
+    }
+
+    /// Fails if nothing can be read, with what the kind that most have says.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.lacks(&ResourceDependency::group_kind()) {
+            Some(why) if self.reach.values().all(|reach| reach.why_not().is_some()) => bail!("{why}"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why objects of a kind are not among these at all.
+    pub(crate) fn lacks(&self, kind: &GroupKind) -> Option<&str> {
+        self.reach.get(kind).and_then(Reach::why_not)
+    }
+
+    /// What is not shown, in one line: kinds that cannot be read and, where all namespaces were asked for, kinds that
+    /// can be read in one only.
+    pub(crate) fn gaps(&self, asked: Asked<'_>) -> Option<String> {
+        let gap = |(kind, reach): (&GroupKind, &Reach)| match (reach, asked) {
+            (Reach::NotServed(why) | Reach::Forbidden(why), _) => Some(why.clone()),
+            (Reach::Here, Asked::Everywhere { instead }) => {
+                let kind = &kind.kind;
+                Some(format!(
+                    "objects of kind {kind} outside namespace {instead}: you may not list them there"
+                ))
+            }
+            _ => None,
+        };
+        let gaps: Vec<String> = self.reach.iter().filter_map(gap).collect();
+        (!gaps.is_empty()).then(|| format!("not shown: {}", gaps.join("; ")))
+    }
+
+    fn objects(&self) -> impl Iterator<Item = &dyn Speaks> {
+        fn speaking<K: Speaks>(objects: &BTreeMap<Place, K>) -> impl Iterator<Item = &dyn Speaks> {
+            objects.values().map(|object| object as &dyn Speaks)
+        }
+        speaking(&self.resource_dependencies)
+            .chain(speaking(&self.dependency_groups))
+            .chain(speaking(&self.app_bundles))
+    }
+
+    /// The object that a node is.
+    pub(crate) fn find(&self, node: &Node) -> Option<&dyn Speaks> {
+        self.objects().find(|object| object.contribution().node == *node)
     }
 
     /// The wait-for graph among them.
     pub(crate) fn graph(&self) -> Graph {
         let mut graph = Graph::new();
-        for Contribution { node, edges } in self.contributions() {
+        for Contribution { node, edges, .. } in self.objects().map(Speaks::contribution) {
             graph.set(&node, edges);
         }
         graph
     }
 
-    fn contributions(&self) -> impl Iterator<Item = Contribution> {
-        let dependencies = self.resource_dependencies.values().map(of_resource_dependency);
-        dependencies.chain(self.dependency_groups.values().map(of_dependency_group))
-    }
-
     /// The objects of one namespace, or of all, as nodes.
     pub(crate) fn nodes(&self, namespace: Option<&str>) -> Vec<Node> {
-        let nodes = self.contributions().map(|contribution| contribution.node);
+        let nodes = self.objects().map(|object| object.contribution().node);
         let wanted = |node: &Node| namespace.is_none() || node.object.namespace.as_deref() == namespace;
         nodes.filter(wanted).collect()
     }
@@ -90,136 +139,68 @@ impl Live {
     /// How each of them, and each of their parts, says that it stands.
     pub(crate) fn known(&self) -> BTreeMap<Node, Known> {
         let mut known = BTreeMap::new();
-        for object in self.resource_dependencies.values() {
-            known.insert(of_resource_dependency(object).node, standing(object.status.as_ref()));
-        }
-        for object in self.dependency_groups.values() {
-            let node = of_dependency_group(object).node;
-            for group in object.status.iter().flat_map(|status| &status.groups) {
-                let state = match group.phase.as_str() {
-                    _ if group.ready => State::Ready,
-                    "Failed" => State::Failed,
-                    "Running" => State::Running,
-                    _ => State::Waiting,
-                };
-                let known_group = Known {
-                    state,
-                    reason: group.reason.clone(),
-                    detail: group.message.clone(),
-                    since: Some(group.since.into()),
-                };
-                known.insert(node.clone().part(&group.name), known_group);
-            }
-            known.insert(node, standing(object.status.as_ref()));
+        for object in self.objects() {
+            let Contribution { node, parts, .. } = object.contribution();
+            known.insert(node, standing(object.said()));
+            known.extend(parts.into_iter().map(part_standing));
         }
         known
     }
 }
 
+/// What somebody asked to see.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked<'n> {
+    /// All namespaces; where that is not allowed, this one instead.
+    Everywhere {
+        /// The one.
+        instead: &'n str,
+    },
+    /// One namespace, and what there is elsewhere as far as it may be looked at.
+    Here,
+}
+
+/// How a part says that it stands.
+fn part_standing(part: PartState) -> (Node, Known) {
+    let state = match part.progress {
+        Progress::Ready => State::Ready,
+        Progress::Running => State::Running,
+        Progress::Waiting => State::Waiting,
+        Progress::Failed => State::Failed,
+    };
+    let since = part.since.map(Into::into);
+    (part.node, Known { state, reason: part.reason, detail: part.message, since })
+}
+
 /// How an object says that it stands. Conditions are asked before the phase, whose word a user may replace.
-pub(crate) fn standing(status: Option<&Status>) -> Known {
-    let Some((status, ready)) =
-        status.and_then(|status| Some((status, condition::find(&status.conditions, ConditionType::Ready)?)))
-    else {
+pub(crate) fn standing(said: Option<Said<'_>>) -> Known {
+    let said = said.and_then(|said| Some((said, condition::find(said.conditions, ConditionType::Ready)?)));
+    let Some((said, ready)) = said else {
         let detail = "the operator has not looked at it yet".to_owned();
         return Known { state: State::Unknown, reason: "Pending".to_owned(), detail, since: None };
     };
     let holds = |kind| {
-        condition::find(&status.conditions, kind)
+        condition::find(said.conditions, kind)
             .is_some_and(|condition| condition.status == ConditionStatus::True)
     };
-    let state = match status.phase.as_deref() {
+    let state = match said.phase {
         _ if ready.status == ConditionStatus::True => State::Ready,
         _ if holds(ConditionType::Stalled) => State::Failed,
-        Some("Running" | "Deleting") => State::Running,
+        Some("Running" | "Deploying" | "Deleting") => State::Running,
         _ => State::Waiting,
     };
     Known {
         state,
         reason: ready.reason.clone(),
-        detail: status.message.clone().unwrap_or_default(),
+        detail: said.message.unwrap_or_default().to_owned(),
         since: Some(ready.last_transition_time.into()),
     }
-}
-
-/// None if all namespaces may be listed, else the one that is left.
-pub(crate) async fn narrowed<'n>(client: &Client, namespace: &'n str) -> Result<Option<&'n str>> {
-    let everywhere = Api::<ResourceDependency>::all(client.clone());
-    match patiently(&everywhere, &ListParams::default().limit(1)).await {
-        Err(kube::Error::Api(status)) if status.code == 403 => Ok(Some(namespace)),
-        Err(error) => Err(unreadable::<ResourceDependency>(error)),
-        Ok(_) => Ok(None),
-    }
-}
-
-/// The API of one kind of ours, in one namespace or in all.
-pub(crate) fn api<K>(client: &Client, namespace: Option<&str>) -> Api<K>
-where
-    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
-{
-    match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
-}
-
-async fn list<K>(client: &Client, namespace: Option<&str>) -> Result<Vec<K>>
-where
-    K: Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned,
-{
-    let found = patiently(&api::<K>(client, namespace), &ListParams::default()).await;
-    found.map(|found| found.items).map_err(unreadable::<K>)
-}
-
-/// Lists, and asks again for a while when the server is too busy, as it is right after a definition was installed.
-async fn patiently<K>(api: &Api<K>, parameters: &ListParams) -> kube::Result<ObjectList<K>>
-where
-    K: Clone + std::fmt::Debug + DeserializeOwned,
-{
-    let mut tries = 0;
-    loop {
-        match api.list(parameters).await {
-            Err(kube::Error::Api(status)) if status.code == 429 && tries < TRIES_WHEN_BUSY => {
-                tries += 1;
-                tokio::time::sleep(PAUSE_WHEN_BUSY).await;
-            }
-            answer => return answer,
-        }
-    }
-}
-
-/// Why objects of a kind cannot be read, and what to do about it.
-pub(crate) fn unreadable<K: Resource<DynamicType = ()>>(error: kube::Error) -> anyhow::Error {
-    let kind = format!("{}.{}", K::plural(&()), K::group(&()));
-    match &error {
-        kube::Error::Api(status) if status.code == 404 => {
-            anyhow!(
-                "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply -f -`"
-            )
-        }
-        kube::Error::Api(status) => anyhow!("reading {kind}: {}", status.message),
-        _ => Err::<(), _>(error)
-            .with_context(|| format!("reading {kind}"))
-            .err()
-            .unwrap_or_else(|| anyhow!(kind)),
-    }
-}
-
-fn by_place<K: ResourceExt>(objects: Vec<K>) -> BTreeMap<Place, K> {
-    objects.into_iter().map(|object| (place(&object), object)).collect()
-}
-
-/// Where an object is.
-pub(crate) fn place<K: ResourceExt>(object: &K) -> Place {
-    (object.namespace().unwrap_or_default(), object.name_any())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linchpin_api::Status;
     use serde_json::json;
 
     fn status(phase: &str, ready: &str, stalled: &str) -> Status {
@@ -232,17 +213,47 @@ mod tests {
 
     #[test]
     fn an_object_stands_as_its_conditions_say() {
-        let state = |status: &Status| standing(Some(status)).state;
+        let state = |status: &Status| standing(Some(status.into())).state;
         assert_eq!(state(&status("Completed", "True", "False")), State::Ready);
         assert_eq!(state(&status("Completed", "False", "False")), State::Waiting, "what it had is lost");
         assert_eq!(state(&status("Call us", "False", "True")), State::Failed, "a word of the user's own");
         assert_eq!(state(&status("Running", "False", "False")), State::Running);
-        assert_eq!(standing(Some(&status("Waiting", "False", "False"))).detail, "so it is");
+        assert_eq!(state(&status("Deploying", "False", "False")), State::Running);
+        assert_eq!(standing(Some((&status("Waiting", "False", "False")).into())).detail, "so it is");
     }
 
     #[test]
     fn an_object_nobody_has_looked_at_is_unknown() {
         assert_eq!(standing(None).state, State::Unknown);
-        assert_eq!(standing(Some(&Status::default())).state, State::Unknown);
+        assert_eq!(standing(Some(Said::default())).state, State::Unknown);
+    }
+
+    fn read(reach: [Reach; 3]) -> Live {
+        let kinds =
+            [ResourceDependency::group_kind(), DependencyGroup::group_kind(), AppBundle::group_kind()];
+        Live { reach: kinds.into_iter().zip(reach).collect(), ..Live::default() }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_in_one_line() {
+        let nowhere = |words: &str| Reach::NotServed(words.to_owned());
+        let everywhere = Asked::Everywhere { instead: "shop" };
+        assert_eq!(read([Reach::Everywhere, Reach::Here, Reach::Everywhere]).gaps(Asked::Here), None);
+        let some = read([nowhere("no such kind"), Reach::Here, Reach::Everywhere]);
+        assert_eq!(some.gaps(Asked::Here).unwrap(), "not shown: no such kind");
+        assert_eq!(
+            some.gaps(everywhere).unwrap(),
+            "not shown: objects of kind DependencyGroup outside namespace shop: you may not list them there; no such \
+             kind"
+        );
+        assert!(some.check().is_ok(), "the others can be shown");
+        assert_eq!(some.lacks(&ResourceDependency::group_kind()), Some("no such kind"));
+        assert_eq!(some.lacks(&AppBundle::group_kind()), None);
+    }
+
+    #[test]
+    fn whoever_can_read_nothing_is_told_so_once() {
+        let nothing = read(["one", "two", "three"].map(|words| Reach::Forbidden(words.to_owned())));
+        assert_eq!(nothing.check().unwrap_err().to_string(), "one");
     }
 }

@@ -3,31 +3,23 @@
 //! Reads the cluster as the user and draws what the statuses say: a tree of text, or DOT, Mermaid, SVG or JSON. With
 //! `--watch` it draws again whenever something has changed. A namespace is drawn with all it needs, also from others.
 
+mod follow;
+
 use std::{
-    collections::BTreeMap,
     env,
     io::{self, IsTerminal, Write},
     process::ExitCode,
-    time::Duration,
 };
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
-use futures::{Stream, StreamExt, TryStreamExt, stream};
-use kube::{
-    Client,
-    runtime::{WatchStreamExt, watcher, watcher::Event},
-};
-use linchpin_api::{DependencyGroup, ResourceDependency};
 use linchpin_view::{Picture, Selection, dot, json, mermaid, svg, tree};
 
 use crate::{
-    live::{self, Connection, Live, Place, place},
+    live::{Asked, Connection, Live},
     operator::block_on,
 };
-
-/// How long nothing may change before it is drawn again: one change rarely comes alone.
-const QUIET: Duration = Duration::from_millis(100);
+use follow::follow;
 
 /// As wide as a terminal that does not say how wide it is may be drawn to.
 const WIDTH: usize = 120;
@@ -74,19 +66,26 @@ pub(crate) fn run(command: &TreeCommand) -> Result<ExitCode> {
     block_on(async {
         let (client, default) = command.connection.open().await?;
         let namespace = command.namespace.clone().unwrap_or(default);
-        let chosen = (!command.all_namespaces).then_some(namespace.as_str());
-        if command.watch {
-            return follow(command, &client, &namespace, chosen).await;
-        }
         let live = Live::read(&client, &namespace).await?;
-        print(&draw(command, &live, chosen));
+        if command.watch {
+            return follow(command, &client, &namespace, live).await;
+        }
+        print(&draw(command, &live, &namespace));
+        if let Some(gaps) = gaps(command, &live, &namespace) {
+            eprintln!("linchpin: {gaps}");
+        }
         Ok(ExitCode::SUCCESS)
     })?
 }
 
+/// What is not in the picture, in one line.
+fn gaps(command: &TreeCommand, live: &Live, namespace: &str) -> Option<String> {
+    live.gaps(if command.all_namespaces { Asked::Everywhere { instead: namespace } } else { Asked::Here })
+}
+
 /// The picture of one namespace, or of all, in the form asked for.
-fn draw(command: &TreeCommand, live: &Live, namespace: Option<&str>) -> String {
-    let picture = picture(live, namespace);
+fn draw(command: &TreeCommand, live: &Live, namespace: &str) -> String {
+    let picture = picture(live, (!command.all_namespaces).then_some(namespace));
     match command.output {
         Form::Text => text(&picture, command.unmet),
         Form::Dot => dot::render(&picture),
@@ -129,103 +128,4 @@ pub(crate) fn columns() -> usize {
 fn print(text: &str) -> bool {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()
-}
-
-/// What a watch brings.
-enum Change {
-    Dependency(Event<ResourceDependency>),
-    Group(Event<DependencyGroup>),
-}
-
-async fn follow(
-    command: &TreeCommand,
-    client: &Client,
-    namespace: &str,
-    chosen: Option<&str>,
-) -> Result<ExitCode> {
-    let here = live::narrowed(client, namespace).await?;
-    let dependencies = watcher(live::api::<ResourceDependency>(client, here), watcher::Config::default());
-    let groups = watcher(live::api::<DependencyGroup>(client, here), watcher::Config::default());
-    let mut changes = stream::select(
-        dependencies.default_backoff().map_ok(Change::Dependency).boxed(),
-        groups.default_backoff().map_ok(Change::Group).boxed(),
-    );
-    let mut live = Live::default();
-    let (mut shown, mut complete) = (String::new(), Complete::default());
-    loop {
-        if !next(&mut changes, &mut live, &mut complete).await? {
-            bail!("the watch has ended");
-        }
-        while let Ok(more) = tokio::time::timeout(QUIET, next(&mut changes, &mut live, &mut complete)).await {
-            more?;
-        }
-        let drawn = draw(command, &live, chosen);
-        if complete.all() && drawn != shown {
-            if !print(&frame(command, &drawn, shown.is_empty())) {
-                return Ok(ExitCode::SUCCESS);
-            }
-            shown = drawn;
-        }
-    }
-}
-
-/// Which lists have been read to their end.
-#[derive(Default)]
-struct Complete {
-    dependencies: bool,
-    groups: bool,
-}
-
-impl Complete {
-    fn all(&self) -> bool {
-        self.dependencies && self.groups
-    }
-}
-
-/// Takes in the next change; false when there will be none.
-async fn next(
-    changes: &mut (impl Stream<Item = Result<Change, watcher::Error>> + Unpin),
-    live: &mut Live,
-    complete: &mut Complete,
-) -> Result<bool> {
-    let Some(change) = changes.next().await else { return Ok(false) };
-    match change {
-        // The API server will be back, and the watcher goes on by itself; what cannot be cured is told.
-        Err(watcher::Error::InitialListFailed(kube::Error::Api(status))) if status.code == 403 => {
-            bail!("{}", status.message);
-        }
-        Err(_) => {}
-        Ok(Change::Dependency(event)) => {
-            take_in(&mut live.resource_dependencies, event, &mut complete.dependencies);
-        }
-        Ok(Change::Group(event)) => take_in(&mut live.dependency_groups, event, &mut complete.groups),
-    }
-    Ok(true)
-}
-
-fn take_in<K: kube::ResourceExt>(objects: &mut BTreeMap<Place, K>, event: Event<K>, complete: &mut bool) {
-    match event {
-        Event::Init => {
-            objects.clear();
-            *complete = false;
-        }
-        Event::InitDone => *complete = true,
-        Event::InitApply(object) | Event::Apply(object) => {
-            objects.insert(place(&object), object);
-        }
-        Event::Delete(object) => {
-            objects.remove(&place(&object));
-        }
-    }
-}
-
-/// On a terminal each drawing takes the place of the one before; elsewhere they follow each other.
-fn frame(command: &TreeCommand, drawn: &str, first: bool) -> String {
-    if command.output == Form::Text && io::stdout().is_terminal() {
-        format!("\u{1b}[H\u{1b}[2J{drawn}")
-    } else if first || command.output == Form::Json {
-        drawn.to_owned()
-    } else {
-        format!("\n{drawn}")
-    }
 }

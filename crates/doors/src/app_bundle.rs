@@ -26,6 +26,10 @@ use linchpin_engine::{
 };
 use linchpin_words::keys;
 
+pub(crate) use self::{
+    order::before_groups,
+    status::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING},
+};
 use crate::{
     door::{Compiled, Door, Given, Record, Told},
     errors::at,
@@ -93,6 +97,6 @@ fn not_yet(field: &str) -> SpecError {
 }
 
 /// What a component is called: in its steps, in annotations and in messages.
-fn path(group: &str, component: &str) -> String {
+pub(crate) fn path(group: &str, component: &str) -> String {
     format!("{group}/{component}")
 }

@@ -5,9 +5,11 @@
 //! each object that an action writes is a product, and each group is a part that its object waits for. What has not
 //! been looked at yet contributes nothing. Pure, like everything here.
 
+mod app_bundle;
+
 use kube_core::Resource;
 use linchpin_api::{
-    Action, Common, Dependency, DependencyGroup, ResourceDependency,
+    Action, AppBundle, Common, Dependency, DependencyGroup, ResourceDependency,
     action::ActionType,
     status::{ActionStatus, DependencyStatus, GroupStatus, ObjectName},
 };
@@ -16,11 +18,12 @@ use linchpin_engine::{
     graph::{Edge, Node, Standing, Wait},
 };
 use linchpin_words::{
-    GroupKind, Gvk, KindWord, ObjectRef, Reason, Text,
+    GroupKind, Gvk, KindWord, ObjectRef, Reason, Text, Timestamp,
     reference::{Reference, built_in, built_in_kind},
 };
 use serde_json::Value;
 
+pub use self::app_bundle::of_app_bundle;
 use crate::{cluster, names, owner::Owner, sketch};
 
 /// An object of ours, and what it waits for and makes.
@@ -30,6 +33,77 @@ pub struct Contribution {
     pub node: Node,
     /// Its edges: give them to `Graph::set` with the object as their owner.
     pub edges: Vec<Edge>,
+    /// How each of its parts stands.
+    pub parts: Vec<PartState>,
+}
+
+/// How one part of an object says that it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartState {
+    /// The part.
+    pub node: Node,
+    /// How far it is.
+    pub progress: Progress,
+    /// Why, in one word.
+    pub reason: String,
+    /// Why, in one line.
+    pub message: String,
+    /// Since when.
+    pub since: Option<Timestamp>,
+}
+
+/// How far a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// All of it is done and holds.
+    Ready,
+    /// Something is being done.
+    Running,
+    /// It is held.
+    Waiting,
+    /// It does not go on by itself.
+    Failed,
+}
+
+impl PartState {
+    fn of_group(node: Node, status: &GroupStatus) -> Self {
+        let progress = match status.phase.as_str() {
+            _ if status.ready => Progress::Ready,
+            "Failed" => Progress::Failed,
+            "Running" => Progress::Running,
+            _ => Progress::Waiting,
+        };
+        let (reason, message) = (status.reason.clone(), status.message.clone());
+        Self { node, progress, reason, message, since: Some(status.since) }
+    }
+
+    /// The wait of the whole for this part.
+    fn wait(&self) -> Wait {
+        let standing = match self.progress {
+            Progress::Ready => Standing::Met,
+            Progress::Failed => Standing::Failed,
+            Progress::Running | Progress::Waiting => Standing::InProgress,
+        };
+        let mut wait = Wait::new(standing, self.reason.clone()).detail(self.message.clone());
+        wait.since = self.since.map(Into::into);
+        wait
+    }
+
+    /// The wait of a part that comes after this one: that this one has to wait itself makes it no less of a cause.
+    fn wait_in_order(&self) -> Wait {
+        let mut wait = self.wait();
+        if is_in_line(&wait.reason) {
+            wait.reason = Reason::Waiting.as_str().into();
+        }
+        wait
+    }
+}
+
+/// Whether a reason says no more than that something has its turn later.
+fn is_in_line(reason: &str) -> bool {
+    [Reason::WaitingForTier, Reason::WaitingForGroup, Reason::WaitingForStep]
+        .iter()
+        .any(|turn| turn.as_str() == reason)
 }
 
 /// What a ResourceDependency contributes.
@@ -49,7 +123,7 @@ pub fn of_resource_dependency(object: &ResourceDependency) -> Contribution {
         part.waits(&status.dependencies, &mut edges);
         part.products(&status.actions, &mut edges);
     }
-    Contribution { node, edges }
+    Contribution { node, edges, parts: Vec::new() }
 }
 
 /// What a DependencyGroup contributes: it waits for its groups, and they for each other and for what they name.
@@ -58,13 +132,17 @@ pub fn of_dependency_group(object: &DependencyGroup) -> Contribution {
     let node = Node::here(owner.object_ref());
     let mut edges = Vec::new();
     let shown = object.status.as_ref().map_or(&[][..], |status| status.groups.as_slice());
+    let parts: Vec<PartState> =
+        shown.iter().map(|status| PartState::of_group(node.clone().part(&status.name), status)).collect();
     for group in &object.spec.groups {
-        let Some(status) = shown.iter().find(|status| status.name == group.name) else { continue };
-        let from = node.clone().part(&group.name);
-        edges.push(Edge::waits(node.clone(), from.clone(), group_wait(status)));
-        for before in shown.iter().filter(|other| group.depends_on.contains(&other.name)) {
-            edges.push(Edge::waits(from.clone(), node.clone().part(&before.name), group_wait(before)));
-        }
+        let found = shown.iter().zip(&parts).find(|(status, _)| status.name == group.name);
+        let Some((status, state)) = found else { continue };
+        let from = state.node.clone();
+        edges.push(Edge::waits(node.clone(), from.clone(), state.wait()));
+        let before = shown.iter().zip(&parts).filter(|(other, _)| group.depends_on.contains(&other.name));
+        edges.extend(
+            before.map(|(_, state)| Edge::waits(from.clone(), state.node.clone(), state.wait_in_order())),
+        );
         let part = Part {
             owner: &owner,
             common: &object.spec.common,
@@ -76,16 +154,7 @@ pub fn of_dependency_group(object: &DependencyGroup) -> Contribution {
         part.waits(&status.dependencies, &mut edges);
         part.products(&status.actions, &mut edges);
     }
-    Contribution { node, edges }
-}
-
-fn group_wait(status: &GroupStatus) -> Wait {
-    let standing = match status.phase.as_str() {
-        _ if status.ready => Standing::Met,
-        "Failed" => Standing::Failed,
-        _ => Standing::InProgress,
-    };
-    Wait::new(standing, status.reason.clone()).detail(status.message.clone()).since(status.since.into())
+    Contribution { node, edges, parts }
 }
 
 /// Dependencies and actions that belong together.
@@ -180,24 +249,23 @@ fn standing(status: &DependencyStatus) -> Standing {
         "Failed" | "TimedOut" => Standing::Failed,
         "NotFound" => Standing::Absent,
         // Its turn has not come, so nobody has looked; that is no trouble.
-        _ if [Reason::WaitingForTier, Reason::WaitingForGroup]
-            .iter()
-            .any(|turn| turn.as_str() == status.reason) =>
-        {
-            Standing::InProgress
-        }
+        _ if is_in_line(&status.reason) => Standing::InProgress,
         "Unknown" | "Error" => Standing::Unknown,
         _ => Standing::InProgress,
     }
 }
 
 fn resolved_ref(resolved: &ObjectName, entry: &Dependency) -> ObjectRef {
-    let version = resolved.api_version.as_deref().unwrap_or_default();
     ObjectRef {
-        kind: Gvk::from_api_version(version, &resolved.kind).group_kind(),
+        kind: kind_in_status(resolved),
         namespace: resolved.namespace.clone(),
         name: resolved.name.clone().unwrap_or_else(|| selected(entry)),
     }
+}
+
+fn kind_in_status(object: &ObjectName) -> GroupKind {
+    let version = object.api_version.as_deref().unwrap_or_default();
+    Gvk::from_api_version(version, &object.kind).group_kind()
 }
 
 /// What stands for the name of objects that are chosen by their labels.
@@ -210,18 +278,22 @@ fn kind_of(word: &KindWord) -> (GroupKind, bool) {
     if let Some(known) = built_in(word) {
         return (known.gvk().group_kind(), known.namespaced);
     }
-    let ours = ours::<ResourceDependency>(word, &["rd", "resdep"])
-        .or_else(|| ours::<DependencyGroup>(word, &["dg", "depgroup"]));
     let as_written = || GroupKind::new(word.group.clone().unwrap_or_default(), &word.word);
-    (ours.unwrap_or_else(as_written), true)
+    (kind_of_ours(word).unwrap_or_else(as_written), true)
 }
 
-/// A kind of ours, if the word means it.
-fn ours<K: Resource<DynamicType = ()>>(word: &KindWord, short: &[&str]) -> Option<GroupKind> {
+/// The kind of ours that a word means: one whose objects wait for others.
+pub fn kind_of_ours(word: &KindWord) -> Option<GroupKind> {
+    called::<ResourceDependency>(word, &["rd", "resdep"])
+        .or_else(|| called::<DependencyGroup>(word, &["dg", "depgroup"]))
+        .or_else(|| called::<AppBundle>(word, &["ab"]))
+}
+
+fn called<K: Resource<DynamicType = ()>>(word: &KindWord, short: &[&str]) -> Option<GroupKind> {
     let (group, kind, plural) = (K::group(&()), K::kind(&()), K::plural(&()));
-    let called =
+    let meant =
         kind.eq_ignore_ascii_case(&word.word) || plural == word.word || short.contains(&word.word.as_str());
-    (called && word.group.as_ref().is_none_or(|given| *given == group)).then(|| GroupKind::new(group, kind))
+    (meant && word.group.as_ref().is_none_or(|given| *given == group)).then(|| GroupKind::new(group, kind))
 }
 
 /// The objects that an action writes, as far as its text tells.

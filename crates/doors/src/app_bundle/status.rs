@@ -24,10 +24,13 @@ use self::component::Drawing;
 use super::{compile::required_names, path, porch::catalogue::Remarks};
 use crate::{door::Told, entries, journal};
 
-pub(super) const PENDING: &str = "Pending";
-pub(super) const DEPLOYING: &str = "Deploying";
-pub(super) const DEPLOYED: &str = "Deployed";
-pub(super) const FAILED: &str = "Failed";
+pub(crate) const PENDING: &str = "Pending";
+pub(crate) const DEPLOYING: &str = "Deploying";
+pub(crate) const DEPLOYED: &str = "Deployed";
+pub(crate) const FAILED: &str = "Failed";
+
+/// How the message of a component begins whose object is there and not ready.
+pub(crate) const NOT_READY: &str = "Resource not ready: ";
 
 /// The document's word for a phase.
 pub(super) fn phase_word(phase: Phase) -> &'static str {

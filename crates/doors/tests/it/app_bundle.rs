@@ -1,7 +1,7 @@
 //! AppBundle, judged by what the engine does with its plans: order, marks, sources, values, policies, status.
 
 mod policies;
-mod porch;
+pub(crate) mod porch;
 mod refused;
 mod status;
 mod templates;
@@ -16,21 +16,21 @@ use crate::{
 };
 
 /// A bundle named `shop` in the namespace `own`.
-fn stage(spec: &str) -> Stage<AppBundleDoor> {
+pub(crate) fn stage(spec: &str) -> Stage<AppBundleDoor> {
     Stage::new(&format!(
         "{{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {{name: shop}}, spec: {spec}}}"
     ))
 }
 
 /// A component that is a ConfigMap.
-fn map(name: &str, more: &str) -> String {
+pub(crate) fn map(name: &str, more: &str) -> String {
     format!(
         "{{name: {name}, template: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}{more}}}"
     )
 }
 
 /// A component that is a Deployment.
-fn workload(name: &str, more: &str) -> String {
+pub(crate) fn workload(name: &str, more: &str) -> String {
     format!(
         "{{name: {name}, template: {{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}}}, \
          spec: {{replicas: 1}}}}{more}}}"

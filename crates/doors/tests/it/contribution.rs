@@ -1,5 +1,7 @@
 //! The wait-for graph as it is read back from statuses.
 
+mod app_bundle;
+
 use linchpin_api::{DependencyGroup, ResourceDependency, Status};
 use linchpin_doors::{
     DependencyGroupDoor, ResourceDependencyDoor,
@@ -54,6 +56,23 @@ fn the_status_tells_what_is_waited_for_and_what_is_to_be_made() {
             "ResourceDependency own/web makes Secret other/s",
         ]
     );
+}
+
+#[test]
+fn a_kind_of_ours_that_is_not_served_yet_is_known_by_all_its_names() {
+    for word in ["ab", "appbundle", "appbundles", "appbundle.app.example.com"] {
+        let manifest = format!(
+            "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: web}}, \
+             spec: {{dependencies: [{{resource: {word}/shop}}]}}}}"
+        );
+        let mut stage = Stage::<ResourceDependencyDoor>::new(&manifest);
+        stage.settle();
+        stage.status();
+        assert_eq!(
+            texts(&of_resource_dependency(&stage.object)),
+            ["ResourceDependency own/web waits for AppBundle own/shop: Unknown"]
+        );
+    }
 }
 
 #[test]

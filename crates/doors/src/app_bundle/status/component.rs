@@ -12,7 +12,7 @@ use linchpin_engine::{
 use linchpin_words::{Reason, text};
 use serde_json::Value;
 
-use super::{DEPLOYED, DEPLOYING, FAILED, PENDING, is_done};
+use super::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING, is_done};
 use crate::{app_bundle::porch::catalogue::Remark, door::Told, entries, readiness_profile};
 
 /// What the entry of a component is drawn from.
@@ -127,7 +127,7 @@ impl Drawing<'_> {
         let Some(step) = first else {
             return (DEPLOYING, Reason::Waiting.as_str().to_owned(), "waits for its objects".to_owned());
         };
-        let message = format!("Resource not ready: {}", step.message);
+        let message = format!("{NOT_READY}{}", step.message);
         let phase = match (self.told.journal.completed.is_some(), step.state) {
             (true, _) => DEPLOYED,
             (false, StepState::Failed) => FAILED,

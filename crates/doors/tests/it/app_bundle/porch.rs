@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// A bundle with one package, and a ConfigMap after it.
-fn with(package: &str) -> Stage<AppBundleDoor> {
+pub(crate) fn with(package: &str) -> Stage<AppBundleDoor> {
     stage(&format!(
         "{{porchIntegration: {{enabled: true}}, groups: [{{name: g, components: [{{name: web, porchPackageRef: \
          {{packageName: web, repository: catalog{package}}}}}, {}]}}]}}",
@@ -21,7 +21,7 @@ fn with(package: &str) -> Stage<AppBundleDoor> {
 }
 
 /// Installs Porch, with a revision that is of this type.
-fn install(stage: &mut Stage<AppBundleDoor>, revision: &str) {
+pub(crate) fn install(stage: &mut Stage<AppBundleDoor>, revision: &str) {
     for (group, kind, plural) in [
         ("config.porch.kpt.dev", "PackageVariant", "packagevariants"),
         ("config.porch.kpt.dev", "Repository", "repositories"),
@@ -44,7 +44,13 @@ fn install(stage: &mut Stage<AppBundleDoor>, revision: &str) {
 }
 
 /// A revision of a package.
-fn revision(repository: &str, package: &str, number: i64, lifecycle: &str, made_of: &str) -> Value {
+pub(crate) fn revision(
+    repository: &str,
+    package: &str,
+    number: i64,
+    lifecycle: &str,
+    made_of: &str,
+) -> Value {
     let mut object = json!({
         "apiVersion": "porch.kpt.dev/v1alpha1", "kind": "PackageRevision",
         "metadata": {"name": format!("{repository}.{package}.w{number}"), "namespace": "default"},
@@ -58,7 +64,7 @@ fn revision(repository: &str, package: &str, number: i64, lifecycle: &str, made_
 }
 
 /// What is in a revision.
-fn resources(repository: &str, package: &str, number: i64, text: &str) -> Value {
+pub(crate) fn resources(repository: &str, package: &str, number: i64, text: &str) -> Value {
     json!({
         "apiVersion": "porch.kpt.dev/v1alpha1", "kind": "PackageRevisionResources",
         "metadata": {"name": format!("{repository}.{package}.w{number}"), "namespace": "default"},
@@ -66,18 +72,19 @@ fn resources(repository: &str, package: &str, number: i64, text: &str) -> Value 
     })
 }
 
-const CONTENTS: &str = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}
+pub(crate) const CONTENTS: &str =
+    "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}}
 ---
 {apiVersion: v1, kind: ConfigMap, metadata: {name: web, namespace: shop}}";
 
 /// The variant that was applied last.
-fn variant(stage: &Stage<AppBundleDoor>) -> Value {
+pub(crate) fn variant(stage: &Stage<AppBundleDoor>) -> Value {
     let mut variants = stage.bodies.iter().filter(|body| body["kind"] == "PackageVariant");
     variants.next_back().expect("a variant").clone()
 }
 
 /// Porch looks at the variant.
-fn ready(stage: &mut Stage<AppBundleDoor>) {
+pub(crate) fn ready(stage: &mut Stage<AppBundleDoor>) {
     let mut live = variant(stage);
     live["status"] = json!({"conditions": [{"type": "Ready", "status": "True"}]});
     stage.put(live).settle();

@@ -1,0 +1,316 @@
+//! What bundles contribute: what they require on every level, their order, and what they make.
+
+use linchpin_api::AppBundle;
+use linchpin_doors::{
+    AppBundleDoor,
+    contribution::{Contribution, PartState, Progress, of_app_bundle},
+};
+use linchpin_engine::graph::{Graph, Node, explain};
+use linchpin_words::Gvk;
+use serde_json::{Value, json};
+
+use super::texts;
+use crate::{
+    app_bundle::{map, porch, stage, workload},
+    stage::{Custom, Stage, read},
+    things::{config_map, deployment},
+};
+
+/// A bundle that requires something on every level.
+fn shop() -> Stage<AppBundleDoor> {
+    let mut stage = stage(&format!(
+        "{{requires: [{{resource: appbundle/base}}], groups: [
+           {{name: data, requires: [{{name: key, resource: secret/key}}], components: [{}, {}]}},
+           {{name: app, components: [{}]}}]}}",
+        workload("db", ""),
+        map("conf", ", requires: [{resource: configmap/other}, {resource: configmap/nice, optional: true}]"),
+        map("web", "")
+    ));
+    let kind = Gvk::new("app.example.com", "v1alpha1", "AppBundle");
+    stage.customs.push(Custom { kind, plural: "appbundles", namespaced: true });
+    stage
+}
+
+/// Another bundle that is ready.
+fn base() -> Value {
+    json!({"apiVersion": "app.example.com/v1alpha1", "kind": "AppBundle", "metadata": {"name": "base", "namespace": "own"},
+        "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True"}]}})
+}
+
+fn secret(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "own"}})
+}
+
+/// What the bundle contributes now.
+fn contribution(stage: &mut Stage<AppBundleDoor>) -> Contribution {
+    stage.settle();
+    stage.status();
+    of_app_bundle(&stage.object)
+}
+
+fn graph(contributions: &[Contribution]) -> Graph {
+    let mut graph = Graph::new();
+    for one in contributions {
+        graph.set(&one.node, one.edges.clone());
+    }
+    graph
+}
+
+/// Why the first of these waits, in one line.
+fn answer(contributions: &[Contribution]) -> String {
+    why(contributions, &contributions[0].node)
+}
+
+fn why(contributions: &[Contribution], node: &Node) -> String {
+    let graph = graph(contributions);
+    assert_eq!(graph.cycles(), []);
+    explain::answer(node, &graph.root_causes(node, &|_| true))
+}
+
+fn part<'a>(contribution: &'a Contribution, name: &str) -> &'a PartState {
+    let found = contribution.parts.iter().find(|part| part.node.part.as_deref() == Some(name));
+    found.expect("a part")
+}
+
+#[test]
+fn requirements_of_every_level_are_waits_in_their_turn() {
+    let mut stage = shop();
+    let found = contribution(&mut stage);
+    assert_eq!(
+        texts(&found),
+        [
+            "AppBundle own/shop waits for AppBundle own/base: Absent",
+            "AppBundle own/shop[data] waits for AppBundle own/base: Absent",
+            "AppBundle own/shop waits for AppBundle own/shop[data]: InProgress",
+            "AppBundle own/shop[data] waits for Secret own/key: Absent",
+            "AppBundle own/shop[data] makes Deployment own/db",
+            "AppBundle own/shop[data] waits for Deployment own/db: Absent",
+            "AppBundle own/shop[data] waits for ConfigMap own/other: Absent",
+            "AppBundle own/shop[data] makes ConfigMap own/conf",
+            "AppBundle own/shop[data] waits for ConfigMap own/conf: Absent",
+            "AppBundle own/shop waits for AppBundle own/shop[app]: InProgress",
+            "AppBundle own/shop[app] waits for AppBundle own/shop[data]: InProgress",
+            "AppBundle own/shop[app] makes ConfigMap own/web",
+            "AppBundle own/shop[app] waits for ConfigMap own/web: Absent",
+        ]
+    );
+    assert_eq!(
+        answer(&[found]),
+        "AppBundle own/shop waits for AppBundle own/base: it does not exist, NotFound",
+        "what has its turn later is no cause"
+    );
+    stage.put(base());
+    assert_eq!(
+        answer(&[contribution(&mut stage)]),
+        "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Secret own/key: it does not exist, NotFound"
+    );
+    stage.put(secret("key"));
+    let found = contribution(&mut stage);
+    assert_eq!(part(&found, "data").progress, Progress::Running);
+    assert_eq!(part(&found, "app").progress, Progress::Waiting);
+    let told = answer(&[found]);
+    let words = "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Deployment own/db: ";
+    assert!(told.starts_with(words) && !told.contains("more cause"), "{told}");
+    assert!(!told.contains("Resource not ready"), "no word of it twice: {told}");
+    stage.put(deployment("own", "db", 1));
+    assert_eq!(
+        answer(&[contribution(&mut stage)]),
+        "AppBundle own/shop waits for AppBundle own/shop[data], which waits for ConfigMap own/other: it does not \
+         exist (for component conf), NotFound"
+    );
+    stage.put(config_map("own", "other", &json!({})));
+    let done = contribution(&mut stage);
+    assert!(done.parts.iter().all(|part| part.progress == Progress::Ready), "{:?}", done.parts);
+    assert_eq!(
+        texts(&done),
+        [
+            "AppBundle own/shop waits for AppBundle own/base: Met",
+            "AppBundle own/shop waits for AppBundle own/shop[data]: Met",
+            "AppBundle own/shop[data] waits for Secret own/key: Met",
+            "AppBundle own/shop[data] made Deployment own/db",
+            "AppBundle own/shop[data] waits for Deployment own/db: Met",
+            "AppBundle own/shop[data] waits for ConfigMap own/other: Met",
+            "AppBundle own/shop[data] made ConfigMap own/conf",
+            "AppBundle own/shop[data] waits for ConfigMap own/conf: Met",
+            "AppBundle own/shop waits for AppBundle own/shop[app]: Met",
+            "AppBundle own/shop[app] waits for AppBundle own/shop[data]: Met",
+            "AppBundle own/shop[app] made ConfigMap own/web",
+            "AppBundle own/shop[app] waits for ConfigMap own/web: Met",
+        ]
+    );
+}
+
+#[test]
+fn what_is_lost_later_is_told_though_the_group_stays_deployed() {
+    let mut stage = shop();
+    stage.put(base()).put(secret("key")).put(config_map("own", "other", &json!({}))).settle();
+    stage.put(deployment("own", "db", 1)).settle();
+    assert_eq!(stage.status().phase.as_deref(), Some("Deployed"));
+    stage.put(deployment("own", "db", 0));
+    let told = answer(&[contribution(&mut stage)]);
+    let words = "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Deployment own/db: ";
+    assert!(told.starts_with(words), "{told}");
+    stage.put(deployment("own", "db", 1)).take(&secret("key"));
+    let found = contribution(&mut stage);
+    assert_eq!(part(&found, "data").progress, Progress::Waiting);
+    assert_eq!(
+        answer(&[found]),
+        "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Secret own/key: it does not exist, NotFound"
+    );
+}
+
+#[test]
+fn a_chain_goes_through_bundles_and_from_what_they_are_to_make_to_their_causes() {
+    let mut other: Stage<AppBundleDoor> = Stage::new(&format!(
+        "{{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {{name: base}}, spec: \
+         {{requires: [{{resource: secret/key}}], groups: [{{name: a, components: [{}]}}, {{name: b, components: [{}]}}]}}}}",
+        map("first", ""),
+        map("other", "")
+    ));
+    let other = contribution(&mut other);
+    let shop = contribution(&mut shop());
+    assert_eq!(
+        answer(&[shop.clone(), other.clone()]),
+        "AppBundle own/shop waits for AppBundle own/base, which waits for Secret own/key: it does not exist, NotFound"
+    );
+    // Whoever waits for an object of the last group waits for what the bundle itself requires.
+    let made = other.edges.last().expect("a product").to.clone();
+    assert_eq!(made.to_string(), "ConfigMap own/other");
+    assert_eq!(
+        why(&[other, shop], &made),
+        "ConfigMap own/other is to be made by AppBundle own/base[b], which waits for AppBundle own/base[a], which \
+         waits for Secret own/key: it does not exist, NotFound"
+    );
+}
+
+#[test]
+fn bundles_that_require_each_other_are_a_cycle() {
+    let one = |name: &str, other: &str| {
+        let mut stage: Stage<AppBundleDoor> = Stage::new(&format!(
+            "{{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {{name: {name}}}, spec: \
+             {{requires: [{{resource: ab/{other}}}], groups: [{{name: a, components: [{}]}}]}}}}",
+            map(name, "")
+        ));
+        contribution(&mut stage)
+    };
+    let cycles = graph(&[one("left", "right"), one("right", "left")]).cycles();
+    let paths: Vec<String> = cycles.iter().map(|cycle| cycle.path.to_string()).collect();
+    assert_eq!(paths, ["AppBundle own/left → AppBundle own/right → AppBundle own/left"]);
+}
+
+#[test]
+fn what_has_failed_is_told_from_what_is_on_its_way() {
+    let mut stage = stage(&format!(
+        "{{groups: [{{name: a, components: [{{name: both, templates: [
+           {{apiVersion: batch/v1, kind: Job, metadata: {{name: j}}}}, {{apiVersion: apps/v1, kind: Deployment,
+           metadata: {{name: d}}}}]}}]}}, {{name: b, components: [{}]}}]}}",
+        map("x", "")
+    ));
+    stage.settle();
+    stage.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "own"},
+        "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}}));
+    stage.put(deployment("own", "d", 0));
+    let found = contribution(&mut stage);
+    let texts = texts(&found);
+    assert!(texts.contains(&"AppBundle own/shop[a] waits for Job own/j: Failed".to_owned()), "{texts:#?}");
+    assert!(
+        texts.contains(&"AppBundle own/shop[a] waits for Deployment own/d: InProgress".to_owned()),
+        "{texts:#?}"
+    );
+    assert_eq!(
+        (part(&found, "a").progress, part(&found, "b").progress),
+        (Progress::Failed, Progress::Waiting)
+    );
+    let told = answer(&[found]);
+    assert!(told.contains("which waits for Job own/j: ") && told.contains("BackoffLimitExceeded"), "{told}");
+}
+
+#[test]
+fn what_may_be_passed_holds_nothing_up_though_it_is_not_ready() {
+    let mut stage = stage(&format!(
+        "{{groups: [{{name: a, components: [{{name: entry, template: {{apiVersion: v1, kind: Service,
+           metadata: {{name: s}}, spec: {{selector: {{app: web}}}}}}}}]}},
+           {{name: b, requires: [{{resource: secret/key}}], components: [{}]}}]}}",
+        map("x", "")
+    ));
+    stage.settle();
+    stage.put(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "own"},
+        "spec": {"selector": {"app": "web"}}}));
+    let texts = texts(&contribution(&mut stage));
+    for words in [
+        "AppBundle own/shop[a] waits for Service own/s: InProgress",
+        "AppBundle own/shop[b] waits for AppBundle own/shop[a]: Met",
+        "AppBundle own/shop[b] waits for Secret own/key: Absent",
+    ] {
+        assert!(texts.contains(&words.to_owned()), "{words}: {texts:#?}");
+    }
+}
+
+#[test]
+fn whoever_waits_for_a_bundle_that_stands_still_is_told_why_it_does() {
+    let spec = |more: &str| format!("{{{more}groups: [{{name: a, components: [{}]}}]}}", map("x", ""));
+    let mut suspended = stage(&spec("suspend: true, "));
+    let found = contribution(&mut suspended);
+    let product = found.edges.last().expect("a product").to.clone();
+    let whole = found.node.clone();
+    let still = [found];
+    assert_eq!(why(&still, &whole), "AppBundle own/shop waits for nothing");
+    let told = why(&still, &product);
+    let words =
+        "ConfigMap own/x is to be made by AppBundle own/shop[a], which waits for AppBundle own/shop: ";
+    assert!(told.starts_with(words) && told.contains("Suspended"), "{told}");
+
+    let mut wrong = stage(&spec("requires: [{resource: secret/key, timeout: soon}], "));
+    let found = contribution(&mut wrong);
+    assert!(wrong.wrong.is_some());
+    let whole = found.node.clone();
+    assert_eq!(why(&[found], &whole), "AppBundle own/shop waits for nothing", "it is the spec that is wrong");
+}
+
+#[test]
+fn a_source_that_is_not_there_is_waited_for() {
+    let mut stage =
+        stage("{groups: [{name: a, components: [{name: x, source: {configMapRef: {name: kept}}}]}]}");
+    assert_eq!(
+        answer(&[contribution(&mut stage)]),
+        "AppBundle own/shop waits for AppBundle own/shop[a], which waits for ConfigMap own/kept: it does not exist \
+         (for component x), NotFound"
+    );
+}
+
+#[test]
+fn a_package_is_made_and_what_is_in_it_is_waited_for() {
+    let mut stage = porch::with(", revision: v1");
+    porch::install(&mut stage, "integer");
+    stage.put(porch::revision("catalog", "web", 1, "Published", "")).settle();
+    let name = porch::variant(&stage)["metadata"]["name"].as_str().expect("a name").to_owned();
+    let told = answer(&[contribution(&mut stage)]);
+    let words = format!("which waits for PackageVariant default/{name}: ");
+    assert!(told.contains(&words) && told.contains("Porch has made no revision"), "{told}");
+    porch::ready(&mut stage);
+    stage.put(porch::revision("mgmt", &name, 1, "Published", "web/v1"));
+    stage.put(porch::resources("mgmt", &name, 1, porch::CONTENTS));
+    let found = contribution(&mut stage);
+    assert_eq!(
+        texts(&found),
+        [
+            "AppBundle own/shop waits for AppBundle own/shop[g]: InProgress".to_owned(),
+            format!("AppBundle own/shop[g] made PackageVariant default/{name}"),
+            format!("AppBundle own/shop[g] waits for PackageVariant default/{name}: Met"),
+            "AppBundle own/shop[g] waits for ConfigMap shop/web: Absent".to_owned(),
+            "AppBundle own/shop[g] waits for Deployment shop/web: Absent".to_owned(),
+            "AppBundle own/shop[g] makes ConfigMap own/after".to_owned(),
+            "AppBundle own/shop[g] waits for ConfigMap own/after: Absent".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_bundle_that_nobody_has_looked_at_contributes_nothing() {
+    let object: AppBundle = read(
+        "{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {name: shop}, spec: {groups: []}}",
+    );
+    assert_eq!(texts(&of_app_bundle(&object)), [""; 0]);
+    let unseen = AppBundle { status: Some(linchpin_api::AppBundleStatus::default()), ..object };
+    assert_eq!(texts(&of_app_bundle(&unseen)), [""; 0]);
+}
