@@ -3,7 +3,7 @@
 use crate::operator::linchpin;
 use crate::{
     eventually, seconds,
-    tree::{apply, chain, feed, looks, phase, serving, watched},
+    tree::{all_wait, apply, bundles, chain, feed, key, looks, phase, serving, watched},
 };
 
 #[test]
@@ -41,9 +41,91 @@ fn the_first_line_names_the_root_cause_and_the_chain_follows() {
 }
 
 #[test]
+fn bundles_are_explained_and_chains_go_through_them() {
+    let _operator = serving("explain-bundles");
+    apply(&bundles("explain-bundles"));
+    all_wait("explain-bundles");
+    let base = "AppBundle explain-bundles/base waits for AppBundle explain-bundles/base[data], which waits for Secret \
+                explain-bundles/key: it does not exist (for component conf), NotFound\n";
+    for word in [
+        "ab",
+        "appbundle",
+        "appbundles",
+        "AppBundle",
+        "appbundle.app.example.com",
+        "appbundles.app.example.com",
+    ] {
+        let (code, text, error) = looks(&["explain", &format!("{word}/base"), "-n", "explain-bundles"]);
+        assert_eq!((code, error.as_str()), (0, ""), "{word}");
+        assert!(text.starts_with(base), "{word}: {text}");
+    }
+    let (_, text, _) = looks(&["explain", "ab/shop", "-n", "explain-bundles"]);
+    let shop = format!(
+        "AppBundle explain-bundles/shop waits for {}",
+        base.replacen(" waits for", ", which waits for", 1)
+    );
+    assert!(text.starts_with(&shop), "{text}");
+    assert!(!text.contains("more cause"), "{text}");
+    let (_, text, _) = looks(&["explain", "rd/last", "-n", "explain-bundles"]);
+    let lines: Vec<&str> = text.lines().collect();
+    let last = format!(
+        "ResourceDependency explain-bundles/last waits for {}",
+        shop.replacen(" waits for", ", which waits for", 1)
+    );
+    assert_eq!(format!("{}\n", lines[0]), last, "{text}");
+    assert!(lines.last().unwrap().contains("└─ waits for Secret explain-bundles/key: "), "{text}");
+    // An object that a bundle is to make leads to what the bundle waits for.
+    let (_, text, _) = looks(&["explain", "cm/page", "-n", "explain-bundles"]);
+    assert!(
+        text.starts_with(
+            "ConfigMap explain-bundles/page is to be made by AppBundle explain-bundles/shop[front], which waits for \
+             AppBundle explain-bundles/base, which waits for "
+        ),
+        "{text}"
+    );
+    let (_, text, _) = looks(&["explain", "secret/key", "-n", "explain-bundles"]);
+    assert!(text.contains("  AppBundle explain-bundles/shop (through others)\n"), "{text}");
+    apply(&key("explain-bundles"));
+    eventually("all is ready", seconds(20), || phase("explain-bundles", "rd/last") == "Completed");
+    let (_, text, _) = looks(&["explain", "ab/shop", "-n", "explain-bundles"]);
+    assert!(
+        text.starts_with("AppBundle explain-bundles/shop is ready: All groups deployed successfully"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_bundle_that_lacks_rights_is_told_what_to_run_and_that_helps() {
+    let _operator = serving("explain-bundle-rights");
+    apply(
+        "{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {name: poor, namespace: explain-bundle-rights},
+  spec: {groups: [{name: app, components: [{name: web, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}]}}",
+    );
+    let command = "kubectl get appbundle poor -n explain-bundle-rights -o yaml | linchpin rbac -f - | kubectl apply -f -";
+    let mut told = String::new();
+    eventually("it is told what to run", seconds(20), || {
+        told = looks(&["explain", "ab/poor", "-n", "explain-bundle-rights"]).1;
+        told.contains(command)
+    });
+    assert!(
+        told.contains(
+            "AppBundle explain-bundle-rights/poor waits for AppBundle explain-bundle-rights/poor[app]: "
+        ),
+        "{told}"
+    );
+    assert!(told.contains("\ncomponent app/web: Failed, MissingRights: "), "{told}");
+    let get = ["get", "appbundle", "poor", "-n", "explain-bundle-rights", "-o", "yaml"];
+    let object = watched().kubectl().args(get).output().unwrap();
+    let roles = feed(linchpin().args(["rbac", "-f", "-"]), &object.stdout);
+    feed(watched().kubectl().args(["apply", "-f", "-"]), &roles.stdout);
+    eventually("it is done", seconds(60), || phase("explain-bundle-rights", "ab/poor") == "Deployed");
+}
+
+#[test]
 fn what_is_not_there_is_exit_code_1_and_what_is_no_reference_2() {
     for (object, code, words) in [
         ("rd/nowhere", 1, "there is no ResourceDependency nowhere in namespace default"),
+        ("ab/nowhere", 1, "there is no AppBundle nowhere in namespace default"),
         ("secret/nowhere", 1, "no object of ours waits for secret/nowhere"),
         ("nowhere", 2, "has no name"),
     ] {

@@ -86,6 +86,101 @@ pub(crate) fn chain(namespace: &str) -> String {
     )
 }
 
+/// Two bundles and an object that waits for the second: `shop` requires `base`, a component of which requires a Secret.
+pub(crate) fn bundles(namespace: &str) -> String {
+    let map = |name: &str| {
+        format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {{value: one}}}}")
+    };
+    let bundle = |name: &str, spec: &str| {
+        format!(
+            "{{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {{name: {name}, namespace: {namespace}}},
+  spec: {{serviceAccountName: web, {spec}}}}}
+---
+"
+        )
+    };
+    let base = format!(
+        "groups: [{{name: data, components: [{{name: conf, requires: [{{resource: secret/key}}], template: {}}}]}},
+    {{name: app, components: [{{name: web, template: {}}}]}}]",
+        map("conf"),
+        map("web")
+    );
+    let shop = format!(
+        "requires: [{{resource: appbundle/base}}], groups: [{{name: front, components: [{{name: page, template: {}}}]}}]",
+        map("page")
+    );
+    let last = format!(
+        "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: last, namespace: {namespace}}},
+  spec: {{serviceAccountName: web, dependencies: [{{name: shop, resource: ab/shop}}]}}}}
+"
+    );
+    bundle("base", &base) + &bundle("shop", &shop) + &last
+}
+
+/// The Secret that all of them wait for.
+pub(crate) fn key(namespace: &str) -> String {
+    format!("{{apiVersion: v1, kind: Secret, metadata: {{name: key, namespace: {namespace}}}}}")
+}
+
+/// Waits until the bundles, and what waits for them, are as far as they get without the Secret.
+pub(crate) fn all_wait(namespace: &str) {
+    eventually("all wait", seconds(20), || {
+        ["ab/base", "ab/shop"].iter().all(|object| phase(namespace, object) == "Pending")
+            && phase(namespace, "rd/last") == "Waiting"
+    });
+}
+
+/// Where the row is that has these words, and the row.
+fn row<'t>(text: &'t str, words: &str) -> (usize, &'t str) {
+    let mut rows = text.lines().enumerate();
+    rows.find(|(_, row)| row.contains(words)).unwrap_or_else(|| panic!("{words}:\n{text}"))
+}
+
+#[test]
+fn a_tree_shows_bundles_with_what_they_wait_for_and_who_waits_for_them() {
+    let _operator = serving("tree-bundles");
+    apply(&bundles("tree-bundles"));
+    all_wait("tree-bundles");
+    let (code, text, error) = looks(&["tree", "-n", "tree-bundles"]);
+    assert_eq!((code, error.as_str()), (0, ""));
+    let order = [
+        "ResourceDependency tree-bundles/last",
+        "AppBundle tree-bundles/shop ",
+        "AppBundle tree-bundles/base ",
+        "AppBundle tree-bundles/base[app]",
+        "AppBundle tree-bundles/base[data]",
+        "Secret tree-bundles/key",
+    ];
+    for pair in order.windows(2) {
+        assert!(
+            row(&text, pair[0]).0 < row(&text, pair[1]).0,
+            "{} comes before {}:\n{text}",
+            pair[0],
+            pair[1]
+        );
+    }
+    let secret = row(&text, "Secret tree-bundles/key").1;
+    assert!(secret.contains("missing") && secret.contains("for component conf"), "{text}");
+    let page = row(&text, "its own ConfigMap tree-bundles/page").1;
+    assert!(page.contains("missing") && page.contains("waits for appbundle/base"), "{text}");
+    for (form, words) in
+        [("dot", "digraph linchpin"), ("mermaid", "flowchart LR"), ("svg", "<svg"), ("json", "\"nodes\"")]
+    {
+        let (code, text, error) = looks(&["tree", "-n", "tree-bundles", "-o", form]);
+        assert_eq!((code, error.as_str()), (0, ""), "{form}");
+        let whole = ["tree-bundles/shop", "tree-bundles/key"].iter().all(|name| text.contains(name));
+        assert!(text.contains(words) && whole, "{form}: {text}");
+    }
+    let (_, everywhere, _) = looks(&["tree", "-A"]);
+    assert!(everywhere.contains("AppBundle tree-bundles/shop"), "{everywhere}");
+    apply(&key("tree-bundles"));
+    eventually("all is ready", seconds(20), || phase("tree-bundles", "rd/last") == "Completed");
+    let (_, text, _) = looks(&["tree", "-n", "tree-bundles"]);
+    assert!(row(&text, "its own ConfigMap tree-bundles/page").1.contains("ready"), "{text}");
+    let (_, unmet, _) = looks(&["tree", "-n", "tree-bundles", "--unmet"]);
+    assert!(!unmet.contains("tree-bundles/key") && unmet.lines().count() < text.lines().count(), "{unmet}");
+}
+
 #[test]
 fn a_tree_shows_what_waits_for_what_in_every_form() {
     let _operator = serving("tree-forms");
@@ -141,6 +236,10 @@ fn a_watched_tree_is_drawn_again_when_something_changes() {
     assert!(lines.any(|line| line.contains("ConfigMap tree-watch/go") && line.contains("missing")));
     apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: go, namespace: tree-watch}}");
     assert!(lines.any(|line| line.contains("DependencyGroup tree-watch/all") && line.contains("ready")));
+    apply(&bundles("tree-watch").replace("name: last", "name: follower"));
+    assert!(lines.any(|line| line.contains("Secret tree-watch/key") && line.contains("missing")));
+    apply(&key("tree-watch"));
+    assert!(lines.any(|line| line.contains("AppBundle tree-watch/shop ") && line.contains("ready")));
     tree.kill().unwrap();
     tree.wait().unwrap();
 }
@@ -153,4 +252,90 @@ fn a_user_without_rights_is_told_so_in_one_line() {
     assert_eq!(output.status.code(), Some(1));
     assert!(error.contains("resourcedependencies.tools.kubestellar.io is forbidden"), "{error}");
     assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+}
+
+/// What one user may list of our kinds in one namespace.
+fn allow(user: &str, namespace: &str, plurals: &str) {
+    apply(&format!(
+        "{{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {{name: {user}, namespace: {namespace}}},
+ rules: [{{apiGroups: [tools.kubestellar.io, app.example.com], resources: [{plurals}], verbs: [list, watch]}}]}}
+---
+{{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {{name: {user}, namespace: {namespace}}},
+ roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {user}}}, subjects: [{{kind: User, name: {user}}}]}}
+"
+    ));
+}
+
+#[test]
+fn a_kind_that_may_not_be_listed_is_told_in_one_line_and_the_others_are_shown() {
+    apply("{apiVersion: v1, kind: Namespace, metadata: {name: tree-partial}}");
+    apply(&chain("tree-partial"));
+    allow("tree-partial", "tree-partial", "resourcedependencies, dependencygroups");
+    let kubeconfig = watched().kubeconfig_for("tree-partial", None).unwrap();
+    let looks = |arguments: &[&str]| {
+        let output = linchpin().args(arguments).arg("--kubeconfig").arg(&kubeconfig).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+    };
+    let (code, text, error) = looks(&["tree", "-n", "tree-partial"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(text.contains("ResourceDependency tree-partial/first"), "{text}");
+    assert!(
+        error.contains("not shown: ") && error.contains("appbundles.app.example.com is forbidden"),
+        "{error}"
+    );
+    assert_eq!(error.trim_end().lines().count(), 1, "{error}");
+    let (code, _, error) = looks(&["explain", "rd/first", "-n", "tree-partial"]);
+    assert_eq!((code, error.trim_end().lines().count()), (0, 1), "{error}");
+    let (code, _, error) = looks(&["explain", "ab/shop", "-n", "tree-partial"]);
+    assert_eq!((code, error.trim_end().lines().count()), (1, 1), "{error}");
+    assert!(error.contains("appbundles.app.example.com is forbidden"), "{error}");
+    allow("tree-partial", "tree-partial", "resourcedependencies, dependencygroups, appbundles");
+    let (code, text, error) = looks(&["tree", "-n", "tree-partial"]);
+    assert_eq!((code, error.as_str()), (0, ""), "{text}");
+    allow("tree-partial", "default", "resourcedependencies, dependencygroups, appbundles");
+    let (code, _, error) = looks(&["tree", "-A"]);
+    assert_eq!((code, error.trim_end().lines().count()), (0, 1), "{error}");
+    assert!(error.contains("objects of kind AppBundle outside namespace default"), "{error}");
+}
+
+#[test]
+fn a_kind_that_is_not_served_is_told_in_one_line_and_shown_once_it_is() {
+    let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
+    let apply =
+        |manifests: &[u8]| feed(cluster.kubectl().args(["apply", "--server-side", "-f", "-"]), manifests);
+    let crds = String::from_utf8(linchpin().arg("crds").output().unwrap().stdout).unwrap();
+    let (late, early): (Vec<&str>, Vec<&str>) =
+        crds.split("\n---\n").partition(|one| one.contains("name: appbundles.app.example.com"));
+    assert_eq!(late.len(), 1);
+    apply(early.join("\n---\n").as_bytes());
+    let tree = || {
+        let mut command = linchpin();
+        command.env("KUBECONFIG", cluster.kubeconfig()).args(["tree", "-n", "default"]);
+        command
+    };
+    let mut told = String::new();
+    eventually("the others are served", seconds(30), || {
+        let output = tree().output().unwrap();
+        told = String::from_utf8(output.stderr).unwrap();
+        output.status.success() && !told.contains("kubestellar")
+    });
+    assert!(told.contains("the cluster does not serve appbundles.app.example.com"), "{told}");
+    assert_eq!(told.trim_end().lines().count(), 1, "{told}");
+    let mut watch = tree().arg("--watch").stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("nothing to show")));
+    apply(late[0].as_bytes());
+    eventually("it can be applied", seconds(30), || {
+        let bundle = bundles("default");
+        let mut apply = cluster.kubectl();
+        let mut child =
+            apply.args(["apply", "-f", "-"]).stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(bundle.as_bytes()).unwrap();
+        child.wait().unwrap().success()
+    });
+    // It is asked for again at a growing distance, half a minute at most.
+    assert!(lines.any(|line| line.contains("AppBundle default/shop")));
+    watch.kill().unwrap();
+    watch.wait().unwrap();
 }
