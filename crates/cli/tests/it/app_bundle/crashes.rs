@@ -1,14 +1,18 @@
 //! The operator dies at random points of creation, change, prune and deletion: the end is the same, nothing is orphaned.
 
-use super::maps;
-use crate::world::{self, World};
+use super::{component, map, maps, porch};
+use crate::{
+    eventually, seconds,
+    world::{self, World},
+};
 use linchpin_local::{Component, Options};
 use linchpin_testkit::{
     Dice, Scenario,
     audit::{Audit, Event},
+    porch::{Porch, Shape, install},
 };
 use nix::sys::signal::Signal;
-use std::{thread, time::Duration};
+use std::{collections::BTreeSet, thread, time::Duration};
 
 const ALONE: &[&str] = &["--leader-elect=false"];
 
@@ -47,13 +51,95 @@ fn killed_at_random_points_a_bundle_comes_to_the_same_end() {
         for name in ["a", "b", "c", "d", "new"] {
             assert!(!scenario.has(name), "{name} is orphaned");
         }
-        let events = scenario.audit.events();
         for name in ["a", "b", "c", "d", "new"] {
-            let of = |event: &&Event| event.resource == "configmaps" && event.name == name;
-            let created = events.iter().filter(of).filter(|event| event.code == 201).count();
-            // The server may log as failed what it did for somebody who died before the answer.
-            let unheard = || events.iter().filter(of).any(|event| event.verb == "patch" && !event.is_write());
-            assert!(created == 1 || created == 0 && unheard(), "{name} was created {created} times");
+            assert_created_once(&scenario, "configmaps", name);
         }
     }
+}
+
+/// Judged from the audit log.
+#[track_caller]
+fn assert_created_once(scenario: &Scenario, resource: &str, name: &str) {
+    let events = scenario.audit.events();
+    let of = |event: &&Event| {
+        event.resource == resource && event.namespace == scenario.namespace && event.name == name
+    };
+    let created = events.iter().filter(of).filter(|event| event.code == 201).count();
+    // The server may log as failed what it did for somebody who died before the answer.
+    let unheard = || events.iter().filter(of).any(|event| event.verb == "patch" && !event.is_write());
+    assert!(created == 1 || created == 0 && unheard(), "{name} was created {created} times");
+}
+
+#[test]
+fn killed_at_random_points_a_package_has_one_variant_and_takes_it_along() {
+    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let World { cluster, api, operator: mut current } = World::start(&options, ALONE);
+    install(&api, Shape::Number);
+    for seed in 0..5_u64 {
+        let mut dice = Dice::new(seed + 11);
+        let name = format!("porch-killed-{seed}");
+        let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), &name);
+        scenario.allow("porch", porch::RULES);
+        let played = Porch::begin(&api, &name);
+        porch::repositories(&played);
+        let mut killed = |dice: &mut Dice, limit: usize| {
+            pause(dice, limit);
+            current.signal(Signal::SIGKILL);
+            current = world::operator(&cluster, ALONE);
+        };
+        for package in ["web", "side"] {
+            played.publish("catalog", package, 1, &porch::one_map(&name, package, "first"));
+        }
+        played.publish("catalog", "web", 2, &porch::one_map(&name, "web", "second"));
+        let package = |package: &str, revision: &str| {
+            porch::package(package, &name, &format!(", revision: {revision}"))
+        };
+        scenario.app_bundle(
+            "shop",
+            &porch::spec(&[package("web", "v1"), package("side", "v1"), map("after", "")]),
+        );
+        // Twice: between the variant and what Porch makes of it, and while that is looked at.
+        killed(&mut dice, 300);
+        killed(&mut dice, 300);
+        let done = scenario.deployed("shop");
+        let variant = |package: &str| component(&done, "g", package)["resourceRef"]["name"].as_str().unwrap();
+        let (web, side) = (variant("web"), variant("side"));
+        assert_eq!(names(&played), BTreeSet::from([web.to_owned(), side.to_owned()]));
+        scenario.app_bundle("shop", &porch::spec(&[package("web", "v2"), map("after", "")]));
+        killed(&mut dice, 400);
+        let changed = scenario.deployed("shop");
+        assert_eq!(component(&changed, "g", "web")["resourceRef"]["name"], web);
+        scenario.until("is of the second revision", "ConfigMap", "web", |object| {
+            object["data"]["value"] == "second"
+        });
+        scenario.gone("PackageVariant", side);
+        assert_eq!(names(&played), BTreeSet::from([web.to_owned()]));
+        scenario.delete("AppBundle", "shop");
+        killed(&mut dice, 100);
+        scenario.gone("AppBundle", "shop");
+        assert!(!scenario.has("after"), "an object of its is orphaned");
+        assert_eq!(names(&played), BTreeSet::new(), "a variant is orphaned");
+        for variant in [web, side] {
+            eventually("what Porch made of it is gone", seconds(20), || {
+                played.revisions("mgmt", variant).is_empty()
+            });
+            assert_created_once(&scenario, "packagevariants", variant);
+        }
+        let all: BTreeSet<String> = scenario
+            .audit
+            .events()
+            .into_iter()
+            .filter(|event| {
+                event.resource == "packagevariants" && event.namespace == name && event.code == 201
+            })
+            .map(|event| event.name)
+            .collect();
+        assert!(all.iter().all(|one| one == web || one == side), "a third variant was created: {all:?}");
+    }
+}
+
+/// The variants there are.
+fn names(porch: &Porch) -> BTreeSet<String> {
+    let name = |one: &serde_json::Value| one["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    porch.variants().iter().map(name).collect()
 }

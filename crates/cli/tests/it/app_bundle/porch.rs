@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::{sync::OnceLock, thread};
 
 /// What a bundle with packages may do in its namespace.
-const RULES: &str = "[{apiGroups: [config.porch.kpt.dev], resources: [packagevariants], verbs: [get, list, watch, create, patch, delete]}, \
+pub(super) const RULES: &str = "[{apiGroups: [config.porch.kpt.dev], resources: [packagevariants], verbs: [get, list, watch, create, patch, delete]}, \
      {apiGroups: [config.porch.kpt.dev], resources: [repositories], verbs: [list, watch]}, \
      {apiGroups: [porch.kpt.dev], resources: [packagerevisions, packagerevisionresources], verbs: [list, watch]}]";
 
@@ -27,7 +27,7 @@ pub(super) fn play(api: &Api, namespace: &str) -> Porch {
 }
 
 /// The Repositories that packages come from and go to.
-fn repositories(porch: &Porch) {
+pub(super) fn repositories(porch: &Porch) {
     for repository in ["catalog", "mgmt"] {
         porch.repository(repository);
     }
@@ -43,19 +43,19 @@ fn with_porch(name: &str) -> (Scenario, Porch) {
 }
 
 /// A component that is a package.
-fn package(name: &str, namespace: &str, more: &str) -> String {
+pub(super) fn package(name: &str, namespace: &str, more: &str) -> String {
     format!(
         "{{name: {name}, porchPackageRef: {{packageName: {name}, repository: catalog, namespace: {namespace}{more}}}}}"
     )
 }
 
-fn spec(components: &[String]) -> String {
+pub(super) fn spec(components: &[String]) -> String {
     let list = components.join(", ");
     format!("{{porchIntegration: {{enabled: true}}, groups: [{{name: g, components: [{list}]}}]}}")
 }
 
 /// The files of a package that is one ConfigMap.
-fn one_map(namespace: &str, name: &str, value: &str) -> Value {
+pub(super) fn one_map(namespace: &str, name: &str, value: &str) -> Value {
     json!({
         "Kptfile": format!("apiVersion: kpt.dev/v1\nkind: Kptfile\nmetadata: {{name: {name}}}"),
         "map.yaml": format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: {namespace}}}, \
