@@ -70,8 +70,8 @@ pub(super) struct Watching {
     unseen: BTreeSet<Box<str>>,
     /// Whether everything is being read anew, or was asked to be.
     looking: bool,
-    /// Changes since the rate was last taken.
-    pub(super) changes: u64,
+    /// Changes of what nobody asks for, since the rate was last taken: what a narrower watch would not have to carry.
+    pub(super) strays: u64,
 }
 
 impl Drop for Watching {
@@ -130,7 +130,7 @@ impl Watching {
             others: BTreeSet::new(),
             unseen: BTreeSet::new(),
             looking: false,
-            changes: 0,
+            strays: 0,
         }
     }
 
@@ -197,6 +197,12 @@ impl Watching {
             },
         };
         seen && self.synced && self.trouble.is_none()
+    }
+
+    /// The revision of the interest in a name; none if it is of no interest.
+    #[cfg(test)]
+    pub(super) fn revision(&self, name: &str) -> Option<u64> {
+        self.scope.revision(name)
     }
 
     /// Whether a name is known as it is asked for.
@@ -301,6 +307,7 @@ impl Watching {
             }
             Note::Passed { name, version } => {
                 self.reach(version);
+                self.strays += 1;
                 let concerned = self.scope.readers(&name);
                 self.items.remove(&name);
                 self.others.insert(name.into_boxed_str());
@@ -314,7 +321,9 @@ impl Watching {
                 let kept = self.items.remove(&name).is_some();
                 let passed = self.others.remove(&*name);
                 let unseen = self.unseen.remove(&*name);
-                if kept || passed || unseen { self.scope.readers(&name) } else { BTreeSet::new() }
+                let readers = self.scope.readers(&name);
+                self.strays += u64::from(readers.is_empty());
+                if kept || passed || unseen { readers } else { BTreeSet::new() }
             }
             Note::Reached(version) => {
                 self.reach(version);
@@ -347,12 +356,12 @@ impl Watching {
     }
 
     fn reach(&mut self, version: u64) {
-        self.changes += 1;
         self.as_of = self.as_of.max(version);
     }
 
     fn change(&mut self, item: Item) -> BTreeSet<Want> {
         if self.scope.revision(&item.name).is_none() {
+            self.strays += 1;
             self.others.insert(item.name.into_boxed_str());
             return BTreeSet::new();
         }

@@ -2,7 +2,8 @@
 //!
 //! A watch by name costs the API server a goroutine and us a few kilobytes, and nothing for unrelated objects; a wide
 //! watch costs one request and every event of the namespace. Measured, the wide one wins from
-//! k names ≥ max(16, N / 100, 50 × events per second) on, N being the objects there. So a family (one kind, namespace
+//! k names ≥ max(16, N / 100, 50 × events per second) on, N being the objects there, and the events those of objects that
+//! are not asked for (the others come through narrow watches as well). So a family (one kind, namespace
 //! and session) starts narrow, is looked into when it has grown, becomes wide if that is worth it *and* the identity
 //! may list and watch the whole namespace, and becomes narrow again at half.
 //!
@@ -55,7 +56,7 @@ pub(super) struct Members {
     pub(super) not_before: Option<Instant>,
     /// Objects there, when last counted.
     pub(super) objects: u64,
-    /// Events per second, while it was wide.
+    /// Events per second of objects that nobody asks for, while it was wide.
     pub(super) rate: f64,
 }
 
@@ -151,11 +152,11 @@ impl Inner {
             .collect();
         for (family, id) in wide {
             let Some(watching) = state.watches.get_mut(&id) else { continue };
-            let changes = std::mem::take(&mut watching.changes);
+            let strays = std::mem::take(&mut watching.strays);
             if let Some(members) = state.families.get_mut(&family) {
                 // Counts of events stay far below 2^52.
                 #[allow(clippy::cast_precision_loss)]
-                let rate = changes as f64 / period.as_secs_f64().max(1.0);
+                let rate = strays as f64 / period.as_secs_f64().max(1.0);
                 members.rate = rate;
             }
             state.weigh(self, &family);
@@ -210,15 +211,4 @@ async fn ask(family: &Family, mut gate: watch::Receiver<Gate>) -> Option<Verdict
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wide_watch_must_be_worth_it() {
-        assert_eq!(threshold(0, 0.0), 16);
-        assert_eq!(threshold(1_600, 0.0), 16);
-        assert_eq!(threshold(50_000, 0.0), 500);
-        assert_eq!(threshold(100, 1.0), 50);
-        assert_eq!(threshold(100, 0.33), 17);
-    }
-}
+mod tests;

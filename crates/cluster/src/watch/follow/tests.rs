@@ -15,7 +15,10 @@ use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
     convert::Infallible,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 #[test]
@@ -108,6 +111,8 @@ struct Record {
     asked: Mutex<Vec<String>>,
     told: Mutex<Vec<String>>,
     asks: Mutex<Interest>,
+    /// How often everything was said to be read anew.
+    looks: AtomicU32,
     /// When the follower asks about this name, more of it is read from then on.
     joins: Mutex<Option<String>>,
 }
@@ -145,7 +150,10 @@ impl Sink for Record {
 
     fn report(&self, report: Report) -> Heed {
         let text = match report {
-            Report::Looking => return Heed::Noted,
+            Report::Looking => {
+                self.looks.fetch_add(1, Ordering::Relaxed);
+                return Heed::Noted;
+            }
             Report::Changed(item) if item.revision < self.asks().revision => return Heed::Again,
             Report::Snapshot { items, others, as_of } => {
                 let mut names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
@@ -313,6 +321,7 @@ async fn a_version_that_has_expired_is_read_anew_wherever_it_is_said() {
     .await;
     assert_eq!(at_the_start.asked(), ["list", "watch from 5", "list", "watch from 20"]);
     assert_eq!(at_the_start.told(), ["all [a] at 5", "all [b] at 20"]);
+    assert_eq!(at_the_start.looks.load(Ordering::Relaxed), 2, "it is said before it is done");
     let in_the_stream = run(
         Select::All,
         vec![
