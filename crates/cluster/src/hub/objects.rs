@@ -226,7 +226,8 @@ impl Watching {
     /// Whether taking answers about a name from here, after they came from `last`, goes back in time nowhere.
     pub(super) fn is_not_behind(&self, last: &Self, name: &str) -> bool {
         match (last.items.get(name), self.items.get(name)) {
-            _ if !last.synced => true,
+            // It has told nothing.
+            _ if !last.covers(0, Some(name)) => true,
             (Some(last), Some(next)) => next.version >= last.version,
             (Some(last), None) => self.as_of >= last.version,
             (None, Some(next)) => next.version > last.as_of,
@@ -248,7 +249,6 @@ impl Watching {
             return false;
         }
         self.others.remove(name);
-        self.unseen.remove(name);
         self.items.insert(name.to_owned(), Item { revision, ..item.clone() });
         true
     }
@@ -374,7 +374,6 @@ impl Watching {
             return BTreeSet::new();
         }
         self.others.remove(&*item.name);
-        self.unseen.remove(&*item.name);
         let concerned = self.scope.readers(&item.name);
         self.items.insert(item.name.clone(), item);
         concerned

@@ -99,7 +99,7 @@ impl Inner {
             if watching.must_be_read_again(&note) {
                 return Heed::Again;
             }
-            let complete = matches!(note, Note::Snapshot { .. } | Note::Live);
+            let complete = matches!(note, Note::Snapshot { .. });
             let refused = matches!(&note, Note::Blind(why) if why.reason == Reason::Forbidden);
             let changed = watching.apply(note);
             state.follow_up(self, id, complete, refused, &changed);

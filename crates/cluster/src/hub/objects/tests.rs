@@ -174,6 +174,7 @@ fn a_selection_answers_more_when_all_of_it_was_read_again() {
     assert!(watch.is_behind() && watch.view(more, None).is_none());
     watch.apply(Note::Changed(item(&watch, "a", "u", 6)));
     assert!(watch.view(more, None).is_none(), "b was not read again");
-    watch.apply(snapshot(vec![item(&watch, "a", "u", 6), item(&watch, "b", "v", 4)], 7));
+    let woken = watch.apply(snapshot(vec![item(&watch, "a", "u", 6), item(&watch, "b", "v", 4)], 7));
     assert!(watch.view(more, None).is_some());
+    assert_eq!(woken.len(), 2, "b is as it was, but more of it can be read");
 }

@@ -266,6 +266,19 @@ async fn a_first_state_that_was_read_for_fewer_readers_is_read_again() {
 }
 
 #[tokio::test]
+async fn more_of_one_object_is_read_again_if_it_is_there() {
+    let quiet = Quiet::new(Settings::default());
+    let looks = |name: &str| quiet.watching(Select::Name(name.into()), Watching::is_looking);
+    quiet.ask(1, [want("there"), want("absent")]);
+    quiet.one("there", Some(3), 5);
+    quiet.one("absent", None, 5);
+    let more = ["there", "absent"].map(|name| want_more(name, ReadSet::dotted(["data"])));
+    quiet.ask(2, more.clone());
+    assert_eq!((looks("there"), looks("absent")), (Some(true), Some(false)));
+    assert_eq!((quiet.told(&more[0]), quiet.told(&more[1])), (Err(Reason::Unsynced), Ok((None, 5))));
+}
+
+#[tokio::test]
 async fn what_was_passed_over_while_its_name_joined_is_read_again() {
     let quiet = Quiet::wide();
     let passed = || Note::Passed { name: "m20".into(), version: 11 };
@@ -323,6 +336,18 @@ async fn a_wide_watch_stays_until_the_narrow_ones_are_not_behind() {
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(!quiet.is_wide());
     assert_eq!(quiet.told(&want("m00")).map(|told| told.0), Ok(Some(12)));
+}
+
+#[tokio::test]
+async fn a_name_that_joins_while_a_wide_watch_is_given_up_does_not_keep_it() {
+    let quiet = Quiet::wide();
+    quiet.ask(1, [want("m00")]);
+    quiet.ask(2, [want("other")]);
+    assert!(quiet.is_wide(), "m00 is shown by nobody else yet");
+    quiet.one("other", Some(5), 9);
+    quiet.one("m00", Some(3), 11);
+    assert!(!quiet.is_wide());
+    assert_eq!(quiet.told(&want("other")), Ok((Some(5), 9)));
 }
 
 #[tokio::test]

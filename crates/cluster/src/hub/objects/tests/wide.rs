@@ -42,6 +42,7 @@ fn a_name_that_joins_and_is_there_is_not_known_before_it_was_looked_at() {
     assert_eq!(watch.latecomers(), ["other".into()]);
     assert_eq!(watch.apply(Note::Changed(item(&watch, "other", "w", 11))).len(), 1, "its next event will do");
     assert_eq!(seen(&watch, needs, "other"), Some((Some(11), 11)));
+    assert!(watch.others.is_empty(), "its name is kept once");
 }
 
 #[test]
@@ -212,6 +213,29 @@ fn while_the_connection_is_lost_a_name_that_joins_is_not_known() {
     assert_eq!(watch.apply(Note::Live).len(), 3);
     assert_eq!(seen(&watch, new, "new"), Some((None, 11)));
     assert_eq!(seen(&watch, missed, "missed"), Some((Some(11), 11)));
+}
+
+#[test]
+fn what_is_seen_going_while_the_connection_is_made_up_for_is_not_there() {
+    let mut watch = wide();
+    watch.apply(Note::Lost);
+    let needs = watch.add("new", &want("new"));
+    watch.apply(Note::Changed(item(&watch, "new", "w", 11)));
+    watch.apply(gone("new", 12));
+    assert_eq!(seen(&watch, needs, "new"), Some((None, 12)));
+    watch.remove("new", &want("new"));
+    watch.add("new", &want("new"));
+    assert_eq!(watch.apply(gone("new", 13)), BTreeSet::from([want("new")]), "it came and went unread");
+    assert_eq!(seen(&watch, needs, "new"), Some((None, 13)));
+}
+
+#[test]
+fn metadata_is_enough_until_somebody_reads_more() {
+    let mut watch = wide();
+    watch.add("new", &want_more("new", ReadSet::held_by("us")));
+    assert!(watch.scope.is_metadata());
+    watch.add("kept", &want_more("kept", ReadSet::dotted(["data"])));
+    assert!(!watch.scope.is_metadata());
 }
 
 #[test]
