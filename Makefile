@@ -48,8 +48,9 @@ model: ## Explore every way small plans and elections can go
 .PHONY: properties
 properties: ## Try every property on thousands of random cases (PROPTEST_CASES, PROPTEST_RNG_SEED)
 	@seed=$${PROPTEST_RNG_SEED:-$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')}; echo "PROPTEST_RNG_SEED=$$seed"; \
-	PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$${PROPTEST_CASES:-5000} $(CARGO) test --profile fast \
-		--package linchpin-words --package linchpin-engine --package linchpin-view
+	export PROPTEST_RNG_SEED=$$seed PROPTEST_CASES=$${PROPTEST_CASES:-5000}; \
+	$(CARGO) test --profile fast --package linchpin-words --package linchpin-engine --package linchpin-view && \
+	$(CARGO) test --profile fast --package linchpin-cluster --lib stories
 
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Feed everything that reads text a minute of garbage each

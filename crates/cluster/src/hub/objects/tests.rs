@@ -5,6 +5,7 @@ use linchpin_engine::contract::{Projection, ReadSet, Via};
 use linchpin_words::Gvk;
 use serde_json::Value;
 
+mod stories;
 mod wide;
 
 fn family() -> Family {
