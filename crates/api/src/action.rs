@@ -82,7 +82,7 @@ pub struct Action {
     pub adopt: Option<Adopt>,
     /// For create (and apply): the object. Every string in it may be a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::free_object")]
+    #[schemars(schema_with = "schema::whole_object")]
     pub resource: Option<Map<String, Value>>,
     /// For template: a Go template of one or more YAML documents, applied server-side.
     #[serde(default, skip_serializing_if = "Option::is_none")]

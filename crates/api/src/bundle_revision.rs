@@ -71,7 +71,7 @@ pub struct BundleRevisionSpec {
     #[schemars(schema_with = "fingerprints")]
     pub parts: BTreeMap<String, String>,
     /// The bundle's spec as it was.
-    #[schemars(schema_with = "schema::free_object")]
+    #[schemars(schema_with = "schema::whole_object")]
     pub snapshot: Map<String, Value>,
 }
 
@@ -79,6 +79,7 @@ pub struct BundleRevisionSpec {
 fn fingerprints(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object",
+        "x-kubernetes-map-type": "atomic",
         "additionalProperties": {"type": "string", "maxLength": limits::LABEL}
     })
 }

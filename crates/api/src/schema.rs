@@ -38,6 +38,16 @@ pub(crate) fn free_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
+/// The same, written as a whole: the API server does not keep who wrote which of its fields, of which there may be
+/// thousands.
+pub(crate) fn whole_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object",
+        "x-kubernetes-preserve-unknown-fields": true,
+        "x-kubernetes-map-type": "atomic"
+    })
+}
+
 /// Any value at all.
 pub(crate) fn anything(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"x-kubernetes-preserve-unknown-fields": true})

@@ -46,7 +46,7 @@ pub struct Component {
     pub requires: Vec<Dependency>,
     /// The object. Its namespace is the bundle's if it names none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::free_object")]
+    #[schemars(schema_with = "schema::whole_object")]
     pub template: Option<Map<String, Value>>,
     /// Several objects that are one component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -177,6 +177,6 @@ fn templates(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "minItems": 1,
         "maxItems": limits::TEMPLATES,
         "x-kubernetes-list-type": "atomic",
-        "items": schema::free_object(generator)
+        "items": schema::whole_object(generator)
     })
 }

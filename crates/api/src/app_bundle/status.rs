@@ -52,7 +52,7 @@ pub struct AppBundleStatus {
     pub completion_time: Option<Timestamp>,
     /// What the operator must remember. Not for people, and not to be edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::free_object")]
+    #[schemars(schema_with = "schema::whole_object")]
     pub journal: Option<Journal>,
 }
 

@@ -246,8 +246,14 @@ fn groups_that_cannot_be_ordered() {
 #[test]
 fn a_journal_that_cannot_be_read_is_not_forgotten() {
     let mut object = read_spec(&json!({}));
-    let status = json!({"observedGeneration": 1, "journal": {"uid": "uid-1", "steps": 7}});
-    object.status = Some(serde_json::from_value(status).expect("a status"));
-    let error = ResourceDependencyDoor::journal(&object).expect_err("unreadable");
-    assert!(error.to_string().starts_with("status.journal: it cannot be read"), "{error}");
+    for journal in [
+        json!({"uid": "uid-1", "steps": 7}),
+        json!({"text": "{"}),
+        json!({"text": r#"{"uid": "uid-1", "steps": 7}"#}),
+    ] {
+        let status = json!({"observedGeneration": 1, "journal": journal});
+        object.status = Some(serde_json::from_value(status).expect("a status"));
+        let error = ResourceDependencyDoor::journal(&object).expect_err("unreadable");
+        assert!(error.to_string().starts_with("status.journal: it cannot be read"), "{error}");
+    }
 }

@@ -203,6 +203,20 @@ fn the_journal_is_read_back_and_that_of_another_object_is_not_believed() {
 }
 
 #[test]
+fn the_journal_is_one_text_and_one_that_was_written_as_an_object_is_read_too() {
+    use linchpin_doors::Door;
+    let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
+    stage.put(config_map("own", "c", &json!({}))).settle();
+    let written = stage.status().journal.expect("a journal");
+    let text = written["text"].as_str().expect("a text");
+    assert_eq!(written, json!({ "text": text }));
+    let status = stage.object.status.as_mut().expect("a status");
+    status.journal = Some(serde_json::from_str(text).expect("a journal"));
+    let journal = ResourceDependencyDoor::journal(&stage.object).expect("readable").expect("a journal");
+    assert_eq!(journal, stage.memory.journal);
+}
+
+#[test]
 fn the_controller_learns_all_it_needs_of_a_kind() {
     use linchpin_doors::{DependencyGroupDoor, Door};
     let stage = Stage::<ResourceDependencyDoor>::new(SPEC);
