@@ -3,7 +3,10 @@
 //! Ids are handed out in order of arrival and reused, so they never decide anything visible. [`Store::replace`] is
 //! the only way in; it reports which arcs of the blocking reading came and went.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::discriminant,
+};
 
 use super::node::{Edge, Node, Relation, Wait};
 
@@ -74,7 +77,7 @@ impl Store {
         let known = self.id(owner).filter(|id| self.owned.contains_key(id));
         match (known, edges) {
             (None, None) => return None,
-            (Some(id), Some(edges)) if self.same(id, edges) => return None,
+            (Some(id), Some(edges)) if self.joins_the_same(id, edges) => return self.restate(id, edges),
             _ => {}
         }
         let mut released = Vec::new();
@@ -97,26 +100,53 @@ impl Store {
             let id = self.intern(owner);
             self.owned.insert(id, records);
         }
-        for &start in &starts {
-            self.refresh(start);
-        }
-        let after = self.arcs_around(&starts);
-        Some(Change {
-            sources: after.difference(&before).map(|&(from, _)| from).collect(),
-            arcs: after.symmetric_difference(&before).copied().collect(),
-            released,
-        })
+        Some(self.change_of(&starts, &before, released))
     }
 
-    fn same(&self, owner: NodeId, edges: &[Edge]) -> bool {
+    /// Whether an owner's edges are between the same nodes as before, whatever they say.
+    fn joins_the_same(&self, owner: NodeId, edges: &[Edge]) -> bool {
         let records = &self.owned[&owner];
         records.len() == edges.len()
             && records.iter().zip(edges).all(|(&record, edge)| {
                 let record = &self.records[record as usize];
-                record.relation == edge.relation
+                discriminant(&record.relation) == discriminant(&edge.relation)
                     && *self.node(record.from) == edge.from
                     && *self.node(record.to) == edge.to
             })
+    }
+
+    /// Writes down what an owner's edges say now, which is all that has changed: this happens with every step.
+    fn restate(&mut self, owner: NodeId, edges: &[Edge]) -> Option<Change> {
+        let records = self.owned[&owner].iter().zip(edges);
+        let changed: Vec<(RecordId, &Relation)> = records
+            .filter(|(record, edge)| self.records[**record as usize].relation != edge.relation)
+            .map(|(record, edge)| (*record, &edge.relation))
+            .collect();
+        let starts: BTreeSet<NodeId> =
+            changed.iter().map(|(record, _)| self.records[*record as usize].from).collect();
+        let before = self.arcs_around(&starts);
+        for (record, relation) in &changed {
+            self.records[*record as usize].relation = (*relation).clone();
+        }
+        (!changed.is_empty()).then(|| self.change_of(&starts, &before, Vec::new()))
+    }
+
+    /// What became of the blocking arcs that start at `starts`.
+    fn change_of(
+        &mut self,
+        starts: &BTreeSet<NodeId>,
+        before: &BTreeSet<(NodeId, NodeId)>,
+        released: Vec<NodeId>,
+    ) -> Change {
+        for &start in starts {
+            self.refresh(start);
+        }
+        let after = self.arcs_around(starts);
+        Change {
+            sources: after.difference(before).map(|&(from, _)| from).collect(),
+            arcs: after.symmetric_difference(before).copied().collect(),
+            released,
+        }
     }
 
     fn intern(&mut self, node: &Node) -> NodeId {
