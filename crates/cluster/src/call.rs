@@ -112,7 +112,8 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    fn accept(self) -> &'static str {
+    /// What is said in the header Accept.
+    pub(crate) const fn accept(self) -> &'static str {
         match self {
             Self::Full => "application/json",
             Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
