@@ -18,7 +18,8 @@ use tempfile::TempDir;
 pub(crate) struct Operator {
     name: String,
     child: Child,
-    /// Ends the operator when the test process ends without a word, as it does with what is in a static.
+    /// Ends the operator, and removes its directory, when the test process ends without a word, as it does with what is
+    /// in a static.
     keeper: Child,
     log: PathBuf,
     health: SocketAddr,
@@ -56,7 +57,8 @@ impl Operator {
             .spawn()
             .unwrap();
         let keeper = Command::new("sh")
-            .args(["-c", &format!("read -r _; kill -9 {}", child.id())])
+            .args(["-c", &format!("read -r _; kill -9 {}; rm -rf \"$0\"", child.id())])
+            .arg(directory.path())
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
