@@ -10,7 +10,7 @@ use kube::{
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, Component, Options};
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
@@ -19,6 +19,8 @@ use std::{
 
 /// Writes under way at a time where many are made at once: more does not make the API server faster.
 pub(crate) const PARALLEL: usize = 16;
+/// What the API server writes into its audit log: of both sides the same.
+const AUDIT_POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/audit-policy.yaml");
 /// Who the operator is in the audit log.
 pub(crate) const OPERATOR: &str = "linchpin-operator";
 
@@ -32,7 +34,9 @@ pub(crate) struct Arena {
 impl Arena {
     /// Starts a cluster and makes it know our kinds.
     pub(crate) async fn start() -> Result<Self> {
-        let cluster = tokio::task::spawn_blocking(|| Cluster::start(&Options::default())).await??;
+        let options =
+            Options::default().flag(Component::ApiServer, format!("--audit-policy-file={AUDIT_POLICY}"));
+        let cluster = tokio::task::spawn_blocking(move || Cluster::start(&options)).await??;
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         let client = Client::try_from(config)?;
