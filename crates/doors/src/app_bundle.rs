@@ -31,7 +31,7 @@ pub(crate) use self::{
     status::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING},
 };
 use crate::{
-    door::{Compiled, Door, Given, Record, Told},
+    door::{Compiled, Door, Given, Record, Standing, Told},
     errors::at,
     journal,
 };
@@ -61,14 +61,16 @@ impl Door for AppBundleDoor {
         journal::read(journal, object.metadata.uid.as_deref().unwrap_or_default())
     }
 
-    fn record_wants(object: &AppBundle) -> BTreeSet<Want> {
+    fn records(object: &AppBundle, told: &Told<'_>) -> Vec<Record> {
+        porch::catalogue::records(object, told.plan)
+    }
+
+    fn history_wants(object: &AppBundle) -> BTreeSet<Want> {
         BTreeSet::from([history::want(object)])
     }
 
-    fn records(object: &AppBundle, told: &Told<'_>, world: &World) -> Vec<Record> {
-        let mut records = history::records(object, told, world);
-        records.extend(porch::catalogue::records(object, told.plan));
-        records
+    fn history(object: &AppBundle, standing: &Standing, world: &World) -> Option<Vec<Record>> {
+        history::records(object, standing, world)
     }
 
     fn common(object: &AppBundle) -> &Common {

@@ -53,6 +53,28 @@ pub struct Told<'a> {
     pub now: Timestamp,
 }
 
+/// How an object stands, as far as its history tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Where it is.
+    pub phase: Phase,
+    /// Why, in one line.
+    pub message: String,
+    /// When its run began.
+    pub begun: Timestamp,
+}
+
+impl Standing {
+    /// How an object stands by what is told of it; none where there is nothing to be deployed.
+    pub fn of(told: &Told<'_>) -> Option<Self> {
+        (told.plan.is_some() && !told.report.invalid).then(|| Self {
+            phase: told.report.phase,
+            message: told.report.message.clone(),
+            begun: told.journal.run.now,
+        })
+    }
+}
+
 /// For each object of ours that is waited for: what it waits for in turn, down to the root cause, a line a step.
 pub type Causes = BTreeMap<ObjectRef, Vec<String>>;
 
@@ -98,15 +120,20 @@ pub trait Door: Send + Sync + 'static {
     /// The part of the spec that every kind has.
     fn common(object: &Self::Object) -> &Common;
 
-    /// What must be observed to keep records.
-    fn record_wants(_object: &Self::Object) -> BTreeSet<Want> {
+    /// What is to be written now beside this object. It is no part of the plan: nothing waits for it.
+    fn records(_object: &Self::Object, _told: &Told<'_>) -> Vec<Record> {
+        Vec::new()
+    }
+
+    /// What must be observed to keep the object's history.
+    fn history_wants(_object: &Self::Object) -> BTreeSet<Want> {
         BTreeSet::new()
     }
 
-    /// What is to be written or deleted now of the objects that are kept beside this one, judged by what is observed of
-    /// them. They are no part of the plan: nothing waits for them.
-    fn records(_object: &Self::Object, _told: &Told<'_>, _world: &World) -> Vec<Record> {
-        Vec::new()
+    /// What is to be written or deleted now of the history of this object, which may be what it was a while ago; none
+    /// while that cannot be told, because the history has not been observed. Nothing waits for it either.
+    fn history(_object: &Self::Object, _standing: &Standing, _world: &World) -> Option<Vec<Record>> {
+        Some(Vec::new())
     }
 
     /// What becomes of what was made, when the object goes. Asked also while the spec does not compile.

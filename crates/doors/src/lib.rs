@@ -34,6 +34,6 @@ pub mod resource_dependency;
 
 pub use app_bundle::AppBundleDoor;
 pub use dependency_group::DependencyGroupDoor;
-pub use door::{Causes, Compiled, Door, Given, Record, Told};
+pub use door::{Causes, Compiled, Door, Given, Record, Standing, Told};
 pub use readiness_profile::ReadinessProfileDoor;
 pub use resource_dependency::ResourceDependencyDoor;

@@ -11,6 +11,7 @@ mod backlog;
 mod causes;
 mod driver;
 mod entry;
+mod history;
 mod notices;
 mod print;
 mod queue;

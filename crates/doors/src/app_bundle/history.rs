@@ -1,11 +1,11 @@
 //! Revisions of a bundle: what changed, when, and how that went; and going back to one.
 //!
 //! A revision is taken whenever the spec differs from the newest one, but for `suspend` and `rollback`, which are no
-//! part of what is deployed. The last ten are kept. They are records of the operator's own ([`Door::records`]): written
-//! as itself, beside the plan, so that nothing waits for them. While `spec.rollback` is set the plan is made from that
+//! part of what is deployed. The last ten are kept. They are the operator's own ([`Door::history`]): written as itself,
+//! beside the plan, so that nothing waits for them, and when there is nothing better to do. While `spec.rollback` is set the plan is made from that
 //! revision and no new one is taken.
 //!
-//! [`Door::records`]: crate::Door::records
+//! [`Door::history`]: crate::Door::history
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 
 use super::{not_yet, path};
 use crate::{
-    door::{Given, Record, Told},
+    door::{Given, Record, Standing},
     errors::at,
     owner::Owner,
 };
@@ -50,7 +50,15 @@ fn via() -> Via {
 pub(super) fn want(object: &AppBundle) -> Want {
     let owner = Owner::of(object);
     let labels = BTreeMap::from([(keys::APP_BUNDLE.to_owned(), owner.name)]);
-    let reads = ["spec.bundle", "spec.revision", "spec.result", "spec.digest", "spec.parts"];
+    let reads = [
+        "metadata.ownerReferences",
+        "spec.bundle",
+        "spec.revision",
+        "spec.generation",
+        "spec.result",
+        "spec.digest",
+        "spec.parts",
+    ];
     Want::new(Question::Objects {
         via: via(),
         kind: kind(),
@@ -96,42 +104,48 @@ pub(super) fn chosen<'o>(
     Ok((Cow::Owned(spec), asks))
 }
 
-/// What is to be written or deleted of a bundle's revisions now.
-pub(super) fn records(object: &AppBundle, told: &Told<'_>, world: &World) -> Vec<Record> {
-    let deployed = told.plan.is_some() && !told.report.invalid && object.spec.rollback.is_none();
-    let Some(Seen::Objects(observed)) = world.get(&want(object)).filter(|_| deployed) else {
-        return Vec::new();
-    };
+/// What is to be written or deleted of a bundle's revisions now; none while they have not been looked at.
+pub(super) fn records(object: &AppBundle, standing: &Standing, world: &World) -> Option<Vec<Record>> {
+    if object.spec.rollback.is_some() {
+        return Some(Vec::new());
+    }
+    let Some(Seen::Objects(observed)) = world.get(&want(object)) else { return None };
     let owner = Owner::of(object);
     let mut known: Vec<Known<'_>> =
         observed.items.iter().filter_map(|item| Known::of(item, &owner)).collect();
     known.sort_by_key(|revision| revision.number);
+    let settled =
+        |newest: &Known<'_>| newest.is_of(&owner) && [DEPLOYED, result(standing)].contains(&newest.result);
+    if known.len() <= limits::REVISIONS && known.last().is_some_and(settled) {
+        // By far the most frequent case, told without a look at the spec, which may be large.
+        return Some(Vec::new());
+    }
     let snapshot = snapshot(&object.spec);
     let digest = definition(&Value::Object(snapshot.clone()), &Value::Null);
     let mut records = Vec::new();
     let mut count = known.len();
     match known.last() {
         Some(newest) if newest.digest == digest => {
-            let result = result(told);
+            let result = result(standing);
             if newest.result != DEPLOYED && newest.result != result {
-                records.push(newest.ends(&owner, result, told));
+                records.push(newest.ends(&owner, result, standing));
             }
         }
         newest => {
             if let Some(open) = newest.filter(|newest| newest.result == DEPLOYING) {
-                records.push(open.ends(&owner, SUPERSEDED, told));
+                records.push(open.ends(&owner, SUPERSEDED, standing));
             }
-            records.push(taken(&owner, newest, snapshot, digest, told));
+            records.push(taken(&owner, newest, snapshot, digest, standing));
             count += 1;
         }
     }
     records.extend(known.iter().take(count.saturating_sub(limits::REVISIONS)).map(|old| old.goes(&owner)));
-    records
+    Some(records)
 }
 
 /// How the current revision stands.
-fn result(told: &Told<'_>) -> &'static str {
-    match told.report.phase {
+fn result(standing: &Standing) -> &'static str {
+    match standing.phase {
         Phase::Completed => DEPLOYED,
         Phase::Failed => FAILED,
         _ => DEPLOYING,
@@ -142,6 +156,7 @@ fn result(told: &Told<'_>) -> &'static str {
 struct Known<'a> {
     item: &'a Projection,
     number: i64,
+    generation: i64,
     result: &'a str,
     digest: &'a str,
 }
@@ -154,9 +169,16 @@ impl<'a> Known<'a> {
         Some(Self {
             item,
             number: spec.get("revision")?.as_i64()?,
+            generation: spec.get("generation").and_then(Value::as_i64).unwrap_or_default(),
             result: text("result").unwrap_or_default(),
             digest: text("digest").unwrap_or_default(),
         })
+    }
+
+    /// Whether it was taken of this very object as it is now.
+    fn is_of(&self, owner: &Owner) -> bool {
+        let uid = self.item.content.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str);
+        uid == Some(&owner.uid) && self.generation == owner.generation
     }
 
     fn target(&self, owner: &Owner) -> Target {
@@ -168,8 +190,8 @@ impl<'a> Known<'a> {
     }
 
     /// Its result is written down.
-    fn ends(&self, owner: &Owner, result: &str, told: &Told<'_>) -> Record {
-        let message = (result == FAILED).then(|| text::line(&told.report.message));
+    fn ends(&self, owner: &Owner, result: &str, standing: &Standing) -> Record {
+        let message = (result == FAILED).then(|| text::line(&standing.message));
         let verb = Verb::Patch {
             target: self.target(owner),
             kind: PatchKind::Merge,
@@ -203,7 +225,7 @@ fn taken(
     before: Option<&Known<'_>>,
     snapshot: Map<String, Value>,
     digest: String,
-    told: &Told<'_>,
+    standing: &Standing,
 ) -> Record {
     let number = before.map_or(1, |before| before.number + 1);
     let parts = parts(&snapshot);
@@ -211,9 +233,9 @@ fn taken(
         bundle: owner.name.clone(),
         revision: number,
         generation: owner.generation,
-        changed_at: told.journal.run.now,
+        changed_at: standing.begun,
         changes: before.map_or_else(|| vec!["created".to_owned()], |before| changes(&before.parts(), &parts)),
-        result: result(told).to_owned(),
+        result: result(standing).to_owned(),
         message: None,
         digest,
         parts,

@@ -3,16 +3,17 @@
 use std::{collections::BTreeSet, time::Instant};
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::{Causes, Compiled};
+use linchpin_doors::{Causes, Compiled, Told};
 use linchpin_engine::{
     contract::{Effect, Outcome, StepId, Want, World},
     journal::Memory,
     plan::SpecError,
-    step::Phase,
+    step::{Phase, Report},
 };
 use linchpin_words::Timestamp;
+use serde_json::Value;
 
-use super::{print::Print, records::Sent, subject::Subject};
+use super::{history::History, print::Print, records::Sent, subject::Subject};
 
 /// One object of ours.
 pub(crate) struct Entry {
@@ -38,6 +39,8 @@ pub(crate) struct Entry {
     pub(crate) shown: Option<String>,
     /// The phase that was last told as an event.
     pub(crate) told: Option<Phase>,
+    /// What it was, as far as that is to be written down.
+    pub(crate) history: History,
     /// What was sent of the objects that are kept beside it.
     pub(crate) sent: Sent,
     /// The gates passed by hand that were told as events; none before the first turn.
@@ -55,6 +58,8 @@ pub(crate) struct Saving {
     pub(crate) version: String,
     /// The status as the API server has it, as far as we know.
     pub(crate) current: Option<Print>,
+    /// What the status has not been drawn from yet.
+    pub(crate) undrawn: Option<Undrawn>,
     /// Whether the status should be another one: that which was drawn last.
     pub(crate) wanted: bool,
     /// The status that is being written, and the version it relies on.
@@ -81,10 +86,29 @@ pub(crate) struct Saving {
     pub(crate) released: bool,
 }
 
+/// What a turn had to say. A status is drawn of it when it may be written: turns are more frequent.
+pub(crate) struct Undrawn {
+    pub(crate) report: Report,
+    /// Whether there was a plan.
+    pub(crate) planned: bool,
+    pub(crate) time: Timestamp,
+}
+
 impl Saving {
-    /// Whether there is anything to write.
+    /// Whether there may be something to write.
+    pub(crate) fn has_something(&self) -> bool {
+        self.wanted || self.undrawn.is_some() || self.finalizers.is_some()
+    }
+
+    /// A status was drawn, with so many critical changes in it.
+    pub(crate) fn drawn(&mut self, status: &Value, critical: u64) {
+        self.wanted = self.current != Some(Print::of(status)) || !self.held.is_empty();
+        self.critical = critical;
+    }
+
+    /// Whether it may be written, as far as earlier writes go.
     pub(crate) fn is_due(&self) -> bool {
-        (self.wanted || self.finalizers.is_some()) && self.under_way.is_none() && !self.outdated
+        self.has_something() && self.under_way.is_none() && !self.outdated
     }
 }
 
@@ -111,11 +135,36 @@ impl Entry {
             saving,
             shown,
             told: None,
+            history: History::default(),
             sent: Sent::default(),
             passed: None,
             causes: Causes::new(),
             curious: BTreeSet::new(),
         }
+    }
+
+    /// Draws the status of what the last turn had to say, if that was not done yet, and notes whether it is another one.
+    pub(crate) fn draw(&mut self) {
+        let Some(Undrawn { report, planned, time }) = self.saving.undrawn.take() else { return };
+        let plan = match &self.compiled {
+            Some((Ok(compiled), _)) if planned => Some(&compiled.plan),
+            // The object has changed since: its next turn has something newer to say.
+            _ if planned => return,
+            _ => None,
+        };
+        let Some(memory) = &self.memory else { return };
+        let told = Told { plan, journal: &memory.journal, report: &report, causes: &self.causes, now: time };
+        let status = self.subject.status(&told);
+        self.saving.drawn(&status, memory.critical);
+    }
+
+    /// Whether nothing is to be done or written for it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_flight == 0
+            && self.outcomes.is_empty()
+            && self.saving.held.is_empty()
+            && self.saving.under_way.is_none()
+            && !self.saving.has_something()
     }
 
     /// The lane of the queue this object is in.

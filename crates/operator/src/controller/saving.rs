@@ -3,7 +3,8 @@
 //! A phase change and whatever effects wait for go at once; progress at most once a second; and all but the latter
 //! yields to effects for up to a second, counted from when there was something to write, so that what changes again in
 //! the meantime is written once. One write per object at a time, each with the version it was decided on; few at a
-//! time altogether, and fewer still beside effects, because a status costs the API server more than an effect does.
+//! time altogether, and beside effects one at a time with pauses between, because a status costs the API server more
+//! than an effect does. A status is drawn only when it may be written.
 
 use std::{
     sync::Arc,
@@ -36,6 +37,8 @@ const FENCED: Duration = Duration::from_millis(100);
 const WHILE_QUIET: usize = 4;
 /// How many are written at a time beside effects.
 const WHILE_BUSY: usize = 1;
+/// After one that was written beside effects there is a pause so many times as long: they take a tenth of the time.
+const PAUSE: u32 = 9;
 
 /// Writes under way that are no effects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,12 +49,38 @@ pub(crate) struct UnderWay {
     background: usize,
     /// Whether the last one in the background was an event: they take turns.
     event_last: bool,
+    /// When the last one in the background was begun.
+    begun: Option<Instant>,
+    /// From when on the next one may be begun beside effects.
+    rested: Option<Instant>,
+}
+
+impl UnderWay {
+    /// One in the background is begun.
+    fn begin(&mut self, now: Instant) {
+        self.background += 1;
+        self.begun = Some(now);
+    }
+
+    /// One in the background has ended.
+    fn end(&mut self, now: Instant) {
+        self.background = self.background.saturating_sub(1);
+        self.rested = self.begun.map(|begun| now + now.saturating_duration_since(begun) * PAUSE);
+    }
+
+    /// When the next one in the background may be begun: none until another has ended.
+    fn room(&self, now: Instant, busy: bool) -> Option<Instant> {
+        if !busy {
+            return (self.background < WHILE_QUIET).then_some(now);
+        }
+        (self.background < WHILE_BUSY).then(|| self.rested.map_or(now, |rested| rested.max(now)))
+    }
 }
 
 impl Saving {
     /// When what is to be written may be written; none if there is nothing, or not yet.
     fn due(&mut self, now: Instant) -> Option<Due> {
-        if !self.wanted && self.finalizers.is_none() {
+        if !self.has_something() {
             self.since = None;
             return None;
         }
@@ -92,18 +121,13 @@ impl Controller {
             self.begin_write(id, true);
         }
         let busy = self.driver.is_busy(now);
-        while self.has_room(busy) {
+        while self.under_way.room(now, busy) == Some(now) {
             let event_first = !self.under_way.event_last && self.begin_event(now, busy);
             let begun = event_first || self.begin_status(now, busy) || self.begin_event(now, busy);
             if !begun {
                 break;
             }
         }
-    }
-
-    /// Whether one more status or event may be written beside what is under way.
-    fn has_room(&self, busy: bool) -> bool {
-        self.under_way.background < if busy { WHILE_BUSY } else { WHILE_QUIET }
     }
 
     fn begin_status(&mut self, now: Instant, busy: bool) -> bool {
@@ -116,12 +140,12 @@ impl Controller {
     /// An event is being written.
     pub(super) fn begun_event(&mut self) {
         self.under_way.event_last = true;
-        self.under_way.background += 1;
+        self.under_way.begin(Instant::now());
     }
 
     /// An event was written, or could not be.
     pub(super) fn told(&mut self) {
-        self.under_way.background = self.under_way.background.saturating_sub(1);
+        self.under_way.end(Instant::now());
     }
 
     /// When to look again for something to write; none if only a message can change that.
@@ -130,7 +154,7 @@ impl Controller {
         let busy = self.driver.is_busy(now);
         let [waited_for, status] = self.unsaved.next(busy);
         let next = [status, self.notices.next(busy)].into_iter().flatten().min();
-        let next = next.filter(|_| self.has_room(busy));
+        let next = next.zip(self.under_way.room(now, busy)).map(|(next, room)| next.max(room));
         // What yields now may be written as soon as effects have come to rest.
         let quiet = self.driver.quiet_from().filter(|_| busy && next.is_some());
         let waited_for =
@@ -141,9 +165,11 @@ impl Controller {
 
     fn begin_write(&mut self, id: SubscriberId, waited_for: bool) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
+        if entry.saving.finalizers.is_none() {
+            entry.draw();
+        }
         let place = entry.subject.place();
         let saving = &mut entry.saving;
-        saving.last = Some(Instant::now());
         saving.since = None;
         let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
         let version = saving.version.clone();
@@ -166,17 +192,27 @@ impl Controller {
                 let _ = back.send(Message::Saved(id, written));
             });
         } else {
+            saving.urgent = false;
+            if entry.history.is_put_off(entry.subject.as_ref()) {
+                self.enqueue(id);
+            }
             return;
         }
-        let count = if waited_for { &mut self.under_way.waited_for } else { &mut self.under_way.background };
-        *count += 1;
+        saving.last = Some(Instant::now());
+        if waited_for {
+            self.under_way.waited_for += 1;
+        } else {
+            self.under_way.begin(Instant::now());
+        }
     }
 
     /// A write has ended.
     pub(super) fn saved(&mut self, id: SubscriberId, written: Written) {
-        let UnderWay { waited_for, background, .. } = &mut self.under_way;
-        let count = if written.waited_for { waited_for } else { background };
-        *count = count.saturating_sub(1);
+        if written.waited_for {
+            self.under_way.waited_for = self.under_way.waited_for.saturating_sub(1);
+        } else {
+            self.under_way.end(Instant::now());
+        }
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let (status, relied_on) = entry.saving.under_way.take().unwrap_or_default();
         self.telemetry.saved(&written.result);
@@ -302,6 +338,22 @@ mod tests {
         let mut saving = Saving { confirms: true, urgent: false, ..phase_change(now) };
         let due = saving.due(now).unwrap();
         assert!(due.waited_for && due.quiet == now);
+    }
+
+    #[test]
+    fn beside_effects_one_is_written_at_a_time_and_then_none_for_a_while() {
+        let begun = Instant::now();
+        let ended = begun + Duration::from_millis(20);
+        let mut under_way = UnderWay::default();
+        assert_eq!(under_way.room(begun, true), Some(begun));
+        under_way.begin(begun);
+        assert_eq!(under_way.room(begun, true), None);
+        assert_eq!(under_way.room(begun, false), Some(begun), "but while it is quiet");
+        under_way.end(ended);
+        assert_eq!(under_way.room(ended, true), Some(ended + Duration::from_millis(180)));
+        assert_eq!(under_way.room(ended, false), Some(ended));
+        let later = ended + Duration::from_secs(1);
+        assert_eq!(under_way.room(later, true), Some(later));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kube::{Resource, api::DynamicObject, core::object::HasStatus};
 use linchpin_cluster::own::{OwnKind, Place};
-use linchpin_doors::{Compiled, Door, Given, Record, Told};
+use linchpin_doors::{Compiled, Door, Given, Record, Standing, Told};
 use linchpin_engine::{
     contract::{Via, Want, World},
     journal::Journal,
@@ -43,10 +43,12 @@ pub(crate) trait Subject: Send {
     /// What besides the spec decides the plan: annotations.
     fn orders(&self) -> Vec<(&str, &str)>;
     fn compile(&self, given: &Given<'_>) -> Result<Compiled, SpecError>;
-    /// What must be observed to keep records.
-    fn record_wants(&self) -> BTreeSet<Want>;
-    /// What is to be written or deleted of records now.
-    fn records(&self, told: &Told<'_>, world: &World) -> Vec<Record>;
+    /// What is to be written beside it now.
+    fn records(&self, told: &Told<'_>) -> Vec<Record>;
+    /// What must be observed to keep its history.
+    fn history_wants(&self) -> BTreeSet<Want>;
+    /// What is to be written or deleted of its history now; none while that cannot be told.
+    fn history(&self, standing: &Standing, world: &World) -> Option<Vec<Record>>;
     /// The status as it should be now. It is kept, written or not: the next one is drawn from it, and takes the times of
     /// what has not changed since.
     fn status(&mut self, told: &Told<'_>) -> Value;
@@ -140,12 +142,16 @@ impl<D: Door> Subject for Object<D> {
         D::compile(&self.object, given)
     }
 
-    fn record_wants(&self) -> BTreeSet<Want> {
-        D::record_wants(&self.object)
+    fn records(&self, told: &Told<'_>) -> Vec<Record> {
+        D::records(&self.object, told)
     }
 
-    fn records(&self, told: &Told<'_>, world: &World) -> Vec<Record> {
-        D::records(&self.object, told, world)
+    fn history_wants(&self) -> BTreeSet<Want> {
+        D::history_wants(&self.object)
+    }
+
+    fn history(&self, standing: &Standing, world: &World) -> Option<Vec<Record>> {
+        D::history(&self.object, standing, world)
     }
 
     fn status(&mut self, told: &Told<'_>) -> Value {

@@ -3,7 +3,7 @@
 use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
 
 use linchpin_cluster::{events::Regarding, hub::SubscriberId};
-use linchpin_doors::{Compiled, Given, Told};
+use linchpin_doors::{Compiled, Given, Standing, Told};
 use linchpin_engine::{
     contract::{Actor, ClusterRef, Failure, Outcome, ReadSet, Seen, StepId, Via, Want, World},
     graph::Node,
@@ -13,7 +13,14 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, Reason, Timestamp};
 
-use super::{Controller, entry::Entry, now, print::Print, rest, subject::Subject};
+use super::{
+    Controller,
+    entry::{Entry, Undrawn},
+    now,
+    print::Print,
+    rest,
+    subject::Subject,
+};
 
 /// How often compiling may ask for more facts in one turn.
 const ROUNDS: usize = 4;
@@ -34,13 +41,14 @@ impl Controller {
         // What was drawn went with the old object.
         let wanted = std::mem::take(&mut entry.saving.wanted);
         if own_write {
-            if wanted {
+            if wanted || entry.saving.undrawn.is_some() {
                 self.enqueue(id);
             }
             return;
         }
-        let another_spec = old.generation() != new.generation() || old.orders() != new.orders();
-        if another_spec || old.is_deleting() != new.is_deleting() {
+        let other_orders = old.orders() != new.orders();
+        let another_spec = old.generation() != new.generation();
+        if another_spec || other_orders || old.is_deleting() != new.is_deleting() {
             entry.compiled = None;
             let held = std::mem::take(&mut entry.saving.held);
             let refused = held.into_iter().map(|effect| Outcome {
@@ -55,8 +63,11 @@ impl Controller {
             entry.memory = None;
             entry.compiled = None;
         }
-        if old.orders() != entry.subject.orders() {
+        if other_orders {
             self.hub.refresh(&entry.wants);
+        }
+        if another_spec {
+            entry.history.owe(old);
         }
         self.enqueue(id);
     }
@@ -88,6 +99,8 @@ impl Controller {
                     let memory = Memory::fresh(entry.subject.uid(), entry.subject.generation(), time);
                     let decision = step(memory, Goal::Invalid(&error), &World::new(), &[], None, time);
                     self.report(entry, None, &decision, time);
+                    // What cannot be read is not remembered, so there is nothing to draw from later.
+                    draw(entry, None, &decision, time);
                     return;
                 }
             },
@@ -95,6 +108,7 @@ impl Controller {
         if entry.subject.is_deleting() {
             return self.take_down(entry, memory, time);
         }
+        entry.history.keep_if(entry.told.is_some() && entry.is_idle());
         self.compile(entry, &memory.journal);
         if matches!(&entry.compiled, Some((Err(error), _)) if error.unready) {
             // A first look is under way; it calls again.
@@ -112,7 +126,9 @@ impl Controller {
                 let decision = step(memory, Goal::Converge(plan), &world, &outcomes, cycle.as_ref(), time);
                 let (journal, report) = (&decision.memory.journal, &decision.report);
                 let told = Told { plan: Some(plan), journal, report, causes: &entry.causes, now: time };
-                records = entry.subject.records(&told, &world);
+                records = entry.subject.records(&told);
+                entry.history.stands(Standing::of(&told));
+                records.extend(entry.history.due(entry.subject.as_ref(), &world));
                 decision
             }
             Err(error) => step(memory, Goal::Invalid(error), &World::new(), &outcomes, None, time),
@@ -123,7 +139,7 @@ impl Controller {
             Err(error) => wants.extend(behind(error, &facts)),
         }
         wants.extend(entry.curious.iter().cloned());
-        wants.extend(entry.subject.record_wants());
+        wants.extend(entry.history.wants(entry.subject.as_ref()));
         self.ask(entry, wants);
         let affected = self.graph.set(&node, decision.edges.clone());
         self.reporter.note_change();
@@ -194,7 +210,7 @@ impl Controller {
         let ours = self.kinds[entry.kind].finalizer();
         if !entry.subject.finalizers().iter().any(|finalizer| finalizer == ours) {
             entry.memory = Some(memory);
-            entry.saving.wanted = false;
+            (entry.saving.wanted, entry.saving.undrawn) = (false, None);
             return;
         }
         let outcomes = std::mem::take(&mut entry.outcomes);
@@ -255,6 +271,7 @@ impl Controller {
             self.timers.push(Reverse((at, entry.id)));
         }
         self.report(entry, plan, &decision, time);
+        entry.saving.undrawn = Some(Undrawn { report: decision.report, planned: plan.is_some(), time });
         entry.memory = Some(decision.memory);
     }
 
@@ -283,7 +300,7 @@ impl Controller {
         entry.passed = Some(passed);
     }
 
-    /// Draws the status and notes what is to be written.
+    /// Tells what is worth an event, and notes which finalizers there should be.
     fn report(
         &mut self,
         entry: &mut Entry,
@@ -294,21 +311,18 @@ impl Controller {
         let journal = &decision.memory.journal;
         let report = &decision.report;
         self.tell_what_passed(entry, journal);
-        let status = entry.subject.status(&Told { plan, journal, report, causes: &entry.causes, now: time });
-        let unchanged = entry.saving.current == Some(Print::of(&status));
         let ours = self.kinds[entry.kind].finalizer();
         let has = entry.subject.finalizers().iter().any(|finalizer| finalizer == ours);
         let needed = entry.subject.needs_finalizer(journal);
         // It comes off again where nothing must be deleted any more, but never on the word of a plan that is not there.
-        if !entry.subject.is_deleting() && needed != has && (needed || plan.is_some()) {
-            let mut finalizers = entry.subject.finalizers().to_vec();
-            finalizers.retain(|finalizer| finalizer != ours);
-            finalizers.extend(needed.then(|| ours.to_owned()));
-            entry.saving.finalizers = Some(finalizers);
+        if !entry.subject.is_deleting() {
+            let others = entry.subject.finalizers().iter().filter(|finalizer| *finalizer != ours);
+            let finalizers = others.cloned().chain(needed.then(|| ours.to_owned())).collect();
+            entry.saving.finalizers = (needed != has && (needed || plan.is_some())).then_some(finalizers);
         }
         if entry.told != Some(report.phase) && !is_premature(report) {
             let shown = entry.shown.as_deref() == Some(self.kinds[entry.kind].phase_word(report.phase));
-            let first_seen = entry.told.is_none() && (shown || unchanged);
+            let first_seen = entry.told.is_none() && (shown || is_what_it_says(entry, plan, decision, time));
             if !first_seen {
                 let warning = report.phase == Phase::Failed;
                 let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
@@ -318,9 +332,26 @@ impl Controller {
             self.telemetry.phase(entry.told, report.phase);
             entry.told = Some(report.phase);
         }
-        entry.saving.wanted = !unchanged || !entry.saving.held.is_empty();
-        entry.saving.critical = decision.memory.critical;
     }
+}
+
+/// Whether a status drawn now is the one that the object has.
+fn is_what_it_says(
+    entry: &mut Entry,
+    plan: Option<&linchpin_engine::plan::Plan>,
+    decision: &Decision,
+    time: Timestamp,
+) -> bool {
+    draw(entry, plan, decision, time);
+    !entry.saving.wanted
+}
+
+/// Draws the status of a decision at once.
+fn draw(entry: &mut Entry, plan: Option<&linchpin_engine::plan::Plan>, decision: &Decision, time: Timestamp) {
+    let Decision { memory, report, .. } = decision;
+    let told = Told { plan, journal: &memory.journal, report, causes: &entry.causes, now: time };
+    let status = entry.subject.status(&told);
+    entry.saving.drawn(&status, memory.critical);
 }
 
 /// Whether there is nothing to tell yet, because the world has not been looked at: that takes milliseconds.
