@@ -52,6 +52,10 @@ properties: ## Try every property on thousands of random cases (PROPTEST_CASES, 
 	$(CARGO) test --profile fast --package linchpin-words --package linchpin-engine --package linchpin-view && \
 	$(CARGO) test --profile fast --package linchpin-cluster --lib stories
 
+.PHONY: scale
+scale: ## Let a thousand objects wait for one, for one each, and for each other
+	LINCHPIN_CROWD=1000 $(CARGO) test --package linchpin --test it scale -- --nocapture
+
 .PHONY: fuzz-smoke
 fuzz-smoke: ## Feed everything that reads text a minute of garbage each
 	@for target in cel jsonpath compare template yaml reference duration; do \
