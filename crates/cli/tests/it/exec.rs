@@ -97,14 +97,26 @@ impl Stage {
         );
     }
 
-    /// How often the command really ran: the lines in its file.
+    /// How often the command really ran: the lines in its file, none if there is no file. What kubectl itself cannot do is
+    /// no answer.
     fn ran(&self, name: &str) -> usize {
         let file = format!("/shared/{name}");
-        let mut kubectl = self.cluster.kubectl();
         let command =
             ["exec", "-n", &self.scenario.namespace, "web", "-c", "main", "--", "/workload", "cat", &file];
-        let output = kubectl.args(command).output().unwrap();
-        String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()).count()
+        let mut count = None;
+        eventually("the file is read", seconds(20), || {
+            let output = self.cluster.kubectl().args(command).output().unwrap();
+            let lines =
+                String::from_utf8_lossy(&output.stdout).lines().filter(|line| !line.is_empty()).count();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let no_file = said.contains("command terminated with exit code");
+            if !no_file && lines == 0 {
+                eprintln!("kubectl exec: {} {said}", output.status);
+            }
+            count = (no_file || output.status.success() && lines > 0).then_some(lines);
+            count.is_some()
+        });
+        count.unwrap_or_default()
     }
 
     /// Waits until the command's end is known, or known not to be knowable.
