@@ -1,7 +1,13 @@
 //! Waiting costs nothing: no request but the watches that are open already.
 
-use crate::{seconds, world::scenario};
+use crate::{
+    bare,
+    operator::Operator,
+    seconds,
+    world::{self, World, scenario},
+};
 use linchpin_testkit::audit::Audit;
+use serde_json::json;
 use std::thread;
 
 #[test]
@@ -41,4 +47,42 @@ fn twenty_that_wait_make_no_request() {
     for number in [0, 6, 12, 18] {
         scenario.completed(&format!("rd-{number}"));
     }
+}
+
+/// How often an operator has decided anything.
+fn turns(operator: &Operator) -> u64 {
+    let metrics = operator.metrics();
+    let count = metrics.lines().find_map(|line| line.strip_prefix("linchpin_turn_seconds_count "));
+    count.expect("a count of turns").parse().unwrap()
+}
+
+#[test]
+fn bundles_that_wait_or_cannot_go_are_not_looked_at_again_and_again() {
+    const FLAGS: &[&str] = &["--leader-elect=false"];
+    let world = World::start(&bare(), FLAGS);
+    let scenario = world.scenario("turns");
+    let bundle = |name: &str, more: &str| {
+        let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}-map}}}}");
+        let spec = format!("{{{more} groups: [{{name: g, components: [{{name: c, template: {map}}}]}}]}}");
+        scenario.app_bundle(name, &spec);
+    };
+    bundle("waits", "requires: [{name: gate, resource: configmap/gate}],");
+    bundle("goes", "");
+    bundle("stays", "");
+    scenario.deployed("goes");
+    scenario.deployed("stays");
+    scenario.merge("ConfigMap", "goes-map", &json!({"metadata": {"finalizers": ["example.com/hold"]}}));
+    scenario.delete("AppBundle", "goes");
+    scenario.phase("AppBundle", "goes", "Deleting");
+    // One that has just begun knows nothing of what was written down.
+    let World { cluster, operator: before, .. } = world;
+    drop(before);
+    let operator = world::operator(&cluster, FLAGS);
+    thread::sleep(seconds(4));
+    let before = turns(&operator);
+    thread::sleep(seconds(5));
+    let taken = turns(&operator) - before;
+    assert!(taken < 50, "{taken} turns in five seconds in which nothing happened");
+    scenario.merge("ConfigMap", "goes-map", &json!({"metadata": {"finalizers": null}}));
+    scenario.gone("AppBundle", "goes");
 }

@@ -158,9 +158,12 @@ impl Entry {
         self.saving.drawn(&status, memory.critical);
     }
 
-    /// Whether nothing is to be done or written for it.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.in_flight == 0
+    /// Whether there is nothing better to do for it: it has been looked at, it stays, and nothing is to be done or
+    /// written.
+    pub(crate) fn may_keep_history(&self) -> bool {
+        self.told.is_some()
+            && !self.subject.is_deleting()
+            && self.in_flight == 0
             && self.outcomes.is_empty()
             && self.saving.held.is_empty()
             && self.saving.under_way.is_none()

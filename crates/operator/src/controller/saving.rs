@@ -193,7 +193,7 @@ impl Controller {
             });
         } else {
             saving.urgent = false;
-            if entry.history.is_put_off(entry.subject.as_ref()) {
+            if entry.may_keep_history() && entry.history.is_put_off(entry.subject.as_ref()) {
                 self.enqueue(id);
             }
             return;

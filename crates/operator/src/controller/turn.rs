@@ -108,7 +108,7 @@ impl Controller {
         if entry.subject.is_deleting() {
             return self.take_down(entry, memory, time);
         }
-        entry.history.keep_if(entry.told.is_some() && entry.is_idle());
+        entry.history.keep_if(entry.may_keep_history());
         self.compile(entry, &memory.journal);
         if matches!(&entry.compiled, Some((Err(error), _)) if error.unready) {
             // A first look is under way; it calls again.
