@@ -39,6 +39,8 @@ const WHILE_QUIET: usize = 4;
 const WHILE_BUSY: usize = 1;
 /// After one that was written beside effects there is a pause so many times as long: they take a tenth of the time.
 const PAUSE: u32 = 9;
+/// The longest such pause: a server that answers late must not make statuses old.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// Writes under way that are no effects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +67,8 @@ impl UnderWay {
     /// One in the background has ended.
     fn end(&mut self, now: Instant) {
         self.background = self.background.saturating_sub(1);
-        self.rested = self.begun.map(|begun| now + now.saturating_duration_since(begun) * PAUSE);
+        let rest = |begun| (now.saturating_duration_since(begun) * PAUSE).min(LONGEST_REST);
+        self.rested = self.begun.map(|begun| now + rest(begun));
     }
 
     /// When the next one in the background may be begun: none until another has ended.
@@ -354,6 +357,10 @@ mod tests {
         assert_eq!(under_way.room(ended, false), Some(ended));
         let later = ended + Duration::from_secs(1);
         assert_eq!(under_way.room(later, true), Some(later));
+        under_way.begin(later);
+        let late = later + Duration::from_secs(10);
+        under_way.end(late);
+        assert_eq!(under_way.room(late, true), Some(late + LONGEST_REST), "no pause is long");
     }
 
     #[test]
