@@ -177,10 +177,11 @@ impl Watching {
         self.scope.names(|name, revision| !self.covers(revision, Some(name)))
     }
 
-    /// Whether there are objects of which more is asked for than is kept.
+    /// Whether there are objects of which more is asked for than is kept, be it all of them.
     pub(super) fn is_behind(&self) -> bool {
         let behind = |item: &Item| self.scope.revision(&item.name).is_some_and(|now| item.revision < now);
-        self.items.values().any(behind)
+        let passed = |name: &str| self.scope.revision(name).is_some();
+        self.items.values().any(behind) || self.others.iter().any(|name| passed(name))
     }
 
     pub(super) fn len(&self) -> usize {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::watch::Select;
 use linchpin_engine::contract::{Actor, Want};
-use std::{collections::BTreeSet, sync::Arc, time::Instant};
+use std::{collections::BTreeSet, slice, sync::Arc, time::Instant};
 use tokio::sync::watch;
 
 impl State {
@@ -101,10 +101,15 @@ impl State {
         }
     }
 
-    /// The watch of a key, started if it is not there.
-    fn watch(&mut self, inner: &Arc<Inner>, key: &WatchKey) -> WatchId {
+    /// The watch of a key, started for these questions if it is not there. They are known to it before its task begins,
+    /// which would else pass over what they ask for.
+    fn watch(&mut self, inner: &Arc<Inner>, key: &WatchKey, first: &[Want]) -> WatchId {
         if let Some(id) = self.keys.get(key) {
             return *id;
+        }
+        let scope = Arc::new(Scope::new(&key.select));
+        for want in first {
+            scope.add(&self.name_of(want).unwrap_or_default(), want);
         }
         if let Some(namespace) = namespace_of(key) {
             *self.used.entry(namespace.to_owned()).or_default() += 1;
@@ -113,7 +118,6 @@ impl State {
         let session = self.session(inner, &key.family.via);
         session.enter();
         let gate = session.gate();
-        let scope = Arc::new(Scope::new(&key.select));
         let (control, restart) = watch::channel(0);
         let watcher = tasks::Watcher {
             inner: Arc::downgrade(inner),
@@ -160,7 +164,7 @@ impl State {
             self.starved.insert(want.clone());
             return;
         }
-        let id = self.watch(inner, &key);
+        let id = self.watch(inner, &key, slice::from_ref(want));
         let name = if let Select::Name(name) = &key.select { name.as_str() } else { "" };
         let Some(watching) = self.watches.get_mut(&id) else { return };
         let revision = watching.add(name, want);
@@ -258,10 +262,12 @@ impl State {
     }
 
     pub(super) fn widen(&mut self, inner: &Arc<Inner>, family: &Family) {
-        let id = self.watch(inner, &WatchKey { family: family.clone(), select: Select::All });
-        let Some(members) = self.families.get_mut(family) else { return };
-        members.mode = Mode::Wide(id);
+        let Some(members) = self.families.get(family) else { return };
         let wants: Vec<Want> = members.wants().cloned().collect();
+        let id = self.watch(inner, &WatchKey { family: family.clone(), select: Select::All }, &wants);
+        if let Some(members) = self.families.get_mut(family) {
+            members.mode = Mode::Wide(id);
+        }
         for want in &wants {
             self.read_widely(want, id);
         }

@@ -211,7 +211,7 @@ impl Follower {
             End::Failed(error) if error.is_code(422) || error.is_code(400) => End::CannotStream,
             other => other,
         })?;
-        let mut first: BTreeMap<String, Item> = BTreeMap::new();
+        let mut first: BTreeMap<String, Option<Item>> = BTreeMap::new();
         let complete = async {
             loop {
                 let Some(line) = lines.next().await.map_err(|error| End::broken(&error))? else {
@@ -220,9 +220,8 @@ impl Follower {
                 Counters::add(&self.counters.bytes, line.len());
                 match Self::arrived(&line, course)? {
                     Arrived::There(head, object) => {
-                        if let Some(item) = self.project(&head, object, looking)? {
-                            first.insert(item.name.clone(), item);
-                        }
+                        let item = self.project(&head, object, looking)?;
+                        first.insert(head.metadata.name, item);
                     }
                     Arrived::Gone(head) => drop(first.remove(&head.metadata.name)),
                     Arrived::Mark(mark) if mark.completes_first_state => return Ok(mark.version()),
@@ -237,7 +236,14 @@ impl Follower {
             return Err(End::Expired);
         }
         drop(turn);
-        Self::snapshot(first.into_values().collect(), Vec::new(), as_of, looking, course);
+        let (mut items, mut others) = (Vec::new(), Vec::new());
+        for (name, item) in first {
+            match item {
+                Some(item) => items.push(item),
+                None => others.push(name.into_boxed_str()),
+            }
+        }
+        Self::snapshot(items, others, as_of, looking, course);
         self.follow(lines, seconds, looking, course).await
     }
 

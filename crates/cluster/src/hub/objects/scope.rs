@@ -38,7 +38,7 @@ impl Scope {
     }
 
     /// Adds a reader of `name` (empty for a selector); the revision of the interest that covers it.
-    pub(super) fn add(&self, name: &str, want: &Want) -> u64 {
+    pub(in crate::hub) fn add(&self, name: &str, want: &Want) -> u64 {
         let asked = &mut *self.asked();
         asked.more_than_metadata |= !reads_metadata(want);
         let interest = asked.names.entry(name.into()).or_default();

@@ -386,3 +386,15 @@ async fn a_refusal_of_the_wide_watch_leaves_narrow_ones_and_no_absence() {
     assert_eq!(quiet.narrow(), names(0..20));
     assert_eq!(quiet.told(&want("m05")), Err(Reason::Unsynced));
 }
+
+#[tokio::test]
+async fn what_a_narrow_watch_passed_over_is_looked_at_again_and_never_said_to_be_absent() {
+    let quiet = Quiet::new(Settings::default());
+    quiet.ask(1, [want("a")]);
+    let select = || Select::Name("a".into());
+    quiet.say(select(), Note::Snapshot { items: Vec::new(), others: vec!["a".into()], as_of: 5 });
+    assert_eq!(quiet.told(&want("a")), Err(Reason::Unsynced));
+    assert_eq!(quiet.watching(select(), Watching::is_looking), Some(true), "it is asked for again");
+    quiet.one("a", Some(3), 6);
+    assert_eq!(quiet.told(&want("a")), Ok((Some(3), 6)));
+}

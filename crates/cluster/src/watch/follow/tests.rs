@@ -392,6 +392,15 @@ async fn objects_of_no_interest_are_said_to_be_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_first_state_that_is_streamed_names_what_it_passed_over() {
+    let script =
+        vec![event("ADDED", "other", 3), event("ADDED", "other-2", 4), event("DELETED", "other-2", 5)];
+    let script = script.into_iter().chain([bookmark(7, true)]).collect();
+    let record = run(Select::Name("other".into()), vec![Script::Stays(script)]).await;
+    assert_eq!(record.told(), ["all [other] at 7"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_object_of_which_more_is_read_in_the_meantime_is_read_again() {
     let asks = Interest { revision: 1, wants: [want(ReadSet::dotted(["data"]))].into() };
     let record = Record { asks: asks.into(), joins: Some("b".to_owned()).into(), ..Record::default() };
