@@ -4,7 +4,10 @@
 //! namespaces and, after a break, the deletions it missed. A status is written with the resourceVersion it was
 //! decided on: whoever wrote in between makes the write fail, and the newer object arrives through the follower.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderValue, header};
@@ -12,15 +15,16 @@ use kube::{
     Api, Client, Resource,
     api::{DynamicObject, Patch, PatchParams, PostParams},
     core::{ApiResource, GroupVersionKind, PartialObjectMeta, Request, Status},
-    runtime::{
-        WatchStreamExt,
-        watcher::{self, Event},
-    },
+    runtime::watcher::{self, Event},
 };
 use linchpin_words::Gvk;
 use serde_json::{Value, json};
 
-use crate::{call::Form, identity::OperatorClient};
+use crate::{
+    call::Form,
+    identity::OperatorClient,
+    watch::{LASTING, Pace, Trouble},
+};
 
 /// How long one write may take.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -79,20 +83,66 @@ pub fn follow(
         None => Api::all_with(client, &kind.0),
     };
     let config = watcher::Config::default().timeout(RENEWAL_SECONDS).page_size(PAGE);
-    let events = stream::unfold((None, api), move |(current, api)| {
-        let config = config.clone();
-        async move {
-            let mut current =
-                current.unwrap_or_else(|| watcher::watcher(api.clone(), config).default_backoff().boxed());
-            let event = current.next().await?;
-            // An expired version at the very start of a watch is not healed by the watcher: a new one begins.
-            let expired = matches!(&event, Err(watcher::Error::WatchStartFailed(kube::Error::Api(status))) if status.code == 410);
-            Some((event, (if expired { None } else { Some(current) }, api)))
-        }
-    });
+    // Spreads the pauses of different followers.
+    let seed = kind.plural().bytes().map(u64::from).sum();
+    let events =
+        stream::unfold((None, Patience::new(seed), Duration::ZERO), move |(current, patience, pause)| {
+            let (api, config) = (api.clone(), config.clone());
+            async move {
+                let (mut current, mut patience) = (current, patience);
+                tokio::time::sleep(pause).await;
+                let watcher = current.get_or_insert_with(|| watcher::watcher(api, config).boxed());
+                let event = watcher.next().await?;
+                let code = event.as_ref().err().map(code);
+                if code == Some(410) {
+                    // At the very start of a watch the watcher does not heal it: a new one begins.
+                    current = None;
+                }
+                let pause = code.map_or(Duration::ZERO, |code| patience.after(code, Instant::now()));
+                Some((event, (current, patience, pause)))
+            }
+        });
     events
         .scan(Known::default(), |known, event| std::future::ready(Some(known.take_in(event))))
         .flat_map(stream::iter)
+}
+
+/// The code of an error; 0 where there was no answer.
+fn code(error: &watcher::Error) -> u16 {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code,
+        _ => 0,
+    }
+}
+
+/// How long a follower pauses after a failure: as every watch does, and no longer after many breaks in a day.
+struct Patience {
+    pace: Pace,
+    failed: Option<Instant>,
+}
+
+impl Patience {
+    fn new(seed: u64) -> Self {
+        Self { pace: Pace::new(seed), failed: None }
+    }
+
+    fn after(&mut self, code: u16, now: Instant) -> Duration {
+        // Only what lasted counts as success: a stream that ends at once, again and again, is no better than none.
+        if self.failed.is_some_and(|failed| now.saturating_duration_since(failed) > LASTING) {
+            self.pace.fine();
+        }
+        let pause = self.pace.after(match code {
+            403 => Trouble::Forbidden,
+            410 => Trouble::Expired,
+            429 => Trouble::Throttled(None),
+            _ => Trouble::Connection,
+        });
+        self.failed = Some(now + pause);
+        pause
+    }
 }
 
 /// What was seen, so that deletions missed during a break are told.
@@ -234,4 +284,31 @@ pub async fn write_finalizers(
     let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
     let written = within_deadline(api.patch_metadata(&place.1, &parameters, &patch)).await?;
     Ok(written.metadata.resource_version.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_that_expired_is_read_anew_at_once_but_not_again_and_again() {
+        let mut patience = Patience::new(1);
+        let now = Instant::now();
+        assert_eq!(patience.after(410, now), Duration::ZERO);
+        assert!(patience.after(410, now) >= Duration::from_millis(50));
+        let later = now + Duration::from_secs(5);
+        assert_eq!(patience.after(410, later), Duration::ZERO, "it went well in between");
+    }
+
+    #[test]
+    fn a_server_that_begins_is_asked_again_soon_and_one_that_stays_away_within_two_seconds() {
+        let mut patience = Patience::new(1);
+        let mut now = Instant::now();
+        assert!(patience.after(429, now) < Duration::from_millis(300));
+        for _ in 0..100 {
+            let pause = patience.after(0, now);
+            assert!(pause <= Duration::from_secs(2), "{pause:?}");
+            now += pause + Duration::from_millis(5);
+        }
+    }
 }

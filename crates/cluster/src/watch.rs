@@ -33,6 +33,10 @@ use std::{
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::interest::Interest;
+pub(crate) use self::{
+    follow::LASTING,
+    pace::{Pace, Trouble},
+};
 
 /// Which objects of a kind and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -27,7 +27,7 @@ const OVERTIME: Duration = Duration::from_secs(30);
 /// How long a resumed watch must have been quiet to count as caught up.
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long a watch must have been up for its end to be an ordinary one.
-const LASTING: Duration = Duration::from_secs(1);
+pub(crate) const LASTING: Duration = Duration::from_secs(1);
 /// How long the first state of a stream may take.
 const FIRST_STATE: Duration = Duration::from_mins(1);
 

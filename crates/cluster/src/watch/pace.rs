@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What went wrong, as far as pauses care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     /// No connection, or it broke, or the server failed.
     Connection,
     /// The version to resume from has expired.
@@ -17,7 +17,7 @@ pub(super) enum Trouble {
 
 /// The pauses of one follower.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     seed: u64,
     failures: u32,
     last: Option<Trouble>,
@@ -25,12 +25,12 @@ pub(super) struct Pace {
 
 impl Pace {
     /// A follower that has had no trouble. Different seeds spread followers that fail together.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { seed, failures: 0, last: None }
     }
 
     /// Everything works again.
-    pub(super) fn fine(&mut self) {
+    pub(crate) fn fine(&mut self) {
         self.failures = 0;
         self.last = None;
     }
@@ -42,7 +42,7 @@ impl Pace {
 
     /// The pause after a failure: a lost connection and an expired version are retried at once, then with pauses up
     /// to 2 s; a missing right from 1 s up to 30 s; patience as long as the server asks, 30 s at most.
-    pub(super) fn after(&mut self, trouble: Trouble) -> Duration {
+    pub(crate) fn after(&mut self, trouble: Trouble) -> Duration {
         let same = matches!(
             (self.last, trouble),
             (Some(Trouble::Connection | Trouble::Expired), Trouble::Connection | Trouble::Expired)
