@@ -7,7 +7,10 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client, Config,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams},
+    api::{
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams,
+        PostParams,
+    },
     config::{KubeConfigOptions, Kubeconfig},
 };
 use linchpin_local::{Cluster, Component, Options};
@@ -137,14 +140,14 @@ impl Arena {
     /// Creates plans that wait for one ConfigMap and then create another.
     pub(crate) async fn plans(&self, namespace: &str, plans: &[Plan]) -> Result<()> {
         let bodies: Vec<Value> = plans.iter().map(|plan| plan.body(namespace)).collect();
-        apply_all(&self.waits(namespace), &bodies).await
+        create_all(&self.waits(namespace), &bodies).await
     }
 
     /// Creates bundles.
     pub(crate) async fn bundles(&self, namespace: &str, bodies: &[Value]) -> Result<()> {
         let kind = GroupVersionKind::gvk("app.example.com", "v1alpha1", "AppBundle");
         let resource = ApiResource::from_gvk_with_plural(&kind, "appbundles");
-        apply_all(&Api::namespaced_with(self.client.clone(), namespace, &resource), bodies).await
+        create_all(&Api::namespaced_with(self.client.clone(), namespace, &resource), bodies).await
     }
 
     /// Removes all plans of a namespace.
@@ -155,12 +158,12 @@ impl Arena {
     }
 }
 
-/// Writes many objects of one kind at once.
-async fn apply_all(api: &Api<DynamicObject>, bodies: &[Value]) -> Result<()> {
+/// Creates many objects of one kind at once, as `kubectl apply` does with what is not there.
+async fn create_all(api: &Api<DynamicObject>, bodies: &[Value]) -> Result<()> {
     let writes = bodies.iter().map(async |body| {
-        let name = body["metadata"]["name"].as_str().unwrap_or_default();
-        let written = api.patch(name, &parameters(), &Patch::Apply(body)).await;
-        written.map(drop).with_context(|| format!("creating {} {name}", body["kind"]))
+        let object: DynamicObject = serde_json::from_value(body.clone())?;
+        let written = api.create(&PostParams::default(), &object).await;
+        written.map(drop).with_context(|| format!("creating {} {}", body["kind"], body["metadata"]["name"]))
     });
     stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
 }
