@@ -1,11 +1,11 @@
-//! Our own kinds: following them, and writing their status and finalizers.
+//! Our own kinds: following them, and writing their status, finalizers and annotations.
 //!
 //! The one place where the operator acts as itself on objects. A follower sees every object of a kind in the served
 //! namespaces and, after a break, the deletions it missed. A status is written with the resourceVersion it was
 //! decided on: whoever wrote in between makes the write fail, and the newer object arrives through the follower.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     time::{Duration, Instant},
 };
 
@@ -271,15 +271,30 @@ pub async fn write_status(
     Ok(written.metadata.resource_version.unwrap_or_default())
 }
 
-/// Sets an object's finalizers, if it is still at `version`. Returns its new version, or none where it is gone now.
-pub async fn write_finalizers(
+/// What is to be written of an object's metadata. What it does not name stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnMetadata {
+    /// All finalizers.
+    pub finalizers: Option<Vec<String>>,
+    /// Annotations; none for one that goes.
+    pub annotations: BTreeMap<&'static str, Option<String>>,
+}
+
+/// Writes metadata of an object, if it is still at `version`. Returns its new version, or none where it is gone now.
+pub async fn write_metadata(
     own: &OperatorClient,
     kind: &OwnKind,
     place: &Place,
     version: &str,
-    finalizers: &[String],
+    metadata: &OwnMetadata,
 ) -> Result<String, OwnWriteError> {
-    let patch = json!({"metadata": {"resourceVersion": version, "finalizers": finalizers}});
+    let mut patch = json!({"metadata": {"resourceVersion": version}});
+    if let Some(finalizers) = &metadata.finalizers {
+        patch["metadata"]["finalizers"] = json!(finalizers);
+    }
+    if !metadata.annotations.is_empty() {
+        patch["metadata"]["annotations"] = json!(metadata.annotations);
+    }
     let api = api(own.writes(), kind, place.0.as_deref());
     let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
     let written = within_deadline(api.patch_metadata(&place.1, &parameters, &patch)).await?;

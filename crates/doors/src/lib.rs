@@ -17,7 +17,6 @@ mod edges;
 mod entries;
 mod errors;
 mod guard;
-mod journal;
 mod kinds;
 mod names;
 mod orders;
@@ -29,6 +28,7 @@ pub mod app_bundle;
 pub mod contribution;
 pub mod dependency_group;
 mod door;
+pub mod journal;
 pub mod readiness_profile;
 pub mod resource_dependency;
 

@@ -36,7 +36,7 @@ use linchpin_cluster::{
     hub::{Hub, SubscriberId},
     identity::{OperatorClient, Policy},
     lease::Fence,
-    own::{self, OwnEvent, OwnKind, OwnWriteError, Place},
+    own::{self, OwnEvent, OwnKind, OwnMetadata, OwnWriteError, Place},
     remote::RemoteSettings,
 };
 use linchpin_doors::{AppBundleDoor, DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor};
@@ -105,8 +105,8 @@ pub(crate) struct Written {
 pub(crate) enum Wrote {
     /// The status, with so many critical changes in it.
     Status(u64),
-    /// The finalizers: these.
-    Finalizers(Vec<String>),
+    /// Metadata, and with it the first journal with so many critical changes in it.
+    Metadata(OwnMetadata, Option<u64>),
 }
 
 /// The controller of one term.

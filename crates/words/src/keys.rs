@@ -22,6 +22,9 @@ pub const PROCEED: &str = "linchpin.dev/proceed";
 /// Annotation on an object of ours: `<step|all>@<value>` starts a new run.
 pub const RERUN: &str = "linchpin.dev/rerun";
 
+/// Annotation on an object of ours: its journal, from before the first effect until the status holds it.
+pub const FIRST_JOURNAL: &str = "linchpin.dev/first-journal";
+
 /// Finalizer on an object of ours while there is something that we must delete before it may go.
 pub const TEARDOWN_FINALIZER: &str = "linchpin.dev/teardown";
 

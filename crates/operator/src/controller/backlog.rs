@@ -65,6 +65,11 @@ impl<K: Ord + Copy> Backlog<K> {
         }
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
     /// Takes out the next one that effects wait for, if its time has come.
     pub(crate) fn pop_waited_for(&mut self, now: Instant) -> Option<K> {
         let (at, key) = self.waited_for.first().copied()?;

@@ -13,7 +13,7 @@ use linchpin_engine::{
 use linchpin_words::Timestamp;
 use serde_json::Value;
 
-use super::{history::History, print::Print, records::Sent, subject::Subject};
+use super::{history::History, print::Print, records::Sent, rest::LastTurn, subject::Subject};
 
 /// One object of ours.
 pub(crate) struct Entry {
@@ -31,8 +31,8 @@ pub(crate) struct Entry {
     pub(crate) outcomes: Vec<Outcome>,
     /// How many effects of its plan have not come back.
     pub(crate) in_flight: usize,
-    /// Until when it rests after a long turn.
-    pub(crate) rests_until: Option<Instant>,
+    /// Its last turn, after which it may rest.
+    pub(crate) last_turn: Option<LastTurn>,
     pub(crate) wake_at: Option<Timestamp>,
     pub(crate) saving: Saving,
     /// The phase that its status showed when it was first seen.
@@ -66,6 +66,10 @@ pub(crate) struct Saving {
     pub(crate) under_way: Option<(Option<Print>, String)>,
     /// The count of critical changes that the wanted status holds.
     pub(crate) critical: u64,
+    /// Whether the status that the API server has holds a journal.
+    pub(crate) journaled: bool,
+    /// Whether the object has a first journal, beside its status.
+    pub(crate) first_journal: bool,
     /// The finalizers as they should be; none where they are.
     pub(crate) finalizers: Option<Vec<String>>,
     /// Whether it should not wait: a phase changed, or effects wait for it.
@@ -97,7 +101,21 @@ pub(crate) struct Undrawn {
 impl Saving {
     /// Whether there may be something to write.
     pub(crate) fn has_something(&self) -> bool {
-        self.wanted || self.undrawn.is_some() || self.finalizers.is_some()
+        self.wanted || self.undrawn.is_some() || self.finalizers.is_some() || self.sheds()
+    }
+
+    /// Whether the object has a first journal that counts no more.
+    pub(crate) fn sheds(&self) -> bool {
+        self.first_journal && self.journaled
+    }
+
+    /// The object is as the API server has it now.
+    pub(crate) fn arrived(&mut self, subject: &dyn Subject) {
+        let status = subject.current_status();
+        subject.version().clone_into(&mut self.version);
+        self.current = status.as_ref().map(Print::of);
+        self.journaled = status.is_some_and(|status| status.get("journal").is_some());
+        self.first_journal = subject.has_first_journal();
     }
 
     /// A status was drawn, with so many critical changes in it.
@@ -116,11 +134,8 @@ impl Entry {
     pub(crate) fn new(kind: usize, id: SubscriberId, subject: Box<dyn Subject>) -> Self {
         let shown =
             subject.current_status().and_then(|status| Some(status.get("phase")?.as_str()?.to_owned()));
-        let saving = Saving {
-            version: subject.version().to_owned(),
-            current: subject.current_status().as_ref().map(Print::of),
-            ..Saving::default()
-        };
+        let mut saving = Saving::default();
+        saving.arrived(subject.as_ref());
         Self {
             kind,
             id,
@@ -130,7 +145,7 @@ impl Entry {
             wants: BTreeSet::new(),
             outcomes: Vec::new(),
             in_flight: 0,
-            rests_until: None,
+            last_turn: None,
             wake_at: None,
             saving,
             shown,

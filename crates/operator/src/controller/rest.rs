@@ -1,8 +1,9 @@
 //! Rest: an object whose turns are long takes them seldom, and so takes in many outcomes and events at once.
 //!
-//! A turn of a large plan costs milliseconds, and each of its many effects calls for one, twice: when it is answered and
-//! when what it wrote is seen. After a long turn an object therefore rests for a few times as long, except when the
-//! last effect it waits for has come back: then what follows may start at once. Turns of small plans are never long.
+//! A turn of a large plan costs a good part of a millisecond, and each of its many effects calls for one, twice: when it
+//! is answered and when what it wrote is seen. After a turn an object therefore rests for a few times as long, and while
+//! effects of it are under way the longer the more others rest: together they leave most of the time to the effects. When
+//! the last effect has come back what follows may start at once. Turns of small plans are never long.
 
 use std::{
     collections::BTreeSet,
@@ -13,22 +14,42 @@ use linchpin_cluster::hub::SubscriberId;
 
 use super::entry::Entry;
 
-/// A turn that is no longer than this costs nothing worth saving.
-const SHORT: Duration = Duration::from_millis(1);
+/// A rest that is no longer than this saves nothing.
+const SHORT: Duration = Duration::from_millis(5);
 /// How many times as long as its last turn an object rests.
 const TIMES: u32 = 5;
 /// The longest rest: nobody notices it.
 const LONGEST: Duration = Duration::from_millis(50);
+/// How many times as long while effects are under way, for each that rests.
+const TIMES_UNDER_WAY: u32 = 12;
+/// The longest rest while effects are under way.
+const LONGEST_UNDER_WAY: Duration = Duration::from_millis(200);
 
-/// Until when an object rests after a turn that took so long.
-pub(super) fn after(turn: Duration, ended: Instant) -> Option<Instant> {
-    (turn > SHORT).then(|| ended + (turn * TIMES).min(LONGEST))
+/// An object's last turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastTurn {
+    pub(super) took: Duration,
+    pub(super) ended: Instant,
+}
+
+impl LastTurn {
+    /// Until when an object rests after this turn, beside so many others; none where that is not worth it.
+    fn rests_until(self, under_way: bool, others: usize) -> Option<Instant> {
+        let rest = if under_way {
+            let all = u32::try_from(others).unwrap_or(u32::MAX).saturating_add(1);
+            (self.took * TIMES_UNDER_WAY).saturating_mul(all).min(LONGEST_UNDER_WAY)
+        } else {
+            (self.took * TIMES).min(LONGEST)
+        };
+        (rest > SHORT).then(|| self.ended + rest)
+    }
 }
 
 /// Until when this object rests, though it is called.
-pub(super) fn until(entry: &Entry, now: Instant) -> Option<Instant> {
+pub(super) fn until(entry: &Entry, resting: &Resting, now: Instant) -> Option<Instant> {
     let all_came_back = entry.in_flight == 0 && !entry.outcomes.is_empty();
-    entry.rests_until.filter(|until| *until > now && !all_came_back)
+    let rests_until = entry.last_turn?.rests_until(entry.in_flight > 0, resting.len());
+    rests_until.filter(|until| *until > now && !all_came_back)
 }
 
 /// Objects that were called while they rest, by when they get up.
@@ -39,6 +60,11 @@ impl Resting {
     /// Remembers that an object was called.
     pub(super) fn put(&mut self, until: Instant, id: SubscriberId) {
         self.0.insert((until, id));
+    }
+
+    /// How many there are.
+    fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// When the next one gets up.
@@ -57,12 +83,25 @@ impl Resting {
 mod tests {
     use super::*;
 
+    fn rest(took: Duration, under_way: bool, others: usize) -> Option<Duration> {
+        let ended = Instant::now();
+        let until = LastTurn { took, ended }.rests_until(under_way, others);
+        until.map(|until| until.saturating_duration_since(ended))
+    }
+
     #[test]
     fn a_short_turn_needs_no_rest_and_no_rest_is_long() {
-        let now = Instant::now();
-        assert_eq!(after(Duration::from_micros(900), now), None);
-        assert_eq!(after(Duration::from_millis(3), now), Some(now + Duration::from_millis(15)));
-        assert_eq!(after(Duration::from_secs(3), now), Some(now + LONGEST));
+        assert_eq!(rest(Duration::from_micros(900), false, 100), None);
+        assert_eq!(rest(Duration::from_millis(3), false, 100), Some(Duration::from_millis(15)));
+        assert_eq!(rest(Duration::from_secs(3), false, 0), Some(LONGEST));
+    }
+
+    #[test]
+    fn while_effects_are_under_way_a_crowd_rests_longer_than_one_alone() {
+        let short = Duration::from_micros(200);
+        assert_eq!(rest(short, true, 0), None);
+        assert_eq!(rest(short, true, 9), Some(Duration::from_millis(24)));
+        assert_eq!(rest(short, true, 1_000_000), Some(LONGEST_UNDER_WAY));
     }
 
     #[test]

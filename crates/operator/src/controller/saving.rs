@@ -4,7 +4,8 @@
 //! yields to effects for up to a second, counted from when there was something to write, so that what changes again in
 //! the meantime is written once. One write per object at a time, each with the version it was decided on; few at a
 //! time altogether, and beside effects one at a time with pauses between, because a status costs the API server more
-//! than an effect does. A status is drawn only when it may be written.
+//! than an effect does. A status is drawn only when it may be written. Where many objects begin at once, the first journal
+//! goes with the finalizer.
 
 use std::{
     sync::Arc,
@@ -14,8 +15,11 @@ use std::{
 use kube::api::DynamicObject;
 use linchpin_cluster::{
     hub::SubscriberId,
-    own::{self, OwnWriteError},
+    own::{self, OwnMetadata, OwnWriteError},
 };
+use linchpin_doors::journal;
+use linchpin_engine::journal::Memory;
+use linchpin_words::keys;
 
 use super::{
     Controller, Message, Written, Wrote,
@@ -37,10 +41,16 @@ const FENCED: Duration = Duration::from_millis(100);
 const WHILE_QUIET: usize = 4;
 /// How many are written at a time beside effects.
 const WHILE_BUSY: usize = 1;
-/// After one that was written beside effects there is a pause so many times as long: they take a tenth of the time.
-const PAUSE: u32 = 9;
+/// After one that was written beside effects there is a pause so many times as long: they take a twentieth of the time.
+const PAUSE: u32 = 19;
 /// The longest such pause: a server that answers late must not make statuses old.
 const LONGEST_REST: Duration = Duration::from_secs(1);
+
+/// From so many objects with something to write on, the first journal goes with the finalizer: one write instead of two
+/// before the first effect. Where there are fewer the status comes before the effects, and shows what is about to happen.
+const CROWD: usize = 4;
+/// A journal that is larger is no annotation: all annotations of an object may have 256 KiB together.
+const LARGEST_FIRST_JOURNAL: usize = 64 * 1024;
 
 /// Writes under way that are no effects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -81,6 +91,14 @@ impl UnderWay {
 }
 
 impl Saving {
+    /// The first journal and the count of critical changes in it; none where there was one before, nothing in it has to be
+    /// saved, or it is too large to be an annotation.
+    fn first(&self, memory: &Memory) -> Option<(String, u64)> {
+        let first = !self.journaled && memory.critical > memory.saved;
+        let text = first.then(|| journal::write_first(&memory.journal)).flatten();
+        Some((text.filter(|text| text.len() <= LARGEST_FIRST_JOURNAL)?, memory.critical))
+    }
+
     /// When what is to be written may be written; none if there is nothing, or not yet.
     fn due(&mut self, now: Instant) -> Option<Due> {
         if !self.has_something() {
@@ -167,6 +185,7 @@ impl Controller {
     }
 
     fn begin_write(&mut self, id: SubscriberId, waited_for: bool) {
+        let crowded = self.under_way.waited_for + self.under_way.background + self.unsaved.len() >= CROWD;
         let Some(entry) = self.entries.get_mut(&id) else { return };
         if entry.saving.finalizers.is_none() {
             entry.draw();
@@ -176,11 +195,18 @@ impl Controller {
         saving.since = None;
         let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
         let version = saving.version.clone();
-        if let Some(finalizers) = saving.finalizers.take() {
+        let finalizers = saving.finalizers.take();
+        if finalizers.is_some() || !saving.wanted && saving.sheds() {
+            let first =
+                if crowded { entry.memory.as_ref().and_then(|memory| saving.first(memory)) } else { None };
+            let critical = first.as_ref().map(|(_, critical)| *critical);
+            let annotation = if saving.sheds() { Some(None) } else { first.map(|(text, _)| Some(text)) };
+            let annotations = annotation.map(|value| (keys::FIRST_JOURNAL, value)).into_iter().collect();
+            let metadata = OwnMetadata { finalizers, annotations };
             saving.under_way = Some((None, version.clone()));
             tokio::spawn(async move {
-                let result = own::write_finalizers(&own, &kind, &place, &version, &finalizers).await;
-                let written = Written { what: Wrote::Finalizers(finalizers), waited_for, result };
+                let result = own::write_metadata(&own, &kind, &place, &version, &metadata).await;
+                let written = Written { what: Wrote::Metadata(metadata, critical), waited_for, result };
                 let _ = back.send(Message::Saved(id, written));
             });
         } else if let Some(status) = saving.wanted.then(|| entry.subject.current_status()).flatten() {
@@ -232,10 +258,26 @@ impl Controller {
                 if status.is_some() {
                     entry.saving.current = status;
                 }
-                match (written.what, &mut entry.memory) {
-                    (Wrote::Status(critical), Some(memory)) => memory.mark_saved(critical),
-                    (Wrote::Finalizers(finalizers), _) if newest => entry.subject.set_finalizers(finalizers),
-                    _ => {}
+                let critical = match written.what {
+                    Wrote::Status(critical) => {
+                        entry.saving.journaled = true;
+                        Some(critical)
+                    }
+                    Wrote::Metadata(metadata, critical) => {
+                        if let Some(first) = metadata.annotations.get(keys::FIRST_JOURNAL) {
+                            entry.saving.first_journal = first.is_some();
+                        }
+                        if let Some(finalizers) = metadata.finalizers.filter(|_| newest) {
+                            entry.subject.set_finalizers(finalizers);
+                            // A turn that was taken in the meantime asked for them once more.
+                            let there = entry.subject.finalizers();
+                            entry.saving.finalizers.take_if(|wanted| *wanted == there);
+                        }
+                        critical
+                    }
+                };
+                if let (Some(memory), Some(critical)) = (&mut entry.memory, critical) {
+                    memory.mark_saved(critical);
                 }
                 self.start_held(id);
             }
@@ -247,6 +289,7 @@ impl Controller {
             Err(OwnWriteError::Gone) => {
                 entry.saving.wanted = false;
                 entry.saving.finalizers = None;
+                entry.saving.first_journal = false;
             }
             Err(error) => {
                 entry.saving.failures += 1;
@@ -292,84 +335,4 @@ impl Controller {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn phase_change(begun: Instant) -> Saving {
-        Saving { wanted: true, urgent: true, last: Some(begun), ..Saving::default() }
-    }
-
-    #[test]
-    fn a_status_yields_to_effects_for_a_second_however_old_the_last_one_is() {
-        let begun = Instant::now();
-        let changed = begun + Duration::from_mins(1);
-        let mut saving = phase_change(begun);
-        let due = saving.due(changed).unwrap();
-        assert_eq!((due.quiet, due.busy), (changed, changed + YIELD));
-        let again = saving.due(changed + Duration::from_millis(500)).unwrap();
-        assert_eq!(again, due, "another change of the same does not begin the wait anew");
-    }
-
-    #[test]
-    fn progress_is_written_once_a_second_and_a_phase_at_once() {
-        let begun = Instant::now();
-        let soon = begun + Duration::from_millis(10);
-        assert_eq!(phase_change(begun).due(soon).unwrap().quiet, soon);
-        let mut progress = Saving { urgent: false, ..phase_change(begun) };
-        assert_eq!(progress.due(soon).unwrap().quiet, begun + AT_MOST_EVERY);
-        let mut first = Saving { last: None, ..progress };
-        assert_eq!(first.due(soon).unwrap().quiet, soon);
-    }
-
-    #[test]
-    fn what_effects_wait_for_stands_in_another_line() {
-        let now = Instant::now();
-        let mut saving = Saving { released: true, urgent: false, ..phase_change(now) };
-        let due = saving.due(now).unwrap();
-        assert!(due.waited_for && due.quiet == now);
-        let mut failing = Saving { failures: 1, ..saving };
-        assert_eq!(
-            failing.due(now).unwrap().quiet,
-            now + Duration::from_millis(200),
-            "a failed write pauses"
-        );
-    }
-
-    #[test]
-    fn how_a_command_ended_is_written_beside_other_effects() {
-        let now = Instant::now();
-        let mut saving = Saving { confirms: true, urgent: false, ..phase_change(now) };
-        let due = saving.due(now).unwrap();
-        assert!(due.waited_for && due.quiet == now);
-    }
-
-    #[test]
-    fn beside_effects_one_is_written_at_a_time_and_then_none_for_a_while() {
-        let begun = Instant::now();
-        let ended = begun + Duration::from_millis(20);
-        let mut under_way = UnderWay::default();
-        assert_eq!(under_way.room(begun, true), Some(begun));
-        under_way.begin(begun);
-        assert_eq!(under_way.room(begun, true), None);
-        assert_eq!(under_way.room(begun, false), Some(begun), "but while it is quiet");
-        under_way.end(ended);
-        assert_eq!(under_way.room(ended, true), Some(ended + Duration::from_millis(180)));
-        assert_eq!(under_way.room(ended, false), Some(ended));
-        let later = ended + Duration::from_secs(1);
-        assert_eq!(under_way.room(later, true), Some(later));
-        under_way.begin(later);
-        let late = later + Duration::from_secs(10);
-        under_way.end(late);
-        assert_eq!(under_way.room(late, true), Some(late + LONGEST_REST), "no pause is long");
-    }
-
-    #[test]
-    fn nothing_is_due_while_a_write_is_under_way_or_a_newer_object_is_on_its_way() {
-        let now = Instant::now();
-        let mut saving = Saving { outdated: true, ..phase_change(now) };
-        assert_eq!(saving.due(now), None);
-        let mut saving = Saving { under_way: Some((None, String::new())), ..phase_change(now) };
-        assert_eq!(saving.due(now), None);
-        assert_eq!(Saving::default().due(now), None);
-    }
-}
+mod tests;

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use kube::{Resource, api::DynamicObject, core::object::HasStatus};
 use linchpin_cluster::own::{OwnKind, Place};
-use linchpin_doors::{Compiled, Door, Given, Record, Standing, Told};
+use linchpin_doors::{Compiled, Door, Given, Record, Standing, Told, journal};
 use linchpin_engine::{
     contract::{Via, Want, World},
     journal::Journal,
     plan::{Removal, SpecError},
     step::Phase,
 };
-use linchpin_words::{Gvk, ObjectRef};
+use linchpin_words::{Gvk, ObjectRef, keys};
 use serde_json::Value;
 
 /// A kind of ours, as the controller sees it.
@@ -53,7 +53,10 @@ pub(crate) trait Subject: Send {
     /// what has not changed since.
     fn status(&mut self, told: &Told<'_>) -> Value;
     fn current_status(&self) -> Option<Value>;
+    /// The journal it has: that of its status, or the first one where there is none yet.
     fn journal(&self) -> Result<Option<Journal>, SpecError>;
+    /// Whether it has a first journal, beside its status.
+    fn has_first_journal(&self) -> bool;
     fn removal(&self) -> Removal;
     fn needs_finalizer(&self, journal: &Journal) -> bool;
     fn priority(&self) -> i32;
@@ -100,6 +103,12 @@ struct Object<D: Door> {
     object: D::Object,
 }
 
+impl<D: Door> Object<D> {
+    fn first_journal(&self) -> Option<&String> {
+        self.object.meta().annotations.as_ref()?.get(keys::FIRST_JOURNAL)
+    }
+}
+
 impl<D: Door> Subject for Object<D> {
     fn place(&self) -> Place {
         let meta = self.object.meta();
@@ -133,7 +142,7 @@ impl<D: Door> Subject for Object<D> {
     fn orders(&self) -> Vec<(&str, &str)> {
         let annotations = self.object.meta().annotations.iter().flatten();
         annotations
-            .filter(|(key, _)| key.starts_with("linchpin.dev/"))
+            .filter(|(key, _)| key.starts_with("linchpin.dev/") && *key != keys::FIRST_JOURNAL)
             .map(|(key, value)| (key.as_str(), value.as_str()))
             .collect()
     }
@@ -166,7 +175,14 @@ impl<D: Door> Subject for Object<D> {
     }
 
     fn journal(&self) -> Result<Option<Journal>, SpecError> {
-        D::journal(&self.object)
+        match (D::journal(&self.object)?, self.first_journal()) {
+            (None, Some(first)) => journal::read_first(first, self.uid()),
+            (journal, _) => Ok(journal),
+        }
+    }
+
+    fn has_first_journal(&self) -> bool {
+        self.first_journal().is_some()
     }
 
     fn removal(&self) -> Removal {

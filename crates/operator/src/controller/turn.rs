@@ -16,9 +16,7 @@ use linchpin_words::{Gvk, Reason, Timestamp};
 use super::{
     Controller,
     entry::{Entry, Undrawn},
-    now,
-    print::Print,
-    rest,
+    now, rest,
     subject::Subject,
 };
 
@@ -35,8 +33,7 @@ impl Controller {
         let old = std::mem::replace(&mut entry.subject, subject);
         let new = &entry.subject;
         let own_write = new.version() == entry.saving.version;
-        entry.saving.version = new.version().to_owned();
-        entry.saving.current = new.current_status().as_ref().map(Print::of);
+        entry.saving.arrived(new.as_ref());
         entry.saving.outdated = false;
         // What was drawn went with the old object.
         let wanted = std::mem::take(&mut entry.saving.wanted);
@@ -75,7 +72,8 @@ impl Controller {
     /// One turn, now or after a rest.
     pub(super) fn turn(&mut self, id: SubscriberId) {
         let began = std::time::Instant::now();
-        if let Some(until) = self.entries.get(&id).and_then(|entry| rest::until(entry, began)) {
+        if let Some(until) = self.entries.get(&id).and_then(|entry| rest::until(entry, &self.resting, began))
+        {
             self.resting.put(until, id);
             return;
         }
@@ -84,7 +82,7 @@ impl Controller {
         self.schedule(&mut entry);
         let took = began.elapsed();
         self.telemetry.turn(took);
-        entry.rests_until = rest::after(took, began + took);
+        entry.last_turn = Some(rest::LastTurn { took, ended: began + took });
         self.entries.insert(id, entry);
     }
 
@@ -211,6 +209,7 @@ impl Controller {
         if !entry.subject.finalizers().iter().any(|finalizer| finalizer == ours) {
             entry.memory = Some(memory);
             (entry.saving.wanted, entry.saving.undrawn) = (false, None);
+            entry.saving.first_journal = false;
             return;
         }
         let outcomes = std::mem::take(&mut entry.outcomes);

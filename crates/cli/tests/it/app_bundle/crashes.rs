@@ -11,7 +11,9 @@ use linchpin_testkit::{
     audit::{Audit, Event},
     porch::{Porch, Shape, install},
 };
+use linchpin_words::keys;
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use std::{collections::BTreeSet, thread, time::Duration};
 
 const ALONE: &[&str] = &["--leader-elect=false"];
@@ -68,6 +70,68 @@ fn assert_created_once(scenario: &Scenario, resource: &str, name: &str) {
     // The server may log as failed what it did for somebody who died before the answer.
     let unheard = || events.iter().filter(of).any(|event| event.verb == "patch" && !event.is_write());
     assert!(created == 1 || created == 0 && unheard(), "{name} was created {created} times");
+}
+
+#[test]
+fn a_crowd_killed_before_its_statuses_are_written_knows_what_it_made() {
+    const BUNDLES: usize = 16;
+    const PARTS: [&str; 4] = ["a", "b", "c", "d"];
+    // Without a garbage collector: what is forgotten stays.
+    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let World { cluster, api, operator: mut current } = World::start(&options, ALONE);
+    let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "bundles-killed");
+    current.signal(Signal::SIGKILL);
+    let bundle = |number: usize| format!("bundle-{number}");
+    let object = |number: usize, part: &str| format!("{part}{number}");
+    let spec = |number: usize, parts: &[&str]| {
+        let parts: Vec<String> = parts.iter().map(|part| map(&object(number, part), ", order: 1")).collect();
+        format!("{{groups: [{{name: g, components: [{}]}}]}}", parts.join(", "))
+    };
+    for number in 0..BUNDLES {
+        scenario.app_bundle(&bundle(number), &spec(number, &PARTS));
+    }
+    current = world::operator(&cluster, ALONE);
+    eventually("a part of the objects is made", seconds(20), || {
+        let events = scenario.audit.events();
+        let made =
+            |event: &&Event| event.resource == "configmaps" && event.acting_as.is_some() && event.code == 201;
+        events.iter().filter(made).count() >= BUNDLES
+    });
+    current.signal(Signal::SIGKILL);
+    let first_journal = |object: &Value| object["metadata"]["annotations"].get(keys::FIRST_JOURNAL).is_some();
+    let relies_on_it = |number: &usize| {
+        let Some(found) = scenario.get("AppBundle", &bundle(*number)) else { return false };
+        first_journal(&found)
+            && found["status"].get("journal").is_none()
+            && scenario.has(&object(*number, "b"))
+    };
+    let (changed, deleted): (Vec<usize>, Vec<usize>) = (0..BUNDLES).partition(|number| number % 2 == 0);
+    for numbers in [&changed, &deleted] {
+        assert!(numbers.iter().any(relies_on_it), "nobody had to rely on its first journal");
+    }
+    for number in &changed {
+        scenario.app_bundle(&bundle(*number), &spec(*number, &["a", "c", "d"]));
+    }
+    for number in &deleted {
+        scenario.delete("AppBundle", &bundle(*number));
+    }
+    let _last = world::operator(&cluster, ALONE);
+    for number in &changed {
+        scenario.deployed(&bundle(*number));
+        scenario.gone("ConfigMap", &object(*number, "b"));
+        for part in ["a", "c", "d"] {
+            assert!(scenario.has(&object(*number, part)), "{part} of {number} is missing");
+        }
+        scenario.until("has no first journal any more", "AppBundle", &bundle(*number), |object| {
+            !first_journal(object)
+        });
+    }
+    for number in &deleted {
+        scenario.gone("AppBundle", &bundle(*number));
+        for part in PARTS {
+            assert!(!scenario.has(&object(*number, part)), "{part} of {number} is orphaned");
+        }
+    }
 }
 
 #[test]
