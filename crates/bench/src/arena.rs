@@ -132,8 +132,14 @@ impl Arena {
 
     /// Writes many objects at once.
     pub(crate) async fn write_all(&self, namespace: &str, names: &[String]) -> Result<()> {
+        let bodies: Vec<Value> = names.iter().map(|name| config_map(name)).collect();
+        self.apply_all(namespace, &bodies).await
+    }
+
+    /// Writes many objects at once, these.
+    pub(crate) async fn apply_all(&self, namespace: &str, bodies: &[Value]) -> Result<()> {
         let api = self.config_maps(namespace);
-        let writes = names.iter().map(|name| write(&api, name));
+        let writes = bodies.iter().map(|body| apply(&api, body));
         stream::iter(writes).buffer_unordered(PARALLEL).try_collect().await
     }
 
@@ -170,10 +176,18 @@ async fn create_all(api: &Api<DynamicObject>, bodies: &[Value]) -> Result<()> {
 
 /// Writes one ConfigMap by server-side apply.
 pub(crate) async fn write(api: &Api<ConfigMap>, name: &str) -> Result<()> {
-    let body =
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"go": "yes"}});
-    let written = api.patch(name, &parameters(), &Patch::Apply(&body)).await;
+    apply(api, &config_map(name)).await
+}
+
+async fn apply(api: &Api<ConfigMap>, body: &Value) -> Result<()> {
+    let name = body["metadata"]["name"].as_str().unwrap_or_default();
+    let written = api.patch(name, &parameters(), &Patch::Apply(body)).await;
     written.map(drop).with_context(|| format!("writing ConfigMap {name}"))
+}
+
+/// A ConfigMap as people write it.
+pub(crate) fn config_map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"go": "yes"}})
 }
 
 fn parameters() -> PatchParams {
