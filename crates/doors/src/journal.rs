@@ -7,7 +7,7 @@
 //! Where many objects begin at once, the first one is written with the finalizer, as an annotation: one write instead of
 //! two before the first effect. As soon as there is one in the status, that is the one that counts.
 
-use linchpin_engine::{journal::Journal, plan::SpecError};
+use linchpin_engine::{contract::Actor, journal::Journal, plan::SpecError};
 use linchpin_words::keys;
 use serde_json::{Value, json};
 
@@ -17,20 +17,38 @@ use crate::errors::at;
 const TEXT: &str = "text";
 const UNREADABLE: &str = "it cannot be read, so what was done is not known; remove it to begin anew";
 
-/// The first journal in an annotation, of the object with this uid; none where it is another object's.
+/// The first journal in an annotation, of the object with this uid in this namespace; none where it is another object's.
+///
+/// Whoever may change an object may also write its annotations, unlike its status. So a first journal can order nothing
+/// that the spec could not: everything in it is done here, as a ServiceAccount of the object's own namespace.
 ///
 /// # Errors
-/// One that cannot be read, as in a status.
-pub fn read_first(text: &str, uid: &str) -> Result<Option<Journal>, SpecError> {
-    let journal: Result<Journal, _> = serde_json::from_str(text);
+/// One that cannot be read, or that names another identity.
+pub fn read_first(text: &str, uid: &str, namespace: &str) -> Result<Option<Journal>, SpecError> {
     let field = format!("metadata.annotations[{}]", keys::FIRST_JOURNAL);
+    let journal: Result<Journal, _> = serde_json::from_str(text);
     let journal = journal.map_err(|_| at(&field, UNREADABLE))?;
-    Ok((journal.uid == uid).then_some(journal))
+    if journal.uid != uid {
+        return Ok(None);
+    }
+    if !is_at_home(&journal, namespace) {
+        return Err(at(&field, "it names an identity that this object does not have; remove it to go on"));
+    }
+    Ok(Some(journal))
 }
 
-/// The first journal as an annotation holds it.
-pub fn write_first(journal: &Journal) -> Option<String> {
-    serde_json::to_string(journal).ok()
+/// The first journal of an object in this namespace, as an annotation holds it; none where it could not be read again.
+pub fn write_first(journal: &Journal, namespace: &str) -> Option<String> {
+    is_at_home(journal, namespace).then(|| text(journal)).flatten()
+}
+
+/// Whether all of the inventory is made here, as ServiceAccounts of this namespace.
+fn is_at_home(journal: &Journal, namespace: &str) -> bool {
+    journal.inventory.iter().all(|item| {
+        let own =
+            |actor: &Actor| matches!(actor, Actor::ServiceAccount { namespace: of, .. } if of == namespace);
+        item.via.cluster.is_here() && own(&item.via.actor)
+    })
 }
 
 /// The journal in a status, of the object with this uid; none where there is none, or another object's.
@@ -50,5 +68,53 @@ pub(crate) fn read(journal: Option<&Value>, uid: &str) -> Result<Option<Journal>
 
 /// The journal as a status holds it.
 pub(crate) fn write(journal: &Journal) -> Option<Value> {
-    write_first(journal).map(|text| json!({ TEXT: text }))
+    text(journal).map(|text| json!({ TEXT: text }))
+}
+
+fn text(journal: &Journal) -> Option<String> {
+    serde_json::to_string(journal).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use linchpin_engine::contract::{ClusterRef, Via};
+    use linchpin_words::Timestamp;
+
+    use super::*;
+
+    /// The journal of the object `u`, which is about to make something by this way.
+    fn about_to_make(via: &Via) -> Journal {
+        let mut journal = Journal::new("u", 1, Timestamp::from_microsecond(0));
+        let kind = json!({"word": "configmap", "group": "", "version": "v1"});
+        let target = json!({"kind": kind, "namespace": "shop", "name": "a"});
+        let item = json!({"step": "a", "via": via, "target": target, "state": "Intended"});
+        journal.inventory.push(serde_json::from_value(item).unwrap());
+        journal
+    }
+
+    #[test]
+    fn a_first_journal_is_read_as_it_was_written_and_by_its_own_object_only() {
+        let journal = about_to_make(&Via::service_account("shop", "builder"));
+        let text = write_first(&journal, "shop").unwrap();
+        assert_eq!(read_first(&text, "u", "shop").unwrap(), Some(journal));
+        assert_eq!(read_first(&text, "another", "shop").unwrap(), None);
+        assert!(read_first("{", "u", "shop").is_err(), "forgetting what was done could do it twice");
+    }
+
+    #[test]
+    fn whoever_writes_annotations_gains_nobody_elses_rights() {
+        let operator = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
+        for via in [operator, Via::service_account("kube-system", "builder")] {
+            let forged = about_to_make(&via);
+            assert_eq!(write_first(&forged, "shop"), None);
+            let forged = text(&forged).unwrap();
+            assert_eq!(
+                read_first(&forged, "another", "shop").unwrap(),
+                None,
+                "what a copy brings along is no order"
+            );
+            let error = read_first(&forged, "u", "shop").unwrap_err();
+            assert!(error.to_string().contains("an identity that this object does not have"), "{error}");
+        }
+    }
 }

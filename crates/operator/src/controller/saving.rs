@@ -92,10 +92,10 @@ impl UnderWay {
 
 impl Saving {
     /// The first journal and the count of critical changes in it; none where there was one before, nothing in it has to be
-    /// saved, or it is too large to be an annotation.
-    fn first(&self, memory: &Memory) -> Option<(String, u64)> {
+    /// saved, or it cannot be an annotation.
+    fn first(&self, memory: &Memory, namespace: &str) -> Option<(String, u64)> {
         let first = !self.journaled && memory.critical > memory.saved;
-        let text = first.then(|| journal::write_first(&memory.journal)).flatten();
+        let text = first.then(|| journal::write_first(&memory.journal, namespace)).flatten();
         Some((text.filter(|text| text.len() <= LARGEST_FIRST_JOURNAL)?, memory.critical))
     }
 
@@ -197,8 +197,9 @@ impl Controller {
         let version = saving.version.clone();
         let finalizers = saving.finalizers.take();
         if finalizers.is_some() || !saving.wanted && saving.sheds() {
-            let first =
-                if crowded { entry.memory.as_ref().and_then(|memory| saving.first(memory)) } else { None };
+            let namespace = place.0.as_deref().unwrap_or_default();
+            let memory = entry.memory.as_ref().filter(|_| crowded);
+            let first = memory.and_then(|memory| saving.first(memory, namespace));
             let critical = first.as_ref().map(|(_, critical)| *critical);
             let annotation = if saving.sheds() { Some(None) } else { first.map(|(text, _)| Some(text)) };
             let annotations = annotation.map(|value| (keys::FIRST_JOURNAL, value)).into_iter().collect();

@@ -176,7 +176,10 @@ impl<D: Door> Subject for Object<D> {
 
     fn journal(&self) -> Result<Option<Journal>, SpecError> {
         match (D::journal(&self.object)?, self.first_journal()) {
-            (None, Some(first)) => journal::read_first(first, self.uid()),
+            (None, Some(first)) => {
+                let namespace = self.object.meta().namespace.as_deref().unwrap_or_default();
+                journal::read_first(first, self.uid(), namespace)
+            }
             (journal, _) => Ok(journal),
         }
     }

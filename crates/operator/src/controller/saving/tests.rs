@@ -32,13 +32,15 @@ fn progress_is_written_once_a_second_and_a_phase_at_once() {
 fn the_first_journal_is_written_once_and_only_where_something_in_it_must_be_saved() {
     let fresh = Memory::fresh("u", 1, linchpin_words::Timestamp::from_microsecond(0));
     let saving = Saving::default();
-    let (text, critical) = saving.first(&fresh).unwrap();
-    assert_eq!((journal::read_first(&text, "u").unwrap(), critical), (Some(fresh.journal.clone()), 1));
-    assert_eq!(journal::read_first(&text, "another").unwrap(), None);
-    assert_eq!(Saving { journaled: true, ..Saving::default() }.first(&fresh), None);
+    let (text, critical) = saving.first(&fresh, "shop").unwrap();
+    assert_eq!(
+        (journal::read_first(&text, "u", "shop").unwrap(), critical),
+        (Some(fresh.journal.clone()), 1)
+    );
+    assert_eq!(Saving { journaled: true, ..Saving::default() }.first(&fresh, "shop"), None);
     let mut saved = fresh;
     saved.mark_saved(critical);
-    assert_eq!(saving.first(&saved), None);
+    assert_eq!(saving.first(&saved, "shop"), None);
 }
 
 #[test]
