@@ -91,6 +91,14 @@ impl Identity {
         self.pid
     }
 
+    /// Whether every thread of it stands still.
+    pub(crate) fn is_stopped(self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid)) else { return false };
+        let stats =
+            threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        stats.filter_map(|text| Stat::parse(&text)).all(|stat| matches!(stat.state, 'T' | 't' | 'Z' | 'X'))
+    }
+
     pub(crate) fn is_alive(self) -> bool {
         Self::of(self.pid) == Some(self)
     }

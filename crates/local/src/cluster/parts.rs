@@ -57,9 +57,15 @@ impl Cluster {
         self.signal_and_wait(component, Signal::SIGTERM)
     }
 
-    /// Stops a component's clock (SIGSTOP): it holds its connections and answers nothing.
+    /// Stops a component's clock (SIGSTOP): it holds its connections and answers nothing. Returns when all of it stands
+    /// still: a thread on another processor may run on for a moment.
     pub fn pause(&self, component: Component) -> Result<()> {
-        self.signal(component, Signal::SIGSTOP).map(drop)
+        let identity = self.signal(component, Signal::SIGSTOP)?;
+        let deadline = Instant::now() + GRACE;
+        while !identity.is_stopped() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
     }
 
     /// Lets a paused component run on (SIGCONT).
