@@ -24,7 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("consist", &["words", "engine", "api", "cluster"]),
     ("operator", &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "consist"]),
     ("local", &[]),
-    ("bench", &["api", "local"]),
+    ("bench", &["words", "api", "local"]),
     ("testkit", &["words", "lang", "engine", "api", "doors", "cluster", "operator", "local"]),
     (
         "cli",
