@@ -132,8 +132,9 @@ impl Launch {
         command.args(&self.arguments).stdout(log).stderr(errors).stdin(self.input()?);
         // A group of its own: a Ctrl-C in the terminal is not meant for the cluster.
         command.env(MARKER, dir.path()).current_dir(dir.path()).process_group(0);
-        // A small control plane has little live memory, so it would collect garbage all the time: let it grow first.
-        command.env("GOGC", "400").env("GOMEMLIMIT", "1GiB");
+        // A small control plane has little live memory, so it would collect garbage all the time: let it grow first. The
+        // limit is for machines with little memory; a tighter one makes a large cluster slower with each object in it.
+        command.env("GOGC", "400").env("GOMEMLIMIT", "2GiB");
         let mut child = command.spawn().map_err(Error::io("starting", &self.program))?;
         let pid = child.id().cast_signed();
         let identity = if self.forks { only_child(pid) } else { Identity::of(pid) };
