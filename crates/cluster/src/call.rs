@@ -241,7 +241,9 @@ fn build(
         None => Vec::new(),
         Some((content_type, body)) => {
             request = request.header(header::CONTENT_TYPE, content_type);
-            body.to_string().into_bytes()
+            // A line for each field: what is applied is read as YAML, where everything may turn out to be a key until
+            // its line ends. A single line is kept in mind as a whole, which takes the API server twice as long.
+            format!("{body:#}").into_bytes()
         }
     };
     request.body(Body::from(bytes)).map_err(|error| CallError::Unanswered {
@@ -291,5 +293,17 @@ mod tests {
             roles.object(Some("ignored"), "system:node").with("fieldManager", "a b&c").as_str(),
             "/apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode?fieldManager=a%20b%26c"
         );
+    }
+
+    #[tokio::test]
+    async fn what_is_sent_has_a_line_for_each_field() {
+        let maps = Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true);
+        let url = maps.object(Some("shop"), "a");
+        let body = serde_json::json!({"metadata": {"name": "a"}, "data": {"text": "one\ntwo"}});
+        let request = send_json(Method::PATCH, &url, "application/apply-patch+yaml", &body).unwrap();
+        let sent = request.into_body().collect_bytes().await.unwrap();
+        let longest = sent.split(|byte| *byte == b'\n').map(<[u8]>::len).max();
+        assert!(longest < Some(30), "{sent:?}");
+        assert_eq!(serde_json::from_slice::<Value>(&sent).unwrap(), body);
     }
 }
