@@ -5,10 +5,15 @@
 //! Journals that were written as objects are still read.
 //!
 //! Where many objects begin at once, the first one is written with the finalizer, as an annotation: one write instead of
-//! two before the first effect. As soon as there is one in the status, that is the one that counts.
+//! two before the first effect. As soon as there is one in the status, that is the one that counts. It is packed, because
+//! it is there for a moment only and everybody who watches metadata is sent it.
 
+use std::io::{Read, Write};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
+use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use linchpin_engine::{contract::Actor, journal::Journal, plan::SpecError};
-use linchpin_words::keys;
+use linchpin_words::{keys, limits};
 use serde_json::{Value, json};
 
 use crate::errors::at;
@@ -26,8 +31,8 @@ const UNREADABLE: &str = "it cannot be read, so what was done is not known; remo
 /// One that cannot be read, or that names another identity.
 pub fn read_first(text: &str, uid: &str, namespace: &str) -> Result<Option<Journal>, SpecError> {
     let field = format!("metadata.annotations[{}]", keys::FIRST_JOURNAL);
-    let journal: Result<Journal, _> = serde_json::from_str(text);
-    let journal = journal.map_err(|_| at(&field, UNREADABLE))?;
+    let journal = unpack(text).and_then(|journal| serde_json::from_slice::<Journal>(&journal).ok());
+    let journal = journal.ok_or_else(|| at(&field, UNREADABLE))?;
     if journal.uid != uid {
         return Ok(None);
     }
@@ -39,7 +44,26 @@ pub fn read_first(text: &str, uid: &str, namespace: &str) -> Result<Option<Journ
 
 /// The first journal of an object in this namespace, as an annotation holds it; none where it could not be read again.
 pub fn write_first(journal: &Journal, namespace: &str) -> Option<String> {
-    is_at_home(journal, namespace).then(|| text(journal)).flatten()
+    is_at_home(journal, namespace).then(|| pack(&text(journal)?)).flatten()
+}
+
+/// Deflated, in base64; none where it could not be unpacked again.
+fn pack(text: &str) -> Option<String> {
+    if text.len() > limits::DOCUMENT {
+        return None;
+    }
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(text.as_bytes()).ok()?;
+    Some(STANDARD_NO_PAD.encode(encoder.finish().ok()?))
+}
+
+/// What was packed; none where it was not, or is larger than any journal: a few bytes can be made to unfold to gigabytes.
+fn unpack(text: &str) -> Option<Vec<u8>> {
+    let packed = STANDARD_NO_PAD.decode(text).ok()?;
+    let mut unpacked = Vec::new();
+    let limit = limits::DOCUMENT as u64;
+    let read = DeflateDecoder::new(packed.as_slice()).take(limit + 1).read_to_end(&mut unpacked).ok()?;
+    (read <= limits::DOCUMENT).then_some(unpacked)
 }
 
 /// Whether all of the inventory is made here, as ServiceAccounts of this namespace.
@@ -98,7 +122,25 @@ mod tests {
         let text = write_first(&journal, "shop").unwrap();
         assert_eq!(read_first(&text, "u", "shop").unwrap(), Some(journal));
         assert_eq!(read_first(&text, "another", "shop").unwrap(), None);
-        assert!(read_first("{", "u", "shop").is_err(), "forgetting what was done could do it twice");
+        for unreadable in ["{", "", "no base64!", "AAAA", &pack("{").unwrap()] {
+            assert!(
+                read_first(unreadable, "u", "shop").is_err(),
+                "forgetting what was done could do it twice"
+            );
+        }
+    }
+
+    #[test]
+    fn what_unfolds_to_more_than_any_journal_is_not_read() {
+        let text = |size: usize| format!("{{\"uid\": \"{}\"", "u".repeat(size));
+        let largest = pack(&text(limits::DOCUMENT - 10)).unwrap();
+        assert!(unpack(&largest).is_some(), "{} bytes", largest.len());
+        assert_eq!(pack(&text(limits::DOCUMENT)), None);
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(&vec![b' '; 64 * limits::DOCUMENT]).unwrap();
+        let bomb = STANDARD_NO_PAD.encode(encoder.finish().unwrap());
+        assert!(bomb.len() < 256 * 1024, "it would fit into an annotation");
+        assert_eq!(unpack(&bomb), None);
     }
 
     #[test]
@@ -107,7 +149,7 @@ mod tests {
         for via in [operator, Via::service_account("kube-system", "builder")] {
             let forged = about_to_make(&via);
             assert_eq!(write_first(&forged, "shop"), None);
-            let forged = text(&forged).unwrap();
+            let forged = pack(&text(&forged).unwrap()).unwrap();
             assert_eq!(
                 read_first(&forged, "another", "shop").unwrap(),
                 None,
