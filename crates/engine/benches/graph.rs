@@ -69,7 +69,7 @@ fn close_and_break_the_largest_cycle(bencher: Bencher<'_, '_>) {
     let mut graph = graph();
     bencher.bench_local(|| {
         black_box(graph.set(&node(0), vec![waits(0, NODES - 1)]));
-        graph.set(&node(0), Vec::new())
+        graph.set(&node(0), Vec::<Edge>::new())
     });
 }
 

@@ -45,10 +45,8 @@ impl Graph {
 
     /// Replaces what `owner` contributes. Returns, sorted, the nodes that came into a cycle, left one, or
     /// are in one that changed.
-    pub fn set(&mut self, owner: &Node, mut edges: Vec<Edge>) -> Vec<Node> {
-        edges.sort_unstable();
-        edges.dedup();
-        match self.store.replace(owner, Some(&edges)) {
+    pub fn set(&mut self, owner: &Node, edges: impl AsRef<[Edge]>) -> Vec<Node> {
+        match self.store.replace(owner, Some(edges.as_ref())) {
             Some(change) => self.cyclic.update(&mut self.store, change),
             None => Vec::new(),
         }

@@ -67,12 +67,12 @@ pub(super) struct Store {
     free_slots: Vec<NodeId>,
     records: Vec<Record>,
     free_records: Vec<RecordId>,
-    /// Records of each owner, in the order of their edges.
+    /// Records of each owner, in the order that it gave their edges in: mostly it gives the same ones again.
     owned: BTreeMap<NodeId, Vec<RecordId>>,
 }
 
 impl Store {
-    /// Replaces an owner's edges (sorted, without duplicates), or drops the owner. None when nothing changed.
+    /// Replaces an owner's edges, or drops the owner. None when nothing changed.
     pub(super) fn replace(&mut self, owner: &Node, edges: Option<&[Edge]>) -> Option<Change> {
         let known = self.id(owner).filter(|id| self.owned.contains_key(id));
         match (known, edges) {
@@ -80,14 +80,13 @@ impl Store {
             (Some(id), Some(edges)) if self.joins_the_same(id, edges) => return self.restate(id, edges),
             _ => {}
         }
+        let mut given = BTreeSet::new();
+        let edges = edges.map(|edges| edges.iter().filter(|edge| given.insert(*edge)).collect::<Vec<_>>());
         let mut released = Vec::new();
         let old = known.and_then(|id| self.owned.remove(&id)).unwrap_or_default();
         released.extend(known);
-        let ends: Vec<(NodeId, NodeId)> = edges
-            .unwrap_or_default()
-            .iter()
-            .map(|edge| (self.intern(&edge.from), self.intern(&edge.to)))
-            .collect();
+        let ends: Vec<(NodeId, NodeId)> =
+            edges.iter().flatten().map(|edge| (self.intern(&edge.from), self.intern(&edge.to))).collect();
         let old_starts = old.iter().map(|&record| self.records[record as usize].from);
         let starts: BTreeSet<NodeId> = old_starts.chain(ends.iter().map(|&(from, _)| from)).collect();
         let before = self.arcs_around(&starts);

@@ -37,7 +37,7 @@ fn graph(edges: impl IntoIterator<Item = Edge>) -> Graph {
     let edges: Vec<Edge> = edges.into_iter().collect();
     let owners: BTreeSet<Node> = edges.iter().map(|edge| edge.from.clone()).collect();
     for owner in owners {
-        graph.set(&owner, edges.iter().filter(|edge| edge.from == owner).cloned().collect());
+        graph.set(&owner, edges.iter().filter(|edge| edge.from == owner).cloned().collect::<Vec<_>>());
     }
     graph
 }
@@ -138,7 +138,7 @@ fn a_removed_owner_leaves_nothing_behind() {
 #[test]
 fn an_owner_without_edges_is_still_there() {
     let mut graph = Graph::new();
-    graph.set(&ours("a"), vec![]);
+    graph.set(&ours("a"), Vec::<Edge>::new());
     assert_eq!(graph.owners(), [&ours("a")]);
     assert_eq!(graph.levels(), [[ours("a")]]);
 }

@@ -56,7 +56,8 @@ pub(crate) fn graph(edges: impl IntoIterator<Item = Edge>) -> Graph {
     let owners: BTreeSet<Node> = edges.iter().map(|edge| edge.from.whole()).collect();
     let mut graph = Graph::new();
     for owner in owners {
-        graph.set(&owner, edges.iter().filter(|edge| edge.from.whole() == owner).cloned().collect());
+        graph
+            .set(&owner, edges.iter().filter(|edge| edge.from.whole() == owner).cloned().collect::<Vec<_>>());
     }
     graph
 }
