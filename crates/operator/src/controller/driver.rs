@@ -60,9 +60,14 @@ impl Driver {
         self.start_waiting();
     }
 
+    /// Whether effects wait for their turn.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.waiting.len() > 0
+    }
+
     /// Whether effects wait for their turn, are under way or have just come back: then everything else yields.
     pub(crate) fn is_busy(&self, now: Instant) -> bool {
-        self.waiting.len() > 0 || self.quiet_from().is_some_and(|quiet| now < quiet)
+        self.has_waiting() || self.quiet_from().is_some_and(|quiet| now < quiet)
     }
 
     /// From when on nothing has to yield any more, unless more effects come until then.

@@ -72,8 +72,9 @@ impl Controller {
     /// One turn, now or after a rest.
     pub(super) fn turn(&mut self, id: SubscriberId) {
         let began = std::time::Instant::now();
-        if let Some(until) = self.entries.get(&id).and_then(|entry| rest::until(entry, &self.resting, began))
-        {
+        let effects_wait = self.driver.has_waiting();
+        let rests = |entry| rest::until(entry, &self.resting, effects_wait, began);
+        if let Some(until) = self.entries.get(&id).and_then(rests) {
             self.resting.put(until, id);
             return;
         }
