@@ -13,7 +13,7 @@ use futures::{Stream, StreamExt, stream};
 use http::{HeaderValue, header};
 use kube::{
     Api, Client, Resource,
-    api::{DynamicObject, Patch, PatchParams, PostParams},
+    api::{DynamicObject, Patch, PatchParams, PostParams, ValidationDirective},
     core::{ApiResource, GroupVersionKind, PartialObjectMeta, Request, Status},
     runtime::watcher::{self, Event},
 };
@@ -296,7 +296,10 @@ pub async fn write_metadata(
         patch["metadata"]["annotations"] = json!(metadata.annotations);
     }
     let api = api(own.writes(), kind, place.0.as_deref());
-    let (parameters, patch) = (PatchParams::default(), Patch::Merge(&patch));
+    // The kind is ours: looking for fields that it does not have would be in vain.
+    let parameters =
+        PatchParams { field_validation: Some(ValidationDirective::Ignore), ..PatchParams::default() };
+    let patch = Patch::Merge(&patch);
     let written = within_deadline(api.patch_metadata(&place.1, &parameters, &patch)).await?;
     Ok(written.metadata.resource_version.unwrap_or_default())
 }
