@@ -150,6 +150,7 @@ fn p12_nothing_goes_on_before_a_rollout_is_seen_and_done() {
     let events = scenario.audit.events();
     let rolled_out = events.iter().rfind(|event| {
         event.resource == "deployments"
+            && event.namespace == scenario.namespace
             && event.name == "db"
             && event.subresource == "status"
             && event.is_write()
