@@ -103,8 +103,8 @@ pub(crate) struct Written {
 
 /// What was written.
 pub(crate) enum Wrote {
-    /// The status, with so many critical changes in it.
-    Status(u64),
+    /// The status, with so many critical changes in it; with a journal, unless the one that there is cannot be read.
+    Status { critical: u64, journaled: bool },
     /// Metadata, and with it the first journal with so many critical changes in it.
     Metadata(OwnMetadata, Option<u64>),
 }

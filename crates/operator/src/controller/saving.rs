@@ -215,10 +215,10 @@ impl Controller {
             saving.confirms = false;
             saving.urgent = false;
             saving.under_way = Some((Some(Print::of(&status)), version.clone()));
-            let critical = saving.critical;
+            let (critical, journaled) = (saving.critical, status.get("journal").is_some());
             tokio::spawn(async move {
                 let result = own::write_status(&own, &kind, &place, &version, status).await;
-                let written = Written { what: Wrote::Status(critical), waited_for, result };
+                let written = Written { what: Wrote::Status { critical, journaled }, waited_for, result };
                 let _ = back.send(Message::Saved(id, written));
             });
         } else {
@@ -260,8 +260,8 @@ impl Controller {
                     entry.saving.current = status;
                 }
                 let critical = match written.what {
-                    Wrote::Status(critical) => {
-                        entry.saving.journaled = true;
+                    Wrote::Status { critical, journaled } => {
+                        entry.saving.journaled = journaled;
                         Some(critical)
                     }
                     Wrote::Metadata(metadata, critical) => {

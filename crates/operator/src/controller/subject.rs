@@ -164,8 +164,22 @@ impl<D: Door> Subject for Object<D> {
     }
 
     fn status(&mut self, told: &Told<'_>) -> Value {
-        let status = D::status(&self.object, told);
-        let value = serde_json::to_value(&status).unwrap_or_default();
+        let unreadable = told.report.invalid && self.journal().is_err();
+        let mut status = D::status(&self.object, told);
+        let mut value = serde_json::to_value(&status).unwrap_or_default();
+        if unreadable && let Some(fields) = value.as_object_mut() {
+            // What was done is not known, so nothing new may take the place of what says it, nor of when it began.
+            let mut old = self.current_status().unwrap_or_default();
+            let mut kept = |field: &str| old.get_mut(field).map(Value::take);
+            match kept("journal") {
+                Some(journal) => drop(fields.insert("journal".to_owned(), journal)),
+                None => drop(fields.remove("journal")),
+            }
+            fields.extend(kept("startTime").map(|time| ("startTime".to_owned(), time)));
+            if let Ok(kept) = serde_json::from_value(value.clone()) {
+                status = kept;
+            }
+        }
         *self.object.status_mut() = Some(status);
         value
     }

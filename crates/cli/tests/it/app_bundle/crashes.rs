@@ -5,15 +5,17 @@ use crate::{
     eventually, seconds,
     world::{self, World},
 };
+use linchpin_doors::journal;
+use linchpin_engine::{contract::Via, journal::Journal};
 use linchpin_local::{Component, Options};
 use linchpin_testkit::{
     Dice, Scenario,
     audit::{Audit, Event},
     porch::{Porch, Shape, install},
 };
-use linchpin_words::keys;
+use linchpin_words::{Timestamp, keys};
 use nix::sys::signal::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{collections::BTreeSet, thread, time::Duration};
 
 const ALONE: &[&str] = &["--leader-elect=false"];
@@ -132,6 +134,78 @@ fn a_crowd_killed_before_its_statuses_are_written_knows_what_it_made() {
             assert!(!scenario.has(&object(*number, part)), "{part} of {number} is orphaned");
         }
     }
+}
+
+#[test]
+fn a_first_journal_that_names_somebody_else_is_told_and_not_followed() {
+    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let World { cluster, api, operator: current } = World::start(&options, ALONE);
+    let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "bundle-forged");
+    current.signal(Signal::SIGKILL);
+    scenario.app_bundle("shop", &maps(&[&["a"]]));
+    let uid = |object: Option<Value>| object.unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let shop = uid(scenario.get("AppBundle", "shop"));
+    // It even looks as if the bundle had made it.
+    scenario.apply(&format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: victim, namespace: kube-system,
+            annotations: {{{}: {shop}}}}}}}",
+        keys::CREATED_BY
+    ));
+    let victim = || api.get("ConfigMap", "kube-system", "victim");
+    let kind = json!({"word": "configmap", "group": "", "version": "v1"});
+    let item = json!({"step": "gone/victim", "state": "Created", "prune": true, "uid": uid(victim()),
+        // Who may delete anything anywhere.
+        "via": Via::service_account("kube-system", "generic-garbage-collector"),
+        "target": {"kind": kind, "namespace": "kube-system", "name": "victim"}});
+    let mut journal = Journal::new(&shop, 1, Timestamp::from_microsecond(0));
+    journal.inventory.push(serde_json::from_value(item).unwrap());
+    let forged = journal::write_first(&journal, "kube-system").unwrap();
+    scenario.annotate("AppBundle", "shop", keys::FIRST_JOURNAL, &forged);
+    let _last = world::operator(&cluster, ALONE);
+    let failed = scenario.phase("AppBundle", "shop", "Failed");
+    let told = failed["status"]["message"].as_str().unwrap();
+    assert!(told.contains("names an identity that this object does not have"), "{told}");
+    let seen = scenario.get("AppBundle", "shop").unwrap();
+    assert!(seen["status"].get("journal").is_none(), "what was done is not known: {seen:#}");
+    thread::sleep(Duration::from_secs(3));
+    let later = scenario.get("AppBundle", "shop").unwrap();
+    assert_eq!(later["metadata"]["resourceVersion"], seen["metadata"]["resourceVersion"], "it is told once");
+    scenario.merge("AppBundle", "shop", &json!({"metadata": {"annotations": {keys::FIRST_JOURNAL: null}}}));
+    scenario.deployed("shop");
+    assert!(victim().is_some(), "somebody else's object was pruned");
+    scenario.delete("AppBundle", "shop");
+    scenario.gone("AppBundle", "shop");
+    assert!(!scenario.has("a"), "an object of its is orphaned");
+    assert!(victim().is_some(), "somebody else's object was deleted");
+    let elsewhere = |event: &&Event| event.namespace == "kube-system" && event.acting_as.is_some();
+    assert_eq!(scenario.audit.events().iter().find(elsewhere).map(|event| &event.name), None);
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_is_told_and_kept() {
+    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let World { cluster, api, operator: current } = World::start(&options, ALONE);
+    let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "bundle-unreadable");
+    scenario.app_bundle("shop", &maps(&[&["a"]]));
+    scenario.deployed("shop");
+    current.signal(Signal::SIGKILL);
+    let broken = json!({"text": "{\"uid\": "});
+    let patch = json!({"status": {"journal": broken}});
+    api.merge("AppBundle", &scenario.namespace, "shop", "/status", &patch).unwrap();
+    // What is to be taken away is known to the journal alone.
+    scenario.app_bundle("shop", &maps(&[&["b"]]));
+    let _last = world::operator(&cluster, ALONE);
+    let failed = scenario.phase("AppBundle", "shop", "Failed");
+    let told = failed["status"]["message"].as_str().unwrap();
+    assert!(told.contains("status.journal") && told.contains("remove it to begin anew"), "{told}");
+    thread::sleep(Duration::from_secs(3));
+    let seen = scenario.get("AppBundle", "shop").unwrap();
+    assert_eq!(seen["status"]["journal"], broken, "what was done is forgotten");
+    assert!(!scenario.has("b"), "something is done though what was done is not known");
+    api.merge("AppBundle", &scenario.namespace, "shop", "/status", &json!({"status": {"journal": null}}))
+        .unwrap();
+    scenario.deployed("shop");
+    assert!(scenario.has("b"));
 }
 
 #[test]
