@@ -94,8 +94,11 @@ fn p01_a_bundle_that_is_stuck_delays_no_other() {
     }
     scenario.app_bundle("free", &maps(&[&["x"], &["z"]]));
     scenario.deployed("free");
-    let stuck = scenario.phase("AppBundle", "stuck-0", "Deploying");
-    assert_eq!(component(&stuck, "a", "s0")["phase"], "Deploying");
+    let stuck = scenario.until("is under way", "AppBundle", "stuck-0", |object| {
+        let begun = !object["status"]["groupStatuses"].is_null();
+        begun && component(object, "a", "s0")["phase"] == "Deploying"
+    });
+    assert_eq!(stuck["status"]["phase"], "Deploying");
     assert_eq!(component(&stuck, "a", "t0")["phase"], "Pending");
     assert!(!scenario.has("t0"));
     scenario.delete("AppBundle", "stuck-0");
