@@ -38,7 +38,7 @@ pub(crate) async fn measure(
     let (same, bare) = (percentile(&mut same, 50), percentile(&mut bare, 50));
     let (our, figure) =
         (percentile(&mut ours, 50), format!("{bundles} bundles of {OBJECTS} objects, last written"));
-    table.ratio(&figure, same, our, 2.0);
+    table.ratio(&format!("{figure}, to the same objects"), same, our, 2.0);
     table.ratio(&format!("{figure}, to the bare templates"), bare, our, 2.0);
     Ok(())
 }
