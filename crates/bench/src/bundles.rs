@@ -62,7 +62,7 @@ fn marked(name: &str, owner: &str) -> Value {
     body["metadata"]["labels"] = json!({keys::APP_BUNDLE: "bundle-0", keys::APP_BUNDLE_GROUP: "all", keys::APP_BUNDLE_COMPONENT: "object-0"});
     body["metadata"]["annotations"] = json!({keys::SYNC_WAVE: "101", keys::CREATED_BY: owner});
     body["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "warm-0",
-        "uid": owner, "controller": false, "blockOwnerDeletion": false}]);
+        "uid": owner}]);
     body
 }
 

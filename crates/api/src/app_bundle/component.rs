@@ -14,13 +14,22 @@ use crate::{
     schema,
 };
 
-/// One part of an application: usually one object.
+/// What is wrong with a component that has no source, or several.
+pub const ONE_SOURCE: &str = "Component must have either template or porchPackageRef specified, or templates or source: \
+                              exactly one of them";
+
+/// One part of an application: usually one object. It has one writer: the API server does not keep who wrote which of
+/// its fields.
+//
+// The rule does not tell a template from a template with templates or a source beside it, which is told when the bundle
+// is compiled: there may be thousands of components, and whenever a rule asks for a field the API server copies the
+// schema of all twenty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(extend("x-kubernetes-validations" = schema::rules(&[
-    ("(has(self.template) ? 1 : 0) + (has(self.templates) ? 1 : 0) + (has(self.source) ? 1 : 0) + \
-      (has(self.porchPackageRef) ? 1 : 0) == 1",
-     "Component must have either template or porchPackageRef specified, or templates or source: exactly one of them"),
+#[schemars(extend("x-kubernetes-map-type" = "atomic", "x-kubernetes-validations" = schema::rules(&[
+    ("has(self.template) ? !has(self.porchPackageRef) : (has(self.porchPackageRef) ? 1 : 0) + \
+      (has(self.templates) ? 1 : 0) + (has(self.source) ? 1 : 0) == 1",
+     ONE_SOURCE),
 ])))]
 pub struct Component {
     /// Its name; the value of the label app.example.com/component.

@@ -212,6 +212,24 @@ fn a_bundle_is_shown_as_its_document_shows_it() {
 }
 
 #[test]
+fn a_bundle_may_have_many_writers_but_a_component_has_one() {
+    let apply = |manager: &str, components: Value| {
+        let spec = json!({"groups": [{"name": "a", "components": components}]});
+        let body = object("AppBundle", "shared", &spec).to_string();
+        let manager = format!("--field-manager={manager}");
+        kubectl(server(), &["apply", "--server-side", &manager, "-f", "-"], &body)
+    };
+    assert!(apply("one", json!([{"name": "b", "template": {"free": 1}}])).status.success());
+    assert!(apply("two", json!([{"name": "c", "template": {"free": 2}}])).status.success());
+    let stored: Value =
+        serde_json::from_str(&succeed(server(), &["get", "ab", "shared", "-o", "json"], "")).unwrap();
+    assert_eq!(stored["spec"]["groups"][0]["components"].as_array().map(Vec::len), Some(2), "{stored}");
+    let refused = apply("two", json!([{"name": "b", "order": 1, "template": {"free": 1}}]));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("conflict with \"one\""), "{said}");
+}
+
+#[test]
 fn a_null_means_not_given() {
     let spec =
         json!({"globalTimeout": null, "dependencies": [{"resource": "pod/x", "timeout": null, "ref": null}]});

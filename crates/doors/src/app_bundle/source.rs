@@ -5,7 +5,10 @@
 
 use linchpin_api::{
     Component, Dependency,
-    app_bundle::{PorchIntegration, component::SourceRef},
+    app_bundle::{
+        PorchIntegration,
+        component::{ONE_SOURCE, SourceRef},
+    },
 };
 use linchpin_engine::{
     contract::{ReadSet, Seen, Via, Want},
@@ -24,9 +27,6 @@ use crate::{
     assemble::Frame,
     errors::{at, bounded},
 };
-
-/// The document's words for a component without a source.
-const ONE_SOURCE: &str = "Component must have either template or porchPackageRef specified";
 
 /// What a source gives.
 pub(super) enum Source {

@@ -263,7 +263,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     ),
     (
         AB,
-        "{groups: [{name: a, components: [{name: b, template: {}, templates: [{}]}]}]}",
+        "{groups: [{name: a, components: [{name: b, source: {configMapRef: {name: c}}, templates: [{}]}]}]}",
         "exactly one of them",
     ),
     (

@@ -54,10 +54,18 @@ fn p18_a_body_that_is_no_object_names_group_and_component() {
             &["spec.groups[0].components[0].template", "group infra component web", expected],
         );
     }
-    refused(
-        "{groups: [{name: infra, components: [{name: web}]}]}",
-        &["group infra component web", "Component must have either template or porchPackageRef specified"],
-    );
+    for sources in
+        ["", ", template: {}, templates: [{}]", ", template: {}, source: {configMapRef: {name: c}}"]
+    {
+        refused(
+            &format!("{{groups: [{{name: infra, components: [{{name: web{sources}}}]}}]}}"),
+            &[
+                "group infra component web",
+                "Component must have either template or porchPackageRef specified",
+                "exactly one of them",
+            ],
+        );
+    }
 }
 
 #[test]
