@@ -19,7 +19,7 @@ use crate::{
 /// Objects in each bundle.
 const OBJECTS: usize = 40;
 /// Each side is measured so often, in turns, and the middle one counts.
-const REPETITIONS: usize = 3;
+const REPETITIONS: usize = 5;
 
 pub(crate) async fn measure(
     arena: &Arena,

@@ -13,6 +13,12 @@ mod version;
 
 use std::process::ExitCode;
 
+use tikv_jemallocator::Jemalloc;
+
+/// An operator's turn makes and drops thousands of small values.
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
+
 fn main() -> ExitCode {
     cli::run().unwrap_or_else(|error| {
         eprintln!("linchpin: {error:#}");
