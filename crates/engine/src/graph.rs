@@ -8,7 +8,8 @@
 //! - *blocking*: unmet waits, and products not written yet (product → producer). Cycles and causes are about these;
 //! - *order*: all waits and all products. Levels and impact are about these.
 //!
-//! What a node both waits for and produces is one step after the other, not a cycle: that wait leads to nobody else.
+//! What a node, or a turn of it, produces and it also waits for is one step after the other, not a cycle: that wait leads
+//! to nobody else.
 //!
 //! The graph may hold cycles (people write them) and finds them when they appear: [`Graph::set`] looks only at what
 //! the changed arcs can reach, or are reached from, whichever is less. It is a plain value: no clock, no I/O, no
@@ -103,5 +104,15 @@ impl Graph {
     /// The shortest cycle through `node`, or none when it is in no cycle.
     pub fn cycle_of(&self, node: &Node) -> Option<Path> {
         self.cyclic.cycle_of(&self.store, self.store.id(node)?)
+    }
+
+    /// The shortest cycle through an owner, or else through the first part of it that is in one.
+    pub fn cycle_of_owner(&self, owner: &Node) -> Option<Path> {
+        if self.cyclic.is_empty() {
+            return None;
+        }
+        let parts = self.store.parts_of(owner);
+        let found = parts.into_iter().find(|id| self.cyclic.component(*id).is_some())?;
+        self.cyclic.cycle_of(&self.store, found)
     }
 }

@@ -75,6 +75,42 @@ fn a_circle_across_kinds_and_through_what_is_made_is_named_in_all() {
 }
 
 #[test]
+fn bundles_that_wait_for_what_the_other_makes_are_told_so_until_it_is_there() {
+    let scenario = scenario("cycle-bundles");
+    let map = |name: &str| {
+        format!("{{name: {name}, template: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}}}")
+    };
+    scenario.app_bundle(
+        "left",
+        &format!(
+            "groups: [{{name: first, requires: [{{resource: cm/right}}], components: [{}]}}, {{name: second, components: [{}]}}]",
+            map("early"),
+            map("left")
+        ),
+    );
+    scenario.app_bundle(
+        "right",
+        &format!(
+            "requires: [{{resource: cm/left}}]\ngroups: [{{name: only, components: [{}]}}]",
+            map("right")
+        ),
+    );
+    for name in ["left", "right"] {
+        let message = circle(&scenario, "AppBundle", name);
+        for word in ["left[second]", "right[only]", "→"] {
+            assert!(message.contains(word), "{name}: {message}");
+        }
+    }
+    others_go_on(&scenario);
+    scenario.config_map("left", "");
+    scenario.deployed("right");
+    scenario.until("is in no circle any more", "AppBundle", "left", |object| {
+        let blockers = object["status"]["blockedBy"].as_array();
+        !blockers.into_iter().flatten().any(|blocker| blocker["reason"] == "Cycle")
+    });
+}
+
+#[test]
 fn one_that_waits_for_itself_is_a_circle_too() {
     let scenario = scenario("cycle-self");
     scenario.resource_dependency("me", "dependencies: [{resource: rd/me, state: Ready}]");

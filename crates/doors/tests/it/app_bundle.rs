@@ -1,5 +1,6 @@
 //! AppBundle, judged by what the engine does with its plans: order, marks, sources, values, policies, status.
 
+mod circles;
 mod policies;
 pub(crate) mod porch;
 mod refused;

@@ -93,6 +93,11 @@ impl Cyclic {
         nodes
     }
 
+    /// Whether nothing is in a cycle.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty()
+    }
+
     /// Which component a node is in, if it is in a cycle.
     pub(super) fn component(&self, id: NodeId) -> Option<u64> {
         self.component.get(id as usize).copied().flatten()

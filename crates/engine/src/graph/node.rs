@@ -23,12 +23,21 @@ pub struct Node {
     /// A part of the object that others can wait for on its own, such as one group of a DependencyGroup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Text>,
+    /// Those actions of a part that come after the same steps, counted from 1; 0 is the part itself. They wait for less
+    /// than the whole part does, so what they make is in a circle only if they are. Not shown: people know the part.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub turn: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(turn: &u32) -> bool {
+    *turn == 0
 }
 
 impl Node {
     /// An object in the cluster Linchpin runs in.
     pub fn here(object: impl Into<Shared<ObjectRef>>) -> Self {
-        Self { cluster: None, object: object.into(), part: None }
+        Self { cluster: None, object: object.into(), part: None, turn: 0 }
     }
 
     /// The same object in another cluster.
@@ -45,10 +54,16 @@ impl Node {
         self
     }
 
+    /// One turn of this part, or the part itself.
+    #[must_use]
+    pub fn turn(&self, turn: u32) -> Self {
+        Self { turn, ..self.clone() }
+    }
+
     /// The object this is a part of, or itself.
     #[must_use]
     pub fn whole(&self) -> Self {
-        Self { part: None, ..self.clone() }
+        Self { part: None, turn: 0, ..self.clone() }
     }
 }
 

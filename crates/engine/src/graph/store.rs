@@ -121,8 +121,11 @@ impl Store {
             .filter(|(record, edge)| self.records[**record as usize].relation != edge.relation)
             .map(|(record, edge)| (*record, &edge.relation))
             .collect();
-        let starts: BTreeSet<NodeId> =
+        let mut starts: BTreeSet<NodeId> =
             changed.iter().map(|(record, _)| self.records[*record as usize].from).collect();
+        // Whether a part's waits lead anywhere depends on what its turns have made.
+        let parts: Vec<NodeId> = starts.iter().filter_map(|start| self.part_of(*start)).collect();
+        starts.extend(parts);
         let before = self.arcs_around(&starts);
         for (record, relation) in &changed {
             self.records[*record as usize].relation = (*relation).clone();
@@ -203,18 +206,44 @@ impl Store {
         if matches!(relation, Relation::WaitsFor(_)) { &mut slot.waited_by } else { &mut slot.produced_by }
     }
 
-    /// Decides again which records that start at `from` carry arcs: what a node makes itself, it waits for after
-    /// it made it, so that wait leads to no producer.
-    fn refresh(&mut self, from: NodeId) {
-        let slot = &self.slots[from as usize];
-        let mut made: BTreeMap<NodeId, bool> = BTreeMap::new();
-        for &record in &slot.produces {
-            let record = &mut self.records[record as usize];
-            let done = record.relation == Relation::Produces { done: true };
-            (record.blocking, record.order) = (!done, true);
-            let all_done = made.entry(record.to).or_insert(true);
-            *all_done = *all_done && done;
+    /// The turns of a part.
+    fn turns_of(&self, part: NodeId) -> Vec<NodeId> {
+        let node = self.node(part);
+        if node.turn > 0 {
+            return Vec::new();
         }
+        self.ids.range(node.turn(1)..=node.turn(u32::MAX)).map(|(_, &id)| id).collect()
+    }
+
+    /// The part that a turn is of.
+    fn part_of(&self, turn: NodeId) -> Option<NodeId> {
+        let node = self.node(turn);
+        if node.turn == 0 { None } else { self.id(&node.turn(0)) }
+    }
+
+    /// An owner, its parts and their turns, in their order.
+    pub(super) fn parts_of(&self, owner: &Node) -> Vec<NodeId> {
+        let parts = self
+            .ids
+            .range(owner..)
+            .take_while(|(node, _)| (&node.cluster, &node.object) == (&owner.cluster, &owner.object));
+        parts.map(|(_, &id)| id).collect()
+    }
+
+    /// Decides again which records that start at `from` carry arcs: what a node makes itself, or in one of its turns, it
+    /// waits for after it made it, so that wait leads to no producer.
+    fn refresh(&mut self, from: NodeId) {
+        let mut made: BTreeMap<NodeId, bool> = BTreeMap::new();
+        for producer in std::iter::once(from).chain(self.turns_of(from)) {
+            for &record in &self.slots[producer as usize].produces {
+                let record = &mut self.records[record as usize];
+                let done = record.relation == Relation::Produces { done: true };
+                (record.blocking, record.order) = (!done, true);
+                let all_done = made.entry(record.to).or_insert(true);
+                *all_done = *all_done && done;
+            }
+        }
+        let slot = &self.slots[from as usize];
         for &record in &slot.waits {
             let record = &mut self.records[record as usize];
             let made = made.get(&record.to);

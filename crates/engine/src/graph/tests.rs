@@ -106,6 +106,37 @@ fn parts_of_one_object_are_told_apart() {
 }
 
 #[test]
+fn a_turn_is_in_a_circle_only_with_what_it_waits_for_itself_and_its_owner_is_told() {
+    let (stack, other) = (ours("stack"), ours("other"));
+    let part = stack.clone().part("first");
+    let (early, late) = (part.turn(1), part.turn(2));
+    let (one, two) = (plain("ConfigMap", "one"), plain("ConfigMap", "two"));
+    let edges = |done: bool| {
+        let made = Edge::produces(early.clone(), one.clone(), done);
+        vec![
+            waits(&stack, &part),
+            waits(&part, &one),
+            made,
+            waits(&part, &two),
+            makes(&late, &two),
+            waits(&late, &other),
+        ]
+    };
+    let mut graph = Graph::new();
+    graph.set(&stack, edges(false));
+    graph.set(&other, vec![waits(&other, &one)]);
+    assert_eq!((graph.cycles(), graph.cycle_of_owner(&stack)), (vec![], None));
+    assert_eq!(graph.root_causes(&part, &|_| true), Causes::default(), "what it makes itself is no cause");
+    graph.set(&stack, edges(true));
+    assert_eq!(graph.root_causes(&part, &|_| true).chains.len(), 1, "what it made is, until it is ready");
+    graph.set(&other, vec![waits(&other, &two)]);
+    let path = graph.cycle_of_owner(&stack).expect("a circle");
+    assert_eq!(path.0, [two, late, other.clone()]);
+    assert_eq!(graph.cycle_of_owner(&other), Some(path));
+    assert_eq!(graph.cycle_of(&stack), None);
+}
+
+#[test]
 fn set_tells_whose_cycle_changed() {
     let (a, b, c) = (ours("a"), ours("b"), ours("c"));
     let mut graph = graph([waits(&a, &b), waits(&c, &b)]);

@@ -9,7 +9,7 @@ use linchpin_words::{ObjectRef, hash::Fnv};
 
 use super::{
     Plan, Step, Terms,
-    outline::{Outline, Wants},
+    outline::{self, Outline, Wants},
 };
 use crate::{
     contract::{StepId, Target, Want},
@@ -144,7 +144,8 @@ impl Plan {
         let mut by_name: Vec<usize> = (0..steps.len()).collect();
         by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
         let node = Node::here(owner.clone());
-        let outlines: Vec<Outline> = steps.iter().map(|step| Outline::of(step, &node)).collect();
+        let mut outlines: Vec<Outline> = steps.iter().map(|step| Outline::of(step, &node)).collect();
+        outline::take_turns(&mut outlines, &steps, &before);
         let wants = Wants::of(&steps, &outlines, &terms.inputs);
         let mut witnesses = vec![Vec::new(); steps.len()];
         for (position, step) in steps.iter().enumerate() {

@@ -117,7 +117,7 @@ impl Controller {
         let outcomes = std::mem::take(&mut entry.outcomes);
         let Some((compiled, facts)) = entry.compiled.take() else { return };
         let node = Node::here(entry.subject.object_ref());
-        let cycle = self.graph.cycle_of(&node);
+        let cycle = self.graph.cycle_of_owner(&node);
         let mut records = Vec::new();
         let decision = match &compiled {
             Ok(Compiled { plan, .. }) => {
@@ -150,7 +150,7 @@ impl Controller {
                 self.enqueue_node(&neighbour);
             }
         }
-        if self.graph.cycle_of(&node) != cycle {
+        if self.graph.cycle_of_owner(&node) != cycle {
             self.queue.push(&entry.namespace(), entry.subject.priority(), entry.id);
         }
     }

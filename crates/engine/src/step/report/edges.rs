@@ -1,12 +1,15 @@
 //! The edges of the wait-for graph, as one object sees them.
+//!
+//! The object and its parts wait for all that is required of them. What an action makes comes from its turn alone, which
+//! waits for what the action comes after and for nothing else: another action of the same part may well be stuck.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
-use linchpin_words::{Shared, Text};
+use linchpin_words::{Reason, Shared, Text};
 
-use super::View;
+use super::{View, entry::is_passed};
 use crate::{
-    graph::{Edge, Node, Standing, Wait},
+    graph::{Edge, Node, Relation, Standing, Wait},
     journal::{Record, StepState},
     plan::{Plan, StepKind},
 };
@@ -19,6 +22,7 @@ pub(in crate::step) fn edges(
 ) -> Vec<Edge> {
     let mut edges = Vec::with_capacity(plan.steps().len());
     let mut parts: BTreeMap<&Node, bool> = BTreeMap::new();
+    let mut waits = vec![0..0; plan.steps().len()];
     for (position, (step, found)) in plan.steps().iter().zip(views).enumerate() {
         let Some(record) = records[position] else {
             continue;
@@ -37,15 +41,20 @@ pub(in crate::step) fn edges(
                     detail: found.message,
                 };
                 let wait_for = |object, wait| Edge::waits(outline.from.clone(), outline.node(object), wait);
+                let start = edges.len();
                 match &**found.selected.as_ref().unwrap_or(&outline.waits_for) {
                     [object] => edges.push(wait_for(object, wait)),
                     objects => edges.extend(objects.iter().map(|object| wait_for(object, wait.clone()))),
                 }
+                waits[position] = start..edges.len();
             }
             StepKind::Act(_) => {
                 for object in outline.makes.iter() {
                     let made = outline.node(object);
-                    edges.push(Edge::produces(outline.from.clone(), made, record.is_successful()));
+                    edges.push(Edge::produces(outline.maker(), made, record.is_successful()));
+                }
+                if outline.opens_turn {
+                    before_turn(plan, records, &waits, position, &mut edges);
                 }
             }
         }
@@ -55,6 +64,41 @@ pub(in crate::step) fn edges(
         edges.push(Edge::waits(part.whole(), part.clone(), Wait::new(standing, Text::default())));
     }
     edges
+}
+
+/// What the turn that begins with this action waits for: all of it comes earlier in the plan.
+fn before_turn(
+    plan: &Plan,
+    records: &[Option<&Shared<Record>>],
+    waits: &[Range<usize>],
+    position: usize,
+    edges: &mut Vec<Edge>,
+) {
+    let turn = plan.outline(position).maker();
+    for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
+        let (step, Some(record)) = (&plan.steps()[*earlier], records[*earlier]) else {
+            continue;
+        };
+        let passed = is_passed(step, record, after);
+        match &step.kind {
+            StepKind::Require(_) => {
+                for index in waits[*earlier].clone() {
+                    let mut edge = Edge { from: turn.clone(), ..edges[index].clone() };
+                    if let Relation::WaitsFor(wait) = &mut edge.relation
+                        && passed
+                    {
+                        wait.standing = Standing::Met;
+                    }
+                    edges.push(edge);
+                }
+            }
+            StepKind::Act(_) => {
+                let standing = if passed { Standing::Met } else { Standing::InProgress };
+                let wait = Wait::new(standing, Reason::WaitingForStep.as_str());
+                edges.push(Edge::waits(turn.clone(), plan.outline(*earlier).maker(), wait));
+            }
+        }
+    }
 }
 
 fn standing(record: &Record, found: &str) -> Standing {

@@ -5,7 +5,7 @@ use linchpin_words::{Reason, Shared, Text, text::push_number};
 use super::{Advanced, StepReport, View};
 use crate::{
     journal::{Record, StepState},
-    plan::{Lane, Plan, Step, StepKind},
+    plan::{After, Lane, Plan, Step, StepKind},
     step::fact::{Answer, Fact, Holds},
 };
 
@@ -126,6 +126,15 @@ fn held_by(place: &Place<'_>, record: &Record, found: &View, scratch: &mut Strin
     Some((reason, reason.in_words().into()))
 }
 
+/// Whether a step that others come after keeps them no longer.
+pub(super) fn is_passed(step: &Step, record: &Record, after: &After) -> bool {
+    match &step.kind {
+        StepKind::Require(_) => record.state == StepState::Met || step.optional,
+        StepKind::Act(_) if after.settled_is_enough => record.is_settled(),
+        StepKind::Act(_) => record.is_successful(),
+    }
+}
+
 /// How many names of steps are told; of more, the last place goes to their number.
 const NAMED: usize = 3;
 
@@ -139,12 +148,7 @@ fn waits_for(place: &Place<'_>, introduction: &[&str], scratch: &mut String) -> 
         let Some(record) = records[*earlier] else {
             continue;
         };
-        let done = match &step.kind {
-            StepKind::Require(_) => record.state == StepState::Met || step.optional,
-            StepKind::Act(_) if after.settled_is_enough => record.is_settled(),
-            StepKind::Act(_) => record.is_successful(),
-        };
-        if done {
+        if is_passed(step, record, after) {
             continue;
         }
         if let Some(name) = names.get_mut(count) {
