@@ -1,6 +1,6 @@
 //! Time: what times out, what restarts a clock, and what stops it.
 
-use crate::{seconds, world::scenario};
+use crate::{seconds, told, world::scenario};
 use linchpin_testkit::entry;
 use serde_json::json;
 use std::thread;
@@ -20,8 +20,7 @@ fn the_whole_object_has_a_time_limit_and_a_recovered_run_a_fresh_one() {
     scenario.config_map("late", "");
     let done = scenario.completed("rd");
     assert!(scenario.has("done"));
-    let events = scenario.events("rd");
-    assert!(events.iter().any(|(reason, _)| reason == "GlobalTimeout"), "{events:?}");
+    told(&scenario, "rd", "GlobalTimeout");
     assert!(done["status"].get("blockedBy").is_none());
 }
 

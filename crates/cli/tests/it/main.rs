@@ -75,6 +75,14 @@ fn eventually(what: &str, should: Duration, mut holds: impl FnMut() -> bool) -> 
     took
 }
 
+/// Waits for an event about an object with this reason: events are written beside everything else.
+fn told(scenario: &linchpin_testkit::Scenario, name: &str, reason: &str) {
+    let is_it = |(found, _): &(String, String)| found == reason;
+    eventually(&format!("an event {reason} about {name}"), seconds(5), || {
+        scenario.events(name).iter().any(is_it)
+    });
+}
+
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
