@@ -2,13 +2,16 @@
 
 use crate::world::scenario;
 use linchpin_testkit::Scenario;
+use serde_json::Value;
+
+fn is_in_a_circle(object: &Value) -> bool {
+    let blockers = object["status"]["blockedBy"].as_array();
+    blockers.into_iter().flatten().any(|blocker| blocker["reason"] == "Cycle")
+}
 
 /// Waits until an object says that it is in a circle, and returns its one line.
 fn circle(scenario: &Scenario, kind: &str, name: &str) -> String {
-    let seen = scenario.until("names the circle", kind, name, |object| {
-        let blockers = object["status"]["blockedBy"].as_array();
-        blockers.is_some_and(|all| all.iter().any(|blocker| blocker["reason"] == "Cycle"))
-    });
+    let seen = scenario.until("names the circle", kind, name, is_in_a_circle);
     seen["status"]["message"].as_str().unwrap().to_owned()
 }
 
@@ -104,10 +107,7 @@ fn bundles_that_wait_for_what_the_other_makes_are_told_so_until_it_is_there() {
     others_go_on(&scenario);
     scenario.config_map("left", "");
     scenario.deployed("right");
-    scenario.until("is in no circle any more", "AppBundle", "left", |object| {
-        let blockers = object["status"]["blockedBy"].as_array();
-        !blockers.into_iter().flatten().any(|blocker| blocker["reason"] == "Cycle")
-    });
+    scenario.until("is in no circle any more", "AppBundle", "left", |object| !is_in_a_circle(object));
 }
 
 #[test]

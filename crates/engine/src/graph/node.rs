@@ -25,13 +25,8 @@ pub struct Node {
     pub part: Option<Text>,
     /// Those actions of a part that come after the same steps, counted from 1; 0 is the part itself. They wait for less
     /// than the whole part does, so what they make is in a circle only if they are. Not shown: people know the part.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(skip)]
     pub turn: u32,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_zero(turn: &u32) -> bool {
-    *turn == 0
 }
 
 impl Node {

@@ -146,7 +146,7 @@ impl Controller {
         entry.compiled = Some((compiled, facts));
         self.keep(entry, records, time);
         for neighbour in affected {
-            if neighbour != node {
+            if neighbour.whole() != node {
                 self.enqueue_node(&neighbour);
             }
         }
