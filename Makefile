@@ -2,7 +2,7 @@
 
 CARGO ?= cargo
 GO ?= go
-# Told to the program, so that `linchpin version` can name it.
+# Given to the program, so that `linchpin version` can name it.
 export LINCHPIN_COMMIT ?= $(shell git rev-parse --short=12 HEAD 2>/dev/null)
 # The linchpin of this checkout, built first if it must be.
 LINCHPIN = $(CARGO) run --quiet --package linchpin --
@@ -33,6 +33,10 @@ lint: lint-go ## Check format, clippy and Go
 lint-go:
 	@test -z "$$(gofmt -l kubernetes)" || { gofmt -d kubernetes; exit 1; }
 	cd kubernetes && $(GO) vet ./keeper ./images/...
+
+.PHONY: doc
+doc: ## Make the documentation of the code, without warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --workspace
 
 .PHONY: deny
 deny: ## Check licences, vulnerabilities and forbidden dependencies (installs cargo-deny, which takes minutes)
@@ -77,7 +81,7 @@ down: ## End the local Kubernetes and remove everything of it
 	@$(LINCHPIN) local down
 
 # Tests on a real node need containerd. As root on Debian it is installed; elsewhere those tests say that they were
-# skipped and why.
+# skipped and why. With CI=true, as root on Debian, they fail instead.
 NODE_PACKAGES = containerd runc containernetworking-plugins iproute2 util-linux
 
 .PHONY: node-packages

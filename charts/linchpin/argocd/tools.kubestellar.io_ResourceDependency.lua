@@ -1,4 +1,4 @@
--- Argo CD's health of a ResourceDependency. All that waits and works for itself says Ready, Reconciling and Stalled, for the
+-- Argo CD's health of whatever waits and works for itself. Such an object has Ready, Reconciling and Stalled, for the
 -- generation that it has looked at; nothing older counts.
 local health = { status = "Progressing", message = "the operator has not looked at it yet" }
 if obj.metadata.deletionTimestamp ~= nil then

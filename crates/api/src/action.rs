@@ -273,6 +273,8 @@ pub enum Propagation {
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("x-kubernetes-validations" = schema::rules(&[
     ("self.target.kind.lowerAscii() in ['pod', 'pods', 'po']", "a command runs in a Pod: target.kind must be Pod"),
+    (&format!("!has(self.timeout) || duration(self.timeout) <= duration('{}s')", limits::EXEC_SECONDS),
+     "a command may run for an hour at most: what takes longer belongs in a Job"),
 ])))]
 pub struct Exec {
     /// The Pod.
@@ -288,7 +290,7 @@ pub struct Exec {
         extend("x-kubernetes-list-type" = "atomic")
     )]
     pub command: Vec<String>,
-    /// How long it may run.
+    /// How long it may run: five minutes if omitted, an hour at most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<DurationText>,
     /// What to do when it cannot be known whether it ran: leave it (AtMostOnce, the default) or run it again.

@@ -94,7 +94,8 @@ pub struct BundleGroup {
     #[schemars(length(min = 1, max = limits::LABEL), pattern(schema::NAME_PATTERN))]
     pub name: String,
     /// Groups of a lower order come first, those of the same order side by side. Where no group has an order, they
-    /// come one after another as they are listed.
+    /// come one after another as they are listed; where some have one, a missing order is 0: such a group comes first,
+    /// and closes a circle if its dependsOn names a group of a higher order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = limits::GROUP_ORDER))]
     pub order: Option<i32>,

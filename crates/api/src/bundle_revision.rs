@@ -70,7 +70,7 @@ pub struct BundleRevisionSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "fingerprints")]
     pub parts: BTreeMap<String, String>,
-    /// The bundle's spec as it was.
+    /// What it deployed, with a digest in the place of the data of Secrets.
     #[schemars(schema_with = "schema::whole_object")]
     pub snapshot: Map<String, Value>,
 }

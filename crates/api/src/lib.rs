@@ -36,7 +36,7 @@ pub use self::{
     journal::Journal,
     readiness_profile::{ReadinessProfile, ReadinessProfileSpec},
     resource_dependency::{ResourceDependency, ResourceDependencySpec},
-    status::{Phase, Status},
+    status::Status,
 };
 
 /// The definition of every kind, ready to be applied, sorted by name.

@@ -74,40 +74,6 @@ impl Default for Status {
     }
 }
 
-/// How far an object is. `onFailure` of type status may show another word while it has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Phase {
-    /// Nobody has looked at it yet.
-    Pending,
-    /// It waits for its dependencies.
-    Waiting,
-    /// Its actions are being carried out.
-    Running,
-    /// Everything is done.
-    Completed,
-    /// Something has failed or timed out.
-    Failed,
-    /// It is suspended.
-    Suspended,
-    /// It is being deleted.
-    Deleting,
-}
-
-impl Phase {
-    /// The word as shown.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::Waiting => "Waiting",
-            Self::Running => "Running",
-            Self::Completed => "Completed",
-            Self::Failed => "Failed",
-            Self::Suspended => "Suspended",
-            Self::Deleting => "Deleting",
-        }
-    }
-}
-
 /// An object that a status speaks of.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -3,7 +3,8 @@
 use anyhow::{Context as _, Result};
 use futures::{StreamExt, TryStreamExt, stream};
 use k8s_openapi::{
-    api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::{ConfigMap, Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client, Config,
@@ -68,6 +69,16 @@ impl Arena {
         &self.operator_kubeconfig
     }
 
+    /// The administrator's kubeconfig.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.cluster.kubeconfig()
+    }
+
+    /// The address of the API server.
+    pub(crate) fn server(&self) -> String {
+        self.cluster.server()
+    }
+
     pub(crate) fn audit_log(&self) -> PathBuf {
         self.cluster.audit_log()
     }
@@ -81,7 +92,7 @@ impl Arena {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    fn waits(&self, namespace: &str) -> Api<DynamicObject> {
+    pub(crate) fn waits(&self, namespace: &str) -> Api<DynamicObject> {
         let kind = GroupVersionKind::gvk("tools.kubestellar.io", "v1", "ResourceDependency");
         let resource = ApiResource::from_gvk_with_plural(&kind, "resourcedependencies");
         Api::namespaced_with(self.client.clone(), namespace, &resource)
@@ -90,7 +101,8 @@ impl Arena {
     /// A namespace whose ServiceAccount may do what the plans here need; connections are warm afterwards.
     pub(crate) async fn namespace(&self, name: &str) -> Result<()> {
         let rules = json!([{"apiGroups": [""], "resources": ["configmaps"],
-            "verbs": ["get", "list", "watch", "create", "patch", "update", "delete"]}]);
+            "verbs": ["get", "list", "watch", "create", "patch", "update", "delete"]},
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}]);
         let subject = json!([{"kind": "ServiceAccount", "name": "builder", "namespace": name}]);
         let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "builder"});
         let meta = json!({"name": "builder", "namespace": name});
@@ -147,6 +159,20 @@ impl Arena {
     pub(crate) async fn plans(&self, namespace: &str, plans: &[Plan]) -> Result<()> {
         let bodies: Vec<Value> = plans.iter().map(|plan| plan.body(namespace)).collect();
         create_all(&self.waits(namespace), &bodies).await
+    }
+
+    /// Creates plans of any shape.
+    pub(crate) async fn waits_of(&self, namespace: &str, bodies: &[Value]) -> Result<()> {
+        create_all(&self.waits(namespace), bodies).await
+    }
+
+    /// Creates a Secret with a kubeconfig.
+    pub(crate) async fn secret(&self, namespace: &str, name: &str, kubeconfig: &str) -> Result<()> {
+        let api: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let body = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name},
+            "stringData": {"kubeconfig": kubeconfig}});
+        let written = api.patch(name, &parameters(), &Patch::Apply(&body)).await;
+        written.map(drop).with_context(|| format!("writing Secret {name}"))
     }
 
     /// Creates bundles.

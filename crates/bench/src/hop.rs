@@ -50,7 +50,7 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Duration>> {
+pub(crate) async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Duration>> {
     let sightings = Sightings::of(arena, namespace).await?;
     // The first hop finds connections and caches cold on either side.
     tokio::time::sleep(Duration::from_millis(500)).await;

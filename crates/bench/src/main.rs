@@ -6,14 +6,16 @@
 //!
 //! `BENCH_SIZE` (1000) is the size of long chains, fan-outs and crowds; `BENCH_HOPS` (100) the number of single hops;
 //! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
-//! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each).
+//! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `neighbour`.
 
 mod arena;
 mod bundles;
 mod chain;
 mod crowd;
 mod fan_out;
+mod foreign;
 mod hop;
+mod neighbour;
 mod operator;
 mod sightings;
 mod table;
@@ -65,6 +67,10 @@ async fn main() -> Result<()> {
         bundles::measure(&arena, &operator, sizes, &mut table).await?;
     }
     operator.stop().await?;
+    // With an operator of its own, which may reach loopback addresses.
+    if wanted("neighbour") {
+        neighbour::measure(&arena, &program, sizes, &mut table).await?;
+    }
     arena.stop().await?;
     println!("\n{table}");
     Ok(())

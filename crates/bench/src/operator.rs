@@ -21,11 +21,15 @@ use crate::arena::Arena;
 
 const PATIENCE: Duration = Duration::from_mins(2);
 
+/// How long a kubelet waits for an answer by default.
+const PROBE: Duration = Duration::from_secs(1);
+
 /// A running operator that leads.
 pub(crate) struct Operator {
     process: Child,
     pid: i32,
     metrics: SocketAddr,
+    health: SocketAddr,
     /// When it was seen to lead.
     pub(crate) led: Instant,
 }
@@ -33,21 +37,29 @@ pub(crate) struct Operator {
 impl Operator {
     /// Starts it and waits until it leads.
     pub(crate) async fn start(arena: &Arena, program: &str) -> Result<Self> {
+        Self::start_with(arena, program, &[]).await
+    }
+
+    /// The same with further flags.
+    pub(crate) async fn start_with(arena: &Arena, program: &str, flags: &[&str]) -> Result<Self> {
         let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let health = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log: File = OpenOptions::new().create(true).append(true).open(arena.operator_log())?;
         let process = Command::new(program)
             .arg("operator")
             .arg("--kubeconfig")
             .arg(arena.operator_kubeconfig())
-            .args(["--log-format=text", "--health-probe-bind-address=0"])
+            .arg("--log-format=text")
+            .arg(format!("--health-probe-bind-address={health}"))
             .arg(format!("--metrics-bind-address={metrics}"))
+            .args(flags)
             .stdout(Stdio::from(log.try_clone()?))
             .stderr(Stdio::from(log))
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("starting {program}"))?;
         let pid = i32::try_from(process.id().context("the operator ended at once")?)?;
-        let mut operator = Self { process, pid, metrics, led: Instant::now() };
+        let mut operator = Self { process, pid, metrics, health, led: Instant::now() };
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             if operator.metric("linchpin_leader").await.is_ok_and(|leads| leads > 0.0) {
@@ -78,6 +90,18 @@ impl Operator {
                 .then(|| rest.rsplit(' ').next()?.parse::<f64>().ok())?
         });
         Ok(values.sum())
+    }
+
+    /// Whether `/livez` is green, and says so as soon as a kubelet asks it to.
+    pub(crate) async fn is_alive(&self) -> bool {
+        let asked = async {
+            let mut stream = TcpStream::connect(self.health).await?;
+            stream.write_all(b"GET /livez HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n").await?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await?;
+            anyhow::Ok(text.starts_with("HTTP/1.1 200"))
+        };
+        matches!(tokio::time::timeout(PROBE, asked).await, Ok(Ok(true)))
     }
 
     /// Waits until at least so many objects wait, or are in the phase said, and nothing is written any more.

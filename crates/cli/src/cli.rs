@@ -66,7 +66,7 @@ pub(crate) fn run() -> Result<ExitCode> {
     }
 }
 
-/// Help and version are answers and printed as they are; a mistake is told in one line.
+/// Help and version are answers and printed as they are; a mistake is reported in one line.
 fn not_understood(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

@@ -1,11 +1,11 @@
 //! `linchpin demo`: a local Kubernetes and the operator, shown at work.
 //!
 //! Starts a cluster in the default directory (or uses the one that runs there), or with `LOCAL=0` the one `KUBECONFIG`
-//! names; runs the operator in this process; tells the [`story`] of a shop that opens, and what to try next. On a
+//! names; runs the operator in this process; shows the [`story`] of a shop that opens, and what to try next. On a
 //! terminal it goes on until Ctrl-C; elsewhere it ends by itself, after `DEMO_SECONDS` if set. What it started ends
 //! with it, and what it made in a cluster that stays is taken away again.
 
-mod hands;
+mod client;
 mod story;
 
 use std::{
@@ -29,8 +29,8 @@ use linchpin_operator::{
     settings::{BindAddress, LeaderElection, Namespaces, Settings},
 };
 
-use crate::{operator::block_on, version};
-use hands::Hands;
+use crate::{operator::install_tls, version};
+use client::DemoClient;
 
 /// How long the operator may take to become ready; it takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -78,7 +78,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     };
     let words = Words { kubeconfig, log, health, metrics, local, namespace: namespace.to_owned(), stays };
     say("starting the operator …");
-    block_on(run::run(settings, move |context| at_work(context, words)))??;
+    install_tls();
+    run::run(settings, move |context| at_work(context, words))?;
     say("operator stopped, lease released");
     if let Stage::Local { cluster, ours: true } = stage {
         say("stopping Kubernetes …");
@@ -114,7 +115,7 @@ fn prepare() -> Result<Stage> {
     }
 }
 
-/// What is told while the operator runs.
+/// What is shown while the operator runs.
 struct Words {
     kubeconfig: PathBuf,
     log: PathBuf,
@@ -129,23 +130,23 @@ struct Words {
 
 /// The operator's own work, and the demonstration beside it: the operator ends with it.
 async fn at_work(context: Context, words: Words) -> Result<(), String> {
-    let mut hands = Hands::new(context.transport.writes(None), &words.namespace);
-    hands.clear().await.map_err(|error| format!("{error:#}"))?;
-    hands.define(linchpin_api::all_crds()).await.map_err(|error| format!("{error:#}"))?;
+    let mut client = DemoClient::new(context.transport.writes(None), &words.namespace);
+    client.clear().await.map_err(|error| format!("{error:#}"))?;
+    client.define(linchpin_api::all_crds()).await.map_err(|error| format!("{error:#}"))?;
     let stays = words.stays;
     let told = tokio::select! {
         ended = controller::work(context.clone()) => ended,
-        told = show(&context, &words, &mut hands) => told,
+        told = show(&context, &words, &mut client) => told,
     };
     if stays {
         say("taking away what the demonstration made …");
-        hands.clean_up().await.map_err(|error| format!("{error:#}"))?;
+        client.clean_up().await.map_err(|error| format!("{error:#}"))?;
     }
     told
 }
 
 /// The demonstration itself.
-async fn show(context: &Context, words: &Words, hands: &mut Hands) -> Result<(), String> {
+async fn show(context: &Context, words: &Words, client: &mut DemoClient) -> Result<(), String> {
     let begun = Instant::now();
     while !context.health.ready().good {
         if begun.elapsed() > PATIENCE {
@@ -167,7 +168,7 @@ async fn show(context: &Context, words: &Words, hands: &mut Hands) -> Result<(),
     say(&indent(&context.health.ready().text));
     tokio::select! {
         () = context.stop.requested() => return Ok(()),
-        told = story::tell(hands) => told.map_err(|error| format!("{error:#}"))?,
+        told = story::tell(client) => told.map_err(|error| format!("{error:#}"))?,
     }
     say(&words.next());
     tokio::select! {

@@ -7,7 +7,10 @@
 mod ours;
 mod reading;
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -15,6 +18,7 @@ use kube::Client;
 use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_cluster::{
     config,
+    own::OwnObject,
     transport::{Options, Transport},
 };
 use linchpin_doors::contribution::{Contribution, PartState, Progress};
@@ -22,9 +26,10 @@ use linchpin_engine::graph::{Graph, Node};
 use linchpin_view::{Known, State};
 use linchpin_words::{ConditionStatus, ConditionType, GroupKind, condition};
 
+use self::reading::Found;
 pub(crate) use self::{
     ours::{Kind, Said, Speaks, Trouble},
-    reading::{Reach, api, place},
+    reading::ReadScope,
 };
 
 /// Which cluster, and as whom.
@@ -47,33 +52,70 @@ impl Connection {
     }
 }
 
+/// How many objects that cannot be read are named.
+const FEW: usize = 5;
+
 /// Where an object is: namespace and name.
-pub(crate) type Place = (String, String);
+pub(crate) type NamespacedName = (String, String);
 
 /// All objects of ours that could be read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Live {
-    pub(crate) resource_dependencies: BTreeMap<Place, ResourceDependency>,
-    pub(crate) dependency_groups: BTreeMap<Place, DependencyGroup>,
-    pub(crate) app_bundles: BTreeMap<Place, AppBundle>,
+    pub(crate) resource_dependencies: BTreeMap<NamespacedName, ResourceDependency>,
+    pub(crate) dependency_groups: BTreeMap<NamespacedName, DependencyGroup>,
+    pub(crate) app_bundles: BTreeMap<NamespacedName, AppBundle>,
     /// Where each kind can be read.
-    pub(crate) reach: BTreeMap<GroupKind, Reach>,
+    pub(crate) reach: BTreeMap<GroupKind, ReadScope>,
+    /// Objects that are there and cannot be read, by kind.
+    unreadable: BTreeMap<GroupKind, BTreeSet<NamespacedName>>,
 }
 
 impl Live {
     /// Reads them: each kind everywhere if the user may, else in one namespace. Fails if no kind can be read at all.
     pub(crate) async fn read(client: &Client, namespace: &str) -> Result<Self> {
         let mut live = Self::default();
-        live.add::<ResourceDependency>(reading::list(client, namespace).await?);
-        live.add::<DependencyGroup>(reading::list(client, namespace).await?);
-        live.add::<AppBundle>(reading::list(client, namespace).await?);
+        live.add::<ResourceDependency>(reading::list::<ResourceDependency>(client, namespace).await?);
+        live.add::<DependencyGroup>(reading::list::<DependencyGroup>(client, namespace).await?);
+        live.add::<AppBundle>(reading::list::<AppBundle>(client, namespace).await?);
         live.check()?;
         Ok(live)
     }
 
-    fn add<K: Kind>(&mut self, (reach, objects): (Reach, Vec<K>)) {
-        self.reach.insert(K::group_kind(), reach);
-        K::among(self).extend(objects.into_iter().map(|object| (place(&object), object)));
+    fn add<K: Kind>(&mut self, found: Found) {
+        self.reach.insert(K::group_kind(), found.reach);
+        for object in &found.objects {
+            self.put::<K>(object);
+        }
+    }
+
+    /// An object is there, new or changed.
+    pub(crate) fn put<K: Kind>(&mut self, object: &OwnObject) {
+        let (namespace, name) = object.place();
+        let place = (namespace.unwrap_or_default(), name);
+        self.remove::<K>(&place);
+        match object.read() {
+            Ok(object) => drop(K::among(self).insert(place, object)),
+            Err(_) => drop(self.unreadable.entry(K::group_kind()).or_default().insert(place)),
+        }
+    }
+
+    /// An object is gone.
+    pub(crate) fn remove<K: Kind>(&mut self, place: &NamespacedName) {
+        K::among(self).remove(place);
+        if let Some(unreadable) = self.unreadable.get_mut(&K::group_kind()) {
+            unreadable.remove(place);
+        }
+    }
+
+    /// Where each kind can be read, and no objects.
+    pub(crate) fn emptied(self) -> Self {
+        Self { reach: self.reach, ..Self::default() }
+    }
+
+    /// Nothing is known of a kind any more.
+    pub(crate) fn forget<K: Kind>(&mut self) {
+        K::among(self).clear();
+        self.unreadable.remove(&K::group_kind());
     }
 
     /// Fails if nothing can be read, with what the kind that most have says.
@@ -86,15 +128,15 @@ impl Live {
 
     /// Why objects of a kind are not among these at all.
     pub(crate) fn lacks(&self, kind: &GroupKind) -> Option<&str> {
-        self.reach.get(kind).and_then(Reach::why_not)
+        self.reach.get(kind).and_then(ReadScope::why_not)
     }
 
     /// What is not shown, in one line: kinds that cannot be read and, where all namespaces were asked for, kinds that
     /// can be read in one only.
     pub(crate) fn gaps(&self, asked: Asked<'_>) -> Option<String> {
-        let gap = |(kind, reach): (&GroupKind, &Reach)| match (reach, asked) {
-            (Reach::NotServed(why) | Reach::Forbidden(why), _) => Some(why.clone()),
-            (Reach::Here, Asked::Everywhere { instead }) => {
+        let gap = |(kind, reach): (&GroupKind, &ReadScope)| match (reach, asked) {
+            (ReadScope::NotServed(why) | ReadScope::Forbidden(why), _) => Some(why.clone()),
+            (ReadScope::Here, Asked::Everywhere { instead }) => {
                 let kind = &kind.kind;
                 Some(format!(
                     "objects of kind {kind} outside namespace {instead}: you may not list them there"
@@ -102,12 +144,21 @@ impl Live {
             }
             _ => None,
         };
-        let gaps: Vec<String> = self.reach.iter().filter_map(gap).collect();
+        let mut gaps: Vec<String> = self.reach.iter().filter_map(gap).collect();
+        let unreadable = || {
+            self.unreadable.iter().flat_map(|(kind, places)| places.iter().map(move |place| (kind, place)))
+        };
+        gaps.extend(unreadable().take(FEW).map(|(kind, (namespace, name))| {
+            format!("{} {namespace}/{name}, which cannot be read", kind.kind)
+        }));
+        if let Some(more) = unreadable().count().checked_sub(FEW + 1) {
+            gaps.push(format!("and {} more", more + 1));
+        }
         (!gaps.is_empty()).then(|| format!("not shown: {}", gaps.join("; ")))
     }
 
     fn objects(&self) -> impl Iterator<Item = &dyn Speaks> {
-        fn speaking<K: Speaks>(objects: &BTreeMap<Place, K>) -> impl Iterator<Item = &dyn Speaks> {
+        fn speaking<K: Speaks>(objects: &BTreeMap<NamespacedName, K>) -> impl Iterator<Item = &dyn Speaks> {
             objects.values().map(|object| object as &dyn Speaks)
         }
         speaking(&self.resource_dependencies)
@@ -228,7 +279,7 @@ mod tests {
         assert_eq!(standing(Some(Said::default())).state, State::Unknown);
     }
 
-    fn read(reach: [Reach; 3]) -> Live {
+    fn read(reach: [ReadScope; 3]) -> Live {
         let kinds =
             [ResourceDependency::group_kind(), DependencyGroup::group_kind(), AppBundle::group_kind()];
         Live { reach: kinds.into_iter().zip(reach).collect(), ..Live::default() }
@@ -236,10 +287,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_told_in_one_line() {
-        let nowhere = |words: &str| Reach::NotServed(words.to_owned());
+        let nowhere = |words: &str| ReadScope::NotServed(words.to_owned());
         let everywhere = Asked::Everywhere { instead: "shop" };
-        assert_eq!(read([Reach::Everywhere, Reach::Here, Reach::Everywhere]).gaps(Asked::Here), None);
-        let some = read([nowhere("no such kind"), Reach::Here, Reach::Everywhere]);
+        assert_eq!(
+            read([ReadScope::Everywhere, ReadScope::Here, ReadScope::Everywhere]).gaps(Asked::Here),
+            None
+        );
+        let some = read([nowhere("no such kind"), ReadScope::Here, ReadScope::Everywhere]);
         assert_eq!(some.gaps(Asked::Here).unwrap(), "not shown: no such kind");
         assert_eq!(
             some.gaps(everywhere).unwrap(),
@@ -253,7 +307,7 @@ mod tests {
 
     #[test]
     fn whoever_can_read_nothing_is_told_so_once() {
-        let nothing = read(["one", "two", "three"].map(|words| Reach::Forbidden(words.to_owned())));
+        let nothing = read(["one", "two", "three"].map(|words| ReadScope::Forbidden(words.to_owned())));
         assert_eq!(nothing.check().unwrap_err().to_string(), "one");
     }
 }

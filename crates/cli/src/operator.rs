@@ -67,7 +67,7 @@ pub(crate) struct OperatorCommand {
         hide_default_value = true
     )]
     watch_namespaces: Namespaces,
-    /// How many writes may be under way at a time.
+    /// How many writes of one namespace may be under way at a time; of all together twice as many.
     #[arg(long, env = "LINCHPIN_CONCURRENCY", default_value = "16", value_name = "NUMBER")]
     concurrency: NonZeroUsize,
     /// The ServiceAccount, in the object's own namespace, that acts for objects which name none.
@@ -120,16 +120,22 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
     })
 }
 
-/// Runs the process until it is told to stop.
+/// Runs the process until it is asked to stop.
 pub(crate) fn run(settings: Settings) -> Result<ExitCode> {
-    block_on(run::run(settings, controller::work))??;
+    install_tls();
+    run::run(settings, controller::work)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Installs the one TLS provider.
+pub(crate) fn install_tls() {
+    // Fails only if a provider is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// Runs something asynchronous with the one TLS provider installed.
 pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output> {
-    // Fails only if a provider is installed already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     let workers = thread::available_parallelism().map_or(2, NonZeroUsize::get).clamp(2, 4);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)

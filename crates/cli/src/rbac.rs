@@ -13,7 +13,9 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use linchpin_doors::{AppBundleDoor, Compiled, DependencyGroupDoor, Door, Given, ResourceDependencyDoor};
+use linchpin_doors::{
+    AppBundleDoor, CompileInput, Compiled, DependencyGroupDoor, Door, ResourceDependencyDoor,
+};
 use linchpin_engine::{
     contract::{Actor, Observed, Question, Seen, Want, World},
     plan::Plan,
@@ -80,8 +82,11 @@ fn compiled<D: Door>(
     let pins = BTreeMap::new();
     let mut last: Option<Compiled> = None;
     for _ in 0..ROUNDS {
-        let given =
-            Given { facts: &facts, kinds: &pins, default_service_account: &command.default_service_account };
+        let given = CompileInput {
+            facts: &facts,
+            kinds: &pins,
+            default_service_account: &command.default_service_account,
+        };
         let asks = match D::compile(object, &given) {
             Ok(done) => last.insert(done).wants.clone(),
             Err(error) if error.unready => error.asks,

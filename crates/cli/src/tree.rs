@@ -101,27 +101,27 @@ pub(crate) fn picture(live: &Live, namespace: Option<&str>) -> Picture {
     Picture::of(&live.graph(), &selection, &live.known())
 }
 
-/// A picture as a tree, fit for where standard output goes.
+/// A picture as a tree, fit for where standard output goes: as wide as a terminal and coloured on one, whole elsewhere.
 pub(crate) fn text(picture: &Picture, only_unmet: bool) -> String {
     let terminal = io::stdout().is_terminal();
-    drawn(picture, terminal.then(columns), only_unmet)
-}
-
-/// A picture as a tree of this width, coloured on a terminal.
-pub(crate) fn drawn(picture: &Picture, width: Option<usize>, only_unmet: bool) -> String {
     let options = tree::Options {
-        width,
+        width: terminal.then(columns),
         now: Some(jiff::Timestamp::now()),
-        color: io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none(),
+        color: terminal && env::var_os("NO_COLOR").is_none(),
         only_unmet,
         ..tree::Options::default()
     };
     tree::render(picture, &options)
 }
 
-/// How wide the terminal is, if it was told.
-pub(crate) fn columns() -> usize {
-    env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).unwrap_or(WIDTH)
+/// How wide the terminal is: what `COLUMNS` says, else what it says itself.
+fn columns() -> usize {
+    let told = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let asked = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+    };
+    told.or_else(asked).unwrap_or(WIDTH)
 }
 
 /// Whoever listened may have left; there is nobody to tell about it.

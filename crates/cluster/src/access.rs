@@ -1,8 +1,8 @@
 //! What an identity may do, asked of the server as that identity (`SelfSubjectAccessReview`).
 //!
 //! Called by the hub for [`Question::Right`](linchpin_engine::contract::Question) and before it widens a watch. The
-//! answer is the server's; nothing is concluded from roles or names, but that whoever may do something to all objects
-//! of a kind may do it to one. So a thousand plans that each need a right to one object cost a few requests
+//! answer is the server's; nothing is concluded from roles or names, but that an identity that may do something to all
+//! objects of a kind may do it to one. So a thousand plans that each need a right to one object cost a few requests
 //! ([`Reviewer`]), and not as many connections at once.
 
 use crate::call::{self, CallError, Url};
@@ -30,7 +30,7 @@ impl Default for Reviewer {
 }
 
 impl Reviewer {
-    /// Whether whoever `client` acts as has the right. Answers to questions that were asked before `since` do not count.
+    /// Whether the identity of `client` has the right. Answers to questions that were asked before `since` do not count.
     pub(crate) async fn may(
         &self,
         client: &Client,
@@ -47,7 +47,7 @@ impl Reviewer {
 
     async fn may_all(&self, client: &Client, right: &Right, since: Instant) -> Result<bool, CallError> {
         let right = Right { name: None, ..right.clone() };
-        // Held while it is asked: whoever comes meanwhile gets the same answer.
+        // Held while it is asked: a caller that comes meanwhile gets the same answer.
         let mut known = self.all.lock().await;
         if let Some((_, allowed)) = known.get(&right).filter(|(asked, _)| *asked >= since) {
             return Ok(*allowed);
@@ -59,7 +59,7 @@ impl Reviewer {
     }
 }
 
-/// Whether whoever `client` acts as has the right.
+/// Whether the identity of `client` has the right.
 pub(crate) async fn may(client: &Client, right: &Right) -> Result<bool, CallError> {
     let url = Url::new("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
     let request = call::send_json(Method::POST, &url, "application/json", &review(right))?;

@@ -5,28 +5,28 @@
 //! * **Whose object is it.** What was not there is written with the mark `linchpin.dev/created-by`; what was there and
 //!   does not carry our mark is never marked, and is left, refused or written to without it as the effect says.
 //! * **Only that incarnation.** A write to what was seen names its uid, so that it cannot hit a successor; a deletion
-//!   names the uid it was ordered for.
+//!   names the uid it was ordered for, and of what we made also the version at which it carried our mark.
 //! * **No guessing.** A request that may or may not have happened is [`Failure::Unknowable`] where doing it twice
 //!   matters (exec, patches that must not happen twice), and [`Failure::Transient`] where it does not.
-//! * **No leaks.** What the server says about a body is reduced to reason and field ([`classify`]).
+//! * **No leaks.** What the server says about a body is reduced to reason and field (`apply/classify.rs`).
 //!
 //! The fence is asked just before each request: an operator that no longer leads writes nothing.
 
 mod classify;
 mod disown;
 mod exec;
+mod field_conflicts;
 mod object;
 mod patch;
 mod remove;
 mod stamp;
 mod write;
-mod yielding;
 
 use crate::{
     call::Resource,
     discovery::index::{Index, Meaning},
     events::{Recorder, Regarding},
-    hub::{Hub, Reach},
+    hub::{ActorClient, Hub},
 };
 use linchpin_engine::contract::{Done, Effect, Failure, Force, Target, Verb, Via};
 use linchpin_words::{Gvk, KindWord};
@@ -38,6 +38,9 @@ pub type MayWrite = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// How long a kind that the index does not know is waited for: a definition is there before its kind is served.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a session that opens is waited for: an effect that has not begun must not hold its place for longer.
+const OPENING: Duration = Duration::from_secs(10);
 
 /// Makes effects happen.
 #[derive(Clone)]
@@ -51,7 +54,7 @@ pub struct Executor {
 struct Job<'a> {
     hub: &'a Hub,
     via: &'a Via,
-    reach: Arc<Reach>,
+    reach: Arc<ActorClient>,
     may_write: &'a MayWrite,
     deadline: Instant,
 }
@@ -83,9 +86,9 @@ impl Executor {
             self.recorder.record(about, notice).await;
             return Ok(Done::default());
         }
-        let reach = self.hub.reach(&effect.via, effect.deadline).await?;
+        let reach = self.hub.reach(&effect.via, effect.deadline.min(OPENING)).await?;
         let job = Job { hub: &self.hub, via: &effect.via, reach, may_write: &self.may_write, deadline };
-        match &effect.verb {
+        let done = match &effect.verb {
             Verb::Apply { body, default_namespace, manager, force, yields, existing, creator, owner } => {
                 let owner = owner.as_deref();
                 let (existing, force) = (*existing, *force);
@@ -106,7 +109,8 @@ impl Executor {
             }
             Verb::Exec(order) => job.exec(order).await,
             Verb::Notice(_) => Ok(Done::default()),
-        }
+        };
+        done.map(|done| Done { place: effect.via.cluster.place(), ..done })
     }
 }
 

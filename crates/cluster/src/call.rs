@@ -142,6 +142,12 @@ pub(crate) enum CallError {
         /// Whether the server may have got the request.
         maybe_sent: bool,
     },
+    /// The answer was larger than any answer may be.
+    #[error("the answer is larger than {limit} bytes")]
+    TooLarge {
+        /// How large it may be.
+        limit: usize,
+    },
 }
 
 /// A refusal with all that the server said about it.
@@ -156,12 +162,14 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// Code and reason: what may be shown whatever was asked.
+    /// Code and reason: what may be shown whatever was asked. A reason that is not one word is somebody's text.
     pub(crate) fn summary(&self) -> String {
-        if self.status.reason.is_empty() {
-            format!("the API server answered {}", self.code)
+        let reason = &self.status.reason;
+        let word = (1..=64).contains(&reason.len()) && reason.bytes().all(|byte| byte.is_ascii_alphabetic());
+        if word {
+            format!("the API server answered {} {reason}", self.code)
         } else {
-            format!("the API server answered {} {}", self.code, self.status.reason)
+            format!("the API server answered {}", self.code)
         }
     }
 }
@@ -171,7 +179,7 @@ impl CallError {
     pub(crate) fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Refused(refused) => Some(refused),
-            Self::Unanswered { .. } => None,
+            Self::Unanswered { .. } | Self::TooLarge { .. } => None,
         }
     }
 
@@ -186,6 +194,9 @@ impl CallError {
             return Self::Refused(Box::new(refused));
         }
         let cause = TransportError::behind(error);
+        if let Some(TransportError::TooLarge(limit)) = cause {
+            return Self::TooLarge { limit: *limit };
+        }
         let message = cause.map_or_else(|| error.to_string(), ToString::to_string);
         Self::Unanswered { message, maybe_sent: !cause.is_some_and(TransportError::certainly_not_sent) }
     }
@@ -226,7 +237,18 @@ pub(crate) fn send_json(
     content_type: &str,
     body: &Value,
 ) -> Result<Request<Body>, CallError> {
-    build(method, url, Form::Full, Some((content_type, body)))
+    send_for(method, url, content_type, body, Form::Full)
+}
+
+/// A request with a JSON body, to be answered in a form of its own.
+pub(crate) fn send_for(
+    method: Method,
+    url: &Url,
+    content_type: &str,
+    body: &Value,
+    form: Form,
+) -> Result<Request<Body>, CallError> {
+    build(method, url, form, Some((content_type, body)))
 }
 
 fn build(
@@ -243,7 +265,8 @@ fn build(
             request = request.header(header::CONTENT_TYPE, content_type);
             // A line for each field: what is applied is read as YAML, where everything may turn out to be a key until
             // its line ends. A single line is kept in mind as a whole, which takes the API server twice as long.
-            format!("{body:#}").into_bytes()
+            let text = if content_type.ends_with("yaml") { format!("{body:#}") } else { body.to_string() };
+            text.into_bytes()
         }
     };
     request.body(Body::from(bytes)).map_err(|error| CallError::Unanswered {

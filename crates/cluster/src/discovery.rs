@@ -5,7 +5,10 @@
 //! before its kind is: such a group is asked again for a few seconds until both agree. After a lost connection
 //! everything is asked again.
 //!
-//! [`Discovery::subscribe`] gives the newest [`Index`] and wakes whoever waits for a kind to appear. Where the
+//! Groups are independent of each other: one whose server does not answer keeps what was last known of it, is asked
+//! again with pauses of its own, and delays no other.
+//!
+//! [`Discovery::subscribe`] gives the newest [`Index`] and wakes those who wait for a kind to appear. Where the
 //! definitions may not be watched (a remote credential of few rights) the groups somebody misses are asked again
 //! every 30 s instead.
 
@@ -15,19 +18,20 @@ mod schema;
 
 use crate::{
     call::{self, Form, Resource, Url},
-    discovery::index::Index,
+    discovery::index::{Group, Index},
     watch::{
-        Counters, Features, Heed, Report, Select, Sink, Watched, clock::Clock, follow::Follower,
+        Counters, Features, Report, Select, Sink, SinkReply, Watched, clock::Clock, follow::Follower,
         interest::Interest,
     },
 };
+use futures::{StreamExt, stream::FuturesUnordered};
 use kube::Client;
-use linchpin_words::Gvk;
+use linchpin_words::{Gvk, kind::group_problem, limits};
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 use tokio::{
     sync::{Notify, watch},
@@ -38,6 +42,9 @@ use tokio::{
 const SETTLE: [u64; 11] = [10, 20, 40, 80, 160, 320, 640, 1_000, 2_000, 2_000, 4_000];
 /// How often what is missed is asked for where nothing can be watched, and how often errors are retried at most.
 const RETRY: Duration = Duration::from_secs(30);
+
+/// How many groups are asked at a time.
+const AT_A_TIME: usize = 8;
 
 /// What one cluster serves. Dropping it ends its watches.
 pub(crate) struct Discovery {
@@ -57,10 +64,12 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// Groups to ask for, and how often that was tried without agreement.
-    dirty: BTreeMap<String, usize>,
-    /// Whether everything is to be asked.
-    all: bool,
+    /// Groups to ask for.
+    dirty: BTreeMap<String, Ask>,
+    /// Since when everything is to be asked, or from when on after a failure.
+    all: Option<Instant>,
+    /// Why everything could not be asked the last time.
+    trouble: Option<String>,
     /// Names and versions of definitions.
     definitions: BTreeMap<String, u64>,
     /// Names of definitions that were deleted and whose kinds must therefore go.
@@ -69,6 +78,34 @@ struct State {
     watching: bool,
     /// What the schema of a definition at that version promises, by version of the kind.
     promises: BTreeMap<String, (u64, BTreeMap<String, bool>)>,
+}
+
+/// A group to ask for.
+#[derive(Clone, Copy, Debug)]
+struct Ask {
+    /// How often it answered without agreeing with its definitions.
+    tries: usize,
+    /// How often it did not answer.
+    failures: u32,
+    /// Not before.
+    due: Instant,
+}
+
+impl Ask {
+    fn now() -> Self {
+        Self { tries: 0, failures: 0, due: Instant::now() }
+    }
+
+    /// It did not answer: later.
+    fn failed(self) -> Self {
+        let failures = self.failures.saturating_add(1);
+        Self { failures, due: Instant::now() + patience(failures), ..self }
+    }
+}
+
+/// The pause after so many failures in a row.
+fn patience(failures: u32) -> Duration {
+    Duration::from_millis(50 << failures.min(10)).min(RETRY)
 }
 
 impl Drop for Discovery {
@@ -80,14 +117,15 @@ impl Drop for Discovery {
 }
 
 impl Discovery {
-    /// Begins to ask and to watch, as whoever the clients act as.
+    /// Begins to ask and to watch, as the identity of the clients.
     pub(crate) fn start(
         watches: &Client,
         reads: &Client,
         clock: &Arc<Clock>,
+        features: &Arc<Features>,
         counters: &Arc<Counters>,
     ) -> Self {
-        let state = State { all: true, ..State::default() };
+        let state = State { all: Some(Instant::now()), ..State::default() };
         let shared = Arc::new(Shared {
             client: reads.clone(),
             newest: watch::Sender::new(None),
@@ -103,13 +141,14 @@ impl Discovery {
             let follower = Follower {
                 client: watches.clone(),
                 clock: Arc::clone(clock),
-                features: Arc::new(Features::default()),
+                features: Arc::clone(features),
                 counters: Arc::clone(counters),
                 watched: Watched {
                     resource: Resource::new(kind, plural, false),
                     namespace: None,
                     select: Select::All,
                 },
+                asker: String::new(),
                 seed: 0,
             };
             let listener = Listener { shared: Arc::clone(&shared), source, known: Mutex::default() };
@@ -128,9 +167,21 @@ impl Discovery {
         self.shared.newest.borrow().clone()
     }
 
+    /// Why it is not known what is served, if asking failed.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.shared.state().trouble.clone()
+    }
+
     /// Asks for a group again: somebody got a 404 where the index promised a kind, or misses one.
     pub(crate) fn invalidate(&self, group: &str) {
-        self.shared.state().dirty.entry(group.to_owned()).or_insert(0);
+        if group_problem(group).is_some() {
+            return;
+        }
+        let mut state = self.shared.state();
+        if state.dirty.len() < limits::MISSED_GROUPS {
+            state.dirty.entry(group.to_owned()).or_insert_with(Ask::now);
+        }
+        drop(state);
         self.shared.wake.notify_one();
     }
 
@@ -170,63 +221,88 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for what is dirty, for ever.
+    /// Asks for what is to be asked, for ever. Groups are asked beside each other, a few at a time.
     async fn refresh(self: Arc<Self>) {
         let mut failures = 0u32;
+        let mut asked_all = Instant::now();
+        let mut asking: BTreeSet<String> = BTreeSet::new();
+        let mut answers = FuturesUnordered::new();
         loop {
-            let (all, dirty, watching) = {
-                let mut state = self.state();
-                (std::mem::take(&mut state.all), std::mem::take(&mut state.dirty), state.watching)
-            };
-            if !all && dirty.is_empty() {
-                let waited = tokio::time::timeout(RETRY, self.wake.notified()).await;
-                if waited.is_err() && !watching {
-                    self.state().all = true;
-                }
-                continue;
-            }
-            let outcome = if all { self.ask_everything().await } else { Ok(()) };
-            let outcome = match outcome {
-                Ok(()) => self.ask_groups(&dirty).await,
-                Err(error) => Err(error),
-            };
-            match outcome {
-                Ok(pause) => {
-                    failures = 0;
-                    if let Some(pause) = pause {
-                        let _ = tokio::time::timeout(pause, self.wake.notified()).await;
+            let due = self.state().all.is_some_and(|due| due <= Instant::now());
+            if due {
+                asked_all = Instant::now();
+                self.state().all = None;
+                match self.ask_everything().await {
+                    Ok(()) => {
+                        failures = 0;
+                        self.state().trouble = None;
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "discovery failed");
+                        failures = failures.saturating_add(1);
+                        let mut state = self.state();
+                        state.all = Some(Instant::now() + patience(failures));
+                        state.trouble = Some(error.to_string());
                     }
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "discovery failed");
-                    self.put_back(all, dirty);
-                    failures = failures.saturating_add(1);
-                    let pause = Duration::from_millis(50 << failures.min(10)).min(RETRY);
-                    tokio::time::sleep(pause).await;
+            }
+            // Before the first answer a single group would pass for all that is served.
+            if self.newest.borrow().is_some() {
+                for (name, ask) in self.due_groups(&asking, AT_A_TIME.saturating_sub(asking.len())) {
+                    asking.insert(name.clone());
+                    let client = self.client.clone();
+                    answers.push(async move { (fetch::one(&client, &name).await, name, ask) });
+                }
+            }
+            let wake = self.next_ask(&asking, asked_all);
+            tokio::select! {
+                Some((answer, name, ask)) = answers.next(), if !answers.is_empty() => {
+                    asking.remove(&name);
+                    self.answered(&name, ask, answer);
+                }
+                () = self.wake.notified() => {}
+                () = tokio::time::sleep_until(wake.into()) => {
+                    let mut state = self.state();
+                    if !state.watching && asked_all.elapsed() >= RETRY {
+                        state.all.get_or_insert_with(Instant::now);
+                    }
                 }
             }
         }
     }
 
-    /// What could not be asked stays to be asked.
-    fn put_back(&self, all: bool, dirty: BTreeMap<String, usize>) {
+    /// Takes groups whose time has come, and that are not being asked.
+    fn due_groups(&self, asking: &BTreeSet<String>, most: usize) -> Vec<(String, Ask)> {
+        let now = Instant::now();
         let mut state = self.state();
-        state.all |= all;
-        for (group, tries) in dirty {
-            state.dirty.entry(group).or_insert(tries);
-        }
+        let due = |(name, ask): &(&String, &Ask)| ask.due <= now && !asking.contains(*name);
+        let names: Vec<String> =
+            state.dirty.iter().filter(due).take(most).map(|(name, _)| name.clone()).collect();
+        names.into_iter().filter_map(|name| state.dirty.remove(&name).map(|ask| (name, ask))).collect()
+    }
+
+    /// When to look again at what is to be asked.
+    fn next_ask(&self, asking: &BTreeSet<String>, asked_all: Instant) -> Instant {
+        let state = self.state();
+        let waiting = state.dirty.iter().filter(|(name, _)| !asking.contains(*name));
+        // With all places taken the next answer is what to wait for.
+        let groups = waiting.map(|(_, ask)| ask.due).filter(|_| asking.len() < AT_A_TIME).min();
+        let idle = if state.watching { Instant::now() } else { asked_all } + RETRY;
+        [groups, state.all].into_iter().flatten().fold(idle, Instant::min)
     }
 
     async fn ask_everything(&self) -> Result<(), call::CallError> {
-        let mut fresh = fetch::everything(&self.client).await?;
-        let old = self.newest.borrow().clone();
-        if let Some(old) = old {
-            // A server that has just started does not serve everything yet: what vanished is asked for by name.
-            let vanished: Vec<&str> = old.names().filter(|name| fresh.group(name).is_none()).collect();
-            for name in vanished {
-                fresh = fresh.with(name, old.group(name).cloned());
-                self.state().dirty.entry(name.to_owned()).or_insert(0);
+        let fetch::Everything { index: mut fresh, silent } = fetch::everything(&self.client).await?;
+        let old = self.newest.borrow().clone().unwrap_or_default();
+        // A server that has just started does not serve everything yet, and one that does not answer says nothing: what
+        // vanished or is silent is kept as it was and asked for by name.
+        let vanished = old.names().filter(|name| fresh.group(name).is_none());
+        let kept: BTreeSet<String> = vanished.map(str::to_owned).chain(silent).collect();
+        for name in kept {
+            if let Some(group) = old.group(&name) {
+                fresh = fresh.with(&name, Some(group.clone()));
             }
+            self.state().dirty.entry(name).or_insert_with(Ask::now);
         }
         self.look_again_at_what_is_behind(&fresh);
         self.publish(fresh);
@@ -243,35 +319,36 @@ impl Shared {
             .map(|(_, group)| group.to_owned())
             .collect();
         for group in behind {
-            state.dirty.entry(group).or_insert(0);
+            state.dirty.entry(group).or_insert_with(Ask::now);
         }
     }
 
-    /// Asks for single groups. The pause after which those that do not agree yet are worth another look.
-    async fn ask_groups(&self, dirty: &BTreeMap<String, usize>) -> Result<Option<Duration>, call::CallError> {
-        let mut soonest: Option<Duration> = None;
-        for (name, tries) in dirty {
-            let group = fetch::one(&self.client, name).await?;
-            let old = self.newest.borrow().clone().unwrap_or_default();
-            let fresh = old.with(name, group);
-            let agrees = self.agrees(name, &fresh);
-            let last = SETTLE.get(*tries).copied();
-            // What is defined and was served is not taken away on the word of a server that has just started.
-            if agrees || last.is_none() || fresh.group(name).is_some() {
-                self.publish(fresh);
+    /// Takes in the answer of one group. One that does not agree with its definitions yet is worth another look.
+    fn answered(&self, name: &str, ask: Ask, answer: Result<Option<Group>, call::CallError>) {
+        let group = match answer {
+            Ok(group) => group,
+            Err(error) => {
+                tracing::debug!(group = name, %error, "a group does not say what it serves");
+                self.state().dirty.entry(name.to_owned()).or_insert_with(|| ask.failed());
+                return;
             }
-            if agrees || last.is_none() {
-                let is_of =
-                    |definition: &String| definition.split_once('.').is_some_and(|(_, of)| of == name);
-                self.state().deleted.retain(|definition| !is_of(definition));
-            }
-            if let (false, Some(pause)) = (agrees, last) {
-                self.state().dirty.entry(name.clone()).or_insert(tries + 1);
-                let pause = Duration::from_millis(pause);
-                soonest = Some(soonest.map_or(pause, |other| other.min(pause)));
-            }
+        };
+        let old = self.newest.borrow().clone().unwrap_or_default();
+        let fresh = old.with(name, group);
+        let agrees = self.agrees(name, &fresh);
+        let pause = SETTLE.get(ask.tries).copied().map(Duration::from_millis);
+        // What is defined and was served is not taken away because of a server that has just started.
+        if agrees || pause.is_none() || fresh.group(name).is_some() {
+            self.publish(fresh);
         }
-        Ok(soonest)
+        let mut state = self.state();
+        if let Some(pause) = pause.filter(|_| !agrees) {
+            let again = Ask { tries: ask.tries + 1, failures: 0, due: Instant::now() + pause };
+            state.dirty.entry(name.to_owned()).or_insert(again);
+        } else {
+            let is_of = |definition: &String| definition.split_once('.').is_some_and(|(_, of)| of == name);
+            state.deleted.retain(|definition| !is_of(definition));
+        }
     }
 
     /// Whether all kinds of a group that are defined are served, and none whose definition was deleted.
@@ -324,7 +401,7 @@ struct Listener {
 impl Listener {
     fn touch(&self, name: &str) {
         let Some((_, group)) = name.split_once('.') else { return };
-        self.shared.state().dirty.insert(group.to_owned(), 0);
+        self.shared.state().dirty.insert(group.to_owned(), Ask::now());
         self.shared.wake.notify_one();
     }
 
@@ -350,7 +427,7 @@ impl Listener {
                     self.touch(name);
                 }
                 // The connection was down in between: the server may be another one.
-                self.shared.state().all = true;
+                self.shared.state().all = Some(Instant::now());
                 self.shared.wake.notify_one();
             }
             None if self.source == Source::Definitions => {
@@ -376,7 +453,7 @@ impl Sink for Listener {
         Some(Arc::default())
     }
 
-    fn report(&self, report: Report) -> Heed {
+    fn report(&self, report: Report) -> SinkReply {
         match report {
             Report::Snapshot { items, .. } => {
                 self.snapshot(&items.into_iter().map(|item| (item.name, item.version)).collect());
@@ -398,15 +475,43 @@ impl Sink for Listener {
                 self.touch(&name);
             }
             Report::Live => {
-                self.shared.state().all = true;
+                self.shared.state().all = Some(Instant::now());
                 self.shared.wake.notify_one();
             }
             Report::Forbidden(error) => {
                 tracing::debug!(?self.source, %error, "definitions cannot be watched: kinds are asked for now and then");
                 self.shared.state().watching = false;
             }
-            Report::Looking | Report::Passed { .. } | Report::Reached(_) | Report::Lost { .. } => {}
+            Report::Looking
+            | Report::Read { .. }
+            | Report::Passed { .. }
+            | Report::Reached(_)
+            | Report::Lost { .. } => {}
         }
-        Heed::Noted
+        SinkReply::Noted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn so_many_groups_that_somebody_misses_are_asked_for_at_a_time_and_no_more() {
+        let limit = limits::MISSED_GROUPS;
+        for (missed, asked) in [(limit, limit), (limit + 1, limit), (limit * 100, limit)] {
+            let service = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+                std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+                    .await
+            });
+            let client = Client::new(service, "default");
+            // Its tasks do not run while nothing is waited for.
+            let discovery =
+                Discovery::start(&client, &client, &Arc::default(), &Arc::default(), &Arc::default());
+            for number in 0..missed {
+                discovery.invalidate(&format!("g{number}.example.com"));
+            }
+            assert_eq!(discovery.shared.state().dirty.len(), asked, "{missed} are missed");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Saying something as an Event on one of our own objects.
 //!
-//! Events are written by the operator itself, to `events.k8s.io/v1`, on transitions only: whoever calls decides what a
+//! Events are written by the operator itself, to `events.k8s.io/v1`, on transitions only: the caller decides what a
 //! transition is. The same words about the same object within ten minutes are counted on the first event (a series)
 //! instead of repeated; other words are always a new event, which kube's own recorder would lose. A failure to write
 //! is logged and nothing else: events are a courtesy.
@@ -103,7 +103,7 @@ impl Memory {
 }
 
 impl Recorder {
-    /// A recorder of the operator's own; `instance` tells its replicas apart.
+    /// A recorder of the operator's own; `instance` distinguishes its replicas.
     pub fn new(client: OperatorClient, instance: &str) -> Self {
         let instance = Arc::from(text::line_of(instance, 128));
         Self { client, instance, said: Arc::default() }

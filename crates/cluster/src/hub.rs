@@ -1,21 +1,24 @@
 //! The hub: turns questions into the fewest watches and keeps the answers.
 //!
-//! Whoever needs to know something subscribes with a set of [`Want`]s and reads a [`World`]; when an answer changes,
+//! A user of the hub subscribes with a set of [`Want`]s and reads a [`World`]; when an answer changes,
 //! exactly those who asked for it are named to the listener. The hub judges nothing: it says what was observed, how
 //! recent that is, and why something could not be observed.
 //!
 //! * **Fewest watches.** Equal questions share an answer; questions about one object as one identity share a watch;
-//!   many names of one kind in one namespace become one wide watch where the identity may do that ([`promotion`]).
-//! * **As the right identity.** Each question goes through a [`session`]: a cluster and an actor, open only while the
+//!   many names of one kind in one namespace become one wide watch where the identity may do that (`hub/promotion.rs`).
+//! * **As the right identity.** Each question goes through a session: a cluster and an actor, open only while the
 //!   ServiceAccount lives (or the remote credential can be read by it).
-//! * **Small.** Objects are projected on arrival to what their readers read together.
-//! * **Honest.** What cannot be seen is [`Seen::Unknown`] with a reason, never an absence. A lost connection leaves
+//! * **Small.** Objects are projected on arrival to what their readers read together, and what several identities see
+//!   alike is kept once. Each namespace has a budget of watches, objects, bytes and questions.
+//! * **Honest.** What cannot be seen is `Seen::Unknown` with a reason, never an absence. A lost connection leaves
 //!   the last view with `live: false`; nobody is woken for that, but everybody is when it is back.
 //!
 //! Everything is one value behind one lock, held for microseconds; requests happen in tasks, one per watch.
 
 pub(crate) mod answers;
+mod budget;
 mod objects;
+mod pool;
 mod promotion;
 pub(crate) mod session;
 mod state;
@@ -40,22 +43,23 @@ use std::{
 };
 use tokio::runtime::Handle;
 
-pub use self::session::Reach;
 use self::{
-    answers::Glance,
-    session::{Gate, Place},
+    answers::CachedObject,
+    pool::Pool,
+    session::{Gate, SessionCluster},
     state::{Reader, State},
 };
+pub use self::{budget::Budget, session::ActorClient};
 
 /// Who asks: an opaque number that the operator gives out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriberId(pub u64);
 
-/// Hears whose answers have changed. Called often and must return at once.
+/// Is notified whose answers have changed. Called often and must return at once.
 pub type Listener = Arc<dyn Fn(&[SubscriberId]) + Send + Sync>;
 
 /// How a hub is set up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// Which namespaces' objects may act.
     pub policy: Policy,
@@ -63,19 +67,8 @@ pub struct Settings {
     pub remote: RemoteSettings,
     /// Whether many names of one kind may become one wide watch.
     pub never_widen: bool,
-    /// How many watches the accounts of one namespace may have open together; more wait as `OverBudget`.
-    pub watches_per_namespace: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            policy: Policy::default(),
-            remote: RemoteSettings::default(),
-            never_widen: false,
-            watches_per_namespace: 5_000,
-        }
-    }
+    /// What the accounts of one namespace may use together; more waits as `OverBudget`.
+    pub budget: Budget,
 }
 
 /// What the hub holds and has done, for metrics.
@@ -115,10 +108,12 @@ struct Inner {
     state: Mutex<State>,
     listener: Listener,
     settings: Settings,
-    here: Arc<Place>,
+    here: Arc<SessionCluster>,
     runtime: Handle,
     counters: Arc<Counters>,
     pools: Arc<Pools>,
+    /// What several watches see alike.
+    copies: Pool,
     next: AtomicU64,
 }
 
@@ -126,7 +121,7 @@ impl Hub {
     /// A hub on the cluster that `transport` reaches. Must be called inside a tokio runtime.
     pub fn new(transport: Transport, settings: Settings, listener: Listener) -> Self {
         let counters = Arc::new(Counters::default());
-        let here = Place::here(transport, &counters);
+        let here = SessionCluster::here(transport, &counters);
         let hub = Self {
             inner: Arc::new(Inner {
                 state: Mutex::default(),
@@ -136,6 +131,7 @@ impl Hub {
                 runtime: Handle::current(),
                 counters,
                 pools: Arc::default(),
+                copies: Pool::default(),
                 next: AtomicU64::new(1),
             }),
         };
@@ -156,9 +152,10 @@ impl Hub {
 
     /// Asks for an immediate fresh look: watches are read again, rights and versions asked again.
     pub fn refresh<'a>(&self, wants: impl IntoIterator<Item = &'a Want>) {
-        let state = self.inner.state();
+        let mut state = self.inner.state();
         for want in wants {
             state.refresh(want);
+            state.try_again(&self.inner, want);
         }
     }
 
@@ -182,7 +179,7 @@ impl Hub {
     }
 
     /// The way to act through `via`, waiting for it up to `patience`.
-    pub async fn reach(&self, via: &Via, patience: Duration) -> Result<Arc<Reach>, Failure> {
+    pub async fn reach(&self, via: &Via, patience: Duration) -> Result<Arc<ActorClient>, Failure> {
         let mut gate = self.inner.gate(via);
         let open = async {
             loop {
@@ -202,14 +199,14 @@ impl Hub {
     }
 
     /// What a watch that is open anyway shows of one object, so that a write need not look first.
-    pub(crate) fn glance(
+    pub(crate) fn cached_object(
         &self,
         via: &Via,
         resource: &Resource,
         namespace: Option<&str>,
         name: &str,
-    ) -> Option<Glance> {
-        self.inner.state().glance(via, resource, namespace, name)
+    ) -> Option<CachedObject> {
+        self.inner.state().cached_object(via, resource, namespace, name)
     }
 }
 
@@ -222,7 +219,7 @@ impl Inner {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Tells everybody whose answers have changed. Never called with the lock held.
+    /// Notifies everybody whose answers have changed. Never called with the lock held.
     fn wake(&self, readers: BTreeSet<Reader>) {
         if readers.is_empty() {
             return;

@@ -3,7 +3,7 @@
 //! Requests leave through [`transport`], which decides about connections, deadlines and identities and never
 //! repeats anything. [`config`] finds out which server and as whom. [`lease`] settles which of several operators
 //! may write. The [`hub`] answers questions about the world, as the [`identity`] that asks, here and in [`remote`]
-//! clusters. Orders are carried out by [`apply`], and [`events`] tells people. The engine sees none of this: only what
+//! clusters. Orders are carried out by [`apply`], and [`events`] reports to people. The engine sees none of this: only what
 //! was observed and what came back.
 
 mod access;
@@ -21,4 +21,4 @@ pub mod transport;
 mod watch;
 
 pub use call::Resource;
-pub use hub::{Hub, Listener, Metrics, Reach, Settings, SubscriberId};
+pub use hub::{ActorClient, Budget, Hub, Listener, Metrics, Settings, SubscriberId};

@@ -3,8 +3,8 @@
 //! The Secret (and the ControlPlane that names it) is watched as that identity, so a credential that comes late is
 //! waited for, a rotated one is taken up at once, and one whose right to be read was revoked is dropped within five
 //! minutes. Kubeconfigs are a user's text: those that would run a program, read our files, go through a proxy, skip
-//! TLS checks or point at an address of the node itself are refused ([`kubeconfig`], [`address`]). Equal credentials
-//! of one Secret share their connections ([`Pools`]).
+//! TLS checks or point at an address of the node itself are refused (`remote/kubeconfig.rs`, `remote/address.rs`).
+//! Equal credentials of one Secret share their connections (`Pools`).
 
 pub(crate) mod address;
 pub(crate) mod kubeconfig;
@@ -12,6 +12,7 @@ pub(crate) mod resolve;
 
 use crate::transport::{Options, Transport, TransportError};
 use kube::Config;
+use linchpin_words::limits;
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -55,7 +56,11 @@ impl Pools {
         }
         let allowed =
             if settings.allow_loopback { address::is_allowed_or_loopback } else { address::is_allowed };
-        let options = Options { allowed_address: Some(allowed), ..Options::default() };
+        let options = Options {
+            allowed_address: Some(allowed),
+            answer_limit: limits::REMOTE_ANSWER,
+            ..Options::default()
+        };
         let pool = Arc::new(Pool { transport: Transport::new(config, &options)? });
         open.insert(key.clone(), Arc::downgrade(&pool));
         Ok(pool)

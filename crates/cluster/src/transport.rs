@@ -7,15 +7,16 @@
 //!   a server that allows 100 streams lets the 101st hang for ever. A ping every 15 s notices a dead peer in 25 s.
 //! * **writes** use an HTTP/1.1 pool of their own, which answers sooner one after another than HTTP/2 does.
 //!
-//! Both turn Nagle's algorithm off (it costs 45 ms per write) and put a deadline on every request: writes until the
-//! last byte of the answer, watches until its first. Nothing is ever sent twice: kube's own retry, which repeats
-//! POST, is not part of these clients. A request that certainly did not leave can be told from one whose fate is
-//! unknown by [`TransportError::certainly_not_sent`].
+//! Both turn Nagle's algorithm off (it costs 45 ms per write), say who we are (`User-Agent`) and put a limit of time and
+//! size on every answer: all of it, except that a watch must only begin in time. Nothing is ever sent twice: kube's own
+//! retry, which repeats POST, is not part of these clients. A request that certainly did not leave can be distinguished
+//! from one whose fate is unknown by [`TransportError::certainly_not_sent`].
 //!
 //! A server that speaks no HTTP/2 (a plain-text proxy, say) gets its watches over HTTP/1.1, a connection each.
 
 mod connect;
 mod deadline;
+mod discreet;
 mod impersonate;
 mod reach;
 mod streams;
@@ -26,10 +27,11 @@ mod tests;
 use crate::transport::{
     connect::{Connector, Protocol},
     deadline::{Bound, Deadline},
+    discreet::{Discreet, Secret},
     reach::Recorder,
     streams::Streams,
 };
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::{
@@ -40,7 +42,8 @@ use kube::{
     Client, Config,
     client::{Body, ConfigExt},
 };
-use std::{net::IpAddr, time::Duration};
+use linchpin_words::limits;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tower::{
     BoxError, Layer, ServiceExt,
     util::{BoxCloneSyncService, option_layer},
@@ -48,8 +51,11 @@ use tower::{
 
 pub use self::{
     impersonate::Impersonation,
-    reach::{Reach, Reachability},
+    reach::{Reachability, ReachabilityMonitor},
 };
+
+/// How we call ourselves, so that everybody finds us in an audit log.
+pub const USER_AGENT: &str = concat!("linchpin/", env!("CARGO_PKG_VERSION"));
 
 /// The body of an answer, whichever lane it came through.
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
@@ -65,15 +71,18 @@ pub struct Options {
     pub streams_per_connection: usize,
     /// Limit for one TCP connection and TLS handshake.
     pub connect_timeout: Duration,
-    /// Limit for a watch or list until the server begins to answer.
+    /// Limit for a list until its answer is complete, and for a watch until the server begins to answer.
     pub watch_deadline: Duration,
     /// Limit for a write until its answer is complete.
     pub write_deadline: Duration,
+    /// Limit for the size of one answer.
+    pub answer_limit: usize,
     /// Pause between pings on HTTP/2 connections.
     pub keep_alive_interval: Duration,
     /// How long a ping may stay unanswered before its connection is given up.
     pub keep_alive_timeout: Duration,
-    /// Which addresses may be connected to, after names were resolved; none means all.
+    /// Which addresses may be connected to, after names were resolved; none means all. A server with such a rule is one
+    /// that a user names: how exactly it cannot be reached is said to the log alone.
     pub allowed_address: Option<fn(IpAddr) -> bool>,
 }
 
@@ -84,6 +93,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             watch_deadline: Duration::from_secs(30),
             write_deadline: Duration::from_secs(30),
+            answer_limit: limits::ANSWER,
             keep_alive_interval: Duration::from_secs(15),
             keep_alive_timeout: Duration::from_secs(10),
             allowed_address: None,
@@ -127,6 +137,17 @@ pub enum TransportError {
     /// No (complete) answer in time.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
+    /// An answer that does not end.
+    #[error("the answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// Any of these about a server that a user names.
+    #[error(
+        "the server cannot be reached, or does not answer as an API server does (the operator's log says more)"
+    )]
+    Unreachable {
+        /// Whether it may have got the request.
+        maybe_sent: bool,
+    },
 }
 
 impl TransportError {
@@ -149,7 +170,8 @@ impl TransportError {
     pub fn certainly_not_sent(&self) -> bool {
         match self {
             Self::Address { .. } | Self::Credentials { .. } | Self::Connect { .. } | Self::Refused => true,
-            Self::Broken(_) | Self::Deadline(_) => false,
+            Self::Unreachable { maybe_sent } => !maybe_sent,
+            Self::Broken(_) | Self::Deadline(_) | Self::TooLarge(_) => false,
         }
     }
 }
@@ -170,7 +192,7 @@ pub struct Transport {
     writes: Lane,
     streams: Streams,
     namespace: String,
-    reach: Reach,
+    reach: ReachabilityMonitor,
     /// Whom the configuration itself says to act as, where nobody else is named.
     configured: Option<Impersonation>,
 }
@@ -185,8 +207,9 @@ impl Transport {
                     .into(),
             });
         }
-        // The configuration's own impersonation must not override that of a single client: it becomes the default.
         let mut config = config.clone();
+        config.headers.push((header::USER_AGENT, HeaderValue::from_static(USER_AGENT)));
+        // The configuration's own impersonation must not override that of a single client: it becomes the default.
         let groups = config.auth_info.impersonate_groups.take().unwrap_or_default();
         let configured = match config.auth_info.impersonate.take() {
             None => None,
@@ -205,15 +228,15 @@ impl Transport {
         let http1 = Connector::new(config, Protocol::Http1, options)?;
         let http2 = Connector::new(config, Protocol::Http2, options)?;
         let streams = Streams::new(http2, plain(http1.clone()), options);
-        let reach = Reach::default();
+        let reach = ReachabilityMonitor::default();
 
         let watches = streams.clone();
         let writes = plain(http1)
             .map_err(|error: legacy::Error| -> BoxError { sending_failed(&error).into() })
             .map_response(|answer: Response<Incoming>| answer.map(boxed));
         Ok(Self {
-            watches: lane(config, watches, Bound::Start(options.watch_deadline), &reach)?,
-            writes: lane(config, writes, Bound::End(options.write_deadline), &reach)?,
+            watches: lane(config, watches, options, options.watch_deadline, &reach)?,
+            writes: lane(config, writes, options, options.write_deadline, &reach)?,
             streams,
             namespace: config.default_namespace.clone(),
             reach,
@@ -232,7 +255,7 @@ impl Transport {
     }
 
     /// Whether the server has been answering lately.
-    pub fn reach(&self) -> &Reach {
+    pub fn reach(&self) -> &ReachabilityMonitor {
         &self.reach
     }
 
@@ -249,8 +272,14 @@ impl Transport {
     }
 }
 
-/// Layers, from the outside in: where to, who we are, how long, did it work.
-fn lane<S>(config: &Config, service: S, bound: Bound, reach: &Reach) -> Result<Lane, TransportError>
+/// Layers, from the outside in: where to, who we are, did it work, what may be shown of that, how long and how much.
+fn lane<S>(
+    config: &Config,
+    service: S,
+    options: &Options,
+    time: Duration,
+    reach: &ReachabilityMonitor,
+) -> Result<Lane, TransportError>
 where
     S: tower::Service<Request<Body>, Response = Response<AnswerBody>, Error = BoxError>
         + Clone
@@ -263,7 +292,10 @@ where
         address: config.cluster_url.to_string(),
         source: Box::new(source),
     };
-    let service = Recorder::new(Deadline::new(service, bound), reach.clone());
+    let bound = Bound { time, size: options.answer_limit };
+    let secret = options.allowed_address.map(|_| Arc::new(Secret::new(config.cluster_url.to_string())));
+    let service = Discreet::new(Deadline::new(service, bound), secret);
+    let service = Recorder::new(service, reach.clone());
     let service = config.extra_headers_layer().map_err(credentials)?.layer(service);
     let service = option_layer(config.auth_layer().map_err(credentials)?).layer(service);
     Ok(BoxCloneSyncService::new(config.base_uri_layer().layer(service)))

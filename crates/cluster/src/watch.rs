@@ -1,41 +1,51 @@
 //! Following objects: the loop between "never looked" and "sees every change".
 //!
-//! Written by hand because kube's watcher loops on an HTTP 410 at the start of a watch, tells nothing of deletions
+//! Written by hand because kube's watcher loops on an HTTP 410 at the start of a watch, reports no deletions
 //! missed while it was disconnected, and keeps whole objects. This one:
 //!
 //! * looks once and then follows: single objects with one streaming request (the first state, a mark, then changes)
 //!   where the server can, everything else with a list in pages and a watch from its version;
-//! * hands over every object projected to what is read of it ([`Interest`]), and complete snapshots, so that whoever
-//!   listens ([`Sink`]) sees missed deletions as differences; of objects nobody reads it says that they are there;
+//! * hands over every object projected to what is read of it ([`Interest`]), and complete snapshots, so that the
+//!   listener ([`Sink`]) sees missed deletions as differences; of objects nobody reads it says that they are there;
 //! * renews itself within five minutes, so that a revoked right is noticed;
 //! * resumes after a broken connection, starts over when its version has expired, and starts over everywhere when the
 //!   store went back in time ([`clock`]).
 //!
+//! Bodies are read item by item: an object that cannot be read is its own problem, whatever page it came in.
+//!
 //! It decides nothing about meaning: that an answer is missing and why is said to the sink. Called by the hub, once
-//! per watch, and by discovery.
+//! per watch, by discovery, and for our own kinds.
 
 pub(crate) mod clock;
+pub(crate) mod first_looks;
 pub(crate) mod follow;
 pub(crate) mod interest;
 mod lines;
+mod list_size;
 mod pace;
-mod parse;
+pub(crate) mod parse;
 
 use crate::call::{CallError, Resource};
 use linchpin_engine::contract::{Projection, Selector};
+use linchpin_words::limits;
+use serde_json::value::RawValue;
 use std::{
     collections::BTreeSet,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
-use self::interest::Interest;
+use self::{
+    first_looks::{FirstLooks, Turn},
+    interest::Interest,
+};
 pub(crate) use self::{
-    follow::LASTING,
     pace::{Pace, Trouble},
+    parse::Head,
 };
 
 /// Which objects of a kind and namespace.
@@ -71,6 +81,8 @@ pub(crate) struct Item {
     pub(crate) revision: u64,
     /// What is kept of it; none where that would be too large.
     pub(crate) kept: Option<Arc<Projection>>,
+    /// About how many bytes of memory that takes.
+    pub(crate) bytes: usize,
 }
 
 /// What a follower says.
@@ -78,6 +90,13 @@ pub(crate) struct Item {
 pub(crate) enum Report {
     /// Everything is being read; a snapshot comes next, and no changes before it.
     Looking,
+    /// So much has been read of it so far.
+    Read {
+        /// Objects that are of interest.
+        objects: usize,
+        /// Bytes that they take.
+        bytes: usize,
+    },
     /// This is all there is. The connection is up.
     Snapshot {
         /// The objects that are of interest.
@@ -120,7 +139,7 @@ pub(crate) enum Report {
 
 /// What became of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heed {
+pub(crate) enum SinkReply {
     /// It was taken note of.
     Noted,
     /// The interest in the object has changed since it was asked for: read it again, with the new one.
@@ -129,35 +148,81 @@ pub(crate) enum Heed {
 
 /// Who listens to a follower.
 pub(crate) trait Sink: Send + Sync {
+    /// Takes an object as it arrived, or word that it is gone (no text); whether that is all that is wanted of it.
+    /// What is not taken is projected to what is read of it.
+    fn take(&self, _head: &Head, _text: Option<&RawValue>) -> bool {
+        false
+    }
     /// Whether nothing but metadata is read of any object.
     fn is_metadata(&self) -> bool;
     /// What is read of an object of this name; none if it is of no interest.
     fn interest(&self, name: &str) -> Option<Arc<Interest>>;
     /// Takes note.
-    fn report(&self, report: Report) -> Heed;
+    fn report(&self, report: Report) -> SinkReply;
 }
 
 /// How many first looks may be under way at a time: more are only answered with 429 and a second's pause.
 const FIRST_LOOKS: usize = 48;
+/// The same for a server that a user names: each may take as much memory as one answer of it may have.
+const FIRST_LOOKS_ELSEWHERE: usize = 4;
 
 /// What servers turned out to be able to do, per API group.
 #[derive(Debug)]
 pub(crate) struct Features {
     no_streaming: Mutex<BTreeSet<String>>,
-    first_looks: Semaphore,
+    first_looks: FirstLooks,
+    /// What was read lately, where that is limited.
+    spent: Option<Mutex<Spent>>,
 }
+
+/// What was read in the second that has begun.
+#[derive(Debug)]
+struct Spent {
+    since: Instant,
+    bytes: usize,
+}
+
+/// What reading one event costs at least, however short it is.
+const LEAST: usize = 1 << 10;
+/// The time in which what is read is counted.
+const SECOND: Duration = Duration::from_secs(1);
 
 impl Default for Features {
     fn default() -> Self {
-        Self { no_streaming: Mutex::default(), first_looks: Semaphore::new(FIRST_LOOKS) }
+        Self { no_streaming: Mutex::default(), first_looks: FirstLooks::new(FIRST_LOOKS), spent: None }
     }
 }
 
 impl Features {
-    /// Waits for one's turn to look for the first time.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
-        // The semaphore is never closed.
-        self.first_looks.acquire().await.ok()
+    /// Those of a server that a user names.
+    pub(crate) fn elsewhere() -> Self {
+        let spent = Some(Mutex::new(Spent { since: Instant::now(), bytes: 0 }));
+        Self { first_looks: FirstLooks::new(FIRST_LOOKS_ELSEWHERE), spent, ..Self::default() }
+    }
+
+    /// Pauses the reader, where more was read in this second than may be: a server that never stops
+    /// sending must not take our time from others.
+    pub(crate) async fn breathe(&self, bytes: usize) {
+        let Some(spent) = &self.spent else { return };
+        let pause = {
+            let mut spent = spent.lock().unwrap_or_else(PoisonError::into_inner);
+            let passed = spent.since.elapsed();
+            if passed >= SECOND {
+                *spent = Spent { since: Instant::now(), bytes: 0 };
+            }
+            spent.bytes = spent.bytes.saturating_add(bytes.max(LEAST));
+            (spent.bytes > limits::REMOTE_RATE).then(|| SECOND.saturating_sub(spent.since.elapsed()))
+        };
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Waits for one's turn to look for the first time, for a namespace and at an API group.
+    pub(crate) async fn turn(&self, namespace: &str, group: &str) -> Option<Turn> {
+        // A server that a user names is looked at for one namespace alone: there only groups share.
+        let sharer = if self.spent.is_some() { group } else { namespace };
+        self.first_looks.turn(sharer, group).await
     }
 
     /// Whether the first state can come through the watch itself.
@@ -189,5 +254,28 @@ pub(crate) struct Counters {
 impl Counters {
     pub(crate) fn add(counter: &AtomicU64, amount: usize) {
         counter.fetch_add(u64::try_from(amount).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_a_user_names_is_read_no_faster_than_it_may_be() {
+        let (here, there) = (Features::default(), Features::elsewhere());
+        let begun = Instant::now();
+        for _ in 0..100 {
+            here.breathe(limits::REMOTE_RATE).await;
+        }
+        there.breathe(limits::REMOTE_RATE).await;
+        assert_eq!(begun.elapsed(), Duration::ZERO);
+        there.breathe(1).await;
+        assert!(begun.elapsed() >= SECOND);
+        let begun = Instant::now();
+        for _ in 0..limits::REMOTE_RATE / LEAST * 10 {
+            there.breathe(10).await;
+        }
+        assert!(begun.elapsed() >= 9 * SECOND, "short events count too");
     }
 }

@@ -1,8 +1,9 @@
 //! One action: from the user's entry to an act.
 //!
-//! [`Draft::new`] checks the entry, parses its templates and collects what they read; the result still has to be put
-//! in order ([`Draft::finish`]). Whatever can be known to be wrong before anything is rendered is an error here, with
-//! the field and the position in it: a spec that cannot work is better told so before it waits for an hour.
+//! [`ActionDraft::new`] checks the entry, parses its templates and collects what they read; the result still has to be put
+//! in order ([`ActionDraft::finish`]). Whatever can be known to be wrong before anything is rendered is an error here, with
+//! the field and the position in it: a spec that cannot work is better refused at once than after it has waited for an
+//! hour.
 
 mod body;
 mod patch;
@@ -16,10 +17,12 @@ use linchpin_api::Action;
 use linchpin_engine::{
     contract::{Right, StepId, Via},
     plan::{
-        self, After, Body, Guard, Lane, Prune, Readings, Rerun, SpecError, Step, StepKind, WatchEvents,
-        definition,
+        self, After, Body, Guard, GuardSubject, Lane, Prune, Readings, Rerun, SpecError, Step, StepKind,
+        WatchEvents, definition,
     },
 };
+use linchpin_lang::weight;
+use linchpin_words::limits;
 
 use crate::{
     assemble::{Frame, Keys},
@@ -27,12 +30,12 @@ use crate::{
     errors::duration,
     guard,
     names::Named,
-    values,
+    readiness_profile, values,
 };
 
 /// An action on its way to become a step.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct ActionDraft {
     pub id: StepId,
     pub field: String,
     pub part: Option<String>,
@@ -56,7 +59,7 @@ pub(crate) struct Draft {
     run_on_changes: bool,
 }
 
-impl Draft {
+impl ActionDraft {
     /// Reads an entry. Guards look at `dependencies`, and add what they look at to them.
     pub(crate) fn new(
         frame: &Frame<'_>,
@@ -64,7 +67,7 @@ impl Draft {
         named: &Named,
         field: &str,
         part: Option<&str>,
-        dependencies: &mut [dependency::Draft],
+        dependencies: &mut [dependency::DependencyDraft],
         keys: &Keys,
     ) -> Result<Self, SpecError> {
         let via = cluster::via(
@@ -79,11 +82,17 @@ impl Draft {
         let guard = match &entry.condition {
             Some(condition) => {
                 let field = format!("{field}.condition");
-                Some(guard::compile(condition, &field, part, dependencies, keys, &mut readings)?)
+                let guard = guard::compile(condition, &field, part, dependencies, keys, &mut readings)?;
+                if let GuardSubject::Expression(cel) = &guard.subject {
+                    readiness_profile::pay_for(&frame.kinds, cel.patterns(), &field)?;
+                }
+                Some(guard)
             }
             None => None,
         };
         let fragment = frame.fragment(entry, entry.cluster.is_some());
+        let read = values::read(frame.common, &readings);
+        frame.kinds.pay(weight(&read, limits::TURN_STEPS), field, "there are values to read")?;
         let mut rights = made.needs.rights;
         if readings.values && via.cluster.is_here() {
             rights.extend(values::rights(&frame.inputs));
@@ -95,7 +104,7 @@ impl Draft {
             name: entry.name.clone(),
             priority: entry.priority,
             after: entry.after.clone(),
-            definition: definition(&fragment, &values::read(frame.common, &readings)),
+            definition: definition(&fragment, &read),
             readings,
             via,
             body: made.body,

@@ -17,7 +17,10 @@ mod values;
 
 use std::collections::BTreeSet;
 
-use linchpin_api::{AppBundle, AppBundleStatus, Common, common::DeletionPolicy};
+use linchpin_api::{
+    AppBundle, AppBundleStatus, Common,
+    common::{Cluster, DeletionPolicy},
+};
 use linchpin_engine::{
     contract::{Want, World},
     journal::Journal,
@@ -31,7 +34,7 @@ pub(crate) use self::{
     status::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING},
 };
 use crate::{
-    door::{Compiled, Door, Given, Record, Standing, Told},
+    door::{CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput},
     errors::at,
     journal,
 };
@@ -44,12 +47,12 @@ impl Door for AppBundleDoor {
     type Object = AppBundle;
     type Status = AppBundleStatus;
 
-    fn compile(object: &AppBundle, given: &Given<'_>) -> Result<Compiled, SpecError> {
-        compile::compile(object, given)
+    fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+        compile::compile(object, compile_input)
     }
 
-    fn status(object: &AppBundle, told: &Told<'_>) -> AppBundleStatus {
-        status::draw(object, told)
+    fn status(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBundleStatus {
+        status::draw(object, status_input)
     }
 
     fn current_status(object: &AppBundle) -> Option<&AppBundleStatus> {
@@ -61,15 +64,15 @@ impl Door for AppBundleDoor {
         journal::read(journal, object.metadata.uid.as_deref().unwrap_or_default())
     }
 
-    fn records(object: &AppBundle, told: &Told<'_>) -> Vec<Record> {
-        porch::catalogue::records(object, told.plan)
+    fn records(object: &AppBundle, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
+        porch::catalogue::records(object, status_input.plan)
     }
 
     fn history_wants(object: &AppBundle) -> BTreeSet<Want> {
         BTreeSet::from([history::want(object)])
     }
 
-    fn history(object: &AppBundle, standing: &Standing, world: &World) -> Option<Vec<Record>> {
+    fn history(object: &AppBundle, standing: &HistoryInput, world: &World) -> Option<Vec<SideWrite>> {
         history::records(object, standing, world)
     }
 
@@ -77,11 +80,22 @@ impl Door for AppBundleDoor {
         &object.spec.common
     }
 
+    fn clusters(object: &AppBundle) -> Vec<&Cluster> {
+        let components = object.spec.groups.iter().flat_map(|group| &group.components);
+        let clusters = components.map(|component| &component.cluster);
+        std::iter::once(&object.spec.common.cluster).chain(clusters).flatten().collect()
+    }
+
     fn removal(object: &AppBundle) -> Removal {
         match object.spec.common.deletion_policy {
-            None | Some(DeletionPolicy::Delete) => Removal::Delete,
+            None => Self::default_removal(),
+            Some(DeletionPolicy::Delete) => Removal::Delete,
             Some(DeletionPolicy::Retain | DeletionPolicy::Orphan) => Removal::Retain,
         }
+    }
+
+    fn default_removal() -> Removal {
+        Removal::Delete
     }
 
     fn finalizer() -> &'static str {

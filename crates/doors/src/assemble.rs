@@ -11,7 +11,7 @@ use linchpin_api::{
     common::{OnFailure, OnFailureType, Recovery as RecoveryWord},
 };
 use linchpin_engine::{
-    contract::{Notice, ReadSet, StepId, Via},
+    contract::{Authority, Notice, ReadSet, StepId, Via},
     plan::{
         self, Body, Input, Lane, Plan, Readings, Recovery, Removal, SpecError, Step, StepKind, Terms,
         WatchEvents, definition,
@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 
 use crate::{
     action, dependency,
-    door::{Compiled, Given},
+    door::{CompileInput, Compiled},
     errors::{at, bounded, duration},
     kinds::Kinds,
     names::{self, Named},
-    orders,
+    overrides,
     owner::Owner,
     values,
 };
@@ -59,8 +59,8 @@ pub(crate) struct Part<'a> {
 
 /// The entries of all parts, read.
 pub(crate) struct Drafts {
-    pub dependencies: Vec<dependency::Draft>,
-    pub actions: Vec<action::Draft>,
+    pub dependencies: Vec<dependency::DependencyDraft>,
+    pub actions: Vec<action::ActionDraft>,
     pub named_dependencies: Vec<Named>,
     pub named_actions: Vec<Named>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn of(dependencies: &[dependency::Draft]) -> Self {
+    pub(crate) fn of(dependencies: &[dependency::DependencyDraft]) -> Self {
         let mut steps: BTreeMap<String, Vec<StepId>> = BTreeMap::new();
         let mut fields = BTreeMap::new();
         for draft in dependencies {
@@ -128,7 +128,7 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
         bounded(part.dependencies.len(), limits::DEPENDENCIES, &list, "dependencies")?;
         unique(part.dependencies.iter().map(|entry| entry.name.as_deref()), &list)?;
         for (index, (entry, named)) in part.dependencies.iter().zip(&names.dependencies).enumerate() {
-            dependencies.push(dependency::Draft::new(
+            dependencies.push(dependency::DependencyDraft::new(
                 frame,
                 entry,
                 named,
@@ -145,7 +145,7 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
         unique(part.actions.iter().map(|entry| entry.name.as_deref()), &list)?;
         for (index, (entry, named)) in part.actions.iter().zip(&names.actions).enumerate() {
             let field = format!("{list}[{index}]");
-            actions.push(action::Draft::new(
+            actions.push(action::ActionDraft::new(
                 frame,
                 entry,
                 named,
@@ -166,8 +166,8 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
     Ok(Drafts { dependencies, actions, named_dependencies, named_actions })
 }
 
-/// Tells each dependency what is read of it.
-pub(crate) fn share_readings(dependencies: &mut [dependency::Draft], readings: &[&Readings]) {
+/// Sets for each dependency what is read of it.
+pub(crate) fn share_readings(dependencies: &mut [dependency::DependencyDraft], readings: &[&Readings]) {
     let whole = ReadSet::whole();
     for reading in readings {
         for draft in dependencies.iter_mut() {
@@ -208,15 +208,15 @@ impl<'a> Frame<'a> {
     pub(crate) fn new<K: Resource<DynamicType = ()>>(
         object: &K,
         common: &'a Common,
-        given: &Given<'a>,
+        compile_input: &CompileInput<'a>,
         removal: Removal,
     ) -> Result<Self, SpecError> {
         let owner = Owner::of(object);
-        let account = common.service_account_name.as_deref().unwrap_or(given.default_service_account);
+        let account = common.service_account_name.as_deref().unwrap_or(compile_input.default_service_account);
         let via = Via::service_account(&owner.namespace, account);
         let inputs = values::inputs(common, &via, &owner.namespace)?;
         let tracked = removal == Removal::Delete;
-        Ok(Self { owner, common, via, kinds: Kinds::new(*given), inputs, tracked, removal })
+        Ok(Self { owner, common, via, kinds: Kinds::new(*compile_input), inputs, tracked, removal })
     }
 
     /// The user's text of an entry, with the cluster it inherits.
@@ -244,7 +244,7 @@ impl<'a> Frame<'a> {
             None | Some(RecoveryWord::Automatic) => Recovery::Automatic,
             Some(RecoveryWord::Manual) => Recovery::Manual,
         };
-        let orders = orders::given(&self.owner, dependencies, actions);
+        let orders = overrides::on_object(&self.owner, dependencies, actions);
         let (wants, kinds) = self.kinds.into_parts();
         let terms = Terms {
             inputs: self.inputs,
@@ -256,6 +256,7 @@ impl<'a> Frame<'a> {
             removal: self.removal,
             orders,
             kinds,
+            authority: Authority { actor: self.via.actor, clusters: Vec::new() },
         };
         let plan = Plan::new(self.owner.object_ref(), &self.owner.uid, self.owner.generation, steps, terms)?;
         Ok(Compiled { plan, wants })

@@ -24,6 +24,12 @@ pub(crate) fn via(
     Ok(Via { cluster: reference(cluster, namespace, &field)?, actor: base.actor.clone() })
 }
 
+/// The clusters that a spec names, as far as they can be understood: where, and impersonating whom, it acts.
+pub(crate) fn named<'c>(clusters: impl IntoIterator<Item = &'c Cluster>, namespace: &str) -> Vec<ClusterRef> {
+    let references = clusters.into_iter().filter_map(|cluster| reference(cluster, namespace, "").ok());
+    references.filter(|cluster| !cluster.is_here()).collect()
+}
+
 fn reference(cluster: &Cluster, namespace: &str, field: &str) -> Result<ClusterRef, SpecError> {
     let impersonate = cluster
         .impersonate

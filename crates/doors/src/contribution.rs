@@ -15,7 +15,7 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::Via,
-    graph::{Edge, Node, Standing, Wait},
+    graph::{Edge, Node, Wait, WaitState},
 };
 use linchpin_words::{
     GroupKind, Gvk, KindWord, ObjectRef, Reason, Text, Timestamp,
@@ -80,9 +80,9 @@ impl PartState {
     /// The wait of the whole for this part.
     fn wait(&self) -> Wait {
         let standing = match self.progress {
-            Progress::Ready => Standing::Met,
-            Progress::Failed => Standing::Failed,
-            Progress::Running | Progress::Waiting => Standing::InProgress,
+            Progress::Ready => WaitState::Met,
+            Progress::Failed => WaitState::Failed,
+            Progress::Running | Progress::Waiting => WaitState::InProgress,
         };
         let mut wait = Wait::new(standing, self.reason.clone()).detail(self.message.clone());
         wait.since = self.since.map(Into::into);
@@ -243,15 +243,15 @@ impl Part<'_> {
     }
 }
 
-fn standing(status: &DependencyStatus) -> Standing {
+fn standing(status: &DependencyStatus) -> WaitState {
     match status.state.as_str() {
-        _ if status.met => Standing::Met,
-        "Failed" | "TimedOut" => Standing::Failed,
-        "NotFound" => Standing::Absent,
+        _ if status.met => WaitState::Met,
+        "Failed" | "TimedOut" => WaitState::Failed,
+        "NotFound" => WaitState::Absent,
         // Its turn has not come, so nobody has looked; that is no trouble.
-        _ if is_in_line(&status.reason) => Standing::InProgress,
-        "Unknown" | "Error" => Standing::Unknown,
-        _ => Standing::InProgress,
+        _ if is_in_line(&status.reason) => WaitState::InProgress,
+        "Unknown" | "Error" => WaitState::Unknown,
+        _ => WaitState::InProgress,
     }
 }
 
@@ -293,7 +293,8 @@ fn called<K: Resource<DynamicType = ()>>(word: &KindWord, short: &[&str]) -> Opt
     let (group, kind, plural) = (K::group(&()), K::kind(&()), K::plural(&()));
     let meant =
         kind.eq_ignore_ascii_case(&word.word) || plural == word.word || short.contains(&word.word.as_str());
-    (meant && word.group.as_ref().is_none_or(|given| *given == group)).then(|| GroupKind::new(group, kind))
+    (meant && word.group.as_ref().is_none_or(|compile_input| *compile_input == group))
+        .then(|| GroupKind::new(group, kind))
 }
 
 /// The objects that an action writes, as far as its text tells.

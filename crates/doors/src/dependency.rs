@@ -1,7 +1,7 @@
 //! One dependency: from the user's entry to a requirement.
 //!
-//! Made in two strokes. [`Draft::new`] reads the entry, resolves its kind and collects what its own test looks at;
-//! guards and templates of actions then add what they read of it; [`Draft::finish`] turns it into a step. While the
+//! Made in two strokes. [`DependencyDraft::new`] reads the entry, resolves its kind and collects what its own test looks at;
+//! guards and templates of actions then add what they read of it; [`DependencyDraft::finish`] turns it into a step. While the
 //! kind is not known, the question the requirement asks is the kind itself: it blocks, and is never an error.
 
 use std::{sync::Arc, time::Duration};
@@ -10,7 +10,7 @@ use linchpin_api::{Dependency, common::Expect as ExpectCount, dependency::WatchE
 use linchpin_engine::{
     contract::{Question, ReadSet, Right, Scope, Selector, StepId, Via, Want},
     plan::{
-        After, Clauses, Expect, Held, Lane, Profile, Requirement, SpecError, Step, StepKind, Test,
+        After, Clauses, Expect, Lane, Obstacle, Profile, Requirement, SpecError, Step, StepKind, Test,
         WatchEvents, definition,
     },
     readiness::{self, Wanted},
@@ -31,7 +31,7 @@ use crate::{
 
 /// A dependency on its way to become a step.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct DependencyDraft {
     pub id: StepId,
     pub field: String,
     pub part: Option<String>,
@@ -48,20 +48,20 @@ pub(crate) struct Draft {
     label: String,
     definition: String,
     via: Via,
-    subject: Subject,
+    subject: DependencySubject,
     test: Test,
     reads: ReadSet,
     group: Option<String>,
     optional: bool,
     timeout: Option<Duration>,
     progress_timeout: Option<Duration>,
-    held: Option<Held>,
+    held: Option<Obstacle>,
     more_rights: Vec<Right>,
 }
 
 /// What a dependency is about.
 #[derive(Debug)]
-enum Subject {
+enum DependencySubject {
     /// The server's version.
     Version,
     /// Objects of a kind.
@@ -70,7 +70,7 @@ enum Subject {
     Open(Want),
 }
 
-impl Draft {
+impl DependencyDraft {
     /// Reads an entry.
     pub(crate) fn new(
         frame: &Frame<'_>,
@@ -89,6 +89,7 @@ impl Draft {
         let (reference, written_kind) = reference(entry, field)?;
         let (subject, namespaced_kind) = subject(frame, entry, &reference, &via, field)?;
         let clauses = readiness_profile::clauses(entry.cel.as_deref(), &entry.conditions, field)?;
+        readiness_profile::pay(&frame.kinds, &clauses, field)?;
         let mut draft = Self {
             id: named.id.clone(),
             field: field.to_owned(),
@@ -126,7 +127,7 @@ impl Draft {
 
     /// What somebody taught us about the kind, and what its own test therefore looks at.
     fn learn(&mut self, frame: &Frame<'_>, clauses: &Clauses) -> Result<(), SpecError> {
-        let Subject::Objects(kind, _) = &self.subject else {
+        let DependencySubject::Objects(kind, _) = &self.subject else {
             self.wanted = self.test.state.clone().unwrap_or(Wanted::Ready);
             return Ok(());
         };
@@ -146,7 +147,7 @@ impl Draft {
                 Taught::Known(profile) => profile,
                 Taught::NotYet(want) if self.needs_profile() => {
                     self.wanted = self.test.state.clone().unwrap_or(Wanted::Ready);
-                    self.subject = Subject::Open(want);
+                    self.subject = DependencySubject::Open(want);
                     return Ok(());
                 }
                 Taught::NotYet(_) => None,
@@ -175,7 +176,7 @@ impl Draft {
 
     /// Adds what judging a state looks at.
     pub(crate) fn look_for(&mut self, wanted: &Wanted) {
-        if let Subject::Objects(kind, _) = &self.subject {
+        if let DependencySubject::Objects(kind, _) = &self.subject {
             let paths = readiness::reads_for(wanted, &kind.gvk.group_kind());
             self.reads.merge(&ReadSet::dotted(paths));
         }
@@ -196,10 +197,10 @@ impl Draft {
     }
 
     /// Says why it cannot hold in this plan; where that is for want of an answer, the question is what it waits for.
-    pub(crate) fn is_held(&mut self, held: Held, question: Option<Want>) {
+    pub(crate) fn is_held(&mut self, held: Obstacle, question: Option<Want>) {
         self.held = Some(held);
         if let Some(question) = question {
-            self.subject = Subject::Open(question);
+            self.subject = DependencySubject::Open(question);
         }
     }
 
@@ -216,9 +217,9 @@ impl Draft {
     /// The requirement, after these steps.
     pub(crate) fn finish(self, after: Vec<After>, limit: Option<Duration>) -> Step {
         let (want, mut rights) = match self.subject {
-            Subject::Version => (Want::new(Question::Version { via: self.via }), Vec::new()),
-            Subject::Open(want) => (want, Vec::new()),
-            Subject::Objects(kind, scope) => {
+            DependencySubject::Version => (Want::new(Question::Version { via: self.via }), Vec::new()),
+            DependencySubject::Open(want) => (want, Vec::new()),
+            DependencySubject::Objects(kind, scope) => {
                 let rights: Vec<Right> = rights::observing(&kind.resource(), &kind.gvk, &scope);
                 let question = Question::Objects { via: self.via, kind: kind.gvk, scope, reads: self.reads };
                 (Want::new(question), rights)
@@ -291,14 +292,14 @@ fn subject(
     reference: &Reference,
     via: &Via,
     field: &str,
-) -> Result<(Subject, Option<Kind>), SpecError> {
+) -> Result<(DependencySubject, Option<Kind>), SpecError> {
     if reference.is_server_version() && entry.resource.is_some() {
-        return Ok((Subject::Version, None));
+        return Ok((DependencySubject::Version, None));
     }
     let explicit = entry.reference.as_ref().and_then(|reference| reference.namespace.as_ref());
     let namespace = entry.namespace.as_ref().or(explicit).unwrap_or(&frame.owner.namespace);
     let kind = match meaning(frame, via, &reference.word, entry, field)? {
-        Meaning::Open(want) => return Ok((Subject::Open(want), None)),
+        Meaning::Open(want) => return Ok((DependencySubject::Open(want), None)),
         Meaning::Known(kind) => kind,
     };
     let scope = match (&reference.name, &entry.selector) {
@@ -309,7 +310,7 @@ fn subject(
         }
         _ => return Err(at(field, "give the name of an object, or a selector")),
     };
-    Ok((Subject::Objects(kind.clone(), scope), Some(kind)))
+    Ok((DependencySubject::Objects(kind.clone(), scope), Some(kind)))
 }
 
 fn meaning(

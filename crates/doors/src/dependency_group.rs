@@ -7,14 +7,17 @@ mod compile;
 mod groups;
 mod status;
 
-use linchpin_api::{Common, DependencyGroup, Status, common::DeletionPolicy};
+use linchpin_api::{
+    Common, DependencyGroup, Status,
+    common::{Cluster, DeletionPolicy},
+};
 use linchpin_engine::{
     journal::Journal,
     plan::{Removal, SpecError},
 };
 
 use crate::{
-    door::{Compiled, Door, Given, Told},
+    door::{CompileInput, Compiled, Door, StatusInput},
     journal,
 };
 
@@ -26,12 +29,12 @@ impl Door for DependencyGroupDoor {
     type Object = DependencyGroup;
     type Status = Status;
 
-    fn compile(object: &DependencyGroup, given: &Given<'_>) -> Result<Compiled, SpecError> {
-        compile::compile(object, given)
+    fn compile(object: &DependencyGroup, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+        compile::compile(object, compile_input)
     }
 
-    fn status(object: &DependencyGroup, told: &Told<'_>) -> Status {
-        status::draw(object, told)
+    fn status(object: &DependencyGroup, status_input: &StatusInput<'_>) -> Status {
+        status::draw(object, status_input)
     }
 
     fn current_status(object: &DependencyGroup) -> Option<&Status> {
@@ -45,6 +48,12 @@ impl Door for DependencyGroupDoor {
 
     fn common(object: &DependencyGroup) -> &Common {
         &object.spec.common
+    }
+
+    fn clusters(object: &DependencyGroup) -> Vec<&Cluster> {
+        let actions = object.spec.groups.iter().flat_map(|group| &group.actions);
+        let clusters = actions.map(|action| &action.cluster);
+        std::iter::once(&object.spec.common.cluster).chain(clusters).flatten().collect()
     }
 
     fn removal(object: &DependencyGroup) -> Removal {

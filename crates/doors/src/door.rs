@@ -6,9 +6,9 @@ use std::{
 };
 
 use kube_core::{Resource, object::HasStatus};
-use linchpin_api::Common;
+use linchpin_api::{Common, common::Cluster};
 use linchpin_engine::{
-    contract::{StepId, Verb, Via, Want, World},
+    contract::{Authority, StepId, Verb, Via, Want, World},
     journal::Journal,
     plan::{Plan, Removal, SpecError},
     step::{Phase, Report},
@@ -16,11 +16,11 @@ use linchpin_engine::{
 use linchpin_words::{Gvk, ObjectRef, Timestamp, keys};
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::owner::Owner;
+use crate::{cluster, owner::Owner};
 
 /// What compiling is given beside the object.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
+pub struct CompileInput<'a> {
     /// What has been observed so far.
     pub facts: &'a World,
     /// What bare kind words were resolved to before: `kinds` of the object's journal, as memory has it.
@@ -38,14 +38,14 @@ pub struct Compiled {
     pub wants: BTreeSet<Want>,
 }
 
-/// What a status is drawn from.
+/// What a status is made from.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct StatusInput<'a> {
     /// The plan; none while the spec is wrong or the object is being deleted.
     pub plan: Option<&'a Plan>,
     /// What is remembered.
     pub journal: &'a Journal,
-    /// What is said.
+    /// What is reported.
     pub report: &'a Report,
     /// What is behind the objects of ours that it waits for.
     pub causes: &'a Causes,
@@ -53,9 +53,9 @@ pub struct Told<'a> {
     pub now: Timestamp,
 }
 
-/// How an object stands, as far as its history tells.
+/// What an object's history records of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct HistoryInput {
     /// Where it is.
     pub phase: Phase,
     /// Why, in one line.
@@ -64,13 +64,13 @@ pub struct Standing {
     pub begun: Timestamp,
 }
 
-impl Standing {
-    /// How an object stands by what is told of it; none where there is nothing to be deployed.
-    pub fn of(told: &Told<'_>) -> Option<Self> {
-        (told.plan.is_some() && !told.report.invalid).then(|| Self {
-            phase: told.report.phase,
-            message: told.report.message.clone(),
-            begun: told.journal.run.now,
+impl HistoryInput {
+    /// The input of an object with this status input; none where there is nothing to be deployed.
+    pub fn of(status_input: &StatusInput<'_>) -> Option<Self> {
+        (status_input.plan.is_some() && !status_input.report.invalid).then(|| Self {
+            phase: status_input.report.phase,
+            message: status_input.report.message.clone(),
+            begun: status_input.journal.run.now,
         })
     }
 }
@@ -78,12 +78,12 @@ impl Standing {
 /// For each object of ours that is waited for: what it waits for in turn, down to the root cause, a line a step.
 pub type Causes = BTreeMap<ObjectRef, Vec<String>>;
 
-/// An object of our own kinds that is kept beside another: what is to be done to it now.
+/// An object that is kept beside one of ours, an event or a revision of it: what is to be done to it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct SideWrite {
     /// What it is called.
     pub name: StepId,
-    /// As whom: as ourselves, since the kind is ours.
+    /// As whom: as the operator itself, since no user directs it.
     pub via: Via,
     /// What is done.
     pub verb: Verb,
@@ -105,10 +105,10 @@ pub trait Door: Send + Sync + 'static {
     type Status: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static;
 
     /// What is to be done for an object, as far as that can be known now; or which field is wrong.
-    fn compile(object: &Self::Object, given: &Given<'_>) -> Result<Compiled, SpecError>;
+    fn compile(object: &Self::Object, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError>;
 
     /// The object's status as it should be now. Equal to the one it has where nothing has changed.
-    fn status(object: &Self::Object, told: &Told<'_>) -> Self::Status;
+    fn status(object: &Self::Object, status_input: &StatusInput<'_>) -> Self::Status;
 
     /// The status the object has.
     fn current_status(object: &Self::Object) -> Option<&Self::Status>;
@@ -121,7 +121,7 @@ pub trait Door: Send + Sync + 'static {
     fn common(object: &Self::Object) -> &Common;
 
     /// What is to be written now beside this object. It is no part of the plan: nothing waits for it.
-    fn records(_object: &Self::Object, _told: &Told<'_>) -> Vec<Record> {
+    fn records(_object: &Self::Object, _status_input: &StatusInput<'_>) -> Vec<SideWrite> {
         Vec::new()
     }
 
@@ -131,13 +131,18 @@ pub trait Door: Send + Sync + 'static {
     }
 
     /// What is to be written or deleted now of the history of this object, which may be what it was a while ago; none
-    /// while that cannot be told, because the history has not been observed. Nothing waits for it either.
-    fn history(_object: &Self::Object, _standing: &Standing, _world: &World) -> Option<Vec<Record>> {
+    /// while that is not known, because the history has not been observed. Nothing waits for it either.
+    fn history(_object: &Self::Object, _input: &HistoryInput, _world: &World) -> Option<Vec<SideWrite>> {
         Some(Vec::new())
     }
 
     /// What becomes of what was made, when the object goes. Asked also while the spec does not compile.
     fn removal(object: &Self::Object) -> Removal;
+
+    /// The same where the spec says nothing of it, or cannot be read.
+    fn default_removal() -> Removal {
+        Removal::Retain
+    }
 
     /// The kind, at the version that is served.
     fn gvk() -> Gvk {
@@ -183,6 +188,17 @@ pub trait Door: Send + Sync + 'static {
     fn via(object: &Self::Object, default_service_account: &str) -> Via {
         let owner = Owner::of(object);
         Via::service_account(owner.namespace, Self::service_account(object, default_service_account))
+    }
+
+    /// The clusters that the object's spec names, its own first.
+    fn clusters(object: &Self::Object) -> Vec<&Cluster> {
+        Self::common(object).cluster.iter().collect()
+    }
+
+    /// As whom the object removes what it made: as its spec says now.
+    fn authority(object: &Self::Object, default_service_account: &str) -> Authority {
+        let Via { actor, .. } = Self::via(object, default_service_account);
+        Authority { actor, clusters: cluster::named(Self::clusters(object), &Owner::of(object).namespace) }
     }
 
     /// The object by kind and name.

@@ -13,10 +13,10 @@ use crate::{
     errors::{at, bounded},
 };
 
-/// For each dependency, the tier below it; and the last tier, which stands for them all.
+/// For each dependency, the tier below it; and the last tier, which represents them all.
 ///
 /// Optional dependencies are in their tier like all others: the engine lets them pass as soon as they were observed.
-pub(crate) fn tiers(drafts: &[dependency::Draft]) -> (Vec<Vec<After>>, Vec<After>) {
+pub(crate) fn tiers(drafts: &[dependency::DependencyDraft]) -> (Vec<Vec<After>>, Vec<After>) {
     let mut tiers: BTreeMap<i32, Vec<StepId>> = BTreeMap::new();
     for draft in drafts {
         tiers.entry(draft.priority).or_default().push(draft.id.clone());
@@ -39,8 +39,8 @@ pub(crate) fn gate<'s>(steps: impl IntoIterator<Item = &'s StepId>) -> Vec<After
 /// By priority an action waits for the end, good or bad, of those of lower priority; `after` replaces that by the good
 /// end of those it names. Where the two contradict each other `after` wins: an action is not waited for by priority if
 /// it comes, by name, after one of the same or a higher priority.
-pub(crate) fn actions(drafts: &[&action::Draft], gate: &[After]) -> Result<Vec<Vec<After>>, SpecError> {
-    let mut levels: BTreeMap<i32, Vec<&action::Draft>> = BTreeMap::new();
+pub(crate) fn actions(drafts: &[&action::ActionDraft], gate: &[After]) -> Result<Vec<Vec<After>>, SpecError> {
+    let mut levels: BTreeMap<i32, Vec<&action::ActionDraft>> = BTreeMap::new();
     for draft in drafts {
         levels.entry(draft.priority).or_default().push(draft);
     }
@@ -58,8 +58,8 @@ pub(crate) fn actions(drafts: &[&action::Draft], gate: &[After]) -> Result<Vec<V
 }
 
 /// The highest priority that an action comes after by name, directly or through others that have `after` too.
-fn highest_named(draft: &action::Draft, drafts: &[&action::Draft]) -> Option<i32> {
-    let mut open: Vec<&action::Draft> = vec![draft];
+fn highest_named(draft: &action::ActionDraft, drafts: &[&action::ActionDraft]) -> Option<i32> {
+    let mut open: Vec<&action::ActionDraft> = vec![draft];
     let mut seen = BTreeSet::new();
     let mut highest = None;
     while let Some(next) = open.pop() {
@@ -74,18 +74,18 @@ fn highest_named(draft: &action::Draft, drafts: &[&action::Draft]) -> Option<i32
     highest
 }
 
-/// The action that a name stands for.
-fn find<'d>(name: &str, drafts: &[&'d action::Draft]) -> Option<&'d action::Draft> {
+/// The action of a name.
+fn find<'d>(name: &str, drafts: &[&'d action::ActionDraft]) -> Option<&'d action::ActionDraft> {
     let by_name = drafts.iter().find(|other| other.name.as_deref() == Some(name));
     by_name.or_else(|| drafts.iter().find(|other| other.id.as_str() == name)).copied()
 }
 
-/// The actions of the next lower priority. Where one of them gave up its own priority edges, it does not stand for
+/// The actions of the next lower priority. Where one of them gave up its own priority edges, it does not represent
 /// what is below it, so the search goes on until somebody does.
 fn lower(
     priority: i32,
-    levels: &BTreeMap<i32, Vec<&action::Draft>>,
-    drafts: &[&action::Draft],
+    levels: &BTreeMap<i32, Vec<&action::ActionDraft>>,
+    drafts: &[&action::ActionDraft],
 ) -> Vec<After> {
     let mut edges = Vec::new();
     for (_, level) in levels.range(..priority).rev() {
@@ -102,9 +102,9 @@ fn lower(
 
 /// The actions that an action names itself.
 fn named(
-    draft: &action::Draft,
+    draft: &action::ActionDraft,
     names: &[String],
-    drafts: &[&action::Draft],
+    drafts: &[&action::ActionDraft],
 ) -> Result<Vec<After>, SpecError> {
     let field = format!("{}.after", draft.field);
     bounded(names.len(), limits::AFTER, &field, "names")?;

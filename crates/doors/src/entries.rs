@@ -12,13 +12,13 @@ use linchpin_engine::{
     contract::{Question, Scope, StepId, Why},
     journal::StepState,
     plan::{Plan, Requirement},
-    step::{Blocker as Held, Phase, Report, StepReport},
+    step::{Blocker as EngineBlocker, Phase, Report, StepReport},
 };
 use linchpin_words::{ObjectRef, Reason, limits, text};
 
 use crate::{
     conditions,
-    door::Told,
+    door::StatusInput,
     journal,
     names::{self, Named},
     readiness_profile,
@@ -28,13 +28,18 @@ use crate::{
 const NOT_VISIBLE: &str = "(not visible)";
 
 /// The status without its entries per dependency, action or group.
-pub(crate) fn base(common: &Common, current: Option<&Status>, generation: i64, told: &Told<'_>) -> Status {
-    let report = told.report;
+pub(crate) fn base(
+    common: &Common,
+    current: Option<&Status>,
+    generation: i64,
+    status_input: &StatusInput<'_>,
+) -> Status {
+    let report = status_input.report;
     let before = current.map_or(&[][..], |status| status.conditions.as_slice());
     let failed = report.phase == Phase::Failed && !report.invalid;
     let (phase, mut message) =
         in_users_words(common, failed, report.phase.as_str().to_owned(), report.message.clone());
-    let blocked_by = blockers(current.map_or(&[][..], |status| status.blocked_by.as_slice()), told);
+    let blocked_by = blockers(current.map_or(&[][..], |status| status.blocked_by.as_slice()), status_input);
     if let Some(cause) = root_cause(&blocked_by) {
         message = format!("{message}; root cause: {cause}");
     }
@@ -42,21 +47,25 @@ pub(crate) fn base(common: &Common, current: Option<&Status>, generation: i64, t
         observed_generation: generation,
         phase: Some(phase),
         message: Some(text::line(&message)),
-        conditions: conditions::draw(before, report, generation, told.now),
+        conditions: conditions::draw(before, report, generation, status_input.now),
         blocked_by,
-        start_time: Some(told.journal.run.now),
-        completion_time: told.journal.completed,
-        journal: journal::write(told.journal),
+        start_time: Some(status_input.journal.run.now),
+        completion_time: status_input.journal.completed,
+        journal: journal::write(status_input.journal),
         ..Status::default()
     }
 }
 
 /// The status an object has, where nothing has been looked at since it was drawn: after a start that is no news.
-pub(crate) fn unchanged(current: Option<&Status>, generation: i64, told: &Told<'_>) -> Option<Status> {
+pub(crate) fn unchanged(
+    current: Option<&Status>,
+    generation: i64,
+    status_input: &StatusInput<'_>,
+) -> Option<Status> {
     let current = current.filter(|status| status.observed_generation == generation)?;
     let was_waiting = current.phase.as_deref() == Some(Phase::Waiting.as_str());
-    (told.report.phase == Phase::Pending && was_waiting)
-        .then(|| Status { journal: journal::write(told.journal), ..current.clone() })
+    (status_input.report.phase == Phase::Pending && was_waiting)
+        .then(|| Status { journal: journal::write(status_input.journal), ..current.clone() })
 }
 
 /// Phase and message; of what has failed, with the words that the user wants to see then.
@@ -66,8 +75,8 @@ pub(crate) fn in_users_words(
     phase: String,
     message: String,
 ) -> (String, String) {
-    let mut told = common.on_failure.iter().filter(|entry| entry.kind == OnFailureType::Status);
-    let Some(entry) = told.next().filter(|_| failed) else {
+    let mut status_input = common.on_failure.iter().filter(|entry| entry.kind == OnFailureType::Status);
+    let Some(entry) = status_input.next().filter(|_| failed) else {
         return (phase, message);
     };
     let message = match &entry.message {
@@ -77,7 +86,7 @@ pub(crate) fn in_users_words(
     (entry.phase.clone().unwrap_or(phase), message)
 }
 
-/// Where the first blocker's chain ends, if that may be told.
+/// Where the first blocker's chain ends, if that may be shown.
 pub(crate) fn root_cause(blockers: &[Blocker]) -> Option<&str> {
     let last = blockers.first()?.chain.last()?;
     let cause = last.strip_prefix("waits for ").unwrap_or(last);
@@ -85,18 +94,25 @@ pub(crate) fn root_cause(blockers: &[Blocker]) -> Option<&str> {
 }
 
 /// What the object waits for. Moments and chains are kept from the blockers that were shown before.
-pub(crate) fn blockers(before: &[Blocker], told: &Told<'_>) -> Vec<Blocker> {
-    told.report.blocked.iter().take(limits::BLOCKERS).map(|held| blocker(held, before, told)).collect()
+pub(crate) fn blockers(before: &[Blocker], status_input: &StatusInput<'_>) -> Vec<Blocker> {
+    status_input
+        .report
+        .blocked
+        .iter()
+        .take(limits::BLOCKERS)
+        .map(|held| blocker(held, before, status_input))
+        .collect()
 }
 
-fn blocker(held: &Held, before: &[Blocker], told: &Told<'_>) -> Blocker {
+fn blocker(held: &EngineBlocker, before: &[Blocker], status_input: &StatusInput<'_>) -> Blocker {
     // The engine's word for a cycle, which is no step.
     let step = (held.reason != Reason::Cycle.as_str()).then(|| held.step.to_string());
     // After a start, what has not been looked at again is still held by what it was held by.
     if let Some(old) = before.iter().find(|old| is_unseen(&held.reason) && old.step == step) {
         return old.clone();
     }
-    let object = held.object.as_ref().map(|object| object_name(object, requirement(told.plan, &held.step)));
+    let object =
+        held.object.as_ref().map(|object| object_name(object, requirement(status_input.plan, &held.step)));
     let same =
         before.iter().find(|old| old.step == step && old.reason == held.reason && old.object == object);
     Blocker {
@@ -106,7 +122,7 @@ fn blocker(held: &Held, before: &[Blocker], told: &Told<'_>) -> Blocker {
         step,
         since: same.map_or(held.since, |old| old.since.min(held.since)),
         // Until the graph is known again, after a start, what it said before stays.
-        chain: match held.object.as_ref().and_then(|object| told.causes.get(object)) {
+        chain: match held.object.as_ref().and_then(|object| status_input.causes.get(object)) {
             Some(known) => known.clone(),
             None => same.map(|old| old.chain.clone()).unwrap_or_default(),
         },
@@ -143,9 +159,9 @@ pub(crate) fn dependency(
     entry: &Dependency,
     named: &Named,
     before: &[DependencyStatus],
-    told: &Told<'_>,
+    status_input: &StatusInput<'_>,
 ) -> Option<DependencyStatus> {
-    let step = find(told.report, &named.id)?;
+    let step = find(status_input.report, &named.id)?;
     let name = entry.name.clone().unwrap_or_else(|| named.id.to_string());
     let met = step.state == StepState::Met;
     if let Some(old) = before.iter().find(|old| is_unseen(&step.reason) && old.name == name && old.met == met)
@@ -153,8 +169,8 @@ pub(crate) fn dependency(
         return Some(old.clone());
     }
     let by_hand =
-        told.journal.steps.get(&named.id).and_then(|record| record.reason) == Some(Reason::Proceeded);
-    let requirement = requirement(told.plan, &named.id);
+        status_input.journal.steps.get(&named.id).and_then(|record| record.reason) == Some(Reason::Proceeded);
+    let requirement = requirement(status_input.plan, &named.id);
     // While the profiles of the cluster are not known, they are what is asked for.
     let profiles = readiness_profile::kind();
     let (resolved, matched) = match requirement.map(|requirement| requirement.want.question()) {
@@ -196,8 +212,8 @@ pub(crate) fn dependency(
 }
 
 /// The entry of one action.
-pub(crate) fn action(entry: &Action, named: &Named, told: &Told<'_>) -> Option<ActionStatus> {
-    let step = find(told.report, &named.id)?;
+pub(crate) fn action(entry: &Action, named: &Named, status_input: &StatusInput<'_>) -> Option<ActionStatus> {
+    let step = find(status_input.report, &named.id)?;
     let (state, reason) = match step.state {
         StepState::Waiting | StepState::Met => ("Waiting", Reason::Waiting),
         StepState::Running => ("Running", Reason::Running),

@@ -15,7 +15,7 @@ use linchpin_lang::{
 
 use crate::{
     assemble::Keys,
-    dependency::Draft,
+    dependency::DependencyDraft,
     errors::{at, expression},
 };
 
@@ -24,7 +24,7 @@ pub(crate) fn compile(
     entry: &Entry,
     field: &str,
     part: Option<&str>,
-    dependencies: &mut [Draft],
+    dependencies: &mut [DependencyDraft],
     keys: &Keys,
     readings: &mut Readings,
 ) -> Result<Guard, SpecError> {
@@ -74,9 +74,14 @@ fn as_template_reads(cel: &Expression) -> StaticReads {
 }
 
 /// The dependency that a word means: a name, else a resource as written; of the same group first.
-fn find(word: &str, part: Option<&str>, dependencies: &[Draft], field: &str) -> Result<usize, SpecError> {
-    let own = |draft: &Draft| draft.part.as_deref() == part;
-    let called: [&dyn Fn(&Draft) -> bool; 4] = [
+fn find(
+    word: &str,
+    part: Option<&str>,
+    dependencies: &[DependencyDraft],
+    field: &str,
+) -> Result<usize, SpecError> {
+    let own = |draft: &DependencyDraft| draft.part.as_deref() == part;
+    let called: [&dyn Fn(&DependencyDraft) -> bool; 4] = [
         &|draft| own(draft) && draft.name.as_deref() == Some(word),
         &|draft| own(draft) && draft.resource == word,
         &|draft| draft.id.as_str() == word || draft.name.as_deref() == Some(word),

@@ -5,17 +5,18 @@
 //! resolved to is pinned in the journal, so that a definition that comes later does not change its meaning.
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
 };
 
 use linchpin_engine::{
     contract::{Question, Seen, Served, Via, Want, World},
+    plan::SpecError,
     rights::Resource,
 };
-use linchpin_words::{Gvk, KindWord, reference::built_in};
+use linchpin_words::{Gvk, KindWord, limits, reference::built_in};
 
-use crate::door::Given;
+use crate::{door::CompileInput, errors::at};
 
 /// A kind, with what requests need to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,14 +55,31 @@ pub(crate) enum Meaning {
 
 /// Words that were looked up, with the questions they raised and what is to be remembered.
 pub(crate) struct Kinds<'a> {
-    given: Given<'a>,
+    compile_input: CompileInput<'a>,
     asked: RefCell<BTreeSet<Want>>,
     pins: RefCell<BTreeMap<String, Gvk>>,
+    /// What compiling took so far.
+    spent: Cell<u64>,
 }
 
 impl<'a> Kinds<'a> {
-    pub(crate) fn new(given: Given<'a>) -> Self {
-        Self { given, asked: RefCell::default(), pins: RefCell::default() }
+    pub(crate) fn new(compile_input: CompileInput<'a>) -> Self {
+        Self { compile_input, asked: RefCell::default(), pins: RefCell::default(), spent: Cell::new(0) }
+    }
+
+    /// Takes what a part of compiling took. An object is compiled as a whole, so all of it must fit one turn.
+    pub(crate) fn pay(&self, steps: u64, field: &str, what: &str) -> Result<(), SpecError> {
+        self.spent.set(self.spent.get().saturating_add(steps));
+        if self.spent.get() <= limits::TURN_STEPS {
+            return Ok(());
+        }
+        let most = limits::TURN_STEPS;
+        Err(at(
+            field,
+            format!(
+                "reading the spec takes more than {most} steps, and {what} here: use fewer, or split the object"
+            ),
+        ))
     }
 
     /// What a word means; the error says what to write instead.
@@ -74,8 +92,11 @@ impl<'a> Kinds<'a> {
                 reports_status: None,
             }));
         }
+        if let Some(problem) = word.problem() {
+            return Err(problem.to_owned());
+        }
         let pin = pin(via, word);
-        let pinned = self.given.kinds.get(&pin).filter(|_| word.group.is_none());
+        let pinned = self.compile_input.kinds.get(&pin).filter(|_| word.group.is_none());
         let question = match pinned {
             Some(gvk) => KindWord {
                 word: gvk.kind.to_ascii_lowercase(),
@@ -86,7 +107,7 @@ impl<'a> Kinds<'a> {
         };
         let want = Want::new(Question::Kind { via: via.clone(), word: question });
         self.asked.borrow_mut().insert(want.clone());
-        let Some(Seen::Kind(served)) = self.given.facts.get(&want) else {
+        let Some(Seen::Kind(served)) = self.compile_input.facts.get(&want) else {
             return Ok(Meaning::Open(want));
         };
         match &**served {
@@ -115,12 +136,12 @@ impl<'a> Kinds<'a> {
 
     /// What has been observed.
     pub(crate) fn facts(&self) -> &'a World {
-        self.given.facts
+        self.compile_input.facts
     }
 
     /// Records a further question.
     pub(crate) fn ask(&self, want: Want) -> Option<&'a Seen> {
-        let seen = self.given.facts.get(&want);
+        let seen = self.compile_input.facts.get(&want);
         self.asked.borrow_mut().insert(want);
         seen
     }

@@ -19,7 +19,7 @@ mod errors;
 mod guard;
 mod kinds;
 mod names;
-mod orders;
+mod overrides;
 mod owner;
 mod sketch;
 mod values;
@@ -34,6 +34,6 @@ pub mod resource_dependency;
 
 pub use app_bundle::AppBundleDoor;
 pub use dependency_group::DependencyGroupDoor;
-pub use door::{Causes, Compiled, Door, Given, Record, Standing, Told};
+pub use door::{Causes, CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput};
 pub use readiness_profile::ReadinessProfileDoor;
 pub use resource_dependency::ResourceDependencyDoor;

@@ -152,8 +152,8 @@ fn number(names: Vec<String>, may_change: impl Fn(usize) -> bool) -> Vec<String>
 
 /// Names of actions: `(name, whether the user gave it)`.
 fn numbered(names: Vec<(String, bool)>) -> Vec<String> {
-    let given: Vec<bool> = names.iter().map(|(_, given)| *given).collect();
-    number(names.into_iter().map(|(name, _)| name).collect(), |index| !given[index])
+    let compile_input: Vec<bool> = names.iter().map(|(_, compile_input)| *compile_input).collect();
+    number(names.into_iter().map(|(name, _)| name).collect(), |index| !compile_input[index])
 }
 
 fn action_name(action: &Action) -> (String, bool) {
@@ -163,7 +163,7 @@ fn action_name(action: &Action) -> (String, bool) {
     }
 }
 
-/// What an action is aimed at, as far as its text tells.
+/// What an action is aimed at, as far as its text shows.
 fn action_target(action: &Action) -> String {
     let target = |target: &Target| target_text(&target.kind, target.namespace.as_deref(), &target.name);
     let known = match action.kind {

@@ -108,6 +108,21 @@ pub(crate) fn clauses(
     Ok(Clauses { cel, conditions: conditions? })
 }
 
+/// Takes what compiling clauses took.
+pub(crate) fn pay(kinds: &Kinds<'_>, clauses: &Clauses, field: &str) -> Result<(), SpecError> {
+    let conditions = clauses.conditions.iter().map(|condition| condition.patterns());
+    let size: usize = conditions.chain(clauses.cel.as_ref().map(|cel| cel.patterns())).sum();
+    pay_for(kinds, size, field)
+}
+
+/// Takes what compiling patterns of so many KiB took.
+pub(crate) fn pay_for(kinds: &Kinds<'_>, size: usize, field: &str) -> Result<(), SpecError> {
+    kinds.pay(size as u64 * PATTERN_PRICE, field, "there are patterns to compile")
+}
+
+/// What compiling a KiB of a pattern takes.
+const PATTERN_PRICE: u64 = 100;
+
 /// What clauses look at.
 pub(crate) fn reads(clauses: &Clauses) -> ReadSet {
     let mut reads = ReadSet::nothing();

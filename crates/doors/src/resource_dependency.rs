@@ -5,14 +5,17 @@
 mod compile;
 mod status;
 
-use linchpin_api::{Common, ResourceDependency, Status, common::DeletionPolicy};
+use linchpin_api::{
+    Common, ResourceDependency, Status,
+    common::{Cluster, DeletionPolicy},
+};
 use linchpin_engine::{
     journal::Journal,
     plan::{Removal, SpecError},
 };
 
 use crate::{
-    door::{Compiled, Door, Given, Told},
+    door::{CompileInput, Compiled, Door, StatusInput},
     journal,
 };
 
@@ -24,12 +27,12 @@ impl Door for ResourceDependencyDoor {
     type Object = ResourceDependency;
     type Status = Status;
 
-    fn compile(object: &ResourceDependency, given: &Given<'_>) -> Result<Compiled, SpecError> {
-        compile::compile(object, given)
+    fn compile(object: &ResourceDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+        compile::compile(object, compile_input)
     }
 
-    fn status(object: &ResourceDependency, told: &Told<'_>) -> Status {
-        status::draw(object, told)
+    fn status(object: &ResourceDependency, status_input: &StatusInput<'_>) -> Status {
+        status::draw(object, status_input)
     }
 
     fn current_status(object: &ResourceDependency) -> Option<&Status> {
@@ -43,6 +46,11 @@ impl Door for ResourceDependencyDoor {
 
     fn common(object: &ResourceDependency) -> &Common {
         &object.spec.common
+    }
+
+    fn clusters(object: &ResourceDependency) -> Vec<&Cluster> {
+        let actions = object.spec.actions.iter().map(|action| &action.cluster);
+        std::iter::once(&object.spec.common.cluster).chain(actions).flatten().collect()
     }
 
     fn removal(object: &ResourceDependency) -> Removal {

@@ -1,7 +1,7 @@
 //! A look at a text before it is rendered.
 //!
 //! Most templates only fill values into a text whose shape can be seen. [`documents`] shows the objects of such a text
-//! with holes where values go, so that rights and names are known early; [`json`] tells whether a text can ever be
+//! with holes where values go, so that rights and names are known early; [`json`] says whether a text can ever be
 //! JSON. Where a template decides about the shape itself (`if`, `range`, …) there is no sketch, but mostly there are
 //! [`outlines`]: what kinds of objects there may be, and where.
 
@@ -10,7 +10,7 @@ use std::ops::Range;
 use linchpin_lang::template::parse_documents;
 use serde_json::{Map, Value};
 
-/// Stands for what is not known yet: a character that no manifest uses.
+/// Takes the place of what is not known yet: a character that no manifest uses.
 const HOLE: char = '\u{E000}';
 
 /// The words that make an action decide about the shape of the text.
@@ -40,7 +40,7 @@ pub(crate) fn readable(text: &str) -> String {
     shown
 }
 
-/// The documents of a text of YAML, with holes; none where that cannot be told.
+/// The documents of a text of YAML, with holes; none where that is not known.
 pub(crate) fn documents(text: &str) -> Option<Vec<Value>> {
     let mut flat = String::with_capacity(text.len());
     let mut end = 0;
@@ -53,7 +53,7 @@ pub(crate) fn documents(text: &str) -> Option<Vec<Value>> {
     parse_documents("", &flat).ok()
 }
 
-/// What can be told line by line of the objects that a text of YAML may give, whatever its template decides: kind, name
+/// What is known line by line of the objects that a text of YAML may give, whatever its template decides: kind, name
 /// and namespace of each, with holes. More than there will be, where a template decides which.
 pub(crate) fn outlines(text: &str) -> Vec<Value> {
     let mut found = Vec::new();

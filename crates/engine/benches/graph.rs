@@ -1,7 +1,7 @@
 //! How long the wait-for graph takes to follow one change at 10,000 nodes and 30,000 edges.
 
 use divan::{Bencher, black_box};
-use linchpin_engine::graph::{Edge, Graph, Node, Standing, Wait};
+use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
 use linchpin_words::{GroupKind, ObjectRef};
 
 const NODES: u32 = 10_000;
@@ -16,7 +16,7 @@ fn node(at: u32) -> Node {
 }
 
 fn waits(from: u32, to: u32) -> Edge {
-    Edge::waits(node(from), node(to), Wait::new(Standing::InProgress, "NotReady"))
+    Edge::waits(node(from), node(to), Wait::new(WaitState::InProgress, "NotReady"))
 }
 
 /// Each node waits for the one before it and for two picked by a fixed mixing of its number: 10,000 levels deep, and

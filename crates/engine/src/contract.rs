@@ -1,7 +1,7 @@
 //! What crosses the rim, and nothing else.
 //!
 //! The engine asks the world questions ([`Want`]) and gets observations ([`Seen`]) in a [`World`]; it orders
-//! [`Effect`]s and hears [`Outcome`]s. `crates/cluster` and the driver know this module and no other part of the
+//! [`Effect`]s and gets [`Outcome`]s. `crates/cluster` and the driver know this module and no other part of the
 //! engine: they observe and act, they decide nothing.
 //!
 //! Everything here is a plain value. Observations are shared (`Arc`), so building a world costs pointers, not copies.
@@ -18,5 +18,6 @@ pub use effect::{
 pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint};
 pub use seen::{Observed, Projection, Seen, Served, Why, World};
 pub use want::{
-    Actor, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Question, Right, Scope, Selector, Via, Want,
+    Actor, Authority, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Question, Right, Scope, Selector,
+    Via, Want,
 };

@@ -1,8 +1,8 @@
 //! The wait-for graph over all objects of all doors.
 //!
 //! Each object of ours (an *owner*) contributes edges: what it waits for, and what it produces. From them the graph
-//! answers who is in a cycle, in which order things can go, what the longest chain of waits is, who waits for
-//! something, and what the root causes of a wait are. [`explain`] turns those answers into sentences.
+//! answers who is in a cycle, in which order things can go, who waits for something, and what the root causes of a
+//! wait are. [`explain`] turns those answers into sentences.
 //!
 //! Two readings of the same edges, both as arcs from what comes later to what must come first:
 //! - *blocking*: unmet waits, and products not written yet (product → producer). Cycles and causes are about these;
@@ -26,7 +26,7 @@ mod store;
 mod tests;
 
 pub use cause::{Causes, Chain, Dependent, End, Hop, Link};
-pub use node::{Cycle, Edge, Node, Path, Relation, Standing, Wait};
+pub use node::{Cycle, Edge, Node, Path, Relation, Wait, WaitState};
 
 use cycle::Cyclic;
 use store::Store;

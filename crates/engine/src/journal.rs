@@ -9,11 +9,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_words::{Gvk, Reason, Shared, Timestamp, reference::KindWord};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
-    contract::{Failure, Stamp, StepId, Target, Ticket, Verb, Via},
+    contract::{ClusterRef, Failure, Outcome, Stamp, StepId, Target, Ticket, Verb},
     plan::{Plan, Removal},
+    step::Verdicts,
 };
 
 /// The durable memory of one object.
@@ -32,18 +33,18 @@ pub struct Journal {
     /// Set while nothing may start, because a requirement failed or time ran out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub halt: Option<Halt>,
-    /// Set while the object is suspended: clocks stand still from here.
+    /// Set while the object is suspended: clocks are stopped from here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspended: Option<Timestamp>,
     /// The last orders given by annotation that have been carried out.
-    #[serde(default, skip_serializing_if = "Orders::is_empty")]
-    pub orders: Orders,
+    #[serde(default, skip_serializing_if = "AppliedOverrides::is_empty")]
+    pub orders: AppliedOverrides,
     /// What bare kind words were resolved to; a later CRD of the same name does not change it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kinds: Shared<BTreeMap<String, Gvk>>,
     /// What is known of each step.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub steps: Shared<BTreeMap<StepId, Shared<Record>>>,
+    pub steps: Shared<BTreeMap<StepId, Shared<StepRecord>>>,
     /// The objects we made or mean to make, in case we must take them away again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inventory: Shared<Vec<Item>>,
@@ -59,7 +60,7 @@ impl Journal {
             completed: None,
             halt: None,
             suspended: None,
-            orders: Orders::default(),
+            orders: AppliedOverrides::default(),
             kinds: Shared::default(),
             steps: Shared::default(),
             inventory: Shared::default(),
@@ -81,12 +82,12 @@ impl Journal {
     }
 
     /// The records in the order of a plan's steps. Both are sorted by name, so it is one walk along them.
-    pub(crate) fn in_order_of(&self, plan: &Plan) -> Vec<Option<&Shared<Record>>> {
+    pub(crate) fn in_order_of(&self, plan: &Plan) -> Vec<Option<&Shared<StepRecord>>> {
         let mut ordered = vec![None; plan.steps().len()];
         let mut records = self.steps.iter().peekable();
         for position in plan.by_name() {
             let id = &plan.steps()[*position].id;
-            // Mostly the very same name comes next, which is told at a glance.
+            // Mostly the very same name comes next, which is seen at once.
             ordered[*position] = loop {
                 match records.peek() {
                     Some((known, _)) if *known == id => break records.next().map(|(_, record)| record),
@@ -129,7 +130,7 @@ pub struct Halt {
 /// Orders given by annotation, as last carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Orders {
+pub struct AppliedOverrides {
     /// `linchpin.dev/requested-at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested_at: Option<String>,
@@ -138,7 +139,7 @@ pub struct Orders {
     pub rerun: Option<String>,
 }
 
-impl Orders {
+impl AppliedOverrides {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -167,7 +168,7 @@ pub enum StepState {
 /// What is known of one step.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Record {
+pub struct StepRecord {
     /// Hash of the user's text for this step: a new generation keeps the record of an unchanged step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub definition: String,
@@ -199,6 +200,13 @@ pub struct Record {
     /// The token of an effect that must not happen twice: written before the effect is ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// How such an effect ended, where that came back while there was no plan to judge it by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Ended>,
+    /// Of a deletion, the incarnation that was there when it was ordered; empty where nothing was. It is written before
+    /// the deletion is ordered, and no other incarnation is ever deleted for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletes: Option<String>,
     /// What the effects of the last attempt left behind: the floor under later observations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wrote: Vec<Wrote>,
@@ -225,7 +233,7 @@ pub struct Record {
     pub recreate: Option<Recreate>,
 }
 
-impl Record {
+impl StepRecord {
     /// The record of a step that nothing has happened to.
     pub fn new(definition: impl Into<String>, now: Timestamp) -> Self {
         Self {
@@ -240,6 +248,8 @@ impl Record {
             retry_at: None,
             awaits: None,
             token: None,
+            ended: None,
+            deletes: None,
             wrote: Vec::new(),
             latch: None,
             triggers: BTreeMap::new(),
@@ -269,6 +279,18 @@ impl Record {
     pub fn is_successful(&self) -> bool {
         matches!(self.state, StepState::Done | StepState::Skipped)
     }
+}
+
+/// How an effect ended that must not happen twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Ended {
+    /// It took place.
+    Well,
+    /// The command ran and failed with this code.
+    Exit(i32),
+    /// It did not take place.
+    NotDone,
 }
 
 /// An object that is deleted to be made anew.
@@ -333,8 +355,9 @@ pub struct Trigger {
 pub struct Item {
     /// The step that makes it.
     pub step: StepId,
-    /// Where it is and as whom it is made.
-    pub via: Via,
+    /// The cluster it is in. As whom it was made is not remembered: it is removed as whom the object says then.
+    #[serde(default, alias = "via", skip_serializing_if = "ClusterRef::is_here", deserialize_with = "place")]
+    pub place: ClusterRef,
     /// The object.
     pub target: Target,
     /// Its uid, once it is there.
@@ -369,6 +392,27 @@ pub struct Item {
     /// Not tried again before this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at: Option<Timestamp>,
+    /// Since when nothing leads to its cluster any more, as observed while it was to be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cut_off: Option<Timestamp>,
+}
+
+/// Reads a place. Journals of earlier versions also said as whom an object was made: that is dropped.
+fn place<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClusterRef, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Via {
+            #[serde(default)]
+            cluster: ClusterRef,
+            #[serde(rename = "actor")]
+            _actor: serde::de::IgnoredAny,
+        },
+        Place(ClusterRef),
+    }
+    Ok(match Written::deserialize(deserializer)? {
+        Written::Via { cluster, .. } | Written::Place(cluster) => cluster.place(),
+    })
 }
 
 /// What we know of an object in the inventory.
@@ -405,6 +449,8 @@ pub struct Memory {
     pub journal: Journal,
     /// Effects that were ordered and have not come back. Volatile: a crash drops it.
     pub flight: BTreeSet<Ticket>,
+    /// Outcomes that came back while there was no plan to file them under: they are filed with the next one. Volatile.
+    pub late: Vec<Outcome>,
     /// Attempts that are under way. Volatile, like the effects in flight.
     pub attempts: BTreeMap<StepId, Attempt>,
     /// Why an action failed or waits, for people. Volatile: the journal holds no texts.
@@ -415,6 +461,8 @@ pub struct Memory {
     pub saved: u64,
     /// The mark of the plan whose objects the inventory has rows for. Volatile: they are looked through once more.
     pub intended: Option<u64>,
+    /// What need not be evaluated again. Volatile: a crash makes it be.
+    pub verdicts: Verdicts,
 }
 
 /// One attempt of an action that is under way: a step may write several documents, some after others.
@@ -428,6 +476,8 @@ pub struct Attempt {
     pub worst: Option<Failure>,
     /// Whether anything was changed, as opposed to found as it should be.
     pub changed: bool,
+    /// Whether some of it was made by this very step before.
+    pub made_before: bool,
     /// What deletions still wait for.
     pub awaits: Option<Awaits>,
     /// The objects it writes.
@@ -442,11 +492,13 @@ impl Memory {
         Self {
             journal,
             flight: BTreeSet::new(),
+            late: Vec::new(),
             attempts: BTreeMap::new(),
             messages: BTreeMap::new(),
             critical: 0,
             saved: 0,
             intended: None,
+            verdicts: Verdicts::default(),
         }
     }
 

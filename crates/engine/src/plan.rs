@@ -31,10 +31,10 @@ pub(crate) use definition::is_comparable;
 pub use definition::{UNKNOWN_DEFINITION, definition, same_definition};
 pub(crate) use outline::{Judged, Outline, share};
 pub use reads::Readings;
-pub use requirement::{Clauses, Expect, Held, Profile, Requirement, Test};
+pub use requirement::{Clauses, Expect, Obstacle, Profile, Requirement, Test};
 
 use crate::{
-    contract::{ClusterRef, Right, StepId, Target, Via, Want},
+    contract::{Authority, ClusterRef, Right, StepId, Target, Via, Want},
     readiness::Wanted,
     rights,
 };
@@ -59,7 +59,7 @@ pub struct Plan {
     by_name: Vec<usize>,
     /// The same by name.
     positions: Positions,
-    /// For each step, what can be told of it before anything is observed.
+    /// For each step, what is known of it before anything is observed.
     outlines: Vec<Outline>,
     /// What is asked of the world whatever happens, and before anything has begun.
     wants: outline::Wants,
@@ -75,7 +75,7 @@ pub struct Plan {
     pub values: Value,
     /// How long a run may take until all is done.
     pub global_timeout: Option<Duration>,
-    /// Nothing starts and clocks stand still.
+    /// Nothing starts and clocks are stopped.
     pub suspended: bool,
     /// How a failed plan comes back.
     pub recovery: Recovery,
@@ -84,10 +84,12 @@ pub struct Plan {
     /// What becomes of what was made, when the object goes.
     pub removal: Removal,
     /// Orders given by hand.
-    pub orders: OrdersGiven,
+    pub orders: ManualOverrides,
     /// Kind words that were resolved, to be remembered.
     pub kinds: BTreeMap<String, Gvk>,
-    /// What the door saw when it made the plan and its status tells. Nothing is decided by it.
+    /// As whom what left the plan is removed.
+    pub authority: Authority,
+    /// What the door saw when it made the plan and its status shows. Nothing is decided by it.
     pub remarks: Value,
 }
 
@@ -100,7 +102,7 @@ pub struct Terms {
     pub values: Value,
     /// How long a run may take until all is done.
     pub global_timeout: Option<Duration>,
-    /// Nothing starts and clocks stand still.
+    /// Nothing starts and clocks are stopped.
     pub suspended: bool,
     /// How a failed plan comes back.
     pub recovery: Recovery,
@@ -109,9 +111,11 @@ pub struct Terms {
     /// What becomes of what was made, when the object goes.
     pub removal: Removal,
     /// Orders given by hand.
-    pub orders: OrdersGiven,
+    pub orders: ManualOverrides,
     /// Kind words that were resolved, to be remembered.
     pub kinds: BTreeMap<String, Gvk>,
+    /// As whom what left the plan is removed.
+    pub authority: Authority,
 }
 
 /// Where some of `.Values` come from: the data of a ConfigMap or Secret.
@@ -145,18 +149,18 @@ pub enum Removal {
 
 /// Orders given by annotation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OrdersGiven {
+pub struct ManualOverrides {
     /// `linchpin.dev/requested-at`: look again now, and try again what failed.
     pub requested_at: Option<String>,
     /// `linchpin.dev/rerun`: run these steps again.
-    pub rerun: Option<RerunOrder>,
+    pub rerun: Option<RerunOverride>,
     /// `linchpin.dev/proceed`: let these requirements pass, in this generation.
     pub proceed: Vec<StepId>,
 }
 
 /// An order to run steps again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RerunOrder {
+pub struct RerunOverride {
     /// The annotation's value: a new one is a new order.
     pub value: String,
     /// Which steps; none means all.
@@ -249,11 +253,16 @@ pub enum GuardSubject {
 }
 
 impl Guard {
-    /// How long it may stay undecided: as long as the dependency it asks about may take.
+    /// How long it may stay undecided: as long as the dependencies it asks about may take.
     pub fn timeout(&self, plan: &Plan) -> Option<Duration> {
         match &self.subject {
             GuardSubject::Dependency { step, .. } => plan.steps[plan.position(step)?].timeout,
-            GuardSubject::Expression(_) => None,
+            GuardSubject::Expression(expression) => {
+                let read = plan.dependencies_of(expression);
+                let timeouts: Option<Vec<Duration>> =
+                    read.iter().map(|(position, _)| plan.steps[*position].timeout).collect();
+                timeouts?.into_iter().max()
+            }
         }
     }
 }
@@ -328,7 +337,7 @@ impl Plan {
         &self.by_name
     }
 
-    /// What can be told of the step at `position` before anything is observed.
+    /// What is known of the step at `position` before anything is observed.
     pub(crate) fn outline(&self, position: usize) -> &Outline {
         &self.outlines[position]
     }
@@ -381,7 +390,7 @@ impl Plan {
         all
     }
 
-    /// The rights that cannot be told before something is rendered or looked up, in words.
+    /// The rights that are not known before something is rendered or looked up, in words.
     pub fn open_rights(&self) -> BTreeSet<String> {
         let told =
             self.steps.iter().filter_map(Step::action).flat_map(|action| action.open_rights.iter().cloned());

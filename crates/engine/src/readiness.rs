@@ -27,7 +27,7 @@ use std::borrow::Cow;
 use linchpin_words::{GroupKind, Text};
 use serde_json::Value;
 
-use self::subject::Subject;
+use self::subject::JudgedObject;
 pub use self::{
     related::{Answer, Need, Nothing, Related, Select},
     table::{Applies, GENERIC, Row, table},
@@ -39,7 +39,7 @@ pub use self::{
 pub enum State {
     /// It is not there. Only [`judge`] says so: [`verdict`] always has an object.
     NotFound,
-    /// It is there and on its way, or nobody can tell yet.
+    /// It is there and on its way, or that is not known yet.
     InProgress,
     /// Others may rely on it.
     Ready,
@@ -67,7 +67,7 @@ impl State {
     }
 }
 
-/// What a person gets to hear of an object.
+/// What a person reads of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// How far it has come.
@@ -106,7 +106,7 @@ impl Verdict {
     }
 }
 
-/// Yes, no, or not known yet.
+/// Yes, no, not known yet, or not to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tri {
     /// It holds.
@@ -115,6 +115,8 @@ pub enum Tri {
     False,
     /// The data it needs is not there (yet).
     Unknown,
+    /// What was asked does not fit the data.
+    Wrong,
 }
 
 /// What somebody taught us about a kind: replaces its rule, not the checks for deletion and generation.
@@ -126,6 +128,10 @@ pub trait Profile {
     /// Whether it says when the object is ready; otherwise the kind's own rule does.
     fn knows_ready(&self) -> bool {
         true
+    }
+    /// What of the profile does not hold, as it was last asked.
+    fn why_not(&self) -> Option<String> {
+        None
     }
     /// What the object itself says about why it is not ready.
     fn says(&self, _object: &Value) -> Option<String> {
@@ -195,14 +201,14 @@ impl Row {
         options: &Options<'_>,
         related: &dyn Related,
     ) -> Verdict {
-        let subject = Subject::new(kind, object, options, related);
+        let subject = JudgedObject::new(kind, object, options, related);
         let mut verdict = conclude(self, &subject);
         verdict.progress = subject.marker(verdict.state);
         verdict
     }
 }
 
-fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {
+fn conclude(row: &Row, subject: &JudgedObject<'_>) -> Verdict {
     if subject.is_terminating() {
         return Verdict::in_progress("Terminating", "it is being deleted");
     }
@@ -221,26 +227,36 @@ fn conclude(row: &Row, subject: &Subject<'_>) -> Verdict {
 }
 
 /// What a profile says; nothing where it leaves that to the kind's own rule.
-fn by_profile(profile: &dyn Profile, subject: &Subject<'_>) -> Option<Verdict> {
+fn by_profile(profile: &dyn Profile, subject: &JudgedObject<'_>) -> Option<Verdict> {
     subject.mark_conditions();
     let or = |otherwise: &str| profile.says(subject.object).unwrap_or_else(|| otherwise.to_owned());
-    if profile.failed(subject.object) == Tri::True {
-        return Some(Verdict::failed(
-            "FailedByProfile",
-            or("the readiness profile for this kind says that it failed"),
-        ));
+    let why = || profile.why_not().map_or_else(String::new, |why| format!(": {why}"));
+    // What cannot be evaluated says neither that it failed nor that it did not.
+    let wrong = |field: &str| {
+        let message = format!("{field} of the readiness profile for this kind cannot be evaluated{}", why());
+        Verdict::in_progress("ProfileError", message)
+    };
+    match profile.failed(subject.object) {
+        Tri::True => {
+            let otherwise = "the readiness profile for this kind says that it failed";
+            return Some(Verdict::failed("FailedByProfile", or(otherwise)));
+        }
+        Tri::Wrong => return Some(wrong("failedWhen")),
+        Tri::False | Tri::Unknown => {}
     }
     profile.knows_ready().then(|| match profile.ready(subject.object) {
         Tri::True => {
             Verdict::ready("ReadyByProfile", "the readiness profile for this kind says that it is ready")
         }
-        Tri::False => Verdict::in_progress(
-            "NotReadyByProfile",
-            or("the readiness profile for this kind says that it is not ready yet"),
-        ),
-        Tri::Unknown => Verdict::in_progress(
-            "UndecidedByProfile",
-            "what the readiness profile for this kind reads is not there yet",
-        ),
+        Tri::False => {
+            let otherwise = format!("not ready by the readiness profile for this kind{}", why());
+            Verdict::in_progress("NotReadyByProfile", or(&otherwise))
+        }
+        Tri::Unknown => {
+            let otherwise =
+                format!("what the readiness profile for this kind reads is not there yet{}", why());
+            Verdict::in_progress("UndecidedByProfile", or(&otherwise))
+        }
+        Tri::Wrong => wrong("readyWhen"),
     })
 }

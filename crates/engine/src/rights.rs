@@ -1,7 +1,7 @@
 //! The rights that observing and changing objects need, as RBAC names them.
 //!
 //! The one place that derives them: doors put them into steps, `Plan::rights` collects them, and preflight, blockers
-//! and `linchpin rbac` all read that. The smallest set that does: by name where a name is known. What cannot be told
+//! and `linchpin rbac` all read that. The smallest set that does: by name where a name is known. What is not known
 //! before something is rendered is said in words and never left out silently.
 
 use linchpin_words::Gvk;
@@ -58,7 +58,7 @@ pub fn control_plane() -> Gvk {
 pub struct Reaching {
     /// As rights.
     pub rights: Vec<Right>,
-    /// What cannot be told, in words.
+    /// What is not known, in words.
     pub open: Option<String>,
 }
 

@@ -4,17 +4,20 @@
 //! → render (at admission only) → report. It is total and deterministic: same inputs, same decision. The operator
 //! calls it for every object whenever something it asked for has changed, an outcome came back, or its time came.
 
-mod adopt;
 mod advance;
+mod align;
 mod backoff;
 mod data;
+mod effort;
 mod fact;
 mod inventory;
 mod judge;
+mod late;
 mod outcome;
 mod removal;
 mod render;
 mod report;
+mod secret;
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,17 +25,20 @@ use linchpin_words::{Reason, Shared, Timestamp};
 
 pub use advance::{Advanced, advance};
 pub use data::values;
+pub use effort::Verdicts;
 pub use fact::{Answer, Fact, Holds};
 pub use judge::View;
 pub use report::{Blocker, Phase, Report, StepReport};
+pub use secret::{Secrets, refusal as secret_refusal};
 
 use crate::{
-    contract::{Effect, Failure, Outcome, Ticket, Want, World},
+    contract::{Authority, Effect, Failure, Outcome, StepId, Ticket, Want, World},
     graph::{Edge, Path},
     journal::{Attempt, ItemState, Memory, StepState},
-    plan::{Action, Body, Plan, Removal, SpecError},
+    plan::{Action, Body, Plan, Removal, SpecError, Step},
 };
-use judge::Sight;
+use effort::Effort;
+use judge::FreshWorld;
 
 /// How long a request may take, where nothing else is said.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
@@ -46,6 +52,8 @@ pub enum Goal<'a> {
     Invalid(&'a SpecError),
     /// The object is being deleted: take away what must go, then let it go.
     Teardown {
+        /// As whom.
+        authority: &'a Authority,
         /// What becomes of what was made.
         removal: Removal,
         /// Whether the object's own namespace is going too: ask for deletions, wait for none.
@@ -84,6 +92,10 @@ pub struct Decision {
     pub report: Report,
     /// For deletion: whether the finalizer may go.
     pub release: bool,
+    /// Whether there was more to evaluate than one step may: the next one goes on, as soon as it is this object's turn.
+    pub unfinished: bool,
+    /// How many steps evaluating took.
+    pub evaluated: u64,
 }
 
 /// One step.
@@ -99,7 +111,9 @@ pub fn step(
     let mut decision = match goal {
         Goal::Converge(plan) => converge(plan, memory, world, outcomes, cycle, now),
         Goal::Invalid(error) => invalid(memory, error, outcomes, now),
-        Goal::Teardown { removal, hurry } => teardown(memory, removal, hurry, world, outcomes, now),
+        Goal::Teardown { authority, removal, hurry } => {
+            teardown(memory, authority, removal, hurry, world, outcomes, now)
+        }
     };
     if decision.persist == Persist::Nothing && decision.memory.journal != before {
         decision.persist = Persist::Soon;
@@ -109,51 +123,57 @@ pub fn step(
 
 fn converge(
     plan: &Plan,
-    memory: Memory,
+    mut memory: Memory,
     world: &World,
     outcomes: &[Outcome],
     cycle: Option<&Path>,
     now: Timestamp,
 ) -> Decision {
-    let judged = judge::judge(plan, &memory.journal, &Sight::new(world, &memory.journal, outcomes));
+    let outcomes = &*late::with_kept(&mut memory, outcomes);
+    let effort = Effort::new(std::mem::take(&mut memory.verdicts));
+    let judged =
+        judge::judge(plan, &memory.journal, &FreshWorld::new(world, &memory.journal, outcomes, &effort));
     let mut advanced = advance(plan, memory, &judged.facts, outcomes, now);
-    removal::settle(&mut advanced.memory, outcomes, now);
-    let mut work = Work { plan, effects: Vec::new(), needs_saving: false, now };
+    removal::settle(&mut advanced.memory, outcomes, false, now);
+    let mut work = Work { plan, effort: &effort, effects: Vec::new(), needs_saving: false, now };
     inventory::intend_early(plan, &mut advanced.memory);
     for position in std::mem::take(&mut advanced.start) {
         work.start(position, &mut advanced.memory, &judged.views, world);
     }
     work.order_next_waves(&mut advanced.memory);
-    let sight = Sight::plain(world);
-    judge::ask_for_awaited(plan, &advanced.memory.journal, &sight);
+    let fresh_world = FreshWorld::plain(world, &effort);
+    judge::ask_for_awaited(plan, &advanced.memory.journal, &fresh_world);
     let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
     let well = advanced.memory.journal.completed.is_some() && advanced.all_done && advanced.all_hold_now;
     if well && plan.prunes() {
-        removed = removal::prune(plan, &mut advanced.memory, &sight, now);
+        removed = removal::prune(plan, &mut advanced.memory, &fresh_world, now);
         work.effects.append(&mut removed.effects);
     }
     let records = advanced.memory.journal.in_order_of(plan);
     let mut report = report::converging(plan, &advanced, &records, &judged.views, &judged.facts, cycle, now);
     let edges = report::edges(plan, &records, judged.views);
+    report.left.append(&mut removed.left);
     let since = advanced.memory.journal.completed.unwrap_or(now);
     report.blocked.extend(report::removal_blockers(&advanced.memory.journal, &removed.waiting, since));
-    let asked = judged.asked.into_iter().chain(sight.asked());
+    let asked = judged.asked.into_iter().chain(fresh_world.asked());
     let at_rest =
         advanced.memory.journal.is_at_rest(plan) && advanced.memory.flight.is_empty() && removed.done;
     let must_save = work.needs_saving && advanced.memory.critical > advanced.memory.saved;
+    let effects = work.effects;
+    let evaluated = effort.spent();
+    let (verdicts, unfinished) = effort.end();
+    advanced.memory.verdicts = verdicts;
     Decision {
-        persist: if must_save && !work.effects.is_empty() {
-            Persist::BeforeEffects
-        } else {
-            Persist::Nothing
-        },
+        persist: if must_save && !effects.is_empty() { Persist::BeforeEffects } else { Persist::Nothing },
         memory: advanced.memory,
-        effects: work.effects,
+        effects,
         wants: if at_rest { Shared::default() } else { wants(plan, &judged.asking, asked) },
         edges,
         wake_at: earliest(advanced.wake_at, removed.wake_at),
         report,
         release: true,
+        unfinished,
+        evaluated,
     }
 }
 
@@ -178,6 +198,7 @@ fn earliest(one: Option<Timestamp>, other: Option<Timestamp>) -> Option<Timestam
 /// Ordering effects for actions that were admitted.
 struct Work<'a> {
     plan: &'a Plan,
+    effort: &'a Effort,
     effects: Vec<Effect>,
     /// Whether an effect relies on the journal as it is now.
     needs_saving: bool,
@@ -188,20 +209,23 @@ impl Work<'_> {
     fn start(&mut self, position: usize, memory: &mut Memory, views: &[View], world: &World) {
         let step = &self.plan.steps()[position];
         let Some(action) = step.action() else { return };
-        match render::render(self.plan, step, action, &memory.journal, views, world) {
+        let basis = render::Basis { journal: &memory.journal, views, world, effort: self.effort };
+        match render::render(self.plan, step, action, &basis) {
             Ok(rendered) => {
                 inventory::intend(memory, self.plan, position, action, &rendered.targets);
+                if let Body::Delete { .. } = &action.body {
+                    doom(memory, &step.id, views[position].doomed.as_ref());
+                }
                 let attempt =
                     Attempt { waves: rendered.waves, targets: rendered.targets, ..Attempt::default() };
                 memory.attempts.insert(step.id.clone(), attempt);
             }
             Err(render::Problem::Missing(message)) => {
-                memory.messages.insert(step.id.clone(), message);
-                if let Some(record) = memory.journal.steps.get_mut(&step.id) {
-                    record.attempt = record.attempt.saturating_sub(1);
-                    record.token = None;
-                    record.become_state(StepState::Waiting, Some(Reason::ValueMissing), self.now);
-                }
+                self.put_off(step, memory, Reason::ValueMissing, message);
+            }
+            Err(render::Problem::Postponed) => {
+                let message = Reason::Evaluating.in_words();
+                self.put_off(step, memory, Reason::Evaluating, message);
             }
             Err(render::Problem::Wrong(message)) => {
                 let failure = Failure::Render(message.clone());
@@ -211,6 +235,16 @@ impl Work<'_> {
                     outcome::fail(self.plan, step, action, record, &failure, self.now);
                 }
             }
+        }
+    }
+
+    /// An action that was admitted waits all the same.
+    fn put_off(&self, step: &Step, memory: &mut Memory, reason: Reason, message: String) {
+        memory.messages.insert(step.id.clone(), message);
+        if let Some(record) = memory.journal.steps.get_mut(&step.id) {
+            record.attempt = record.attempt.saturating_sub(1);
+            record.token = None;
+            record.become_state(StepState::Waiting, Some(reason), self.now);
         }
     }
 
@@ -245,11 +279,22 @@ impl Work<'_> {
                     deadline: deadline(action),
                 });
             }
-            self.needs_saving |= action.delivery().is_some() || action.reads_now || action.tracked;
+            let deletes = matches!(action.body, Body::Delete { .. });
+            self.needs_saving |= action.delivery().is_some() || action.reads_now || action.tracked || deletes;
         }
         // Attempts are kept by name; what starts in one moment starts in the plan's order.
         let plan = self.plan;
         self.effects.sort_by_key(|effect| plan.position(&effect.ticket.step));
+    }
+}
+
+/// Remembers which incarnation is deleted, before that is ordered: after a crash or a lost answer it is still that one.
+fn doom(memory: &mut Memory, step: &StepId, uid: Option<&String>) {
+    if let Some(record) = memory.journal.steps.get_mut(step)
+        && record.deletes.is_none()
+    {
+        record.deletes = uid.cloned();
+        memory.critical += 1;
     }
 }
 
@@ -261,9 +306,7 @@ fn deadline(action: &Action) -> Duration {
 }
 
 fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Timestamp) -> Decision {
-    for outcome in outcomes {
-        memory.flight.remove(&outcome.ticket);
-    }
+    late::keep(&mut memory, outcomes, now);
     let report = Report::invalid(error, now);
     Decision {
         memory,
@@ -274,27 +317,36 @@ fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Tim
         wake_at: None,
         report,
         release: true,
+        unfinished: false,
+        evaluated: 0,
     }
 }
 
 fn teardown(
     mut memory: Memory,
+    authority: &Authority,
     policy: Removal,
     hurry: bool,
     world: &World,
     outcomes: &[Outcome],
     now: Timestamp,
 ) -> Decision {
-    // Effects of the plan that come back now still tell what was created.
+    let outcomes = &*late::with_kept(&mut memory, outcomes);
+    // Effects of the plan that come back now still say what was created.
     inventory::remember_late(&mut memory, outcomes);
-    removal::settle(&mut memory, outcomes, now);
-    let sight = Sight::plain(world);
+    removal::settle(&mut memory, outcomes, true, now);
+    let effort = Effort::new(Verdicts::default());
+    memory.verdicts = Verdicts::default();
+    let fresh_world = FreshWorld::plain(world, &effort);
     let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
-    let plan_effects_out = memory.flight.iter().any(|ticket| ticket.run != 0);
+    let plan_effects_out = memory.flight.iter().any(|ticket| !removal::is_deletion(ticket));
     if !plan_effects_out {
         removed = match policy {
-            Removal::Delete => removal::remove(&mut memory, &sight, &|_| true, hurry, now),
-            Removal::Retain => removal::disown(&mut memory, now),
+            Removal::Delete => {
+                let pass = removal::Pass { authority, fresh_world: &fresh_world, deleting: true, hurry, now };
+                removal::remove(&mut memory, &pass, &|_| true)
+            }
+            Removal::Retain => removal::disown(&mut memory, authority, now),
         };
     }
     let left: Vec<String> = memory
@@ -302,18 +354,20 @@ fn teardown(
         .inventory
         .iter()
         .filter(|item| item.state == ItemState::Left)
-        .map(|item| format!("{} ({})", item.target, item.reason.unwrap_or(Reason::LeftBehind)))
+        .map(removal::left)
         .collect();
     let release = removed.done && !plan_effects_out || hurry && removed.effects.is_empty();
     let report = Report::deleting(&memory, &removed.waiting, left, now);
     Decision {
         persist: Persist::Nothing,
         effects: removed.effects,
-        wants: Shared::new(if release { BTreeSet::new() } else { sight.asked().into_iter().collect() }),
+        wants: Shared::new(if release { BTreeSet::new() } else { fresh_world.asked().into_iter().collect() }),
         edges: Vec::new(),
         wake_at: removed.wake_at,
         report,
         release,
+        unfinished: false,
+        evaluated: 0,
         memory,
     }
 }

@@ -38,6 +38,13 @@ pub enum NotYet {
         /// The path as the condition spells it.
         path: String,
     },
+    /// Something the condition reads cannot be seen: it may be there or not.
+    Unknown {
+        /// The path as the condition spells it.
+        path: String,
+        /// Why it cannot be seen.
+        why: String,
+    },
     /// The data is beyond what may be judged.
     TooLarge {
         /// What is too large, and the bound.
@@ -49,6 +56,7 @@ impl fmt::Display for NotYet {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NotYet::Missing { path } => write!(formatter, "{path} is not there yet"),
+            NotYet::Unknown { path, why } => write!(formatter, "{path} is not known: {why}"),
             NotYet::TooLarge { what } => write!(formatter, "too large to judge: {what}"),
         }
     }

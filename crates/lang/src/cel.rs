@@ -3,11 +3,12 @@
 //! Parser and evaluator are our own; the `cel` crate serves as the reference that tests compare them with. A verdict
 //! must be total and deterministic on any input, and that crate is neither: measured on a 2 MiB stack, its parser
 //! overflows at some twenty nested brackets when built without optimisation, and its evaluator at long sums; it has no
-//! limits on time or memory, tells which key is missing but not where, and puts values into its errors. Ours
+//! limits on time or memory, says which key is missing but not where, and puts values into its errors. Ours
 //!
 //! - refuses at compile time what can be known then: undeclared names, unknown functions, patterns that are not
 //!   literal or do not compile, too much text, depth or nesting of loops;
-//! - answers [`Answer::NotYet`] when something it reads is missing, or beyond the bounds below, and never guesses;
+//! - answers [`Answer::NotYet`] when something it reads is missing, unknown, or beyond the bounds below, and never
+//!   guesses;
 //! - counts steps and bytes instead of time, so that the same data always gives the same answer;
 //! - borrows from the JSON it is given and copies only what an operator makes;
 //! - names types, positions and the expression's own words in errors, never a value.
@@ -17,21 +18,23 @@
 //! There is no clock: no `now()`. Timestamps and durations (to compare two fields, to add one to the other) come
 //! from `jiff`, which is in the binary anyway.
 //!
-//! Callers: guards and `cel` conditions in `engine`, specs in `doors`, `lint` in the command line.
+//! Callers: guards and `cel` conditions in `engine`, specs in `doors`.
 
 mod evaluate;
+mod explain;
 mod functions;
 mod lexer;
 mod meter;
 mod node;
 mod operators;
 mod parser;
+mod select;
 mod trace;
 mod value;
 
 use std::collections::BTreeMap;
 
-use linchpin_words::limits;
+use linchpin_words::{hash::Fnv, limits};
 use serde_json::Value as Json;
 
 use crate::answer::Answer;
@@ -62,15 +65,31 @@ pub struct Expression {
     variables: Vec<String>,
     root: node::Node,
     reads: BTreeMap<String, Reads>,
+    fingerprint: u64,
+    patterns: usize,
 }
 
 /// The values of an expression's variables, by name.
 pub type Bindings<'a> = BTreeMap<&'a str, &'a Json>;
 
+/// What of an entry of a variable is not known: neither there nor missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// Why.
+    pub why: String,
+    /// The fields that are not known, with the words that each may turn out to be (none: it may be anything). Without any
+    /// field nothing of the entry is known.
+    pub fields: BTreeMap<&'static str, &'static [&'static str]>,
+}
+
+/// Entries of a variable of which something is not known. Whatever reads that is undecided, unless the other side of `&&`
+/// or `||` decides or every word that it may be gives the same answer; so is whatever reads all entries of the variable.
+pub type Unknowns<'a> = BTreeMap<&'a str, &'a BTreeMap<String, Unknown>>;
+
 impl Expression {
     /// Checks `source`, which stands in the spec at `field`, against the names it may use.
     pub fn compile(field: &str, source: &str, variables: &[&str]) -> Result<Self, CompileError> {
-        let root = parser::parse(source, variables).map_err(|refusal| CompileError {
+        let (root, patterns) = parser::parse(source, variables).map_err(|refusal| CompileError {
             field: field.to_owned(),
             position: refusal.at.map(|at| Position::of(source, at)),
             problem: refusal.problem,
@@ -82,22 +101,67 @@ impl Expression {
             variables: variables.iter().map(|&name| name.to_owned()).collect(),
             root,
             reads,
+            patterns,
+            fingerprint: Fnv::of(source.as_bytes()),
         })
     }
 
     /// Judges the expression. A variable without a binding is data that is missing, not an error.
     pub fn evaluate(&self, bindings: &Bindings<'_>) -> Result<Answer, EvaluateError> {
-        let roots = self.variables.iter().map(|name| bindings.get(name.as_str()).copied()).collect();
-        evaluate::answer(&self.root, roots).map_err(|(at, problem)| EvaluateError {
+        self.evaluate_counted(bindings, &mut 0)
+    }
+
+    /// Judges the expression, and adds the steps that this took to `spent`.
+    pub fn evaluate_counted(
+        &self,
+        bindings: &Bindings<'_>,
+        spent: &mut u64,
+    ) -> Result<Answer, EvaluateError> {
+        self.evaluate_among(bindings, &Unknowns::new(), spent)
+    }
+
+    /// Judges the expression where something of its variables is not known, and adds the steps that this took to
+    /// `spent`.
+    pub fn evaluate_among(
+        &self,
+        bindings: &Bindings<'_>,
+        unknowns: &Unknowns<'_>,
+        spent: &mut u64,
+    ) -> Result<Answer, EvaluateError> {
+        let unknown =
+            |name: &String| unknowns.get(name.as_str()).copied().filter(|entries| !entries.is_empty());
+        let unknowns = self.variables.iter().map(unknown).collect();
+        let answer = evaluate::answer(&self.root, self.roots(bindings), unknowns, spent);
+        answer.map_err(|(at, problem)| EvaluateError {
             field: self.field.clone(),
             position: Position::of(&self.source, at),
             problem,
         })
     }
 
+    /// Says which part of an expression is false, and what is there instead: `self.spec.replicas >= 3 is false:
+    /// self.spec.replicas is 1`. Without `values` no value of the data is named. Adds the steps that this took to `spent`.
+    pub fn explain(&self, bindings: &Bindings<'_>, values: bool, spent: &mut u64) -> String {
+        explain::explain(&self.root, &self.source, self.roots(bindings), values, spent)
+    }
+
+    fn roots<'a>(&self, bindings: &Bindings<'a>) -> Vec<Option<&'a Json>> {
+        self.variables.iter().map(|name| bindings.get(name.as_str()).copied()).collect()
+    }
+
     /// The text as it was written.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The KiB that its patterns take once compiled.
+    pub fn patterns(&self) -> usize {
+        self.patterns
+    }
+
+    /// A number that represents the text.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
     }
 
     /// What the expression can look at, for each variable that it names.

@@ -10,12 +10,13 @@ mod quantity;
 mod rules;
 mod version;
 
-use linchpin_words::limits;
+use linchpin_words::{hash::Fnv, limits};
 use serde_json::Value as Json;
 
 use crate::answer::{Answer, NotYet};
 use crate::jsonpath::{Path, PathError};
 use crate::pattern::Pattern;
+use crate::quote::{brief, quoted, shown};
 use crate::reads::Reads;
 
 pub(crate) use rules::{same_number, whole_and_real};
@@ -26,6 +27,9 @@ pub const MAX_PATTERN_BYTES: usize = limits::PATTERN;
 pub const MAX_CHOICES: usize = limits::CHOICES;
 /// The largest value, counted in scalars, lists and objects.
 pub const MAX_VALUE_NODES: usize = limits::VALUE_PARTS;
+
+/// The longest list of choices that is quoted, in characters.
+const LONGEST_NEED: usize = 160;
 
 /// How a value is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -92,6 +96,7 @@ pub struct Condition {
     path: Path,
     operator: Operator,
     expected: Expected,
+    fingerprint: u64,
 }
 
 #[derive(Debug)]
@@ -126,12 +131,62 @@ impl Condition {
             operator: operator.name(),
             problem,
         })?;
-        Ok(Condition { field: field.to_owned(), path, operator, expected })
+        let value = value.map_or_else(String::new, Json::to_string);
+        let fingerprint = Fnv::of(format!("{json_path}\n{}\n{value}", operator.name()).as_bytes());
+        Ok(Condition { field: field.to_owned(), path, operator, expected, fingerprint })
+    }
+
+    /// Says why the condition does not hold: what is there and what is needed, as `.minor is 36, needs ≥ 999`. Without
+    /// `values` neither is named. Adds the steps that this took to `spent`.
+    pub fn explain(&self, object: &Json, values: bool, spent: &mut u64) -> String {
+        let path = self.path.source();
+        match self.operator {
+            Operator::Exists => return format!("{path} is not there, and must be"),
+            Operator::Absent => return format!("{path} is there, and must not be"),
+            operator if !values => return format!("{path} is not as {} needs it", operator.name()),
+            _ => {}
+        }
+        let found = self.path.find_counted(object, spent).unwrap_or_default();
+        let mut steps = limits::CEL_STEPS;
+        let mut wrong = found.into_iter().filter(|actual| !actual.is_null());
+        let wrong = wrong.find(|actual| matches!(self.judge(actual, &mut steps), Ok(Answer::False)));
+        *spent = spent.saturating_add(limits::CEL_STEPS - steps);
+        let wrong = wrong.map_or_else(|| "another".to_owned(), shown);
+        format!("{path} is {wrong}, needs {}", self.needs())
+    }
+
+    /// What a value must be, in a few words.
+    fn needs(&self) -> String {
+        let sign = match self.operator {
+            Operator::Ne => "≠ ",
+            Operator::Gt => "> ",
+            Operator::Gte => "≥ ",
+            Operator::Lt => "< ",
+            Operator::Lte => "≤ ",
+            Operator::In => "one of ",
+            Operator::NotIn => "none of ",
+            Operator::Matches => "a match of ",
+            Operator::Eq | Operator::Exists | Operator::Absent => "",
+        };
+        let what = match &self.expected {
+            Expected::Nothing => String::new(),
+            Expected::Value(value) => shown(value),
+            Expected::Choices(choices) => {
+                brief(&choices.iter().map(shown).collect::<Vec<_>>().join(", "), LONGEST_NEED)
+            }
+            Expected::Pattern(pattern) => quoted(pattern.source()),
+        };
+        format!("{sign}{what}")
     }
 
     /// Judges the condition over an object.
     pub fn evaluate(&self, object: &Json) -> Result<Answer, CompareError> {
-        let mut found = match self.path.find(object) {
+        self.evaluate_counted(object, &mut 0)
+    }
+
+    /// Judges the condition over an object, and adds the steps that this took to `spent`.
+    pub fn evaluate_counted(&self, object: &Json, spent: &mut u64) -> Result<Answer, CompareError> {
+        let mut found = match self.path.find_counted(object, spent) {
             Ok(found) => found,
             Err(too_large) => {
                 return Ok(Answer::NotYet(NotYet::TooLarge { what: too_large.to_string() }));
@@ -149,17 +204,27 @@ impl Condition {
         }
         let mut undecided = None;
         let mut steps = limits::CEL_STEPS;
+        let mut disproved = false;
         for actual in found {
             match self.judge(actual, &mut steps) {
                 Ok(Answer::True) => {}
-                Ok(Answer::False) => return Ok(Answer::False),
+                Ok(Answer::False) => disproved = true,
                 other => undecided = undecided.or(Some(other)),
             }
+            if disproved || steps == 0 {
+                break;
+            }
         }
-        undecided.unwrap_or(Ok(Answer::True))
+        *spent = spent.saturating_add(limits::CEL_STEPS - steps);
+        if disproved { Ok(Answer::False) } else { undecided.unwrap_or(Ok(Answer::True)) }
     }
 
     fn judge(&self, actual: &Json, steps: &mut u64) -> Result<Answer, CompareError> {
+        *steps = steps.saturating_sub(self.price(actual));
+        if *steps == 0 {
+            let what = format!("{} finds more than can be compared", self.path.source());
+            return Ok(Answer::NotYet(NotYet::TooLarge { what }));
+        }
         match &self.expected {
             Expected::Nothing => Ok(Answer::True),
             Expected::Choices(choices) => {
@@ -195,6 +260,16 @@ impl Condition {
         }
     }
 
+    /// What comparing a value takes: a look at each part of what it is compared with, and its own text.
+    fn price(&self, actual: &Json) -> u64 {
+        let parts = match &self.expected {
+            Expected::Nothing | Expected::Pattern(_) => 1,
+            Expected::Value(value) => rules::nodes(value, MAX_VALUE_NODES).unwrap_or(MAX_VALUE_NODES),
+            Expected::Choices(choices) => choices.len(),
+        };
+        (parts + actual.as_str().map_or(0, |text| text.len() / 16)) as u64
+    }
+
     fn incomparable(&self, actual: &Json, expected: &'static str) -> CompareError {
         CompareError {
             field: self.field.clone(),
@@ -202,6 +277,19 @@ impl Condition {
             operator: self.operator.name(),
             actual: rules::kind_of(actual),
             expected,
+        }
+    }
+
+    /// A number that represents path, operator and value.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The KiB that its pattern takes once compiled.
+    pub fn patterns(&self) -> usize {
+        match &self.expected {
+            Expected::Pattern(pattern) => pattern.size(),
+            _ => 0,
         }
     }
 

@@ -96,7 +96,12 @@ impl Path {
 
     /// All values at this path, in the order of the data; none when there is nothing there.
     pub fn find<'v>(&self, root: &'v Json) -> Result<Vec<&'v Json>, PathTooLarge> {
-        evaluate::find(&self.steps, root)
+        self.find_counted(root, &mut 0)
+    }
+
+    /// All values at this path; how many were looked at is added to `spent`.
+    pub fn find_counted<'v>(&self, root: &'v Json, spent: &mut u64) -> Result<Vec<&'v Json>, PathTooLarge> {
+        evaluate::find(&self.steps, root, spent)
     }
 
     /// The text as it was written.

@@ -9,5 +9,9 @@ pub mod cel;
 pub mod compare;
 pub mod jsonpath;
 mod pattern;
+mod quote;
 pub mod reads;
 pub mod template;
+mod weight;
+
+pub use weight::weight;

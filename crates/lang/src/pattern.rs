@@ -19,6 +19,11 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
+    /// The pattern as it was written.
+    pub(crate) fn source(&self) -> &str {
+        self.regex.as_str()
+    }
+
     /// Compiles a pattern; the error says on one line what is wrong with it.
     pub(crate) fn compile(pattern: &str) -> Result<Self, String> {
         if pattern.len() > limits::PATTERN {
@@ -37,6 +42,11 @@ impl Pattern {
             }
         }
         Err("it is too large once compiled; repeat less, and use [0-9A-Za-z_] for \\w".to_owned())
+    }
+
+    /// How large it is once compiled, about, in KiB: compiling it took as long as that.
+    pub(crate) fn size(&self) -> usize {
+        self.size
     }
 
     /// What it costs at most to look through a text, in steps as `cel` counts them.

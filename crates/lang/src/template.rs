@@ -55,7 +55,7 @@ pub use error::{Cause, ParseError, RenderError};
 pub use path::Path;
 pub use reads::StaticReads;
 
-use error::Place;
+use error::TemplatePosition;
 use evaluate::Evaluator;
 use node::{NodeKind, Pipeline, Tree};
 use store::{Budget, Store};
@@ -106,7 +106,9 @@ impl Template {
     pub fn parse(field: &str, source: &str) -> Result<Self, ParseError> {
         match parser::parse(source) {
             Ok(tree) => Ok(Self { field: field.to_owned(), source: source.to_owned(), tree }),
-            Err(problem) => Err(ParseError::new(Place::find(field, source, problem.offset), problem.message)),
+            Err(problem) => {
+                Err(ParseError::new(TemplatePosition::find(field, source, problem.offset), problem.message))
+            }
         }
     }
 
@@ -120,14 +122,26 @@ impl Template {
         &self.source
     }
 
-    /// What it reads, as far as its source tells.
+    /// What it reads, as far as its source shows.
     pub fn reads(&self) -> StaticReads {
         reads::of(&self.tree)
     }
 
     /// Renders it with this data.
     pub fn render(&self, data: &Json, clock: &Clock) -> Result<Rendered, RenderError> {
-        let (value, reads, shapes) = self.run(data, clock, Budget::full(), false, 0).result?;
+        self.render_counted(data, clock, &mut 0)
+    }
+
+    /// Renders it with this data, and adds the steps that this took to `spent`.
+    pub fn render_counted(
+        &self,
+        data: &Json,
+        clock: &Clock,
+        spent: &mut u64,
+    ) -> Result<Rendered, RenderError> {
+        let run = self.run(data, clock, Budget::full(), false, 0);
+        *spent = spent.saturating_add(run.budget.spent());
+        let (value, reads, shapes) = run.result?;
         let text = match value {
             Json::String(text) => text,
             _ => String::new(),
@@ -174,7 +188,7 @@ impl Template {
         let result = match result {
             Ok(value) => Ok((value, reads, shapes)),
             Err(cause) => {
-                let place = Place::find(&self.field, &self.source, evaluator.at);
+                let place = TemplatePosition::find(&self.field, &self.source, evaluator.at);
                 Err(RenderError::new(place, cause, reads, shapes))
             }
         };

@@ -6,7 +6,7 @@
 use crate::{
     Component, Options,
     paths::Directory,
-    process::{Launch, Place},
+    process::{Launch, ProcessScope},
 };
 
 /// The first address of the service range: `kubernetes.default`.
@@ -163,7 +163,7 @@ impl CommandLines<'_> {
         flags.extend(self.options.extra(component));
         // Only what nodes and pods talk to, and what that needs, lives in the cluster's own network.
         let inside = self.options.node && matches!(component, Component::Etcd | Component::ApiServer);
-        let place = if inside { Place::Network } else { Place::Host };
+        let place = if inside { ProcessScope::Network } else { ProcessScope::Host };
         Launch::on_host(self.programs.join(component.name()), flags).at(place)
     }
 }

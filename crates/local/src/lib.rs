@@ -55,6 +55,6 @@ pub use cluster::{Cluster, ComponentStatus, down};
 pub use component::{Component, UnknownComponent};
 pub use error::{Error, Result};
 pub use image::Image;
-pub use node::check_node_support;
+pub use node::{check_node_support, is_node_promised};
 pub use options::Options;
 pub use paths::{cache_directory, default_directory};

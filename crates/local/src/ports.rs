@@ -2,7 +2,7 @@
 //!
 //! They are taken from below the range from which the kernel serves outgoing connections, so that a port that is free
 //! now is not lost to a chance connection while a component restarts. Two clusters may still choose the same port at
-//! the same moment: whoever starts components tries again with other ports.
+//! the same moment: the caller that starts components tries again with other ports.
 
 use std::{
     collections::BTreeSet,

@@ -38,7 +38,7 @@ pub(crate) const DISK_FULL: &str = "no space left on device";
 /// Where a process runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Place {
+pub(crate) enum ProcessScope {
     /// Among the processes of the host.
     Host,
     /// In the cluster's network namespace.
@@ -52,7 +52,7 @@ pub(crate) enum Place {
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) arguments: Vec<String>,
-    pub(crate) place: Place,
+    pub(crate) place: ProcessScope,
     /// A port of the host on which a listener is handed over as standard input.
     pub(crate) listen: Option<u16>,
     /// Whether the program does its work in its only child, which is then what is killed and looked at.
@@ -111,12 +111,12 @@ impl Identity {
 
 impl Launch {
     pub(crate) fn on_host(program: impl Into<PathBuf>, arguments: Vec<String>) -> Self {
-        Self { program: program.into(), arguments, place: Place::Host, listen: None, forks: false }
+        Self { program: program.into(), arguments, place: ProcessScope::Host, listen: None, forks: false }
     }
 
-    pub(crate) fn at(mut self, place: Place) -> Self {
+    pub(crate) fn at(mut self, place: ProcessScope) -> Self {
         // Whoever enters a process namespace must fork to be in it.
-        self.forks |= place == Place::Node;
+        self.forks |= place == ProcessScope::Node;
         self.place = place;
         self
     }
@@ -147,15 +147,15 @@ impl Launch {
 
     fn command(&self, holders: Holders) -> Result<Command> {
         let (holder, component) = match self.place {
-            Place::Host => return Ok(Command::new(&self.program)),
-            Place::Network => (holders.network, Component::Network),
-            Place::Node => (holders.node, Component::Node),
+            ProcessScope::Host => return Ok(Command::new(&self.program)),
+            ProcessScope::Network => (holders.network, Component::Network),
+            ProcessScope::Node => (holders.node, Component::Node),
         };
         let holder =
             holder.filter(|identity| identity.is_alive()).ok_or(Error::ComponentDown { component })?;
         let mut command = Command::new("nsenter");
         command.arg(format!("--target={}", holder.pid)).arg("--net");
-        if self.place == Place::Node {
+        if self.place == ProcessScope::Node {
             command.args(["--mount", "--pid"]);
         }
         command.arg("--").arg(&self.program);

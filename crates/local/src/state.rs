@@ -21,19 +21,19 @@ pub(crate) struct State {
     pub(crate) port: u16,
     /// Whether the cluster once became ready.
     pub(crate) complete: bool,
-    pub(crate) components: BTreeMap<Component, Record>,
+    pub(crate) components: BTreeMap<Component, ComponentRecord>,
 }
 
 /// What is known of one component.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct ComponentRecord {
     pub(crate) launch: Launch,
     /// The port on the host at which its health can be asked for.
     pub(crate) health: Option<u16>,
     pub(crate) identity: Option<Identity>,
 }
 
-impl Record {
+impl ComponentRecord {
     pub(crate) fn running(&self) -> Option<Identity> {
         self.identity.filter(|identity| identity.is_alive())
     }
@@ -60,7 +60,7 @@ impl State {
 
     /// The components that were started and no longer run.
     pub(crate) fn lost(&self) -> Vec<Component> {
-        let dead = |record: &Record| record.running().is_none();
+        let dead = |record: &ComponentRecord| record.running().is_none();
         self.components.iter().filter(|(_, record)| dead(record)).map(|(component, _)| *component).collect()
     }
 }

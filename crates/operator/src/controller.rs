@@ -12,31 +12,32 @@ mod causes;
 mod driver;
 mod entry;
 mod history;
+mod kinds_seen;
 mod notices;
-mod print;
 mod queue;
 mod records;
-mod rest;
+mod remnant;
 mod saving;
+mod status_hash;
 mod subject;
 mod telemetry;
+mod throttle;
+mod timers;
 mod turn;
 
 use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
 
-use futures::StreamExt;
 use linchpin_cluster::{
     apply::{Executor, MayWrite},
-    events::Recorder,
+    events::{Recorder, Regarding},
     hub::{Hub, SubscriberId},
     identity::{OperatorClient, Policy},
     lease::Fence,
-    own::{self, OwnEvent, OwnKind, OwnMetadata, OwnWriteError, Place},
+    own::{self, NamespacedName, OwnEvent, OwnKind, OwnMetadata, OwnObject, OwnWriteError, Unreadable},
     remote::RemoteSettings,
 };
 use linchpin_doors::{AppBundleDoor, DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor};
@@ -50,11 +51,14 @@ use causes::Reporter;
 use driver::Driver;
 pub(crate) use driver::wall_clock as now;
 use entry::Entry;
+use kinds_seen::{KindsSeen, Look};
 use notices::Notices;
 use queue::KeyQueue;
 use saving::UnderWay;
 use subject::{Kind, kind};
 use telemetry::Telemetry;
+use throttle::Throttled;
+use timers::Timers;
 
 /// How often we look up although nobody calls, to show that we live.
 const BEAT: Duration = Duration::from_secs(5);
@@ -86,11 +90,13 @@ pub(crate) enum Message {
         outcome: Box<Outcome>,
         /// Whether it must not happen twice.
         once: bool,
+        /// The place that it held.
+        place: driver::EffectSlot,
     },
     /// A status write ended.
     Saved(SubscriberId, Written),
     /// The writing of an event ended.
-    Told,
+    EventWritten,
 }
 
 /// How a write to an object of ours ended.
@@ -119,11 +125,11 @@ pub(crate) struct Controller {
     own_kinds: Vec<OwnKind>,
     default_service_account: String,
     entries: BTreeMap<SubscriberId, Entry>,
-    ids: BTreeMap<(usize, Place), SubscriberId>,
+    ids: BTreeMap<(usize, NamespacedName), SubscriberId>,
     next_id: u64,
     queue: KeyQueue<SubscriberId>,
-    timers: BinaryHeap<Reverse<(Timestamp, SubscriberId)>>,
-    resting: rest::Resting,
+    timers: Timers<Timestamp, SubscriberId>,
+    resting: Throttled,
     /// Objects with something to write, by when that may be.
     unsaved: Backlog<SubscriberId>,
     /// Events to write.
@@ -145,19 +151,20 @@ struct Parts {
     hub: Hub,
     recorder: Recorder,
     telemetry: Telemetry,
-    bell: Doorbell,
+    term_inbox: TermInbox,
+    sight: KindsSeen,
 }
 
 /// Where the hub rings when answers have changed: the inbox of the term that runs, if one does.
 #[derive(Clone, Default)]
-struct Doorbell(Arc<std::sync::Mutex<Option<mpsc::UnboundedSender<Message>>>>);
+struct TermInbox(Arc<std::sync::Mutex<Option<mpsc::UnboundedSender<Message>>>>);
 
-impl Doorbell {
+impl TermInbox {
     /// What the hub calls.
     fn listener(&self) -> linchpin_cluster::hub::Listener {
-        let bell = self.clone();
+        let term_inbox = self.clone();
         Arc::new(move |ids: &[SubscriberId]| {
-            let inbox = bell.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let inbox = term_inbox.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if let Some(inbox) = &*inbox {
                 let _ = inbox.send(Message::Changed(ids.to_vec()));
             }
@@ -171,7 +178,7 @@ impl Doorbell {
 
 /// The operator's work: serves all kinds whenever it leads. The hub outlives terms, so its caches stay warm.
 pub async fn work(context: Context) -> Result<(), String> {
-    let bell = Doorbell::default();
+    let term_inbox = TermInbox::default();
     let settings = &context.settings;
     let in_cluster = settings.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
     let hub_settings = linchpin_cluster::hub::Settings {
@@ -182,7 +189,7 @@ pub async fn work(context: Context) -> Result<(), String> {
         remote: RemoteSettings { allow_loopback: settings.allow_loopback_clusters, in_cluster },
         ..linchpin_cluster::hub::Settings::default()
     };
-    let hub = Hub::new(context.transport.clone(), hub_settings, bell.listener());
+    let hub = Hub::new(context.transport.clone(), hub_settings, term_inbox.listener());
     let synced = hub.clone();
     context.health.require("hub", move || {
         if synced.is_synced() {
@@ -191,12 +198,15 @@ pub async fn work(context: Context) -> Result<(), String> {
             Err("reading what is served".to_owned())
         }
     });
+    let sight = KindsSeen::default();
+    let seen = sight.clone();
+    context.health.require("kinds", move || seen.verdict(std::time::Instant::now()));
     let own = OperatorClient::new(&context.transport);
     let recorder = Recorder::new(own.clone(), &context.identity);
     let mut telemetry = None;
     context.metrics.register(|registry| telemetry = Some(Telemetry::register(registry, hub.clone())));
     let Some(telemetry) = telemetry else { return Err("metrics cannot be registered".to_owned()) };
-    let parts = Parts { own, hub, recorder, telemetry, bell };
+    let parts = Parts { own, hub, recorder, telemetry, term_inbox, sight };
     context.while_leading(|fence| serve(context.clone(), parts.clone(), fence)).await;
     Ok(())
 }
@@ -204,7 +214,7 @@ pub async fn work(context: Context) -> Result<(), String> {
 /// Serves all kinds for one term. Returns when asked to stop; dropped when the term ends.
 async fn serve(context: Context, parts: Parts, fence: Fence) {
     let (back, inbox) = mpsc::unbounded_channel();
-    parts.bell.connect(Some(back.clone()));
+    parts.term_inbox.connect(Some(back.clone()));
     let kinds = Arc::new(doors());
     let own_kinds: Vec<OwnKind> = kinds.iter().map(|kind| kind.own()).collect();
     let mut followers = tokio::task::JoinSet::new();
@@ -213,7 +223,15 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         let namespaces =
             if kinds[index].is_namespaced() { &context.settings.watch_namespaces } else { &everywhere };
         for namespace in served(namespaces) {
-            followers.spawn(follow(parts.own.clone(), own_kind.clone(), namespace, index, back.clone()));
+            let look = parts.sight.follow(own_kind.name(), namespace.as_deref());
+            followers.spawn(follow(
+                parts.own.clone(),
+                own_kind.clone(),
+                namespace,
+                index,
+                back.clone(),
+                look,
+            ));
         }
     }
     let limit = context.settings.concurrency.get();
@@ -232,8 +250,8 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         ids: BTreeMap::new(),
         next_id: 1,
         queue: KeyQueue::default(),
-        timers: BinaryHeap::new(),
-        resting: rest::Resting::default(),
+        timers: Timers::default(),
+        resting: Throttled::default(),
         unsaved: Backlog::default(),
         notices: Notices::default(),
         under_way: UnderWay::default(),
@@ -247,8 +265,8 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         context,
     };
     controller.run().await;
-    parts.bell.connect(None);
-    controller.last_words().await;
+    parts.term_inbox.connect(None);
+    controller.flush_events().await;
 }
 
 fn served(namespaces: &Namespaces) -> Vec<Option<String>> {
@@ -264,16 +282,17 @@ async fn follow(
     namespace: Option<String>,
     index: usize,
     back: mpsc::UnboundedSender<Message>,
+    look: Look,
 ) {
-    let mut events = Box::pin(own::follow(&own, &kind, namespace.as_deref()));
-    while let Some(event) = events.next().await {
+    let tell = |event| {
+        look.note(&event, std::time::Instant::now());
         if let OwnEvent::Trouble(message) = &event {
             tracing::warn!(kind = kind.name(), "cannot watch: {message}");
         }
-        if back.send(Message::Own(index, event)).is_err() {
-            return;
-        }
-    }
+        // Nobody listens any more at the end of a term, which ends this task too.
+        let _ = back.send(Message::Own(index, event));
+    };
+    own::follow(own.watches(), &kind, namespace.as_deref(), tell).await;
 }
 
 impl Controller {
@@ -283,6 +302,10 @@ impl Controller {
         let stop = self.context.stop.clone();
         loop {
             pulse.beat();
+            if !(self.may_write)() {
+                // The term ended during a turn: this is where the controller is dropped with it.
+                tokio::task::yield_now().await;
+            }
             let until = std::time::Instant::now() + TURNS_FOR;
             while let Some(id) = self.queue.pop() {
                 self.turn(id);
@@ -318,7 +341,7 @@ impl Controller {
         if !idle {
             return at_hand;
         }
-        let timer = self.timers.peek().map(|Reverse((at, _))| at_hand + Duration::from(at.since(now())));
+        let timer = self.timers.next().map(|at| at_hand + Duration::from(at.since(now())));
         let save = self.next_save().map(Instant::from_std);
         let report = self.reporter.due_in().map(|pause| at_hand + pause.max(LEAST_PAUSE));
         let rested = self.resting.next().map(Instant::from_std);
@@ -331,14 +354,8 @@ impl Controller {
             self.enqueue(id);
         }
         let time = now();
-        while let Some(Reverse((at, id))) = self.timers.peek().copied() {
-            if at > time {
-                return;
-            }
-            self.timers.pop();
-            if self.entries.get(&id).is_some_and(|entry| entry.wake_at == Some(at)) {
-                self.enqueue(id);
-            }
+        while let Some(id) = self.timers.pop(time) {
+            self.enqueue(id);
         }
     }
 
@@ -352,8 +369,8 @@ impl Controller {
         match message {
             Message::Own(kind, event) => self.take_in_own(kind, event),
             Message::Changed(ids) => ids.into_iter().for_each(|id| self.enqueue(id)),
-            Message::Outcome { id, outcome, once } => {
-                self.driver.one_came_back();
+            Message::Outcome { id, outcome, once, place } => {
+                self.driver.one_came_back(&place);
                 self.telemetry.outcome(&outcome);
                 if self.took_record(id, &outcome) {
                     return;
@@ -366,18 +383,19 @@ impl Controller {
                 }
             }
             Message::Saved(id, written) => self.saved(id, written),
-            Message::Told => self.told(),
+            Message::EventWritten => self.event_written(),
         }
     }
 
     fn take_in_own(&mut self, kind: usize, event: OwnEvent) {
         match event {
-            OwnEvent::There(raw) if self.is_echo(kind, &raw) => {}
-            OwnEvent::There(raw) => match self.kinds[kind].read(*raw) {
+            OwnEvent::There(object) if self.is_echo(kind, &object) => {}
+            OwnEvent::There(object) => match self.kinds[kind].read(&object) {
                 Ok(subject) => self.arrived(kind, subject),
-                Err(error) => {
-                    tracing::warn!(kind = self.own_kinds[kind].name(), "an object cannot be read: {error}");
-                }
+                Err(error) => match self.kinds[kind].remnant(&object) {
+                    Some(remnant) => self.arrived(kind, remnant),
+                    None => self.unreadable(kind, &object, &error),
+                },
             },
             OwnEvent::Gone(place) => {
                 if let Some(id) = self.ids.remove(&(kind, place)) {
@@ -386,6 +404,26 @@ impl Controller {
             }
             OwnEvent::Synced => tracing::debug!(kind = self.own_kinds[kind].name(), "all objects seen"),
             OwnEvent::Trouble(_) => {}
+        }
+    }
+
+    /// An object of ours is there and cannot be read: that is said on the object itself, and nothing is done for what
+    /// it was before, because nobody knows what it asks for now.
+    fn unreadable(&mut self, kind: usize, object: &OwnObject, error: &Unreadable) {
+        let (namespace, name) = object.place();
+        let kind_name = self.own_kinds[kind].name();
+        tracing::warn!(
+            kind = kind_name,
+            namespace,
+            name,
+            "an object cannot be read and is not served: {error}"
+        );
+        let message = format!("This object cannot be read and is not served: {error}. Correct its spec.");
+        let uid = object.uid().to_owned();
+        let about = Regarding { kind: self.kinds[kind].gvk(), namespace, name, uid };
+        self.emit_event(about, "Unreadable", &message, true);
+        if let Some(id) = self.ids.remove(&(kind, object.place())) {
+            self.forget(id);
         }
     }
 
@@ -412,18 +450,20 @@ impl Controller {
 
     fn forget(&mut self, id: SubscriberId) {
         if let Some(entry) = self.entries.remove(&id) {
-            self.telemetry.forget(entry.told);
+            self.telemetry.forget(entry.reported_phase);
             let node = linchpin_engine::graph::Node::here(entry.subject.object_ref());
             for neighbour in self.graph.remove(&node) {
                 self.enqueue_node(&neighbour);
             }
         }
         self.unsaved.remove(id);
+        self.timers.set(id, None);
+        self.resting.set(id, None);
         self.hub.subscribe(id, BTreeSet::new());
         self.telemetry.objects(self.entries.len());
     }
 
-    /// Queues the object of ours that a node stands for.
+    /// Queues the object of ours that a node represents.
     fn enqueue_node(&mut self, node: &linchpin_engine::graph::Node) {
         let found = self.own_kinds.iter().position(|kind| kind.name() == node.object.kind.kind);
         let Some(kind) = found.filter(|_| node.cluster.is_none()) else { return };

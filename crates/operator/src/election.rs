@@ -1,11 +1,11 @@
-//! Leadership for the process: a campaign on the Lease, or, with leader election off, the standing of a process that
+//! Leadership for the process: a campaign on the Lease, or, with leader election off, the leadership of a process that
 //! is alone and only has to know whether the API server answers.
 
 use crate::settings::LeaderElection;
 use linchpin_cluster::{
     lease::{
         Campaign, CampaignError, Leadership,
-        campaign::{Place, Standing},
+        campaign::{CampaignStatus, LeaseRef},
     },
     transport::Transport,
 };
@@ -35,14 +35,14 @@ pub(crate) fn prepare(
     transport: &Transport,
     settings: Option<&LeaderElection>,
     default_namespace: &str,
-) -> (Election, Standing) {
+) -> (Election, CampaignStatus) {
     let Some(settings) = settings else {
         let (trouble, trouble_seen) = watch::channel(Some("starting".to_owned()));
         let (leadership, leadership_seen) = watch::channel(Leadership::ALONE);
         let alone = Election::Alone { client: transport.writes(None), trouble, _leadership: leadership };
-        return (alone, Standing { leadership: leadership_seen, trouble: trouble_seen });
+        return (alone, CampaignStatus { leadership: leadership_seen, trouble: trouble_seen });
     };
-    let place = Place {
+    let place = LeaseRef {
         namespace: settings.namespace.clone().unwrap_or_else(|| default_namespace.to_owned()),
         name: settings.name.clone(),
     };
@@ -95,7 +95,7 @@ async fn look(client: &kube::Client, trouble: &watch::Sender<Option<String>>, pu
     }
 }
 
-/// The Lease must tell a restarted process from the one before, so its name alone is not enough.
+/// The Lease must distinguish a restarted process from the one before, so its name alone is not enough.
 fn unique(name: &str) -> String {
     format!("{name}_{:016x}", RandomState::new().build_hasher().finish())
 }

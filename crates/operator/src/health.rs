@@ -1,6 +1,6 @@
 //! Is the process alive, and is it of use: two questions with different answers.
 //!
-//! **Live** means that our own loops turn; whoever runs one keeps a [`Pulse`] and beats it. An API server that does not
+//! **Live** means that our own loops turn; each loop keeps a [`Pulse`] and beats it. An API server that does not
 //! answer is no reason to be restarted. **Ready** means leading, or standing by with everything needed to take over;
 //! each part that can be unready has a check that says why in one line.
 
@@ -12,8 +12,8 @@ use std::{
 };
 
 /// What a check says: fine, and how; or not, and why.
-pub type Verdict = Result<String, String>;
-type Check = Box<dyn Fn() -> Verdict + Send + Sync>;
+pub type CheckResult = Result<String, String>;
+type Check = Box<dyn Fn() -> CheckResult + Send + Sync>;
 
 /// All checks of the process. Clones share them.
 #[derive(Clone, Default)]
@@ -37,14 +37,16 @@ pub struct Report {
 }
 
 impl Health {
-    /// Registers a loop that will beat at least every `limit`.
+    /// Registers a loop that will beat at least every `limit`, as long as it keeps the pulse: a loop that has ended, with
+    /// its term say, is not stuck.
     pub fn pulse(&self, name: &'static str, limit: Duration) -> Pulse {
         let pulse = Pulse { last: Arc::new(Mutex::new(Instant::now())) };
-        let seen = pulse.clone();
+        let seen = Arc::downgrade(&pulse.last);
         self.checks().live.insert(
             name,
             Box::new(move || {
-                let age = seen.last.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+                let Some(last) = seen.upgrade() else { return Ok("at rest".to_owned()) };
+                let age = last.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
                 let seconds = age.as_secs();
                 if age <= limit {
                     Ok(format!("turned {seconds}s ago"))
@@ -65,7 +67,7 @@ impl Health {
     }
 
     /// Registers a check that is evaluated whenever readiness is asked for.
-    pub fn require(&self, name: &'static str, check: impl Fn() -> Verdict + Send + Sync + 'static) {
+    pub fn require(&self, name: &'static str, check: impl Fn() -> CheckResult + Send + Sync + 'static) {
         self.checks().ready.insert(name, Box::new(check));
     }
 
@@ -115,12 +117,12 @@ impl Pulse {
 /// Something that says itself whether it is ready.
 #[derive(Clone)]
 pub struct Gate {
-    verdict: Arc<Mutex<Verdict>>,
+    verdict: Arc<Mutex<CheckResult>>,
 }
 
 impl Gate {
     /// Says whether, and how or why not.
-    pub fn set(&self, verdict: Verdict) {
+    pub fn set(&self, verdict: CheckResult) {
         *self.verdict.lock().unwrap_or_else(PoisonError::into_inner) = verdict;
     }
 }
@@ -139,6 +141,9 @@ mod tests {
         assert!(!report.good && report.text.starts_with("[-] engine: stuck"), "{}", report.text);
         pulse.beat();
         assert!(health.live().good);
+        std::thread::sleep(Duration::from_millis(40));
+        drop(pulse);
+        assert!(health.live().good, "a loop that has ended does not have to turn: {}", health.live().text);
     }
 
     #[test]

@@ -15,3 +15,4 @@ mod election;
 mod process;
 mod server;
 mod shutdown;
+mod workplace;

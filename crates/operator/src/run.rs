@@ -1,5 +1,11 @@
 //! The frame of the process: starts everything, keeps it apart, stops it in order.
 //!
+//! # Apart
+//!
+//! The frame (Lease, health, metrics, signals) has a runtime and connections of its own; the work has another runtime
+//! and, for what it does itself, a thread (`workplace.rs`). Work that computes for a minute loses neither the Lease
+//! nor the answers of the ports, and its late pulse is reported.
+//!
 //! # Work
 //!
 //! [`run`] is given the work as a function of a [`Context`]. It starts once, whether we lead or not, so that caches are
@@ -17,16 +23,17 @@
 
 use crate::{
     election::{self, Election},
-    health::{Health, Verdict},
+    health::{CheckResult, Health},
     metrics::{self, Metrics},
     server::{self, Page},
     settings::{BindAddress, Settings},
     shutdown::{self, Signals},
+    workplace::{Workplace, frame},
 };
 use http::StatusCode;
 use linchpin_cluster::{
     config::{self, ConfigError},
-    lease::{BootInstant, CampaignError, Fence, Leadership, campaign::Standing},
+    lease::{BootInstant, CampaignError, Fence, Leadership, campaign::CampaignStatus},
     transport::{Options, Transport, TransportError},
 };
 use std::{io, sync::Arc, time::Duration};
@@ -62,6 +69,9 @@ pub enum RunError {
         /// Why not.
         source: io::Error,
     },
+    /// No threads, say.
+    #[error("cannot start the asynchronous runtime: {0}")]
+    Runtime(io::Error),
     /// Signals cannot be waited for.
     #[error("cannot wait for signals: {0}")]
     Signals(io::Error),
@@ -131,20 +141,36 @@ impl Context {
     }
 }
 
-/// Runs the process until it is told to stop.
-pub async fn run<F>(settings: Settings, work: impl FnOnce(Context) -> F) -> Result<(), RunError>
+/// Runs the process until it is asked to stop. The caller's thread is the frame's.
+pub fn run<F>(settings: Settings, work: impl FnOnce(Context) -> F + Send + 'static) -> Result<(), RunError>
 where
-    F: Future<Output = Result<(), String>> + Send + 'static,
+    F: Future<Output = Result<(), String>>,
+{
+    let workplace = Workplace::open().map_err(RunError::Runtime)?;
+    let outcome = frame().map_err(RunError::Runtime)?.block_on(keep(settings, &workplace, work));
+    workplace.close();
+    outcome
+}
+
+async fn keep<F>(
+    settings: Settings,
+    workplace: &Workplace,
+    work: impl FnOnce(Context) -> F + Send + 'static,
+) -> Result<(), RunError>
+where
+    F: Future<Output = Result<(), String>>,
 {
     let mut signals = Signals::new().map_err(RunError::Signals)?;
     let config = config::load(settings.kubeconfig.as_deref(), settings.context.as_deref()).await?;
     let transport = Transport::new(&config, &Options::default())?;
+    // The Lease is renewed over connections that nothing else can fill.
+    let lease_transport = Transport::new(&config, &Options::default())?;
     let health_listener = listen(settings.health_address, "health").await?;
     let metrics_listener = listen(settings.metrics_address, "metrics").await?;
     tracing::info!(server = %config.cluster_url, version = env!("CARGO_PKG_VERSION"), "linchpin operator starts");
 
     let (election, standing) =
-        election::prepare(&transport, settings.leader_election.as_ref(), &config.default_namespace);
+        election::prepare(&lease_transport, settings.leader_election.as_ref(), &config.default_namespace);
     let health = Health::default();
     require_standing(&health, &standing);
     let metrics = Metrics::new(settings.commit.as_deref(), standing.leadership.clone(), transport.clone());
@@ -161,7 +187,7 @@ where
         metrics,
         stop,
     };
-    let mut work = tokio::spawn(work(context));
+    let mut work = workplace.start(move || work(context)).map_err(RunError::Runtime)?;
     let (election_stopper, election_stop) = shutdown::channel();
     let mut election = tokio::spawn(elect(election, election_stop, &health));
 
@@ -169,13 +195,13 @@ where
     let mut running = true;
     tokio::select! {
         signal = signals.next() => tracing::info!(signal, "stopping"),
-        ended = &mut work => {
-            outcome = work_ended(ended);
+        ended = work.ended() => {
+            outcome = ended.map_err(RunError::Work);
             running = false;
         }
         ended = &mut election => outcome = election_ended(ended),
     }
-    // Work that ends well unasked has lost sight of the election: what ended that is what there is to say.
+    // Work that ends well unasked could not see the election any more: the end of the election is the cause to report.
     if !running && outcome.is_ok() {
         election_stopper.stop();
         outcome = election_ended((&mut election).await);
@@ -186,10 +212,10 @@ where
     });
     work_stopper.stop();
     if running {
-        if tokio::time::timeout(WORK_GRACE, &mut work).await.is_err() {
+        if tokio::time::timeout(WORK_GRACE, work.ended()).await.is_err() {
             tracing::warn!("work did not stop within {WORK_GRACE:?} and is cut off");
         }
-        work.abort();
+        work.cut_off();
     }
     election_stopper.stop();
     if !election.is_finished() {
@@ -208,14 +234,6 @@ fn elect(
     async move { election.run(stop.requested(), move || pulse.beat()).await }
 }
 
-fn work_ended(ended: Result<Result<(), String>, JoinError>) -> Result<(), RunError> {
-    match ended {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(reason)) => Err(RunError::Work(reason)),
-        Err(error) => Err(RunError::Work(format!("the controller failed: {error}"))),
-    }
-}
-
 fn election_ended(ended: Result<Result<(), CampaignError>, JoinError>) -> Result<(), RunError> {
     match ended {
         Ok(ended) => ended.map_err(RunError::from),
@@ -224,8 +242,8 @@ fn election_ended(ended: Result<Result<(), CampaignError>, JoinError>) -> Result
 }
 
 /// Ready means leading or standing by; both take a server that answers.
-fn require_standing(health: &Health, standing: &Standing) {
-    let Standing { leadership, trouble } = standing.clone();
+fn require_standing(health: &Health, standing: &CampaignStatus) {
+    let CampaignStatus { leadership, trouble } = standing.clone();
     health.require("api-server", move || match &*trouble.borrow() {
         None => Ok("answers".to_owned()),
         Some(reason) => Err(reason.clone()),
@@ -233,7 +251,7 @@ fn require_standing(health: &Health, standing: &Standing) {
     health.require("leadership", move || part(&leadership.borrow()));
 }
 
-fn part(leadership: &Leadership) -> Verdict {
+fn part(leadership: &Leadership) -> CheckResult {
     match leadership {
         Leadership::Leading { epoch, .. } if leadership.may_write(BootInstant::now()) => {
             Ok(format!("leading, term {epoch}"))

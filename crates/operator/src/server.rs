@@ -1,4 +1,5 @@
-//! The small HTTP server behind health and metrics: GET on a few paths, text back.
+//! The small HTTP server behind health and metrics: GET on a few paths, text back. Pages are made beside the frame's
+//! thread: they take locks of others.
 
 use crate::settings::BindAddress;
 use http::{Method, Request, Response, StatusCode, header};
@@ -71,7 +72,8 @@ pub(crate) async fn serve(
         let answer = Arc::clone(&answer);
         tokio::spawn(async move {
             let service = service_fn(move |request| {
-                std::future::ready(Ok::<_, Infallible>(respond(&request, answer.as_ref())))
+                let answer = Arc::clone(&answer);
+                async move { Ok::<_, Infallible>(respond(&request, answer).await) }
             });
             let served = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -86,9 +88,16 @@ pub(crate) async fn serve(
     }
 }
 
-fn respond(request: &Request<Incoming>, answer: &impl Fn(&str) -> Option<Page>) -> Response<Full<Bytes>> {
+async fn respond(
+    request: &Request<Incoming>,
+    answer: Arc<impl Fn(&str) -> Option<Page> + Send + Sync + 'static>,
+) -> Response<Full<Bytes>> {
     let page = if matches!(*request.method(), Method::GET | Method::HEAD) {
-        answer(request.uri().path()).unwrap_or_else(|| Page::text(StatusCode::NOT_FOUND, "no such page\n"))
+        let path = request.uri().path().to_owned();
+        match tokio::task::spawn_blocking(move || answer(&path)).await {
+            Ok(page) => page.unwrap_or_else(|| Page::text(StatusCode::NOT_FOUND, "no such page\n")),
+            Err(error) => Page::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        }
     } else {
         Page::text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n")
     };

@@ -25,7 +25,7 @@ pub struct Settings {
     pub health_address: BindAddress,
     /// The namespaces whose objects are served.
     pub watch_namespaces: Namespaces,
-    /// How many writes may be under way at a time.
+    /// How many writes of one namespace may be under way at a time; of all together twice as many.
     pub concurrency: NonZeroUsize,
     /// The ServiceAccount that acts for objects which name none.
     pub default_service_account: String,

@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Who may depend on whom, besides tests.
@@ -15,7 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("words", &[]),
     ("lang", &["words"]),
     ("engine", &["words", "lang"]),
-    ("api", &["words", "engine"]),
+    ("api", &["words"]),
     ("doors", &["words", "lang", "engine", "api"]),
     ("view", &["words", "engine"]),
     ("probe", &["words"]),
@@ -101,10 +101,73 @@ fn the_deciding_crates_know_no_client_and_no_runtime() {
     }
 }
 
+/// The Rust sources below a folder, each with its text.
+fn sources(folder: &Path) -> Vec<(PathBuf, String)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                sources(&path)
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                vec![(path, text)]
+            }
+        })
+        .collect()
+}
+
+/// What a text takes from the engine: the first name after `linchpin_engine::`.
+fn taken_from_engine(text: &str) -> Vec<&str> {
+    text.split("linchpin_engine")
+        .skip(1)
+        .map(|rest| rest.split([':', ';', ' ', ',', ')', '>']).find(|name| !name.is_empty()).unwrap_or(""))
+        .collect()
+}
+
+/// The rim carries out what the engine orders and answers what it asks; plans, journals and steps are none of its business.
+#[test]
+fn cluster_knows_only_the_contract_of_the_engine() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cluster/src");
+    let mut uses = 0;
+    for (path, text) in sources(&folder) {
+        for taken in taken_from_engine(&text) {
+            assert_eq!(taken, "contract", "{}: cluster may use engine::contract alone", path.display());
+            uses += 1;
+        }
+    }
+    assert!(uses > 20, "the sources are not read any more: {uses}");
+}
+
+#[test]
+fn what_is_taken_from_the_engine_is_found_however_it_is_written() {
+    let text = "use linchpin_engine::contract::Want;\nuse linchpin_engine::{journal, step};\nlinchpin_engine::plan::Plan";
+    assert_eq!(taken_from_engine(text), ["contract", "{journal", "plan"]);
+}
+
 #[test]
 fn a_manifest_is_read_as_cargo_reads_it() {
     let manifest = "[package]\nname = \"a\"\n[dependencies]\nlinchpin-words.workspace = true\ntokio = { version = \"1\" }\n\
                     # kube = \"5\"\n[target.'cfg(unix)'.dependencies]\nnix = \"1\"\n[dev-dependencies]\nkube = \"5\"\n";
     let expected: BTreeSet<_> = ["linchpin-words", "tokio", "nix"].map(str::to_owned).into();
     assert_eq!(names(manifest), expected);
+}
+
+/// The attack table names a test for each attack: the test must be there.
+#[test]
+fn every_test_that_the_attack_table_names_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let page = fs::read_to_string(root.join("docs/security.md")).unwrap();
+    let named: Vec<(&str, &str)> = page
+        .split('`')
+        .filter_map(|text| text.split_once(".rs::").filter(|_| text.starts_with("crates/")))
+        .collect();
+    assert!(named.len() > 30, "the table is not read any more: {named:?}");
+    for (file, test) in named {
+        let source = fs::read_to_string(root.join(format!("{file}.rs"))).unwrap_or_default();
+        assert!(source.contains(&format!("fn {test}(")), "docs/security.md: there is no {file}.rs::{test}");
+    }
+    let table = page.split("## Attacks").nth(1).unwrap_or_default();
+    for row in table.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| attack |")) {
+        assert!(row.contains(".rs::"), "docs/security.md: an attack without a test: {row}");
+    }
 }

@@ -21,7 +21,7 @@ pub struct Refused {
     pub message: String,
 }
 
-/// Talks to an API server as whoever a kubeconfig says.
+/// Talks to an API server as the user of a kubeconfig.
 #[derive(Clone)]
 pub struct Api {
     runtime: Arc<Runtime>,

@@ -1,7 +1,10 @@
 //! The audit-log witness: what really happened, in the API server's own words.
 //!
 //! The server writes a line before it answers, so what a test has seen answered is in the log. Times have microseconds
-//! and compare as text.
+//! and compare as text. [`Audit::overreach`] lists what the operator did and must not do: `witness` has the rules.
+
+mod line;
+mod witness;
 
 use std::{
     fmt,
@@ -10,7 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::Value;
+use line::Line;
+pub use witness::Accusation;
 
 use crate::OPERATOR;
 
@@ -60,57 +64,46 @@ impl fmt::Debug for Event {
 }
 
 impl Event {
-    fn read(line: &str) -> Option<Self> {
-        let value: Value = serde_json::from_str(line).ok()?;
-        let text =
-            |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Self {
-            verb: text("/verb"),
-            group: text("/objectRef/apiGroup"),
-            resource: text("/objectRef/resource"),
-            namespace: text("/objectRef/namespace"),
-            name: text("/objectRef/name"),
-            subresource: text("/objectRef/subresource"),
-            user: text("/user/username"),
-            acting_as: value.pointer("/impersonatedUser/username").and_then(Value::as_str).map(str::to_owned),
-            code: value.pointer("/responseStatus/code").and_then(Value::as_u64).unwrap_or_default(),
-            message: text("/responseStatus/message"),
-            stage: text("/stage"),
-            received: text("/requestReceivedTimestamp"),
-            written: text("/stageTimestamp"),
-            uri: text("/requestURI"),
-        })
-    }
-
     /// Whether the operator sent it, as itself or as somebody else.
     pub fn is_by_operator(&self) -> bool {
         self.user == OPERATOR
     }
 
-    /// Whether it changed something.
-    pub fn is_write(&self) -> bool {
+    /// Whether it asks for a change, as opposed to a look.
+    pub fn is_change(&self) -> bool {
         let changes =
             matches!(self.verb.as_str(), "create" | "update" | "patch" | "delete" | "deletecollection");
         let is_question = self.resource.ends_with("accessreviews");
-        changes && !is_question && (200..300).contains(&self.code) && !self.uri.contains("dryRun=")
+        changes && !is_question && !self.uri.contains("dryRun=")
+    }
+
+    /// Whether it changed something.
+    pub fn is_write(&self) -> bool {
+        self.is_change() && (200..300).contains(&self.code)
+    }
+
+    /// Whether it is about an object of a kind of ours.
+    pub fn is_about_ours(&self) -> bool {
+        matches!(self.group.as_str(), "tools.kubestellar.io" | "linchpin.dev" | "app.example.com")
     }
 
     /// Whether the operator may do this as itself: look after its own kinds, leases, events and access reviews, and
     /// read what is served, which namespaces and which ServiceAccounts there are.
     pub fn is_the_operators_own(&self) -> bool {
         let reads = matches!(self.verb.as_str(), "get" | "list" | "watch");
+        let amends = matches!(self.verb.as_str(), "patch" | "update");
         match (self.group.as_str(), self.resource.as_str()) {
-            ("coordination.k8s.io", "leases")
-            | ("events.k8s.io", "events")
-            | ("app.example.com", "bundlerevisions") => true,
-            ("tools.kubestellar.io" | "linchpin.dev" | "app.example.com", _) => {
-                reads || matches!(self.verb.as_str(), "patch" | "update")
+            ("coordination.k8s.io", "leases") => reads || amends || self.verb == "create",
+            ("events.k8s.io", "events") => self.verb == "create" || self.verb == "patch",
+            ("app.example.com", "bundlerevisions") => true,
+            _ if self.is_about_ours() => {
+                reads || (amends && matches!(self.subresource.as_str(), "" | "status"))
             }
             ("authorization.k8s.io", _) => self.verb == "create",
             (_, "")
             | ("apiextensions.k8s.io", "customresourcedefinitions")
             | ("apiregistration.k8s.io", "apiservices")
-            | ("", "namespaces" | "serviceaccounts") => reads,
+            | ("", "namespaces" | "serviceaccounts") => reads && self.subresource.is_empty(),
             _ => false,
         }
     }
@@ -135,13 +128,18 @@ impl Audit {
         Self { path: path.to_owned(), from: 0 }
     }
 
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Everything since then, in the order in which it was written.
     pub fn events(&self) -> Vec<Event> {
         let mut file = File::open(&self.path).unwrap();
         file.seek(SeekFrom::Start(self.from)).unwrap();
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).unwrap();
-        String::from_utf8_lossy(&bytes).lines().filter_map(Event::read).collect()
+        String::from_utf8_lossy(&bytes).lines().filter_map(|line| Some(Line::read(line)?.event)).collect()
     }
 
     /// What the operator has changed for users in a namespace, or in all if it is empty: not its own kinds, no events.
@@ -168,18 +166,32 @@ impl Audit {
         found.unwrap_or_else(|| panic!("nobody wrote {resource} {namespace}/{name}"))
     }
 
-    /// What the operator did in its own name and must not do so. A request as somebody else that was refused before it
-    /// became one is none of these: an API server that has just begun knows no rights.
-    pub fn overreach(&self) -> Vec<Event> {
-        let events = self.events().into_iter();
-        events
-            .filter(|event| {
-                event.is_by_operator()
-                    && event.acting_as.is_none()
-                    && !event.is_the_operators_own()
-                    && !event.message.contains("cannot impersonate")
-            })
-            .collect()
+    /// The last write to an object by anyone but the operator: what let something go on, say.
+    #[track_caller]
+    pub fn last_by_others(&self, resource: &str, namespace: &str, name: &str) -> Event {
+        let mut events = self.events();
+        events.retain(|event| {
+            event.is_write()
+                && !event.is_by_operator()
+                && (event.resource.as_str(), event.namespace.as_str(), event.name.as_str())
+                    == (resource, namespace, name)
+        });
+        events.pop().unwrap_or_else(|| panic!("nobody else wrote {resource} {namespace}/{name}"))
+    }
+
+    /// Everything that an operator did on this API server, from its beginning on, and must not do.
+    pub fn overreach(&self) -> Vec<Accusation> {
+        witness::accusations(&self.path)
+    }
+
+    /// Fails the test if an operator did anything on this API server that it must not do and that no other test has
+    /// been told of. Does nothing while a test is failing already.
+    #[track_caller]
+    pub fn assert_no_overreach(&self) {
+        if !std::thread::panicking() {
+            let found = witness::new_accusations(&self.path);
+            assert!(found.is_empty(), "the operator did what it must not do: {found:#?}");
+        }
     }
 
     /// What the operator changed for an object of ours, deletions aside: told from the field manager.

@@ -70,7 +70,8 @@ pub(crate) fn place(manifest: &Value) -> String {
     format!("{collection}/{}", text("/metadata/name"))
 }
 
-fn plural(kind: &str) -> String {
+/// A kind as paths call it.
+pub(crate) fn plural(kind: &str) -> String {
     let word = kind.to_lowercase();
     // A plural already.
     if word.ends_with("resources") {

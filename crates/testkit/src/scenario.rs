@@ -12,7 +12,7 @@ use crate::{Api, audit::Audit, kinds};
 /// How long anything may take that should happen at once. Generous: the machine may be busy.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A test's own part of a cluster.
+/// A test's own part of a cluster. At its end the audit log of the cluster is judged: see [`Audit::overreach`].
 pub struct Scenario {
     /// The administrator's client.
     pub api: Api,
@@ -20,6 +20,12 @@ pub struct Scenario {
     pub audit: Audit,
     /// The namespace.
     pub namespace: String,
+}
+
+impl Drop for Scenario {
+    fn drop(&mut self) {
+        self.audit.assert_no_overreach();
+    }
 }
 
 impl Scenario {
@@ -301,6 +307,17 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: $NS}}]
     #[track_caller]
     pub fn appears(&self, config_map: &str) -> Value {
         self.until("appears", "ConfigMap", config_map, |object| !object.is_null())
+    }
+
+    /// Waits until the operator has done something new in this namespace from the beginning to the end: what it had to
+    /// do before has had its turn by then. `name` is for this alone.
+    #[track_caller]
+    pub fn passes(&self, name: &str) {
+        self.resource_dependency(
+            name,
+            &format!("actions: [{{type: create, resource: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}}}]"),
+        );
+        self.completed(name);
     }
 
     /// The Events about an object, as reason and message.

@@ -32,7 +32,7 @@
 //! Empty texts, unknown times and `false` values of `own` and `cycle` are left out.
 
 use jiff::Timestamp;
-use linchpin_engine::graph::{Node, Standing};
+use linchpin_engine::graph::{Node, WaitState};
 use serde::Serialize;
 
 use crate::picture::{Need, Picture, State};
@@ -79,7 +79,7 @@ struct EdgeEntry<'a> {
     kind: &'static str,
     met: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    standing: Option<Standing>,
+    standing: Option<WaitState>,
     #[serde(flatten)]
     why: Option<Why<'a>>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use linchpin_engine::graph::{Edge, Graph, Node, Path, Relation, Standing, Wait, explain};
+use linchpin_engine::graph::{Edge, Graph, Node, Path, Relation, Wait, WaitState, explain};
 use serde::{Deserialize, Serialize};
 
-/// How something stands, as one word; the later, the more it deserves attention.
+/// The state of something, as one word; the later, the more it deserves attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -51,7 +51,7 @@ impl State {
 /// What is known about a node besides its edges, such as the phase of an object of ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
-    /// How it stands.
+    /// Its state.
     pub state: State,
     /// Why, as one word.
     pub reason: String,
@@ -68,13 +68,13 @@ pub struct Item {
     pub node: Node,
     /// Whether it is one of ours: it has a plan.
     pub ours: bool,
-    /// How it stands.
+    /// Its state.
     pub state: State,
     /// Why, as one word; may be empty.
     pub reason: String,
     /// Why, in words; may be empty.
     pub detail: String,
-    /// Whether it says itself how it stands, rather than those who wait for it.
+    /// Whether it reports its state itself, rather than those who wait for it.
     pub speaks: bool,
     /// Since when.
     pub since: Option<Timestamp>,
@@ -156,7 +156,7 @@ pub struct Picture {
 }
 
 impl Picture {
-    /// Takes a picture of a graph. `known` says more about some nodes; it wins over what the edges tell.
+    /// Takes a picture of a graph. `known` says more about some nodes; it wins over what the edges show.
     pub fn of(graph: &Graph, selection: &Selection, known: &BTreeMap<Node, Known>) -> Self {
         let edges = graph.edges();
         let nodes = selected(graph, &edges, selection);
@@ -277,7 +277,7 @@ fn arrows(edges: &[Edge], index: &BTreeMap<&Node, usize>, cycle_of: &BTreeMap<us
         .collect()
 }
 
-/// What the edges tell about their ends: who waits is waiting, who has still to make something is running, what is
+/// What the edges show of their ends: who waits is waiting, who has still to make something is running, what is
 /// still to be made is waiting, and anything else is as those who wait for it see it.
 fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
     let mut seen_as: BTreeMap<usize, &Wait> = BTreeMap::new();
@@ -312,7 +312,7 @@ fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
     }
     for (at, wait) in seen_as {
         let item = &mut items[at];
-        if item.state != State::Waiting || wait.standing == Standing::Failed {
+        if item.state != State::Waiting || wait.standing == WaitState::Failed {
             item.state = seen(wait.standing);
             item.since = wait.since;
         } else if let Some(since) = wait.since {
@@ -324,13 +324,13 @@ fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
 }
 
 /// How a wait's target looks to the one who waits.
-pub(crate) fn seen(standing: Standing) -> State {
+pub(crate) fn seen(standing: WaitState) -> State {
     match standing {
-        Standing::Met => State::Ready,
-        Standing::InProgress => State::Running,
-        Standing::Absent => State::Missing,
-        Standing::Unknown => State::Unknown,
-        Standing::Failed => State::Failed,
+        WaitState::Met => State::Ready,
+        WaitState::InProgress => State::Running,
+        WaitState::Absent => State::Missing,
+        WaitState::Unknown => State::Unknown,
+        WaitState::Failed => State::Failed,
     }
 }
 

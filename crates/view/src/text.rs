@@ -18,7 +18,7 @@ pub(crate) fn cut(text: &str, columns: usize, mark: &str) -> String {
     format!("{}{mark}", take(text.chars(), columns.saturating_sub(width(mark))))
 }
 
-/// The text, or its two ends around `mark`, in at most `columns`: a name's end tells as much as its beginning.
+/// The text, or its two ends around `mark`, in at most `columns`: a name's end says as much as its beginning.
 pub(crate) fn cut_middle(text: &str, columns: usize, mark: &str) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -53,8 +53,8 @@ pub(crate) fn kind(node: &Node) -> String {
 
 /// Detail and reason in one line, as `explain` says it.
 pub(crate) fn why(reason: &str, detail: &str) -> String {
-    use linchpin_engine::graph::{Standing, Wait};
-    explain::why(&Wait::new(Standing::InProgress, Text::new(reason)).detail(Text::new(detail)))
+    use linchpin_engine::graph::{Wait, WaitState};
+    explain::why(&Wait::new(WaitState::InProgress, Text::new(reason)).detail(Text::new(detail)))
 }
 
 /// Text inside XML, in elements and in attributes.

@@ -1,7 +1,7 @@
 //! Conditions as every Kubernetes object reports them.
 //!
 //! [`set`] follows the rules of Kubernetes' own `SetStatusCondition`: one entry per type, and the transition time
-//! moves only when the status does. Messages are bounded and on one line. Used by whoever writes a status; foreign
+//! moves only when the status does. Messages are bounded and on one line. Used by everything that writes a status; foreign
 //! objects' conditions are judged by the engine's readiness rules, not here.
 
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub enum ConditionStatus {
     True,
     /// It does not hold.
     False,
-    /// It cannot be told.
+    /// It is not known.
     Unknown,
 }
 

@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::limits;
+use crate::{
+    kind::{group_problem, word_problem},
+    limits,
+};
 
 /// Annotation on what we created: the uid of the object of ours that did. With the matching uid in the inventory
 /// it permits prune, teardown and an owner reference.
@@ -21,6 +24,9 @@ pub const PROCEED: &str = "linchpin.dev/proceed";
 
 /// Annotation on an object of ours: `<step|all>@<value>` starts a new run.
 pub const RERUN: &str = "linchpin.dev/rerun";
+
+/// The annotations that are orders: no other one on an object of ours changes what is done.
+pub const ORDERS: [&str; 3] = [REQUESTED_AT, PROCEED, RERUN];
 
 /// Annotation on an object of ours: its journal, from before the first effect until the status holds it.
 pub const FIRST_JOURNAL: &str = "linchpin.dev/first-journal";
@@ -73,12 +79,48 @@ pub fn field_manager(kind: &str, namespace: &str, name: &str, step: &str) -> Str
     manager
 }
 
-/// Whether a field manager is one of ours.
+/// Whether a field manager is one of ours: of exactly the shape that [`field_manager`] gives, since anybody may begin
+/// theirs with our name.
 pub fn is_our_field_manager(manager: &str) -> bool {
-    manager.starts_with(FIELD_MANAGER_PREFIX)
+    let Some((head, hash)) = manager.rsplit_once('#') else { return is_spelled_out(manager) };
+    let hashed = hash.len() == HASH && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    // Cut short, or with what cannot be printed replaced: as far as it goes it is spelled out all the same.
+    let cut = manager.len() == limits::FIELD_MANAGER || head.contains('_');
+    if hashed && cut { begins_like_ours(head) } else { is_spelled_out(manager) }
 }
 
-/// Whether two field managers are steps of one object of ours. Of a manager that was cut short it cannot be told.
+/// How many characters of a hash end a manager that was cut short.
+const HASH: usize = 32;
+
+/// The parts of a manager that is not cut short: `linchpin:<kind>:<ns>/<name>:<step>`.
+fn is_spelled_out(manager: &str) -> bool {
+    let Some(rest) = manager.strip_prefix(FIELD_MANAGER_PREFIX) else { return false };
+    let mut parts = rest.splitn(3, ':');
+    let (kind, object, step) = (parts.next(), parts.next(), parts.next());
+    let named = |object: &str| {
+        object.split_once('/').is_some_and(|(namespace, name)| is_name(namespace) && is_name(name))
+    };
+    manager.len() <= limits::FIELD_MANAGER
+        && kind.is_some_and(|kind| word_problem(kind).is_none())
+        && object.is_some_and(named)
+        && step.is_some_and(|step| !step.is_empty())
+}
+
+/// Whether a text that may end anywhere begins as a manager of ours does.
+fn begins_like_ours(head: &str) -> bool {
+    let Some(rest) = head.strip_prefix(FIELD_MANAGER_PREFIX) else { return false };
+    rest.split_once(':').is_some_and(|(kind, object)| {
+        let namespace = object.split_once('/').map(|(namespace, _)| namespace);
+        word_problem(kind).is_none() && namespace.is_some_and(is_name)
+    })
+}
+
+/// Whether an object or a namespace of ours can have this name; cluster-scoped objects have no namespace.
+fn is_name(name: &str) -> bool {
+    name.len() <= limits::NAME && group_problem(name).is_none()
+}
+
+/// Whether two field managers are steps of one object of ours. Of a manager that was cut short it is not known.
 pub fn are_of_one_object(one: &str, other: &str) -> bool {
     let object = |manager: &'_ str| -> Option<usize> {
         manager.match_indices(':').nth(2).map(|(end, _)| end).filter(|_| is_our_field_manager(manager))
@@ -122,6 +164,39 @@ mod tests {
     }
 
     #[test]
+    fn a_manager_that_merely_begins_like_ours_is_not_ours() {
+        for ours in [
+            field_manager("AppBundle", "shop", "web", "app/web"),
+            field_manager("ReadinessProfile", "", "web", "x"),
+            field_manager("ResourceDependency", "shop", "web", "a b"),
+            field_manager("ResourceDependency", "shop", "web", "a#b"),
+            field_manager("ResourceDependency", "shop", &"n".repeat(200), "a"),
+            field_manager("ResourceDependency", &"n".repeat(63), &"n".repeat(253), "a"),
+        ] {
+            assert!(is_our_field_manager(&ours), "{ours}");
+        }
+        let long = format!("linchpin:{}", "x".repeat(119));
+        let hashed = format!("linchpin:{}#{}", "x".repeat(86), "0".repeat(32));
+        for theirs in [
+            "linchpin:",
+            "linchpin:me",
+            "linchpin:AppBundle",
+            "linchpin:AppBundle:web:step",
+            "linchpin:AppBundle:shop/web",
+            "linchpin:AppBundle:shop/web:",
+            "linchpin:App Bundle:shop/web:x",
+            "linchpin:AppBundle:Shop/web:x",
+            "linchpin:AppBundle:shop/a/b:x",
+            "linchpin:x#00000000000000000000000000000000",
+            "kubectl",
+            &long,
+            &hashed,
+        ] {
+            assert!(!is_our_field_manager(theirs), "{theirs}");
+        }
+    }
+
+    #[test]
     fn a_step_name_with_odd_characters_still_gives_a_printable_manager() {
         let one = field_manager("ResourceDependency", "shop", "web", "a b");
         assert!(one.starts_with("linchpin:ResourceDependency:shop/web:a_b#"));
@@ -134,6 +209,13 @@ mod tests {
             let manager = field_manager(&kind, "ns", &name, &step);
             prop_assert!(manager.len() <= limits::FIELD_MANAGER);
             prop_assert!(manager.bytes().all(|byte| byte.is_ascii_graphic()));
+        }
+
+        #[test]
+        fn every_field_manager_of_ours_is_known_again(name in "[a-z0-9]([-a-z0-9.]{0,250}[a-z0-9])?", step in any::<String>()) {
+            let name = name.replace("..", ".").replace(".-", ".").replace("-.", ".");
+            prop_assume!(!step.is_empty() && group_problem(&name).is_none());
+            prop_assert!(is_our_field_manager(&field_manager("AppBundle", "shop", &name, &step)));
         }
     }
 }

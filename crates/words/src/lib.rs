@@ -1,8 +1,8 @@
 //! Words that every crate of Linchpin shares.
 //!
 //! Kinds and references, durations and times, conditions and reasons, the keys of labels, annotations and
-//! finalizers, and the table of limits. Plain values with their text forms and nothing else: no clock, no I/O, no
-//! knowledge of any custom resource. Everything else depends on this crate; it depends on none of ours.
+//! finalizers, the table of limits, and the one rule for places that are few. Plain values with their text forms and
+//! nothing else: no clock, no I/O, no knowledge of any custom resource. Everything else depends on this crate; it depends on none of ours.
 
 pub mod condition;
 pub mod duration;
@@ -13,6 +13,7 @@ pub mod limits;
 pub mod reason;
 pub mod reference;
 pub mod shared;
+pub mod shares;
 pub mod text;
 pub mod time;
 

@@ -2,7 +2,7 @@
 //!
 //! Everything that a user, an object or a foreign server can make grow has its bound here, with the reason for its
 //! size. Schemas, parsers, the engine and the rim read it; no other file invents a bound for the same thing. Each
-//! limit is tested at the limit, one over it and a hundred times over it, by whoever enforces it.
+//! limit is tested at the limit, one over it and a hundred times over it, where it is enforced.
 
 /// Makes constants, and the table of them, from lines `NAME: type = value, "why"`.
 macro_rules! limits {
@@ -60,6 +60,8 @@ limits! {
     FIELD_MANAGER: usize = 128, "A field manager: Kubernetes takes no more.";
     PERIOD_SECONDS: u64 = 10 * 365 * 24 * 3600, "A duration: ten years is longer than any cluster lives, and far from overflowing a timestamp.";
 
+    EXEC_SECONDS: u64 = 3600, "How long a command may run: each holds a connection and one of its namespace's places. What takes longer is a Job.";
+
     // Templates and documents, in bytes unless said otherwise.
     TEMPLATE_SOURCE: usize = 64 << 10, "A template's text: it is parsed whenever its object changes.";
     TEMPLATE_OUTPUT: usize = 1 << 20, "What a template may produce: the API server takes no larger object.";
@@ -85,7 +87,10 @@ limits! {
     CEL_LOOPS: usize = 2, "Loops inside loops in an expression: each level multiplies the work.";
     CEL_LIST: usize = 10_000, "Elements that a single loop may walk; a longer list is left undecided.";
     CEL_LIST_NESTED: usize = 200, "Elements that each of two nested loops may walk.";
-    CEL_STEPS: u64 = 4_000_000, "Steps of one evaluation: a tenth of a second or less.";
+    TURN_SHARE: u64 = 50_000, "Steps after which a turn postpones further evaluations to the next turn, behind the objects of other namespaces: a few milliseconds.";
+    TURN_STEPS: u64 = 1_000_000, "Steps of what cannot be divided: compiling one object, rendering one action.";
+    TURN_OBJECTS: usize = 50_000, "Objects that the selectors of one object may find in all: each is looked at in every turn.";
+    CEL_STEPS: u64 = 200_000, "Steps of one evaluation: it cannot be divided between turns.";
     CEL_BYTES: u64 = 8 << 20, "Bytes of values that one evaluation may make: stops texts that double themselves.";
     PATH_STEPS: usize = 64, "Steps of a JSONPath.";
     PATH_INDEX: i64 = 100_000, "An index in a JSONPath: no list in an object is longer.";
@@ -100,6 +105,25 @@ limits! {
     // What is observed.
     SELECTED: usize = 10_000, "Objects that one selector may match: beyond that the count is all that is said.";
     PROJECTION: usize = 256 << 10, "What is kept of one observed object: more shows as `TooLarge`.";
+    ANSWER: usize = 32 << 20, "One answer of an API server: a page of a list; pages that are larger are asked for in smaller parts.";
+    REMOTE_ANSWER: usize = 8 << 20, "One answer of a server that a user names: room for the largest object there is.";
+    REMOTE_RATE: usize = 8 << 20, "Bytes a second that are read of all watches and lists of one server that a user names, each event as a kibibyte at least: reading costs time.";
+    REFUSAL: usize = 1 << 20, "An answer that is an error: a reason and a few field paths.";
+    WATCH_LINE: usize = 8 << 20, "One line of a watch: an object is 1.5 MiB at most, up to five times that as quoted text.";
+    LIST_BYTES: usize = 1 << 30, "All pages of one list together: they are read one after another, and only what is of interest is kept.";
+    LIST_OBJECTS: usize = 100_000, "Objects of one list that something is kept of, if only the name.";
+    LIST_PAGES: usize = 10_000, "Pages of one list: a server that always has one more is not believed.";
+    LIST_SECONDS: u64 = 300, "How long all pages of one list may take.";
+    DISCOVERED_GROUPS: usize = 1_000, "Groups that a server without aggregated discovery is asked for, one by one.";
+    DISCOVERED_VERSIONS: usize = 32, "Versions of one group that are asked for, one by one.";
+    MISSED_GROUPS: usize = 1_000, "Groups that are asked for again at a time because somebody names one that is not served.";
+    NAMESPACE_WATCHES: usize = 5_000, "Watches that the accounts of one namespace have open together, those of the accounts themselves included: each is a stream and a task.";
+    NAMESPACE_OBJECTS: usize = 20_000, "Observed objects that are kept for the accounts of one namespace: two selectors at their limit.";
+    NAMESPACE_BYTES: usize = 64 << 20, "What those objects take in memory: the operator has a few hundred megabytes for everybody.";
+    NAMESPACE_QUESTIONS: usize = 10_000, "Rights, kinds and versions that the accounts of one namespace ask for: each is a task that asks again now and then.";
+    JOURNAL_BYTES: usize = 2 << 20, "A journal's text: the API server stores no larger object.";
+    JOURNAL_ENTRIES: usize = 20_000, "Rows, records and what they list in one journal: more than any that fits into an object; each takes far more memory than its text.";
+    JOURNAL_TEXT: usize = 4 << 10, "A name or uid in a journal: the longest names are a few references long.";
     KUBECONFIG: usize = 256 << 10, "A kubeconfig for another cluster.";
     BLOCKERS: usize = 16, "Blockers listed in one status: the first ones tell the story, the rest are counted.";
     CHAIN: usize = 16, "Links of a chain of causes shown in one status.";

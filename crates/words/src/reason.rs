@@ -78,15 +78,16 @@ words! {
         Met: "The dependency is in the state that is required.",
         Skipped: "The step's condition is false, so it was left out.",
         Exists: "The object was there already and was left as it is.",
+        CreatedBefore: "The action made the object earlier and left it as it is: create changes nothing, use apply.",
         Proceeded: "Somebody let this gate pass by hand.",
         Suspended: "The object is suspended: nothing starts and no clock runs.",
         Deleting: "The object is being deleted and takes its own things down first.",
         LeftBehind: "Something we created could not be deleted and was left where it is.",
+        TakenBack: "The object does not carry our mark, so it is not ours to delete.",
         Drifted: "What was written is no longer as it was written, and is written again.",
         FieldsYielded: "Others hold fields of the object that are left to them.",
         Recreating: "A field cannot be changed in place, so the object is deleted and made anew.",
         RevisionPublished: "A new revision of a package was published.",
-        Recovered: "What had failed is well again and a new run began.",
 
         // What a dependency lacks.
         NotFound: "The object does not exist.",
@@ -108,6 +109,7 @@ words! {
         Unsynced: "The first list of these objects has not arrived yet.",
         Disconnected: "The connection is down, so what is known may be old.",
         OwnWriteNotSeen: "Our own last write has not come back through the watch yet.",
+        Evaluating: "There is more to evaluate than one turn may, and the rest follows in the next turns.",
         KindNotServed: "The API server does not serve this kind now.",
         AmbiguousKind: "The word names several kinds; the group must be written too.",
         Forbidden: "The ServiceAccount is not allowed to do this.",
@@ -115,22 +117,19 @@ words! {
         IdentityGone: "The ServiceAccount does not exist.",
         ClusterPending: "The other cluster's kubeconfig is not there yet.",
         ClusterUnreachable: "The other cluster does not answer.",
-        OverBudget: "The namespace has used up its budget of watches or objects.",
-        NotVisible: "The chain of causes goes on where this identity may not look.",
+        OverBudget: "The namespace has used up its budget of watches, objects, bytes or questions, or one evaluation takes more than a turn may.",
         TooLarge: "Something is larger than its limit.",
 
         // What an action waits for.
         WaitingForTier: "Dependencies of a lower priority must hold first.",
         WaitingForGroup: "A group that this one depends on must be met first.",
         WaitingForStep: "An earlier action must be done first.",
-        Delayed: "A delay between actions, or a wait action, has not passed yet.",
         GuardUndecided: "The action's condition cannot be decided while its dependency is still changing.",
         GuardTimedOut: "The action's condition could not be decided in time.",
         GuardFalse: "The action's condition is false.",
         Retrying: "The last attempt failed and the next one comes after a pause.",
         Throttled: "The API server asked for patience.",
         ForeignFinalizer: "Somebody else's finalizer keeps the object from going away.",
-        NotLeading: "Another replica is in charge now.",
 
         // How an action failed.
         DeploymentFailed: "A component of the bundle could not be deployed.",
@@ -141,8 +140,6 @@ words! {
         ImmutableField: "A field of the object cannot be changed in place.",
         RenderFailed: "The template could not be rendered.",
         OutcomeUnknown: "Whether the action took place cannot be known; it is not repeated by itself.",
-        FailFast: "An action with failFast has failed, so nothing new starts.",
-        AwaitingManualRecovery: "It has failed and recovery is by hand: change the object or ask for a fresh look.",
 
         // What is wrong with the object itself.
         SpecInvalid: "The spec cannot be understood.",

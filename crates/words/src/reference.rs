@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `word` is a kind, its plural or a short name, in any case; `version` looks like `v1` or `v2beta1`. Which kind a
-//! word means is told by [`built_in`] for Kubernetes' own kinds and by discovery, in the rim, for all others;
+//! word means is known from [`built_in`] for Kubernetes' own kinds and from discovery, in the rim, for all others;
 //! `version/kubernetes` is the server's version and no object. Called wherever a spec holds a reference. Parsing is
 //! total: any text gives a reference or an error that says where and what to write instead.
 
@@ -22,7 +22,7 @@ pub use self::{
     built_in::{BuiltIn, all_built_in, built_in, built_in_kind},
     key::{as_identifier, template_keys},
 };
-use crate::{limits, text};
+use crate::{kind, limits, text};
 
 /// A kind as written: a word, and the group and version if they were given. All in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -139,6 +139,14 @@ impl Reference {
 }
 
 impl KindWord {
+    /// What is wrong with its parts, if no API server can serve a kind that is called so.
+    pub fn problem(&self) -> Option<&'static str> {
+        let group = self.group.as_deref().and_then(kind::group_problem);
+        group
+            .or_else(|| self.version.as_deref().and_then(kind::version_problem))
+            .or_else(|| kind::word_problem(&self.word))
+    }
+
     /// A bare word.
     pub fn new(word: impl AsRef<str>) -> Self {
         Self { word: word.as_ref().to_ascii_lowercase(), group: None, version: None }

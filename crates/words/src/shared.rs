@@ -138,10 +138,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Shared<T> {
 
 /// A text that is cheap to clone: one of our own words, or one that was put together and is shared.
 #[derive(Clone)]
-pub struct Text(Place);
+pub struct Text(TextStorage);
 
 #[derive(Clone)]
-enum Place {
+enum TextStorage {
     Fixed(&'static str),
     Shared(Arc<str>),
 }
@@ -149,27 +149,27 @@ enum Place {
 impl Text {
     /// A text, copied once.
     pub fn new(text: &str) -> Self {
-        if text.is_empty() { Self::default() } else { Self(Place::Shared(Arc::from(text))) }
+        if text.is_empty() { Self::default() } else { Self(TextStorage::Shared(Arc::from(text))) }
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
         match &self.0 {
-            Place::Fixed(text) => text,
-            Place::Shared(text) => text,
+            TextStorage::Fixed(text) => text,
+            TextStorage::Shared(text) => text,
         }
     }
 }
 
 impl Default for Text {
     fn default() -> Self {
-        Self(Place::Fixed(""))
+        Self(TextStorage::Fixed(""))
     }
 }
 
 impl From<&'static str> for Text {
     fn from(text: &'static str) -> Self {
-        Self(Place::Fixed(text))
+        Self(TextStorage::Fixed(text))
     }
 }
 

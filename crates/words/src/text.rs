@@ -1,8 +1,8 @@
 //! Text that is shown to people: bounded and harmless.
 //!
 //! Messages end up in status, events, terminals and logs, and parts of them come from users and foreign
-//! controllers. [`line`] makes one line of bounded length of any text; [`quote`] does so for a fragment of input
-//! quoted in an error. Called by conditions, by every parser of this crate, and by whoever builds a message.
+//! controllers. [`line()`] makes one line of bounded length of any text; [`quote`] does so for a fragment of input
+//! quoted in an error. Called by conditions, by every parser of this crate, and by everything that builds a message.
 
 use crate::limits;
 

@@ -59,7 +59,7 @@ impl Timestamp {
         self.plus_duration(period.length())
     }
 
-    /// The moment `duration` later, cut to the microsecond; the last one that can be told at most.
+    /// The moment `duration` later, cut to the microsecond; at most the last one that can be represented.
     #[must_use]
     pub fn plus_duration(self, duration: Duration) -> Self {
         let microseconds = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);

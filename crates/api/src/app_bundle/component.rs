@@ -36,7 +36,8 @@ pub struct Component {
     #[schemars(length(min = 1, max = limits::LABEL), pattern(schema::NAME_PATTERN))]
     pub name: String,
     /// Components of a lower order come first, those of the same order side by side. Where no component of the group
-    /// has an order, they come one after another as they are listed.
+    /// has an order, they come one after another as they are listed; where some have one, a missing order is 0: such a
+    /// component comes first, and closes a circle if its dependsOn names a component of a higher order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = limits::COMPONENT_ORDER))]
     pub order: Option<i32>,

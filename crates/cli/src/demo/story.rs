@@ -1,6 +1,6 @@
 //! The story that is shown: a shop opens, one dependency after another.
 //!
-//! It is `examples/quickstart`, told live: objects that wait are applied, what they wait for is released file by file,
+//! It is `examples/quickstart`, shown live: objects that wait are applied, what they wait for is released file by file,
 //! and after each release the tree shows what has become of it. Nothing but the operator carries out actions.
 
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use linchpin_api::Status;
 use linchpin_words::{ConditionStatus, ConditionType, condition};
 
-use super::{hands::Hands, say};
+use super::{client::DemoClient, say};
 use crate::{live::Live, tree};
 
 const RIGHTS: &str = include_str!("../../../../examples/quickstart/rbac.yaml");
@@ -27,46 +27,46 @@ const SETTLED: Duration = Duration::from_millis(1_200);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Tells it from the first line to the last.
-pub(super) async fn tell(hands: &mut Hands) -> Result<()> {
-    hands.apply(RIGHTS).await?;
-    hands.apply(SHOP).await?;
+pub(super) async fn tell(client: &mut DemoClient) -> Result<()> {
+    client.apply(RIGHTS).await?;
+    client.apply(SHOP).await?;
     say("Applied examples/quickstart/shop.yaml: four objects that wait for what is not there yet.\n");
-    until(hands, "all four wait", |live| live.count() == 4 && live.all(|status| status.phase.is_some()))
+    until(client, "all four wait", |live| live.count() == 4 && live.all(|status| status.phase.is_some()))
         .await?;
-    show(hands).await?;
+    show(client).await?;
 
     say("1. Somebody gives the shop its password: Secret db-credentials.");
-    hands.apply(CREDENTIALS).await?;
-    until(hands, "database is done", |live| live.is_ready("database")).await?;
+    client.apply(CREDENTIALS).await?;
+    until(client, "database is done", |live| live.is_ready("database")).await?;
     say("   → database has written ConfigMap db-config and started Job migrate.\n");
-    show(hands).await?;
+    show(client).await?;
 
     say("2. The migration finishes: Job migrate is Complete.");
-    hands.play(MIGRATED).await?;
-    until(hands, "migrate is done", |live| live.is_ready("migrate")).await?;
+    client.play(MIGRATED).await?;
+    until(client, "migrate is done", |live| live.is_ready("migrate")).await?;
     say("   → migrate has noted the schema. The storefront waits for a kind that nobody serves:\n");
-    show(hands).await?;
+    show(client).await?;
 
     say("3. The payment operator is installed: kind Payment is served from now on.");
-    hands.apply(PAYMENT_KIND).await?;
+    client.apply(PAYMENT_KIND).await?;
     let payment = |state: &'static str| {
         move |live: &Live| live.dependency("storefront", "payment") == Some(state.to_owned())
     };
-    until(hands, "the kind is noticed", payment("NotFound")).await?;
+    until(client, "the kind is noticed", payment("NotFound")).await?;
     say("   → noticed, without asking again and again.\n");
 
     say("4. A Payment is asked for …");
-    hands.apply(PAYMENT).await?;
-    until(hands, "the Payment is seen", payment("NotReady")).await?;
-    show(hands).await?;
+    client.apply(PAYMENT).await?;
+    until(client, "the Payment is seen", payment("NotReady")).await?;
+    show(client).await?;
 
     say("5. … and is ready.");
-    hands.play(PAID).await?;
-    until(hands, "the shop is open", |live| live.is_ready("storefront") && live.is_ready("shop")).await?;
+    client.play(PAID).await?;
+    until(client, "the shop is open", |live| live.is_ready("storefront") && live.is_ready("shop")).await?;
     say("   → storefront is connected, and the last action has run.\n");
-    show(hands).await?;
+    show(client).await?;
 
-    if hands.read("ConfigMap", "shop-open", "/data/open").await?.as_deref() != Some("yes") {
+    if client.read("ConfigMap", "shop-open", "/data/open").await?.as_deref() != Some("yes") {
         bail!("the shop should be open, but ConfigMap shop-open does not say so");
     }
     say("The shop is open: ConfigMap shop-open says so.\n");
@@ -74,11 +74,11 @@ pub(super) async fn tell(hands: &mut Hands) -> Result<()> {
 }
 
 /// What there is to see, once it has settled: progress is written to statuses once a second at most.
-async fn show(hands: &Hands) -> Result<()> {
+async fn show(client: &DemoClient) -> Result<()> {
     let begun = Instant::now();
     let (mut last, mut since) = (None, Instant::now());
     let live = loop {
-        let live = Live::read(hands.client(), &hands.namespace).await?;
+        let live = Live::read(client.client(), &client.namespace).await?;
         let seen = Some(live.statuses().map(|(_, status)| status.cloned()).collect::<Vec<_>>());
         if seen != last {
             (last, since) = (seen, Instant::now());
@@ -88,21 +88,21 @@ async fn show(hands: &Hands) -> Result<()> {
         }
         tokio::time::sleep(PAUSE).await;
     };
-    say(&tree::drawn(&tree::picture(&live, Some(&hands.namespace)), Some(tree::columns()), false));
+    say(&tree::text(&tree::picture(&live, Some(&client.namespace)), false));
     Ok(())
 }
 
 /// Waits until the statuses say something. The story asks; the operator watches.
-async fn until(hands: &Hands, what: &str, holds: impl Fn(&Live) -> bool) -> Result<()> {
+async fn until(client: &DemoClient, what: &str, holds: impl Fn(&Live) -> bool) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let mut live = Live::read(hands.client(), &hands.namespace).await?;
-        live.keep(&hands.namespace);
+        let mut live = Live::read(client.client(), &client.namespace).await?;
+        live.keep(&client.namespace);
         if holds(&live) {
             return Ok(());
         }
         if begun.elapsed() > PATIENCE {
-            show(hands).await?;
+            show(client).await?;
             bail!("not within {PATIENCE:?}: {what}");
         }
         tokio::time::sleep(PAUSE).await;

@@ -1,6 +1,6 @@
 //! What `tree` and `explain` want to know of an object of ours, of whichever kind.
 //!
-//! A further kind is a further implementation of [`Speaks`] and [`Kind`] here, and a line in [`Live`](super::Live).
+//! A further kind is a further implementation of [`Speaks`] and [`Kind`] here, and a line in [`Live`].
 
 use std::{collections::BTreeMap, fmt};
 
@@ -16,7 +16,7 @@ use linchpin_doors::contribution::{
 use linchpin_words::{Condition, GroupKind, Timestamp};
 use serde::de::DeserializeOwned;
 
-use super::{Live, Place};
+use super::{Live, NamespacedName};
 
 /// A kind of ours whose objects wait for others.
 pub(crate) trait Kind:
@@ -29,7 +29,7 @@ pub(crate) trait Kind:
     + 'static
 {
     /// Its objects among all.
-    fn among(live: &mut Live) -> &mut BTreeMap<Place, Self>;
+    fn among(live: &mut Live) -> &mut BTreeMap<NamespacedName, Self>;
 
     /// Its group and kind.
     fn group_kind() -> GroupKind {
@@ -88,7 +88,7 @@ impl<'a> From<&'a AppBundleStatus> for Said<'a> {
 macro_rules! kinds {
     ($($kind:ty: $field:ident,)*) => {
         $(impl Kind for $kind {
-            fn among(live: &mut Live) -> &mut BTreeMap<Place, Self> {
+            fn among(live: &mut Live) -> &mut BTreeMap<NamespacedName, Self> {
                 &mut live.$field
             }
         })*

@@ -1,18 +1,15 @@
 //! Reading objects of ours as the user: what may be read where, and what to say of what may not.
 //!
-//! A kind that is not served, or that the user may not list, does not keep the others from being read: it is told in
-//! one line. Anything else that goes wrong is a failure.
+//! A kind that is not served, or that the user may not list, does not keep the others from being read, nor does a
+//! single object that cannot be read: it is told in one line. Anything else that goes wrong is a failure.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
-use kube::{
-    Api, Client, Resource, ResourceExt,
-    api::{ListParams, ObjectList},
-};
-use serde::de::DeserializeOwned;
+use anyhow::{Context as _, Result, bail};
+use kube::{Client, api::ListParams};
+use linchpin_cluster::own::{self, OwnObject};
 
-use super::{Kind, Place};
+use super::Kind;
 
 /// How often, and how far apart, a server that is too busy is asked again.
 const TRIES_WHEN_BUSY: u32 = 20;
@@ -20,7 +17,7 @@ const PAUSE_WHEN_BUSY: Duration = Duration::from_millis(500);
 
 /// Where the objects of a kind can be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum ReadScope {
     /// In all namespaces.
     Everywhere,
     /// In the namespace asked for.
@@ -31,7 +28,7 @@ pub(crate) enum Reach {
     Forbidden(String),
 }
 
-impl Reach {
+impl ReadScope {
     /// Why nothing can be read, if so.
     pub(crate) fn why_not(&self) -> Option<&str> {
         match self {
@@ -40,35 +37,48 @@ impl Reach {
         }
     }
 
-    /// What a refusal means, unless it concerns others too.
-    pub(crate) fn after<K: Kind>(error: kube::Error) -> Result<Self, kube::Error> {
-        match &error {
-            kube::Error::Api(status) if status.code == 404 => {
-                Ok(Self::NotServed(unreadable::<K>(error).to_string()))
-            }
-            kube::Error::Api(status) if status.code == 403 => {
-                Ok(Self::Forbidden(unreadable::<K>(error).to_string()))
-            }
-            _ => Err(error),
-        }
+    /// The cluster does not serve the kind, and what to do about it.
+    pub(crate) fn not_served<K: Kind>() -> Self {
+        let kind = plural::<K>();
+        Self::NotServed(format!(
+            "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply -f -`"
+        ))
+    }
+
+    /// The user may not read the kind, as the server says it.
+    pub(crate) fn forbidden<K: Kind>(said: &str) -> Self {
+        Self::Forbidden(format!("reading {}: {said}", plural::<K>()))
     }
 }
 
+/// How many objects are read at a time.
+const PAGE: u32 = 500;
+
+/// Objects of one kind.
+pub(super) struct Found {
+    /// Where they can be read.
+    pub(super) reach: ReadScope,
+    pub(super) objects: Vec<OwnObject>,
+}
+
 /// Lists a kind: everywhere if the user may, else in one namespace, else not at all.
-pub(super) async fn list<K: Kind>(client: &Client, namespace: &str) -> Result<(Reach, Vec<K>)> {
-    let everything = ListParams::default();
-    let mut found = patiently(&api::<K>(client, None), &everything).await;
-    let mut reach = Reach::Everywhere;
+pub(super) async fn list<K: Kind>(client: &Client, namespace: &str) -> Result<Found> {
+    let mut found = patiently::<K>(client, None).await;
+    let mut reach = ReadScope::Everywhere;
     if code(&found) == Some(403) {
-        found = patiently(&api::<K>(client, Some(namespace)), &everything).await;
-        reach = Reach::Here;
+        found = patiently::<K>(client, Some(namespace)).await;
+        reach = ReadScope::Here;
     }
     match found {
-        Ok(found) => Ok((reach, found.items)),
-        Err(error) => match Reach::after::<K>(error) {
-            Ok(reach) => Ok((reach, Vec::new())),
-            Err(error) => Err(unreadable::<K>(error)),
-        },
+        Ok(objects) => Ok(Found { reach, objects }),
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            Ok(Found { reach: ReadScope::not_served::<K>(), objects: Vec::new() })
+        }
+        Err(kube::Error::Api(status)) if status.code == 403 => {
+            Ok(Found { reach: ReadScope::forbidden::<K>(&status.message), objects: Vec::new() })
+        }
+        Err(kube::Error::Api(status)) => bail!("reading {}: {}", plural::<K>(), status.message),
+        Err(error) => Err(error).with_context(|| format!("reading {}", plural::<K>())),
     }
 }
 
@@ -79,49 +89,32 @@ fn code<T>(answer: &kube::Result<T>) -> Option<u16> {
     }
 }
 
-/// The API of one kind of ours, in one namespace or in all.
-pub(crate) fn api<K: Kind>(client: &Client, namespace: Option<&str>) -> Api<K> {
-    match namespace {
-        Some(namespace) => Api::namespaced(client.clone(), namespace),
-        None => Api::all(client.clone()),
-    }
-}
-
 /// Lists, and asks again for a while when the server is too busy, as it is right after a definition was installed.
-async fn patiently<K>(api: &Api<K>, parameters: &ListParams) -> kube::Result<ObjectList<K>>
-where
-    K: Clone + fmt::Debug + DeserializeOwned,
-{
+async fn patiently<K: Kind>(client: &Client, namespace: Option<&str>) -> kube::Result<Vec<OwnObject>> {
+    let mut found = Vec::new();
+    let mut parameters = ListParams::default().limit(PAGE);
     let mut tries = 0;
     loop {
-        match api.list(parameters).await {
+        let request = kube::core::Request::new(K::url_path(&(), namespace)).list(&parameters);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let text = match client.request_text(request).await {
             Err(kube::Error::Api(status)) if status.code == 429 && tries < TRIES_WHEN_BUSY => {
                 tries += 1;
                 tokio::time::sleep(PAUSE_WHEN_BUSY).await;
+                continue;
             }
-            answer => return answer,
+            answer => answer?,
+        };
+        let (page, next) = own::page(&text).map_err(|error| kube::Error::Service(error.into()))?;
+        found.extend(page);
+        match next {
+            Some(next) => parameters = parameters.continue_token(&next),
+            None => return Ok(found),
         }
     }
 }
 
-/// Why objects of a kind cannot be read, and what to do about it.
-fn unreadable<K: Kind>(error: kube::Error) -> anyhow::Error {
-    let kind = format!("{}.{}", K::plural(&()), K::group(&()));
-    match &error {
-        kube::Error::Api(status) if status.code == 404 => {
-            anyhow!(
-                "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply -f -`"
-            )
-        }
-        kube::Error::Api(status) => anyhow!("reading {kind}: {}", status.message),
-        _ => Err::<(), _>(error)
-            .with_context(|| format!("reading {kind}"))
-            .err()
-            .unwrap_or_else(|| anyhow!(kind)),
-    }
-}
-
-/// Where an object is.
-pub(crate) fn place<K: Resource>(object: &K) -> Place {
-    (object.namespace().unwrap_or_default(), object.name_any())
+/// What a kind is called where it is read: by plural and group.
+fn plural<K: Kind>() -> String {
+    format!("{}.{}", K::plural(&()), K::group(&()))
 }

@@ -52,7 +52,7 @@ impl Grants {
         self.elsewhere.entry(place).or_default().insert(right.to_string());
     }
 
-    /// Adds a remark for whoever applies the output.
+    /// Adds a remark for the person who applies the output.
     pub(super) fn note(&mut self, note: Option<String>) {
         self.notes.extend(note);
     }

@@ -1,7 +1,8 @@
 //! `linchpin tree --watch`: drawn again whenever something has changed, until Ctrl-C.
 //!
-//! Each kind is followed by a watch of its own. One that cannot be read is told of and asked for again and again, at a
-//! growing distance, so that it is shown once it can be.
+//! Each kind is followed by the watch that the operator follows it with ([`own::follow`]): one that cannot be read is told
+//! of and asked for again and again, at a growing distance, so that it is shown once it can be; a single object that cannot
+//! be read is told of and keeps no other from being shown.
 
 use std::{
     collections::BTreeSet,
@@ -11,19 +12,14 @@ use std::{
 };
 
 use anyhow::{Result, bail};
-use futures::{
-    Stream, StreamExt,
-    stream::{self, BoxStream},
-};
-use kube::{
-    Client,
-    runtime::{WatchStreamExt, watcher, watcher::Event},
-};
+use kube::Client;
 use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
-use linchpin_words::GroupKind;
+use linchpin_cluster::own::{self, OwnEvent, OwnKind, OwnTrouble};
+use linchpin_words::{GroupKind, Gvk};
+use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Form, TreeCommand, draw, gaps, print};
-use crate::live::{Kind, Live, Reach, api, place};
+use crate::live::{Kind, Live, ReadScope};
 
 /// How long nothing may change before it is drawn again: one change rarely comes alone.
 const QUIET: Duration = Duration::from_millis(100);
@@ -45,13 +41,15 @@ pub(super) async fn follow(
     namespace: &str,
     live: Live,
 ) -> Result<ExitCode> {
-    let mut changes = stream::select_all([
-        watched::<ResourceDependency>(client, namespace, &live),
-        watched::<DependencyGroup>(client, namespace, &live),
-        watched::<AppBundle>(client, namespace, &live),
-    ]);
+    let (tell, mut changes) = mpsc::unbounded_channel();
+    // Ends with this function.
+    let mut watches = JoinSet::new();
+    watches.spawn(watched::<ResourceDependency>(client, namespace, &live, tell.clone()));
+    watches.spawn(watched::<DependencyGroup>(client, namespace, &live, tell.clone()));
+    watches.spawn(watched::<AppBundle>(client, namespace, &live, tell));
     let listing = live.reach.keys().cloned().collect();
-    let mut followed = Followed { live, listing };
+    // The watches bring all objects again, and what has gone in the meantime is not among them.
+    let mut followed = Followed { live: live.emptied(), listing };
     let (mut shown, mut told) = (String::new(), None);
     loop {
         if !next(&mut changes, &mut followed).await {
@@ -81,48 +79,60 @@ pub(super) async fn follow(
     }
 }
 
-/// What happens to one kind, where it can be read.
-fn watched<K: Kind>(client: &Client, namespace: &str, live: &Live) -> BoxStream<'static, Change> {
-    let here = matches!(live.reach.get(&K::group_kind()), Some(Reach::Here | Reach::Forbidden(_)));
-    let events = watcher(api::<K>(client, here.then_some(namespace)), watcher::Config::default());
-    let taken_in = move |event| -> Change { Box::new(move |followed| followed.take_in::<K>(event, here)) };
-    events.default_backoff().map(taken_in).boxed()
+/// Tells what happens to one kind, where it can be read, for ever.
+fn watched<K: Kind>(
+    client: &Client,
+    namespace: &str,
+    live: &Live,
+    tell: mpsc::UnboundedSender<Change>,
+) -> impl Future<Output = ()> + Send + use<K> {
+    let here = matches!(live.reach.get(&K::group_kind()), Some(ReadScope::Here | ReadScope::Forbidden(_)));
+    let (client, namespace) = (client.clone(), here.then(|| namespace.to_owned()));
+    let kind = Gvk::new(&*K::group(&()), &*K::version(&()), &*K::kind(&()));
+    let kind = OwnKind::new(&kind, &K::plural(&()), true);
+    async move {
+        let tell = |event| {
+            // Nobody listens any more when the command ends.
+            let _ = tell.send(Box::new(move |followed: &mut Followed| followed.take_in::<K>(event, here)));
+        };
+        own::follow(&client, &kind, namespace.as_deref(), tell).await;
+    }
 }
 
 /// Takes in the next change; false when there will be none.
-async fn next(changes: &mut (impl Stream<Item = Change> + Unpin), followed: &mut Followed) -> bool {
-    let Some(change) = changes.next().await else { return false };
+async fn next(changes: &mut mpsc::UnboundedReceiver<Change>, followed: &mut Followed) -> bool {
+    let Some(change) = changes.recv().await else { return false };
     change(followed);
     true
 }
 
 impl Followed {
-    fn take_in<K: Kind>(&mut self, event: Result<Event<K>, watcher::Error>, here: bool) {
-        let objects = K::among(&mut self.live);
+    fn take_in<K: Kind>(&mut self, event: OwnEvent, here: bool) {
         match event {
-            Ok(Event::Init) => {
-                objects.clear();
-                self.listing.insert(K::group_kind());
+            OwnEvent::There(object) => self.live.put::<K>(&object),
+            OwnEvent::Gone((namespace, name)) => {
+                self.live.remove::<K>(&(namespace.unwrap_or_default(), name));
             }
-            Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                objects.insert(place(&object), object);
+            OwnEvent::Synced => {
+                self.seen::<K>(if here { ReadScope::Here } else { ReadScope::Everywhere });
             }
-            Ok(Event::Delete(object)) => {
-                objects.remove(&place(&object));
+            OwnEvent::Trouble(OwnTrouble::NotServed(_)) => self.unseen::<K>(ReadScope::not_served::<K>()),
+            OwnEvent::Trouble(OwnTrouble::Forbidden(why)) => {
+                self.unseen::<K>(ReadScope::forbidden::<K>(&why));
             }
-            Ok(Event::InitDone) => {
-                self.listing.remove(&K::group_kind());
-                self.live.reach.insert(K::group_kind(), if here { Reach::Here } else { Reach::Everywhere });
-            }
-            Err(watcher::Error::InitialListFailed(error)) => {
-                // Otherwise the API server will be back, and the watcher goes on by itself.
-                if let Ok(reach) = Reach::after::<K>(error) {
-                    self.listing.remove(&K::group_kind());
-                    self.live.reach.insert(K::group_kind(), reach);
-                }
-            }
-            Err(_) => {}
+            // The API server will be back, and the watch goes on by itself.
+            OwnEvent::Trouble(OwnTrouble::Lost(_)) => {}
         }
+    }
+
+    fn seen<K: Kind>(&mut self, reach: ReadScope) {
+        self.listing.remove(&K::group_kind());
+        self.live.reach.insert(K::group_kind(), reach);
+    }
+
+    fn unseen<K: Kind>(&mut self, reach: ReadScope) {
+        self.live.forget::<K>();
+        self.seen::<K>(reach);
     }
 }
 

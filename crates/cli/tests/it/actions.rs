@@ -1,9 +1,9 @@
 //! What a ResourceDependency does: every type of action, as the API server saw it.
 
 use crate::{seconds, world::scenario};
-use linchpin_testkit::entry;
+use linchpin_testkit::{audit::assert_before, entry};
 use serde_json::json;
-use std::{thread, time::Duration};
+use std::thread;
 
 #[test]
 fn create_leaves_adopts_or_fails_on_what_is_there() {
@@ -130,7 +130,7 @@ fn every_kind_of_patch_waits_for_its_target() {
         "#,
     );
     scenario.blocked("rd", "NotFound");
-    thread::sleep(Duration::from_millis(300));
+    scenario.passes("meanwhile");
     scenario.apply(
         "{apiVersion: v1, kind: ConfigMap, metadata: {name: target}, data: {value: mine, gone: soon}}",
     );
@@ -156,10 +156,11 @@ fn delete_waits_until_the_object_is_gone() {
     scenario.until("is being deleted", "ConfigMap", "old", |object| {
         object["metadata"].get("deletionTimestamp").is_some()
     });
-    thread::sleep(Duration::from_millis(300));
-    assert!(!scenario.has("after"), "the object is still there");
+    scenario.passes("meanwhile");
     scenario.merge("ConfigMap", "old", &json!({"metadata": {"finalizers": null}}));
     scenario.completed("rd");
+    let released = scenario.audit.last_by_others("configmaps", "delete", "old");
+    assert_before(&released, &scenario.audit.first_write("configmaps", "delete", "after"));
     assert!(scenario.has("after") && !scenario.has("old"));
 }
 

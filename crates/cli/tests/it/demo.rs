@@ -38,6 +38,9 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
         let Some((_, after)) = rest.split_once(line) else { panic!("{line:?} is not said next:\n{text}") };
         rest = after;
     }
+    // Without a terminal no row of a tree is cut, however wide it is.
+    let cut = text.lines().find(|line| line.contains("linchpin-demo/") && line.contains('…'));
+    assert_eq!(cut, None, "{text}");
     let kubectl = |arguments: &[&str]| {
         let output = cluster.kubectl().args(arguments).output().unwrap();
         String::from_utf8(output.stdout).unwrap()

@@ -1,8 +1,8 @@
 //! Commands in real containers on a real node: they run once, whatever dies meanwhile. Skipped, with the reason, where
-//! there can be no node.
+//! there can be no node and none is promised.
 
 use crate::{eventually, operator::Operator, seconds};
-use linchpin_local::{Cluster, Component, Options, check_node_support};
+use linchpin_local::{Cluster, Component, Options, check_node_support, is_node_promised};
 use linchpin_testkit::{Api, Dice, OPERATOR, Scenario, audit::Audit, entry, grant_operator};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -13,6 +13,7 @@ fn with_node() -> Option<&'static (Cluster, Api)> {
     static CLUSTER: OnceLock<Option<(Cluster, Api)>> = OnceLock::new();
     let cluster = CLUSTER.get_or_init(|| {
         if let Err(reason) = check_node_support() {
+            assert!(!is_node_promised(), "a node is promised here, and there can be none: {reason}");
             // Not through the print macros: a skipped test must be seen also when it passes.
             let _ = writeln!(std::io::stderr(), "SKIPPED: a test of the real node: {reason}");
             return None;
@@ -210,6 +211,40 @@ fn killed_at_random_points_no_command_runs_twice_and_what_cannot_be_known_is_sai
         }
     }
     assert!(completed >= 1, "none of 12 ended well");
+}
+
+/// No chance decides here: the operator is killed when the API server has begun to carry the command's output.
+#[test]
+fn killed_while_a_command_runs_it_says_that_the_end_is_not_known_and_does_not_run_it_again() {
+    let Some(mut stage) = Stage::begin("exec-midway") else { return };
+    stage.pod();
+    stage.pod_is_ready();
+    stage.scenario.resource_dependency(
+        "rd",
+        "
+        actions:
+        - {name: run, priority: 1, failFast: true, type: exec, exec: {target: {kind: Pod, name: web}, container: main, command: [/workload, sleep, 20s]}}
+        - {name: after, priority: 2, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: after}}}
+        ",
+    );
+    let runs = |stage: &Stage| {
+        let mut events = stage.scenario.audit.events();
+        events.retain(|event| {
+            event.is_by_operator()
+                && event.namespace == stage.scenario.namespace
+                && event.subresource == "exec"
+                && event.stage == "ResponseStarted"
+        });
+        events.len()
+    };
+    eventually("the command runs", seconds(60), || runs(&stage) == 1);
+    stage.replace_operator();
+    let ended = stage.ended("rd");
+    assert_eq!(entry(&ended, "actions", "run")["state"], "Unknown", "{:#}", ended["status"]);
+    assert_eq!(entry(&ended, "actions", "run")["reason"], "OutcomeUnknown");
+    stage.scenario.passes("meanwhile");
+    assert_eq!(runs(&stage), 1);
+    assert!(!stage.scenario.has("after"));
 }
 
 #[test]

@@ -13,6 +13,20 @@ use std::{thread, time::Duration};
 
 const ALONE: &[&str] = &["--leader-elect=false"];
 
+/// More writes than are under way at a time.
+const CROWD: usize = 250;
+
+/// As many actions, all at the same time.
+fn crowd() -> String {
+    let action = |number: usize| {
+        format!(
+            "{{type: create, resource: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: crowd-{number}}}}}}}"
+        )
+    };
+    let actions: Vec<String> = (0..CROWD).map(action).collect();
+    format!("{{dependencies: [{{name: gate, resource: configmap/gate}}], actions: [{}]}}", actions.join(", "))
+}
+
 const FIVE: &str = "
     deletionPolicy: Delete
     dependencies: [{name: gate, resource: configmap/gate}]
@@ -46,6 +60,17 @@ fn judge(scenario: &Scenario) {
     scenario.in_order(&[&["gate"], named.as_slice()].concat());
 }
 
+/// Somebody makes again what an action deleted: nobody ever ordered to delete that one.
+fn is_left_alone(scenario: &Scenario, again: impl FnOnce()) {
+    scenario.config_map("old", "again");
+    again();
+    scenario.passes("meanwhile");
+    assert_eq!(scenario.data("old", "value").as_deref(), Some("again"));
+    let writes = scenario.audit.user_writes(&scenario.namespace);
+    let deleted = writes.iter().filter(|event| event.verb == "delete" && event.name == "old").count();
+    assert_eq!(deleted, 1, "{writes:#?}");
+}
+
 fn replace(operator: &mut Operator, cluster: &Cluster) {
     operator.signal(Signal::SIGKILL);
     *operator = world::operator(cluster, ALONE);
@@ -77,6 +102,8 @@ fn killed_at_random_points_and_with_the_api_server_gone_it_comes_to_the_same_end
             replace(&mut current, &cluster);
             scenario.gone("ResourceDependency", "rd");
             assert!(!scenario.has("a") && !scenario.has("b") && !scenario.has("e"));
+        } else {
+            is_left_alone(&scenario, || replace(&mut current, &cluster));
         }
     }
 
@@ -114,15 +141,28 @@ fn a_leader_that_was_stopped_and_wakes_up_does_nothing_twice() {
         let scenario = Scenario::begin(&api, audit, &format!("stopped-{round}"));
         scenario.config_map("old", "");
         scenario.resource_dependency("rd", FIVE);
+        scenario.resource_dependency("crowd", &crowd());
         scenario.blocked("rd", "NotFound");
-        leader.signal(Signal::SIGSTOP);
+        scenario.blocked("crowd", "NotFound");
         scenario.config_map("gate", "");
+        // Stopped amid a crowd of writes: some are under way, the others wait for their turn in the process.
+        let made = || scenario.audit.writes_for("ResourceDependency", &scenario.namespace, "crowd").len();
+        eventually("some were made", seconds(30), || made() > 0);
+        leader.signal(Signal::SIGSTOP);
+        let before = made();
+        assert!(before < CROWD, "all were made before it was stopped");
+        scenario.completed("crowd");
         judge(&scenario);
         assert!(standby.leads());
-        leader.signal(Signal::SIGCONT);
-        thread::sleep(Duration::from_secs(3));
-        judge(&scenario);
+        let written = scenario.audit.writes_for("ResourceDependency", &scenario.namespace, "rd").len();
+        is_left_alone(&scenario, || {
+            leader.signal(Signal::SIGCONT);
+            eventually("it knows that it does not lead", seconds(30), || {
+                leader.is_ready() && !leader.leads()
+            });
+        });
+        assert_eq!(made(), CROWD, "{before} of them were made by the first leader");
         let again = scenario.audit.writes_for("ResourceDependency", &scenario.namespace, "rd");
-        assert_eq!(again.len(), 4, "two were created, one applied, one patched: {again:#?}");
+        assert_eq!(again.len(), written, "what woke up wrote: {again:#?}");
     }
 }

@@ -1,8 +1,7 @@
 //! Whose rights are used: the ServiceAccount's, for everything a user directs.
 
 use crate::world::{scenario, world};
-use linchpin_testkit::audit::Audit;
-use std::{thread, time::Duration};
+use linchpin_testkit::audit::{Audit, assert_before};
 
 const COPY: &str = "
     serviceAccountName: nobody
@@ -24,8 +23,6 @@ fn a_service_account_without_rights_is_told_which_it_lacks_and_nothing_happens_u
     let text = blocked["status"].to_string();
     assert!(text.contains("nobody") && text.contains("configmaps"), "{:#}", blocked["status"]);
     assert!(text.contains("list") || text.contains("watch"), "{:#}", blocked["status"]);
-    thread::sleep(Duration::from_millis(500));
-    assert!(!scenario.has("copy"));
     assert!(scenario.audit.user_writes("no-rights").is_empty());
 
     scenario.apply(
@@ -42,6 +39,8 @@ fn a_service_account_without_rights_is_told_which_it_lacks_and_nothing_happens_u
     );
     scenario.annotate("ResourceDependency", "rd", "linchpin.dev/requested-at", "now");
     scenario.completed("rd");
+    let allowed = scenario.audit.last_by_others("rolebindings", "no-rights", "nobody");
+    assert_before(&allowed, &scenario.audit.first_write("configmaps", "no-rights", "copy"));
     let writes = scenario.audit.user_writes("no-rights");
     assert!(
         writes
@@ -69,12 +68,14 @@ fn a_missing_right_holds_only_what_needs_it_and_is_told_before_anything_is_waite
     assert_eq!(told["status"]["phase"], "Waiting", "{:#}", told["status"]);
     scenario.config_map("gate", "");
     scenario.appears("allowed");
-    thread::sleep(Duration::from_millis(500));
-    assert!(!scenario.has("last"), "it comes after what is held");
+    scenario.passes("meanwhile");
     scenario.allow("more", "[{apiGroups: [''], resources: [serviceaccounts], verbs: [get, create, patch]}]");
     scenario.annotate("ResourceDependency", "rd", "linchpin.dev/requested-at", "now");
     scenario.completed("rd");
-    assert!(scenario.get("ServiceAccount", "denied").is_some() && scenario.has("last"));
+    assert!(scenario.get("ServiceAccount", "denied").is_some());
+    // It comes after what is held.
+    let allowed = scenario.audit.last_by_others("rolebindings", "some-rights", "more");
+    assert_before(&allowed, &scenario.audit.first_write("configmaps", "some-rights", "last"));
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn another_namespace_is_closed_without_a_role_binding_there() {
         object["status"].to_string().contains("Forbidden")
             || object["status"].to_string().contains("MissingRights")
     });
-    thread::sleep(Duration::from_millis(500));
+    thief.passes("meanwhile");
     assert!(!thief.has("loot") && vault.get("Secret", "planted").is_none());
     let took = vault.audit.events().into_iter().filter(|event| {
         event.is_by_operator()

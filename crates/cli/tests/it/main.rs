@@ -25,6 +25,7 @@ mod forms;
 mod history;
 mod identity;
 mod kinds;
+mod neighbours;
 mod operator;
 mod outage;
 mod profiles;
@@ -38,10 +39,13 @@ mod scale;
 mod stillness;
 mod threats;
 mod tree;
+mod turns;
+mod unreadable;
 mod values;
 mod world;
 
 use linchpin_local::{Cluster, Component, Options};
+use linchpin_testkit::{Api, grant_operator};
 use std::{
     sync::OnceLock,
     thread,
@@ -56,7 +60,14 @@ fn bare() -> Options {
 /// The cluster that all tests share. It ends with the test process.
 fn shared() -> &'static Cluster {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    CLUSTER.get_or_init(|| Cluster::start(&bare()).expect("a local Kubernetes"))
+    CLUSTER.get_or_init(with_definitions)
+}
+
+/// A cluster with our definitions in it, without which no operator that leads is ready.
+fn with_definitions() -> Cluster {
+    let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
+    grant_operator(&Api::connect(&cluster.kubeconfig()));
+    cluster
 }
 
 /// Waits until something holds and returns how long that took. What takes longer than it should is told; only what

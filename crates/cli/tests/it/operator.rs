@@ -1,6 +1,8 @@
-//! A `linchpin operator` process under test: started with free ports, asked over HTTP, ended with the test.
+//! A `linchpin operator` process under test: started with free ports, asked over HTTP, ended with the test. At its end
+//! it is judged from the audit log of its cluster.
 
 use crate::{eventually, seconds};
+use linchpin_testkit::audit::Audit;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -24,6 +26,8 @@ pub(crate) struct Operator {
     log: PathBuf,
     health: SocketAddr,
     metrics: SocketAddr,
+    /// What the API server says that it did.
+    audit: Audit,
     _directory: TempDir,
 }
 
@@ -71,6 +75,8 @@ impl Operator {
             log,
             health: nowhere,
             metrics: nowhere,
+            // The local cluster keeps its kubeconfigs and its audit log in one directory.
+            audit: Audit::from_the_beginning(&kubeconfig.with_file_name("audit.log")),
             _directory: directory,
         };
         eventually("the operator listens", seconds(20), || {
@@ -164,11 +170,12 @@ impl Drop for Operator {
         if std::thread::panicking() {
             eprintln!("--- log of {}\n{}", self.name, self.log());
         }
+        self.audit.assert_no_overreach();
     }
 }
 
 /// A GET, by hand: status and body, or nothing if the process does not answer within half a second.
-fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
+pub(crate) fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     let limit = Duration::from_millis(500);
     let mut stream = TcpStream::connect_timeout(&address, limit).ok()?;
     stream.set_read_timeout(Some(limit)).ok()?;

@@ -1,11 +1,11 @@
 //! The control plane goes away under a running operator, and comes back.
 
-use crate::{bare, eventually, operator::Operator, seconds};
-use linchpin_local::{Cluster, Component};
+use crate::{eventually, operator::Operator, seconds, with_definitions};
+use linchpin_local::Component;
 
 #[test]
 fn a_lost_control_plane_is_survived_and_noticed() {
-    let cluster = Cluster::start(&bare()).unwrap();
+    let cluster = with_definitions();
     let mut operator = Operator::start("survivor", &cluster.kubeconfig(), &[]);
     let mut standby = Operator::start("standby", &cluster.kubeconfig(), &[]);
     eventually("both are ready", seconds(20), || operator.is_ready() && standby.is_ready());
@@ -36,7 +36,7 @@ fn a_lost_control_plane_is_survived_and_noticed() {
 
 #[test]
 fn an_operator_that_starts_before_its_cluster_waits_for_it() {
-    let cluster = Cluster::start(&bare()).unwrap();
+    let cluster = with_definitions();
     cluster.kill(Component::ApiServer).unwrap();
     let mut operator = Operator::start("early", &cluster.kubeconfig(), &[]);
     eventually("it says what it waits for", seconds(5), || {

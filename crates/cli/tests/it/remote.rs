@@ -1,6 +1,6 @@
 //! Other clusters: waited for, looked at and acted in through a kubeconfig that the object's own identity may read.
 
-use crate::{shared, world::scenario};
+use crate::{eventually, seconds, shared, world::scenario};
 use linchpin_testkit::{Api, Scenario, entry};
 use serde_json::{Value, json};
 use std::{fs, sync::OnceLock};
@@ -116,6 +116,52 @@ fn a_secret_that_the_identity_may_not_read_leads_nowhere() {
             && event.code < 300
     });
     assert_eq!(read.collect::<Vec<_>>(), []);
+}
+
+#[test]
+fn what_moves_to_another_cluster_leaves_nothing_behind_in_the_first() {
+    let scenario = scenario("moves");
+    beyond("moves");
+    secret(&scenario, "moves", "edge", "kubeconfig", &kubeconfig());
+    let spec = |cluster: &str| {
+        format!(
+            "{{deletionPolicy: Delete, actions: [{{name: a, type: apply{cluster}, \
+             apply: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}}}}}]}}"
+        )
+    };
+    let there = || other().get("ConfigMap", "moves", "a").is_some();
+    scenario.resource_dependency("rd", &spec(", cluster: {kubeconfigSecretRef: {name: edge}}"));
+    scenario.completed("rd");
+    assert!(there() && !scenario.has("a"));
+    scenario.resource_dependency("rd", &spec(""));
+    scenario.completed("rd");
+    eventually("the first one goes", seconds(30), || !there());
+    assert!(scenario.has("a"));
+    scenario.delete("ResourceDependency", "rd");
+    scenario.gone("ResourceDependency", "rd");
+    assert!(!scenario.has("a"));
+}
+
+#[test]
+fn what_was_made_in_a_cluster_that_cannot_be_reached_is_waited_for_and_not_forgotten() {
+    let scenario = scenario("cut-off");
+    beyond("cut-off");
+    secret(&scenario, "cut-off", "edge", "kubeconfig", &kubeconfig());
+    scenario.resource_dependency(
+        "rd",
+        "{deletionPolicy: Delete, cluster: {kubeconfigSecretRef: {name: edge}}, \
+         actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}}]}",
+    );
+    scenario.completed("rd");
+    scenario.delete("Secret", "edge");
+    scenario.delete("ResourceDependency", "rd");
+    let waiting = scenario.until("says what it waits for", "ResourceDependency", "rd", |object| {
+        object["status"].to_string().contains("Secret cut-off/edge")
+    });
+    assert_eq!(waiting["status"]["phase"], "Deleting");
+    secret(&scenario, "cut-off", "edge", "kubeconfig", &kubeconfig());
+    scenario.gone("ResourceDependency", "rd");
+    assert!(other().get("ConfigMap", "cut-off", "a").is_none(), "it was forgotten");
 }
 
 const DEFINITION: &str = "

@@ -3,7 +3,6 @@
 use crate::{eventually, seconds, world::scenario};
 use linchpin_testkit::{Scenario, audit::assert_before};
 use serde_json::{Value, json};
-use std::{thread, time::Duration};
 
 const FIVE: &str = "
     deletionPolicy: Delete
@@ -43,8 +42,7 @@ fn policy_delete_removes_in_reverse_what_was_made_and_nothing_else() {
     scenario.completed("rd");
     scenario.delete("ResourceDependency", "rd");
     scenario.until("goes", "ConfigMap", "c", |object| object["metadata"].get("deletionTimestamp").is_some());
-    thread::sleep(Duration::from_millis(300));
-    assert!(scenario.has("a"), "it waits until what came later is gone");
+    scenario.passes("meanwhile");
     scenario.merge("ConfigMap", "c", &json!({"metadata": {"finalizers": null}}));
     scenario.gone("ResourceDependency", "rd");
     assert!(!scenario.has("a") && scenario.has("b") && !scenario.has("c"));
@@ -52,6 +50,8 @@ fn policy_delete_removes_in_reverse_what_was_made_and_nothing_else() {
     let deleted =
         |name: &str| writes.iter().find(|event| event.verb == "delete" && event.name == name).unwrap();
     assert_before(deleted("c"), deleted("a"));
+    // It waits until what came later is gone.
+    assert_before(&scenario.audit.last_by_others("configmaps", "reverse", "c"), deleted("a"));
 }
 
 #[test]

@@ -85,4 +85,6 @@ fn bundles_that_wait_or_cannot_go_are_not_looked_at_again_and_again() {
     assert!(taken < 50, "{taken} turns in five seconds in which nothing happened");
     scenario.merge("ConfigMap", "goes-map", &json!({"metadata": {"finalizers": null}}));
     scenario.gone("AppBundle", "goes");
+    // Judged from the cluster's audit log, so before the cluster goes.
+    drop(scenario);
 }

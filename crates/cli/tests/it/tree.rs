@@ -6,6 +6,7 @@ use crate::{
     seconds,
 };
 use linchpin_local::Cluster;
+use linchpin_testkit::{Api, OPERATOR, grant_operator};
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Command, Output, Stdio},
@@ -21,6 +22,7 @@ pub(crate) fn watched() -> &'static Cluster {
         feed(cluster.kubectl().args(["apply", "--server-side", "-f", "-"]), &crds.stdout);
         let wait = ["wait", "crd", "--all", "--for=condition=Established", "--timeout=30s"];
         assert!(cluster.kubectl().args(wait).output().unwrap().status.success());
+        grant_operator(&Api::connect(&cluster.kubeconfig()));
         cluster
     })
 }
@@ -59,7 +61,8 @@ pub(crate) fn serving(namespace: &str) -> Operator {
     ));
     let lease = format!("--lease-name={namespace}");
     let only = format!("--watch-namespaces={namespace}");
-    Operator::start(namespace, &watched().kubeconfig(), &[&lease, &only])
+    let kubeconfig = watched().kubeconfig_for(OPERATOR, None).unwrap();
+    Operator::start(namespace, &kubeconfig, &[&lease, &only])
 }
 
 /// The word in an object's status at this path, or nothing.

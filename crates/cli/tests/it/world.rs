@@ -7,9 +7,10 @@ use linchpin_testkit::{Api, OPERATOR, Scenario, audit::Audit, grant_operator};
 use std::sync::OnceLock;
 
 pub(crate) struct World {
-    pub(crate) cluster: Cluster,
-    pub(crate) api: Api,
+    // Ends before the cluster, whose audit log it is judged from.
     pub(crate) operator: Operator,
+    pub(crate) api: Api,
+    pub(crate) cluster: Cluster,
 }
 
 impl World {
@@ -19,7 +20,7 @@ impl World {
         let api = Api::connect(&cluster.kubeconfig());
         grant_operator(&api);
         let operator = operator(&cluster, flags);
-        Self { cluster, api, operator }
+        Self { operator, api, cluster }
     }
 
     /// A namespace of its own.

@@ -48,6 +48,7 @@ impl Attempt<'_> {
     pub(super) fn failure(&self, error: &CallError) -> Failure {
         match error {
             CallError::Unanswered { message, .. } => Failure::Transient(text::line(message)),
+            CallError::TooLarge { .. } => Failure::Transient(error.to_string()),
             CallError::Refused(refused) => self.refusal(refused),
         }
     }
@@ -106,7 +107,7 @@ impl Attempt<'_> {
             ));
         }
         // Some requests need two rights: server-side apply of what is not there patch and create, exec get and create.
-        // The server's words tell which of them is missing.
+        // The server's message says which of them is missing.
         let named = ["create", "get", self.verb]
             .into_iter()
             .find(|verb| message.contains(&format!("cannot {verb} ")));
@@ -217,7 +218,7 @@ fn spelled(reason: &str) -> &str {
     }
 }
 
-/// What stands in the first pair of double quotes.
+/// What is in the first pair of double quotes.
 fn quoted(text: &str) -> Option<&str> {
     text.split('"').nth(1)
 }

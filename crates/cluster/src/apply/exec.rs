@@ -1,7 +1,7 @@
 //! Running a command in a container, at most once.
 //!
 //! Until the server has switched protocols nothing has run, and a refusal is a plain failure. From then on the command
-//! runs whether we listen or not: only the status that the server sends at its end tells how it went, and if the
+//! runs whether we listen or not: only the status that the server sends at its end says how it went, and if the
 //! connection breaks before, the outcome cannot be known and nobody guesses. Output is read and thrown away, because a
 //! command whose output nobody reads stops.
 //!

@@ -1,7 +1,7 @@
 //! A document about to be written: checked, placed and marked. Pure.
 
 use crate::call::Resource;
-use linchpin_engine::contract::{Failure, Owner};
+use linchpin_engine::contract::{Actor, Failure, Owner};
 use linchpin_words::{Gvk, keys, limits, text};
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,14 @@ const SERVER_SIDE: [&str; 7] = [
     "managedFields",
     "selfLink",
 ];
+
+/// What only we say about an object that somebody directs: an owner that the author names could make the garbage
+/// collector delete it, or keep another object from going.
+const OURS_TO_SAY: &str = "ownerReferences";
+
+/// Finalizers with which a document would make the garbage collector, or us, do something. Others are the author's own.
+const RESERVED_FINALIZERS: [&str; 4] =
+    ["foregroundDeletion", "orphan", keys::TEARDOWN_FINALIZER, keys::APP_BUNDLE_FINALIZER];
 
 /// The resourceVersion of no object: versions are revisions of the store, and its first one is empty.
 const NEVER: &str = "1";
@@ -41,8 +49,8 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Reads what a plan rendered.
-    pub(super) fn read(body: &Value) -> Result<Self, Failure> {
+    /// Reads what a plan rendered, or what the operator itself writes down.
+    pub(super) fn read(body: &Value, actor: &Actor) -> Result<Self, Failure> {
         let wrong = |what: &str| Failure::Invalid(format!("the document {what}"));
         let mut fields = body.as_object().cloned().ok_or_else(|| wrong("is no object"))?;
         let text_at = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -50,11 +58,20 @@ impl Document {
         if kind.version.is_empty() || kind.kind.is_empty() {
             return Err(wrong("has no apiVersion or kind"));
         }
+        if let Some(problem) = kind.problem() {
+            return Err(Failure::Invalid(format!("the document cannot be written: {problem}")));
+        }
         let Some(Value::Object(mut metadata)) = fields.remove("metadata") else {
             return Err(wrong("has no metadata"));
         };
         for field in SERVER_SIDE {
             metadata.remove(field);
+        }
+        if *actor != Actor::Operator {
+            metadata.remove(OURS_TO_SAY);
+            if let Some(Value::Array(finalizers)) = metadata.get_mut("finalizers") {
+                finalizers.retain(|one| !one.as_str().is_some_and(|one| RESERVED_FINALIZERS.contains(&one)));
+            }
         }
         let name = text_at(metadata.get("name"));
         if name.is_empty() || name.len() > limits::NAME {
@@ -121,6 +138,11 @@ impl Document {
 mod tests {
     use super::*;
 
+    fn read(body: &Value) -> Result<Document, Failure> {
+        let actor = Actor::ServiceAccount { namespace: "shop".into(), name: "actor".into() };
+        Document::read(body, &actor)
+    }
+
     fn maps() -> Resource {
         Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true)
     }
@@ -128,7 +150,7 @@ mod tests {
     #[test]
     fn a_document_goes_into_its_own_or_the_default_namespace() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-        let mut document = Document::read(&body).unwrap();
+        let mut document = read(&body).unwrap();
         assert_eq!(document.place(&maps(), "shop").as_deref(), Some("shop"));
         assert_eq!(
             document.body(None, None, Only::Whatever)["metadata"],
@@ -138,7 +160,7 @@ mod tests {
         let cluster = Resource::new(Gvk::new("", "v1", "Namespace"), "namespaces", false);
         let body =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "namespace": "x"}});
-        let mut document = Document::read(&body).unwrap();
+        let mut document = read(&body).unwrap();
         assert_eq!(document.place(&cluster, "shop"), None);
         assert_eq!(document.body(None, None, Only::Whatever)["metadata"], json!({"name": "a"}));
     }
@@ -147,7 +169,7 @@ mod tests {
     fn nobody_else_sets_the_mark_or_what_the_server_says() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "uid": "x",
             "resourceVersion": "1", "managedFields": [], "annotations": {"linchpin.dev/created-by": "me", "k": "v"}}});
-        let document = Document::read(&body).unwrap();
+        let document = read(&body).unwrap();
         assert_eq!(
             document.body(None, None, Only::Whatever)["metadata"],
             json!({"name": "a", "annotations": {"k": "v"}})
@@ -160,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_added_to_those_that_the_document_names_and_blocks_nothing() {
+    fn an_owner_takes_the_place_of_those_that_the_document_names_and_blocks_nothing() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "ownerReferences": [{"uid": "x"}]}});
         let owner = Owner {
             api_version: "app.example.com/v1alpha1".into(),
@@ -169,10 +191,32 @@ mod tests {
             name: "web".into(),
             uid: "o".into(),
         };
-        let owners = &Document::read(&body).unwrap().body(Some("us"), Some(&owner), Only::Whatever)["metadata"]
-            ["ownerReferences"];
-        assert_eq!((owners[0]["uid"].as_str(), owners[1]["uid"].as_str()), (Some("x"), Some("o")));
-        assert_eq!(owners[1].get("blockOwnerDeletion").or(owners[1].get("controller")), None);
+        let written = read(&body).unwrap();
+        assert_eq!(written.body(None, None, Only::Whatever)["metadata"].get("ownerReferences"), None);
+        let owners = &written.body(Some("us"), Some(&owner), Only::Whatever)["metadata"]["ownerReferences"];
+        assert_eq!((owners[0]["uid"].as_str(), owners.get(1)), (Some("o"), None));
+        assert_eq!(owners[0].get("blockOwnerDeletion").or(owners[0].get("controller")), None);
+        let own = Document::read(&body, &Actor::Operator).unwrap().body(None, None, Only::Whatever);
+        assert_eq!(own["metadata"]["ownerReferences"][0]["uid"], "x", "our own records have their owner");
+    }
+
+    #[test]
+    fn finalizers_of_the_garbage_collector_and_of_ours_are_left_out() {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a",
+            "finalizers": ["foregroundDeletion", "example.com/hold", "orphan", "linchpin.dev/teardown"]}});
+        let written = read(&body).unwrap().body(None, None, Only::Whatever);
+        assert_eq!(written["metadata"]["finalizers"], json!(["example.com/hold"]));
+    }
+
+    #[test]
+    fn a_kind_that_no_server_can_serve_is_refused() {
+        for (version, kind) in
+            [("a".repeat(70_000), "X"), ("../v1".to_owned(), "X"), ("v1".to_owned(), "X/y")]
+        {
+            let body = json!({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}});
+            let Err(Failure::Invalid(message)) = read(&body) else { panic!("{kind}") };
+            assert!(message.len() < 300, "{message}");
+        }
     }
 
     #[test]
@@ -185,7 +229,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "a-"}}),
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": "x"}),
         ] {
-            assert!(matches!(Document::read(&body), Err(Failure::Invalid(_))), "{body}");
+            assert!(matches!(read(&body), Err(Failure::Invalid(_))), "{body}");
         }
     }
 
@@ -193,8 +237,8 @@ mod tests {
     fn a_document_has_a_size_limit() {
         let sized = |length: usize| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "x".repeat(length)}});
         let overhead = sized(0).to_string().len();
-        assert!(Document::read(&sized(limits::DOCUMENT - overhead)).is_ok());
-        assert!(Document::read(&sized(limits::DOCUMENT - overhead + 1)).is_err());
-        assert!(Document::read(&sized(limits::DOCUMENT * 100)).is_err());
+        assert!(read(&sized(limits::DOCUMENT - overhead)).is_ok());
+        assert!(read(&sized(limits::DOCUMENT - overhead + 1)).is_err());
+        assert!(read(&sized(limits::DOCUMENT * 100)).is_err());
     }
 }

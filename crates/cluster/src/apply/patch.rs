@@ -57,13 +57,15 @@ impl Job<'_> {
                 stamp: stamp(&returned, None),
                 ..Done::default()
             }),
-            Err(CallError::Unanswered { message, maybe_sent: true }) if once => {
-                Err(Failure::Unknowable(message))
+            Err(error @ (CallError::Unanswered { maybe_sent: true, .. } | CallError::TooLarge { .. }))
+                if once =>
+            {
+                Err(Failure::Unknowable(error.to_string()))
             }
             Err(error) => {
                 let failure = attempt.failure(&error);
                 if once && kind == PatchKind::Json && matches!(failure, Failure::Invalid(_)) {
-                    // A failed `test` and a bad patch look the same; whether the object has moved on tells.
+                    // A failed `test` and a bad patch look the same; whether the object has changed since decides.
                     let now = self.get(&resource, namespace, &target.name).await?;
                     let now = now.as_ref().and_then(|now| now.pointer("/metadata/resourceVersion"));
                     if now.and_then(Value::as_str) != Some(version.as_str()) {

@@ -1,6 +1,11 @@
 //! Deleting one object, and only the one that was meant.
+//!
+//! What an object of ours made is deleted only if it is the incarnation that was made *and* carries our mark, both as read
+//! just before; the request names the uid and the version that were read, so that nobody can change that in between.
+//! A user who takes the mark off takes the object back: our owner reference comes off too, or the API server would
+//! delete it with our object.
 
-use super::{Job, classify::Attempt, stamp::stamp, written};
+use super::{Job, classify::Attempt, disown::is_owned_by, stamp::stamp, written};
 use crate::call;
 use http::Method;
 use linchpin_engine::contract::{Done, Failure, Propagation, Target};
@@ -25,19 +30,29 @@ impl Job<'_> {
             Propagation::Orphan => "Orphan",
         };
         let done = Done { target: Some(written(&resource, namespace, &target.name)), ..Done::default() };
-        let mut uid = uid.map(str::to_owned);
+        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
         if let Some(creator) = creator {
             let Some(found) = self.get(&resource, namespace, &target.name).await? else {
                 return Ok(Done { gone: true, ..done });
             };
-            let mark = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
-            if mark.and_then(Value::as_str) != Some(creator) {
-                return Err(Failure::StalePrecondition(format!("{target} was not made by this object")));
+            let what = attempt.what();
+            match whose(&found, uid, creator) {
+                Whose::Ours => {}
+                Whose::Another => return Ok(Done { gone: true, ..done }),
+                Whose::AnotherOfOurs => {
+                    let message = format!("{what} is another one than was made, so it is not deleted");
+                    return Err(Failure::NotOurs(message));
+                }
+                Whose::TakenBack => {
+                    self.take_owner_off(&attempt, &found, creator).await?;
+                    let message = format!("{what} does not carry our mark any more, so it is not deleted");
+                    return Err(Failure::NotOurs(message));
+                }
             }
-            uid = uid.or_else(|| found.pointer("/metadata/uid").and_then(Value::as_str).map(str::to_owned));
-        }
-        let mut options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy});
-        if let Some(uid) = uid {
+            let text = |path: &str| found.pointer(path).and_then(Value::as_str).unwrap_or_default();
+            options["preconditions"] =
+                json!({"uid": text("/metadata/uid"), "resourceVersion": text("/metadata/resourceVersion")});
+        } else if let Some(uid) = uid {
             options["preconditions"] = json!({"uid": uid});
         }
         self.check()?;
@@ -54,8 +69,56 @@ impl Job<'_> {
             }
             Err(error) => match attempt.failure(&error) {
                 Failure::Gone(_) => Ok(Done { gone: true, ..done }),
+                // Somebody wrote in between: what is there now must be read again.
+                Failure::StalePrecondition(message) if creator.is_some() => Err(Failure::Transient(message)),
                 failure => Err(failure),
             },
         }
+    }
+}
+
+/// Whose an object is that is to be deleted.
+#[derive(Debug, PartialEq, Eq)]
+enum Whose {
+    /// It is the one that was made, and carries our mark.
+    Ours,
+    /// What was made is gone, or never was there; this is somebody else's.
+    Another,
+    /// It carries our mark, but is another one than was made.
+    AnotherOfOurs,
+    /// It is the one that was made, and somebody took our mark off.
+    TakenBack,
+}
+
+/// Whose it is, by the uid that was remembered, if any, and by its mark.
+fn whose(found: &Value, uid: Option<&str>, creator: &str) -> Whose {
+    let mark = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
+    let marked = mark.and_then(Value::as_str) == Some(creator);
+    let same = uid.map(|uid| found.pointer("/metadata/uid").and_then(Value::as_str) == Some(uid));
+    match (marked, same) {
+        (true, None | Some(true)) => Whose::Ours,
+        (true, Some(false)) => Whose::AnotherOfOurs,
+        (false, Some(true)) => Whose::TakenBack,
+        (false, None) if is_owned_by(found, creator) => Whose::TakenBack,
+        (false, None | Some(false)) => Whose::Another,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_made_and_still_carries_our_mark_is_ours() {
+        let object = |uid: &str, mark: &str| json!({"metadata": {"uid": uid, "annotations": {"linchpin.dev/created-by": mark}}});
+        let judged = |uid, mark, wanted| whose(&object(uid, mark), wanted, "us");
+        assert_eq!(judged("a", "us", Some("a")), Whose::Ours);
+        assert_eq!(judged("a", "us", None), Whose::Ours);
+        assert_eq!(judged("b", "us", Some("a")), Whose::AnotherOfOurs);
+        assert_eq!(judged("a", "them", Some("a")), Whose::TakenBack);
+        assert_eq!(judged("b", "them", Some("a")), Whose::Another);
+        assert_eq!(judged("b", "them", None), Whose::Another);
+        let owned = json!({"metadata": {"uid": "a", "ownerReferences": [{"uid": "us"}]}});
+        assert_eq!(whose(&owned, None, "us"), Whose::TakenBack);
     }
 }

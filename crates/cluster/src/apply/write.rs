@@ -3,13 +3,13 @@
 //! # Who created it
 //!
 //! The mark may only go onto what was not there. Unless an open watch shows the object, it is therefore applied with the
-//! mark and a resourceVersion that no object has ([`Only::IfAbsent`]): the server ignores that version where it creates, and
-//! answers 409 without having changed anything where the object is there. So the common case takes one request and no
-//! look, and nobody can come in between. Only after a 409 the object is looked at, by a GET as the identity.
-//! Present: it is applied with its uid, so that the request cannot create or hit a successor; with the mark if the
-//! mark is ours, else without.
+//! mark and a resourceVersion that no object has ([`Only::IfAbsent`]): the server ignores that version where it
+//! creates, and answers 409 without having changed anything where the object is there. So the common case takes one
+//! request and no look, and nobody can come in between. Only after a 409 the object is looked at, by a GET as the
+//! identity. Present: it is applied with its uid, so that the request cannot create or hit a successor; with the mark
+//! if the mark is ours, else without.
 //!
-//! A server that pays no heed to versions answers 200: then the object's own record of who wrote at its creation tells
+//! A server that ignores versions answers 200: then the object's own record of who wrote at its creation says
 //! whose it is, and in doubt the mark is taken off again: losing the right to delete is safe, gaining it is not.
 //!
 //! `create` needs no look either: POST fails if the object is there. Only then is it looked at, and if it carries our
@@ -18,14 +18,14 @@
 use super::{
     Job,
     classify::Attempt,
+    field_conflicts::{Conflict, leave_out},
     object::{Document, Only},
     stamp::stamp,
     written,
-    yielding::{Conflict, leave_out},
 };
 use crate::{
     call::{self, CallError, Form, Resource},
-    hub::answers::Glance,
+    hub::answers::CachedObject,
 };
 use http::{Method, StatusCode};
 use linchpin_engine::contract::{Done, Existing, Failure, Force, Owner};
@@ -98,16 +98,17 @@ impl Job<'_> {
         namespace: &str,
         order: &Order<'_>,
     ) -> Result<Done, Failure> {
-        let mut document = Document::read(body)?;
+        let mut document = Document::read(body, &self.via.actor)?;
         let resource = self.resource(&document.kind).await?;
         let namespace = document.place(&resource, namespace);
         let placed =
             Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
-        let seen = self.hub.glance(self.via, &resource, namespace.as_deref(), &document.name);
-        let glance = seen.unwrap_or(Glance::Absent);
-        match (self.apply_to(&placed, &glance).await, &glance) {
+        let seen = self.hub.cached_object(self.via, &resource, namespace.as_deref(), &document.name);
+        let cached_object = seen.unwrap_or(CachedObject::Absent);
+        match (self.apply_to(&placed, &cached_object).await, &cached_object) {
             // What was seen is not what is there: once more, on a fresh look.
-            (Err(Failure::StalePrecondition(_)), _) | (Err(Failure::FieldConflict(_)), Glance::Absent) => {
+            (Err(Failure::StalePrecondition(_)), _)
+            | (Err(Failure::FieldConflict(_)), CachedObject::Absent) => {
                 let fresh = self.look(&placed).await?;
                 self.apply_to(&placed, &fresh).await
             }
@@ -121,7 +122,7 @@ impl Job<'_> {
         namespace: &str,
         order: &Order<'_>,
     ) -> Result<Done, Failure> {
-        let mut document = Document::read(body)?;
+        let mut document = Document::read(body, &self.via.actor)?;
         let resource = self.resource(&document.kind).await?;
         let namespace = document.place(&resource, namespace);
         let placed =
@@ -160,22 +161,22 @@ impl Job<'_> {
                 Ok(Done { target, skipped: true, stamp: stamp(&found, None), ..Done::default() })
             }
             Existing::Fail => Err(Failure::AlreadyExists(attempt.what())),
-            Existing::Adopt | Existing::Apply => self.apply_to(placed, &glance(&found)).await,
+            Existing::Adopt | Existing::Apply => self.apply_to(placed, &cached_object(&found)).await,
         }
     }
 
-    async fn apply_to(&self, placed: &Placed<'_>, glance: &Glance) -> Result<Done, Failure> {
+    async fn apply_to(&self, placed: &Placed<'_>, cached_object: &CachedObject) -> Result<Done, Failure> {
         let order = placed.order;
         let what = placed.attempt("patch").what();
-        let (mark, only) = match glance {
-            Glance::Absent => (Some(order.creator), Only::IfAbsent),
-            Glance::Present { deleting: true, .. } => {
+        let (mark, only) = match cached_object {
+            CachedObject::Absent => (Some(order.creator), Only::IfAbsent),
+            CachedObject::Present { deleting: true, .. } => {
                 return Err(Failure::Terminating(format!("{what} is being deleted")));
             }
-            Glance::Present { uid, created_by: Some(by), .. } if by == order.creator => {
+            CachedObject::Present { uid, created_by: Some(by), .. } if by == order.creator => {
                 (Some(order.creator), Only::Incarnation(uid))
             }
-            Glance::Present { uid, .. } => match order.existing {
+            CachedObject::Present { uid, .. } => match order.existing {
                 Existing::Skip => {
                     let target = Some(written(placed.resource, placed.namespace, &placed.document.name));
                     return Ok(Done { target, skipped: true, ..Done::default() });
@@ -185,18 +186,18 @@ impl Job<'_> {
             },
         };
         let applied = self.server_side_apply(placed, mark, only).await?;
-        let created = match glance {
+        let created = match cached_object {
             _ if applied.code == StatusCode::CREATED => true,
-            Glance::Present { .. } => mark.is_some(),
-            Glance::Absent if was_created_by_us(&applied.returned) => true,
-            Glance::Absent => {
+            CachedObject::Present { .. } => mark.is_some(),
+            CachedObject::Absent if was_created_by_us(&applied.returned) => true,
+            CachedObject::Absent => {
                 let uid =
                     applied.returned.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
                 let applied = self.server_side_apply(placed, None, Only::Incarnation(uid)).await?;
                 if order.existing == Existing::Fail {
                     return Err(Failure::AlreadyExists(what));
                 }
-                return Ok(placed.done(&applied.returned, false));
+                return Ok(Done { yielded: applied.yielded, ..placed.done(&applied.returned, false) });
             }
         };
         Ok(Done { yielded: applied.yielded, ..placed.done(&applied.returned, created) })
@@ -260,9 +261,9 @@ impl Job<'_> {
     }
 
     /// Looks at an object as the identity.
-    async fn look(&self, placed: &Placed<'_>) -> Result<Glance, Failure> {
+    async fn look(&self, placed: &Placed<'_>) -> Result<CachedObject, Failure> {
         let found = self.get(placed.resource, placed.namespace, &placed.document.name).await?;
-        Ok(found.as_ref().map_or(Glance::Absent, glance))
+        Ok(found.as_ref().map_or(CachedObject::Absent, cached_object))
     }
 
     /// The metadata of an object, as the identity sees it; none if it is not there.
@@ -292,10 +293,10 @@ fn may_go_on(conflicts: &[Conflict], takes_back: bool, order: &Order<'_>) -> boo
     !conflicts.is_empty() && (takes_back || conflicts.iter().all(|conflict| conflict.is_named(order.yields)))
 }
 
-fn glance(found: &Value) -> Glance {
+fn cached_object(found: &Value) -> CachedObject {
     let metadata = found.get("metadata");
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-    Glance::Present {
+    CachedObject::Present {
         uid: text(metadata.and_then(|metadata| metadata.get("uid"))).unwrap_or_default(),
         created_by: text(found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY))),
         deleting: metadata.is_some_and(|metadata| metadata.get("deletionTimestamp").is_some()),

@@ -6,35 +6,60 @@ use kube::{
     Client,
     client::{APIGroupDiscovery, APIGroupDiscoveryList},
 };
+use linchpin_words::{
+    kind::{group_problem, version_problem, word_problem},
+    limits,
+};
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything. Two requests; one more per group and version from servers that cannot aggregate.
-pub(super) async fn everything(client: &Client) -> Result<Index, CallError> {
+/// Everything that could be asked for.
+pub(super) struct Everything {
+    pub(super) index: Index,
+    /// Groups that are there and did not answer.
+    pub(super) silent: BTreeSet<String>,
+}
+
+/// Everything. Two requests; one more per group and version from servers that cannot aggregate. A group that does not
+/// answer is no reason not to know the others.
+pub(super) async fn everything(client: &Client) -> Result<Everything, CallError> {
     let (core, others) = tokio::try_join!(document(client, "/api"), document(client, "/apis"))?;
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    let mut silent = BTreeSet::new();
     for document in [core, others] {
         match document {
             Document::Aggregated(list) => {
-                groups.extend(list.items.into_iter().map(|group| {
+                for group in list.items {
                     let name = group.metadata.as_ref().and_then(|metadata| metadata.name.clone());
-                    (name.unwrap_or_default(), aggregated(group))
-                }));
+                    let name = name.unwrap_or_default();
+                    if group_problem(&name).is_some() {
+                        continue;
+                    }
+                    if group.versions.iter().any(|version| version.freshness.as_deref() == Some("Stale")) {
+                        silent.insert(name.clone());
+                    }
+                    groups.insert(name, aggregated(group));
+                }
             }
             Document::Names(names) => {
-                for name in names {
-                    if let Some(group) = one(client, &name).await? {
-                        groups.insert(name, group);
+                for name in names.into_iter().take(limits::DISCOVERED_GROUPS) {
+                    match one(client, &name).await {
+                        Ok(Some(group)) => drop(groups.insert(name, group)),
+                        Ok(None) => {}
+                        Err(_) => drop(silent.insert(name)),
                     }
                 }
             }
         }
     }
-    Ok(groups.into_iter().collect())
+    Ok(Everything { index: groups.into_iter().collect(), silent })
 }
 
 /// One group; none if it is not served.
 pub(super) async fn one(client: &Client, group: &str) -> Result<Option<Group>, CallError> {
+    if group_problem(group).is_some() {
+        return Ok(None);
+    }
     let versions = match versions(client, group).await {
         Ok(versions) => versions,
         Err(error) if error.is_code(404) => return Ok(None),
@@ -63,9 +88,11 @@ async fn versions(client: &Client, group: &str) -> Result<Vec<String>, CallError
     let answer = call::call(client, call::get(&Url::new("/apis").segment(group), Form::Full)?).await?;
     let group: PlainGroup = answer.read()?;
     let mut versions: Vec<String> = group.versions.into_iter().map(|version| version.version).collect();
+    versions.retain(|version| version_problem(version).is_none());
     if let Some(preferred) = group.preferred_version {
         versions.sort_by_key(|version| *version != preferred.version);
     }
+    versions.truncate(limits::DISCOVERED_VERSIONS);
     Ok(versions)
 }
 
@@ -127,7 +154,7 @@ fn plain(resources: Vec<PlainResource>) -> Vec<Entry> {
 
 /// Whether objects of the kind exist to be looked at or written: subresources and mere requests are left out.
 fn readable(verbs: &[String], kind: &str, plural: &str) -> bool {
-    !kind.is_empty() && !plural.is_empty() && !plural.contains('/') && verbs.iter().any(|verb| verb == "get")
+    word_problem(kind).is_none() && word_problem(plural).is_none() && verbs.iter().any(|verb| verb == "get")
 }
 
 #[derive(Deserialize)]
@@ -165,4 +192,69 @@ struct PlainResource {
     verbs: Vec<String>,
     #[serde(default)]
     short_names: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::{Request, Response};
+    use http_body_util::Full;
+    use hyper::body::Bytes;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+    use std::{
+        convert::Infallible,
+        sync::{Arc, Mutex},
+    };
+
+    /// A client of a server without aggregated discovery, with so many groups of so many versions, and what was asked.
+    fn server(groups: usize, versions: usize) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&asked);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let path = request.uri().path().to_owned();
+            let answer = match path.split('/').skip(1).collect::<Vec<_>>().as_slice() {
+                ["api"] => json!({"kind": "APIVersions"}),
+                ["apis"] => {
+                    let names: Vec<Value> =
+                        (0..groups).map(|number| json!({"name": format!("g{number}.example.com")})).collect();
+                    json!({"kind": "APIGroupList", "groups": names})
+                }
+                ["apis", _] => {
+                    let all: Vec<Value> =
+                        (1..=versions).map(|number| json!({"version": format!("v{number}")})).collect();
+                    json!({"versions": all, "preferredVersion": {"version": format!("v{versions}")}})
+                }
+                _ => json!({"resources": []}),
+            };
+            noted.lock().unwrap().push(path);
+            let answer = Response::new(Full::new(Bytes::from(answer.to_string())));
+            async move { Ok::<_, Infallible>(answer) }
+        });
+        (Client::new(service, "default"), asked)
+    }
+
+    #[tokio::test]
+    async fn so_many_groups_are_asked_for_and_no_more() {
+        let limit = limits::DISCOVERED_GROUPS;
+        for (there, expected) in [(limit, limit), (limit + 1, limit), (limit * 100, limit)] {
+            let (client, asked) = server(there, 0);
+            assert!(everything(&client).await.is_ok());
+            let asked = asked.lock().unwrap();
+            let groups = asked.iter().filter(|path| path.starts_with("/apis/"));
+            assert_eq!(groups.count(), expected, "{there} are there");
+        }
+    }
+
+    #[tokio::test]
+    async fn so_many_versions_are_asked_for_and_no_more_the_preferred_one_among_them() {
+        let limit = limits::DISCOVERED_VERSIONS;
+        for (there, expected) in [(limit, limit), (limit + 1, limit), (limit * 100, limit)] {
+            let (client, asked) = server(1, there);
+            let group = one(&client, "g0.example.com").await.unwrap().unwrap();
+            assert_eq!(group.len(), expected, "{there} are there");
+            assert_eq!(group[0].name, format!("v{there}"));
+            assert_eq!(asked.lock().unwrap().len(), expected + 1);
+        }
+    }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What an open watch shows of an object that is about to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Glance {
+pub(crate) enum CachedObject {
     /// It is not there.
     Absent,
     /// It is there.
@@ -27,7 +27,7 @@ pub(crate) enum Glance {
     },
 }
 
-impl Glance {
+impl CachedObject {
     fn of(projection: &Projection) -> Self {
         let created_by = projection.content.get("metadata").and_then(|metadata| metadata.get("annotations"));
         let created_by = created_by.and_then(|all| all.get(keys::CREATED_BY)).and_then(Value::as_str);
@@ -45,13 +45,14 @@ impl State {
         match self.topics.get(want).map(|topic| &topic.source) {
             None => Seen::Unknown(Why::new(Reason::Unsynced, "nobody asked for this")),
             Some(Source::Nowhere(why)) => Seen::Unknown(why.clone()),
+            Some(Source::Held) => Seen::Unknown(self.why_starved(want)),
             Some(Source::Asked { answer, .. }) => answer.clone(),
             Some(Source::Objects(supply)) => self.observed(want, supply),
         }
     }
 
-    /// What the watches of a question show: the one that is further, so that nothing is told that is older than what was
-    /// told before.
+    /// What the watches of a question show: the one that is further, so that nothing is answered that is older than
+    /// what was answered before.
     fn observed(&self, want: &Want, supply: &Supply) -> Seen {
         let watches = || {
             let numbers = [supply.wide, supply.own].into_iter().flatten();
@@ -66,24 +67,27 @@ impl State {
         if let Some(seen) = views.max_by_key(recency) {
             return seen;
         }
-        if self.starved.contains(want) {
-            let message =
-                "the namespace has as many watches as it may have; some of its objects must go first";
-            return Seen::Unknown(Why::new(Reason::OverBudget, message));
-        }
         let trouble = watches().filter_map(|(watching, _)| watching.trouble().cloned()).next_back();
+        if trouble.is_none() && self.starved.contains_key(want) {
+            return Seen::Unknown(self.why_starved(want));
+        }
         let waiting = || Why::new(Reason::Unsynced, "the first look has not been answered yet");
         Seen::Unknown(trouble.unwrap_or_else(waiting))
     }
 
+    fn why_starved(&self, want: &Want) -> Why {
+        let over = || Why::new(Reason::OverBudget, "the budget of the namespace is used up");
+        self.starved.get(want).map_or_else(over, |starved| starved.why.clone())
+    }
+
     /// What an open watch of this identity shows of one object; none if no watch covers it or it may be old.
-    pub(super) fn glance(
+    pub(super) fn cached_object(
         &self,
         via: &Via,
         resource: &Resource,
         namespace: Option<&str>,
         name: &str,
-    ) -> Option<Glance> {
+    ) -> Option<CachedObject> {
         let family = Family {
             via: via.clone(),
             kind: resource.kind.clone(),
@@ -97,8 +101,8 @@ impl State {
         };
         let watching = covering(&key).or_else(|| covering(&WatchKey { family, select: Select::All }))?;
         match watching.item(name) {
-            None => Some(Glance::Absent),
-            Some(item) => item.kept.as_ref().map(|kept: &Arc<Projection>| Glance::of(kept)),
+            None => Some(CachedObject::Absent),
+            Some(item) => item.kept.as_ref().map(|kept: &Arc<Projection>| CachedObject::of(kept)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One watch as the hub knows it: what it has seen, how far it is, and who reads it.
 //!
 //! [`Watching::apply`] is a pure transition: a [`Note`] in, the questions whose answers changed out. The watch's task
-//! talks to it through [`Ear`].
+//! talks to it through [`WatchSink`].
 //!
 //! A watch that has looked once knows of *every* name whether it is there: `items` are those that somebody asks for,
 //! `others` are the names of the rest (names only, and only where the names asked for are at least a hundredth of what
@@ -17,10 +17,10 @@
 //! An object that is there answers those questions that it was projected for ([`Item::revision`]); an absence answers
 //! all, whatever they read.
 
-mod ear;
 mod scope;
+mod watch_sink;
 
-use super::promotion::Family;
+use super::{budget::Weight, promotion::Family};
 use crate::watch::{Item, Select};
 use linchpin_engine::contract::{Observed, Seen, Want, Why};
 use linchpin_words::{Reason, Timestamp, limits};
@@ -31,7 +31,10 @@ use std::{
 };
 use tokio::{sync::watch, task::AbortHandle};
 
-pub(super) use self::{ear::Ear, scope::Scope};
+pub(super) use self::{scope::Scope, watch_sink::WatchSink};
+
+/// What the name of an object takes that nobody asks for, about.
+const OTHER: usize = 64;
 
 /// A look takes no longer than this, and clocks of two replicas differ by no more.
 const LOOK: Duration = Duration::from_mins(2);
@@ -68,6 +71,12 @@ pub(super) struct Watching {
     others: BTreeSet<Box<str>>,
     /// Names of interest of which nothing has been seen yet: not even that they are not there.
     unseen: BTreeSet<Box<str>>,
+    /// What the items take.
+    bytes: usize,
+    /// What has been read of a look that is not complete.
+    read: Weight,
+    /// What its namespace was charged for it.
+    pub(super) charged: Weight,
     /// Whether everything is being read anew, or was asked to be.
     looking: bool,
     /// Changes of what nobody asks for, since the rate was last taken: what a narrower watch would not have to carry.
@@ -85,6 +94,8 @@ impl Drop for Watching {
 pub(super) enum Note {
     /// Everything is being read anew; no changes come before that is done.
     Looking,
+    /// So much has been read of it.
+    Read(Weight),
     Snapshot {
         items: Vec<Item>,
         others: Vec<Box<str>>,
@@ -129,6 +140,9 @@ impl Watching {
             items: BTreeMap::new(),
             others: BTreeSet::new(),
             unseen: BTreeSet::new(),
+            bytes: 0,
+            read: Weight::default(),
+            charged: Weight::default(),
             looking: false,
             strays: 0,
         }
@@ -148,7 +162,7 @@ impl Watching {
     pub(super) fn remove(&mut self, name: &str, want: &Want) -> bool {
         if self.scope.remove(name, want) {
             self.unseen.remove(name);
-            if let Some(item) = self.items.remove(name) {
+            if let Some(item) = self.let_go(name) {
                 self.others.insert(item.name.into_boxed_str());
             }
         }
@@ -186,6 +200,44 @@ impl Watching {
 
     pub(super) fn len(&self) -> usize {
         self.items.len()
+    }
+
+    fn keep(&mut self, item: Item) {
+        self.bytes += item.bytes;
+        if let Some(old) = self.items.insert(item.name.clone(), item) {
+            self.bytes = self.bytes.saturating_sub(old.bytes);
+        }
+    }
+
+    fn let_go(&mut self, name: &str) -> Option<Item> {
+        let item = self.items.remove(name)?;
+        self.bytes = self.bytes.saturating_sub(item.bytes);
+        Some(item)
+    }
+
+    /// What it keeps, or is reading.
+    pub(super) fn weight(&self) -> Weight {
+        let Weight { objects, bytes } = self.common_weight();
+        Weight { objects: objects + self.items.len(), bytes: bytes + self.bytes }
+    }
+
+    /// What it keeps for no name alone: the names of others, and what is being read beyond what is there.
+    pub(super) fn common_weight(&self) -> Weight {
+        Weight {
+            objects: self.read.objects.saturating_sub(self.items.len()),
+            bytes: self.others.len() * OTHER + self.read.bytes.saturating_sub(self.bytes),
+        }
+    }
+
+    /// What it keeps for a name, or altogether.
+    pub(super) fn weight_of(&self, name: Option<&str>) -> Weight {
+        match name {
+            None => Weight { objects: self.items.len(), bytes: self.bytes },
+            Some(name) => self
+                .items
+                .get(name)
+                .map_or_else(Weight::default, |item| Weight { objects: 1, bytes: item.bytes }),
+        }
     }
 
     /// Whether what is known covers a revision of the interest, in one name or altogether.
@@ -227,7 +279,7 @@ impl Watching {
     /// Whether taking answers about a name from here, after they came from `last`, goes back in time nowhere.
     pub(super) fn is_not_behind(&self, last: &Self, name: &str) -> bool {
         match (last.items.get(name), self.items.get(name)) {
-            // It has told nothing.
+            // It has reported nothing.
             _ if !last.covers(0, Some(name)) => true,
             (Some(last), Some(next)) => next.version >= last.version,
             (Some(last), None) => self.as_of >= last.version,
@@ -250,7 +302,7 @@ impl Watching {
             return false;
         }
         self.others.remove(name);
-        self.items.insert(name.to_owned(), Item { revision, ..item.clone() });
+        self.keep(Item { revision, ..item.clone() });
         true
     }
 
@@ -301,6 +353,10 @@ impl Watching {
                 self.looking = true;
                 BTreeSet::new()
             }
+            Note::Read(weight) => {
+                self.read = weight;
+                BTreeSet::new()
+            }
             Note::Snapshot { items, others, as_of } => self.replace(items, others, as_of),
             Note::Changed(item) => {
                 self.reach(item.version);
@@ -310,7 +366,7 @@ impl Watching {
                 self.reach(version);
                 self.strays += 1;
                 let concerned = self.scope.readers(&name);
-                self.items.remove(&name);
+                self.let_go(&name);
                 self.others.insert(name.into_boxed_str());
                 concerned
             }
@@ -319,7 +375,7 @@ impl Watching {
                 if self.items.get(&name).is_some_and(|known| known.version > version && version > 0) {
                     return BTreeSet::new();
                 }
-                let kept = self.items.remove(&name).is_some();
+                let kept = self.let_go(&name).is_some();
                 let passed = self.others.remove(&*name);
                 let unseen = self.unseen.remove(&*name);
                 let readers = self.scope.readers(&name);
@@ -345,6 +401,7 @@ impl Watching {
                 self.live = false;
                 self.looking = false;
                 self.items.clear();
+                (self.bytes, self.read) = (0, Weight::default());
                 self.others.clear();
                 self.unseen.clear();
                 self.set_trouble(why)
@@ -376,7 +433,7 @@ impl Watching {
         }
         self.others.remove(&*item.name);
         let concerned = self.scope.readers(&item.name);
-        self.items.insert(item.name.clone(), item);
+        self.keep(item);
         concerned
     }
 
@@ -392,10 +449,11 @@ impl Watching {
         let all_new = !self.live || self.trouble.is_some() || !self.synced;
         let unknown = if all_new { Vec::new() } else { self.latecomers() };
         let old = std::mem::take(&mut self.items);
+        (self.bytes, self.read) = (0, Weight::default());
         self.others = others.into_iter().collect();
         for item in items {
             if self.scope.revision(&item.name).is_some() {
-                self.items.insert(item.name.clone(), item);
+                self.keep(item);
             } else {
                 self.others.insert(item.name.into_boxed_str());
             }

@@ -13,10 +13,10 @@
 //! is there, or of which more is asked for than is kept, is looked at through a narrow watch once, and then handed over;
 //! many of them together are seen by one fresh look of the wide watch instead.
 
-use super::{Inner, objects::Note, session::Gate, state::WatchId};
+use super::{Inner, budget::namespace_of, objects::Note, session::Gate, state::WatchId};
 use crate::{
     access,
-    watch::{Heed, Select, Watched, follow},
+    watch::{Select, SinkReply, Watched, follow},
 };
 use linchpin_engine::contract::{Right, Via, Want};
 use linchpin_words::{Gvk, Reason};
@@ -40,6 +40,13 @@ pub(super) struct Family {
     pub(super) via: Via,
     pub(super) kind: Gvk,
     pub(super) namespace: Option<String>,
+}
+
+impl Family {
+    /// The namespace for which it is looked at: that of the account; of what the operator looks at for it, where that is.
+    pub(super) fn asker(&self) -> &str {
+        namespace_of(&self.via).or(self.namespace.as_deref()).unwrap_or_default()
+    }
 }
 
 /// All families with single names asked for.
@@ -82,8 +89,8 @@ pub(super) fn threshold(objects: u64, rate: f64) -> usize {
     FEWEST.max(by_objects).max(by_rate)
 }
 
-/// What looking into a family told.
-enum Verdict {
+/// What looking into a family showed.
+enum PromotionVerdict {
     /// The identity may watch all; there are so many objects.
     May(u64),
     /// It may not, or it could not be found out.
@@ -91,25 +98,31 @@ enum Verdict {
 }
 
 impl Inner {
-    /// Takes note of what a watch's task says, and tells whom it concerns; unless the task has to read it again.
-    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: Note) -> Heed {
+    /// Takes note of what a watch's task reports, and notifies whom it concerns; unless the task has to read it again.
+    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: Note) -> SinkReply {
         let readers = {
             let mut state = self.state();
-            let Some(watching) = state.watches.get_mut(&id) else { return Heed::Noted };
+            let Some(watching) = state.watches.get_mut(&id) else { return SinkReply::Noted };
             if watching.must_be_read_again(&note) {
-                return Heed::Again;
+                return SinkReply::Again;
             }
+            let via = watching.key.family.via.clone();
             let complete = matches!(note, Note::Snapshot { .. });
             let refused = matches!(&note, Note::Blind(why) if why.reason == Reason::Forbidden);
             let changed = watching.apply(note);
+            state.account(id);
+            let mut readers = state.shed(self, &via);
             state.follow_up(self, id, complete, refused, &changed);
-            state.readers(&changed)
+            readers.extend(state.readers(&changed));
+            state.forgive(&changed);
+            state.feed(self);
+            readers
         };
         self.wake(readers);
-        Heed::Noted
+        SinkReply::Noted
     }
 
-    fn decide(self: &Arc<Self>, family: &Family, verdict: &Verdict) {
+    fn decide(self: &Arc<Self>, family: &Family, verdict: &PromotionVerdict) {
         let mut state = self.state();
         let Some(members) = state.families.get_mut(family) else { return };
         if members.mode != Mode::Asking {
@@ -117,11 +130,11 @@ impl Inner {
         }
         let names = members.names.len();
         let needed = match verdict {
-            Verdict::May(objects) => {
+            PromotionVerdict::May(objects) => {
                 members.objects = *objects;
                 threshold(*objects, members.rate)
             }
-            Verdict::MayNot => usize::MAX,
+            PromotionVerdict::MayNot => usize::MAX,
         };
         if names >= needed {
             return state.widen(self, family);
@@ -181,11 +194,11 @@ impl Members {
 pub(super) async fn look_into(inner: Weak<Inner>, family: Family, gate: watch::Receiver<Gate>) {
     let verdict = tokio::time::timeout(PATIENCE, ask(&family, gate)).await.ok().flatten();
     if let Some(inner) = inner.upgrade() {
-        inner.decide(&family, &verdict.unwrap_or(Verdict::MayNot));
+        inner.decide(&family, &verdict.unwrap_or(PromotionVerdict::MayNot));
     }
 }
 
-async fn ask(family: &Family, mut gate: watch::Receiver<Gate>) -> Option<Verdict> {
+async fn ask(family: &Family, mut gate: watch::Receiver<Gate>) -> Option<PromotionVerdict> {
     let open = gate.wait_for(|gate| matches!(gate, Gate::Open(_))).await.ok()?.clone();
     let Gate::Open(reach) = open else { return None };
     let mut newest = reach.place.discovery.subscribe();
@@ -204,10 +217,10 @@ async fn ask(family: &Family, mut gate: watch::Receiver<Gate>) -> Option<Verdict
     let (may_list, may_watch) =
         tokio::try_join!(access::may(&reach.writes, &list), access::may(&reach.writes, &watch)).ok()?;
     if !may_list || !may_watch {
-        return Some(Verdict::MayNot);
+        return Some(PromotionVerdict::MayNot);
     }
     let watched = Watched { resource, namespace, select: Select::All };
-    follow::count(&reach.watches, &watched).await.ok().map(Verdict::May)
+    follow::count(&reach.watches, &watched).await.ok().map(PromotionVerdict::May)
 }
 
 #[cfg(test)]

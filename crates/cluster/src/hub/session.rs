@@ -1,4 +1,4 @@
-//! Sessions: one per cluster and actor, the door through which every question and every write goes.
+//! Sessions: one per cluster and actor, the one way for every question and every write.
 //!
 //! A session of a ServiceAccount is open while that account lives; the account's metadata is watched by the operator.
 //! A session in another cluster is open while the actor may read the credential and the credential is usable
@@ -31,7 +31,7 @@ use tokio::{
 const LINGER: Duration = Duration::from_mins(1);
 
 /// One cluster as one credential sees it.
-pub(crate) struct Place {
+pub(crate) struct SessionCluster {
     pub(crate) transport: Transport,
     pub(crate) discovery: Discovery,
     pub(crate) clock: Arc<Clock>,
@@ -42,10 +42,11 @@ pub(crate) struct Place {
     _pool: Option<Arc<Pool>>,
 }
 
-impl Place {
+impl SessionCluster {
     /// The operator's own cluster.
     pub(crate) fn here(transport: Transport, counters: &Arc<Counters>) -> Self {
-        Self::new(transport, None, counters)
+        // Discovery waits for nobody's first looks.
+        Self::new(transport, None, &Arc::default(), counters)
     }
 
     /// Another cluster, by what it is called, with its further impersonation.
@@ -55,23 +56,30 @@ impl Place {
         impersonation: Option<&Impersonation>,
         counters: &Arc<Counters>,
     ) -> Self {
-        let place = Self::new(pool.transport.clone(), impersonation, counters);
-        Self { remote: Some(name), _pool: Some(pool), ..place }
+        let features = Arc::new(Features::elsewhere());
+        // What it serves is read within the same limits as its objects.
+        let place = Self::new(pool.transport.clone(), impersonation, &features, counters);
+        Self { features, remote: Some(name), _pool: Some(pool), ..place }
     }
 
-    fn new(transport: Transport, impersonation: Option<&Impersonation>, counters: &Arc<Counters>) -> Self {
+    fn new(
+        transport: Transport,
+        impersonation: Option<&Impersonation>,
+        features: &Arc<Features>,
+        counters: &Arc<Counters>,
+    ) -> Self {
         let clock = Arc::new(Clock::default());
         let (watches, writes) = (transport.watches(impersonation), transport.writes(impersonation));
-        let discovery = Discovery::start(&watches, &writes, &clock, counters);
+        let discovery = Discovery::start(&watches, &writes, &clock, features, counters);
         Self { transport, discovery, clock, features: Arc::default(), remote: None, _pool: None }
     }
 }
 
 /// The way to act in one cluster as one actor. Only a session hands it out.
-pub struct Reach {
+pub struct ActorClient {
     pub(crate) watches: Client,
     pub(crate) writes: Client,
-    pub(crate) place: Arc<Place>,
+    pub(crate) place: Arc<SessionCluster>,
     /// Who acts, as messages name it.
     pub(crate) who: String,
     /// What it may do.
@@ -89,7 +97,7 @@ pub(crate) enum Gate {
         right: Option<Right>,
     },
     /// Yes, this way.
-    Open(Arc<Reach>),
+    Open(Arc<ActorClient>),
 }
 
 impl Gate {
@@ -128,7 +136,7 @@ impl Session {
         let task = match (&via.cluster, &via.actor) {
             (ClusterRef::Here, Actor::Operator) => {
                 let own = OperatorClient::new(&inner.here.transport);
-                gate.send_replace(Gate::Open(Arc::new(Reach {
+                gate.send_replace(Gate::Open(Arc::new(ActorClient {
                     watches: own.watches().clone(),
                     writes: own.writes().clone(),
                     place: Arc::clone(&inner.here),
@@ -240,7 +248,7 @@ impl Keeper {
                         Ok(identity) if !self.is_open() => {
                             let Some(inner) = self.inner.upgrade() else { return };
                             let place = Arc::clone(&inner.here);
-                            let reach = Reach {
+                            let reach = ActorClient {
                                 watches: identity.watches(&place.transport),
                                 writes: identity.writes(&place.transport),
                                 place,
@@ -296,7 +304,22 @@ pub(super) fn refusal(why: &Why, right: Option<&Right>) -> Failure {
         (_, Some(right)) if right.verb == "impersonate" => Failure::Transient(why.message.clone()),
         (_, Some(right)) => Failure::Forbidden(right.clone()),
         (Reason::IdentityGone, None) => Failure::IdentityGone(why.message.clone()),
-        (Reason::ClusterPending, None) => Failure::Gone(why.message.clone()),
+        (_, None) if why.absent => Failure::CredentialAbsent(why.message.clone()),
         _ => Failure::Transient(why.message.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_is_pending_or_silent_is_waited_for_and_only_an_absent_credential_is_gone() {
+        for reason in [Reason::ClusterPending, Reason::ClusterUnreachable, Reason::Unsynced] {
+            let why = Why::new(reason, "ControlPlane its1 is not ready");
+            assert!(matches!(refusal(&why, None), Failure::Transient(_)), "{reason}");
+        }
+        let absent = Why::new(Reason::ClusterPending, "Secret n/s does not exist").absent();
+        assert!(matches!(refusal(&absent, None), Failure::CredentialAbsent(_)));
     }
 }

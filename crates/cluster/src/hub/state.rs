@@ -2,10 +2,10 @@
 
 use super::{
     Inner, Metrics, SubscriberId,
+    budget::{Budget, ByArrival, Starved, Weight, place},
     objects::{WatchKey, Watching},
     promotion::{Families, Family},
     session::{Gate, Session},
-    tasks,
 };
 use crate::watch::Select;
 use linchpin_engine::contract::{Question, Scope, Seen, Via, Want, Why};
@@ -32,6 +32,8 @@ pub(super) type WatchId = u64;
 /// One question with those who asked it.
 pub(super) struct Topic {
     pub(super) readers: BTreeSet<Reader>,
+    /// When it was first asked, in the order of all questions.
+    pub(super) arrival: u64,
     pub(super) source: Source,
 }
 
@@ -41,6 +43,8 @@ pub(super) enum Source {
     Objects(Supply),
     /// A task that asks now and then.
     Asked { answer: Seen, again: watch::Sender<u64>, task: AbortHandle },
+    /// Nobody yet: there are too many questions of its namespace.
+    Held,
     /// Nothing: the question itself cannot be asked.
     Nowhere(Why),
 }
@@ -64,10 +68,15 @@ pub(super) struct State {
     pub(super) watches: BTreeMap<WatchId, Watching>,
     pub(super) keys: BTreeMap<WatchKey, WatchId>,
     pub(super) families: Families,
-    /// Watches in use, by the namespace that asks.
-    pub(super) used: BTreeMap<String, usize>,
+    /// What is in use, by the namespace that asks.
+    pub(super) used: BTreeMap<String, Budget>,
     /// Questions that wait for the budget of their namespace.
-    pub(super) starved: BTreeSet<Want>,
+    pub(super) starved: BTreeMap<Want, Starved>,
+    /// The questions of each namespace, in the order in which they came, and those of them that wait.
+    pub(super) asked: ByArrival,
+    pub(super) waiting: ByArrival,
+    /// Namespaces that use less than when their questions were last tried again.
+    pub(super) relieved: BTreeSet<String>,
     sessions: BTreeMap<Via, Session>,
     numbers: BTreeMap<u64, Via>,
 }
@@ -94,14 +103,16 @@ impl Inner {
         if !wants.is_empty() {
             state.wants.insert(reader, wants);
         }
-        let fed = if state.starved.is_empty() { BTreeSet::new() } else { state.feed(self) };
-        drop(state);
-        self.wake(fed);
+        state.feed(self);
     }
 
-    /// The gate of a session, which is opened if it is not there.
+    /// The gate of a session, which is opened if it is not there and may be.
     pub(super) fn gate(self: &Arc<Self>, via: &Via) -> watch::Receiver<Gate> {
-        self.state().session(self, via).gate()
+        let mut state = self.state();
+        match state.lacks_session(self, via) {
+            None => state.session(self, via).gate(),
+            Some(why) => watch::channel(Gate::Closed { why, right: None }).1,
+        }
     }
 }
 
@@ -112,6 +123,7 @@ impl State {
             topic.readers.insert(reader);
             return None;
         }
+        let arrival = inner.number();
         let source = match want.question() {
             Question::Objects { scope: Scope::Name { name, .. }, .. } if !name.is_empty() => {
                 Source::Objects(Supply { name: Some(name.clone()), ..Supply::default() })
@@ -122,17 +134,20 @@ impl State {
                 Source::Nowhere(Why::new(Reason::SpecInvalid, message))
             }
             Question::Kind { .. } | Question::Version { .. } | Question::Right { .. } => {
-                let session = self.session(inner, want.via());
-                session.enter();
-                let gate = session.gate();
-                let (again, asked) = watch::channel(0);
-                let task = inner.runtime.spawn(tasks::ask(Arc::downgrade(inner), want.clone(), gate, asked));
-                let answer = Seen::Unknown(Why::new(Reason::Unsynced, "not asked yet"));
-                Source::Asked { answer, again, task: task.abort_handle() }
+                match self.lacks_questions(inner, want.via()) {
+                    None => self.begin_to_ask(inner, want),
+                    Some(why) => {
+                        self.starve(inner, want, arrival, why, Weight::default());
+                        Source::Held
+                    }
+                }
             }
         };
         let objects = matches!(source, Source::Objects(_));
-        self.topics.insert(want.clone(), Topic { readers: BTreeSet::from([reader]), source });
+        if let Some(place) = place(want, arrival) {
+            self.asked.insert(place, want.clone());
+        }
+        self.topics.insert(want.clone(), Topic { readers: BTreeSet::from([reader]), arrival, source });
         if objects { self.enlist(inner, want) } else { None }
     }
 
@@ -143,13 +158,18 @@ impl State {
             return;
         }
         let Some(topic) = self.topics.remove(want) else { return };
+        self.no_longer_starved(want);
+        if let Some(place) = place(want, topic.arrival) {
+            self.asked.remove(&place);
+        }
         match topic.source {
             Source::Asked { task, .. } => {
                 task.abort();
                 self.release(want.via());
+                self.charge(want.via(), |used| used.questions = used.questions.saturating_sub(1));
             }
             Source::Objects(supply) => self.withdraw(inner, want, &supply),
-            Source::Nowhere(_) => {}
+            Source::Held | Source::Nowhere(_) => {}
         }
     }
 
@@ -166,7 +186,16 @@ impl State {
         Some((key, by_name.then_some(family)))
     }
 
+    pub(super) fn has_session(&self, via: &Via) -> bool {
+        self.sessions.contains_key(via)
+    }
+
+    /// The session of a cluster and an actor, which is opened if it is not there. Its namespace pays for it: it watches its
+    /// account.
     pub(super) fn session(&mut self, inner: &Arc<Inner>, via: &Via) -> &mut Session {
+        if !self.has_session(via) {
+            self.charge(via, |used| used.watches += 1);
+        }
         match self.sessions.entry(via.clone()) {
             Entry::Occupied(session) => session.into_mut(),
             Entry::Vacant(place) => {
@@ -184,7 +213,7 @@ impl State {
         }
     }
 
-    /// Tells sessions that an answer of theirs has changed.
+    /// Notifies sessions that an answer of theirs has changed.
     pub(super) fn poke(&self, numbers: &[u64]) {
         for number in numbers {
             if let Some(session) = self.numbers.get(number).and_then(|via| self.sessions.get(via)) {
@@ -205,6 +234,7 @@ impl State {
         for via in idle {
             if let Some(session) = self.sessions.remove(&via) {
                 self.numbers.remove(&session.number);
+                self.charge(&via, |used| used.watches = used.watches.saturating_sub(1));
                 readers.push(Reader::Session(session.number));
             }
         }
@@ -214,7 +244,7 @@ impl State {
     /// Records the answer of a task, and whom it concerns if it is another one than before.
     pub(super) fn asked(&mut self, want: &Want, fresh: Seen) -> BTreeSet<Reader> {
         match self.topics.get_mut(want) {
-            Some(Topic { readers, source: Source::Asked { answer, .. } }) if *answer != fresh => {
+            Some(Topic { readers, source: Source::Asked { answer, .. }, .. }) if *answer != fresh => {
                 *answer = fresh;
                 readers.clone()
             }
@@ -231,7 +261,7 @@ impl State {
                     watching.restart();
                 }
             }
-            Some(Source::Nowhere(_)) | None => {}
+            Some(Source::Held | Source::Nowhere(_)) | None => {}
         }
     }
 

@@ -5,13 +5,14 @@
 
 use super::{
     Inner,
+    budget::Weight,
     objects::{Scope, WatchKey, Watching},
     promotion::{Family, Mode, RESPITE, look_into, threshold},
     state::{Reader, Source, State, Supply, WatchId},
     tasks,
 };
 use crate::watch::Select;
-use linchpin_engine::contract::{Actor, Want};
+use linchpin_engine::contract::Want;
 use std::{collections::BTreeSet, slice, sync::Arc, time::Instant};
 use tokio::sync::watch;
 
@@ -38,9 +39,10 @@ impl State {
 
     /// Finds watches for new questions of one family, or starts them.
     pub(super) fn supply(&mut self, inner: &Arc<Inner>, family: &Family, wants: &[Want]) {
+        let lacks_session = self.lacks_session(inner, &family.via).is_some();
         let Some(members) = self.families.get_mut(family) else { return };
         match members.mode {
-            Mode::Narrow if members.is_worth_a_look(inner) => {
+            Mode::Narrow if members.is_worth_a_look(inner) && !lacks_session => {
                 members.mode = Mode::Asking;
                 let gate = self.session(inner, &family.via).gate();
                 inner.runtime.spawn(look_into(Arc::downgrade(inner), family.clone(), gate));
@@ -64,7 +66,6 @@ impl State {
     /// A question about objects is no longer asked.
     pub(super) fn withdraw(&mut self, inner: &Arc<Inner>, want: &Want, supply: &Supply) {
         let name = supply.name.clone().unwrap_or_default();
-        self.starved.remove(want);
         for (id, _) in [supply.own, supply.wide].into_iter().flatten() {
             self.unread(id, &name, want);
         }
@@ -87,17 +88,40 @@ impl State {
         let Some(watching) = self.watches.get_mut(&id) else { return };
         if watching.remove(name, want) {
             self.end(id);
+        } else {
+            self.account(id);
+        }
+    }
+
+    /// Nothing is watched for a question any more, though it is still asked.
+    pub(super) fn stop_watching(&mut self, want: &Want) {
+        let Some(supply) = self.supply_mut(want) else { return };
+        let watched = [supply.own.take(), supply.wide.take()];
+        let name = supply.name.clone().unwrap_or_default();
+        for (id, _) in watched.into_iter().flatten() {
+            self.unread(id, &name, want);
+        }
+    }
+
+    /// Finds a watch for a question that had none for a while.
+    pub(super) fn resupply(&mut self, inner: &Arc<Inner>, want: &Want) {
+        match Self::key_of(want) {
+            Some((_, Some(family))) => self.supply(inner, &family, slice::from_ref(want)),
+            Some((_, None)) => self.watch_narrowly(inner, want),
+            None => {}
         }
     }
 
     fn end(&mut self, id: WatchId) {
         if let Some(watching) = self.watches.remove(&id) {
             self.keys.remove(&watching.key);
-            if let Some(used) = namespace_of(&watching.key).and_then(|namespace| self.used.get_mut(namespace))
-            {
-                *used = used.saturating_sub(1);
-            }
-            self.release(&watching.key.family.via);
+            let (via, charged) = (&watching.key.family.via, watching.charged);
+            self.charge(via, |used| {
+                used.watches = used.watches.saturating_sub(1);
+                used.objects = used.objects.saturating_sub(charged.objects);
+                used.bytes = used.bytes.saturating_sub(charged.bytes);
+            });
+            self.release(via);
         }
     }
 
@@ -111,9 +135,7 @@ impl State {
         for want in first {
             scope.add(&self.name_of(want).unwrap_or_default(), want);
         }
-        if let Some(namespace) = namespace_of(key) {
-            *self.used.entry(namespace.to_owned()).or_default() += 1;
-        }
+        self.charge(&key.family.via, |used| used.watches += 1);
         let id = inner.number();
         let session = self.session(inner, &key.family.via);
         session.enter();
@@ -153,16 +175,17 @@ impl State {
 
     pub(super) fn watch_narrowly(&mut self, inner: &Arc<Inner>, want: &Want) {
         let Some((key, _)) = Self::key_of(want) else { return };
-        if self.supply_of(want).is_none_or(|supply| supply.own.is_some()) {
+        if self.is_refused(want) || self.supply_of(want).is_none_or(|supply| supply.own.is_some()) {
             return;
         }
-        let over_budget = !self.keys.contains_key(&key)
-            && namespace_of(&key)
-                .and_then(|namespace| self.used.get(namespace))
-                .is_some_and(|used| *used >= inner.settings.watches_per_namespace);
-        if over_budget {
-            self.starved.insert(want.clone());
-            return;
+        // What a session asks for itself is never refused: sessions are counted, and all that is asked in them needs it.
+        let of_a_session = |reader: &Reader| matches!(reader, Reader::Session(_));
+        if !self.keys.contains_key(&key)
+            && !self.topics.get(want).is_some_and(|topic| topic.readers.iter().any(of_a_session))
+            && let Some(why) = self.lacks_watches(inner, &key)
+        {
+            let arrival = self.topics.get(want).map_or(u64::MAX, |topic| topic.arrival);
+            return self.starve(inner, want, arrival, why, Weight::default());
         }
         let id = self.watch(inner, &key, slice::from_ref(want));
         let name = if let Select::Name(name) = &key.select { name.as_str() } else { "" };
@@ -176,19 +199,10 @@ impl State {
         }
     }
 
-    /// Starts watches that had to wait for the budget of their namespace, as far as it goes now; whom that concerns.
-    pub(super) fn feed(&mut self, inner: &Arc<Inner>) -> BTreeSet<Reader> {
-        let starved = std::mem::take(&mut self.starved);
-        for want in &starved {
-            if !self.is_shown(want, |supply| supply.wide) {
-                self.watch_narrowly(inner, want);
-            }
-        }
-        let fed: BTreeSet<Want> = starved.difference(&self.starved).cloned().collect();
-        self.readers(&fed)
-    }
-
     fn read_widely(&mut self, want: &Want, id: WatchId) {
+        if self.is_refused(want) {
+            return;
+        }
         let (Some(name), Some(watching)) = (self.name_of(want), self.watches.get_mut(&id)) else { return };
         let revision = watching.add(&name, want);
         if let Some(supply) = self.supply_mut(want) {
@@ -196,7 +210,7 @@ impl State {
         }
     }
 
-    fn is_shown(&self, want: &Want, which: impl Fn(&Supply) -> Option<(WatchId, u64)>) -> bool {
+    pub(super) fn is_shown(&self, want: &Want, which: impl Fn(&Supply) -> Option<(WatchId, u64)>) -> bool {
         let Some(supply) = self.supply_of(want) else { return false };
         let Some((id, revision)) = which(supply) else { return false };
         self.watches.get(&id).is_some_and(|watching| watching.covers(revision, supply.name.as_deref()))
@@ -306,7 +320,7 @@ impl State {
         match members.mode {
             Mode::Narrow | Mode::Asking => {}
             Mode::Narrowing(wide) => {
-                if members.wants().all(|want| self.can_leave(wide, want)) {
+                if members.wants().all(|want| self.is_refused(want) || self.can_leave(wide, want)) {
                     self.end_wide(family);
                 }
             }
@@ -355,6 +369,7 @@ impl State {
             }
         });
         self.watches.insert(wide, watching);
+        self.account(wide);
         if !can {
             return;
         }
@@ -377,13 +392,5 @@ impl State {
             }
         }
         self.end(id);
-    }
-}
-
-/// Whose budget a watch uses: that of the namespace whose account asks.
-fn namespace_of(key: &WatchKey) -> Option<&str> {
-    match &key.family.via.actor {
-        Actor::ServiceAccount { namespace, .. } => Some(namespace),
-        Actor::Operator => None,
     }
 }

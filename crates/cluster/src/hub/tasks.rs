@@ -4,8 +4,8 @@
 
 use super::{
     Inner,
-    objects::{Ear, Note, Scope, WatchKey},
-    session::{Gate, Place, Reach},
+    objects::{Note, Scope, WatchKey, WatchSink},
+    session::{ActorClient, Gate, SessionCluster},
     state::WatchId,
 };
 use crate::{
@@ -72,7 +72,7 @@ impl Watcher {
     }
 
     /// Watches while the kind is served; returns when it is not.
-    async fn look(&mut self, reach: &Arc<Reach>, missed: &mut u32) {
+    async fn look(&mut self, reach: &Arc<ActorClient>, missed: &mut u32) {
         let mut newest = reach.place.discovery.subscribe();
         let resource = loop {
             let index = newest.borrow_and_update().clone();
@@ -96,9 +96,10 @@ impl Watcher {
             features: Arc::clone(&reach.place.features),
             counters,
             watched: Watched { resource: resource.clone(), namespace, select: self.key.select.clone() },
+            asker: family.asker().to_owned(),
             seed: self.id,
         };
-        let ear = Ear {
+        let sink = WatchSink {
             inner: self.inner.clone(),
             id: self.id,
             scope: Arc::clone(&self.scope),
@@ -108,7 +109,7 @@ impl Watcher {
             remote: reach.place.remote.clone(),
         };
         let began = Instant::now();
-        follower.run(&ear, &mut self.restart).await;
+        follower.run(&sink, &mut self.restart).await;
         // The kind is gone, or not there yet although it is listed: wait for news, but not for ever.
         if began.elapsed() > LATEST {
             *missed = 0;
@@ -127,9 +128,13 @@ impl Watcher {
 }
 
 /// Why it is not known what is served: another cluster that does not answer is said to be unreachable.
-fn not_discovered(place: &Place) -> Why {
-    match (&place.remote, place.transport.reach().now()) {
-        (Some(name), Reachability::Failing { reason, .. }) => {
+fn not_discovered(place: &SessionCluster) -> Why {
+    let failing = match place.transport.reach().now() {
+        Reachability::Failing { reason, .. } => Some(reason),
+        Reachability::Unknown | Reachability::Answering => place.discovery.trouble(),
+    };
+    match (&place.remote, failing) {
+        (Some(name), Some(reason)) => {
             Why::new(Reason::ClusterUnreachable, text::line(&format!("{name} does not answer: {reason}")))
         }
         _ => Why::new(Reason::Unsynced, "the served kinds are not known yet"),
@@ -244,7 +249,7 @@ async fn served(index: &Index, word: &KindWord, discovery: &Discovery) -> Seen {
     }))
 }
 
-async fn version(reach: &Reach, failures: u32) -> (Seen, Duration) {
+async fn version(reach: &ActorClient, failures: u32) -> (Seen, Duration) {
     let asked = async {
         let answer = call::call(&reach.writes, call::get(&Url::new("/version"), Form::Full)?).await?;
         answer.read::<Value>()
@@ -255,7 +260,12 @@ async fn version(reach: &Reach, failures: u32) -> (Seen, Duration) {
     }
 }
 
-async fn allowed(reach: &Reach, right: &Right, since: Option<Instant>, failures: u32) -> (Seen, Duration) {
+async fn allowed(
+    reach: &ActorClient,
+    right: &Right,
+    since: Option<Instant>,
+    failures: u32,
+) -> (Seen, Duration) {
     let since = since.unwrap_or_else(Instant::now);
     match reach.rights.may(&reach.writes, right, since).await {
         Ok(true) => (Seen::Right(true), RIGHT_AGAIN),
@@ -264,7 +274,7 @@ async fn allowed(reach: &Reach, right: &Right, since: Option<Instant>, failures:
     }
 }
 
-fn failed(error: &call::CallError, reach: &Reach) -> Seen {
+fn failed(error: &call::CallError, reach: &ActorClient) -> Seen {
     match (error.is_code(403), &reach.place.remote) {
         (true, _) => unknown(Reason::Forbidden, &format!("{} may not ask this: {error}", reach.who)),
         (false, Some(name)) => {
@@ -286,5 +296,6 @@ pub(super) async fn keep_tidy(inner: Weak<Inner>) {
             inner.subscribe(reader, BTreeSet::new());
         }
         inner.weigh(TIDY);
+        inner.state().feed_one_each(&inner);
     }
 }

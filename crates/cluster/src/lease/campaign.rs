@@ -1,7 +1,7 @@
 //! The talking part of leader election: looks at the Lease, does what the elector decides, publishes the result.
 //!
 //! A campaign runs as long as the process. It survives a lost API server and lost rights by trying again, at most
-//! [`RETRY_IN_TROUBLE`] apart, and reports what is wrong meanwhile; only a right that is missing *from the start* ends
+//! `RETRY_IN_TROUBLE` apart, and reports what is wrong meanwhile; only a right that is missing *from the start* ends
 //! it, because then somebody is there to read the message. While standing by it watches the Lease, so that a released
 //! one is taken within milliseconds instead of at the next look.
 //!
@@ -42,7 +42,7 @@ const RELEASE_DEADLINE: Duration = Duration::from_millis(1500);
 
 /// Where the Lease is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct LeaseRef {
     /// The namespace.
     pub namespace: String,
     /// The name.
@@ -51,7 +51,7 @@ pub struct Place {
 
 /// What the campaign publishes.
 #[derive(Debug, Clone)]
-pub struct Standing {
+pub struct CampaignStatus {
     /// Our part.
     pub leadership: watch::Receiver<Leadership>,
     /// What keeps us from the Lease; none once an attempt succeeded. Before the first attempt: that we are starting.
@@ -71,14 +71,14 @@ pub enum CampaignError {
         /// What was denied.
         verb: &'static str,
         /// The Lease.
-        place: Place,
+        place: LeaseRef,
     },
     /// The server does not know us.
     #[error("the API server does not accept our credentials: {0}")]
     Unauthorized(String),
     /// There is no place for the Lease.
     #[error("cannot create the lease {}/{}: the namespace does not exist", .0.namespace, .0.name)]
-    NoNamespace(Place),
+    NoNamespace(LeaseRef),
 }
 
 /// Why one attempt failed.
@@ -91,7 +91,7 @@ enum Trouble {
 
 /// One process's candidacy.
 pub struct Campaign {
-    place: Place,
+    place: LeaseRef,
     client: Client,
     api: Api<Lease>,
     watch_api: Api<Lease>,
@@ -106,7 +106,12 @@ pub struct Campaign {
 
 impl Campaign {
     /// Prepares a candidacy under a name that must be unique to this process.
-    pub fn new(transport: &Transport, place: Place, identity: String, timing: Timing) -> (Self, Standing) {
+    pub fn new(
+        transport: &Transport,
+        place: LeaseRef,
+        identity: String,
+        timing: Timing,
+    ) -> (Self, CampaignStatus) {
         let (leadership, leadership_seen) = watch::channel(Leadership::Standby { leader: None });
         let (trouble, trouble_seen) = watch::channel(Some("starting".to_owned()));
         let client = transport.writes(None);
@@ -121,12 +126,12 @@ impl Campaign {
             trouble,
             begun: false,
         };
-        (campaign, Standing { leadership: leadership_seen, trouble: trouble_seen })
+        (campaign, CampaignStatus { leadership: leadership_seen, trouble: trouble_seen })
     }
 
     /// Takes part until `stop`, then releases the Lease. `pulse` is called at least once per attempt.
     ///
-    /// Whoever stops a campaign must have stopped writing before.
+    /// The caller must have stopped writing before.
     pub async fn run(
         mut self,
         stop: impl Future<Output = ()>,

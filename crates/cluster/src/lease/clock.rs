@@ -1,4 +1,4 @@
-//! A clock that does not stand still while we do.
+//! A clock that goes on while the machine sleeps.
 //!
 //! `std::time::Instant` stops during suspend, so a process woken from it would believe that its lease had just been
 //! renewed. Boot time counts on.

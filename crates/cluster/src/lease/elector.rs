@@ -1,6 +1,6 @@
 //! The decisions of leader election, without a clock or a server.
 //!
-//! [`Elector`] is told what was read and what was written, and when; it says what to write next and until when we
+//! [`Elector`] gets what was read and what was written, and when; it says what to write next and until when we
 //! lead. [`super::campaign`] does the talking. The explorer in `exploration.rs` plays every interleaving of several
 //! electors, delays, losses and stops against it.
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// What the Lease said when it was read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Record {
+pub struct LeaseRecord {
     /// Who holds it; none after a release.
     pub holder: Option<String>,
     /// For how long the holder's last renewal is good, if it says so.
@@ -52,18 +52,19 @@ pub struct Elector {
     identity: String,
     timing: Timing,
     /// The record as last read or written, and when that version was first seen.
-    observed: Option<(Record, BootInstant)>,
-    held: Option<Held>,
+    observed: Option<(LeaseRecord, BootInstant)>,
+    held: Option<HeldLease>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Held {
+struct HeldLease {
     epoch: Epoch,
     deadline: BootInstant,
 }
 
 impl Elector {
-    /// A newcomer. `identity` must be unique to this process: whoever finds it in the Lease believes it is theirs.
+    /// A newcomer. `identity` must be unique to this process: a process that finds it in the Lease takes the Lease for
+    /// its own.
     pub fn new(identity: String, timing: Timing) -> Self {
         Self { identity, timing, observed: None, held: None }
     }
@@ -81,7 +82,7 @@ impl Elector {
     /// Whether we lead at `now`, and who does otherwise as far as we know.
     pub fn leadership(&self, now: BootInstant) -> Leadership {
         match self.held {
-            Some(Held { epoch, deadline }) if now < deadline => Leadership::Leading { epoch, deadline },
+            Some(HeldLease { epoch, deadline }) if now < deadline => Leadership::Leading { epoch, deadline },
             _ => Leadership::Standby {
                 leader: self.observed.as_ref().and_then(|(record, _)| record.holder.clone()),
             },
@@ -97,7 +98,7 @@ impl Elector {
     }
 
     /// Decides after the Lease was read at `now` (`None`: there is none).
-    pub fn read(&mut self, now: BootInstant, found: Option<Record>) -> Move {
+    pub fn read(&mut self, now: BootInstant, found: Option<LeaseRecord>) -> Move {
         let Some(found) = found else {
             return self.read_nothing(now);
         };
@@ -135,9 +136,9 @@ impl Elector {
     /// Learns that a write sent at `sent` is stored as `stored`.
     ///
     /// The term counts from before the write left: how long it took to be stored and answered is not ours to spend.
-    pub fn wrote(&mut self, sent: BootInstant, stored: Record) {
+    pub fn wrote(&mut self, sent: BootInstant, stored: LeaseRecord) {
         self.held =
-            Some(Held { epoch: Epoch(stored.transitions), deadline: sent + self.timing.renew_deadline });
+            Some(HeldLease { epoch: Epoch(stored.transitions), deadline: sent + self.timing.renew_deadline });
         self.observed = Some((stored, sent));
     }
 
@@ -147,11 +148,11 @@ impl Elector {
     }
 
     /// The last known record if it names us: what a release must replace.
-    pub fn own_record(&self) -> Option<&Record> {
+    pub fn own_record(&self) -> Option<&LeaseRecord> {
         self.observed.as_ref().map(|(record, _)| record).filter(|record| self.is_ours(record))
     }
 
-    fn is_ours(&self, record: &Record) -> bool {
+    fn is_ours(&self, record: &LeaseRecord) -> bool {
         record.holder.as_deref() == Some(&self.identity)
     }
 }
@@ -164,8 +165,8 @@ mod tests {
         BootInstant::from_boot(Duration::from_secs(seconds))
     }
 
-    fn record(holder: &str, version: &str, transitions: u64) -> Record {
-        Record {
+    fn record(holder: &str, version: &str, transitions: u64) -> LeaseRecord {
+        LeaseRecord {
             holder: (!holder.is_empty()).then(|| holder.to_owned()),
             duration: Some(Duration::from_secs(15)),
             transitions,
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn the_holders_own_promise_counts_not_our_setting() {
         let mut me = me();
-        let long = Record { duration: Some(Duration::from_mins(1)), ..record("other", "7", 0) };
+        let long = LeaseRecord { duration: Some(Duration::from_mins(1)), ..record("other", "7", 0) };
         me.read(at(0), Some(long.clone()));
         assert_eq!(me.read(at(59), Some(long.clone())), Move::Wait);
         assert!(matches!(me.read(at(60), Some(long)), Move::Take { .. }));

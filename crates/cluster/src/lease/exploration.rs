@@ -1,13 +1,13 @@
 //! Every way a small election can go.
 //!
 //! Two electors and one Lease; each elector reads, decides, writes and learns the result in separate steps. Between
-//! any two of them time may pass, the process may stand still, an answer may be lost or a process may start over. The explorer visits
-//! every reachable state up to a horizon and checks in each that at most one of them believes it may write. To prove
-//! that it would notice, it is also given two known mistakes and must find both.
+//! any two of them time may pass, the process may stop for a while, an answer may be lost or a process may start over.
+//! The explorer visits every reachable state up to a horizon and checks in each that at most one of them believes it
+//! may write. To prove that it would notice, it is also given two known mistakes and must find both.
 
 use super::{
     BootInstant, Epoch, Leadership, Timing,
-    elector::{Elector, Move, Record},
+    elector::{Elector, LeaseRecord, Move},
 };
 use std::{
     collections::HashSet,
@@ -30,9 +30,9 @@ enum TermFrom {
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Step {
     Idle,
-    ReadAnswered(Option<Record>),
+    ReadAnswered(Option<LeaseRecord>),
     WriteAsked(Move, u64),
-    WriteAnswered(Record, u64),
+    WriteAnswered(LeaseRecord, u64),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -44,7 +44,7 @@ struct Candidate {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct World {
     now: u64,
-    lease: Option<Record>,
+    lease: Option<LeaseRecord>,
     writes: u64,
     candidates: Vec<Candidate>,
 }
@@ -75,7 +75,7 @@ impl World {
     }
 
     /// What the server does with a write: compare the version, store, count.
-    fn store(&mut self, decision: &Move, holder: &str, duration: Duration) -> Option<Record> {
+    fn store(&mut self, decision: &Move, holder: &str, duration: Duration) -> Option<LeaseRecord> {
         let (version, epoch) = match decision {
             Move::Wait => return None,
             Move::Create { epoch } => (None, epoch),
@@ -85,7 +85,7 @@ impl World {
             return None;
         }
         self.writes += 1;
-        let stored = Record {
+        let stored = LeaseRecord {
             holder: Some(holder.to_owned()),
             duration: Some(duration),
             transitions: epoch.0,

@@ -4,7 +4,7 @@ use super::BootInstant;
 use std::{fmt, time::Duration};
 use tokio::sync::watch;
 
-/// The number of a term: grows whenever the Lease changes hands. Writes may carry it to tell terms apart.
+/// The number of a term: grows whenever the Lease changes hands. Writes may carry it to distinguish terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
@@ -79,7 +79,7 @@ impl Fence {
         Some(Self { epoch, leadership: leadership.clone() })
     }
 
-    /// The term it stands for.
+    /// Its term.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Epoch, Timing,
-    elector::{Move, Record},
+    elector::{LeaseRecord, Move},
 };
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
@@ -12,12 +12,12 @@ use k8s_openapi::{
 use std::time::Duration;
 
 /// What the elector needs to know of a Lease.
-pub(super) fn read(lease: &Lease) -> Record {
+pub(super) fn read(lease: &Lease) -> LeaseRecord {
     let spec = lease.spec.as_ref();
     let holder = spec.and_then(|spec| spec.holder_identity.clone());
     let seconds = spec.and_then(|spec| spec.lease_duration_seconds);
     let transitions = spec.and_then(|spec| spec.lease_transitions);
-    Record {
+    LeaseRecord {
         holder: holder.filter(|holder| !holder.is_empty()),
         duration: seconds
             .and_then(|seconds| u64::try_from(seconds).ok())
@@ -81,7 +81,7 @@ pub(super) fn released(known: &Lease, now: Timestamp) -> Lease {
     lease
 }
 
-/// A renewal must change the record even if the wall clock stands still or was set back: the server stores an
+/// A renewal must change the record even if the wall clock stopped or was set back: the server stores an
 /// identical object without a new version, and others would take the holder for dead.
 fn later_than(before: Option<&MicroTime>, now: Timestamp) -> Timestamp {
     let now = micros(now);

@@ -2,7 +2,7 @@
 
 use super::{PoolKey, RemoteSettings, kubeconfig};
 use crate::{
-    hub::session::{Gate, HubParts, Keeper, Place, Reach},
+    hub::session::{ActorClient, Gate, HubParts, Keeper, SessionCluster},
     transport::Impersonation,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -24,6 +24,12 @@ struct Obstacle {
 impl Obstacle {
     fn pending(message: impl AsRef<str>) -> Self {
         Self { why: Why::new(Reason::ClusterPending, text::line(message.as_ref())), right: None }
+    }
+
+    /// What leads to the cluster was looked for and is not there.
+    fn absent(message: impl AsRef<str>) -> Self {
+        let Self { why, right } = Self::pending(message);
+        Self { why: why.absent(), right }
     }
 }
 
@@ -159,7 +165,7 @@ fn secret_of(
     let observed = objects(seen)?;
     let plane: &Projection = match observed.items.as_slice() {
         [plane] => plane,
-        [] => return Err(Obstacle::pending(format!("{cluster} does not exist"))),
+        [] => return Err(Obstacle::absent(format!("{cluster} does not exist"))),
         several => {
             return Err(Obstacle::pending(format!("{} objects are {cluster}, not one", several.len())));
         }
@@ -206,7 +212,7 @@ fn credential(secret: &Location, seen: Option<Seen>) -> Result<(PoolKey, Vec<u8>
         _ => why.into(),
     })?;
     let Some(found) = observed.items.first() else {
-        return Err(Obstacle::pending(format!(
+        return Err(Obstacle::absent(format!(
             "Secret {namespace}/{name} with the kubeconfig does not exist"
         )));
     };
@@ -222,7 +228,7 @@ fn credential(secret: &Location, seen: Option<Seen>) -> Result<(PoolKey, Vec<u8>
     }
 }
 
-async fn connect(hub: &HubParts, via: &Via, key: &PoolKey, bytes: &[u8]) -> Result<Reach, Obstacle> {
+async fn connect(hub: &HubParts, via: &Via, key: &PoolKey, bytes: &[u8]) -> Result<ActorClient, Obstacle> {
     let unusable = |reason: &dyn std::fmt::Display| {
         Obstacle::pending(format!("the kubeconfig of {} cannot be used: {reason}", via.cluster))
     };
@@ -234,8 +240,8 @@ async fn connect(hub: &HubParts, via: &Via, key: &PoolKey, bytes: &[u8]) -> Resu
         }
     };
     let pool = hub.pools.get(key, &config, &hub.settings.remote).map_err(|error| unusable(&error))?;
-    let place = Place::remote(pool, via.cluster.to_string(), impersonation.as_ref(), &hub.counters);
-    Ok(Reach {
+    let place = SessionCluster::remote(pool, via.cluster.to_string(), impersonation.as_ref(), &hub.counters);
+    Ok(ActorClient {
         watches: place.transport.watches(impersonation.as_ref()),
         writes: place.transport.writes(impersonation.as_ref()),
         who: format!("the credential for {}", via.cluster),
@@ -311,6 +317,24 @@ mod tests {
         let none = Some(Seen::Objects(Arc::default()));
         let error = said(secret_of(&its1(), none, true, &RemoteSettings::default()));
         assert_eq!(error, "ClusterPending: ControlPlane its1 does not exist");
+    }
+
+    #[test]
+    fn only_what_was_observed_to_be_missing_is_absent() {
+        let settings = RemoteSettings::default();
+        let nothing = || Some(Seen::Objects(Arc::default()));
+        let is_absent = |obstacle: Option<Obstacle>| obstacle.is_some_and(|obstacle| obstacle.why.absent);
+        let unready = Some(seen("its1", json!({"status": {}})));
+        assert!(!is_absent(secret_of(&its1(), unready, true, &settings).err()));
+        let hidden = Some(Seen::Unknown(Why::new(Reason::Forbidden, "no")));
+        assert!(!is_absent(secret_of(&its1(), hidden, true, &settings).err()));
+        assert!(!is_absent(secret_of(&its1(), None, true, &settings).err()));
+        assert!(is_absent(secret_of(&its1(), nothing(), true, &settings).err()));
+
+        let secret = Location { namespace: "n".into(), name: "s".into(), keys: vec!["k".into()] };
+        assert!(!is_absent(credential(&secret, Some(seen("s", json!({"data": {"k": ""}})))).err()));
+        assert!(!is_absent(credential(&secret, None).err()));
+        assert!(is_absent(credential(&secret, nothing()).err()));
     }
 
     #[test]

@@ -1,13 +1,16 @@
-//! A time limit on every request.
+//! A limit of time and of size on every answer.
 //!
-//! A write must be answered completely by its deadline; a watch must begin to answer by it and may then last as long
-//! as the server lets it. Whoever waits for a request therefore always gets an answer or an error.
+//! An answer must be complete by its deadline and no larger than its limit; a refusal has a smaller one. A watch must
+//! begin to answer by its deadline and may then last as long as the server lets it: its lines have a limit of their
+//! own where they are read. A request therefore always ends with an answer or an error, and no server
+//! can fill our memory with one.
 
 use super::{AnswerBody, TransportError, boxed};
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
 use kube::client::Body;
+use linchpin_words::limits;
 use std::{
     pin::Pin,
     task::{Context, Poll},
@@ -16,16 +19,16 @@ use std::{
 use tokio::time::{Instant, Sleep};
 use tower::{BoxError, Service};
 
-/// What must have happened when the time is up.
+/// What every answer is bound by.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Bound {
-    /// The answer has begun.
-    Start(Duration),
-    /// The answer is complete.
-    End(Duration),
+pub(super) struct Bound {
+    /// By when it must be complete, or have begun if it is a watch.
+    pub(super) time: Duration,
+    /// How large it may be.
+    pub(super) size: usize,
 }
 
-/// Bounds every request of the service inside.
+/// Bounds every answer of the service inside.
 #[derive(Clone)]
 pub(super) struct Deadline<S> {
     inner: S,
@@ -52,33 +55,41 @@ where
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let lasting = is_watch(&request);
         let answer = self.inner.call(request);
-        let bound = self.bound;
-        let (Bound::Start(limit) | Bound::End(limit)) = bound;
-        let deadline = Instant::now() + limit;
+        let Bound { time, size } = self.bound;
+        let deadline = Instant::now() + time;
         Box::pin(async move {
             let Ok(answer) = tokio::time::timeout_at(deadline, answer).await else {
-                return Err(TransportError::Deadline(limit).into());
+                return Err(TransportError::Deadline(time).into());
             };
             let answer = answer?;
-            Ok(match bound {
-                Bound::Start(_) => answer,
-                Bound::End(_) => answer.map(|body| {
-                    boxed(Timed { body, limit, sleep: Box::pin(tokio::time::sleep_until(deadline)) })
-                }),
-            })
+            let good = answer.status().is_success();
+            if answer.status() == StatusCode::SWITCHING_PROTOCOLS || good && lasting {
+                return Ok(answer);
+            }
+            let size = if good { size } else { size.min(limits::REFUSAL) };
+            let sleep = Box::pin(tokio::time::sleep_until(deadline));
+            Ok(answer.map(|body| boxed(Bounded { body, size, left: size, time, sleep })))
         })
     }
 }
 
-/// A body that must end before its time is up.
-struct Timed {
+/// Whether the answer lasts, if it is a good one.
+fn is_watch(request: &Request<Body>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
+}
+
+/// A body that must end before its time is up, and within its size.
+struct Bounded {
     body: AnswerBody,
-    limit: Duration,
+    size: usize,
+    left: usize,
+    time: Duration,
     sleep: Pin<Box<Sleep>>,
 }
 
-impl HttpBody for Timed {
+impl HttpBody for Bounded {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -86,13 +97,19 @@ impl HttpBody for Timed {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
-            return Poll::Ready(frame);
+        if self.sleep.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(TransportError::Deadline(self.time).into())));
         }
-        match self.sleep.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(TransportError::Deadline(self.limit).into()))),
-            Poll::Pending => Poll::Pending,
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if let Poll::Ready(Some(Ok(frame))) = &frame
+            && let Some(data) = frame.data_ref()
+        {
+            match self.left.checked_sub(data.len()) {
+                Some(left) => self.left = left,
+                None => return Poll::Ready(Some(Err(TransportError::TooLarge(self.size).into()))),
+            }
         }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

@@ -31,17 +31,17 @@ pub enum Reachability {
 
 /// The shared note. Clones are views of the same.
 #[derive(Debug, Clone)]
-pub struct Reach {
+pub struct ReachabilityMonitor {
     note: Arc<Mutex<Reachability>>,
 }
 
-impl Default for Reach {
+impl Default for ReachabilityMonitor {
     fn default() -> Self {
         Self { note: Arc::new(Mutex::new(Reachability::Unknown)) }
     }
 }
 
-impl Reach {
+impl ReachabilityMonitor {
     /// What is known now.
     pub fn now(&self) -> Reachability {
         self.note.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -65,11 +65,11 @@ impl Reach {
 #[derive(Clone)]
 pub(super) struct Recorder<S> {
     inner: S,
-    reach: Reach,
+    reach: ReachabilityMonitor,
 }
 
 impl<S> Recorder<S> {
-    pub(super) fn new(inner: S, reach: Reach) -> Self {
+    pub(super) fn new(inner: S, reach: ReachabilityMonitor) -> Self {
         Self { inner, reach }
     }
 }

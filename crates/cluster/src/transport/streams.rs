@@ -81,7 +81,7 @@ struct Slot {
     id: u64,
 }
 
-enum Place {
+enum StreamChoice {
     Stream(SendRequest<Body>, Slot),
     Plain,
 }
@@ -131,15 +131,15 @@ impl Pool {
     ) -> Result<Response<AnswerBody>, TransportError> {
         for _ in 0..ATTEMPTS {
             let (mut sender, slot) = match self.place().await? {
-                Place::Stream(sender, slot) => (sender, slot),
-                Place::Plain => {
+                StreamChoice::Stream(sender, slot) => (sender, slot),
+                StreamChoice::Plain => {
                     let answer = self.plain.request(request).await.map_err(|error| sending_failed(&error))?;
                     return Ok(answer.map(boxed));
                 }
             };
             match sender.try_send_request(request).await {
                 Ok(answer) => {
-                    return Ok(answer.map(|body| boxed(Held { body, slot: Some(slot) })));
+                    return Ok(answer.map(|body| boxed(SlottedBody { body, slot: Some(slot) })));
                 }
                 Err(mut refusal) => match refusal.take_message() {
                     // Handed back untouched, so another connection may have it.
@@ -155,12 +155,12 @@ impl Pool {
     }
 
     /// Finds a free slot, opening connections until there is one.
-    async fn place(self: &Arc<Self>) -> Result<Place, TransportError> {
+    async fn place(self: &Arc<Self>) -> Result<StreamChoice, TransportError> {
         loop {
             let opening = {
                 let mut state = self.state();
                 if state.plain_only {
-                    return Ok(Place::Plain);
+                    return Ok(StreamChoice::Plain);
                 }
                 if let Some(place) = self.take_slot(&mut state) {
                     return Ok(place);
@@ -171,7 +171,7 @@ impl Pool {
         }
     }
 
-    fn take_slot(self: &Arc<Self>, state: &mut State) -> Option<Place> {
+    fn take_slot(self: &Arc<Self>, state: &mut State) -> Option<StreamChoice> {
         state.connections.retain(|member| !member.sender.is_closed());
         let member = state.connections.iter_mut().find(|member| {
             let allowed = member.allowed.load(Ordering::Relaxed).clamp(1, self.limit);
@@ -179,7 +179,7 @@ impl Pool {
         })?;
         member.live += 1;
         let slot = Slot { pool: Arc::clone(self), id: member.id };
-        Some(Place::Stream(member.sender.clone(), slot))
+        Some(StreamChoice::Stream(member.sender.clone(), slot))
     }
 
     async fn open(self: Arc<Self>) -> Result<(), String> {
@@ -257,12 +257,12 @@ impl Drop for Slot {
 }
 
 /// The body of an answer together with the slot it occupies.
-struct Held {
+struct SlottedBody {
     body: Incoming,
     slot: Option<Slot>,
 }
 
-impl HttpBody for Held {
+impl HttpBody for SlottedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 

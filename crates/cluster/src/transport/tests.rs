@@ -1,6 +1,7 @@
 //! The transport against a server of our own, over TLS as in life.
 
 use super::{connect::Wire, *};
+use crate::remote::{Pools, RemoteSettings};
 use http_body_util::Full;
 use hyper::{body::Frame, server::conn, service::service_fn};
 use hyper_util::rt::TokioIo;
@@ -15,8 +16,9 @@ use std::{
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// A server that counts connections and knows three paths: `/hang` never answers, `/half` never finishes its answer,
-/// everything else lists the request's headers (or, for a watch, sends one line and stays open).
+/// A server that counts connections and knows a few paths: `/hang` never answers, `/half` never finishes its answer,
+/// `/drip` sends a byte now and then for ever, `/size/N` answers with so many bytes, `/no/N` refuses with them; everything
+/// else lists the request's headers (or, for a watch, sends one line and stays open).
 struct Server {
     config: Config,
     connections: Arc<AtomicUsize>,
@@ -72,17 +74,44 @@ impl Server {
     }
 }
 
+/// A body of so many bytes, made while it is sent.
+fn long(size: usize) -> AnswerBody {
+    const CHUNK: &[u8] = &[b'x'; 64 << 10];
+    let chunks = futures::stream::unfold(size, |left| async move {
+        let chunk = Bytes::from_static(&CHUNK[..left.min(CHUNK.len())]);
+        let rest = left - chunk.len();
+        (left > 0).then(|| (Ok::<_, BoxError>(Frame::data(chunk)), rest))
+    });
+    BodyExt::boxed_unsync(http_body_util::StreamBody::new(chunks))
+}
+
 async fn answer(request: Request<Incoming>) -> Result<Response<AnswerBody>, Infallible> {
     let endless = |first: &'static [u8]| {
         let first = futures::stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from_static(first)))]);
         let stream = futures::StreamExt::chain(first, futures::stream::pending());
         BodyExt::boxed_unsync(http_body_util::StreamBody::new(stream))
     };
+    let dripping = || {
+        let pauses = futures::stream::unfold((), |()| async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Some((Ok::<_, BoxError>(Frame::data(Bytes::from_static(b" "))), ()))
+        });
+        BodyExt::boxed_unsync(http_body_util::StreamBody::new(pauses))
+    };
     let path = request.uri().path().to_owned();
+    let sized = |prefix: &str| path.strip_prefix(prefix).and_then(|size| size.parse().ok());
+    if let Some(size) = sized("/size/").or(sized("/no/")) {
+        let mut answer = Response::new(long(size));
+        if path.starts_with("/no/") {
+            *answer.status_mut() = http::StatusCode::FORBIDDEN;
+        }
+        return Ok(answer);
+    }
     let watching = request.uri().query().is_some_and(|query| query.contains("watch=true"));
     Ok(Response::new(match path.as_str() {
         "/hang" => std::future::pending().await,
         "/half" => endless(b"half an ans"),
+        "/drip" => dripping(),
         _ if watching => endless(b"{}\n"),
         _ => boxed(Full::new(Bytes::from(format!("{:?}", request.headers())))),
     }))
@@ -194,6 +223,109 @@ async fn a_watch_must_begin_by_its_deadline_and_may_last_beyond_it() {
     body.frame().await.unwrap().unwrap();
     let next = tokio::time::timeout(Duration::from_millis(600), body.frame()).await;
     assert!(next.is_err(), "the watch should still be open, not {next:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_watch_must_be_complete_by_its_deadline_on_every_lane() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&brisk());
+    for client in [transport.watches(None), transport.writes(None)] {
+        for path in ["/half", "/drip", "/drip?limit=500&watch=false"] {
+            let error = client.request_text(get(path)).await.unwrap_err();
+            let cause = TransportError::behind(&error);
+            assert!(matches!(cause, Some(TransportError::Deadline(_))), "{path}: {error:?}");
+        }
+    }
+    assert_eq!(transport.statistics().streams, 0);
+}
+
+#[tokio::test]
+async fn an_answer_has_a_largest_size_and_a_refusal_a_smaller_one() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let limit = 2 * limits::REFUSAL;
+    let transport = server.transport(&Options { answer_limit: limit, ..Options::default() });
+    for client in [transport.watches(None), transport.writes(None)] {
+        let size = |size: usize| {
+            let client = client.clone();
+            async move { client.request_text(get(&format!("/size/{size}"))).await }
+        };
+        assert_eq!(size(limit).await.unwrap().len(), limit);
+        for over in [limit + 1, limit * 100] {
+            let error = size(over).await.unwrap_err();
+            assert!(matches!(TransportError::behind(&error), Some(TransportError::TooLarge(_))), "{error:?}");
+        }
+        let refused = |size: usize| {
+            let client = client.clone();
+            async move {
+                let answer = client.send(get(&format!("/no/{size}")).map(Body::from)).await.unwrap();
+                answer.into_body().collect_bytes().await
+            }
+        };
+        assert!(refused(limits::REFUSAL).await.is_ok());
+        assert!(refused(limits::REFUSAL + 1).await.is_err());
+        assert!(refused(limits::REFUSAL * 100).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_a_server_that_a_user_names_has_a_smaller_limit() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let settings = RemoteSettings { allow_loopback: true, ..RemoteSettings::default() };
+    let pool = Pools::default().get(&("uid".to_owned(), [0; 32]), &server.config, &settings).unwrap();
+    let limit = limits::REMOTE_ANSWER;
+    for client in [pool.transport.watches(None), pool.transport.writes(None)] {
+        assert_eq!(client.request_text(get(&format!("/size/{limit}"))).await.unwrap().len(), limit);
+        for over in [limit + 1, limit * 100] {
+            let error = client.request_text(get(&format!("/size/{over}"))).await.unwrap_err();
+            assert!(matches!(TransportError::behind(&error), Some(TransportError::TooLarge(_))), "{error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_request_says_that_it_is_ours() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let transport = server.transport(&Options::default());
+    for client in [transport.writes(None), transport.watches(None)] {
+        let headers = client.request_text(get("/x")).await.unwrap();
+        assert!(headers.contains(&format!(r#""user-agent": "{USER_AGENT}""#)), "{headers}");
+    }
+    assert!(USER_AGENT.starts_with("linchpin/") && USER_AGENT.len() > "linchpin/".len());
+}
+
+#[tokio::test]
+async fn how_a_server_that_a_user_names_cannot_be_reached_is_not_told() {
+    let server = Server::start(&["h2", "http/1.1"]).await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut stranger = server.config.clone();
+    stranger.root_cert = Some(Vec::new());
+    let at = |port: u16| {
+        let mut config = server.config.clone();
+        config.cluster_url = format!("https://127.0.0.1:{port}").parse().unwrap();
+        config
+    };
+    let yes: fn(IpAddr) -> bool = |_| true;
+    let no: fn(IpAddr) -> bool = |_| false;
+    let cases = [
+        (at(closed), yes, "/x"),
+        (at(silent.local_addr().unwrap().port()), yes, "/x"),
+        (stranger, yes, "/x"),
+        (server.config.clone(), no, "/x"),
+        (server.config.clone(), yes, "/hang"),
+        (server.config.clone(), yes, "/half"),
+    ];
+    let mut told = std::collections::BTreeSet::new();
+    for (config, allowed, path) in cases {
+        let connect_timeout = Duration::from_millis(300);
+        let options = Options { allowed_address: Some(allowed), connect_timeout, ..brisk() };
+        let transport = Transport::new(&config, &options).unwrap();
+        for client in [transport.writes(None), transport.watches(None)] {
+            let error = client.request_text(get(path)).await.unwrap_err();
+            told.insert(TransportError::behind(&error).unwrap().to_string());
+        }
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
 }
 
 #[tokio::test]

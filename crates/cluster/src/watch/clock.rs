@@ -66,7 +66,7 @@ impl Clock {
         Mark { epoch: *self.epoch.borrow(), highest: kind.highest.load(Ordering::Acquire) }
     }
 
-    /// Judges a fresh read by the mark made before it: false means that the store went back, and everybody is told.
+    /// Judges a fresh read by the mark made before it: false means that the store went back, and everybody is notified.
     pub(crate) fn confirm(&self, kind: &KindClock, mark: Mark, version: u64) -> bool {
         *kind.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if version >= mark.highest || *self.epoch.borrow() != mark.epoch {

@@ -1,14 +1,17 @@
 //! The loop itself: look, follow, and begin again in the cheapest way that misses nothing.
 
 use super::{
-    Counters, Features, Heed, Item, Report, Select, Sink, Watched,
+    Counters, Features, Item, Report, Select, Sink, SinkReply, Watched,
     clock::{Clock, KindClock},
+    first_looks::Turn,
     lines::Lines,
+    list_size::ListSize,
     pace::{Pace, Trouble},
     parse::{Arrived, Broken, Garbled, Head, Page},
 };
 use crate::call::{self, CallError, Form, Refused, Url};
 use kube::Client;
+use linchpin_words::limits;
 use serde_json::value::RawValue;
 use std::{
     collections::BTreeMap,
@@ -27,7 +30,7 @@ const OVERTIME: Duration = Duration::from_secs(30);
 /// How long a resumed watch must have been quiet to count as caught up.
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long a watch must have been up for its end to be an ordinary one.
-pub(crate) const LASTING: Duration = Duration::from_secs(1);
+const LASTING: Duration = Duration::from_secs(1);
 /// How long the first state of a stream may take.
 const FIRST_STATE: Duration = Duration::from_mins(1);
 
@@ -38,6 +41,8 @@ pub(crate) struct Follower {
     pub(crate) features: Arc<Features>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) watched: Watched,
+    /// The namespace for which it looks; empty where it is for nobody's in particular.
+    pub(crate) asker: String,
     /// Spreads the pauses and renewals of different followers.
     pub(crate) seed: u64,
 }
@@ -92,7 +97,7 @@ struct Course {
     pace: Pace,
     /// Where a plain watch can go on; none before the first list and after its expiry.
     at: Option<String>,
-    /// Whether the connection was lost since the last word of it being up.
+    /// Whether the connection was lost since it was last reported as up.
     lost: bool,
     /// Since when changes flow.
     up_since: Option<tokio::time::Instant>,
@@ -204,7 +209,7 @@ impl Follower {
             .with("sendInitialEvents", "true")
             .with("resourceVersionMatch", "NotOlderThan")
             .with("timeoutSeconds", &seconds.to_string());
-        let turn = self.features.turn().await;
+        let turn = self.turn().await;
         Counters::add(&self.counters.lists, 1);
         let mark = self.clock.mark(&course.kind);
         let mut lines = self.open(&url, looking).await.map_err(|end| match end {
@@ -218,6 +223,7 @@ impl Follower {
                     return Err(End::broken("the stream ended before the first state was complete"));
                 };
                 Counters::add(&self.counters.bytes, line.len());
+                self.features.breathe(line.len()).await;
                 match Self::arrived(&line, course)? {
                     Arrived::There(head, object) => {
                         let item = self.project(&head, object, looking)?;
@@ -245,6 +251,11 @@ impl Follower {
         }
         Self::snapshot(items, others, as_of, looking, course);
         self.follow(lines, seconds, looking, course).await
+    }
+
+    /// Waits for one's turn to look.
+    async fn turn(&self) -> Option<Turn> {
+        self.features.turn(&self.asker, &self.watched.resource.kind.group).await
     }
 
     async fn list_and_watch(&self, looking: &Looking<'_>, course: &mut Course) -> Result<End, End> {
@@ -309,7 +320,10 @@ impl Follower {
             };
             Counters::add(&self.counters.bytes, line.len());
             Counters::add(&self.counters.events, 1);
+            self.features.breathe(line.len()).await;
             match Self::arrived(&line, course)? {
+                Arrived::There(head, object) if looking.sink.take(&head, Some(object)) => {}
+                Arrived::Gone(head) if looking.sink.take(&head, None) => {}
                 Arrived::There(head, object) => self.tell(&head, object, looking)?,
                 Arrived::Gone(head) => {
                     let version = head.version();
@@ -337,15 +351,15 @@ impl Follower {
         Ok(arrived)
     }
 
-    /// Tells of one object that is there. It is projected without the listener's lock, so the interest in it may have
-    /// changed when the listener hears of it: then it is read again, and nothing is missed or half read.
+    /// Reports one object that is there. It is projected without the listener's lock, so the interest in it may have
+    /// changed when the listener gets it: then it is read again, and nothing is missed or half read.
     fn tell(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<(), End> {
         loop {
             let report = match self.project(head, object, looking)? {
                 Some(item) => Report::Changed(item),
                 None => Report::Passed { name: head.metadata.name.clone(), version: head.version() },
             };
-            if looking.sink.report(report) == Heed::Noted {
+            if looking.sink.report(report) == SinkReply::Noted {
                 return Ok(());
             }
         }
@@ -360,32 +374,64 @@ impl Follower {
         Ok(Some(head.item(object, &self.watched, &interest)))
     }
 
-    /// Everything, in pages.
+    /// Everything, in pages, within the limits of one list.
     async fn list(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
         Counters::add(&self.counters.lists, 1);
-        let _turn = self.features.turn().await;
-        let (mut items, mut others) = (Vec::new(), Vec::new());
+        let _turn = self.turn().await;
+        let limit = Duration::from_secs(limits::LIST_SECONDS);
+        let all = tokio::time::timeout(limit, self.pages(looking)).await;
+        all.map_err(|_| End::broken(&format!("the list was not complete within {limit:?}")))?
+    }
+
+    async fn pages(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
+        let (mut items, mut others): (Vec<Item>, Vec<Box<str>>) = (Vec::new(), Vec::new());
+        let mut kept = 0;
         let mut next = String::new();
+        let mut size = PAGE;
+        let mut read = ListSize::default();
+        let check = |read: &ListSize, more| read.too_long(more).map_or(Ok(()), |why| Err(End::broken(&why)));
         loop {
-            let mut url = self.collection().with("limit", &PAGE.to_string());
+            let mut url = self.collection().with("limit", &size.to_string());
             if !next.is_empty() {
                 url = url.with("continue", &next);
             }
             let form = if looking.metadata { Form::MetadataList } else { Form::Full };
-            let answer = call::call(&self.client, call::get(&url, form)?).await?;
+            let answer = match call::call(&self.client, call::get(&url, form)?).await {
+                // Many large objects: fewer at a time.
+                Err(CallError::TooLarge { .. }) if size > 1 => {
+                    size = (size / 8).max(1);
+                    continue;
+                }
+                answer => answer?,
+            };
+            read.pages += 1;
+            read.bytes = read.bytes.saturating_add(answer.body.len());
+            check(&read, false)?;
             Counters::add(&self.counters.bytes, answer.body.len());
+            self.features.breathe(answer.body.len()).await;
             let page = Page::read(&answer.body)?;
             for object in page.items.unwrap_or_default() {
                 let head = Head::read(object)?;
+                if looking.sink.take(&head, Some(object)) {
+                    continue;
+                }
                 match self.project(&head, object, looking)? {
-                    Some(item) => items.push(item),
+                    Some(item) => {
+                        kept += item.bytes;
+                        items.push(item);
+                    }
                     None => others.push(head.metadata.name.into_boxed_str()),
                 }
             }
+            read.objects = items.len() + others.len();
+            check(&read, false)?;
+            // The keeper may find that it is too much, and end this.
+            looking.sink.report(Report::Read { objects: items.len(), bytes: kept });
             match page.metadata.next {
                 Some(more) if !more.is_empty() => next = more,
                 _ => return Ok((items, others, page.metadata.resource_version)),
             }
+            check(&read, true)?;
         }
     }
 
@@ -415,7 +461,7 @@ impl Follower {
     }
 }
 
-/// How many objects there are, as one cheap request tells: what a wide watch would have to carry.
+/// How many objects there are, as one cheap request shows: what a wide watch would have to carry.
 pub(crate) async fn count(client: &Client, watched: &Watched) -> Result<u64, CallError> {
     let url = watched.resource.collection(watched.namespace.as_deref()).with("limit", "1");
     let answer = call::call(client, call::get(&url, Form::MetadataList)?).await?;

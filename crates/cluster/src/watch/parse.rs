@@ -11,7 +11,7 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 /// Why something that arrived cannot be understood; says where, never what.
 #[derive(Debug, thiserror::Error)]
 #[error("the server sent something that cannot be read (line {line}, column {column})")]
-pub(super) struct Garbled {
+pub(crate) struct Garbled {
     line: usize,
     column: usize,
 }
@@ -73,33 +73,33 @@ impl<'a> Arrived<'a> {
 
 /// One page of a list.
 #[derive(Deserialize)]
-pub(super) struct Page<'a> {
+pub(crate) struct Page<'a> {
     #[serde(default)]
-    pub(super) metadata: PageMetadata,
+    pub(crate) metadata: PageMetadata,
     #[serde(borrow, default)]
-    pub(super) items: Option<Vec<&'a RawValue>>,
+    pub(crate) items: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PageMetadata {
+pub(crate) struct PageMetadata {
     #[serde(default)]
     pub(super) resource_version: String,
     #[serde(default, rename = "continue")]
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
     #[serde(default)]
     pub(super) remaining_item_count: Option<u64>,
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn read(body: &'a [u8]) -> Result<Self, Garbled> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, Garbled> {
         Ok(serde_json::from_slice(body)?)
     }
 }
 
 /// The metadata every record has.
 #[derive(Deserialize)]
-pub(super) struct Head {
+pub(crate) struct Head {
     pub(super) metadata: Metadata,
 }
 
@@ -123,6 +123,11 @@ pub(super) struct Metadata {
 impl Head {
     pub(super) fn read(object: &RawValue) -> Result<Self, Garbled> {
         Ok(serde_json::from_str(object.get())?)
+    }
+
+    /// Namespace and name.
+    pub(crate) fn place(&self) -> (Option<String>, String) {
+        (self.metadata.namespace.clone(), self.metadata.name.clone())
     }
 
     /// The version as a number; 0 where a server counts in another way.
@@ -158,8 +163,25 @@ impl Head {
                 content,
             })
         });
-        Item { name: name.clone(), version, revision: interest.revision, kept }
+        let bytes = RECORD + name.len() + kept.as_ref().map_or(0, |kept| size(&kept.content));
+        Item { name: name.clone(), version, revision: interest.revision, kept, bytes }
     }
+}
+
+/// What a record takes besides its content and name, about.
+const RECORD: usize = 320;
+
+/// What a value takes in memory, about.
+fn size(value: &Value) -> usize {
+    let inside = match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(text) => text.len(),
+        Value::Array(values) => values.iter().map(size).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| size_of::<String>() + key.len() + size(value)).sum()
+        }
+    };
+    size_of::<Value>() + inside
 }
 
 /// A bookmark: how far the watch is, and whether the first state is complete.

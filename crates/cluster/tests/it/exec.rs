@@ -2,7 +2,7 @@
 
 use crate::{effects::Hand, stage::Stage};
 use linchpin_engine::contract::{Done, ExecOrder, Failure, Verb};
-use linchpin_local::{Cluster, Component, Options, check_node_support};
+use linchpin_local::{Cluster, Component, Options, check_node_support, is_node_promised};
 use serde_json::{Value, json};
 use std::{io::Write, time::Duration};
 
@@ -32,6 +32,7 @@ async fn run(hand: &Hand<'_>, stage: &Stage, command: &[&str]) -> Result<Done, F
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_runs_in_its_container_and_its_end_is_known() {
     if let Err(reason) = check_node_support() {
+        assert!(!is_node_promised(), "a node is promised here, and there can be none: {reason}");
         // Not through the print macros: a skipped test must be seen also when it passes.
         let _ = writeln!(std::io::stderr(), "SKIPPED: a test of the real node: {reason}");
         return;

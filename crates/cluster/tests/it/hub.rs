@@ -1,11 +1,11 @@
 //! What the hub shows, to whom, and what it costs.
 
 use crate::stage::{Audience, Stage, config_map, eventually, gvk, items};
-use linchpin_cluster::{Settings, SubscriberId};
+use linchpin_cluster::{Budget, Settings, SubscriberId};
 use linchpin_engine::contract::{Actor, ClusterRef, Question, ReadSet, Right, Seen, Served, Via, Want};
 use linchpin_words::{KindWord, Reason};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_object_is_seen_coming_changing_and_going() {
@@ -83,13 +83,13 @@ async fn exactly_those_who_asked_are_named() {
     }
     audience.until_data(&one, json!({"x": "1"})).await;
     audience.until_data(&two, json!({"x": "1"})).await;
-    audience.forget();
+    audience.forget().await;
     stage.put(stage.map("one", json!({"x": "2"}))).await;
     audience.until_data(&one, json!({"x": "2"})).await;
     let mut named = audience.named_within(Duration::from_millis(300)).await;
     named.insert(11);
     assert_eq!(named.difference(&BTreeSet::from([11, 13])).count(), 0, "{named:?}");
-    audience.forget();
+    audience.forget().await;
     stage.put(stage.map("unrelated", json!({}))).await;
     assert_eq!(audience.named_within(Duration::from_millis(300)).await, BTreeSet::new());
 }
@@ -327,7 +327,8 @@ async fn the_steady_state_makes_no_request() {
 async fn one_namespace_cannot_use_up_all_watches() {
     let stage = Stage::new().await;
     stage.allow("builder", &["list", "watch"], "configmaps", &[]).await;
-    let settings = Settings { watches_per_namespace: 3, ..Settings::default() };
+    // Three, and the one of the account itself.
+    let settings = Settings { budget: Budget { watches: 4, ..Budget::default() }, ..Settings::default() };
     let mut audience = Audience::with(stage.cluster, settings).await;
     let wants: Vec<Want> = (0..4).map(|n| stage.want("builder", &format!("b{n}"))).collect();
     for (number, want) in (20..).zip(&wants) {
@@ -339,6 +340,56 @@ async fn one_namespace_cannot_use_up_all_watches() {
     audience.until_unknown(&wants[3], Reason::OverBudget).await;
     audience.hub.subscribe(SubscriberId(20), BTreeSet::new());
     audience.until_absent(&wants[3]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_selector_that_matches_more_than_its_namespace_may_have_is_over_budget_until_it_is_less() {
+    let stage = Stage::new().await;
+    stage.allow("builder", &["list", "watch"], "configmaps", &[]).await;
+    let settings = Settings { budget: Budget { objects: 3, ..Budget::default() }, ..Settings::default() };
+    let mut audience = Audience::with(stage.cluster, settings).await;
+    let labelled = |name: &str| {
+        let mut map = stage.map(name, json!({"x": "1"}));
+        map["metadata"]["labels"] = json!({"crowd": "yes"});
+        map
+    };
+    for number in 0..4 {
+        stage.put(labelled(&format!("c{number}"))).await;
+    }
+    stage.put(stage.map("own", json!({"x": "1"}))).await;
+    let own = stage.want("builder", "own");
+    audience.ask([own.clone()]);
+    audience.until_data(&own, json!({"x": "1"})).await;
+    let crowd = stage.want_labelled("builder", "crowd=yes");
+    audience.ask([own.clone(), crowd.clone()]);
+    let message = audience.until_unknown(&crowd, Reason::OverBudget).await;
+    let expected = format!("namespace {} watches 5 objects, limit 3", stage.namespace);
+    assert!(message.starts_with(&expected), "{message}");
+    audience.until_data(&own, json!({"x": "1"})).await;
+    for number in 0..2 {
+        stage.delete(&labelled(&format!("c{number}"))).await;
+    }
+    audience.hub.refresh([&crowd]);
+    audience.until(&crowd, "what is left", |seen| items(seen).len() == 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_two_identities_see_alike_is_kept_once() {
+    let stage = Stage::new().await;
+    stage.account("reader").await;
+    for account in ["builder", "reader"] {
+        stage.allow(account, &["list", "watch"], "configmaps", &[]).await;
+    }
+    stage.put(stage.map("a", json!({"x": "1"}))).await;
+    let mut audience = stage.audience().await;
+    let wants = ["builder", "reader"].map(|account| stage.want(account, "a"));
+    audience.ask(wants.clone());
+    let mut seen = Vec::new();
+    for want in &wants {
+        let Seen::Objects(observed) = audience.until_data(want, json!({"x": "1"})).await else { panic!() };
+        seen.push(Arc::clone(&observed.items[0]));
+    }
+    assert!(Arc::ptr_eq(&seen[0], &seen[1]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,6 +7,7 @@
 mod effects;
 mod exec;
 mod faults;
+mod hostile;
 mod hub;
 mod keeping;
 mod promotion;

@@ -28,6 +28,8 @@ use tokio::sync::mpsc;
 
 /// How long anything that is triggered by an event may take on a busy machine.
 pub const SOON: Duration = Duration::from_mins(2);
+/// Nobody is named for this long: everything that has happened has been reported.
+const QUIET: Duration = Duration::from_secs(1);
 /// The subscriber of most tests.
 pub const ME: SubscriberId = SubscriberId(1);
 
@@ -263,9 +265,10 @@ impl Audience {
         }
     }
 
-    /// Forgets who was named so far.
-    pub fn forget(&mut self) {
-        while self.changes.try_recv().is_ok() {}
+    /// Forgets who was named so far, and who is still to be named for what has already happened: an answer can be read
+    /// a moment before all its subscribers are named.
+    pub async fn forget(&mut self) {
+        while tokio::time::timeout(QUIET, self.changes.recv()).await.is_ok() {}
     }
 
     /// Who is named within a while.

@@ -14,7 +14,7 @@ use linchpin_engine::{
     rights::Deed,
 };
 use linchpin_lang::template::{StaticReads, Template, ValueTemplate, parse_documents};
-use linchpin_words::limits;
+use linchpin_words::{Gvk, limits};
 use serde_json::Value;
 
 use super::{
@@ -243,6 +243,10 @@ impl Work<'_> {
             DeliveryWord::AtLeastOnce => Delivery::AtLeastOnce,
         };
         let timeout = duration(exec.timeout.as_ref(), &format!("{field}.timeout"))?.unwrap_or(EXEC_TIMEOUT);
+        if timeout > Duration::from_secs(limits::EXEC_SECONDS) {
+            let problem = "a command may run for an hour at most (1h): what takes longer belongs in a Job";
+            return Err(at(format!("{field}.timeout"), problem));
+        }
         let body =
             Body::Exec { target, container: exec.container.clone(), command: command?, timeout, delivery };
         Ok(Made { body, needs: Needs::only(rights) })
@@ -284,10 +288,24 @@ pub(crate) fn check_document(field: &str, document: &Value) -> Result<(), SpecEr
     for (path, name) in
         [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
     {
-        let given = document.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-        if !given {
+        let compile_input =
+            document.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        if !compile_input {
             return Err(at(field, format!("it has no {name}")));
         }
     }
-    Ok(())
+    check_kind(field, document)
+}
+
+/// What a document is must be something that an API server can serve, unless a template says what it is.
+fn check_kind(field: &str, document: &Value) -> Result<(), SpecError> {
+    let text = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    if sketch::is_template(api_version) || sketch::is_template(kind) {
+        return Ok(());
+    }
+    match Gvk::from_api_version(api_version, kind).problem() {
+        Some(problem) => Err(at(field, problem)),
+        None => Ok(()),
+    }
 }

@@ -16,7 +16,7 @@ pub(super) struct Needs {
     pub rights: Vec<Right>,
     /// To take away again what it made.
     pub later: Vec<Right>,
-    /// What cannot be told before it is rendered, in words.
+    /// What is not known before it is rendered, in words.
     pub open: Vec<String>,
 }
 

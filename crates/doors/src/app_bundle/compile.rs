@@ -19,15 +19,15 @@ use super::{
 use crate::{
     assemble::{self, Frame, Keys},
     dependency,
-    door::{Compiled, Door, Given},
+    door::{CompileInput, Compiled, Door},
     edges,
     errors::{at, bounded},
     names::{self, Named},
 };
 
-pub(super) fn compile(object: &AppBundle, given: &Given<'_>) -> Result<Compiled, SpecError> {
-    let (spec, looked_at) = history::chosen(object, given)?;
-    let frame = Frame::new(object, &spec.common, given, AppBundleDoor::removal(object))?;
+pub(super) fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+    let (spec, looked_at) = history::chosen(object, compile_input)?;
+    let frame = Frame::new(object, &spec.common, compile_input, AppBundleDoor::removal(object))?;
     let read = Parts::read(&frame, &spec).and_then(|parts| {
         let remarks = parts.remarks();
         Ok((parts.steps(&frame, &spec)?, remarks))
@@ -54,11 +54,11 @@ type Steps = (Vec<Step>, Vec<Named>, Vec<Named>);
 /// Everything that is waited for, and the components, read.
 struct Parts {
     /// All requirements: those of the bundle, of groups, of components, and that each object is ready.
-    drafts: Vec<dependency::Draft>,
+    drafts: Vec<dependency::DependencyDraft>,
     names: Vec<Named>,
     bundle: Range<usize>,
     groups: Vec<Range<usize>>,
-    components: Vec<component::Draft>,
+    components: Vec<component::ComponentDraft>,
 }
 
 impl Parts {
@@ -106,15 +106,16 @@ impl Parts {
                         Some(&group.name),
                     )
                     .map_err(about)?;
-                let mut draft =
-                    match component::Draft::read(frame, spec, (index, inner), &field).map_err(about) {
-                        // What the others must look at is asked for in the same breath.
-                        Err(error) if error.unready => {
-                            unready = Some(error);
-                            continue;
-                        }
-                        read => read?,
-                    };
+                let mut draft = match component::ComponentDraft::read(frame, spec, (index, inner), &field)
+                    .map_err(about)
+                {
+                    // What the others must look at is asked for in the same breath.
+                    Err(error) if error.unready => {
+                        unready = Some(error);
+                        continue;
+                    }
+                    read => read?,
+                };
                 if let Some((prior, named)) = draft.prior(frame).map_err(about)? {
                     parts.drafts.push(prior);
                     parts.names.push(named);
@@ -133,7 +134,8 @@ impl Parts {
         if let Some(error) = unready {
             return Err(error);
         }
-        let count = |component: &component::Draft| component.objects.len() + component.contained().len();
+        let count =
+            |component: &component::ComponentDraft| component.objects.len() + component.contained().len();
         let objects = parts.components.iter().map(count).sum();
         bounded(objects, limits::BUNDLE_OBJECTS, "spec.groups", "objects")?;
         parts.apart()?;
@@ -154,7 +156,7 @@ impl Parts {
         let start = self.drafts.len();
         for (index, (entry, named)) in entries.iter().zip(required_names(entries, prefix)).enumerate() {
             let field = format!("{field}[{index}]");
-            self.drafts.push(dependency::Draft::new(frame, entry, &named, &field, part)?);
+            self.drafts.push(dependency::DependencyDraft::new(frame, entry, &named, &field, part)?);
             self.names.push(named);
         }
         Ok(start..self.drafts.len())
@@ -162,7 +164,7 @@ impl Parts {
 
     /// Refuses two components that name one object: they would fight for it.
     fn apart(&self) -> Result<(), SpecError> {
-        let mut seen: BTreeMap<String, (&component::Draft, &Object)> = BTreeMap::new();
+        let mut seen: BTreeMap<String, (&component::ComponentDraft, &Object)> = BTreeMap::new();
         for component in &self.components {
             for object in &component.objects {
                 let place = format!("{} {}.{}", component.via.cluster, object.label(), object.gvk.group);
@@ -180,7 +182,7 @@ impl Parts {
         Ok(())
     }
 
-    /// What is told of packages.
+    /// What is reported of packages.
     fn remarks(&self) -> Remarks {
         let mut remarks = Remarks::default();
         for component in &self.components {
@@ -239,8 +241,9 @@ impl Parts {
         let passed = |positions: &[usize]| -> Vec<After> {
             positions.iter().flat_map(|position| gates(&self.components[*position].ready)).collect()
         };
-        let mut drafts: Vec<Option<dependency::Draft>> = self.drafts.into_iter().map(Some).collect();
-        let mut take = |range: &Range<usize>| -> Vec<dependency::Draft> {
+        let mut drafts: Vec<Option<dependency::DependencyDraft>> =
+            self.drafts.into_iter().map(Some).collect();
+        let mut take = |range: &Range<usize>| -> Vec<dependency::DependencyDraft> {
             drafts[range.clone()].iter_mut().filter_map(Option::take).collect()
         };
         let mut steps: Vec<Step> =

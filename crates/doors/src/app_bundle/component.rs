@@ -22,12 +22,13 @@ use linchpin_engine::{
     readiness::Wanted,
     rights::{self, Deed},
 };
-use linchpin_words::{GroupKind, Gvk};
+use linchpin_lang::weight;
+use linchpin_words::{GroupKind, Gvk, limits};
 use serde_json::{Value, json};
 
 use super::{
     objects::{self, Marks, Object},
-    order::Place,
+    order::ComponentPosition,
     path,
     porch::{Follow, Package},
     source::{self, Source},
@@ -37,8 +38,9 @@ use crate::{
     assemble::{Frame, Keys},
     cluster, dependency,
     errors::duration,
+    kinds::Kinds,
     names::Named,
-    readiness_profile::clauses,
+    readiness_profile::{clauses, pay},
     values,
 };
 
@@ -54,8 +56,8 @@ const GATE_BY_EXISTENCE: [(&str, &str); 7] = [
 ];
 
 /// A component on its way to become steps.
-pub(super) struct Draft {
-    pub place: Place,
+pub(super) struct ComponentDraft {
+    pub place: ComponentPosition,
     /// `group/component`.
     pub path: String,
     pub via: Via,
@@ -76,12 +78,12 @@ pub(super) struct Draft {
     sources: Option<Value>,
 }
 
-impl Draft {
+impl ComponentDraft {
     /// Reads an entry and its source.
     pub(super) fn read(
         frame: &Frame<'_>,
         spec: &AppBundleSpec,
-        place: Place,
+        place: ComponentPosition,
         field: &str,
     ) -> Result<Self, SpecError> {
         let group = &spec.groups[place.0];
@@ -127,6 +129,9 @@ impl Draft {
             Some(values) => values.sources()?,
             None => Some(Value::Null),
         };
+        let own = common.values.as_ref().filter(|_| reads_values).map(|own| json!(own));
+        let read = sources.iter().chain(&own).map(|read| weight(read, limits::TURN_STEPS)).sum();
+        frame.kinds.pay(read, field, "there are values to read")?;
         Ok(Self {
             place,
             path: path(&group.name, &entry.name),
@@ -140,7 +145,7 @@ impl Draft {
             field: field.to_owned(),
             waits,
             package,
-            profile: profile(entry, field)?.map(Arc::new),
+            profile: profile(&frame.kinds, entry, field)?.map(Arc::new),
             timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
             sources,
         })
@@ -151,11 +156,12 @@ impl Draft {
     pub(super) fn requirements(
         &self,
         frame: &Frame<'_>,
-    ) -> Result<Vec<(dependency::Draft, Named)>, SpecError> {
+    ) -> Result<Vec<(dependency::DependencyDraft, Named)>, SpecError> {
         let words = vec![self.entry.name.clone(), self.path.clone()];
         if let Some((source, called)) = &self.waits {
             let named = Named { id: self.source_id(), words };
-            let mut draft = dependency::Draft::new(frame, source, &named, &self.field, Some(&self.group))?;
+            let mut draft =
+                dependency::DependencyDraft::new(frame, source, &named, &self.field, Some(&self.group))?;
             if let Some(called) = called {
                 draft.is_called(called.clone());
             }
@@ -174,13 +180,14 @@ impl Draft {
                 name: single.then(|| self.entry.name.clone()),
                 ..self.on_ready(&object.gvk, object.namespace.clone(), &object.name)
             };
-            let mut draft = dependency::Draft::new(frame, &entry, &named, &object.field, Some(&self.group))?;
+            let mut draft =
+                dependency::DependencyDraft::new(frame, &entry, &named, &object.field, Some(&self.group))?;
             draft.is_called(object.label());
             match (&self.package, &self.profile) {
                 // What the author says is about the objects in the package.
                 (Some(package), _) => {
                     draft.also_needs(&package.rights);
-                    if let Follow::Held(held, question) = &package.follow {
+                    if let Follow::Blocked(held, question) = &package.follow {
                         draft.is_held(held.clone(), question.clone());
                     }
                 }
@@ -215,7 +222,7 @@ impl Draft {
         &self,
         frame: &Frame<'_>,
         before: Vec<After>,
-        ready: Vec<dependency::Draft>,
+        ready: Vec<dependency::DependencyDraft>,
     ) -> Vec<Step> {
         if self.waits.is_some() {
             return ready.into_iter().map(|draft| draft.finish(before.clone(), None)).collect();
@@ -365,13 +372,16 @@ impl Draft {
 }
 
 /// What the author says about when objects are ready and when they have failed.
-fn profile(entry: &Component, field: &str) -> Result<Option<Profile>, SpecError> {
+fn profile(kinds: &Kinds<'_>, entry: &Component, field: &str) -> Result<Option<Profile>, SpecError> {
     if entry.ready_when.is_none() && entry.failed_when.is_none() {
         return Ok(None);
     }
     let test = |test: Option<&linchpin_api::readiness_profile::ObjectTest>, name: &str| {
-        test.map(|test| clauses(test.cel.as_deref(), &test.conditions, &format!("{field}.{name}")))
-            .transpose()
+        let Some(test) = test else { return Ok::<_, SpecError>(None) };
+        let field = format!("{field}.{name}");
+        let clauses = clauses(test.cel.as_deref(), &test.conditions, &field)?;
+        pay(kinds, &clauses, &field)?;
+        Ok(Some(clauses))
     };
     Ok(Some(Profile {
         ready_when: test(entry.ready_when.as_ref(), "readyWhen")?.unwrap_or_default(),

@@ -2,10 +2,17 @@
 //!
 //! A revision is taken whenever the spec differs from the newest one, but for `suspend` and `rollback`, which are no
 //! part of what is deployed. The last ten are kept. They are the operator's own ([`Door::history`]): written as itself,
-//! beside the plan, so that nothing waits for them, and when there is nothing better to do. While `spec.rollback` is set the plan is made from that
-//! revision and no new one is taken.
+//! beside the plan, so that nothing waits for them, and when there is nothing better to do. While `spec.rollback` is
+//! set the plan is made from that revision and no new one is taken.
+//!
+//! A user who may write revisions may write anything into them. So a revision counts only if this very object is its
+//! owner; of its snapshot only what is to be applied is taken, never as whom; and one that was changed since it was
+//! taken is refused. The data of Secrets that are written into a bundle is not copied: a snapshot has a digest in its
+//! place ([`secrets`]).
 //!
 //! [`Door::history`]: crate::Door::history
+
+mod secrets;
 
 use std::{
     borrow::Cow,
@@ -13,7 +20,9 @@ use std::{
     sync::Arc,
 };
 
-use linchpin_api::{AppBundle, AppBundleSpec, BundleRevision, BundleRevisionSpec};
+use linchpin_api::{
+    AppBundle, AppBundleSpec, BundleRevision, BundleRevisionSpec, Dependency, common::Cluster,
+};
 use linchpin_engine::{
     contract::{
         Actor, ClusterRef, Existing, Force, PatchKind, Projection, Propagation, Question, ReadSet, Scope,
@@ -27,11 +36,13 @@ use serde_json::{Map, Value, json};
 
 use super::{not_yet, path};
 use crate::{
-    door::{Given, Record, Standing},
+    door::{CompileInput, HistoryInput, SideWrite},
     errors::at,
     owner::Owner,
 };
 
+/// The fields that say what is deployed. As whom it is, and where, is never gone back to.
+const DEPLOYED_FIELDS: [&str; 6] = ["groups", "requires", "strict", "templating", "values", "valuesFrom"];
 const DEPLOYING: &str = "Deploying";
 const DEPLOYED: &str = "Deployed";
 const FAILED: &str = "Failed";
@@ -70,42 +81,103 @@ pub(super) fn want(object: &AppBundle) -> Want {
 /// The spec that is deployed: the one that is written, or that of an earlier revision; and what was looked at for it.
 pub(super) fn chosen<'o>(
     object: &'o AppBundle,
-    given: &Given<'_>,
+    compile_input: &CompileInput<'_>,
 ) -> Result<(Cow<'o, AppBundleSpec>, BTreeSet<Want>), SpecError> {
     let field = "spec.rollback";
     let Some(number) = object.spec.rollback else {
         return Ok((Cow::Borrowed(&object.spec), BTreeSet::new()));
     };
     let owner = Owner::of(object);
-    let want = Want::object(
-        via(),
-        kind(),
-        Some(owner.namespace.clone()),
-        name(&owner.name, number),
-        ReadSet::dotted(["spec"]),
-    );
+    let reads = ReadSet::dotted(["metadata.ownerReferences", "spec"]);
+    let want = Want::object(via(), kind(), Some(owner.namespace.clone()), name(&owner.name, number), reads);
     let asks = BTreeSet::from([want.clone()]);
-    let found = match given.facts.get(&want) {
+    let found = match compile_input.facts.get(&want) {
         None => return Err(not_yet(field).asking(asks)),
         Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet(field).asking(asks)),
         Some(Seen::Objects(observed)) => observed.items.first(),
         Some(_) => None,
     };
-    let snapshot = found.and_then(|item| item.content.pointer("/spec/snapshot")).cloned();
-    let Some(snapshot) = snapshot else {
-        let problem = format!("there is no revision {number} of this bundle; see its BundleRevisions");
-        return Err(at(field, problem).asking(asks));
+    let found = found.filter(|item| is_owned(item, &owner));
+    let refused = |problem: String| at(field, problem).asking(asks.clone());
+    let Some(revision) = found.and_then(|item| item.content.get("spec")) else {
+        return Err(refused(format!(
+            "there is no revision {number} of this bundle; see its BundleRevisions"
+        )));
     };
+    let snapshot = revision.get("snapshot").cloned().unwrap_or_default();
+    if revision.get("digest").and_then(Value::as_str) != Some(&definition(&snapshot, &Value::Null)) {
+        let problem =
+            format!("revision {number} is not what was written down: somebody has changed it since");
+        return Err(refused(problem));
+    }
     let spec: Result<AppBundleSpec, _> = serde_json::from_value(snapshot);
-    let mut spec =
-        spec.map_err(|_| at(field, format!("revision {number} cannot be read")).asking(asks.clone()))?;
-    spec.common.suspend = object.spec.common.suspend;
-    spec.rollback = None;
-    Ok((Cow::Owned(spec), asks))
+    let mut then = spec.map_err(|_| refused(format!("revision {number} cannot be read")))?;
+    if let Err(component) = secrets::put_back(&mut then, &object.spec) {
+        return Err(refused(format!(
+            "component {component} of revision {number} has a Secret whose data was another one, and revisions keep no \
+             data of Secrets; write it into spec.groups instead, and leave out spec.rollback"
+        )));
+    }
+    Ok((Cow::Owned(going_back(&object.spec, then)), asks))
+}
+
+/// The spec with what an earlier revision applied: as whom, where and how is what it is now.
+fn going_back(now: &AppBundleSpec, then: AppBundleSpec) -> AppBundleSpec {
+    let mut spec = AppBundleSpec {
+        rollback: None,
+        groups: then.groups,
+        requires: then.requires,
+        strict: then.strict,
+        templating: then.templating,
+        ..now.clone()
+    };
+    spec.common.values = then.common.values;
+    spec.common.values_from = then.common.values_from;
+    let known: Vec<&Cluster> = clusters(now).collect();
+    let impersonate = |cluster: &mut Cluster| {
+        let same = known.iter().find(|known| {
+            known.control_plane_ref == cluster.control_plane_ref
+                && known.kubeconfig_secret_ref == cluster.kubeconfig_secret_ref
+        });
+        cluster.impersonate = same.and_then(|known| known.impersonate.clone());
+    };
+    let requires = |entries: &mut Vec<Dependency>| {
+        entries.iter_mut().filter_map(|entry| entry.cluster.as_mut()).for_each(impersonate);
+    };
+    requires(&mut spec.requires);
+    for group in &mut spec.groups {
+        requires(&mut group.requires);
+        for component in &mut group.components {
+            requires(&mut component.requires);
+            component.cluster.iter_mut().for_each(impersonate);
+        }
+    }
+    spec
+}
+
+/// All clusters that a spec names.
+fn clusters(spec: &AppBundleSpec) -> impl Iterator<Item = &Cluster> {
+    let components = spec.groups.iter().flat_map(|group| &group.components);
+    let requires = spec.requires.iter().chain(spec.groups.iter().flat_map(|group| &group.requires));
+    let requires = requires.chain(components.clone().flat_map(|component| &component.requires));
+    let own = spec.common.cluster.iter().chain(components.filter_map(|component| component.cluster.as_ref()));
+    own.chain(requires.filter_map(|entry| entry.cluster.as_ref()))
+}
+
+/// Whether a revision is one of this very object.
+fn is_owned(item: &Projection, owner: &Owner) -> bool {
+    let owners = item.content.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    owners.into_iter().flatten().any(|reference| {
+        let text = |key: &str| reference.get(key).and_then(Value::as_str);
+        text("uid") == Some(&owner.uid)
+            && text("kind") == Some(&owner.kind)
+            && text("apiVersion") == Some(&owner.api_version)
+            && reference.get("controller").and_then(Value::as_bool) == Some(true)
+    })
 }
 
 /// What is to be written or deleted of a bundle's revisions now; none while they have not been looked at.
-pub(super) fn records(object: &AppBundle, standing: &Standing, world: &World) -> Option<Vec<Record>> {
+pub(super) fn records(object: &AppBundle, standing: &HistoryInput, world: &World) -> Option<Vec<SideWrite>> {
     if object.spec.rollback.is_some() {
         return Some(Vec::new());
     }
@@ -117,7 +189,7 @@ pub(super) fn records(object: &AppBundle, standing: &Standing, world: &World) ->
     let settled =
         |newest: &Known<'_>| newest.is_of(&owner) && [DEPLOYED, result(standing)].contains(&newest.result);
     if known.len() <= limits::REVISIONS && known.last().is_some_and(settled) {
-        // By far the most frequent case, told without a look at the spec, which may be large.
+        // By far the most frequent case, known without a look at the spec, which may be large.
         return Some(Vec::new());
     }
     let snapshot = snapshot(&object.spec);
@@ -143,8 +215,8 @@ pub(super) fn records(object: &AppBundle, standing: &Standing, world: &World) ->
     Some(records)
 }
 
-/// How the current revision stands.
-fn result(standing: &Standing) -> &'static str {
+/// The result of the current revision.
+fn result(standing: &HistoryInput) -> &'static str {
     match standing.phase {
         Phase::Completed => DEPLOYED,
         Phase::Failed => FAILED,
@@ -165,20 +237,20 @@ impl<'a> Known<'a> {
     fn of(item: &'a Projection, owner: &Owner) -> Option<Self> {
         let spec = item.content.get("spec")?;
         let text = |key: &str| spec.get(key).and_then(Value::as_str);
-        (text("bundle")? == owner.name).then_some(())?;
+        (is_owned(item, owner) && text("bundle")? == owner.name).then_some(())?;
         Some(Self {
             item,
-            number: spec.get("revision")?.as_i64()?,
+            // Nobody gets that far by changing a spec: such a number was not written by us.
+            number: spec.get("revision")?.as_i64().filter(|number| (1..i64::MAX).contains(number))?,
             generation: spec.get("generation").and_then(Value::as_i64).unwrap_or_default(),
             result: text("result").unwrap_or_default(),
             digest: text("digest").unwrap_or_default(),
         })
     }
 
-    /// Whether it was taken of this very object as it is now.
+    /// Whether it was taken of the object as it is now.
     fn is_of(&self, owner: &Owner) -> bool {
-        let uid = self.item.content.pointer("/metadata/ownerReferences/0/uid").and_then(Value::as_str);
-        uid == Some(&owner.uid) && self.generation == owner.generation
+        self.generation == owner.generation
     }
 
     fn target(&self, owner: &Owner) -> Target {
@@ -190,7 +262,7 @@ impl<'a> Known<'a> {
     }
 
     /// Its result is written down.
-    fn ends(&self, owner: &Owner, result: &str, standing: &Standing) -> Record {
+    fn ends(&self, owner: &Owner, result: &str, standing: &HistoryInput) -> SideWrite {
         let message = (result == FAILED).then(|| text::line(&standing.message));
         let verb = Verb::Patch {
             target: self.target(owner),
@@ -199,18 +271,18 @@ impl<'a> Known<'a> {
             manager: manager(owner),
             once: false,
         };
-        Record { name: StepId::new(&self.item.name), via: via(), verb }
+        SideWrite { name: StepId::new(&self.item.name), via: via(), verb }
     }
 
     /// It is too old to be kept.
-    fn goes(&self, owner: &Owner) -> Record {
+    fn goes(&self, owner: &Owner) -> SideWrite {
         let verb = Verb::Delete {
             target: self.target(owner),
             uid: Some(self.item.uid.clone()),
             creator: None,
             propagation: Propagation::Background,
         };
-        Record { name: StepId::new(&self.item.name), via: via(), verb }
+        SideWrite { name: StepId::new(&self.item.name), via: via(), verb }
     }
 
     fn parts(&self) -> BTreeMap<String, String> {
@@ -225,9 +297,9 @@ fn taken(
     before: Option<&Known<'_>>,
     snapshot: Map<String, Value>,
     digest: String,
-    standing: &Standing,
-) -> Record {
-    let number = before.map_or(1, |before| before.number + 1);
+    standing: &HistoryInput,
+) -> SideWrite {
+    let number = before.map_or(1, |before| before.number.saturating_add(1));
     let parts = parts(&snapshot);
     let spec = BundleRevisionSpec {
         bundle: owner.name.clone(),
@@ -256,7 +328,7 @@ fn taken(
         creator: owner.uid.clone(),
         owner: None,
     };
-    Record { name: StepId::new(name(&owner.name, number)), via: via(), verb }
+    SideWrite { name: StepId::new(name(&owner.name, number)), via: via(), verb }
 }
 
 fn manager(owner: &Owner) -> String {
@@ -268,12 +340,12 @@ fn name(bundle: &str, number: i64) -> String {
     format!("{bundle}-{number}")
 }
 
-/// What is deployed of a spec.
+/// What is deployed of a spec: what may be gone back to, without the data of Secrets.
 fn snapshot(spec: &AppBundleSpec) -> Map<String, Value> {
+    let mut spec = spec.clone();
+    secrets::take_out(&mut spec);
     let mut whole = json!(spec).as_object().cloned().unwrap_or_default();
-    for passing in ["suspend", "rollback"] {
-        whole.remove(passing);
-    }
+    whole.retain(|key, _| DEPLOYED_FIELDS.contains(&key.as_str()));
     whole
 }
 
@@ -344,5 +416,29 @@ mod tests {
         let plain = spec("{groups: [{name: g, components: [{name: x}]}]}");
         let held = spec("{suspend: true, rollback: 2, groups: [{name: g, components: [{name: x}]}]}");
         assert_eq!(snapshot(&plain), snapshot(&held));
+    }
+
+    #[test]
+    fn going_back_changes_what_is_applied_and_never_as_whom() {
+        let now = spec(
+            "{serviceAccountName: mine, deletionPolicy: Retain, cluster: {kubeconfigSecretRef: {name: edge}},
+              groups: [{name: g, components: [{name: x}]}]}",
+        );
+        let then = spec(
+            "{serviceAccountName: admin, deletionPolicy: Delete, strict: true, values: {a: 1},
+              cluster: {kubeconfigSecretRef: {name: other}},
+              groups: [{name: old, components: [{name: x, cluster: {kubeconfigSecretRef: {name: edge}, impersonate: {user: root}}}]}]}",
+        );
+        let spec = going_back(&now, then);
+        assert_eq!(spec.common.service_account_name.as_deref(), Some("mine"));
+        assert_eq!(
+            (&spec.common.cluster, spec.common.deletion_policy),
+            (&now.common.cluster, now.common.deletion_policy)
+        );
+        assert_eq!((spec.groups[0].name.as_str(), spec.strict), ("old", true));
+        assert!(spec.common.values.is_some());
+        let cluster = spec.groups[0].components[0].cluster.as_ref().unwrap();
+        assert_eq!(cluster.impersonate, None, "nobody is impersonated whom the present spec does not name");
+        assert!(!json!(snapshot(&now)).to_string().contains("mine"));
     }
 }

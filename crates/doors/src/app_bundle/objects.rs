@@ -10,6 +10,7 @@ use linchpin_api::{BundleGroup, Component};
 use linchpin_engine::{
     contract::{Via, Want},
     plan::{Document, SpecError},
+    step::secret_refusal,
 };
 use linchpin_lang::template::{Clock, StaticReads, Template, ValueTemplate};
 use linchpin_words::{Gvk, KindWord, Timestamp, keys};
@@ -163,6 +164,9 @@ pub(super) fn read(
     Ok(Object { field, gvk, kind, namespace, name, body, template })
 }
 
+/// What a step of a template takes, against one of an expression.
+const TEMPLATE_PRICE: u64 = 4;
+
 /// The text of a kind, name or namespace.
 fn identity(text: &str, field: &str, values: &Values<'_>) -> Result<String, SpecError> {
     let template = Template::parse(field, text).map_err(|error| errors::template(&error))?;
@@ -173,7 +177,13 @@ fn identity(text: &str, field: &str, values: &Values<'_>) -> Result<String, Spec
             "what an object is and is called must be known before it is applied: read .Values here only";
         return Err(at(field, problem));
     }
-    let data = json!({"Values": values.known()?});
-    let rendered = template.render(&data, &Clock::at(Timestamp::from_second(0).into()));
-    rendered.map(|rendered| rendered.text).map_err(|error| at(field, error))
+    let mut taken = 1;
+    let clock = Clock::at(Timestamp::from_second(0).into());
+    let rendered = template.render_counted(values.data()?, &clock, &mut taken);
+    values.pay(taken * TEMPLATE_PRICE, field)?;
+    let rendered = rendered.map_err(|error| at(field, error))?;
+    if values.secrets().any(rendered.reads.iter()) {
+        return Err(at(field, secret_refusal("this")));
+    }
+    Ok(rendered.text)
 }

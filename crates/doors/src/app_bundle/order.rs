@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_api::{BundleGroup, Component};
 use linchpin_engine::plan::SpecError;
@@ -16,7 +16,7 @@ use linchpin_engine::plan::SpecError;
 use crate::errors::at;
 
 /// A component by its position in its group and the group's in the spec.
-pub(super) type Place = (usize, usize);
+pub(super) type ComponentPosition = (usize, usize);
 
 /// Sets of components, as bits.
 type Bits = Vec<u64>;
@@ -69,7 +69,7 @@ pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) 
 }
 
 /// For each group, the components that all of it comes after; nothing while the order makes no sense.
-pub(crate) fn before_groups(groups: &[BundleGroup], strict: bool) -> Vec<Vec<Place>> {
+pub(crate) fn before_groups(groups: &[BundleGroup], strict: bool) -> Vec<Vec<ComponentPosition>> {
     let places = Graph::new(groups).places;
     let order = order(groups, strict, &[]).map(|order| order.groups).unwrap_or_default();
     order.iter().map(|before| before.iter().map(|position| places[*position]).collect()).collect()
@@ -78,7 +78,7 @@ pub(crate) fn before_groups(groups: &[BundleGroup], strict: bool) -> Vec<Vec<Pla
 struct Graph<'a> {
     groups: &'a [BundleGroup],
     names: BTreeMap<&'a str, usize>,
-    places: Vec<Place>,
+    places: Vec<ComponentPosition>,
     /// The position of each group's first component.
     first: Vec<usize>,
 }
@@ -99,7 +99,7 @@ impl<'a> Graph<'a> {
         vec![0; self.places.len().div_ceil(64)]
     }
 
-    fn position(&self, (group, component): Place) -> usize {
+    fn position(&self, (group, component): ComponentPosition) -> usize {
         self.first[group] + component
     }
 
@@ -141,7 +141,7 @@ impl<'a> Graph<'a> {
     /// What comes before a component inside its group, or by name.
     fn before_component(
         &self,
-        (index, inner): Place,
+        (index, inner): ComponentPosition,
         component: &Component,
         strict: bool,
     ) -> Result<Bits, SpecError> {
@@ -218,7 +218,37 @@ impl<'a> Graph<'a> {
         let names: Vec<String> = round.iter().map(name).collect();
         let (group, component) = round.first().map_or((0, 0), |position| self.places[*position]);
         let field = format!("spec.groups[{group}].components[{component}]");
-        at(field, format!("components wait for each other: {}", names.join(" → ")))
+        let circle = format!("components wait for each other: {}", names.join(" → "));
+        at(field, circle + &self.unordered(round))
+    }
+
+    /// Names what has no order and closes a circle by that: it counts as 0 among those that have one.
+    fn unordered(&self, round: &[usize]) -> String {
+        let mut status_input = BTreeSet::new();
+        for pair in round.windows(2) {
+            let ((group, component), (earlier_group, earlier)) = (self.places[pair[0]], self.places[pair[1]]);
+            let peers = &self.groups[group].components;
+            if group != earlier_group {
+                let by_order = self.groups[group].depends_on.is_none()
+                    && self.groups.iter().any(|group| group.order.is_some());
+                let without = [group, earlier_group].into_iter().map(|index| &self.groups[index]);
+                let without = without.filter(|group| by_order && group.order.is_none());
+                status_input.extend(without.map(|group| format!("group {:?}", group.name)));
+            } else if peers[component].depends_on.is_none() && peers.iter().any(|peer| peer.order.is_some()) {
+                let without = [component, earlier].into_iter().map(|index| &peers[index]);
+                let without = without.filter(|peer| peer.order.is_none());
+                status_input.extend(without.map(|peer| format!("component {:?}", peer.name)));
+            }
+        }
+        if status_input.is_empty() {
+            return String::new();
+        }
+        let status_input: Vec<String> = status_input.into_iter().collect();
+        let verb = if status_input.len() == 1 { "has" } else { "have" };
+        format!(
+            "; {} {verb} no order, which counts as 0 beside those that have one",
+            status_input.join(" and ")
+        )
     }
 }
 

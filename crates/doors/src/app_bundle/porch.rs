@@ -1,12 +1,12 @@
 //! A component that is a Porch package.
 //!
 //! What is applied is a PackageVariant; Porch makes a revision of it in the downstream Repository, somebody approves
-//! that, and whoever syncs the Repository creates the objects. The component is ready when all of this has happened:
+//! that, and the tool that syncs the Repository creates the objects. The component is ready when all of this has happened:
 //! the variant is ready, a revision of it is published (`follow`), and every object in that revision (`contents`) is
 //! ready. Nothing is injected into packages: no wait Jobs, no functions, no labels on selectors.
 //!
 //! All of it is looked at as facts while the bundle is compiled, so that a change of them makes another plan. What is
-//! missing is a requirement that cannot hold in this plan ([`Held`]). `revision` chooses what is asked for in the shape
+//! missing is a requirement that cannot hold in this plan ([`Obstacle`]). `revision` chooses what is asked for in the shape
 //! that the installed definition has, `variant` writes it down, `catalogue` lists what there is for the status.
 
 pub(super) mod catalogue;
@@ -23,7 +23,7 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::{Actor, Right, Scope, Selector, Via, Want},
-    plan::{Held, Removal, SpecError},
+    plan::{Obstacle, Removal, SpecError},
     rights,
 };
 use linchpin_words::{Gvk, Reason};
@@ -59,14 +59,14 @@ pub(super) struct Package {
     /// Whether everything was seen that decides what it says.
     pub certain: bool,
     /// Why nothing can be applied yet.
-    pub before: Option<Held>,
+    pub before: Option<Obstacle>,
     /// What comes of it.
     pub follow: Follow,
     /// The rights that all this looking needs.
     pub rights: Vec<Right>,
-    /// The rights that cannot be told before the package is seen.
+    /// The rights that are not known before the package is seen.
     pub open_right: String,
-    /// What is told of it.
+    /// What is reported of it.
     pub status: PackageStatus,
     /// The Repository it comes from.
     pub repository: Repository,
@@ -119,7 +119,7 @@ pub(super) fn read(
             "no revision of package {} in Repository {namespace}/{} is published yet",
             reference.package_name, reference.repository
         );
-        revisions.obstacle().cloned().unwrap_or(Held { reason: Reason::NotFound, message })
+        revisions.obstacle().cloned().unwrap_or(Obstacle { reason: Reason::NotFound, message })
     });
     let choice = chosen.unwrap_or_default();
     let body = variant.body(&choice);
@@ -182,7 +182,7 @@ impl Looking<'_> {
         Scope::Name { namespace: Some(self.namespace.to_owned()), name: name.to_owned() }
     }
 
-    /// As whom definitions are read: of this cluster by ourselves, since that tells no more than which kinds there are.
+    /// As whom definitions are read: of this cluster by ourselves, since that shows no more than which kinds there are.
     fn definitions(&self) -> Via {
         if self.via.cluster.is_here() {
             Via { cluster: self.via.cluster.clone(), actor: Actor::Operator }
@@ -212,7 +212,7 @@ impl Looking<'_> {
 }
 
 /// An answer that is missing: what is said of it, and the question.
-fn missing<T>(look: &Look<T>) -> Option<(Held, Option<Want>)> {
+fn missing<T>(look: &Look<T>) -> Option<(Obstacle, Option<Want>)> {
     match look {
         Look::Seen(_) => None,
         Look::Unknown(held, want) => Some((held.clone(), Some(want.clone()))),

@@ -22,7 +22,7 @@ use linchpin_words::{Condition, ConditionType, Reason, condition, text};
 
 use self::component::Drawing;
 use super::{compile::required_names, path, porch::catalogue::Remarks};
-use crate::{door::Told, entries, journal};
+use crate::{door::StatusInput, entries, journal};
 
 pub(crate) const PENDING: &str = "Pending";
 pub(crate) const DEPLOYING: &str = "Deploying";
@@ -43,23 +43,23 @@ pub(super) fn phase_word(phase: Phase) -> &'static str {
     }
 }
 
-pub(super) fn draw(object: &AppBundle, told: &Told<'_>) -> AppBundleStatus {
+pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBundleStatus {
     let generation = object.metadata.generation.unwrap_or_default();
     let current = object.status.as_ref();
     let known = current.filter(|status| status.observed_generation == generation && status.phase.is_some());
-    if let Some(same) = known.filter(|_| told.report.phase == Phase::Pending) {
+    if let Some(same) = known.filter(|_| status_input.report.phase == Phase::Pending) {
         // Nothing has been looked at since a start: that is no news.
-        return AppBundleStatus { journal: journal::write(told.journal), ..same.clone() };
+        return AppBundleStatus { journal: journal::write(status_input.journal), ..same.clone() };
     }
-    let remarks = Remarks::of(told.plan);
-    let sketch = Sketch { object, told, current, steps: index(told), remarks: &remarks };
+    let remarks = Remarks::of(status_input.plan);
+    let sketch = Sketch { object, status_input, current, steps: index(status_input), remarks: &remarks };
     let groups = sketch.groups();
     let (phase, message) = sketch.headline(&groups);
     let failed = phase == FAILED;
     let conditions = sketch.conditions(phase, &message, generation);
     let (phase, message) = entries::in_users_words(
         &object.spec.common,
-        failed && !told.report.invalid,
+        failed && !status_input.report.invalid,
         phase.to_owned(),
         message,
     );
@@ -74,26 +74,26 @@ pub(super) fn draw(object: &AppBundle, told: &Told<'_>) -> AppBundleStatus {
             current.map(|status| &status.requires[..]),
         ),
         group_statuses: groups,
-        porch_repositories: match told.plan {
+        porch_repositories: match status_input.plan {
             Some(_) => remarks.repositories.clone(),
             None => current.map(|status| status.porch_repositories.clone()).unwrap_or_default(),
         },
         conditions,
-        blocked_by: entries::blockers(before, told),
-        start_time: Some(told.journal.run.now),
-        completion_time: told.journal.completed,
-        journal: journal::write(told.journal),
+        blocked_by: entries::blockers(before, status_input),
+        start_time: Some(status_input.journal.run.now),
+        completion_time: status_input.journal.completed,
+        journal: journal::write(status_input.journal),
     }
 }
 
 /// The report's steps by their names.
-fn index<'a>(told: &Told<'a>) -> BTreeMap<&'a str, &'a StepReport> {
-    told.report.steps.iter().map(|step| (step.id.as_str(), step)).collect()
+fn index<'a>(status_input: &StatusInput<'a>) -> BTreeMap<&'a str, &'a StepReport> {
+    status_input.report.steps.iter().map(|step| (step.id.as_str(), step)).collect()
 }
 
 struct Sketch<'a> {
     object: &'a AppBundle,
-    told: &'a Told<'a>,
+    status_input: &'a StatusInput<'a>,
     current: Option<&'a AppBundleStatus>,
     steps: BTreeMap<&'a str, &'a StepReport>,
     remarks: &'a Remarks,
@@ -102,7 +102,7 @@ struct Sketch<'a> {
 impl Sketch<'_> {
     /// Names of groups and their components: as they are written, or of the plan where that is of another revision.
     fn listing(&self) -> Vec<(String, Vec<String>)> {
-        let Some(plan) = self.told.plan.filter(|_| self.object.spec.rollback.is_some()) else {
+        let Some(plan) = self.status_input.plan.filter(|_| self.object.spec.rollback.is_some()) else {
             let groups = self.object.spec.groups.iter();
             let names = |group: &linchpin_api::BundleGroup| {
                 group.components.iter().map(|one| one.name.clone()).collect()
@@ -123,7 +123,7 @@ impl Sketch<'_> {
 
     fn groups(&self) -> Vec<BundleGroupStatus> {
         let old = self.current.map_or(&[][..], |status| status.group_statuses.as_slice());
-        if self.told.report.phase == Phase::Deleting {
+        if self.status_input.report.phase == Phase::Deleting {
             return old.to_vec();
         }
         let culprit = self.culprit();
@@ -138,7 +138,7 @@ impl Sketch<'_> {
                     if culprit == Some((index, inner)) {
                         FAILED.clone_into(&mut drawn.phase);
                         Reason::SpecInvalid.as_str().clone_into(&mut drawn.reason);
-                        drawn.message = text::line(&wrong(&self.told.report.message));
+                        drawn.message = text::line(&wrong(&self.status_input.report.message));
                         drawn.ready = false;
                     }
                     let entry =
@@ -173,7 +173,8 @@ impl Sketch<'_> {
         let before = before.and_then(|group| group.component_statuses.iter().find(|old| old.name == name));
         let path = path(group, name);
         let remark = self.remarks.components.get(&path);
-        Drawing { told: self.told, steps: &self.steps, before, remark, path: &path, name }.draw()
+        Drawing { status_input: self.status_input, steps: &self.steps, before, remark, path: &path, name }
+            .draw()
     }
 
     fn requires(
@@ -188,7 +189,7 @@ impl Sketch<'_> {
             .iter()
             .zip(&named)
             .filter_map(|(entry, named)| {
-                let mut drawn = entries::dependency(entry, named, before, self.told)?;
+                let mut drawn = entries::dependency(entry, named, before, self.status_input)?;
                 if entry.name.is_none() {
                     drawn.name = drawn.name.strip_prefix(prefix).map_or(drawn.name.clone(), str::to_owned);
                 }
@@ -199,7 +200,8 @@ impl Sketch<'_> {
 
     /// The component that a wrong spec is wrong in.
     fn culprit(&self) -> Option<(usize, usize)> {
-        let message = self.told.report.invalid.then_some(self.told.report.message.as_str())?;
+        let message =
+            self.status_input.report.invalid.then_some(self.status_input.report.message.as_str())?;
         let (group, rest) = message.strip_prefix("spec.groups[")?.split_once(']')?;
         let (component, _) = rest.strip_prefix(".components[")?.split_once(']')?;
         Some((group.parse().ok()?, component.parse().ok()?))
@@ -207,7 +209,7 @@ impl Sketch<'_> {
 
     /// Phase and message of the whole bundle.
     fn headline(&self, groups: &[BundleGroupStatus]) -> (&'static str, String) {
-        let report = self.told.report;
+        let report = self.status_input.report;
         let components = || {
             groups
                 .iter()
@@ -249,7 +251,7 @@ impl Sketch<'_> {
     }
 
     fn conditions(&self, phase: &str, message: &str, generation: i64) -> Vec<Condition> {
-        let report = self.told.report;
+        let report = self.status_input.report;
         let stalled = phase == FAILED;
         let reconciling = !report.ready && !stalled && phase != DEPLOYED;
         let reason = match phase {
@@ -265,7 +267,7 @@ impl Sketch<'_> {
             (ConditionType::Reconciling, reconciling),
             (ConditionType::Stalled, stalled),
         ] {
-            let new = Condition::new(kind, holds, reason, message, generation, self.told.now);
+            let new = Condition::new(kind, holds, reason, message, generation, self.status_input.now);
             condition::set(&mut conditions, new);
         }
         conditions

@@ -3,7 +3,15 @@
 //! A source that was not looked at yet makes compiling wait; one that is not there is left to the engine, which holds
 //! the components that read it and says so.
 
-use linchpin_engine::{contract::Seen, plan::SpecError, step};
+use std::cell::OnceCell;
+
+use linchpin_engine::{
+    contract::Seen,
+    plan::SpecError,
+    step::{self, Secrets},
+};
+use linchpin_lang::weight;
+use linchpin_words::limits;
 use serde_json::{Value, json};
 
 use super::not_yet;
@@ -12,20 +20,37 @@ use crate::{assemble::Frame, values};
 /// The values of one bundle.
 pub(super) struct Values<'f> {
     frame: &'f Frame<'f>,
+    data: OnceCell<Value>,
 }
 
 impl<'f> Values<'f> {
     pub(super) fn new(frame: &'f Frame<'f>) -> Self {
-        Self { frame }
+        Self { frame, data: OnceCell::new() }
     }
 
-    /// All values, as far as their sources are there.
-    pub(super) fn known(&self) -> Result<Value, SpecError> {
+    /// All values as templates see them, as far as their sources are there.
+    pub(super) fn data(&self) -> Result<&Value, SpecError> {
         self.look()?;
-        Ok(step::values(&self.frame.inputs, &values::own(self.frame.common), self.frame.kinds.facts()))
+        if let Some(data) = self.data.get() {
+            return Ok(data);
+        }
+        let own = values::own(self.frame.common);
+        let data = json!({"Values": step::values(&self.frame.inputs, &own, self.frame.kinds.facts())});
+        self.pay(weight(&data, limits::TURN_STEPS), "spec.values")?;
+        Ok(self.data.get_or_init(|| data))
     }
 
-    /// Which version of each source was seen; none where one is not there that must be. A Secret is told by its version
+    /// Takes what reading them took.
+    pub(super) fn pay(&self, steps: u64, field: &str) -> Result<(), SpecError> {
+        self.frame.kinds.pay(steps, field, "there is a template")
+    }
+
+    /// Which of them are a Secret's.
+    pub(super) fn secrets(&self) -> Secrets {
+        Secrets::of_values(&self.frame.inputs, &values::own(self.frame.common), self.frame.kinds.facts())
+    }
+
+    /// Which version of each source was seen; none where one is not there that must be. A Secret is known by its version
     /// and never by its content.
     pub(super) fn sources(&self) -> Result<Option<Value>, SpecError> {
         self.look()?;

@@ -16,8 +16,8 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::StepId,
-    graph::{Edge, Node, Relation, Standing, Wait},
-    journal::{Journal, Record, StepState},
+    graph::{Edge, Node, Relation, Wait, WaitState},
+    journal::{Journal, StepRecord, StepState},
 };
 use linchpin_words::{ConditionStatus, ConditionType, ObjectRef, Reason, condition};
 
@@ -99,8 +99,8 @@ impl Bundle<'_> {
         let stalled = stalled.is_some_and(|stalled| stalled.status == ConditionStatus::True);
         let standing = match self.status.phase.as_deref() {
             // Of a spec that cannot be carried out no step is known.
-            _ if stalled && self.status.blocked_by.is_empty() => Standing::Failed,
-            Some("Suspended" | "Deleting") => Standing::InProgress,
+            _ if stalled && self.status.blocked_by.is_empty() => WaitState::Failed,
+            Some("Suspended" | "Deleting") => WaitState::InProgress,
             _ => return None,
         };
         let ready = condition::find(conditions, ConditionType::Ready)?;
@@ -137,7 +137,7 @@ impl Bundle<'_> {
         }
         let wait = |(group, open): (&str, bool)| {
             let state = parts.get(group)?;
-            let wait = if open { state.wait_in_order() } else { Wait::new(Standing::Met, "") };
+            let wait = if open { state.wait_in_order() } else { Wait::new(WaitState::Met, "") };
             Some(Edge::waits(from.clone(), state.node.clone(), wait))
         };
         open.into_iter().filter_map(wait).collect()
@@ -207,7 +207,7 @@ impl Bundle<'_> {
             ));
         }
         let act = self.record(&path);
-        let applied = act.is_some_and(Record::is_successful);
+        let applied = act.is_some_and(StepRecord::is_successful);
         for (index, object) in objects(shown).into_iter().enumerate() {
             let to = part.somewhere(object.named(), cluster);
             // What is in a package is made by others; what was there already is made by nobody.
@@ -225,27 +225,27 @@ impl Bundle<'_> {
     }
 
     /// The wait of a group for an object that it has still to make, or to change: it holds nobody up but those after it.
-    fn until_applied(&self, act: Option<&Record>, path: &str, shown: &ComponentStatus) -> Wait {
+    fn until_applied(&self, act: Option<&StepRecord>, path: &str, shown: &ComponentStatus) -> Wait {
         let exists = || {
             let step = StepId::new(path);
             self.journal.is_some_and(|journal| journal.made_by(&step).any(|item| item.uid.is_some()))
         };
         let standing = match act.map(|act| act.state) {
-            Some(StepState::Failed | StepState::Unknown) => Standing::Failed,
-            _ if exists() => Standing::InProgress,
-            _ => Standing::Absent,
+            Some(StepState::Failed | StepState::Unknown) => WaitState::Failed,
+            _ if exists() => WaitState::InProgress,
+            _ => WaitState::Absent,
         };
         let mut wait = Wait::new(standing, shown.reason.clone()).detail(shown.message.clone());
         wait.since = shown.since.map(Into::into);
         wait
     }
 
-    fn record(&self, step: &str) -> Option<&Record> {
+    fn record(&self, step: &str) -> Option<&StepRecord> {
         self.journal?.steps.get(&StepId::new(step)).map(|record| &**record)
     }
 
     /// The records of whether the objects of a component are ready.
-    fn ready_records(&self, path: &str) -> impl Iterator<Item = (&StepId, &Record)> {
+    fn ready_records(&self, path: &str) -> impl Iterator<Item = (&StepId, &StepRecord)> {
         let prefix = format!("{path}:ready");
         let steps = self.journal.map(|journal| journal.steps.range(StepId::new(&prefix)..));
         steps
@@ -257,7 +257,7 @@ impl Bundle<'_> {
 
     /// Whether what comes after a component may begin.
     fn is_passed(&self, path: &str) -> bool {
-        let applied = self.record(path).is_some_and(Record::is_successful);
+        let applied = self.record(path).is_some_and(StepRecord::is_successful);
         applied && self.ready_records(path).all(|(_, record)| record.state == StepState::Met)
     }
 

@@ -14,16 +14,19 @@ use crate::{
     action,
     assemble::{self, Frame, Part},
     dependency,
-    door::{Compiled, Door, Given},
+    door::{CompileInput, Compiled, Door},
     edges,
     errors::{bounded, duration},
 };
 
-pub(super) fn compile(object: &DependencyGroup, given: &Given<'_>) -> Result<Compiled, SpecError> {
+pub(super) fn compile(
+    object: &DependencyGroup,
+    compile_input: &CompileInput<'_>,
+) -> Result<Compiled, SpecError> {
     let spec = &object.spec;
     bounded(spec.groups.len(), limits::GROUPS, "spec.groups", "groups")?;
     let direct = groups::direct(&spec.groups)?;
-    let frame = Frame::new(object, &spec.common, given, DependencyGroupDoor::removal(object))?;
+    let frame = Frame::new(object, &spec.common, compile_input, DependencyGroupDoor::removal(object))?;
     let parts: Vec<Part<'_>> = spec
         .groups
         .iter()
@@ -60,7 +63,7 @@ pub(super) fn compile(object: &DependencyGroup, given: &Given<'_>) -> Result<Com
         } else {
             edges::gate(own.iter().map(|draft| &draft.id).collect::<Vec<&StepId>>())
         };
-        let edges = edges::actions(&acts.iter().collect::<Vec<&action::Draft>>(), &gate)?;
+        let edges = edges::actions(&acts.iter().collect::<Vec<&action::ActionDraft>>(), &gate)?;
         steps.extend(own.into_iter().map(|draft| draft.finish(before.clone(), limits[index])));
         for (draft, after) in acts.into_iter().zip(edges) {
             steps.push(draft.finish(&frame, after, limits[index], None));
@@ -75,7 +78,7 @@ trait Member {
     fn id(&self) -> &StepId;
 }
 
-impl Member for dependency::Draft {
+impl Member for dependency::DependencyDraft {
     fn group(&self) -> String {
         self.part.clone().unwrap_or_default()
     }
@@ -85,7 +88,7 @@ impl Member for dependency::Draft {
     }
 }
 
-impl Member for action::Draft {
+impl Member for action::ActionDraft {
     fn group(&self) -> String {
         self.part.clone().unwrap_or_default()
     }
@@ -105,8 +108,8 @@ fn by_group<M: Member>(members: Vec<M>) -> BTreeMap<String, Vec<M>> {
 
 fn own_steps(
     name: &str,
-    dependencies: &BTreeMap<String, Vec<dependency::Draft>>,
-    actions: &BTreeMap<String, Vec<action::Draft>>,
+    dependencies: &BTreeMap<String, Vec<dependency::DependencyDraft>>,
+    actions: &BTreeMap<String, Vec<action::ActionDraft>>,
 ) -> Vec<StepId> {
     let ids = dependencies.get(name).into_iter().flatten().map(Member::id);
     ids.chain(actions.get(name).into_iter().flatten().map(Member::id)).cloned().collect()

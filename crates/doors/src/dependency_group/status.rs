@@ -6,30 +6,30 @@ use linchpin_api::{
 };
 use linchpin_words::{Reason, text};
 
-use crate::{door::Told, entries, names};
+use crate::{door::StatusInput, entries, names};
 
-pub(super) fn draw(object: &DependencyGroup, told: &Told<'_>) -> Status {
+pub(super) fn draw(object: &DependencyGroup, status_input: &StatusInput<'_>) -> Status {
     let spec = &object.spec;
     let generation = object.metadata.generation.unwrap_or_default();
     let current = object.status.as_ref();
-    if let Some(same) = entries::unchanged(current, generation, told) {
+    if let Some(same) = entries::unchanged(current, generation, status_input) {
         return same;
     }
     let mut groups: Vec<GroupStatus> = Vec::new();
-    if !told.report.steps.is_empty() {
-        let known = spec.groups.iter().map(|group| entry(group, current, told)).collect();
+    if !status_input.report.steps.is_empty() {
+        let known = spec.groups.iter().map(|group| entry(group, current, status_input)).collect();
         groups = settle(&spec.groups, known);
     }
     for group in &mut groups {
         let before = current.and_then(|status| status.groups.iter().find(|old| old.name == group.name));
         let same = before.filter(|old| old.phase == group.phase && old.reason == group.reason);
-        group.since = same.map_or(told.now, |old| old.since);
+        group.since = same.map_or(status_input.now, |old| old.since);
     }
-    Status { groups, ..entries::base(&spec.common, current, generation, told) }
+    Status { groups, ..entries::base(&spec.common, current, generation, status_input) }
 }
 
 /// A group by its own entries alone.
-fn entry(group: &Group, current: Option<&Status>, told: &Told<'_>) -> GroupStatus {
+fn entry(group: &Group, current: Option<&Status>, status_input: &StatusInput<'_>) -> GroupStatus {
     let before = current.and_then(|status| status.groups.iter().find(|old| old.name == group.name));
     let before = before.map_or(&[][..], |old| old.dependencies.as_slice());
     let names = names::of_part(Some(&group.name), &group.dependencies, &group.actions);
@@ -37,16 +37,16 @@ fn entry(group: &Group, current: Option<&Status>, told: &Told<'_>) -> GroupStatu
         .dependencies
         .iter()
         .zip(&names.dependencies)
-        .filter_map(|(entry, named)| entries::dependency(entry, named, before, told))
+        .filter_map(|(entry, named)| entries::dependency(entry, named, before, status_input))
         .collect();
     let actions: Vec<ActionStatus> = group
         .actions
         .iter()
         .zip(&names.actions)
-        .filter_map(|(entry, named)| entries::action(entry, named, told))
+        .filter_map(|(entry, named)| entries::action(entry, named, status_input))
         .collect();
     // Once everything was done, what does not hold was lost.
-    let was_ready = told.journal.completed.is_some();
+    let was_ready = status_input.journal.completed.is_some();
     let (phase, reason, message) = judge(group, &dependencies, &actions, was_ready);
     GroupStatus {
         name: group.name.clone(),
@@ -54,7 +54,7 @@ fn entry(group: &Group, current: Option<&Status>, told: &Told<'_>) -> GroupStatu
         ready: phase == READY,
         reason,
         message: text::line(&message),
-        since: told.now,
+        since: status_input.now,
         dependencies,
         actions,
     }

@@ -11,7 +11,7 @@ use linchpin_words::{ObjectRef, text};
 
 use crate::{
     conditions,
-    door::{Compiled, Door, Given, Told},
+    door::{CompileInput, Compiled, Door, StatusInput},
     owner::Owner,
 };
 
@@ -23,7 +23,7 @@ impl Door for ReadinessProfileDoor {
     type Object = ReadinessProfile;
     type Status = ReadinessProfileStatus;
 
-    fn compile(object: &ReadinessProfile, _: &Given<'_>) -> Result<Compiled, SpecError> {
+    fn compile(object: &ReadinessProfile, _: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         super::compile(&object.spec)?;
         let owner = Owner::of(object);
         let plan =
@@ -31,14 +31,14 @@ impl Door for ReadinessProfileDoor {
         Ok(Compiled { plan, wants: std::collections::BTreeSet::new() })
     }
 
-    fn status(object: &ReadinessProfile, told: &Told<'_>) -> ReadinessProfileStatus {
+    fn status(object: &ReadinessProfile, status_input: &StatusInput<'_>) -> ReadinessProfileStatus {
         let before = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
         let generation = object.metadata.generation.unwrap_or_default();
-        let report = told.report;
+        let report = status_input.report;
         ReadinessProfileStatus {
             observed_generation: generation,
             message: report.invalid.then(|| text::line(&report.message)),
-            conditions: conditions::draw(before, report, generation, told.now),
+            conditions: conditions::draw(before, report, generation, status_input.now),
         }
     }
 

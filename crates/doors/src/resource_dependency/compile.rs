@@ -7,14 +7,17 @@ use super::ResourceDependencyDoor;
 use crate::{
     action,
     assemble::{self, Frame, Part},
-    door::{Compiled, Door, Given},
+    door::{CompileInput, Compiled, Door},
     edges,
 };
 
-pub(super) fn compile(object: &ResourceDependency, given: &Given<'_>) -> Result<Compiled, SpecError> {
+pub(super) fn compile(
+    object: &ResourceDependency,
+    compile_input: &CompileInput<'_>,
+) -> Result<Compiled, SpecError> {
     let spec = &object.spec;
     let removal = ResourceDependencyDoor::removal(object);
-    let frame = Frame::new(object, &spec.common, given, removal)?;
+    let frame = Frame::new(object, &spec.common, compile_input, removal)?;
     let part = Part {
         name: None,
         field: "spec".to_owned(),
@@ -25,7 +28,7 @@ pub(super) fn compile(object: &ResourceDependency, given: &Given<'_>) -> Result<
     // Without watchMode a completed object is done: nothing runs again.
     let watched = spec.watch_mode.then(|| drafts.watched());
     let (tiers, gate) = edges::tiers(&drafts.dependencies);
-    let order = edges::actions(&drafts.actions.iter().collect::<Vec<&action::Draft>>(), &gate)?;
+    let order = edges::actions(&drafts.actions.iter().collect::<Vec<&action::ActionDraft>>(), &gate)?;
     let mut steps: Vec<Step> =
         drafts.dependencies.into_iter().zip(tiers).map(|(draft, after)| draft.finish(after, None)).collect();
     for (draft, after) in drafts.actions.into_iter().zip(order) {

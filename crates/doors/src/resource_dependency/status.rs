@@ -2,13 +2,13 @@
 
 use linchpin_api::{ResourceDependency, Status};
 
-use crate::{door::Told, entries, names};
+use crate::{door::StatusInput, entries, names};
 
-pub(super) fn draw(object: &ResourceDependency, told: &Told<'_>) -> Status {
+pub(super) fn draw(object: &ResourceDependency, status_input: &StatusInput<'_>) -> Status {
     let spec = &object.spec;
     let generation = object.metadata.generation.unwrap_or_default();
     let current = object.status.as_ref();
-    if let Some(same) = entries::unchanged(current, generation, told) {
+    if let Some(same) = entries::unchanged(current, generation, status_input) {
         return same;
     }
     let before = current.map_or(&[][..], |status| status.dependencies.as_slice());
@@ -18,14 +18,14 @@ pub(super) fn draw(object: &ResourceDependency, told: &Told<'_>) -> Status {
             .dependencies
             .iter()
             .zip(&names.dependencies)
-            .filter_map(|(entry, named)| entries::dependency(entry, named, before, told))
+            .filter_map(|(entry, named)| entries::dependency(entry, named, before, status_input))
             .collect(),
         actions: spec
             .actions
             .iter()
             .zip(&names.actions)
-            .filter_map(|(entry, named)| entries::action(entry, named, told))
+            .filter_map(|(entry, named)| entries::action(entry, named, status_input))
             .collect(),
-        ..entries::base(&spec.common, current, generation, told)
+        ..entries::base(&spec.common, current, generation, status_input)
     }
 }

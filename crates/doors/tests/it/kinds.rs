@@ -203,6 +203,49 @@ fn a_profile_teaches_what_ready_means_for_a_foreign_kind() {
 }
 
 #[test]
+fn a_profile_that_does_not_fit_an_object_says_so_and_decides_nothing() {
+    let object = |status: serde_json::Value| {
+        json!({"apiVersion": "one.example/v1", "kind": "Widget", "metadata": {"namespace": "own", "name": "a"},
+            "status": status})
+    };
+    for (ready, failed, status, reason, words) in [
+        (
+            "self.status.ok",
+            "self.status.errors > 3",
+            json!({"ok": true, "errors": "none"}),
+            "ProfileError",
+            "failedWhen of the readiness profile for this kind cannot be evaluated: spec.failedWhen.cel: at 1:",
+        ),
+        (
+            "self.status.ok > 1",
+            "false",
+            json!({"ok": true}),
+            "ProfileError",
+            "readyWhen of the readiness profile for this kind cannot be evaluated: spec.readyWhen.cel: at 1:",
+        ),
+        (
+            "self.status.ok",
+            "self.status.errors > 3",
+            json!({}),
+            "UndecidedByProfile",
+            "is not there yet: self.status.ok is not there yet",
+        ),
+    ] {
+        let mut stage = stage("{dependencies: [{resource: widget/a}]}");
+        stage.customs.push(widget("one.example"));
+        stage.put(
+            json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "ReadinessProfile", "metadata": {"name": "w"},
+            "spec": {"apiVersion": "one.example/v1", "kind": "Widget", "readyWhen": {"cel": ready},
+                "failedWhen": {"cel": failed}}}),
+        );
+        stage.put(object(status)).settle();
+        let blocked = &stage.report().blocked[0];
+        assert_eq!(blocked.reason, reason, "{}", blocked.message);
+        assert!(blocked.message.contains(words), "{}", blocked.message);
+    }
+}
+
+#[test]
 fn a_profile_with_a_mistake_is_told_so_with_its_field() {
     let spec = serde_json::from_value(json!({"kind": "Widget", "readyWhen": {"cel": "self.status.("}}))
         .expect("a spec");

@@ -124,6 +124,10 @@ fn actions_that_cannot_be_carried_out() {
             "spec.actions[0].exec.target.kind: a command runs in a Pod, not in a Deployment",
         ),
         (
+            json!({"type": "exec", "exec": {"target": {"kind": "Pod", "name": "a"}, "command": ["a"], "timeout": "3601s"}}),
+            "spec.actions[0].exec.timeout: a command may run for an hour at most (1h): what takes longer belongs in a Job",
+        ),
+        (
             json!({"type": "wait", "wait": "soon"}),
             "spec.actions[0].wait: \"soon\": expected a number at character 1",
         ),
@@ -256,4 +260,29 @@ fn a_journal_that_cannot_be_read_is_not_forgotten() {
         let error = ResourceDependencyDoor::journal(&object).expect_err("unreadable");
         assert!(error.to_string().starts_with("status.journal: it cannot be read"), "{error}");
     }
+}
+
+#[test]
+fn a_spec_that_takes_more_than_a_turn_to_read() {
+    // Each of these compiles to many KiB.
+    let pattern = "[^a]{80}";
+    let dependency = |number: usize| {
+        let condition =
+            json!({"jsonPath": ".data.x", "operator": "matches", "value": format!("{pattern}{number}")});
+        json!({"resource": format!("configmap/a{number}"), "conditions": vec![condition; 16]})
+    };
+    let dependencies = |count: usize| json!({"dependencies": (0..count).map(dependency).collect::<Vec<_>>()});
+    let problem = error(&dependencies(256));
+    assert!(
+        problem.contains("takes more than 1000000 steps, and there are patterns to compile here"),
+        "{problem}"
+    );
+    assert!(problem.starts_with("spec.dependencies["), "{problem}");
+    let guarded = json!({
+        "dependencies": [{"name": "a", "resource": "configmap/a"}],
+        "actions": [{"type": "wait", "wait": "1s", "condition": {"type": "cel", "expression":
+            vec![format!(r"dependencies.a.state.matches('{}')", r"\\w+"); 10].join(" && ")}}],
+    });
+    let problem = error(&guarded);
+    assert!(problem.contains("all patterns together are too large once compiled"), "{problem}");
 }

@@ -6,11 +6,11 @@ use std::{
     time::Duration,
 };
 
-use linchpin_doors::{Causes, Compiled, Door, Given, Told};
+use linchpin_doors::{Causes, CompileInput, Compiled, Door, StatusInput};
 use linchpin_engine::{
     contract::{
-        Done, Effect, Existing, Failure, Observed, Outcome, Question, Seen, Served, Stamp, Target, Verb,
-        Want, Why, World,
+        Done, Effect, Existing, Failure, Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target,
+        Verb, Want, Why, World,
     },
     journal::Memory,
     plan::SpecError,
@@ -38,6 +38,12 @@ pub(crate) struct Stage<D: Door> {
     pub(crate) version: Value,
     /// Rights that are not there, as text.
     pub(crate) denied: Vec<String>,
+    /// Names of objects that may not be looked at.
+    pub(crate) hidden: Vec<String>,
+    /// Names of objects of which nothing is seen yet.
+    pub(crate) unsynced: Vec<String>,
+    /// Whether the connection is down: what was seen is known, and nothing new is.
+    pub(crate) cut_off: bool,
     /// What was done, one line each.
     pub(crate) log: Vec<String>,
     /// The bodies of what was written, in the same order.
@@ -65,7 +71,7 @@ pub(crate) fn read<T: DeserializeOwned>(manifest: &str) -> T {
 /// Compiles with nothing known.
 pub(crate) fn compile<D: Door>(object: &D::Object) -> Result<Compiled, SpecError> {
     let (facts, kinds) = (World::new(), BTreeMap::new());
-    D::compile(object, &Given { facts: &facts, kinds: &kinds, default_service_account: "default" })
+    D::compile(object, &CompileInput { facts: &facts, kinds: &kinds, default_service_account: "default" })
 }
 
 impl<D: Door> Stage<D> {
@@ -81,6 +87,9 @@ impl<D: Door> Stage<D> {
             customs: Vec::new(),
             version: json!({"major": "1", "minor": "34", "gitVersion": "v1.34.2"}),
             denied: Vec::new(),
+            hidden: Vec::new(),
+            unsynced: Vec::new(),
+            cut_off: false,
             log: Vec::new(),
             bodies: Vec::new(),
             decision: None,
@@ -163,7 +172,7 @@ impl<D: Door> Stage<D> {
         let mut outcomes: Vec<Outcome> = Vec::new();
         for _ in 0..60 {
             let world: World = wants.iter().map(|want: &Want| (want.clone(), self.answer(want))).collect();
-            let given = Given {
+            let given = CompileInput {
                 facts: &world,
                 kinds: &self.memory.journal.kinds,
                 default_service_account: "default",
@@ -208,7 +217,7 @@ impl<D: Door> Stage<D> {
     pub(crate) fn start_anew(&mut self) -> &mut Self {
         let journal = D::journal(&self.object).expect("readable").expect("a journal");
         let world = World::new();
-        let given = Given { facts: &world, kinds: &journal.kinds, default_service_account: "default" };
+        let given = CompileInput { facts: &world, kinds: &journal.kinds, default_service_account: "default" };
         let compiled = D::compile(&self.object, &given).expect("a plan");
         let memory = Memory::recovered(journal.clone());
         let decision = step(memory, Goal::Converge(&compiled.plan), &world, &[], None, self.now);
@@ -226,7 +235,7 @@ impl<D: Door> Stage<D> {
     {
         let decision = self.decision.as_ref().expect("settled before");
         let plan = self.compiled.as_ref().map(|compiled| &compiled.plan);
-        let told = Told {
+        let told = StatusInput {
             plan,
             journal: &decision.memory.journal,
             report: &decision.report,
@@ -264,6 +273,12 @@ impl<D: Door> Stage<D> {
                 if !known && built_in(&word).is_none() && kind.kind != "ReadinessProfile" {
                     return Seen::Unknown(Why::new(Reason::KindNotServed, "not served"));
                 }
+                if matches!(scope, Scope::Name { name, .. } if self.hidden.contains(name)) {
+                    return Seen::Unknown(Why::new(Reason::Forbidden, "not allowed to get it"));
+                }
+                if matches!(scope, Scope::Name { name, .. } if self.unsynced.contains(name)) {
+                    return Seen::Unknown(Why::new(Reason::Unsynced, "not looked at yet"));
+                }
                 let items = self
                     .objects
                     .values()
@@ -273,7 +288,7 @@ impl<D: Door> Stage<D> {
                 Seen::Objects(Arc::new(Observed {
                     items,
                     as_of: self.version_counter,
-                    live: true,
+                    live: !self.cut_off,
                     looked: None,
                 }))
             }

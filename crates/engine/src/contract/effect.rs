@@ -6,7 +6,7 @@ use linchpin_words::{Timestamp, reference::KindWord};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::want::{Right, Via};
+use super::want::{ClusterRef, Right, Via};
 
 /// The name of a step: the user's name for it, or one made of its type and target. Never a position.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -114,7 +114,7 @@ pub enum Verb {
         manager: String,
         /// Whether fields that others hold are taken back.
         force: Force,
-        /// Fields that are left to whoever holds them, as the API server writes paths: `.spec.replicas`. What lies below
+        /// Fields that are left to their holders, as the API server writes paths: `.spec.replicas`. What lies below
         /// them is meant too.
         yields: Arc<[String]>,
         /// What to do with an object that is there and not ours.
@@ -156,8 +156,8 @@ pub enum Verb {
         target: Target,
         /// Only this incarnation; none means whichever is there when the request is made.
         uid: Option<String>,
-        /// Only if it carries this creator mark, read from the server just before: for objects of which it is not
-        /// known whether we made them.
+        /// Only if it carries this creator mark, read from the server just before. None for what a user says is to be
+        /// deleted, no matter who made it.
         creator: Option<String>,
         /// What happens to what it owns.
         propagation: Propagation,
@@ -304,6 +304,8 @@ pub struct Outcome {
 /// An effect that took place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Done {
+    /// The cluster it took place in, without impersonation.
+    pub place: ClusterRef,
     /// The object that was written, resolved by discovery.
     pub target: Option<Target>,
     /// Whether we made it, as opposed to finding it there.
@@ -336,6 +338,9 @@ pub enum Failure {
     /// The object changed since it was read, or its uid is another one.
     #[error("{0}")]
     StalePrecondition(String),
+    /// The object does not carry our mark, or it is another one than we made: it is not ours to delete.
+    #[error("{0}")]
+    NotOurs(String),
     /// The identity lacks a right.
     #[error("not allowed to {0}")]
     Forbidden(Right),
@@ -362,6 +367,9 @@ pub enum Failure {
     /// The ServiceAccount is not there.
     #[error("{0}")]
     IdentityGone(String),
+    /// What leads to the other cluster is not there: the Secret with its kubeconfig, or the ControlPlane that names it.
+    #[error("{0}")]
+    CredentialAbsent(String),
     /// The server asks for patience.
     #[error("the API server asks to wait {} s", .0.as_secs())]
     Throttled(Duration),

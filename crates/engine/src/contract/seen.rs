@@ -33,6 +33,11 @@ pub struct Projection {
 }
 
 impl Projection {
+    /// Whether its content must be shown nowhere.
+    pub fn is_secret(&self) -> bool {
+        self.kind.group.is_empty() && self.kind.kind == "Secret"
+    }
+
     /// The object's name in full.
     pub fn object_ref(&self) -> ObjectRef {
         ObjectRef { kind: self.kind.group_kind(), namespace: self.namespace.clone(), name: self.name.clone() }
@@ -60,12 +65,21 @@ pub struct Why {
     pub reason: Reason,
     /// For people: what is missing and what to do; never a secret value.
     pub message: String,
+    /// Whether what leads there was observed to be absent, as opposed to not being usable now: the Secret or the
+    /// ControlPlane of another cluster.
+    pub absent: bool,
 }
 
 impl Why {
     /// An obstacle with its explanation.
     pub fn new(reason: Reason, message: impl Into<String>) -> Self {
-        Self { reason, message: message.into() }
+        Self { reason, message: message.into(), absent: false }
+    }
+
+    /// The same, of something that was observed to be absent.
+    #[must_use]
+    pub fn absent(self) -> Self {
+        Self { absent: true, ..self }
     }
 
     /// Whether more waiting alone will settle it (the first list of a watch), so that nothing may be concluded yet.

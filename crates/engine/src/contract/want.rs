@@ -36,6 +36,31 @@ impl Via {
     }
 }
 
+/// As whom an object removes what it made. It comes from the object as it is now, never from what was remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authority {
+    /// The identity that the present spec names.
+    pub actor: Actor,
+    /// The clusters that the present spec names, with the impersonation it wants there.
+    pub clusters: Vec<ClusterRef>,
+}
+
+impl Authority {
+    /// The way to a place: impersonating there whom the present spec says, else nobody.
+    pub fn via(&self, place: &ClusterRef) -> Via {
+        let named = self.clusters.iter().find(|cluster| cluster.place() == *place);
+        Via { cluster: named.map_or_else(|| place.place(), Clone::clone), actor: self.actor.clone() }
+    }
+}
+
+impl Default for Authority {
+    /// Nobody: an account without a name is refused everywhere.
+    fn default() -> Self {
+        let actor = Actor::ServiceAccount { namespace: String::new(), name: String::new() };
+        Self { actor, clusters: Vec::new() }
+    }
+}
+
 /// On whose behalf a request is made. There is no fallback from one to the other.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -84,6 +109,21 @@ impl ClusterRef {
     /// Whether this is the operator's own cluster.
     pub fn is_here(&self) -> bool {
         matches!(self, Self::Here)
+    }
+
+    /// Which cluster it is, without what is done there as whom and when: what may be remembered of it.
+    #[must_use]
+    pub fn place(&self) -> Self {
+        let mut place = self.clone();
+        match &mut place {
+            Self::Here => {}
+            Self::Kubeconfig { impersonate, .. } => *impersonate = None,
+            Self::ControlPlane { require_ready, impersonate, .. } => {
+                *require_ready = false;
+                *impersonate = None;
+            }
+        }
+        place
     }
 }
 
@@ -182,7 +222,7 @@ pub struct Right {
     pub verb: String,
     /// API group.
     pub group: String,
-    /// Plural resource, or the kind word where discovery has not told the plural yet.
+    /// Plural resource, or the kind word where discovery does not know the plural yet.
     pub resource: String,
     /// Subresource such as `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

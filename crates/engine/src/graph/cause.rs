@@ -6,7 +6,7 @@ use linchpin_words::Reason;
 use serde::{Deserialize, Serialize};
 
 use super::Graph;
-use super::node::{Node, Path, Standing, Wait};
+use super::node::{Node, Path, Wait, WaitState};
 use super::store::{NodeId, Reading};
 
 /// Links kept at each end of a chain; those between are counted.
@@ -182,13 +182,13 @@ impl Graph {
         parents: &Parents,
         id: NodeId,
         end: &End,
-    ) -> (bool, std::cmp::Reverse<Standing>, usize, &Node) {
+    ) -> (bool, std::cmp::Reverse<WaitState>, usize, &Node) {
         let (standing, length) = match parents.get(&id) {
             Some(&(parent, length)) => match self.hop(parent, id) {
                 Hop::WaitsFor(wait) => (wait.standing, length),
-                Hop::MadeBy => (Standing::Absent, length),
+                Hop::MadeBy => (WaitState::Absent, length),
             },
-            None => (Standing::InProgress, 0),
+            None => (WaitState::InProgress, 0),
         };
         (!matches!(end, End::Cycle(_)), std::cmp::Reverse(standing), length, self.store.node(id))
     }

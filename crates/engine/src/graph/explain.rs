@@ -3,17 +3,16 @@
 //! The one line that status and `explain` show (`AppBundle shop/web waits for BootDependency shop/web, which waits
 //! for Job db/migrate: failed, BackoffLimitExceeded`), and the chain below it, one step a line. Only phrasing: what
 //! is said was found by [`Graph::root_causes`](super::Graph::root_causes). Texts that came from users are put on
-//! one line, without control characters, and cut to a bearable length.
+//! one line, without control characters, and are no longer than a message of ours may be.
 
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
+use linchpin_words::limits;
+
 use super::cause::{Causes, Chain, End, Hop, Link};
 use super::node::{Node, Wait};
-
-/// The longest text of a user that is repeated, in characters.
-const MAX_TEXT: usize = 160;
 
 /// The one-line answer to "why does `node` wait?".
 pub fn answer(node: &Node, causes: &Causes) -> String {
@@ -130,10 +129,10 @@ pub fn why(wait: &Wait) -> String {
     }
 }
 
-/// A user's text made fit for one line and cut to a bearable length.
+/// A user's text made fit for one line. What a status says is not cut: it is no longer than this.
 pub fn plain(text: &str) -> String {
     let clean = clean(text);
-    match clean.char_indices().nth(MAX_TEXT) {
+    match clean.char_indices().nth(limits::MESSAGE) {
         Some((at, _)) => format!("{}…", clean[..at].trim_end()),
         None => clean,
     }

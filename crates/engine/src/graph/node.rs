@@ -75,9 +75,9 @@ impl fmt::Display for Node {
     }
 }
 
-/// How what is waited for stands, from good to bad: the larger, the more it deserves attention.
+/// The state of what is waited for, from good to bad: the larger, the more it deserves attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Standing {
+pub enum WaitState {
     /// The wait is over: the required state was observed.
     Met,
     /// It is there and on its way.
@@ -93,12 +93,12 @@ pub enum Standing {
 /// A wait of one node for another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Wait {
-    /// How the target stands against what is required of it.
-    pub standing: Standing,
+    /// The state of the target against what is required of it.
+    pub standing: WaitState,
     /// Why, as one CamelCase word.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub reason: Text,
-    /// Since when it stands like that.
+    /// Since when it is in that state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// Why, in words for a person; may be empty.
@@ -108,7 +108,7 @@ pub struct Wait {
 
 impl Wait {
     /// A wait with a reason and nothing else known.
-    pub fn new(standing: Standing, reason: impl Into<Text>) -> Self {
+    pub fn new(standing: WaitState, reason: impl Into<Text>) -> Self {
         Self { standing, reason: reason.into(), since: None, detail: Text::default() }
     }
 
@@ -128,7 +128,7 @@ impl Wait {
 
     /// Whether the wait is over.
     pub fn met(&self) -> bool {
-        self.standing == Standing::Met
+        self.standing == WaitState::Met
     }
 }
 
@@ -138,7 +138,7 @@ impl Wait {
 pub enum Relation {
     /// `from` makes no further step until `to` is in the required state.
     WaitsFor(Wait),
-    /// `from` writes `to`. Until it is done, whoever waits for `to` waits for `from`.
+    /// `from` writes `to`. Until it is done, everything that waits for `to` waits for `from`.
     Produces {
         /// Whether it was written.
         done: bool,

@@ -1,10 +1,9 @@
-//! In which order things can go, and the longest chain of waits.
+//! In which order things can go.
 
-use super::cause::Chain;
+use super::Graph;
 use super::component::components;
 use super::node::Node;
 use super::store::{NodeId, Reading};
-use super::{End, Graph};
 
 impl Graph {
     /// All nodes by level: what needs nothing comes first, everything else one level after the last thing it needs.
@@ -36,44 +35,5 @@ impl Graph {
                 ids.into_iter().map(|id| store.node(id).clone()).collect()
             })
             .collect()
-    }
-
-    /// All nodes, each after everything it needs: the levels one after another.
-    pub fn order(&self) -> Vec<Node> {
-        self.levels().into_iter().flatten().collect()
-    }
-
-    /// The longest chain of things that are not there yet; none when nothing waits.
-    ///
-    /// A chain that leads into a cycle ends there. Of several equally long ones, the one that starts and goes on
-    /// with the smallest nodes. Links in the middle of a long chain are left out, as in every [`Chain`].
-    pub fn critical_path(&self) -> Option<Chain> {
-        let store = &self.store;
-        let mut length = vec![0_usize; store.bound()];
-        let mut next: Vec<Option<NodeId>> = vec![None; store.bound()];
-        let found = components(store.bound(), store.ids().map(|(_, id)| id), |id, targets| {
-            targets.extend(store.before(id, Reading::Blocking));
-        });
-        for id in found.into_iter().flatten().filter(|&id| self.cyclic.component(id).is_none()) {
-            for to in store.before_sorted(id, Reading::Blocking) {
-                if length[to as usize] + 1 > length[id as usize] {
-                    length[id as usize] = length[to as usize] + 1;
-                    next[id as usize] = Some(to);
-                }
-            }
-        }
-        let mut start: Option<NodeId> = None;
-        for (_, id) in store.ids() {
-            if start.is_none_or(|best| length[id as usize] > length[best as usize]) {
-                start = Some(id);
-            }
-        }
-        let mut path = vec![start?];
-        while let Some(to) = path.last().and_then(|&id| next[id as usize]) {
-            path.push(to);
-        }
-        let end =
-            self.cyclic.cycle_of(store, *path.last()?).map_or(End::Leaf, |cycle| End::Cycle(Some(cycle)));
-        (path.len() > 1 || end != End::Leaf).then(|| self.chain(&path, end))
     }
 }

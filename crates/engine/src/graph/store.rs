@@ -49,7 +49,7 @@ struct Slot {
 }
 
 #[derive(Clone, Debug)]
-struct Record {
+struct EdgeRecord {
     from: NodeId,
     to: NodeId,
     relation: Relation,
@@ -65,7 +65,7 @@ pub(super) struct Store {
     ids: BTreeMap<Node, NodeId>,
     slots: Vec<Slot>,
     free_slots: Vec<NodeId>,
-    records: Vec<Record>,
+    records: Vec<EdgeRecord>,
     free_records: Vec<RecordId>,
     /// Records of each owner, in the order that it gave their edges in: mostly it gives the same ones again.
     owned: BTreeMap<NodeId, Vec<RecordId>>,
@@ -180,7 +180,7 @@ impl Store {
     }
 
     fn link(&mut self, (from, to): (NodeId, NodeId), relation: &Relation) -> RecordId {
-        let record = Record { from, to, relation: relation.clone(), blocking: false, order: false };
+        let record = EdgeRecord { from, to, relation: relation.clone(), blocking: false, order: false };
         let id = put(&mut self.records, &mut self.free_records, record);
         self.start_list(from, relation).push(id);
         self.end_list(to, relation).push(id);
@@ -189,7 +189,7 @@ impl Store {
 
     /// Takes a record out of the index; its ends are to be released.
     fn unlink(&mut self, id: RecordId) -> [NodeId; 2] {
-        let Record { from, to, relation, .. } = self.records[id as usize].clone();
+        let EdgeRecord { from, to, relation, .. } = self.records[id as usize].clone();
         self.start_list(from, &relation).retain(|&record| record != id);
         self.end_list(to, &relation).retain(|&record| record != id);
         self.free_records.push(id);
@@ -207,7 +207,7 @@ impl Store {
     }
 
     /// The turns of a part.
-    fn turns_of(&self, part: NodeId) -> Vec<NodeId> {
+    fn waves_of(&self, part: NodeId) -> Vec<NodeId> {
         let node = self.node(part);
         if node.turn > 0 {
             return Vec::new();
@@ -234,7 +234,7 @@ impl Store {
     /// waits for after it made it, so that wait leads to no producer.
     fn refresh(&mut self, from: NodeId) {
         let mut made: BTreeMap<NodeId, bool> = BTreeMap::new();
-        for producer in std::iter::once(from).chain(self.turns_of(from)) {
+        for producer in std::iter::once(from).chain(self.waves_of(from)) {
             for &record in &self.slots[producer as usize].produces {
                 let record = &mut self.records[record as usize];
                 let done = record.relation == Relation::Produces { done: true };
@@ -309,7 +309,7 @@ impl Store {
     /// The unmet waits of a node, in no order; what it makes itself included.
     pub(super) fn unmet_waits(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Wait)> {
         self.slots[id as usize].waits.iter().filter_map(|&record| match &self.records[record as usize] {
-            Record { to, relation: Relation::WaitsFor(wait), .. } if !wait.met() => Some((*to, wait)),
+            EdgeRecord { to, relation: Relation::WaitsFor(wait), .. } if !wait.met() => Some((*to, wait)),
             _ => None,
         })
     }
@@ -341,7 +341,11 @@ impl Store {
         ids.dedup();
     }
 
-    fn carrying<'a>(&'a self, list: &'a [RecordId], reading: Reading) -> impl Iterator<Item = &'a Record> {
+    fn carrying<'a>(
+        &'a self,
+        list: &'a [RecordId],
+        reading: Reading,
+    ) -> impl Iterator<Item = &'a EdgeRecord> {
         list.iter().map(|&record| &self.records[record as usize]).filter(move |record| match reading {
             Reading::Blocking => record.blocking,
             Reading::Order => record.order,

@@ -44,10 +44,10 @@ pub struct Action {
     /// Rights it needs, as far as they are known before it is rendered. All of them are asked for before it starts, and
     /// one that is missing holds it.
     pub rights: Vec<Right>,
-    /// Rights that are needed only later, to take away what it made, and those that are not worth a question each: told
+    /// Rights that are needed only later, to take away what it made, and those that are not worth a question each: listed
     /// by `linchpin rbac`, never asked for.
     pub later_rights: Vec<Right>,
-    /// Rights that cannot be told before it is rendered, in words: told by `linchpin rbac`.
+    /// Rights that are not known before it is rendered, in words: listed by `linchpin rbac`.
     pub open_rights: Vec<String>,
     /// What it reads of which dependency; none means that it cannot be known, so everything.
     pub reads: Option<BTreeMap<StepId, ReadSet>>,
@@ -208,7 +208,7 @@ pub struct Drift {
     /// The objects that are looked at, each a want that reads what our manager holds ([`Drift::object`]). An object that
     /// is missing here is written and never looked at again.
     pub objects: Vec<Want>,
-    /// Fields that are left to whoever holds them, as the API server writes paths (`.spec.replicas`); the form of a JSON
+    /// Fields that are left to their holders, as the API server writes paths (`.spec.replicas`); the form of a JSON
     /// pointer (`/spec/replicas`) is understood too.
     pub ignore: Vec<String>,
     /// Whether the object runs once: when the requirement that has this action as its floor was met, the object may go

@@ -48,7 +48,7 @@ impl SpecError {
         Self { unready: true, ..self }
     }
 
-    /// The same, told of a part of the object by its name.
+    /// The same, for a part of the object by its name.
     #[must_use]
     pub fn about(self, part: &str) -> Self {
         Self { message: format!("{part}: {}", self.message), ..self }
@@ -155,8 +155,18 @@ impl Plan {
             }
         }
         let (intents, intents_mark) = intents(&steps, &before);
-        let Terms { inputs, values, global_timeout, suspended, recovery, watch, removal, orders, kinds } =
-            terms;
+        let Terms {
+            inputs,
+            values,
+            global_timeout,
+            suspended,
+            recovery,
+            watch,
+            removal,
+            orders,
+            kinds,
+            authority,
+        } = terms;
         Ok(Self {
             owner,
             uid: uid.into(),
@@ -179,6 +189,7 @@ impl Plan {
             removal,
             orders,
             kinds,
+            authority,
             remarks: serde_json::Value::Null,
         })
     }
@@ -196,7 +207,7 @@ fn intents(steps: &[Step], before: &[Vec<usize>]) -> (Vec<(usize, Target)>, u64)
         };
         for target in action.targets() {
             let policies = (action.prune.includes(&target), action.long_lived_last, action.owner.is_some());
-            (&target, policies).hash(&mut mark);
+            (&action.via.cluster, &target, policies).hash(&mut mark);
             found.push((position, target));
         }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 const VERSION: &str = "1:";
 
-/// The definition of a step whose text cannot be told now, because a value of it is missing: it counts as unchanged.
+/// The definition of a step whose text is not known now, because a value of it is missing: it counts as unchanged.
 pub const UNKNOWN_DEFINITION: &str = "?:";
 
 /// The definition of a step from the user's fragment and the values it reads.

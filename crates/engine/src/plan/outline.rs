@@ -1,4 +1,4 @@
-//! What can be told of each step before anything is observed.
+//! What is known of each step before anything is observed.
 //!
 //! Put together once, when a plan is built, and passed on by reference or by a counted pointer ever after: what a look at
 //! the world finds is new each time, what the plan itself says never is.
@@ -21,7 +21,7 @@ use crate::{
 /// The part of one step's story that never changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Outline {
-    /// Whom it speaks for in the wait-for graph: the plan's owner, or one part of it.
+    /// Whom it belongs to in the wait-for graph: the plan's owner, or one part of it.
     pub from: Node,
     /// For a requirement, the object it is about, where the plan names it.
     pub waits_for: Objects,

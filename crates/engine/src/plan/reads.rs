@@ -1,13 +1,29 @@
 //! What an action reads, known before it runs.
 //!
-//! Doors collect the static reads of an action's templates here. The result tells the hub what to keep of each
+//! Doors collect the static reads of an action's templates here. From the result the hub knows what to keep of each
 //! object, the engine when to run the action again, and people which action uses which dependency.
 
 use std::collections::BTreeMap;
 
-use linchpin_lang::template::StaticReads;
+use linchpin_lang::{cel::Expression, template::StaticReads};
 
+use super::{Plan, Requirement};
 use crate::contract::{Path, ReadSet, StepId};
+
+impl Plan {
+    /// The dependencies that an expression reads, with their positions.
+    pub(crate) fn dependencies_of(&self, expression: &Expression) -> Vec<(usize, &Requirement)> {
+        let Some(reads) = expression.reads().get("dependencies") else { return Vec::new() };
+        let named = |requirement: &Requirement| {
+            let first = |path: &Vec<String>| path.first().is_some_and(|key| requirement.keys.contains(key));
+            reads.whole || reads.paths.iter().any(first)
+        };
+        let all = self.steps().iter().enumerate();
+        all.filter_map(|(position, step)| Some((position, step.requirement()?)))
+            .filter(|(_, requirement)| named(requirement))
+            .collect()
+    }
+}
 
 /// The reads of one action, while they are being collected.
 #[derive(Clone, Debug, Default)]

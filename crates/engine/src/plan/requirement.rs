@@ -34,7 +34,7 @@ pub struct Requirement {
     pub floor: Option<StepId>,
     /// Why it cannot hold as the plan is, whatever is observed: its door has looked at what is missing, and makes another
     /// plan when that is there.
-    pub held: Option<Held>,
+    pub held: Option<Obstacle>,
     /// The part of the object that is meant, such as one group of a DependencyGroup.
     pub part: Option<String>,
     /// Rights that observing it needs.
@@ -63,7 +63,7 @@ impl Requirement {
 
 /// Why a requirement cannot hold as the plan is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct Obstacle {
     /// In one word.
     pub reason: Reason,
     /// For people.

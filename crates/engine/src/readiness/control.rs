@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     Answer, Need, Verdict,
-    subject::{Subject, flag, list, text},
+    subject::{JudgedObject, flag, list, text},
 };
 
 /// Every version of the kind that the CRD asks to be served.
@@ -15,7 +15,7 @@ pub(super) fn crd_needs(object: &Value) -> Vec<Need> {
     served.map(|version| Need::Served { gvk: Gvk::new(group, text(version, &["name"]), kind) }).collect()
 }
 
-pub(super) fn crd(subject: &Subject<'_>) -> Verdict {
+pub(super) fn crd(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     if let Some(names) = subject.condition("NamesAccepted").filter(super::subject::Condition::is_false) {
         let message = format!("its names are not accepted: {}", names.say("another CRD uses them"));
@@ -47,16 +47,16 @@ pub(super) fn crd(subject: &Subject<'_>) -> Verdict {
     Verdict::ready("Established", "it is established and served")
 }
 
-pub(super) fn api_service(subject: &Subject<'_>) -> Verdict {
+pub(super) fn api_service(subject: &JudgedObject<'_>) -> Verdict {
     by_condition(subject, "Available")
 }
 
-pub(super) fn node(subject: &Subject<'_>) -> Verdict {
+pub(super) fn node(subject: &JudgedObject<'_>) -> Verdict {
     by_condition(subject, "Ready")
 }
 
 /// Ready when one condition is true, in progress with what it says otherwise.
-fn by_condition(subject: &Subject<'_>, kind: &'static str) -> Verdict {
+fn by_condition(subject: &JudgedObject<'_>, kind: &'static str) -> Verdict {
     subject.mark_conditions();
     match subject.condition(kind) {
         Some(condition) if condition.is_true() => {
@@ -67,7 +67,7 @@ fn by_condition(subject: &Subject<'_>, kind: &'static str) -> Verdict {
     }
 }
 
-pub(super) fn namespace(subject: &Subject<'_>) -> Verdict {
+pub(super) fn namespace(subject: &JudgedObject<'_>) -> Verdict {
     match subject.phase() {
         "Active" => Verdict::ready("Active", "the namespace is active"),
         "" => Verdict::in_progress("NoPhase", "the namespace has no phase yet"),
@@ -75,7 +75,7 @@ pub(super) fn namespace(subject: &Subject<'_>) -> Verdict {
     }
 }
 
-pub(super) fn autoscaler(subject: &Subject<'_>) -> Verdict {
+pub(super) fn autoscaler(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     if let Some(able) = subject.condition("AbleToScale").filter(super::subject::Condition::is_false) {
         return Verdict::in_progress(able.reason_or("UnableToScale"), able.describe());
@@ -90,7 +90,7 @@ pub(super) fn autoscaler(subject: &Subject<'_>) -> Verdict {
     }
 }
 
-pub(super) fn disruption_budget(subject: &Subject<'_>) -> Verdict {
+pub(super) fn disruption_budget(subject: &JudgedObject<'_>) -> Verdict {
     let healthy = subject.counter("currentHealthy");
     let wanted = subject.counter("desiredHealthy");
     if let Some(unobserved) = subject.unobserved() {

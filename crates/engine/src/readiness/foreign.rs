@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::{
     Verdict,
     generic::{by, no_status, reports_ready, stalled_or_reconciling},
-    subject::{Subject, at, list, text},
+    subject::{JudgedObject, at, list, text},
 };
 
 /// KubeFlex rewrites time stamps without need; only type, status and reason count. It reports no failure: it retries.
-pub(super) fn control_plane(subject: &Subject<'_>) -> Verdict {
+pub(super) fn control_plane(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     let Some(ready) = subject.condition("Ready") else {
         return no_status();
@@ -26,7 +26,7 @@ pub(super) fn control_plane(subject: &Subject<'_>) -> Verdict {
     }
 }
 
-pub(super) fn argo_application(subject: &Subject<'_>) -> Verdict {
+pub(super) fn argo_application(subject: &JudgedObject<'_>) -> Verdict {
     let health = subject.text(&["status", "health", "status"]);
     let sync = subject.text(&["status", "sync", "status"]);
     let operation = subject.text(&["status", "operationState", "phase"]);
@@ -85,7 +85,7 @@ fn compared_to_source(application: &Value) -> bool {
         || compared == sources(&["spec", "source"], &["spec", "sources"])
 }
 
-pub(super) fn flux(subject: &Subject<'_>) -> Verdict {
+pub(super) fn flux(subject: &JudgedObject<'_>) -> Verdict {
     let silent = subject.conditions().next().is_none();
     let static_kind = matches!(subject.kind.kind.as_str(), "Alert" | "Provider");
     let static_repository = subject.kind.kind == "HelmRepository" && subject.text(&["spec", "type"]) == "oci";
@@ -100,7 +100,7 @@ pub(super) fn flux(subject: &Subject<'_>) -> Verdict {
     verdict
 }
 
-pub(super) fn certificate(subject: &Subject<'_>) -> Verdict {
+pub(super) fn certificate(subject: &JudgedObject<'_>) -> Verdict {
     let verdict = reports_ready(subject);
     if verdict.state.is_ready() {
         return verdict;
@@ -117,7 +117,7 @@ pub(super) fn certificate(subject: &Subject<'_>) -> Verdict {
 }
 
 /// Managed and composite resources: Synced says that the last try went well, Ready that the thing is there.
-pub(super) fn crossplane(subject: &Subject<'_>) -> Verdict {
+pub(super) fn crossplane(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     if let Some(verdict) = stalled_or_reconciling(subject) {
         return verdict;
@@ -126,7 +126,7 @@ pub(super) fn crossplane(subject: &Subject<'_>) -> Verdict {
 }
 
 /// Settings of a provider have no conditions; everything else in a provider's groups has.
-pub(super) fn crossplane_provider(subject: &Subject<'_>) -> Verdict {
+pub(super) fn crossplane_provider(subject: &JudgedObject<'_>) -> Verdict {
     let silent = subject.conditions().next().is_none();
     if silent && (subject.kind.kind.contains("ProviderConfig") || subject.kind.kind == "StoreConfig") {
         return Verdict::ready("Exists", "it exists; its kind reports no conditions");
@@ -134,12 +134,12 @@ pub(super) fn crossplane_provider(subject: &Subject<'_>) -> Verdict {
     crossplane(subject)
 }
 
-pub(super) fn crossplane_package(subject: &Subject<'_>) -> Verdict {
+pub(super) fn crossplane_package(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     all_of(subject, &["Installed", "Healthy"])
 }
 
-pub(super) fn crossplane_definition(subject: &Subject<'_>) -> Verdict {
+pub(super) fn crossplane_definition(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     if at(subject.object, &["spec", "claimNames"]).is_some() {
         return all_of(subject, &["Established", "Offered"]);
@@ -148,7 +148,7 @@ pub(super) fn crossplane_definition(subject: &Subject<'_>) -> Verdict {
 }
 
 /// Ready when all conditions are true; otherwise the first that is not says why.
-fn all_of(subject: &Subject<'_>, kinds: &[&'static str]) -> Verdict {
+fn all_of(subject: &JudgedObject<'_>, kinds: &[&'static str]) -> Verdict {
     let mut reason = Cow::Borrowed("Ready");
     for kind in kinds {
         let Some(condition) = subject.condition(kind) else {

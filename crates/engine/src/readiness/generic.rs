@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Need, State, Verdict, foreign,
-    subject::{Condition, Subject},
+    subject::{Condition, JudgedObject},
 };
 
 pub(super) fn no_needs(_: &Value) -> Vec<Need> {
@@ -12,12 +12,12 @@ pub(super) fn no_needs(_: &Value) -> Vec<Need> {
 }
 
 /// Its presence is all there is to say.
-pub(super) fn exists(_: &Subject<'_>) -> Verdict {
+pub(super) fn exists(_: &JudgedObject<'_>) -> Verdict {
     Verdict::ready("Exists", "it exists")
 }
 
 /// The common language of controllers: Stalled and Reconciling, then Ready or Available.
-pub(super) fn generic(subject: &Subject<'_>) -> Verdict {
+pub(super) fn generic(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     let phase = subject.phase();
     if let Some(verdict) = stalled_or_reconciling(subject) {
@@ -46,7 +46,7 @@ pub(super) fn generic(subject: &Subject<'_>) -> Verdict {
 }
 
 /// For kinds that are known to report Ready: without it they are not.
-pub(super) fn reports_ready(subject: &Subject<'_>) -> Verdict {
+pub(super) fn reports_ready(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
     if let Some(verdict) = stalled_or_reconciling(subject) {
         return verdict;
@@ -55,8 +55,8 @@ pub(super) fn reports_ready(subject: &Subject<'_>) -> Verdict {
 }
 
 /// Our own kinds: their one line is left to them. Repeating it in each of those who wait, and those who wait for
-/// those, would write a chain's every status anew for each change at its end; causes are told by the graph.
-pub(super) fn ours(subject: &Subject<'_>) -> Verdict {
+/// those, would write a chain's every status anew for each change at its end; causes are reported by the graph.
+pub(super) fn ours(subject: &JudgedObject<'_>) -> Verdict {
     let verdict = reports_ready(subject);
     let Some(ready) = subject.condition("Ready") else {
         return verdict;
@@ -74,7 +74,7 @@ pub(super) fn no_status() -> Verdict {
     Verdict::in_progress("NoStatus", "its controller has not reported anything yet")
 }
 
-pub(super) fn stalled_or_reconciling(subject: &Subject<'_>) -> Option<Verdict> {
+pub(super) fn stalled_or_reconciling(subject: &JudgedObject<'_>) -> Option<Verdict> {
     if let Some(stalled) = subject.holds("Stalled") {
         return Some(Verdict::failed(
             stalled.reason_or("Stalled"),
@@ -89,7 +89,7 @@ pub(super) fn stalled_or_reconciling(subject: &Subject<'_>) -> Option<Verdict> {
 }
 
 /// Ready when a condition is true and made for this generation, in progress with what it says otherwise.
-pub(super) fn by(subject: &Subject<'_>, condition: &Condition<'_>) -> Verdict {
+pub(super) fn by(subject: &JudgedObject<'_>, condition: &Condition<'_>) -> Verdict {
     if subject.is_outdated(condition) {
         subject.outdated(condition)
     } else if condition.is_true() {

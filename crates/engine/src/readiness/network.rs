@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     Need, Verdict,
     related::ready_endpoints,
-    subject::{Subject, at, list, text},
+    subject::{JudgedObject, at, list, text},
 };
 
 /// Whether the cluster itself finds the endpoints of a Service, so that there must be some.
@@ -28,7 +28,7 @@ pub(super) fn service_needs(object: &Value) -> Vec<Need> {
     vec![Need::endpoints(text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]))]
 }
 
-pub(super) fn service(subject: &Subject<'_>) -> Verdict {
+pub(super) fn service(subject: &JudgedObject<'_>) -> Verdict {
     if subject.text(&["spec", "type"]) == "ExternalName" {
         return Verdict::ready("ExternalName", "it is a name for something outside the cluster");
     }
@@ -59,7 +59,7 @@ pub(super) fn service(subject: &Subject<'_>) -> Verdict {
     Verdict::ready(reason, message)
 }
 
-pub(super) fn ingress(subject: &Subject<'_>) -> Verdict {
+pub(super) fn ingress(subject: &JudgedObject<'_>) -> Verdict {
     let addressed = has_address(subject.object);
     subject.mark(&[u8::from(addressed)]);
     if addressed {
@@ -89,7 +89,7 @@ pub(super) fn webhook_needs(object: &Value) -> Vec<Need> {
     backends(object).into_iter().map(|(namespace, name)| Need::endpoints(namespace, name)).collect()
 }
 
-pub(super) fn webhooks(subject: &Subject<'_>) -> Verdict {
+pub(super) fn webhooks(subject: &JudgedObject<'_>) -> Verdict {
     let mut problem = None;
     for (namespace, name) in backends(subject.object) {
         let count = ready_endpoints(subject.related, namespace, name);

@@ -1,6 +1,6 @@
 //! What a verdict wants to know of other objects: a Service its endpoint slices, a CRD its discovery entry.
 //!
-//! Rules name a [`Need`]; whoever calls turns it into a subscription and answers through [`Related`].
+//! Rules name a [`Need`]; the caller turns it into a subscription and answers through [`Related`].
 
 use std::collections::BTreeMap;
 

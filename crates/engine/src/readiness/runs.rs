@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::{
     State, Verdict,
-    subject::{Subject, flag, list, number, text},
+    subject::{JudgedObject, flag, list, number, text},
 };
 
-pub(super) fn pod(subject: &Subject<'_>) -> Verdict {
+pub(super) fn pod(subject: &JudgedObject<'_>) -> Verdict {
     let phase = subject.phase();
     mark_containers(subject);
     match phase {
@@ -30,7 +30,7 @@ pub(super) fn pod(subject: &Subject<'_>) -> Verdict {
 
 /// Coming up again is not progress: only containers that never restarted count, and the conditions that do not
 /// follow from them.
-fn mark_containers(subject: &Subject<'_>) {
+fn mark_containers(subject: &JudgedObject<'_>) {
     for group in ["initContainerStatuses", "containerStatuses"] {
         for container in list(subject.object, &["status", group]) {
             let first = number(container, &["restartCount"]).unwrap_or(0) == 0;
@@ -44,7 +44,7 @@ fn mark_containers(subject: &Subject<'_>) {
     }
 }
 
-fn failed_pod(subject: &Subject<'_>) -> Verdict {
+fn failed_pod(subject: &JudgedObject<'_>) -> Verdict {
     let (reason, message) = (subject.text(&["status", "reason"]), subject.text(&["status", "message"]));
     if !reason.is_empty() {
         let colon = if message.is_empty() { "" } else { ": " };
@@ -65,7 +65,7 @@ fn failed_pod(subject: &Subject<'_>) -> Verdict {
 }
 
 /// Names the first thing that keeps a pod from being ready, in the order in which a pod starts.
-fn waiting_pod(subject: &Subject<'_>) -> Verdict {
+fn waiting_pod(subject: &JudgedObject<'_>) -> Verdict {
     if let Some(scheduled) = subject.condition("PodScheduled")
         && scheduled.is_false()
     {
@@ -133,12 +133,12 @@ fn last_end(container: &Value) -> String {
 }
 
 /// All containers in the order in which they start, each with what to call it.
-fn containers<'a>(subject: &Subject<'a>) -> impl Iterator<Item = (&'static str, &'a Value)> + use<'a> {
+fn containers<'a>(subject: &JudgedObject<'a>) -> impl Iterator<Item = (&'static str, &'a Value)> + use<'a> {
     let init = subject.list(&["status", "initContainerStatuses"]).iter().map(|one| ("init container", one));
     init.chain(subject.list(&["status", "containerStatuses"]).iter().map(|one| ("container", one)))
 }
 
-pub(super) fn job(subject: &Subject<'_>) -> Verdict {
+pub(super) fn job(subject: &JudgedObject<'_>) -> Verdict {
     let wanted = subject.number(&["spec", "completions"]);
     let succeeded = subject.counter("succeeded");
     let failed = subject.number(&["status", "failed"]).unwrap_or(0);
@@ -168,7 +168,7 @@ pub(super) fn job(subject: &Subject<'_>) -> Verdict {
     Verdict::in_progress(reason, format!("{active} pods running, {succeeded}{of} ended well{failures}"))
 }
 
-pub(super) fn cron_job(subject: &Subject<'_>) -> Verdict {
+pub(super) fn cron_job(subject: &JudgedObject<'_>) -> Verdict {
     if subject.flag(&["spec", "suspend"]) {
         Verdict::ready("Suspended", "it exists; it is suspended and starts no jobs")
     } else {

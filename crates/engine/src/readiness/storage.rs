@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     Answer, Need, Verdict,
-    subject::{Subject, text},
+    subject::{JudgedObject, text},
 };
 
 /// A claim that is not bound yet: its storage class says whether that is on purpose.
@@ -16,7 +16,7 @@ pub(super) fn claim_needs(object: &Value) -> Vec<Need> {
     vec![Need::storage_class(class)]
 }
 
-pub(super) fn claim(subject: &Subject<'_>) -> Verdict {
+pub(super) fn claim(subject: &JudgedObject<'_>) -> Verdict {
     match subject.phase() {
         "Bound" => return Verdict::ready("Bound", "the claim is bound"),
         "Lost" => {
@@ -54,7 +54,7 @@ fn no_class(class: &str) -> Verdict {
     Verdict::in_progress("StorageClassNotFound", format!("storage class {class} does not exist"))
 }
 
-pub(super) fn volume(subject: &Subject<'_>) -> Verdict {
+pub(super) fn volume(subject: &JudgedObject<'_>) -> Verdict {
     match subject.phase() {
         "Bound" => Verdict::ready("Bound", "the volume is bound to its claim"),
         "Available" => Verdict::ready("Available", "the volume is free to be claimed"),

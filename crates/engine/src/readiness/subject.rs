@@ -116,7 +116,7 @@ impl<'a> Condition<'a> {
 }
 
 /// The object under judgement.
-pub(super) struct Subject<'a> {
+pub(super) struct JudgedObject<'a> {
     pub(super) kind: &'a GroupKind,
     pub(super) object: &'a Value,
     pub(super) options: &'a Options<'a>,
@@ -127,7 +127,7 @@ pub(super) struct Subject<'a> {
     marker: Cell<u64>,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> JudgedObject<'a> {
     pub(super) fn new(
         kind: &'a GroupKind,
         object: &'a Value,

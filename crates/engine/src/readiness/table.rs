@@ -27,7 +27,7 @@ mod projects;
 use linchpin_words::GroupKind;
 use serde_json::Value;
 
-use super::{Need, Verdict, generic, subject::Subject};
+use super::{Need, Verdict, generic, subject::JudgedObject};
 
 /// Kinds that a row applies to.
 #[derive(Clone, Copy, Debug)]
@@ -69,13 +69,13 @@ pub struct Row {
     pub ready: &'static str,
     /// When it is in progress; empty if it never is.
     pub in_progress: &'static str,
-    /// When it has failed; empty if it cannot tell.
+    /// When it has failed; empty if it cannot say.
     pub failed: &'static str,
     /// Whether the kind reports the generation it has seen, so that an older one counts as in progress.
     pub observes: bool,
     /// The paths that the rule reads.
     pub reads: &'static [&'static str],
-    pub(super) rule: fn(&Subject<'_>) -> Verdict,
+    pub(super) rule: fn(&JudgedObject<'_>) -> Verdict,
     pub(super) needs: fn(&Value) -> Vec<Need>,
 }
 

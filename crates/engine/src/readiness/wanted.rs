@@ -5,7 +5,7 @@ use std::fmt;
 use linchpin_words::GroupKind;
 use serde_json::Value;
 
-use super::{Options, Related, Row, State, Verdict, in_table, row, subject::Subject};
+use super::{Options, Related, Row, State, Verdict, in_table, row, subject::JudgedObject};
 
 /// The state somebody waits for: what the word in `state` means.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,7 +72,7 @@ const WORD_READS: &[&str] = &[
     "status.conditions.observedGeneration",
 ];
 
-/// The paths that [`judge`] reads for a state of a kind, sorted.
+/// The paths that [`judge`](super::judge) reads for a state of a kind, sorted.
 pub fn reads_for(wanted: &Wanted, kind: &GroupKind) -> Vec<&'static str> {
     let mut paths = match wanted {
         Wanted::Exists | Wanted::Absent => vec!["metadata.deletionTimestamp"],
@@ -118,7 +118,7 @@ impl Row {
             return Judgement::new(*wanted == Wanted::Absent, true, verdict);
         };
         if wanted.is_presence() {
-            return by_presence(wanted, &Subject::new(kind, object, options, related));
+            return by_presence(wanted, &JudgedObject::new(kind, object, options, related));
         }
         let verdict = self.verdict(kind, object, options, related);
         let settled = verdict.state != State::InProgress;
@@ -141,7 +141,7 @@ impl Row {
     }
 }
 
-fn by_presence(wanted: &Wanted, subject: &Subject<'_>) -> Judgement {
+fn by_presence(wanted: &Wanted, subject: &JudgedObject<'_>) -> Judgement {
     // What is being deleted is no longer to be relied on, and not gone either.
     if subject.is_terminating() {
         let mut verdict = Verdict::in_progress("Terminating", "it is being deleted");
@@ -161,7 +161,7 @@ fn by_word(
     kind: &GroupKind,
     verdict: Verdict,
 ) -> Judgement {
-    let subject = Subject::new(kind, object, options, related);
+    let subject = JudgedObject::new(kind, object, options, related);
     if subject.is_terminating() {
         return Judgement::new(false, false, verdict);
     }

@@ -3,10 +3,10 @@
 
 use linchpin_words::{Text, text::push_number};
 
-use super::{Verdict, subject::Subject};
+use super::{Verdict, subject::JudgedObject};
 
 /// In progress, unless the controller has seen the object; ready, where fewer replicas were asked for and are there.
-fn early(subject: &Subject<'_>, available: i64) -> Option<Verdict> {
+fn early(subject: &JudgedObject<'_>, available: i64) -> Option<Verdict> {
     if let Some(unobserved) = subject.unobserved() {
         return Some(unobserved);
     }
@@ -20,7 +20,7 @@ fn early(subject: &Subject<'_>, available: i64) -> Option<Verdict> {
 }
 
 /// Adds what keeps replicas from being created (quota, admission), where the controller says so.
-fn with_failure(subject: &Subject<'_>, message: impl Into<Text>) -> Text {
+fn with_failure(subject: &JudgedObject<'_>, message: impl Into<Text>) -> Text {
     let message = message.into();
     match subject.holds("ReplicaFailure") {
         Some(failure) => format!("{message}; {}", failure.say("replicas cannot be created")).into(),
@@ -39,7 +39,7 @@ fn counted(count: i64, wanted: i64, what: &str) -> Text {
     sentence.into()
 }
 
-fn wanted_replicas(subject: &Subject<'_>) -> i64 {
+fn wanted_replicas(subject: &JudgedObject<'_>) -> i64 {
     subject.number(&["spec", "replicas"]).unwrap_or(1)
 }
 
@@ -47,7 +47,7 @@ fn all_available(available: i64, wanted: i64) -> Verdict {
     Verdict::ready("AllReplicasAvailable", counted(available, wanted, "replicas available"))
 }
 
-pub(super) fn deployment(subject: &Subject<'_>) -> Verdict {
+pub(super) fn deployment(subject: &JudgedObject<'_>) -> Verdict {
     let wanted = wanted_replicas(subject);
     let total = subject.counter("replicas");
     let updated = subject.counter("updatedReplicas");
@@ -80,7 +80,7 @@ pub(super) fn deployment(subject: &Subject<'_>) -> Verdict {
     Verdict::in_progress(reason, with_failure(subject, message))
 }
 
-pub(super) fn stateful_set(subject: &Subject<'_>) -> Verdict {
+pub(super) fn stateful_set(subject: &JudgedObject<'_>) -> Verdict {
     let wanted = wanted_replicas(subject);
     let total = subject.counter("replicas");
     let updated = subject.counter("updatedReplicas");
@@ -120,7 +120,7 @@ pub(super) fn stateful_set(subject: &Subject<'_>) -> Verdict {
     all_available(available, wanted)
 }
 
-pub(super) fn daemon_set(subject: &Subject<'_>) -> Verdict {
+pub(super) fn daemon_set(subject: &JudgedObject<'_>) -> Verdict {
     let wanted = subject.counter("desiredNumberScheduled");
     let updated = subject.counter("updatedNumberScheduled");
     let ready = subject.counter("numberReady");
@@ -147,7 +147,7 @@ pub(super) fn daemon_set(subject: &Subject<'_>) -> Verdict {
 }
 
 /// `ReplicaSet` and `ReplicationController`, which differ in nothing that matters here.
-pub(super) fn replica_set(subject: &Subject<'_>) -> Verdict {
+pub(super) fn replica_set(subject: &JudgedObject<'_>) -> Verdict {
     let wanted = wanted_replicas(subject);
     let total = subject.counter("replicas");
     let available = subject.counter("availableReplicas");

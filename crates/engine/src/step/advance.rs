@@ -12,10 +12,10 @@ mod starting;
 use linchpin_words::{Reason, Shared, Timestamp};
 
 use self::passage::Passage;
-use super::{adopt::adopt, fact::Fact, outcome};
+use super::{align::align, fact::Fact, outcome};
 use crate::{
     contract::Outcome,
-    journal::{Journal, Memory, Record, StepState},
+    journal::{Journal, Memory, StepRecord, StepState},
     plan::{Lane, Plan, Step},
 };
 
@@ -45,8 +45,8 @@ struct Pass<'a> {
     plan: &'a Plan,
     facts: &'a [Fact],
     memory: Memory,
-    /// In the plan's order. Whoever changes one that was not to change makes a copy in vain: ask first.
-    records: Vec<Shared<Record>>,
+    /// In the plan's order. Changing one makes a copy: ask first whether it changes.
+    records: Vec<Shared<StepRecord>>,
     now: Timestamp,
     wake_at: Option<Timestamp>,
     /// What each step lets through to those after it.
@@ -68,7 +68,7 @@ pub fn advance(
     outcomes: &[Outcome],
     now: Timestamp,
 ) -> Advanced {
-    let (memory, records) = adopt(plan, memory, now);
+    let (memory, records) = align(plan, memory, now);
     let count = records.len();
     let mut pass = Pass {
         plan,
@@ -126,7 +126,7 @@ impl<'a> Pass<'a> {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// All actions ended well, and every requirement that no action stands for holds: done, once per generation.
+    /// All actions ended well, and every requirement that no action represents holds: done, once per generation.
     fn complete(&mut self) {
         let steps = self.steps();
         if self.memory.journal.completed.is_some() {

@@ -1,7 +1,8 @@
 //! The data that templates and expressions see: `.Now`, `.Values`, `.Dependencies`.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use linchpin_words::Timestamp;
+use linchpin_lang::weight;
+use linchpin_words::{Timestamp, limits};
 use serde_json::{Map, Value, json};
 
 use super::judge::View;
@@ -9,6 +10,45 @@ use crate::{
     contract::{Projection, Question, ReadSet, Scope, Seen, World},
     plan::{Input, Requirement},
 };
+
+/// How many times the data of a dependency is copied on its way into a template or an expression, about.
+const COPIES: u64 = 8;
+
+/// The data is more than may be handed over in one step.
+#[derive(Debug)]
+pub(super) struct TooMuch;
+
+impl std::fmt::Display for TooMuch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let most = limits::TURN_STEPS / COPIES;
+        write!(
+            formatter,
+            "it reads more than {most} values of what it depends on: select fewer objects, or read less"
+        )
+    }
+}
+
+/// Adds what copying a value takes.
+fn pay(value: &Value, spent: &mut u64) -> Result<(), TooMuch> {
+    *spent += weight(value, limits::TURN_STEPS) * COPIES;
+    if *spent > limits::TURN_STEPS { Err(TooMuch) } else { Ok(()) }
+}
+
+/// `.Values`, and what making them took.
+pub(super) fn values_counted(
+    inputs: &[Input],
+    own: &Value,
+    world: &World,
+    spent: &mut u64,
+) -> Result<Value, TooMuch> {
+    for input in inputs {
+        if let Some(Seen::Objects(observed)) = world.get(&input.want) {
+            observed.items.iter().try_for_each(|item| pay(&item.content, spent))?;
+        }
+    }
+    pay(own, spent)?;
+    Ok(values(inputs, own, world))
+}
 
 /// `.Values`: the data of `valuesFrom` in order, later ones on top, `spec.values` on top of all.
 pub fn values(inputs: &[Input], own: &Value, world: &World) -> Value {
@@ -41,20 +81,21 @@ fn decoded(value: &Value) -> Value {
     text.map_or_else(|| value.clone(), Value::String)
 }
 
-/// One entry of `.Dependencies`.
+/// One entry of `.Dependencies`, and what making it took.
 pub(super) fn dependency_data(
     requirement: &Requirement,
     found: &View,
     world: &World,
     reads: &ReadSet,
-) -> Value {
+    spent: &mut u64,
+) -> Result<Value, TooMuch> {
     let mut entry = Map::new();
     entry.insert("State".to_owned(), json!(found.state));
     entry.insert("Message".to_owned(), json!(found.message));
     match world.get(&requirement.want) {
         Some(Seen::Objects(observed)) => {
             let Question::Objects { kind, scope, .. } = requirement.want.question() else {
-                return Value::Object(entry);
+                return Ok(Value::Object(entry));
             };
             entry.insert("Kind".to_owned(), json!(kind.kind));
             entry.insert("APIVersion".to_owned(), json!(kind.api_version()));
@@ -62,17 +103,18 @@ pub(super) fn dependency_data(
                 entry.insert("Name".to_owned(), json!(name));
                 entry.insert("Namespace".to_owned(), json!(namespace.clone().unwrap_or_default()));
                 if let Some(item) = observed.items.first() {
-                    describe(&mut entry, item, reads);
+                    describe(&mut entry, item, reads, spent)?;
                 }
             } else {
-                let items = observed.items.iter().map(|item| {
+                let mut items = Vec::with_capacity(observed.items.len());
+                for item in &observed.items {
                     let mut one = Map::new();
                     one.insert("Name".to_owned(), json!(item.name));
                     one.insert("Namespace".to_owned(), json!(item.namespace.clone().unwrap_or_default()));
-                    describe(&mut one, item, reads);
-                    Value::Object(one)
-                });
-                entry.insert("Items".to_owned(), Value::Array(items.collect()));
+                    describe(&mut one, item, reads, spent)?;
+                    items.push(Value::Object(one));
+                }
+                entry.insert("Items".to_owned(), Value::Array(items));
             }
         }
         Some(Seen::Version(version)) => {
@@ -89,7 +131,7 @@ pub(super) fn dependency_data(
             }
         }
     }
-    Value::Object(entry)
+    Ok(Value::Object(entry))
 }
 
 /// The server's version as an object: what its endpoint answers, and the version itself where statuses are looked for.
@@ -100,14 +142,21 @@ pub(super) fn version_object(version: &Value) -> Value {
 }
 
 /// The object's own parts, as far as somebody reads them.
-fn describe(entry: &mut Map<String, Value>, item: &Projection, reads: &ReadSet) {
+fn describe(
+    entry: &mut Map<String, Value>,
+    item: &Projection,
+    reads: &ReadSet,
+    spent: &mut u64,
+) -> Result<(), TooMuch> {
     let content = reads.project(&item.content);
+    pay(&content, spent)?;
     let metadata = |key| content.get("metadata").and_then(|metadata| metadata.get(key)).cloned();
     entry.insert("Labels".to_owned(), metadata("labels").unwrap_or_else(|| json!({})));
     entry.insert("Annotations".to_owned(), metadata("annotations").unwrap_or_else(|| json!({})));
     entry.insert("Spec".to_owned(), content.get("spec").cloned().unwrap_or_else(|| json!({})));
     entry.insert("Status".to_owned(), content.get("status").cloned().unwrap_or_else(|| json!({})));
     entry.insert("Object".to_owned(), content);
+    Ok(())
 }
 
 /// `.Now` as templates see it.

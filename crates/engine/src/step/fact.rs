@@ -32,7 +32,7 @@ pub struct Fact {
 }
 
 impl Default for Fact {
-    /// Nothing is known of the world, and nothing stands in an action's way.
+    /// Nothing is known of the world, and nothing holds an action up.
     fn default() -> Self {
         Self {
             holds: Holds::Unknown { passing: true },
@@ -60,7 +60,7 @@ pub enum Holds {
     Failed,
     /// Nothing was observed.
     Unknown {
-        /// Whether waiting a moment will tell (a watch that has not listed yet).
+        /// Whether a moment of waiting will show it (a watch that has not listed yet).
         passing: bool,
     },
 }
@@ -72,7 +72,7 @@ pub enum Answer {
     Yes,
     /// False.
     No,
-    /// Not to be told yet.
+    /// Not known yet.
     Undecided,
 }
 

@@ -1,5 +1,8 @@
 //! Keeping the inventory true: what we made or mean to make, whose it is, and which step makes it now.
 //!
+//! A row is of one object in one cluster: its key is the place and what the object is called there. Where a step goes on in
+//! another cluster it gets another row, and the old one keeps what is there.
+//!
 //! Rows come before objects: what a crash right after a write would lose was written down before it. A row follows its
 //! object: to another step when the object moves there, out of its step when that no longer renders it. Nothing is
 //! deleted here; [`removal`](super::removal) works from what is kept here.
@@ -7,14 +10,15 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    contract::{Done, Outcome, StepId, Target},
-    journal::{Item, ItemState, Memory, Record},
+    contract::{ClusterRef, Done, Outcome, StepId, Target},
+    journal::{Item, ItemState, Memory, StepRecord},
     plan::{Action, Body, Plan, is_long_lived},
 };
 
 /// Keeps the inventory true, also for outcomes that come too late to matter otherwise.
 ///
-/// An object that we made stays ours when we write to it again; one that was there when we came never becomes ours.
+/// An object is ours while it carries our mark: one that was there when we came never becomes ours, and one that somebody
+/// took the mark off is theirs again.
 pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action: &Action, done: &Done) {
     if matches!(action.body, Body::Delete { .. }) {
         return;
@@ -25,15 +29,25 @@ pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action
     if !action.tracked {
         let step = &plan.steps()[position].id;
         let rows = memory.journal.inventory.iter_mut();
-        for row in rows.filter(|row| row.step == *step && same_object(&row.target, target)) {
+        for row in rows.filter(|row| row.step == *step && is_row_of(row, &done.place, target)) {
             row.owned = done.owned;
             release(row);
         }
         return;
     }
-    let row = row(memory, plan, position, action, target);
-    let ours = done.created || row.state == ItemState::Created && row.uid.as_ref() == Some(&stamp.uid);
-    row.state = if ours { ItemState::Created } else { ItemState::Adopted };
+    let index = row(memory, plan, position, action, &done.place, target);
+    let rows: &mut Vec<Item> = &mut memory.journal.inventory;
+    for (_, other) in rows.iter_mut().enumerate().filter(|(other, _)| *other != index) {
+        // The same cluster by another reference: one object needs one row.
+        if other.uid.as_ref() == Some(&stamp.uid)
+            && same_object(&other.target, target)
+            && other.place != done.place
+        {
+            other.state = ItemState::Gone;
+        }
+    }
+    let row = &mut rows[index];
+    row.state = if done.created { ItemState::Created } else { ItemState::Adopted };
     row.uid = Some(stamp.uid.clone());
     row.target = target.clone();
     row.owned = done.owned;
@@ -48,24 +62,30 @@ fn release(row: &mut Item) {
     }
 }
 
-/// The inventory row of an object, made if it is missing, taken over if only the step is another one.
-fn row<'a>(
-    memory: &'a mut Memory,
+/// Whether a row is of this object in this cluster.
+fn is_row_of(row: &Item, place: &ClusterRef, target: &Target) -> bool {
+    row.place == *place && same_object(&row.target, target)
+}
+
+/// The position of an object's inventory row, made if it is missing, taken over if only the step is another one.
+fn row(
+    memory: &mut Memory,
     plan: &Plan,
     position: usize,
     action: &Action,
+    place: &ClusterRef,
     target: &Target,
-) -> &'a mut Item {
+) -> usize {
     let step = &plan.steps()[position].id;
     let rows: &mut Vec<Item> = &mut memory.journal.inventory;
     let known =
-        rows.iter().position(|row| row.step == *step && same_object(&row.target, target)).or_else(|| {
-            rows.iter().position(|row| same_object(&row.target, target) && plan.position(&row.step).is_none())
+        rows.iter().position(|row| row.step == *step && is_row_of(row, place, target)).or_else(|| {
+            rows.iter().position(|row| is_row_of(row, place, target) && plan.position(&row.step).is_none())
         });
     let index = known.unwrap_or_else(|| {
         rows.push(Item {
             step: step.clone(),
-            via: action.via.clone(),
+            place: place.clone(),
             target: target.clone(),
             uid: None,
             state: ItemState::Intended,
@@ -78,6 +98,7 @@ fn row<'a>(
             unownable: false,
             attempt: 0,
             retry_at: None,
+            cut_off: None,
         });
         rows.len() - 1
     });
@@ -85,13 +106,13 @@ fn row<'a>(
         let after = earlier_rows(plan, position, rows);
         let row = &mut rows[index];
         row.step = step.clone();
-        row.via = action.via.clone();
         row.after = after;
         row.prune = action.prune.includes(target);
         row.last = action.long_lived_last && is_long_lived(target);
     }
     let row = &mut rows[index];
-    row.stale = false;
+    // What comes back only now from a cluster that the step has left does not count as rendered.
+    row.stale &= *place != action.via.cluster.place();
     if matches!(row.state, ItemState::Deleting | ItemState::Gone | ItemState::Left) {
         // It was on its way out and is wanted again: which incarnation it will be is open.
         row.state = ItemState::Intended;
@@ -99,7 +120,8 @@ fn row<'a>(
         row.reason = None;
         row.retry_at = None;
     }
-    row
+    row.cut_off = None;
+    index
 }
 
 /// The nearest earlier steps that have made something, past those that were left out.
@@ -135,7 +157,7 @@ pub(super) fn intend(memory: &mut Memory, plan: &Plan, position: usize, action: 
     }
     for target in targets {
         let before = memory.journal.inventory.len();
-        row(memory, plan, position, action, target);
+        row(memory, plan, position, action, &action.via.cluster.place(), target);
         if memory.journal.inventory.len() > before {
             memory.critical += 1;
         }
@@ -177,15 +199,18 @@ pub(super) fn intend_early(plan: &Plan, memory: &mut Memory) {
 pub(super) fn outgrow(
     memory: &mut Memory,
     plan: &Plan,
-    record: &mut Record,
+    record: &mut StepRecord,
     step: &StepId,
     targets: &[Target],
 ) {
     let rendered = |target: &Target| targets.iter().any(|one| same_object(one, target));
     record.wrote.retain(|wrote| rendered(&wrote.target));
+    let action = plan.position(step).and_then(|position| plan.steps()[position].action());
+    let place = action.map(|action| action.via.cluster.place());
     let rows: &mut Vec<Item> = &mut memory.journal.inventory;
     for index in 0..rows.len() {
-        if rows[index].step != *step || rows[index].stale || rendered(&rows[index].target) {
+        let here = place.as_ref() == Some(&rows[index].place);
+        if rows[index].step != *step || rows[index].stale || here && rendered(&rows[index].target) {
             continue;
         }
         rows[index].stale = true;
@@ -193,7 +218,7 @@ pub(super) fn outgrow(
             row.step != *step
                 && !row.stale
                 && plan.position(&row.step).is_some()
-                && same_object(&row.target, &rows[index].target)
+                && is_row_of(row, &rows[index].place, &rows[index].target)
         });
         if let Some(other) = elsewhere {
             // It only moved to another step of the plan: this row has nothing to answer for any more.
@@ -210,9 +235,14 @@ pub(super) fn outgrow(
 }
 
 /// The incarnation of an object that a step made, where it is ours to delete.
-pub(super) fn ours<'a>(memory: &'a Memory, step: &StepId, target: &Target) -> Option<&'a String> {
+pub(super) fn ours<'a>(
+    memory: &'a Memory,
+    step: &StepId,
+    place: &ClusterRef,
+    target: &Target,
+) -> Option<&'a String> {
     let mut rows = memory.journal.inventory.iter();
-    let row = rows.find(|row| row.step == *step && same_object(&row.target, target))?;
+    let row = rows.find(|row| row.step == *step && is_row_of(row, place, target))?;
     row.uid.as_ref().filter(|_| row.state == ItemState::Created)
 }
 
@@ -220,17 +250,23 @@ pub(super) fn ours<'a>(memory: &'a Memory, step: &StepId, target: &Target) -> Op
 pub(super) fn remember_late(memory: &mut Memory, outcomes: &[Outcome]) {
     for outcome in outcomes {
         memory.flight.remove(&outcome.ticket);
-        let Ok(Done { target: Some(target), created: true, stamp: Some(stamp), owned, .. }) = &outcome.result
-        else {
-            continue;
-        };
-        let step = &outcome.ticket.step;
-        let rows = &mut memory.journal.inventory;
-        if let Some(row) = rows.iter_mut().find(|row| row.step == *step && same_object(&row.target, target)) {
-            row.state = ItemState::Created;
-            row.uid = Some(stamp.uid.clone());
-            row.target = target.clone();
-            row.owned = *owned;
-        }
+        remember_created(memory, outcome);
+    }
+}
+
+/// Without a plan: what an effect created.
+pub(super) fn remember_created(memory: &mut Memory, outcome: &Outcome) {
+    let Ok(Done { place, target: Some(target), created: true, stamp: Some(stamp), owned, .. }) =
+        &outcome.result
+    else {
+        return;
+    };
+    let step = &outcome.ticket.step;
+    let rows = &mut memory.journal.inventory;
+    if let Some(row) = rows.iter_mut().find(|row| row.step == *step && is_row_of(row, place, target)) {
+        row.state = ItemState::Created;
+        row.uid = Some(stamp.uid.clone());
+        row.target = target.clone();
+        row.owned = *owned;
     }
 }

@@ -6,26 +6,29 @@
 
 mod action;
 mod belongings;
+mod clauses;
 mod drift;
+mod fresh_world;
+mod guard;
+mod many;
 mod reach;
 mod related;
 mod requirement;
-mod sight;
 
 use linchpin_words::{Shared, Text};
 
 use super::fact::Fact;
 use crate::{
     contract::{Objects, Question, Scope, Want},
-    journal::{Journal, Record, StepState, Wrote},
+    journal::{Journal, StepRecord, StepState, Wrote},
     plan::{Plan, Requirement, StepKind},
 };
-pub(super) use action::ask_for_awaited;
-use action::{Place, judge_action};
-use belongings::misfits;
+use action::{ActionContext, judge_action};
+pub(super) use action::{ask_for_awaited, mark, mark_values};
+use belongings::needs_reapply;
 use drift::has_drifted;
-use requirement::{Subject, judge_whole};
-pub(super) use sight::Sight;
+pub(super) use fresh_world::FreshWorld;
+use requirement::{RequirementContext, judge_whole};
 
 /// What was found of one requirement, for status, messages and templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub struct View {
     pub selected: Option<Objects>,
     /// Whether all parts of the state have settled, so that a guard may decide on it.
     pub settled: bool,
+    /// Of a deletion, the incarnation that is there; empty where nothing is, none while that cannot be seen.
+    pub doomed: Option<String>,
 }
 
 /// Facts, views, and what was asked on the way.
@@ -53,7 +58,7 @@ pub(super) struct Judged {
 }
 
 /// Judges every step of a plan.
-pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged {
+pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>) -> Judged {
     let mut facts = Vec::with_capacity(plan.steps().len());
     let mut views = Vec::with_capacity(plan.steps().len());
     let mut asking = Vec::new();
@@ -63,39 +68,45 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, sight: &Sight<'_>) -> Judged
             StepKind::Require(requirement) => {
                 let latch = record.and_then(|record| record.latch.as_deref());
                 let written = latch.and_then(|_| written(plan, requirement, &records));
-                let subject = Subject { requirement, outline: plan.outline(position) };
-                judge_whole(&subject, latch, written, sight)
+                let subject = RequirementContext { requirement, outline: plan.outline(position) };
+                judge_whole(&subject, latch, written, fresh_world)
             }
             StepKind::Act(_) => (Fact::default(), View::default()),
         };
         facts.push(fact);
         views.push(view);
     }
-    let misfits = misfits(plan, journal, &records);
+    let needs_reapply = needs_reapply(plan, journal, &records);
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
-            let place =
-                Place { plan, position, step, action, record: records[position].map(|record| &**record) };
-            let (mut fact, view) = judge_action(&place, &views, sight);
+            let place = ActionContext {
+                plan,
+                position,
+                step,
+                action,
+                record: records[position].map(|record| &**record),
+            };
+            let (mut fact, view) = judge_action(&place, &facts, &views, fresh_world);
             if !place.has_begun() && !action.rights.is_empty() {
                 asking.push(position);
             }
             if let Some(drift) = action.drift() {
                 let done = place.record.is_some_and(|record| record.state == StepState::Done);
-                fact.drifted = done && (misfits[position] || has_drifted(&place, drift, &records, sight));
+                fact.drifted =
+                    done && (needs_reapply[position] || has_drifted(&place, drift, &records, fresh_world));
             }
             facts[position] = fact;
             views[position] = view;
         }
     }
-    Judged { facts, views, asking, asked: sight.asked() }
+    Judged { facts, views, asking, asked: fresh_world.asked() }
 }
 
 /// The incarnation that the floor of a requirement wrote last, where it is one object.
 fn written<'a>(
     plan: &Plan,
     requirement: &Requirement,
-    records: &[Option<&'a Shared<Record>>],
+    records: &[Option<&'a Shared<StepRecord>>],
 ) -> Option<&'a str> {
     let position = plan.position(requirement.floor.as_ref()?)?;
     let Question::Objects { kind, scope: Scope::Name { name, .. }, .. } = requirement.want.question() else {

@@ -10,8 +10,8 @@ use super::{
     inventory::{ours, outgrow, remember, remember_late},
 };
 use crate::{
-    contract::{Failure, Outcome},
-    journal::{Attempt, Awaits, Memory, Record, Recreate, StepState, Wrote},
+    contract::{Done, Failure, Outcome},
+    journal::{Attempt, Awaits, Ended, Memory, Recreate, StepRecord, StepState, Wrote},
     plan::{Action, Body, Delivery, Immutable, Plan, Recovery, Step},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 pub(super) fn settle(
     plan: &Plan,
     memory: &mut Memory,
-    records: &mut [Shared<Record>],
+    records: &mut [Shared<StepRecord>],
     outcomes: &[Outcome],
     now: Timestamp,
 ) {
@@ -42,19 +42,25 @@ pub(super) fn settle(
         match memory.attempts.remove(&step.id) {
             Some(Attempt { worst: Some(failure), .. }) => {
                 memory.messages.insert(step.id.clone(), failure.to_string());
+                if matches!(failure, Failure::NotOurs(_)) {
+                    record.recreate = None;
+                }
                 if !cannot_change(memory, step, action, record, &failure, now) {
                     fail(plan, step, action, record, &failure, now);
                 }
             }
             Some(attempt) => end_well(memory, plan, step, record, attempt, now),
             None if record.awaits.is_some() => {}
-            None => lose(action, record, now),
+            None => lose(plan, step, action, record, now),
+        }
+        if record.ended.is_some() {
+            record.ended = None;
         }
     }
 }
 
 /// Files one outcome under its attempt.
-fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], outcome: &Outcome) {
+fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], outcome: &Outcome) {
     let ticket = &outcome.ticket;
     let was_in_flight = memory.flight.remove(ticket);
     let Some(position) = plan.position(&ticket.step) else {
@@ -77,7 +83,9 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], outcom
     };
     match &outcome.result {
         Ok(done) => {
-            attempt.changed |= !done.skipped;
+            let before = is_earlier_work(action, record, done);
+            attempt.made_before |= before;
+            attempt.changed |= !done.skipped && !before;
             if let (Some(target), Some(stamp)) = (&done.target, &done.stamp) {
                 record.wrote.retain(|wrote| wrote.target != *target);
                 if !matches!(action.body, Body::Delete { .. }) && record.recreate.is_none() {
@@ -90,6 +98,12 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], outcom
         }
         // What was to be deleted to be made anew is gone, or another one is there: either way the way is free.
         Err(Failure::Gone(_) | Failure::StalePrecondition(_)) if record.recreate.is_some() => {}
+        // What was there when the deletion was ordered is gone; what is there now was not meant.
+        Err(Failure::Gone(_) | Failure::StalePrecondition(_))
+            if matches!(action.body, Body::Delete { .. }) =>
+        {
+            attempt.changed = true;
+        }
         Err(failure) => {
             let worse = attempt.worst.as_ref().is_none_or(|worst| severity(failure) > severity(worst));
             if worse {
@@ -99,11 +113,18 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], outcom
     }
 }
 
+/// Whether a create met what this very step made before, perhaps from another text: nothing was written.
+fn is_earlier_work(action: &Action, record: &StepRecord, done: &Done) -> bool {
+    let uid = done.stamp.as_ref().map(|stamp| &stamp.uid);
+    matches!(action.body, Body::Create { .. })
+        && uid.is_some_and(|uid| record.wrote.iter().any(|wrote| wrote.stamp.uid == *uid))
+}
+
 fn end_well(
     memory: &mut Memory,
     plan: &Plan,
     step: &Step,
-    record: &mut Record,
+    record: &mut StepRecord,
     attempt: Attempt,
     now: Timestamp,
 ) {
@@ -120,7 +141,8 @@ fn end_well(
     outgrow(memory, plan, record, &step.id, &attempt.targets);
     record.repairing = false;
     if !attempt.changed {
-        record.become_state(StepState::Skipped, Some(Reason::Exists), now);
+        let reason = if attempt.made_before { Reason::CreatedBefore } else { Reason::Exists };
+        record.become_state(StepState::Skipped, Some(reason), now);
     } else if attempt.yielded.is_empty() {
         record.become_state(StepState::Done, None, now);
     } else {
@@ -134,7 +156,7 @@ fn cannot_change(
     memory: &Memory,
     step: &Step,
     action: &Action,
-    record: &mut Record,
+    record: &mut StepRecord,
     failure: &Failure,
     now: Timestamp,
 ) -> bool {
@@ -149,7 +171,7 @@ fn cannot_change(
             true
         }
         Immutable::Recreate => {
-            let Some(uid) = ours(memory, &step.id, target) else {
+            let Some(uid) = ours(memory, &step.id, &action.via.cluster.place(), target) else {
                 return false;
             };
             record.recreate = Some(Recreate { target: target.clone(), uid: uid.clone() });
@@ -159,10 +181,13 @@ fn cannot_change(
     }
 }
 
-/// An attempt that was under way when we crashed.
-fn lose(action: &Action, record: &mut Record, now: Timestamp) {
-    match action.delivery() {
-        Some(Delivery::AtMostOnce) => {
+/// An attempt that was under way when we crashed. How it ended may have been recorded before that.
+fn lose(plan: &Plan, step: &Step, action: &Action, record: &mut StepRecord, now: Timestamp) {
+    match (action.delivery(), record.ended) {
+        (Some(_), Some(Ended::Well)) => record.become_state(StepState::Done, None, now),
+        (Some(_), Some(Ended::Exit(code))) => fail(plan, step, action, record, &Failure::Exit(code), now),
+        (Some(_), Some(Ended::NotDone)) => fail(plan, step, action, record, &Failure::NotStarted, now),
+        (Some(Delivery::AtMostOnce), None) => {
             record.become_state(StepState::Unknown, Some(Reason::OutcomeUnknown), now);
         }
         _ => record.become_state(StepState::Waiting, None, now),
@@ -174,6 +199,7 @@ fn severity(failure: &Failure) -> u8 {
     match failure {
         Failure::Unknowable(_) => 3,
         Failure::AlreadyExists(_)
+        | Failure::NotOurs(_)
         | Failure::FieldConflict(_)
         | Failure::Forbidden(_)
         | Failure::Invalid(_)
@@ -190,7 +216,7 @@ pub(super) fn fail(
     plan: &Plan,
     step: &Step,
     action: &Action,
-    record: &mut Record,
+    record: &mut StepRecord,
     failure: &Failure,
     now: Timestamp,
 ) {
@@ -217,6 +243,9 @@ pub(super) fn fail(
         Failure::IdentityGone(_) => {
             (StepState::Waiting, Some(Reason::IdentityGone), Some(after(Pace::Absent)))
         }
+        Failure::CredentialAbsent(_) => {
+            (StepState::Waiting, Some(Reason::ClusterPending), Some(after(Pace::Absent)))
+        }
         Failure::Gone(_) => {
             record.awaits = action.target().map(Awaits::Present);
             (StepState::Waiting, Some(Reason::NotFound), Some(after(Pace::Absent)))
@@ -227,6 +256,7 @@ pub(super) fn fail(
         }
         Failure::AlreadyExists(_) => refused(Reason::AlreadyExists, automatic, after(Pace::Refused)),
         Failure::FieldConflict(_) => refused(Reason::ApplyConflict, automatic, after(Pace::Refused)),
+        Failure::NotOurs(_) => refused(Reason::TakenBack, automatic, after(Pace::Refused)),
         Failure::Forbidden(_) => refused(Reason::Forbidden, automatic, after(Pace::Refused)),
         Failure::Invalid(_) => refused(Reason::Invalid, automatic, after(Pace::Refused)),
         Failure::Immutable { .. } => refused(Reason::ImmutableField, automatic, after(Pace::Refused)),

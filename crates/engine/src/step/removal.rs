@@ -1,10 +1,13 @@
 //! Taking away what was made: prune, teardown, deletion.
 //!
 //! Works from the inventory alone, so it works when the spec no longer compiles. Objects go in reverse of the order
-//! they were made in, each by its uid, and the next ones only when it is really gone. Only what we created is
-//! deleted. Nothing that a user controls can hold this up for ever but a missing right or a foreign finalizer, and
-//! those are named; a gone identity, a terminating namespace or a kind that is no longer served means: say what is
-//! left behind, and go on.
+//! they were made in, and the next ones only when it is really gone. Only what we created is deleted: what has the row's
+//! uid and carries our mark. A user who takes the mark off takes the object back, which is reported. Nothing that a user
+//! controls can hold this up for ever but a missing right, a foreign finalizer or another cluster that does not answer,
+//! and those are named; a gone identity, a terminating namespace, a kind that is no longer served, or a credential that
+//! has been absent for five minutes of deletion means: say what is left behind, and go on.
+//!
+//! As whom is never remembered: it is what the object says now ([`Authority`]).
 //!
 //! Rows that are marked `last` go after all others, whatever the order. Where nothing is to be deleted, owner references
 //! are taken off first ([`disown`]), or the API server would delete what is to stay.
@@ -17,10 +20,13 @@ use serde_json::Value;
 use super::{
     advance::add,
     backoff::{self, Pace},
-    judge::Sight,
+    judge::FreshWorld,
 };
 use crate::{
-    contract::{Effect, Failure, Outcome, Propagation, ReadSet, Seen, Served, StepId, Ticket, Verb, Want},
+    contract::{
+        Authority, Effect, Failure, Outcome, Propagation, Question, ReadSet, Seen, Served, StepId, Ticket,
+        Verb, Want, Why,
+    },
     journal::{Item, ItemState, Memory},
     plan::Plan,
 };
@@ -30,20 +36,45 @@ const NO_RUN: u64 = 0;
 /// How long one delete request may take.
 const DEADLINE: std::time::Duration = std::time::Duration::from_secs(30);
 
+/// How long the credential of another cluster may be absent before what is there is given up, while the object goes.
+const ABSENCE: std::time::Duration = std::time::Duration::from_mins(5);
+/// No pause between two attempts is longer: a later moment was not written by us.
+const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_mins(10);
+
 /// What one pass over the inventory decided.
 #[derive(Default)]
 pub(super) struct Removal {
     pub effects: Vec<Effect>,
     /// What is still there, and why.
     pub waiting: Vec<(StepId, Reason, String)>,
+    /// What is no longer remembered although it may still be there, and why.
+    pub left: Vec<String>,
     pub wake_at: Option<Timestamp>,
     /// Whether everything is gone, or is left behind for good.
     pub done: bool,
 }
 
-/// Files the outcomes of deletions.
-pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) {
-    for outcome in outcomes.iter().filter(|outcome| outcome.ticket.run == NO_RUN) {
+/// Whether an effect is a deletion from the inventory, as opposed to one of the plan.
+pub(super) fn is_deletion(ticket: &Ticket) -> bool {
+    ticket.run == NO_RUN
+}
+
+/// How what is chosen is taken away.
+pub(super) struct Pass<'a, 'w> {
+    /// As whom.
+    pub authority: &'a Authority,
+    /// What is seen.
+    pub fresh_world: &'a FreshWorld<'w>,
+    /// Whether the object itself is going, as opposed to a part of it.
+    pub deleting: bool,
+    /// Whether deletion is asked for and its end not waited for.
+    pub hurry: bool,
+    pub now: Timestamp,
+}
+
+/// Files the outcomes of deletions: of those of the object itself, or of a part of it.
+pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], deleting: bool, now: Timestamp) {
+    for outcome in outcomes.iter().filter(|outcome| is_deletion(&outcome.ticket)) {
         memory.flight.remove(&outcome.ticket);
         let uid = memory.journal.uid.clone();
         let Some(item) = memory.journal.inventory.get_mut(outcome.ticket.part as usize) else {
@@ -59,12 +90,23 @@ pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], now: Timestamp) 
             Ok(done) => {
                 item.state = ItemState::Deleting;
                 item.uid = done.stamp.as_ref().map(|stamp| stamp.uid.clone()).or(item.uid.take());
+                item.cut_off = None;
             }
-            Err(Failure::Gone(_) | Failure::StalePrecondition(_)) => item.state = ItemState::Gone,
+            Err(Failure::Gone(_)) => item.state = ItemState::Gone,
+            Err(Failure::NotOurs(_)) => leave(item, Reason::TakenBack),
             Err(Failure::NotServed(_)) => leave(item, Reason::KindNotServed),
             Err(Failure::IdentityGone(_)) => leave(item, Reason::IdentityGone),
             Err(Failure::Terminating(_)) => leave(item, Reason::Terminating),
+            Err(Failure::CredentialAbsent(message)) => {
+                item.reason = Some(Reason::ClusterPending);
+                item.retry_at = retry(Pace::Absent);
+                memory.messages.insert(item.step.clone(), message.clone());
+                if deleting {
+                    cut_off(item, now);
+                }
+            }
             Err(failure) => {
+                item.cut_off = None;
                 let refused = matches!(failure, Failure::Forbidden(_) | Failure::Invalid(_));
                 item.reason = Some(if refused { Reason::Forbidden } else { Reason::Retrying });
                 item.retry_at = retry(if refused { Pace::Refused } else { Pace::Transient });
@@ -79,8 +121,32 @@ fn leave(item: &mut Item, reason: Reason) {
     item.reason = Some(reason);
 }
 
+/// An object that stays, and why, for people.
+pub(super) fn left(item: &Item) -> String {
+    let reason = item.reason.unwrap_or(Reason::LeftBehind);
+    if item.place.is_here() {
+        format!("{} ({reason})", item.target)
+    } else {
+        format!("{} in {} ({reason})", item.target, item.place)
+    }
+}
+
+/// Nothing leads to its cluster any more: it is given up once that has been so for long enough. Says when.
+fn cut_off(item: &mut Item, now: Timestamp) -> Timestamp {
+    let due = item.cut_off.get_or_insert(now).plus_duration(ABSENCE);
+    if due <= now {
+        leave(item, Reason::ClusterPending);
+    }
+    due
+}
+
 /// Takes away what the plan no longer makes, and forgets what is gone.
-pub(super) fn prune(plan: &Plan, memory: &mut Memory, sight: &Sight<'_>, now: Timestamp) -> Removal {
+pub(super) fn prune(
+    plan: &Plan,
+    memory: &mut Memory,
+    fresh_world: &FreshWorld<'_>,
+    now: Timestamp,
+) -> Removal {
     let left_the_plan = |item: &Item| item.stale || plan.position(&item.step).is_none();
     if !memory.journal.inventory.iter().any(left_the_plan) {
         return Removal { done: true, ..Removal::default() };
@@ -89,20 +155,23 @@ pub(super) fn prune(plan: &Plan, memory: &mut Memory, sight: &Sight<'_>, now: Ti
     let landing: BTreeSet<StepId> = memory
         .flight
         .iter()
-        .filter(|ticket| ticket.run != NO_RUN)
+        .filter(|ticket| !is_deletion(ticket))
         .map(|ticket| ticket.step.clone())
         .collect();
     let chosen = |item: &Item| item.prune && left_the_plan(item) && !landing.contains(&item.step);
-    let removal = if memory.journal.inventory.iter().any(chosen) {
-        remove(memory, sight, &chosen, false, now)
+    let mut removal = if memory.journal.inventory.iter().any(chosen) {
+        let pass = Pass { authority: &plan.authority, fresh_world, deleting: false, hurry: false, now };
+        remove(memory, &pass, &chosen)
     } else {
         Removal { done: true, ..Removal::default() }
     };
     // Deletions under way are filed by the place of their row.
-    if !memory.flight.iter().any(|ticket| ticket.run == NO_RUN) {
+    if !memory.flight.iter().any(is_deletion) {
         let stays = |item: &Item| is_there(item) && item.state != ItemState::Adopted;
         let forgotten = |item: &Item| left_the_plan(item) && !stays(item);
         if memory.journal.inventory.iter().any(forgotten) {
+            let rows = memory.journal.inventory.iter().filter(|item| forgotten(item));
+            removal.left.extend(rows.filter(|item| item.state == ItemState::Left).map(left));
             memory.journal.inventory.retain(|item| !forgotten(item));
         }
     }
@@ -110,7 +179,7 @@ pub(super) fn prune(plan: &Plan, memory: &mut Memory, sight: &Sight<'_>, now: Ti
 }
 
 /// Takes our object off as the owner of everything that is to stay.
-pub(super) fn disown(memory: &mut Memory, now: Timestamp) -> Removal {
+pub(super) fn disown(memory: &mut Memory, authority: &Authority, now: Timestamp) -> Removal {
     let mut removal = Removal { done: true, ..Removal::default() };
     for index in 0..memory.journal.inventory.len() {
         let item = &memory.journal.inventory[index];
@@ -119,24 +188,31 @@ pub(super) fn disown(memory: &mut Memory, now: Timestamp) -> Removal {
         };
         removal.done = false;
         let (target, owner) = (item.target.clone(), memory.journal.uid.clone());
-        order(memory, index, Verb::Disown { target, uid, owner }, &mut removal, now);
+        order(memory, authority, index, Verb::Disown { target, uid, owner }, &mut removal, now);
     }
     removal
 }
 
 /// Orders something about a row, unless that is under way or its time has not come.
-fn order(memory: &mut Memory, index: usize, verb: Verb, removal: &mut Removal, now: Timestamp) {
-    if memory.flight.iter().any(|ticket| ticket.run == NO_RUN && ticket.part as usize == index) {
+fn order(
+    memory: &mut Memory,
+    authority: &Authority,
+    index: usize,
+    verb: Verb,
+    removal: &mut Removal,
+    now: Timestamp,
+) {
+    if memory.flight.iter().any(|ticket| is_deletion(ticket) && ticket.part as usize == index) {
         return;
     }
     let item = &mut memory.journal.inventory[index];
-    if let Some(at) = item.retry_at.filter(|at| *at > now) {
+    if let Some(at) = item.retry_at.filter(|at| *at > now && *at <= now.plus_duration(LONGEST_PAUSE)) {
         removal.wake_at = Some(removal.wake_at.map_or(at, |earlier| earlier.min(at)));
         let message = memory.messages.get(&item.step).cloned().unwrap_or_default();
         removal.waiting.push((item.step.clone(), item.reason.unwrap_or(Reason::Retrying), message));
         return;
     }
-    item.attempt += 1;
+    item.attempt = item.attempt.saturating_add(1);
     item.retry_at = None;
     let ticket = Ticket {
         step: item.step.clone(),
@@ -145,25 +221,19 @@ fn order(memory: &mut Memory, index: usize, verb: Verb, removal: &mut Removal, n
         part: u32::try_from(index).unwrap_or(u32::MAX),
     };
     memory.flight.insert(ticket.clone());
-    removal.effects.push(Effect { ticket, via: item.via.clone(), verb, deadline: DEADLINE });
+    removal.effects.push(Effect { ticket, via: authority.via(&item.place), verb, deadline: DEADLINE });
 }
 
-/// Takes away the rows that `chosen` names. In a hurry, deletion is asked for but its end is not waited for.
-pub(super) fn remove(
-    memory: &mut Memory,
-    sight: &Sight<'_>,
-    chosen: &dyn Fn(&Item) -> bool,
-    hurry: bool,
-    now: Timestamp,
-) -> Removal {
+/// Takes away the rows that `chosen` names.
+pub(super) fn remove(memory: &mut Memory, pass: &Pass<'_, '_>, chosen: &dyn Fn(&Item) -> bool) -> Removal {
     let mut removal = Removal { done: true, ..Removal::default() };
     let uid = memory.journal.uid.clone();
     for index in 0..memory.journal.inventory.len() {
         if chosen(&memory.journal.inventory[index]) {
-            look(&mut memory.journal.inventory[index], sight, hurry, &mut removal);
+            look(&mut memory.journal.inventory[index], pass, &mut removal);
         }
     }
-    let held = Held::of(&memory.journal.inventory, chosen);
+    let held = RemovalOrder::of(&memory.journal.inventory, chosen);
     for index in 0..memory.journal.inventory.len() {
         let item = &memory.journal.inventory[index];
         if !chosen(item) || !is_there(item) {
@@ -177,16 +247,16 @@ pub(super) fn remove(
         let verb = Verb::Delete {
             target: item.target.clone(),
             uid: item.uid.clone(),
-            creator: item.uid.is_none().then(|| uid.clone()),
+            creator: Some(uid.clone()),
             propagation: Propagation::Background,
         };
-        order(memory, index, verb, &mut removal, now);
+        order(memory, pass.authority, index, verb, &mut removal, pass.now);
     }
     removal
 }
 
 /// What must stay until other objects are gone.
-struct Held {
+struct RemovalOrder {
     /// Steps whose objects must stay until those of every later step are gone.
     usual: BTreeSet<StepId>,
     /// The same among the objects that go last.
@@ -195,7 +265,7 @@ struct Held {
     busy: bool,
 }
 
-impl Held {
+impl RemovalOrder {
     fn of(inventory: &[Item], chosen: &dyn Fn(&Item) -> bool) -> Self {
         let there = |item: &&Item| chosen(item) && is_there(item);
         let (last, usual): (Vec<&Item>, Vec<&Item>) =
@@ -227,12 +297,20 @@ fn is_there(item: &Item) -> bool {
 }
 
 /// What is known of a row now: whether a deleted object is gone.
-fn look(item: &mut Item, sight: &Sight<'_>, hurry: bool, removal: &mut Removal) {
+fn look(item: &mut Item, pass: &Pass<'_, '_>, removal: &mut Removal) {
+    let fresh_world = pass.fresh_world;
     match item.state {
         ItemState::Adopted => item.state = ItemState::Gone,
-        ItemState::Deleting if hurry => leave(item, Reason::Terminating),
+        ItemState::Deleting if pass.hurry => leave(item, Reason::Terminating),
         ItemState::Deleting => {
-            let kind = match sight.resolve(&item.via, &item.target.kind) {
+            let via = pass.authority.via(&item.place);
+            let question = Want::new(Question::Kind { via: via.clone(), word: item.target.kind.clone() });
+            let served = match fresh_world.ask(question) {
+                Some(Seen::Kind(served)) => Some(served.as_ref()),
+                Some(Seen::Unknown(why)) => return unseen(item, why, pass, removal),
+                _ => None,
+            };
+            let kind = match served {
                 Some(Served::Yes { kind, namespaced, .. }) => (kind, *namespaced),
                 Some(Served::No) => return leave(item, Reason::KindNotServed),
                 _ => {
@@ -241,8 +319,8 @@ fn look(item: &mut Item, sight: &Sight<'_>, hurry: bool, removal: &mut Removal) 
             };
             let namespace = item.target.namespace.clone().filter(|_| kind.1);
             let reads = ReadSet::dotted(["metadata.finalizers"]);
-            let want = Want::object(item.via.clone(), kind.0.clone(), namespace, &item.target.name, reads);
-            match sight.ask(want) {
+            let want = Want::object(via, kind.0.clone(), namespace, &item.target.name, reads);
+            match fresh_world.ask(want) {
                 Some(Seen::Objects(observed)) => match observed.items.first() {
                     None => item.state = ItemState::Gone,
                     Some(found) if item.uid.as_ref() != Some(&found.uid) => item.state = ItemState::Gone,
@@ -252,15 +330,26 @@ fn look(item: &mut Item, sight: &Sight<'_>, hurry: bool, removal: &mut Removal) 
                         removal.waiting.push((item.step.clone(), reason, message));
                     }
                 },
-                Some(Seen::Unknown(why)) if why.reason == Reason::IdentityGone => leave(item, why.reason),
-                Some(Seen::Unknown(why)) => {
-                    removal.waiting.push((item.step.clone(), why.reason, why.message.clone()));
-                }
+                Some(Seen::Unknown(why)) => unseen(item, why, pass, removal),
                 _ => removal.waiting.push((item.step.clone(), Reason::Unsynced, String::new())),
             }
         }
         ItemState::Intended | ItemState::Created | ItemState::Gone | ItemState::Left => {}
     }
+}
+
+/// Whether a deleted object is gone cannot be seen now.
+fn unseen(item: &mut Item, why: &Why, pass: &Pass<'_, '_>, removal: &mut Removal) {
+    if why.reason == Reason::IdentityGone {
+        return leave(item, why.reason);
+    }
+    if why.absent && pass.deleting {
+        let due = cut_off(item, pass.now);
+        removal.wake_at = Some(removal.wake_at.map_or(due, |earlier| earlier.min(due)));
+    } else {
+        item.cut_off = None;
+    }
+    removal.waiting.push((item.step.clone(), why.reason, why.message.clone()));
 }
 
 fn still_there(content: &Value, name: &str) -> (Reason, String) {

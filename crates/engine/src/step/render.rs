@@ -1,17 +1,25 @@
 //! Rendering: from an admitted action to the verbs that carry it out.
 //!
 //! Happens at admission only, on the world that the action was admitted on. A value that is missing under
-//! `.Dependencies` makes the action wait; anything else that goes wrong is the author's to mend.
+//! `.Dependencies` makes the action wait; anything else that goes wrong is the author's to mend. What an action takes is
+//! counted: one that finds nothing left of the step's budget is rendered in the next step, one that takes more than all of
+//! it has failed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc};
 
-use linchpin_lang::template::{self, Clock, RenderError, Template};
+use linchpin_lang::{
+    template::{self, Clock, RenderError, Template},
+    weight,
+};
+use linchpin_words::{Text, limits};
 use serde_json::{Map, Value, json};
 
 use super::{
-    data::{dependency_data, now_text, values},
+    data::{TooMuch, dependency_data, now_text, values_counted},
+    effort::{Effort, Key},
     inventory::same_object,
-    judge::View,
+    judge::{View, mark, mark_values},
+    secret::{self, Secrets},
 };
 use crate::{
     contract::{ExecOrder, Force, PatchKind, Propagation, ReadSet, Target, Verb, World},
@@ -27,8 +35,23 @@ pub(super) struct Rendered {
     pub targets: Vec<Target>,
 }
 
+/// What a step of a template takes, against one of an expression.
+const TEMPLATE_PRICE: u64 = 4;
+/// How much of a text is read in one step.
+const BYTES_PER_STEP: u64 = 4;
+
+/// What an action is rendered from.
+pub(super) struct Basis<'a> {
+    pub journal: &'a Journal,
+    pub views: &'a [View],
+    pub world: &'a World,
+    pub effort: &'a Effort,
+}
+
 /// Why an action could not be rendered.
 pub(super) enum Problem {
+    /// Nothing is left of the step's budget: the next step does it.
+    Postponed,
     /// A value is not there yet.
     Missing(String),
     /// Somebody has to mend the text.
@@ -40,10 +63,9 @@ pub(super) fn render(
     plan: &Plan,
     step: &Step,
     action: &Action,
-    journal: &Journal,
-    views: &[View],
-    world: &World,
+    basis: &Basis<'_>,
 ) -> Result<Rendered, Problem> {
+    let Basis { journal, views, effort, .. } = *basis;
     if let Some(recreate) = journal.steps.get(&step.id).and_then(|record| record.recreate.as_ref()) {
         let verb = Verb::Delete {
             target: recreate.target.clone(),
@@ -53,63 +75,57 @@ pub(super) fn render(
         };
         return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new() });
     }
-    let context = Context { plan, step, journal, data: data(plan, action, journal, views, world) };
-    let verbs = match &action.body {
-        Body::Create { documents, existing } => context
-            .documents(documents)?
-            .into_iter()
-            .map(|body| Verb::Create {
-                body: Arc::new(body),
-                default_namespace: action.default_namespace.clone(),
-                manager: action.manager.clone(),
-                existing: *existing,
-                creator: plan.uid.clone(),
-            })
-            .collect(),
-        Body::Apply { documents, existing } => context
-            .documents(documents)?
-            .into_iter()
-            .map(|body| Verb::Apply {
-                force: force(step, action, journal, &body),
-                yields: action.drift().map(Drift::yields).unwrap_or_default(),
-                body: Arc::new(body),
-                default_namespace: action.default_namespace.clone(),
-                manager: action.manager.clone(),
-                existing: *existing,
-                creator: plan.uid.clone(),
-                owner: action.owner.clone(),
-            })
-            .collect(),
-        Body::Patch { target, kind, text, delivery } => {
-            let body = context.patch(*kind, text)?;
-            vec![Verb::Patch {
-                target: target.clone(),
-                kind: *kind,
-                body: Arc::new(body),
-                manager: action.manager.clone(),
-                once: delivery.is_some(),
-            }]
+    if let Body::Delete { target, propagation } = &action.body {
+        let known = journal.steps.get(&step.id).and_then(|record| record.deletes.clone());
+        let view = plan.position(&step.id).map(|position| &views[position]);
+        let Some(uid) = known.or_else(|| view?.doomed.clone()) else {
+            return Err(Problem::Missing(format!("{target} was not looked at yet")));
+        };
+        let (target, propagation) = (target.clone(), *propagation);
+        let verb = Verb::Delete { target, uid: Some(uid), creator: None, propagation };
+        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new() });
+    }
+    // What was missing is missing as long as nothing that is read has changed.
+    let key = || mark_of(plan, step, action, basis);
+    if effort.kept(key).is_some() {
+        return Err(Problem::Missing(effort.words(key()).unwrap_or_default().to_string()));
+    }
+    if !effort.may_render() {
+        return Err(Problem::Postponed);
+    }
+    let mut spent = 1;
+    let rendered = match data(plan, action, basis, &mut spent) {
+        Ok(data) => {
+            let secrets = Secrets::of_plan(plan, basis.world);
+            let context = Context { plan, step, journal, data, secrets, spent: Cell::new(spent) };
+            let rendered = context.verbs(action);
+            spent = context.spent.get();
+            rendered
         }
-        Body::Delete { target, propagation } => {
-            vec![Verb::Delete { target: target.clone(), uid: None, creator: None, propagation: *propagation }]
-        }
-        Body::Wait(_) => Vec::new(),
-        Body::Exec { target, container, command, .. } => {
-            let command: Result<Vec<String>, Problem> =
-                command.iter().map(|word| context.text(word)).collect();
-            let record = journal.steps.get(&step.id);
-            vec![Verb::Exec(ExecOrder {
-                namespace: target.namespace.clone().unwrap_or_else(|| action.default_namespace.clone()),
-                pod: target.name.clone(),
-                container: container.clone(),
-                command: command?,
-                token: record.and_then(|record| record.token.clone()).unwrap_or_default(),
-            })]
-        }
-        Body::Notice(notice) => vec![Verb::Notice(notice.clone())],
+        Err(too_much) => Err(Problem::Wrong(format!("{}: {too_much}", step.field))),
     };
+    effort.rendered(spent);
+    if let Err(Problem::Missing(message)) = &rendered {
+        effort.keep(key, 0, spent, &Text::from(message.clone()));
+    }
+    let verbs = rendered?;
     let targets = verbs.iter().filter_map(|verb| target_of(verb, &action.default_namespace)).collect();
     Ok(Rendered { waves: in_waves(verbs), targets })
+}
+
+/// A number that represents an action's text and all that it reads.
+fn mark_of(plan: &Plan, step: &Step, action: &Action, basis: &Basis<'_>) -> u64 {
+    let Basis { journal, views, world, effort } = *basis;
+    let read = plan.steps().iter().enumerate().filter_map(|(position, other)| {
+        let requirement = other.requirement()?;
+        let read = action.reads.as_ref().is_none_or(|reads| reads.contains_key(&other.id));
+        read.then(|| mark(effort, position, &requirement.want, &views[position], world))
+    });
+    let values = action.reads_values.then(|| mark_values(plan, effort, world));
+    let now = now_text(journal.run.now);
+    let text =
+        Key::default().text(step.id.as_str()).text(&step.definition).text(now.as_str().unwrap_or_default());
+    read.chain(values).fold(text, Key::number).get()
 }
 
 /// What must be there before the rest of the same action: Namespaces and definitions of kinds.
@@ -138,7 +154,10 @@ fn force(step: &Step, action: &Action, journal: &Journal, body: &Value) -> Force
     let Some(target) = target_of_document(body, &action.default_namespace) else {
         return Force::IfCreated;
     };
-    let written = journal.made_by(&step.id).any(|row| row.uid.is_some() && same_object(&row.target, &target));
+    let place = action.via.cluster.place();
+    let written = journal
+        .made_by(&step.id)
+        .any(|row| row.uid.is_some() && row.place == place && same_object(&row.target, &target));
     if written { Force::Always } else { Force::IfCreated }
 }
 
@@ -147,25 +166,103 @@ struct Context<'a> {
     step: &'a Step,
     journal: &'a Journal,
     data: Value,
+    secrets: Secrets,
+    spent: Cell<u64>,
 }
 
 impl Context<'_> {
+    fn verbs(&self, action: &Action) -> Result<Vec<Verb>, Problem> {
+        Ok(match &action.body {
+            Body::Create { documents, existing } => self
+                .documents(documents)?
+                .into_iter()
+                .map(|body| Verb::Create {
+                    body: Arc::new(body),
+                    default_namespace: action.default_namespace.clone(),
+                    manager: action.manager.clone(),
+                    existing: *existing,
+                    creator: self.plan.uid.clone(),
+                })
+                .collect(),
+            Body::Apply { documents, existing } => self
+                .documents(documents)?
+                .into_iter()
+                .map(|body| Verb::Apply {
+                    force: force(self.step, action, self.journal, &body),
+                    yields: action.drift().map(Drift::yields).unwrap_or_default(),
+                    body: Arc::new(body),
+                    default_namespace: action.default_namespace.clone(),
+                    manager: action.manager.clone(),
+                    existing: *existing,
+                    creator: self.plan.uid.clone(),
+                    owner: action.owner.clone(),
+                })
+                .collect(),
+            Body::Patch { target, kind, text, delivery } => {
+                let body = self.patch(*kind, text)?;
+                vec![Verb::Patch {
+                    target: target.clone(),
+                    kind: *kind,
+                    body: Arc::new(body),
+                    manager: action.manager.clone(),
+                    once: delivery.is_some(),
+                }]
+            }
+            Body::Delete { .. } | Body::Wait(_) => Vec::new(),
+            Body::Exec { target, container, command, .. } => {
+                let command: Result<Vec<String>, Problem> =
+                    command.iter().map(|word| self.text(word)).collect();
+                let record = self.journal.steps.get(&self.step.id);
+                vec![Verb::Exec(ExecOrder {
+                    namespace: target.namespace.clone().unwrap_or_else(|| action.default_namespace.clone()),
+                    pod: target.name.clone(),
+                    container: container.clone(),
+                    command: command?,
+                    token: record.and_then(|record| record.token.clone()).unwrap_or_default(),
+                })]
+            }
+            Body::Notice(notice) => vec![Verb::Notice(notice.clone())],
+        })
+    }
+
+    /// Takes what a part of the rendering took.
+    fn spend(&self, steps: u64) -> Result<(), Problem> {
+        self.spent.set(self.spent.get().saturating_add(steps));
+        if self.spent.get() > limits::TURN_STEPS {
+            let most = limits::TURN_STEPS;
+            return Err(self.wrong(&format!("rendering it takes more than {most} steps: split the action")));
+        }
+        Ok(())
+    }
+
     fn documents(&self, documents: &Documents) -> Result<Vec<Value>, Problem> {
         let found = match documents {
             Documents::Text(template) => {
-                let text = self.text(template)?;
-                template::parse_documents(&self.step.field, &text)
-                    .map_err(|error| Problem::Wrong(error.to_string()))?
+                let rendered = self.rendered(template, &self.data)?.map_err(|error| self.problem(&error))?;
+                self.spend(rendered.text.len() as u64 / BYTES_PER_STEP)?;
+                let found = template::parse_documents(&self.step.field, &rendered.text)
+                    .map_err(|error| Problem::Wrong(error.to_string()))?;
+                if self.secrets.any(rendered.reads.iter()) {
+                    self.check_text(template, &found)?;
+                }
+                found
             }
             Documents::Objects(documents) => {
                 let rendered: Result<Vec<Value>, Problem> = documents
                     .iter()
                     .map(|document| match &document.template {
                         None => Ok((*document.value).clone()),
-                        Some(template) => match template.render(&self.data, &self.clock()) {
-                            Ok(rendered) => Ok(rendered.value),
-                            Err(error) => Err(self.problem(&error)),
-                        },
+                        Some(template) => {
+                            let mut taken = 0;
+                            let rendered = template.render_counted(&self.data, &self.clock(), &mut taken);
+                            self.spend(taken * TEMPLATE_PRICE)?;
+                            let rendered = rendered.map_err(|error| self.problem(&error))?;
+                            self.spend(weight(&rendered.value, limits::TURN_STEPS))?;
+                            if self.secrets.any(rendered.reads.iter()) {
+                                self.check_fields(&document.value)?;
+                            }
+                            Ok(rendered.value)
+                        }
                     })
                     .collect();
                 rendered?
@@ -191,8 +288,53 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Refuses a document that is or is called what a Secret says: each of these fields is a template of its own.
+    fn check_fields(&self, document: &Value) -> Result<(), Problem> {
+        for (path, name) in secret::IDENTITY {
+            let text = document.pointer(path).and_then(Value::as_str);
+            let Some(Ok(template)) = text.map(|text| Template::parse(&self.step.field, text)) else {
+                continue;
+            };
+            let reads = self.rendered(&template, &self.data)?.map(|rendered| rendered.reads).ok();
+            if self.secrets.any(reads.iter().flatten()) {
+                return Err(self.wrong(&secret::refusal(name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for documents that are one text: they must be the same whatever the Secrets say. Where they cannot be
+    /// rendered without them, no name may hold a Secret's value.
+    fn check_text(&self, template: &Template, found: &[Value]) -> Result<(), Problem> {
+        let concealed = self
+            .rendered(template, &self.secrets.concealed(&self.data))?
+            .ok()
+            .and_then(|rendered| template::parse_documents(&self.step.field, &rendered.text).ok())
+            .filter(|concealed| concealed.len() == found.len());
+        let is_secret = |text: &str| self.secrets.is_in(text, &self.data);
+        for (index, document) in found.iter().enumerate() {
+            let other = concealed.as_ref().and_then(|concealed| concealed.get(index));
+            let of = format!("of document {}", index + 1);
+            for (path, name) in secret::IDENTITY {
+                let text = document.pointer(path).and_then(Value::as_str);
+                let refused = match other {
+                    Some(other) => text != other.pointer(path).and_then(Value::as_str),
+                    None => text.is_some_and(is_secret),
+                };
+                if refused {
+                    return Err(self.wrong(&secret::refusal(&format!("{name} {of}"))));
+                }
+            }
+            if secret::has_key(document, other.unwrap_or(&Value::Null), &is_secret) {
+                return Err(self.wrong(&secret::refusal(&format!("a key {of}"))));
+            }
+        }
+        Ok(())
+    }
+
     fn patch(&self, kind: PatchKind, text: &Template) -> Result<Value, Problem> {
         let text = self.text(text)?;
+        self.spend(text.len() as u64 / BYTES_PER_STEP)?;
         let first = text.trim_start().chars().next();
         let parsed = if matches!(first, Some('{' | '[')) {
             serde_json::from_str(&text).map_err(|error| {
@@ -226,10 +368,21 @@ impl Context<'_> {
     }
 
     fn text(&self, template: &Template) -> Result<String, Problem> {
-        template
-            .render(&self.data, &self.clock())
+        self.rendered(template, &self.data)?
             .map(|rendered| rendered.text)
             .map_err(|error| self.problem(&error))
+    }
+
+    /// Renders a template and counts what that took.
+    fn rendered(
+        &self,
+        template: &Template,
+        data: &Value,
+    ) -> Result<Result<template::Rendered, RenderError>, Problem> {
+        let mut taken = 0;
+        let rendered = template.render_counted(data, &self.clock(), &mut taken);
+        self.spend(taken * TEMPLATE_PRICE)?;
+        Ok(rendered)
     }
 
     fn problem(&self, error: &RenderError) -> Problem {
@@ -281,7 +434,8 @@ fn plain_json_error(error: &serde_json::Error) -> &'static str {
 }
 
 /// The data of one action: only the dependencies it reads, unless that cannot be known.
-fn data(plan: &Plan, action: &Action, journal: &Journal, views: &[View], world: &World) -> Value {
+fn data(plan: &Plan, action: &Action, basis: &Basis<'_>, spent: &mut u64) -> Result<Value, TooMuch> {
+    let Basis { journal, views, world, .. } = *basis;
     let mut dependencies: BTreeMap<&str, Option<Value>> = BTreeMap::new();
     let whole = ReadSet::whole();
     for (position, step) in plan.steps().iter().enumerate() {
@@ -293,7 +447,7 @@ fn data(plan: &Plan, action: &Action, journal: &Journal, views: &[View], world: 
             None => Some(&whole),
         };
         let Some(reads) = reads else { continue };
-        let entry = dependency_data(requirement, &views[position], world, reads);
+        let entry = dependency_data(requirement, &views[position], world, reads, spent)?;
         for key in &requirement.keys {
             let twice = dependencies.contains_key(key.as_str());
             dependencies.insert(key, (!twice).then(|| entry.clone()));
@@ -306,7 +460,7 @@ fn data(plan: &Plan, action: &Action, journal: &Journal, views: &[View], world: 
     let mut data = json!({"Now": now_text(journal.run.now), "Components": dependencies});
     data["Dependencies"] = data["Components"].clone();
     if action.reads_values {
-        data["Values"] = values(&plan.inputs, &plan.values, world);
+        data["Values"] = values_counted(&plan.inputs, &plan.values, world, spent)?;
     }
-    data
+    Ok(data)
 }

@@ -1,4 +1,4 @@
-//! What a person and other tools get to hear: phase, one line, blockers, an entry per step, and the edges of the
+//! What people and other tools get: phase, one line, blockers, an entry per step, and the edges of the
 //! wait-for graph. Derived from the decision; nothing is ever read back from it.
 
 mod edges;
@@ -11,11 +11,11 @@ use super::{advance::Advanced, fact::Fact, judge::View};
 use crate::{
     contract::{Objects, StepId},
     graph::Path,
-    journal::{Journal, Memory, Record, StepState},
+    journal::{Journal, Memory, StepRecord, StepState},
     plan::Plan,
 };
 pub(super) use edges::edges;
-use entry::{Place, step_report};
+use entry::{StepContext, step_report};
 use headline::{headline, phase};
 
 /// Where the object is, in the document's words.
@@ -170,7 +170,7 @@ pub(super) fn removal_blockers(
 pub(super) fn converging(
     plan: &Plan,
     advanced: &Advanced,
-    records: &[Option<&Shared<Record>>],
+    records: &[Option<&Shared<StepRecord>>],
     views: &[View],
     facts: &[Fact],
     cycle: Option<&Path>,
@@ -184,7 +184,7 @@ pub(super) fn converging(
         let Some(record) = records[position] else {
             continue;
         };
-        let place = Place { plan, advanced, records, fact: &facts[position], position };
+        let place = StepContext { plan, advanced, records, fact: &facts[position], position };
         let report = step_report(&place, step, record, view, &mut scratch);
         if report.blocking {
             blocked.push(Blocker {

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use linchpin_engine::{
     contract::{
-        Existing, Observed, Projection, Question, ReadSet, Scope, Seen, Served, StepId, Target, Via, Want,
-        World,
+        Authority, Existing, Observed, Projection, Propagation, Question, ReadSet, Scope, Seen, Served,
+        StepId, Target, Via, Want, World,
     },
     plan::{
         Action, After, Body, Delivery, Document, Documents, Plan, Requirement, Step, StepKind, Terms, Test,
@@ -22,6 +22,11 @@ pub const MANAGER: &str = "linchpin:test";
 
 pub fn via() -> Via {
     Via::service_account(NAMESPACE, "builder")
+}
+
+/// As whom the object acts, with no other cluster in its spec.
+pub fn authority() -> Authority {
+    Authority { actor: via().actor, clusters: Vec::new() }
 }
 
 pub fn config_map() -> Gvk {
@@ -88,6 +93,16 @@ pub fn exec(id: &str, delivery: Delivery) -> Step {
     )
 }
 
+/// An action that deletes a ConfigMap.
+pub fn delete(id: &str, name: &str) -> Step {
+    let target = Target {
+        kind: KindWord::from_manifest(Some("v1"), "ConfigMap"),
+        namespace: Some(NAMESPACE.to_owned()),
+        name: name.to_owned(),
+    };
+    blank(id, action(Body::Delete { target, propagation: Propagation::Background }))
+}
+
 /// An action that lets time pass.
 pub fn pause(id: &str, duration: Duration) -> Step {
     blank(id, action(Body::Wait(duration)))
@@ -141,6 +156,7 @@ pub fn plan(generation: i64, steps: Vec<Step>) -> Plan {
 }
 
 pub fn plan_with(generation: i64, steps: Vec<Step>, terms: Terms) -> Plan {
+    let terms = Terms { authority: authority(), ..terms };
     Plan::new(owner(), UID, generation, steps, terms).expect("a plan")
 }
 

@@ -5,6 +5,7 @@
 mod drift;
 mod immutable;
 mod made;
+mod ours;
 mod owners;
 mod prune;
 

@@ -1,8 +1,10 @@
 //! The laws of the engine, one test each and more where a law has more sides than one.
 
 mod acting;
+mod deleting;
 mod failing;
 mod going;
+mod invalid;
 mod observing;
 mod restarting;
 mod waiting;

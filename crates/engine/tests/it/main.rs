@@ -3,6 +3,7 @@
 #![allow(clippy::pedantic)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
+mod budget;
 mod build;
 mod keeping;
 mod laws;

@@ -3,12 +3,12 @@
 use linchpin_engine::{
     contract::{Done, Effect, Failure, Outcome, Seen, Stamp, Ticket, Verb, Want, World},
     journal::{Memory, StepState},
-    plan::{Plan, Removal},
+    plan::{Plan, Removal, SpecError},
     step::{Decision, Goal, Persist, step},
 };
 use linchpin_words::Timestamp;
 
-use crate::build::{UID, want};
+use crate::build::{UID, authority, want};
 
 /// The fingerprint of what our manager holds, as long as nobody has taken any of it.
 pub const OURS: &str = "ours";
@@ -48,9 +48,18 @@ impl Play {
 
     pub fn take_down(&mut self) -> Vec<Effect> {
         let outcomes = std::mem::take(&mut self.outcomes);
-        let goal = Goal::Teardown { removal: Removal::Delete, hurry: false };
+        let goal = Goal::Teardown { authority: &authority(), removal: Removal::Delete, hurry: false };
         let decision = step(self.memory.clone(), goal, &self.world, &outcomes, None, self.now);
         self.take(decision)
+    }
+
+    /// One step while the spec cannot be carried out.
+    pub fn step_while_invalid(&mut self) {
+        let outcomes = std::mem::take(&mut self.outcomes);
+        let error = SpecError::new("spec", "is invalid");
+        let decision =
+            step(self.memory.clone(), Goal::Invalid(&error), &self.world, &outcomes, None, self.now);
+        assert!(self.take(decision).is_empty(), "nothing is touched while the spec is invalid");
     }
 
     fn take(&mut self, decision: Decision) -> Vec<Effect> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use linchpin_engine::{
     contract::{Done, Effect, Failure, Outcome, Seen, StepId, Verb, Why, World},
-    journal::{Journal, Memory, Record, StepState},
+    journal::{Journal, Memory, StepRecord, StepState},
     plan::{Delivery, Plan, Step},
     step::{Decision, Goal, Persist, step},
 };
@@ -33,7 +33,7 @@ enum Kind {
 
 /// What a watch shows.
 #[derive(Clone, Copy, Debug)]
-enum Sight {
+enum FreshWorld {
     There,
     Absent,
     Going,
@@ -55,7 +55,7 @@ enum End {
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    Sees(usize, Sight),
+    Sees(usize, FreshWorld),
     Ends(usize, End),
     TimePasses(u16),
     Crash,
@@ -76,10 +76,10 @@ fn drafts() -> impl Strategy<Value = Vec<Draft>> {
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let sight = prop_oneof![
-        4 => Just(Sight::There),
-        1 => Just(Sight::Absent),
-        1 => Just(Sight::Going),
-        1 => Just(Sight::Unknown),
+        4 => Just(FreshWorld::There),
+        1 => Just(FreshWorld::Absent),
+        1 => Just(FreshWorld::Going),
+        1 => Just(FreshWorld::Unknown),
     ];
     let end = prop_oneof![
         6 => Just(End::Well),
@@ -124,18 +124,18 @@ fn drawn(drafts: &[Draft]) -> Plan {
     plan(1, drafts.iter().enumerate().map(step).collect())
 }
 
-fn seen(name: &str, sight: Sight) -> Seen {
+fn seen(name: &str, sight: FreshWorld) -> Seen {
     match sight {
-        Sight::There => observed(
+        FreshWorld::There => observed(
             Some(projection(name, &format!("uid-{name}"), 1, json!({"metadata": {"name": name}}))),
             1,
         ),
-        Sight::Absent => observed(None, 1),
-        Sight::Going => {
+        FreshWorld::Absent => observed(None, 1),
+        FreshWorld::Going => {
             let content = json!({"metadata": {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z"}});
             observed(Some(projection(name, &format!("uid-{name}"), 1, content)), 1)
         }
-        Sight::Unknown => Seen::Unknown(Why::new(Reason::Unsynced, "not listed yet")),
+        FreshWorld::Unknown => Seen::Unknown(Why::new(Reason::Unsynced, "not listed yet")),
     }
 }
 
@@ -189,9 +189,9 @@ impl Stage {
         }
     }
 
-    fn sees(&mut self, name: &str, sight: Sight) {
+    fn sees(&mut self, name: &str, sight: FreshWorld) {
         self.world.insert(want(name), seen(name, sight));
-        if matches!(sight, Sight::There) {
+        if matches!(sight, FreshWorld::There) {
             self.there.insert(name.to_owned());
         } else {
             self.there.remove(name);
@@ -261,7 +261,7 @@ impl Stage {
         Ok(decision)
     }
 
-    fn record(&self, id: &StepId) -> &Record {
+    fn record(&self, id: &StepId) -> &StepRecord {
         &self.memory.journal.steps[id]
     }
 
@@ -371,7 +371,7 @@ impl Stage {
     fn rounds_to_completion(&mut self, most: usize) -> Result<Option<usize>, TestCaseError> {
         for round in 0..most {
             for position in 0..self.plan.steps().len() {
-                self.sees(&name(position), Sight::There);
+                self.sees(&name(position), FreshWorld::There);
             }
             for effect in std::mem::take(&mut self.out) {
                 self.ends(&effect, End::Well);
@@ -432,7 +432,7 @@ proptest! {
         for _ in 0..3 * drafts.len() + 5 {
             for stage in [&mut steady, &mut restarted] {
                 for position in 0..drafts.len() {
-                    stage.sees(&name(position), Sight::There);
+                    stage.sees(&name(position), FreshWorld::There);
                 }
                 stage.step()?;
                 for effect in std::mem::take(&mut stage.out) {

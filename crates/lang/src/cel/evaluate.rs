@@ -1,30 +1,38 @@
 //! Walks a checked tree over the data. The tree is at most `MAX_DEPTH` deep, so the recursion is bounded; everything
 //! else is paid from the meter.
 
-use std::rc::Rc;
+use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
-use super::EvaluateProblem;
 use super::functions;
-use super::meter::{Fault, Meter, types};
-use super::node::{Each, Item, Kind, Node, Walk};
+use super::meter::{Fault, Meter, Open, types};
+use super::node::{Binary, Each, Item, Kind, Node, Walk};
 use super::operators;
+use super::select::Below;
 use super::value::{List, Map, Text, Value, same_scalar};
+use super::{EvaluateProblem, Unknown};
 use crate::answer::{Answer, NotYet};
 
 /// A fault and the part of the expression that met it.
-struct Stop<'a> {
-    node: &'a Node,
-    fault: Fault,
+pub(super) struct Stop<'a> {
+    pub(super) node: &'a Node,
+    pub(super) fault: Fault,
 }
 
-type Outcome<'a, T = Value<'a>> = Result<T, Stop<'a>>;
+pub(super) type Outcome<'a, T = Value<'a>> = Result<T, Stop<'a>>;
 
-/// Judges the expression over the values of its variables.
-pub(super) fn answer(root: &Node, roots: Vec<Option<&Json>>) -> Result<Answer, (usize, EvaluateProblem)> {
-    let mut machine = Machine { roots, locals: Vec::new(), meter: Meter::new() };
-    match machine.run(root) {
+/// Judges the expression over the values of its variables, and adds the steps that this took to `spent`.
+pub(super) fn answer(
+    root: &Node,
+    roots: Vec<Option<&Json>>,
+    unknowns: Vec<Option<&BTreeMap<String, Unknown>>>,
+    spent: &mut u64,
+) -> Result<Answer, (usize, EvaluateProblem)> {
+    let mut machine = Machine { unknowns, ..Machine::new(roots) };
+    let outcome = machine.run(root);
+    *spent = spent.saturating_add(machine.spent());
+    match outcome {
         Ok(Value::Bool(holds)) => Ok(holds.into()),
         // `self.?status.?ready`, without the `.orValue(…)`: an absent answer is an answer that is not there yet.
         Ok(Value::Optional(None)) => Ok(Answer::NotYet(NotYet::Missing { path: root.spell() })),
@@ -35,19 +43,39 @@ pub(super) fn answer(root: &Node, roots: Vec<Option<&Json>>) -> Result<Answer, (
         Err(Stop { node, fault: Fault::Missing }) => {
             Ok(Answer::NotYet(NotYet::Missing { path: node.spell() }))
         }
+        Err(Stop { node, fault: Fault::Unknown(Open { why, field, .. }) }) => {
+            let path = field.map_or_else(|| node.spell(), |field| format!("{}.{field}", node.spell()));
+            Ok(Answer::NotYet(NotYet::Unknown { path, why }))
+        }
         Err(Stop { fault: Fault::TooLarge(what), .. }) => Ok(Answer::NotYet(NotYet::TooLarge { what })),
         Err(Stop { node, fault: Fault::Wrong(problem) }) => Err((node.at, problem)),
     }
 }
 
-struct Machine<'a> {
+pub(super) struct Machine<'a> {
     roots: Vec<Option<&'a Json>>,
+    /// For each variable, what of it cannot be seen.
+    pub(super) unknowns: Vec<Option<&'a BTreeMap<String, Unknown>>>,
     locals: Vec<Value<'a>>,
-    meter: Meter,
+    pub(super) meter: Meter,
 }
 
 impl<'a> Machine<'a> {
-    fn run(&mut self, node: &'a Node) -> Outcome<'a> {
+    pub(super) fn new(roots: Vec<Option<&'a Json>>) -> Self {
+        Self { roots, unknowns: Vec::new(), locals: Vec::new(), meter: Meter::new() }
+    }
+
+    /// The steps taken so far.
+    pub(super) fn spent(&self) -> u64 {
+        self.meter.spent()
+    }
+
+    /// The value of a part, if it has one.
+    pub(super) fn value(&mut self, node: &'a Node) -> Option<Value<'a>> {
+        self.run(node).ok()
+    }
+
+    pub(super) fn run(&mut self, node: &'a Node) -> Outcome<'a> {
         let stop = |fault| Stop { node, fault };
         self.meter.steps(1).map_err(stop)?;
         match &node.kind {
@@ -58,38 +86,17 @@ impl<'a> Machine<'a> {
             Kind::Double(value) => Ok(Value::Double(*value)),
             Kind::String(value) => Ok(Value::String(Text::Given(value))),
             Kind::Type(name) => Ok(Value::Type(name)),
-            Kind::Variable(index, _) => {
-                let json = self.roots.get(*index).copied().flatten();
-                json.map(Value::from).ok_or_else(|| stop(Fault::Missing))
-            }
+            Kind::Variable(index, _) => match self.unknown(*index) {
+                // All of it is read, and not all of it can be seen.
+                Some(unknown) => Err(stop(unknown.fault(None))),
+                None => self.variable(*index).map_err(stop),
+            },
             Kind::Local(index, _) => self.locals.get(*index).cloned().ok_or_else(|| stop(Fault::Missing)),
-            Kind::Field(of, name) => {
-                let of = self.run(of)?;
-                field(&of, name).map_err(stop)
-            }
-            Kind::Has(of, name) => {
-                let of = self.run(of)?;
-                has(&of, name).map_err(stop)
-            }
-            Kind::OptionalField(of, name) => {
-                let of = self.run(of)?;
-                let name = Value::String(Text::Given(name));
-                optional_index(&mut self.meter, &of, &name).map_err(stop)
-            }
-            Kind::Index(of, index) => {
-                let of = self.run(of)?;
-                let index = self.run(index)?;
-                match &of {
-                    Value::Optional(_) => optional_index(&mut self.meter, &of, &index),
-                    _ => at(&of, &index),
-                }
-                .map_err(stop)
-            }
-            Kind::OptionalIndex(of, index) => {
-                let of = self.run(of)?;
-                let index = self.run(index)?;
-                optional_index(&mut self.meter, &of, &index).map_err(stop)
-            }
+            Kind::Field(..)
+            | Kind::Has(..)
+            | Kind::OptionalField(..)
+            | Kind::Index(..)
+            | Kind::OptionalIndex(..) => self.selection(node, Below::All),
             Kind::Not(of) => self.truth(of).map(|value| Value::Bool(!value)),
             Kind::Negate(of) => {
                 let value = self.run(of)?;
@@ -101,11 +108,7 @@ impl<'a> Machine<'a> {
                 let branch = if self.truth(test)? { yes } else { no };
                 self.run(branch)
             }
-            Kind::Binary(operator, left, right) => {
-                let left = self.run(left)?;
-                let right = self.run(right)?;
-                operators::binary(&mut self.meter, *operator, &left, &right).map_err(stop)
-            }
+            Kind::Binary(operator, left, right) => self.binary(node, *operator, left, right),
             Kind::List(items) => self.list(node, items),
             Kind::Map(entries) => self.map(node, entries),
             Kind::Each(each) => self.each(node, each),
@@ -124,6 +127,41 @@ impl<'a> Machine<'a> {
                 Ok(Value::Bool(pattern.is_found(text)))
             }
         }
+    }
+
+    pub(super) fn variable(&self, index: usize) -> Result<Value<'a>, Fault> {
+        self.roots.get(index).copied().flatten().map(Value::from).ok_or(Fault::Missing)
+    }
+
+    /// Applies an operator. A side of which only some words are possible decides where all of them give the same answer.
+    fn binary(&mut self, node: &'a Node, operator: Binary, left: &'a Node, right: &'a Node) -> Outcome<'a> {
+        let stop = |fault| Stop { node, fault };
+        let (open, words, known, open_is_left) = match self.run(left) {
+            Ok(known) => match self.run(right) {
+                Ok(right) => {
+                    return operators::binary(&mut self.meter, operator, &known, &right).map_err(stop);
+                }
+                Err(side) => {
+                    let words = side.words_of(right);
+                    (side, words, known, false)
+                }
+            },
+            Err(side) => match side.words_of(left) {
+                None => return Err(side),
+                words => (side, words, self.run(right)?, true),
+            },
+        };
+        let Some(words) = words else { return Err(open) };
+        let mut agreed = None;
+        for word in words {
+            let word = Value::String(Text::Given(word));
+            let (left, right) = if open_is_left { (&word, &known) } else { (&known, &word) };
+            match operators::binary(&mut self.meter, operator, left, right).map_err(stop)? {
+                Value::Bool(answer) if agreed.is_none_or(|agreed| agreed == answer) => agreed = Some(answer),
+                _ => return Err(open),
+            }
+        }
+        agreed.map(Value::Bool).ok_or(open)
     }
 
     fn truth(&mut self, node: &'a Node) -> Outcome<'a, bool> {
@@ -259,8 +297,8 @@ impl<'a> Verdict<'a> {
             Ok(value) => return Ok(value == self.deciding),
             Err(stop) if matches!(stop.fault, Fault::TooLarge(_)) => return Err(stop),
             // What is missing may still come and decide; what is wrong only counts when nothing is missing.
-            Err(stop) if matches!(stop.fault, Fault::Missing) => {
-                if !matches!(&self.pending, Some(Stop { fault: Fault::Missing, .. })) {
+            Err(stop) if is_open(&stop.fault) => {
+                if !self.pending.as_ref().is_some_and(|pending| is_open(&pending.fault)) {
                     self.pending = Some(stop);
                 }
             }
@@ -276,64 +314,7 @@ impl<'a> Verdict<'a> {
     }
 }
 
-fn field<'a>(of: &Value<'a>, name: &str) -> Result<Value<'a>, Fault> {
-    match of {
-        Value::Map(map) => map.get(name).ok_or(Fault::Missing),
-        // The API server writes null for what is not set.
-        Value::Null => Err(Fault::Missing),
-        Value::Optional(None) => Ok(Value::Optional(None)),
-        Value::Optional(Some(inner)) => match field(inner, name) {
-            Ok(value) => Ok(Value::Optional(Some(Rc::new(value)))),
-            Err(Fault::Missing) => Ok(Value::Optional(None)),
-            Err(fault) => Err(fault),
-        },
-        other => Err(types("selecting a field", &[other])),
-    }
-}
-
-fn has<'a>(of: &Value<'a>, name: &str) -> Result<Value<'a>, Fault> {
-    match of {
-        Value::Optional(None) => Ok(Value::Bool(false)),
-        Value::Optional(Some(inner)) => has(inner, name),
-        Value::Null => Err(Fault::Missing),
-        _ => match field(of, name) {
-            Ok(_) => Ok(Value::Bool(true)),
-            Err(Fault::Missing) => Ok(Value::Bool(false)),
-            Err(fault) => Err(fault),
-        },
-    }
-}
-
-fn at<'a>(of: &Value<'a>, index: &Value<'a>) -> Result<Value<'a>, Fault> {
-    match (of, index) {
-        (
-            Value::Map(map),
-            Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_),
-        ) => map.get_by(index).ok_or(Fault::Missing),
-        (Value::List(list), Value::Int(_) | Value::Uint(_)) => {
-            let place = match index {
-                Value::Int(place) => usize::try_from(*place).ok(),
-                Value::Uint(place) => usize::try_from(*place).ok(),
-                _ => None,
-            };
-            place.and_then(|place| list.get(place)).ok_or(Fault::Missing)
-        }
-        (Value::Null, _) => Err(Fault::Missing),
-        _ => Err(types("[]", &[of, index])),
-    }
-}
-
-/// Selection that gives `optional.none()` for what is not there.
-fn optional_index<'a>(meter: &mut Meter, of: &Value<'a>, index: &Value<'a>) -> Result<Value<'a>, Fault> {
-    meter.make_list(1)?;
-    let of = match of {
-        Value::Optional(None) => return Ok(Value::Optional(None)),
-        Value::Optional(Some(inner)) => inner,
-        other => other,
-    };
-    match at(of, index) {
-        Ok(value) => Ok(Value::Optional(Some(Rc::new(value)))),
-        Err(Fault::Missing) => Ok(Value::Optional(None)),
-        Err(fault) => Err(fault),
-    }
+/// Whether a value may still be had, with other data.
+fn is_open(fault: &Fault) -> bool {
+    matches!(fault, Fault::Missing | Fault::Unknown(_))
 }

@@ -8,10 +8,23 @@ use super::{EvaluateProblem, MAX_MADE_BYTES, MAX_STEPS};
 pub(super) enum Fault {
     /// Something that was selected is not there.
     Missing,
+    /// Something that was selected is not known.
+    Unknown(Open),
     /// A bound was reached; says which.
     TooLarge(String),
     /// The data is not what the expression takes it for.
     Wrong(EvaluateProblem),
+}
+
+/// Something that is not known.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// Why.
+    pub(super) why: String,
+    /// The field of what was selected that is not known; none if all of it is not.
+    pub(super) field: Option<String>,
+    /// The words that it may turn out to be; none if it may be anything.
+    pub(super) words: &'static [&'static str],
 }
 
 impl From<EvaluateProblem> for Fault {
@@ -37,14 +50,16 @@ impl Meter {
         Meter { steps: MAX_STEPS, bytes: MAX_MADE_BYTES }
     }
 
+    /// The steps taken so far. One that was refused took all there were.
+    pub(super) fn spent(&self) -> u64 {
+        MAX_STEPS - self.steps
+    }
+
     pub(super) fn steps(&mut self, steps: usize) -> Result<(), Fault> {
-        match self.steps.checked_sub(steps as u64) {
-            Some(left) => {
-                self.steps = left;
-                Ok(())
-            }
-            None => Err(Fault::TooLarge(format!("the condition takes more than {MAX_STEPS} steps"))),
-        }
+        let left = self.steps.checked_sub(steps as u64);
+        self.steps = left.unwrap_or(0);
+        let too_large = || Fault::TooLarge(format!("the condition takes more than {MAX_STEPS} steps"));
+        left.map(|_| ()).ok_or_else(too_large)
     }
 
     /// Looks through a text.

@@ -8,6 +8,8 @@ use crate::pattern::Pattern;
 #[derive(Debug)]
 pub(super) struct Node {
     pub(super) at: usize,
+    /// From where to where it stands, as far as somebody may want to quote it: sides of `&&`, `||` and comparisons.
+    pub(super) span: (usize, usize),
     /// How many nodes stand on the longest way down, this one included.
     pub(super) height: usize,
     pub(super) kind: Kind,

@@ -55,16 +55,17 @@ pub(super) struct Refusal {
 
 type Parsed<T> = Result<T, Refusal>;
 
-/// Compiles a text that may use `variables`.
-pub(super) fn parse(source: &str, variables: &[&str]) -> Parsed<Node> {
+/// Compiles a text that may use `variables`. Beside it: the KiB that its patterns take once compiled.
+pub(super) fn parse(source: &str, variables: &[&str]) -> Parsed<(Node, usize)> {
     if source.len() > MAX_SOURCE_BYTES {
         return Err(Refusal { at: None, problem: CompileProblem::TooLong { bytes: source.len() } });
     }
     let lexemes = lexer::read(source)?;
-    let mut parser = Parser { lexemes, next: 0, depth: 0, variables, locals: Vec::new(), deepest_loop: 0 };
+    let mut parser =
+        Parser { lexemes, next: 0, depth: 0, variables, locals: Vec::new(), deepest_loop: 0, patterns: 0 };
     let root = parser.expression()?;
     match parser.peek() {
-        Token::End => Ok(root),
+        Token::End => Ok((root, parser.patterns)),
         _ => Err(parser.expected("an operator or the end")),
     }
 }
@@ -78,6 +79,8 @@ struct Parser<'s> {
     locals: Vec<String>,
     /// The deepest nesting of loops seen since this was last set.
     deepest_loop: usize,
+    /// The KiB that the patterns so far take once compiled.
+    patterns: usize,
 }
 
 fn refuse<T>(at: usize, problem: CompileProblem) -> Parsed<T> {
@@ -90,7 +93,7 @@ fn node(at: usize, kind: Kind) -> Parsed<Node> {
     if height == MAX_DEPTH {
         return refuse(at, CompileProblem::TooDeep);
     }
-    Ok(Node { at, height: height + 1, kind })
+    Ok(Node { at, span: (at, at), height: height + 1, kind })
 }
 
 impl Parser<'_> {
@@ -137,13 +140,16 @@ impl Parser<'_> {
         if self.depth > MAX_BRACKETS {
             return refuse(self.at(), CompileProblem::TooManyBrackets);
         }
+        let from = self.at();
         let mut result = self.chain("||")?;
+        result.span = (from, self.at());
         let at = self.at();
         if self.take("?") {
             let yes = self.chain("||")?;
             self.must(":")?;
             let no = self.expression()?;
             result = node(at, Kind::Conditional(Box::new(result), Box::new(yes), Box::new(no)))?;
+            result.span = (from, self.at());
         }
         self.depth -= 1;
         Ok(result)
@@ -152,8 +158,11 @@ impl Parser<'_> {
     /// Terms joined by `||` or `&&`. They make a balanced tree: either side may decide, so their grouping does not
     /// matter, and a long chain stays shallow.
     fn chain(&mut self, symbol: &'static str) -> Parsed<Node> {
-        let term = |parser: &mut Self| {
-            if symbol == "||" { parser.chain("&&") } else { parser.binary(0) }
+        let term = |parser: &mut Self| -> Parsed<Node> {
+            let from = parser.at();
+            let mut term = if symbol == "||" { parser.chain("&&")? } else { parser.binary(0)? };
+            term.span = (from, parser.at());
+            Ok(term)
         };
         let mut terms = vec![term(self)?];
         let mut places = Vec::new();
@@ -172,9 +181,11 @@ impl Parser<'_> {
         let Some(operators) = OPERATORS.get(level) else {
             return self.unary();
         };
+        let from = self.at();
         let mut left = self.binary(level + 1)?;
         loop {
             let at = self.at();
+            left.span = (from, at);
             let operator = match self.peek() {
                 Token::Symbol(symbol) => {
                     operators.iter().find(|(known, _)| known == symbol).map(|found| found.1)
@@ -184,7 +195,9 @@ impl Parser<'_> {
             };
             let Some(operator) = operator else { return Ok(left) };
             self.next += 1;
-            let right = self.binary(level + 1)?;
+            let from = self.at();
+            let mut right = self.binary(level + 1)?;
+            right.span = (from, self.at());
             left = node(at, Kind::Binary(operator, Box::new(left), Box::new(right)))?;
         }
     }

@@ -8,9 +8,16 @@ use serde_json::Value as Json;
 use super::{Comparison, Filter, MAX_RESULTS, MAX_VISITS, Operand, PathTooLarge, Step};
 use crate::compare::same_number;
 
-/// All values that `steps` lead to.
-pub(super) fn find<'v>(steps: &[Step], root: &'v Json) -> Result<Vec<&'v Json>, PathTooLarge> {
-    Walker { root, visits: MAX_VISITS }.walk(steps, root)
+/// All values that `steps` lead to; how many were looked at is added to `spent`.
+pub(super) fn find<'v>(
+    steps: &[Step],
+    root: &'v Json,
+    spent: &mut u64,
+) -> Result<Vec<&'v Json>, PathTooLarge> {
+    let mut walker = Walker { root, visits: MAX_VISITS };
+    let found = walker.walk(steps, root);
+    *spent = spent.saturating_add((MAX_VISITS - walker.visits) as u64);
+    found
 }
 
 struct Walker<'v> {

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
-use super::error::{ParseError, Place, RenderError};
+use super::error::{ParseError, RenderError, TemplatePosition};
 use super::limits;
 use super::path::Path;
 use super::reads::StaticReads;
@@ -53,7 +53,7 @@ impl ValueTemplate {
         matches!(self.root, Piece::Plain(_))
     }
 
-    /// What all templates read together, as far as their sources tell.
+    /// What all templates read together, as far as their sources show.
     pub fn reads(&self) -> StaticReads {
         let mut reads = StaticReads::default();
         collect(&self.root, &mut reads);
@@ -62,6 +62,16 @@ impl ValueTemplate {
 
     /// Renders every template; the limits hold for all of them together.
     pub fn render(&self, data: &Json, clock: &Clock) -> Result<RenderedValue, RenderError> {
+        self.render_counted(data, clock, &mut 0)
+    }
+
+    /// Renders every template, and adds the steps that this took to `spent`.
+    pub fn render_counted(
+        &self,
+        data: &Json,
+        clock: &Clock,
+        spent: &mut u64,
+    ) -> Result<RenderedValue, RenderError> {
         let mut run = Run {
             data,
             clock,
@@ -70,8 +80,9 @@ impl ValueTemplate {
             reads: BTreeSet::new(),
             shapes: BTreeSet::new(),
         };
-        let value = run.piece(&self.root)?;
-        Ok(RenderedValue { value, reads: run.reads, shapes: run.shapes })
+        let value = run.piece(&self.root);
+        *spent = spent.saturating_add(run.budget.spent());
+        Ok(RenderedValue { value: value?, reads: run.reads, shapes: run.shapes })
     }
 }
 
@@ -101,7 +112,7 @@ pub enum ValueError {
 fn piece(field: &str, value: &Json, text_only: bool, depth: usize) -> Result<Piece, ParseError> {
     if depth > limits::VALUE_DEPTH {
         return Err(ParseError::new(
-            Place::find(field, "", 0),
+            TemplatePosition::find(field, "", 0),
             format!("a value may be nested at most {} deep", limits::VALUE_DEPTH),
         ));
     }

@@ -14,14 +14,14 @@ const SNIPPET_LENGTH: usize = 80;
 
 /// Where in a template something is, and what stands there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TemplatePosition {
     field: String,
     line: usize,
     column: usize,
     snippet: String,
 }
 
-impl Place {
+impl TemplatePosition {
     /// The place `offset` bytes into `source`; the snippet is the whole action around it, cut to one short line.
     pub(crate) fn find(field: &str, source: &str, offset: usize) -> Self {
         let mut offset = offset.min(source.len());
@@ -59,7 +59,7 @@ fn shorten(text: &str) -> String {
     cut
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TemplatePosition {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}:{}", self.field, self.line, self.column)
     }
@@ -69,12 +69,12 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {message} (near {:?})", .place.snippet)]
 pub struct ParseError {
-    place: Box<Place>,
+    place: Box<TemplatePosition>,
     message: String,
 }
 
 impl ParseError {
-    pub(crate) fn new(place: Place, message: String) -> Self {
+    pub(crate) fn new(place: TemplatePosition, message: String) -> Self {
         Self { place: Box::new(place), message }
     }
 
@@ -142,14 +142,19 @@ pub struct RenderError(Box<RenderFailure>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RenderFailure {
-    place: Place,
+    place: TemplatePosition,
     cause: Cause,
     reads: BTreeSet<Path>,
     shapes: BTreeSet<Path>,
 }
 
 impl RenderError {
-    pub(crate) fn new(place: Place, cause: Cause, reads: BTreeSet<Path>, shapes: BTreeSet<Path>) -> Self {
+    pub(crate) fn new(
+        place: TemplatePosition,
+        cause: Cause,
+        reads: BTreeSet<Path>,
+        shapes: BTreeSet<Path>,
+    ) -> Self {
         Self(Box::new(RenderFailure { place, cause, reads, shapes }))
     }
 

@@ -10,12 +10,12 @@ use super::limits;
 use super::node::{Branches, Node, NodeKind, Operand, OperandKind, Pipeline, Tree};
 use super::path::Path;
 
-/// What a template reads, as far as its source tells.
+/// What a template reads, as far as its source shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StaticReads {
     /// The paths that are spelled out in the template.
     pub paths: BTreeSet<Path>,
-    /// Whether it also reads places that only a rendering can tell: `index .Dependencies $name`, `toJson .`.
+    /// Whether it also reads places that are known only when it is rendered: `index .Dependencies $name`, `toJson .`.
     pub dynamic: bool,
 }
 

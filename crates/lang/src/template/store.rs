@@ -30,6 +30,11 @@ impl Budget {
     pub(crate) fn full() -> Self {
         Self { steps: Cell::new(limits::STEPS), intermediate: Cell::new(limits::INTERMEDIATE_BYTES) }
     }
+
+    /// The steps taken of a full one.
+    pub(crate) fn spent(&self) -> u64 {
+        limits::STEPS - self.steps.get()
+    }
 }
 
 /// A list made by the template.

@@ -13,7 +13,7 @@ use crate::{
     error::{Error, Result},
     node,
     process::{Holders, Identity, Launch},
-    state::Record,
+    state::ComponentRecord,
 };
 
 /// How long a process that was told to end may take before it is killed.
@@ -81,7 +81,7 @@ impl Cluster {
         if record.running().is_some() {
             return Err(Error::ComponentUp { component });
         }
-        let Record { launch, health, .. } = record.clone();
+        let ComponentRecord { launch, health, .. } = record.clone();
         drop(inner);
         self.begin(component, launch, health)?;
         self.await_ready(component)
@@ -111,13 +111,13 @@ impl Cluster {
             // Left by an earlier run, it would say ready too early.
             let _ = fs::remove_file(node::ready_file(&self.dir));
         }
-        let holder = |one| self.lock().state.components.get(&one).and_then(Record::running);
+        let holder = |one| self.lock().state.components.get(&one).and_then(ComponentRecord::running);
         let holders = Holders { network: holder(Component::Network), node: holder(Component::Node) };
         let started = launch.start(component, &self.dir, holders)?;
         let mut inner = self.lock();
         inner.children.insert(component, started.child);
         inner.log_from.insert(component, started.log_from);
-        let record = Record { launch, health, identity: Some(started.identity) };
+        let record = ComponentRecord { launch, health, identity: Some(started.identity) };
         inner.state.components.insert(component, record);
         inner.state.write(&self.dir)
     }

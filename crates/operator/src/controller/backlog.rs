@@ -2,10 +2,14 @@
 //!
 //! Each thing has two moments: from when on it may be written while nothing else happens, and from when on it is
 //! written although effects are under way. What effects themselves wait for yields to nobody and has a line of its own.
-//! Looking for what is next costs the same however much is waiting.
+//! In every line namespaces take turns, so that one whose statuses change all the time delays those of another by one
+//! write at most; within a namespace the earliest goes first. Looking for what is next costs the same however much is
+//! waiting.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
+    sync::Arc,
     time::Instant,
 };
 
@@ -23,45 +27,99 @@ pub(crate) struct Due {
 /// Keys of what is to be written.
 #[derive(Debug)]
 pub(crate) struct Backlog<K: Ord + Copy> {
-    places: BTreeMap<K, Due>,
-    waited_for: BTreeSet<(Instant, K)>,
-    quiet: BTreeSet<(Instant, K)>,
-    busy: BTreeSet<(Instant, K)>,
+    places: BTreeMap<K, (Arc<str>, Due)>,
+    waited_for: Line<K>,
+    quiet: Line<K>,
+    busy: Line<K>,
+}
+
+/// Keys by time, for every namespace.
+#[derive(Debug)]
+struct Line<K> {
+    all: BTreeSet<(Instant, K)>,
+    namespaces: BTreeMap<Arc<str>, BTreeSet<(Instant, K)>>,
+    /// Whose turn it was last.
+    last: Option<Arc<str>>,
+}
+
+impl<K> Default for Line<K> {
+    fn default() -> Self {
+        Self { all: BTreeSet::new(), namespaces: BTreeMap::new(), last: None }
+    }
+}
+
+impl<K: Ord + Copy> Line<K> {
+    fn insert(&mut self, namespace: &Arc<str>, at: Instant, key: K) {
+        self.all.insert((at, key));
+        self.namespaces.entry(Arc::clone(namespace)).or_default().insert((at, key));
+    }
+
+    fn remove(&mut self, namespace: &Arc<str>, at: Instant, key: K) {
+        self.all.remove(&(at, key));
+        if let Some(line) = self.namespaces.get_mut(namespace) {
+            line.remove(&(at, key));
+            if line.is_empty() {
+                self.namespaces.remove(namespace);
+            }
+        }
+    }
+
+    /// The first of the namespace whose turn it is, of those whose time has come.
+    fn next(&mut self, now: Instant) -> Option<K> {
+        if self.first()? > now {
+            return None;
+        }
+        let after = self.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
+        let upto = self.last.clone().map_or(Bound::Unbounded, Bound::Included);
+        let later = self.namespaces.range((after, Bound::Unbounded));
+        let mut turns = later.chain(self.namespaces.range((Bound::Unbounded, upto)));
+        let (namespace, key) = turns.find_map(|(namespace, line)| {
+            let (at, key) = line.first()?;
+            (*at <= now).then(|| (Arc::clone(namespace), *key))
+        })?;
+        self.last = Some(namespace);
+        Some(key)
+    }
+
+    fn first(&self) -> Option<Instant> {
+        self.all.first().map(|(at, _)| *at)
+    }
 }
 
 impl<K: Ord + Copy> Default for Backlog<K> {
     fn default() -> Self {
         Self {
             places: BTreeMap::new(),
-            waited_for: BTreeSet::new(),
-            quiet: BTreeSet::new(),
-            busy: BTreeSet::new(),
+            waited_for: Line::default(),
+            quiet: Line::default(),
+            busy: Line::default(),
         }
     }
 }
 
 impl<K: Ord + Copy> Backlog<K> {
-    /// Puts a key in its place, or moves it there.
-    pub(crate) fn put(&mut self, key: K, due: Due) {
-        if self.places.get(&key) == Some(&due) {
+    /// Puts a key of a namespace in its place, or moves it there.
+    pub(crate) fn put(&mut self, namespace: &str, key: K, due: Due) {
+        if self.places.get(&key).is_some_and(|(known, place)| &**known == namespace && *place == due) {
             return;
         }
         self.remove(key);
-        self.places.insert(key, due);
+        let namespace: Arc<str> = namespace.into();
         if due.waited_for {
-            self.waited_for.insert((due.quiet, key));
+            self.waited_for.insert(&namespace, due.quiet, key);
         } else {
-            self.quiet.insert((due.quiet, key));
-            self.busy.insert((due.busy, key));
+            self.quiet.insert(&namespace, due.quiet, key);
+            self.busy.insert(&namespace, due.busy, key);
         }
+        self.places.insert(key, (namespace, due));
     }
 
     /// Takes a key out.
     pub(crate) fn remove(&mut self, key: K) {
-        if let Some(due) = self.places.remove(&key) {
-            self.waited_for.remove(&(due.quiet, key));
-            self.quiet.remove(&(due.quiet, key));
-            self.busy.remove(&(due.busy, key));
+        if let Some((namespace, due)) = self.places.remove(&key) {
+            self.waited_for.remove(&namespace, due.quiet, key);
+            self.quiet.remove(&namespace, due.quiet, key);
+            self.busy.remove(&namespace, due.busy, key);
         }
     }
 
@@ -72,31 +130,22 @@ impl<K: Ord + Copy> Backlog<K> {
 
     /// Takes out the next one that effects wait for, if its time has come.
     pub(crate) fn pop_waited_for(&mut self, now: Instant) -> Option<K> {
-        let (at, key) = self.waited_for.first().copied()?;
-        self.take(at, key, now)
+        let key = self.waited_for.next(now)?;
+        self.remove(key);
+        Some(key)
     }
 
     /// Takes out the next of the others, if its time has come.
     pub(crate) fn pop(&mut self, now: Instant, busy: bool) -> Option<K> {
-        let (at, key) = self.line(busy).first().copied()?;
-        self.take(at, key, now)
-    }
-
-    fn take(&mut self, at: Instant, key: K, now: Instant) -> Option<K> {
-        if at > now {
-            return None;
-        }
+        let line = if busy { &mut self.busy } else { &mut self.quiet };
+        let key = line.next(now)?;
         self.remove(key);
         Some(key)
     }
 
     /// When the next time comes: of those that effects wait for, and of the others.
     pub(crate) fn next(&self, busy: bool) -> [Option<Instant>; 2] {
-        [&self.waited_for, self.line(busy)].map(|line| line.first().map(|(at, _)| *at))
-    }
-
-    fn line(&self, busy: bool) -> &BTreeSet<(Instant, K)> {
-        if busy { &self.busy } else { &self.quiet }
+        [self.waited_for.first(), if busy { self.busy.first() } else { self.quiet.first() }]
     }
 }
 
@@ -115,8 +164,8 @@ mod tests {
         let begun = Instant::now();
         let at = |milliseconds| begun + Duration::from_millis(milliseconds);
         let mut backlog = Backlog::default();
-        backlog.put(1, due(begun, 5, 1000));
-        backlog.put(2, due(begun, 0, 1500));
+        backlog.put("a", 1, due(begun, 5, 1000));
+        backlog.put("a", 2, due(begun, 0, 1500));
         assert_eq!(backlog.next(false), [None, Some(begun)]);
         assert_eq!(backlog.next(true), [None, Some(at(1000))]);
         assert_eq!(backlog.pop(at(999), true), None);
@@ -130,16 +179,34 @@ mod tests {
     fn a_key_has_one_place_and_the_last_one_counts() {
         let begun = Instant::now();
         let mut backlog = Backlog::default();
-        backlog.put(1, due(begun, 0, 0));
-        backlog.put(1, due(begun, 7, 9));
+        backlog.put("a", 1, due(begun, 0, 0));
+        backlog.put("a", 1, due(begun, 7, 9));
         assert_eq!(backlog.pop(begun, false), None);
         assert_eq!(backlog.pop(begun, true), None);
-        backlog.put(1, Due { waited_for: true, ..due(begun, 0, 0) });
-        assert_eq!(backlog.pop(begun + Duration::from_secs(1), true), None, "it stands in the other line");
+        backlog.put("a", 1, Due { waited_for: true, ..due(begun, 0, 0) });
+        assert_eq!(backlog.pop(begun + Duration::from_secs(1), true), None, "it is in the other line");
         assert_eq!(backlog.pop_waited_for(begun), Some(1));
         assert_eq!(backlog.pop_waited_for(begun), None);
-        backlog.put(2, due(begun, 0, 0));
+        backlog.put("a", 2, due(begun, 0, 0));
         backlog.remove(2);
         assert_eq!(backlog.pop(begun, false), None);
+        assert!(backlog.quiet.namespaces.is_empty() && backlog.busy.namespaces.is_empty());
+    }
+
+    #[test]
+    fn a_thousand_statuses_of_one_namespace_delay_anothers_by_one() {
+        let begun = Instant::now();
+        for waited_for in [false, true] {
+            let mut backlog = Backlog::default();
+            for number in 0..1000 {
+                backlog.put("crowd", number, Due { waited_for, ..due(begun, number, number) });
+            }
+            backlog.put("alone", 5000, Due { waited_for, ..due(begun, 1500, 1500) });
+            backlog.put("zeta", 6000, Due { waited_for, ..due(begun, 1500, 1500) });
+            let now = begun + Duration::from_secs(2);
+            let mut next = || if waited_for { backlog.pop_waited_for(now) } else { backlog.pop(now, true) };
+            let first: Vec<u64> = std::iter::from_fn(&mut next).take(5).collect();
+            assert_eq!(first, [5000, 0, 6000, 1, 2]);
+        }
     }
 }

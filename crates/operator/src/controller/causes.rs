@@ -2,7 +2,7 @@
 //!
 //! A status names its direct blocker at once. What is behind it is found in the wait-for graph by this reporter, which
 //! has the lowest priority of all: it looks at a few objects a second while no effect is under way, and has only a few
-//! statuses drawn anew, so that a long chain is told in time and never in a storm of writes. A chain goes on only into
+//! statuses drawn anew, so that a long chain is shown in time and never in a storm of writes. A chain goes on only into
 //! objects that the waiting object's own identity may `get`.
 
 use std::{
@@ -15,16 +15,21 @@ use std::{
 use linchpin_cluster::hub::SubscriberId;
 use linchpin_doors::Causes;
 use linchpin_engine::{
-    contract::{Question, Right, Seen, Via, Want},
-    graph::{Chain, Node, explain},
+    contract::{Question, Right, Seen, Served, Via, Want},
+    graph::{Chain, Node, WaitState, explain},
     step::Phase,
 };
-use linchpin_words::{ObjectRef, reference::built_in_kind};
+use linchpin_words::{
+    ObjectRef,
+    reference::{KindWord, built_in_kind},
+};
 
 use super::{Controller, entry::Entry};
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long it yields to effects: somebody's that never end must not keep everybody's causes from being shown.
+const YIELD: Duration = Duration::from_secs(5);
 /// Objects looked at a time.
 const LOOKS: usize = 64;
 /// Statuses drawn anew a time.
@@ -53,7 +58,7 @@ impl Reporter {
     }
 }
 
-/// What is behind the blockers of an object, and what had to be asked to know whether it may be told.
+/// What is behind the blockers of an object, and what had to be asked to know whether it may be shown.
 struct Found {
     causes: Causes,
     asked: BTreeSet<Want>,
@@ -64,8 +69,9 @@ struct Found {
 impl Controller {
     /// Looks at the next few objects, if it is time.
     pub(super) fn look_for_causes(&mut self) {
-        if self.driver.is_busy(Instant::now()) || self.reporter.due_in().is_none_or(|pause| !pause.is_zero())
-        {
+        let now = Instant::now();
+        let yields = self.driver.is_busy(now) && self.reporter.last.is_some_and(|last| now < last + YIELD);
+        if yields || self.reporter.due_in().is_none_or(|pause| !pause.is_zero()) {
             return;
         }
         if self.reporter.at.is_none() {
@@ -111,7 +117,7 @@ impl Controller {
 
     fn causes_of(&self, entry: &Entry) -> Found {
         let mut found = Found { causes: Causes::new(), asked: BTreeSet::new(), open: false };
-        if entry.told == Some(Phase::Completed) || entry.subject.is_deleting() {
+        if entry.reported_phase == Some(Phase::Completed) || entry.subject.is_deleting() {
             return found;
         }
         let via = entry.subject.via(&self.default_service_account);
@@ -119,20 +125,14 @@ impl Controller {
         let waits = self.waits_for_ours(&node);
         let asked = RefCell::new(BTreeMap::new());
         let visible = |node: &Node| {
-            // What it waits for itself it sees anyhow.
-            if waits.iter().any(|(_, blocker)| blocker == node) {
+            // What it has looked at itself it may see. Of what it could not look at, not even that there is something
+            // behind it may be shown without a right: that would show that it exists.
+            if waits.iter().any(|(_, blocker, seen)| *seen && blocker == node) {
                 return true;
             }
-            let Some(want) = self.right_to_see(&via, node) else { return false };
-            let world = self.hub.read(&BTreeSet::from([want.clone()]));
-            let answer = match world.get(&want) {
-                Some(Seen::Right(allowed)) => Some(*allowed),
-                _ => None,
-            };
-            asked.borrow_mut().insert(want, answer);
-            answer == Some(true)
+            self.may_see(&via, node, &mut asked.borrow_mut())
         };
-        for (part, blocker) in &waits {
+        for (part, blocker, _) in &waits {
             let chains = self.graph.root_causes(part, &visible).chains;
             let through = |chain: &&Chain| chain.links.first().is_some_and(|link| link.node == *blocker);
             if let Some(chain) = chains.iter().find(through) {
@@ -140,15 +140,15 @@ impl Controller {
                 found.causes.insert(blocker.object.clone().into_inner(), steps);
             }
         }
-        for (want, answer) in asked.into_inner() {
-            found.open |= answer.is_none();
+        for (want, answered) in asked.into_inner() {
+            found.open |= !answered;
             found.asked.insert(want);
         }
         found
     }
 
-    /// Which objects of ours an object waits for, and with which of its parts.
-    fn waits_for_ours(&self, node: &Node) -> BTreeSet<(Node, Node)> {
+    /// Which objects of ours an object waits for, with which of its parts, and whether it could look at them.
+    fn waits_for_ours(&self, node: &Node) -> BTreeSet<(Node, Node, bool)> {
         let mut waits = BTreeSet::new();
         let mut parts = vec![node.clone()];
         let mut seen = BTreeSet::new();
@@ -156,11 +156,11 @@ impl Controller {
             if !seen.insert(part.clone()) {
                 continue;
             }
-            for (blocker, _) in self.graph.blockers(&part) {
+            for (blocker, wait) in self.graph.blockers(&part) {
                 if blocker.object == node.object {
                     parts.push(blocker);
                 } else if blocker.cluster.is_none() && self.plural_of_ours(&blocker.object).is_some() {
-                    waits.insert((part.clone(), blocker));
+                    waits.insert((part.clone(), blocker, wait.standing != WaitState::Unknown));
                 }
             }
         }
@@ -172,20 +172,44 @@ impl Controller {
         Some(self.own_kinds[known].plural())
     }
 
-    /// The question whether an identity may get an object; none where that cannot be asked.
-    fn right_to_see(&self, via: &Via, node: &Node) -> Option<Want> {
+    /// Whether an identity may get an object. What was asked is noted, and whether it was answered.
+    fn may_see(&self, via: &Via, node: &Node, asked: &mut BTreeMap<Want, bool>) -> bool {
+        if node.cluster.is_some() {
+            return false;
+        }
         let ObjectRef { kind, namespace, name } = &*node.object;
-        let plural = self
+        let known = self
             .plural_of_ours(&node.object)
-            .or_else(|| built_in_kind(&kind.group, &kind.kind).map(|known| known.plural))?;
+            .or_else(|| built_in_kind(&kind.group, &kind.kind).map(|known| known.plural));
+        let plural = if let Some(plural) = known {
+            plural.to_owned()
+        } else {
+            let word = KindWord { group: Some(kind.group.clone()), ..KindWord::new(&kind.kind) };
+            match self.answer(Want::new(Question::Kind { via: via.clone(), word }), asked) {
+                Some(Seen::Kind(served)) => match &*served {
+                    Served::Yes { plural, .. } => plural.clone(),
+                    _ => return false,
+                },
+                _ => return false,
+            }
+        };
         let right = Right {
             verb: "get".to_owned(),
             group: kind.group.clone(),
-            resource: plural.to_owned(),
+            resource: plural,
             subresource: None,
             namespace: namespace.clone(),
             name: Some(name.clone()),
         };
-        node.cluster.is_none().then(|| Want::new(Question::Right { via: via.clone(), right }))
+        let right = Want::new(Question::Right { via: via.clone(), right });
+        matches!(self.answer(right, asked), Some(Seen::Right(true)))
+    }
+
+    /// The answer to a question, if there is one.
+    fn answer(&self, want: Want, asked: &mut BTreeMap<Want, bool>) -> Option<Seen> {
+        let world = self.hub.read(&BTreeSet::from([want.clone()]));
+        let answer = world.get(&want).filter(|seen| !matches!(seen, Seen::Unknown(_))).cloned();
+        asked.insert(want, answer.is_some());
+        answer
     }
 }

@@ -1,16 +1,22 @@
-//! The driver: starts effects, a bounded number at a time, and hands their outcomes back. It decides nothing.
+//! The driver: starts effects, a bounded number at a time, and hands their outcomes back. It decides nothing: which is
+//! next is said by [`Shares`].
 
 use std::{
+    panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use futures::FutureExt;
 use linchpin_cluster::{apply::Executor, events::Regarding, hub::SubscriberId};
-use linchpin_engine::contract::{Effect, Outcome, Verb};
-use linchpin_words::Timestamp;
+use linchpin_engine::contract::{Done, Effect, Failure, Outcome, Ticket, Verb};
+use linchpin_words::{
+    Timestamp,
+    shares::{self, Route, Shares, Slot},
+};
 use tokio::sync::mpsc;
 
-use super::{Message, now, queue::FairQueue};
+use super::{Message, now};
 
 /// How long after an effect came back the next one, which may depend on it, is waited for before anything else is
 /// done: the event that it causes arrives at about the time of its answer, before or after it.
@@ -18,14 +24,35 @@ const LULL: Duration = Duration::from_millis(5);
 /// How long an effect under way keeps others waiting: a write is answered long before, a command may take minutes.
 const ATTENTION: Duration = Duration::from_millis(100);
 
+/// Where an effect goes. Each has its own places: this cluster answers in milliseconds, others when they like, and
+/// commands take minutes by design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Lane {
+    /// Into the operator's own cluster.
+    Here,
+    /// Into another cluster.
+    Elsewhere,
+    /// A command in a container, in whatever cluster.
+    Command,
+}
+
+impl shares::Lane for Lane {
+    /// One namespace may have `limit` effects under way in a lane, all together at most twice as many; of commands,
+    /// which cost little while they run, twice that.
+    fn places(self, limit: usize) -> usize {
+        limit.saturating_mul(if self == Self::Command { 4 } else { 2 })
+    }
+}
+
+/// The place of an effect under way.
+pub(crate) type EffectSlot = Slot<Lane>;
+
 /// Effects that wait for their turn, and those under way.
 pub(crate) struct Driver {
     executor: Executor,
     back: mpsc::UnboundedSender<Message>,
-    waiting: FairQueue<Job>,
-    under_way: usize,
-    limit: usize,
-    /// When an effect was last started or came back.
+    shares: Shares<Lane, Job>,
+    /// When an effect on this cluster was last started or came back.
     stirred: Option<Instant>,
 }
 
@@ -37,7 +64,7 @@ struct Job {
 
 impl Driver {
     pub(crate) fn new(executor: Executor, back: mpsc::UnboundedSender<Message>, limit: usize) -> Self {
-        Self { executor, back, waiting: FairQueue::default(), under_way: 0, limit, stirred: None }
+        Self { executor, back, shares: Shares::new(limit), stirred: None }
     }
 
     /// Queues an effect and starts what may be started.
@@ -49,51 +76,143 @@ impl Driver {
         effect: Effect,
         about: Arc<Regarding>,
     ) {
-        self.waiting.push(namespace, priority, Job { id, effect, about });
+        let route = route(&effect);
+        self.shares.push(namespace, route, priority, Job { id, effect, about });
         self.start_waiting();
     }
 
     /// To be called when an outcome came back.
-    pub(crate) fn one_came_back(&mut self) {
-        self.under_way = self.under_way.saturating_sub(1);
-        self.stirred = Some(Instant::now());
+    pub(crate) fn one_came_back(&mut self, place: &EffectSlot) {
+        self.shares.end(place);
+        self.stir(place);
         self.start_waiting();
     }
 
-    /// Whether effects wait for their turn.
-    pub(crate) fn has_waiting(&self) -> bool {
-        self.waiting.len() > 0
+    /// Whether effects wait for others that come back soon; not where what is under way hangs.
+    pub(crate) fn has_waiting(&self, now: Instant) -> bool {
+        self.shares.has_waiting() && self.is_busy(now)
     }
 
-    /// Whether effects wait for their turn, are under way or have just come back: then everything else yields.
+    /// Whether effects on this cluster are under way or have just come back: then everything else yields. One that takes
+    /// long keeps nobody waiting, nor do those that wait for it.
     pub(crate) fn is_busy(&self, now: Instant) -> bool {
-        self.has_waiting() || self.quiet_from().is_some_and(|quiet| now < quiet)
+        self.quiet_from().is_some_and(|quiet| now < quiet)
     }
 
     /// From when on nothing has to yield any more, unless more effects come until then.
     pub(crate) fn quiet_from(&self) -> Option<Instant> {
-        let pause = if self.under_way > 0 { ATTENTION } else { LULL };
+        let pause = if self.shares.under_way(Lane::Here) > 0 { ATTENTION } else { LULL };
         self.stirred.map(|stirred| stirred + pause)
     }
 
-    fn start_waiting(&mut self) {
-        while self.under_way < self.limit {
-            let Some(job) = self.waiting.pop() else { return };
-            self.under_way += 1;
+    fn stir(&mut self, place: &EffectSlot) {
+        if place.route.lane == Lane::Here {
             self.stirred = Some(Instant::now());
+        }
+    }
+
+    fn start_waiting(&mut self) {
+        while let Some((place, job)) = self.shares.pop() {
+            self.stir(&place);
             let (executor, back) = (self.executor.clone(), self.back.clone());
+            let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
+            let errand = Errand { id: job.id, ticket: job.effect.ticket.clone(), once, place };
             tokio::spawn(async move {
-                let result = executor.execute(&job.effect, &job.about).await;
-                let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
-                let outcome = Outcome { ticket: job.effect.ticket, at: now(), result };
-                // The controller is gone only when the term is over: then nobody needs the outcome.
-                let _ = back.send(Message::Outcome { id: job.id, outcome: Box::new(outcome), once });
+                errand.run(executor.execute(&job.effect, &job.about), &back).await;
             });
         }
     }
 }
 
+/// An effect under way.
+struct Errand {
+    id: SubscriberId,
+    ticket: Ticket,
+    /// Whether it must not happen twice.
+    once: bool,
+    place: EffectSlot,
+}
+
+impl Errand {
+    /// Carries it out and sends back the outcome. There is one even where that panics: without it the place would never be
+    /// free again, and the object would wait for ever.
+    async fn run(
+        self,
+        work: impl Future<Output = Result<Done, Failure>>,
+        back: &mpsc::UnboundedSender<Message>,
+    ) {
+        let result = caught(work).await.unwrap_or_else(|| {
+            let message = FAILED.to_owned();
+            // What must not happen twice may have happened.
+            Err(if self.once { Failure::Unknowable(message) } else { Failure::Transient(message) })
+        });
+        let outcome = Box::new(Outcome { ticket: self.ticket, at: now(), result });
+        // The controller is gone only when the term is over: then nobody needs the outcome.
+        let _ = back.send(Message::Outcome { id: self.id, outcome, once: self.once, place: self.place });
+    }
+}
+
+/// What is said of work that panicked. What it panicked about may hold a secret, and goes to the log alone.
+pub(super) const FAILED: &str =
+    "the operator itself failed while it was doing this: its log says where, please report it";
+
+/// What comes of some work; none where it panics.
+pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+    AssertUnwindSafe(work).catch_unwind().await.ok()
+}
+
+/// Where an effect goes.
+fn route(effect: &Effect) -> Route<Lane> {
+    let cluster = &effect.via.cluster;
+    let lane = match &effect.verb {
+        Verb::Exec(_) => Lane::Command,
+        _ if cluster.is_here() => Lane::Here,
+        _ => Lane::Elsewhere,
+    };
+    Route { lane, backend: (!cluster.is_here()).then(|| cluster.to_string()) }
+}
+
 /// The time as the engine counts it.
 pub(crate) fn wall_clock() -> Timestamp {
     Timestamp::from(jiff::Timestamp::now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linchpin_engine::contract::StepId;
+
+    /// What comes back of an effect.
+    async fn outcome(
+        once: bool,
+        place: EffectSlot,
+        work: impl Future<Output = Result<Done, Failure>>,
+    ) -> (Result<Done, Failure>, EffectSlot) {
+        let (back, mut came) = mpsc::unbounded_channel();
+        let ticket = Ticket { step: StepId::new("a"), run: 1, attempt: 1, part: 0 };
+        Errand { id: SubscriberId(1), ticket, once, place }.run(work, &back).await;
+        match came.recv().await {
+            Some(Message::Outcome { outcome, place, .. }) => (outcome.result, place),
+            _ => panic!("no outcome"),
+        }
+    }
+
+    #[tokio::test]
+    async fn an_effect_that_panics_gives_its_place_back_and_what_must_not_happen_twice_is_not_repeated() {
+        for once in [true, false] {
+            let mut shares = Shares::new(1);
+            for _ in 0..2 {
+                shares.push("a", Route { lane: Lane::Here, backend: None }, 0, ());
+            }
+            let (place, ()) = shares.pop().unwrap();
+            assert!(shares.pop().is_none(), "the second waits for the first");
+            let (result, place) = outcome(once, place, async { panic!("with a secret") }).await;
+            shares.end(&place);
+            assert!(shares.pop().is_some());
+            let failure = result.unwrap_err();
+            assert_eq!(matches!(failure, Failure::Unknowable(_)), once, "{failure}");
+            assert_eq!(matches!(failure, Failure::Transient(_)), !once, "{failure}");
+            assert!(!failure.to_string().contains("secret"), "{failure}");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use linchpin_doors::{Record, Standing};
+use linchpin_doors::{HistoryInput, SideWrite};
 use linchpin_engine::contract::{Want, World};
 use linchpin_words::limits;
 
@@ -16,10 +16,10 @@ use super::subject::Subject;
 #[derive(Default)]
 pub(crate) struct History {
     kept: bool,
-    /// How the object stands.
-    standing: Option<Standing>,
-    /// What it was, and how that stood, the oldest first.
-    owed: VecDeque<(Box<dyn Subject>, Standing)>,
+    /// The present input.
+    standing: Option<HistoryInput>,
+    /// What it was, with the input of that time, the oldest first.
+    owed: VecDeque<(Box<dyn Subject>, HistoryInput)>,
 }
 
 impl History {
@@ -33,8 +33,8 @@ impl History {
         !self.kept && !subject.history_wants().is_empty()
     }
 
-    /// The object stands like this now; none where there is nothing to be deployed.
-    pub(crate) fn stands(&mut self, standing: Option<Standing>) {
+    /// This is the input now; none where there is nothing to be deployed.
+    pub(crate) fn stands(&mut self, standing: Option<HistoryInput>) {
         if standing.is_some() {
             self.standing = standing;
         }
@@ -56,7 +56,7 @@ impl History {
     }
 
     /// What is to be written down or deleted now.
-    pub(crate) fn due(&mut self, subject: &dyn Subject, world: &World) -> Vec<Record> {
+    pub(crate) fn due(&mut self, subject: &dyn Subject, world: &World) -> Vec<SideWrite> {
         if !self.kept {
             return Vec::new();
         }

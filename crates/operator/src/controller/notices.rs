@@ -1,11 +1,11 @@
-//! Events about our own objects: told when there is nothing better to do, a few at a time, and not without bound.
+//! Events about our own objects: written when there is nothing better to do, a few at a time, and not without bound.
 //!
-//! Whoever tells one does not wait. Events yield to effects like statuses do, for up to a second, and share the few
-//! places of background writes with them ([`saving`](super::saving)). They are a courtesy: beyond [`KEPT`] of them the
-//! oldest is dropped.
+//! Nobody waits for one. Events yield to effects like statuses do, for up to a second, and share the few places of
+//! background writes with them ([`saving`](super::saving)). Namespaces take turns. Events are a courtesy: of more than
+//! [`KEPT`] of one namespace its oldest is dropped, and nobody else's.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
     time::{Duration, Instant},
 };
 
@@ -13,46 +13,71 @@ use futures::StreamExt;
 use linchpin_cluster::events::Regarding;
 use linchpin_engine::contract::Notice;
 
-use super::{Controller, Message, saving::YIELD};
+use super::{Controller, Message, driver::caught, saving::YIELD};
 
-/// How many events may wait.
-const KEPT: usize = 10_000;
+/// How many events of one namespace may wait.
+const KEPT: usize = 2_000;
 /// How long what is left to say may take at the end of a term.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FLUSH_DEADLINE: Duration = Duration::from_secs(1);
 /// How many are said at a time then.
 const AT_THE_END: usize = 4;
 
-/// Events that wait, in the order they were told.
+/// Events that wait, by namespace, each in the order they were reported.
 #[derive(Debug, Default)]
-pub(crate) struct Notices(VecDeque<(Instant, Regarding, Notice)>);
+pub(crate) struct Notices {
+    namespaces: BTreeMap<String, VecDeque<(Instant, Regarding, Notice)>>,
+    /// The namespaces in the order of their turns.
+    turns: VecDeque<String>,
+}
 
 impl Notices {
-    fn push(&mut self, now: Instant, about: Regarding, notice: Notice) {
-        if self.0.len() >= KEPT {
-            self.0.pop_front();
+    fn push(&mut self, namespace: &str, now: Instant, about: Regarding, notice: Notice) {
+        if !self.namespaces.contains_key(namespace) {
+            self.turns.push_back(namespace.to_owned());
         }
-        self.0.push_back((now, about, notice));
+        let line = self.namespaces.entry(namespace.to_owned()).or_default();
+        if line.len() >= KEPT {
+            line.pop_front();
+        }
+        line.push_back((now, about, notice));
+    }
+
+    fn first_of(&self, namespace: &str) -> Option<Instant> {
+        self.namespaces.get(namespace)?.front().map(|(since, ..)| *since)
     }
 
     /// When the next one may be written.
     pub(super) fn next(&self, busy: bool) -> Option<Instant> {
-        let since = self.0.front().map(|(since, ..)| *since)?;
+        let since = self.turns.iter().filter_map(|namespace| self.first_of(namespace)).min()?;
         Some(if busy { since + YIELD } else { since })
     }
 
     fn pop(&mut self, now: Instant, busy: bool) -> Option<(Regarding, Notice)> {
-        if self.next(busy)? > now {
-            return None;
+        let pause = if busy { YIELD } else { Duration::ZERO };
+        let is_due = |namespace: &String| self.first_of(namespace).is_some_and(|since| since + pause <= now);
+        let namespace = self.turns.iter().position(is_due).and_then(|index| self.turns.remove(index))?;
+        let line = self.namespaces.get_mut(&namespace)?;
+        let next = line.pop_front();
+        if line.is_empty() {
+            self.namespaces.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
         }
-        self.0.pop_front().map(|(_, about, notice)| (about, notice))
+        next.map(|(_, about, notice)| (about, notice))
     }
 }
 
 impl Controller {
     /// Puts an event on an object, without waiting for it.
-    pub(super) fn tell(&mut self, about: Regarding, reason: &str, message: &str, warning: bool) {
+    pub(super) fn emit_event(&mut self, about: Regarding, reason: &str, message: &str, warning: bool) {
         let notice = Notice { reason: reason.to_owned(), message: message.to_owned(), warning };
-        self.notices.push(Instant::now(), about, notice);
+        let namespace = about.namespace.clone().unwrap_or_default();
+        self.emit_event_for(&namespace, about, notice);
+    }
+
+    /// Puts an event on an object, in the turn of a namespace that is not the object's own.
+    pub(super) fn emit_event_for(&mut self, namespace: &str, about: Regarding, notice: Notice) {
+        self.notices.push(namespace, Instant::now(), about, notice);
     }
 
     /// Begins to write the next event whose time has come; whether there was one.
@@ -61,19 +86,22 @@ impl Controller {
         self.begun_event();
         let (recorder, back) = (self.recorder.clone(), self.back.clone());
         tokio::spawn(async move {
-            recorder.record(&about, &notice).await;
-            let _ = back.send(Message::Told);
+            // Even where it panics: its place is given back.
+            let _ = caught(recorder.record(&about, &notice)).await;
+            let _ = back.send(Message::EventWritten);
         });
         true
     }
 
     /// Says what is still to be said when the work is asked to stop.
-    pub(super) async fn last_words(&mut self) {
-        let notices = std::mem::take(&mut self.notices.0);
+    pub(super) async fn flush_events(&mut self) {
+        let mut notices = std::mem::take(&mut self.notices);
+        let now = Instant::now();
+        let notices: Vec<_> = std::iter::from_fn(|| notices.pop(now, false)).collect();
         let recorder = &self.recorder;
-        let say = |(_, about, notice)| async move { recorder.record(&about, &notice).await };
+        let say = |(about, notice)| async move { recorder.record(&about, &notice).await };
         let all = futures::stream::iter(notices).for_each_concurrent(AT_THE_END, say);
-        let _ = tokio::time::timeout(LAST_WORDS, all).await;
+        let _ = tokio::time::timeout(FLUSH_DEADLINE, all).await;
     }
 }
 
@@ -82,32 +110,47 @@ mod tests {
     use super::*;
     use linchpin_words::Gvk;
 
-    fn told(count: usize, at: Instant) -> Notices {
-        let mut notices = Notices::default();
+    fn emit_event(notices: &mut Notices, namespace: &str, count: usize, at: Instant) {
         let kind = Gvk::new("tools.kubestellar.io", "v1", "ResourceDependency");
         let about = Regarding { kind, namespace: None, name: "a".into(), uid: "u".into() };
         for number in 0..count {
-            let notice = Notice { reason: "Waiting".into(), message: number.to_string(), warning: false };
-            notices.push(at, about.clone(), notice);
+            let message = format!("{namespace}{number}");
+            let notice = Notice { reason: "Waiting".into(), message, warning: false };
+            notices.push(namespace, at, about.clone(), notice);
         }
-        notices
+    }
+
+    fn rest(notices: &mut Notices, now: Instant) -> Vec<String> {
+        std::iter::from_fn(|| notices.pop(now, false).map(|(_, notice)| notice.message)).collect()
     }
 
     #[test]
     fn events_yield_to_effects_for_a_second_and_keep_their_order() {
         let now = Instant::now();
-        let mut notices = told(2, now);
+        let mut notices = Notices::default();
+        emit_event(&mut notices, "a", 2, now);
         assert!(notices.pop(now, true).is_none());
-        assert_eq!(notices.pop(now, false).unwrap().1.message, "0");
-        assert_eq!(notices.pop(now + YIELD, true).unwrap().1.message, "1");
+        assert_eq!(notices.next(true), Some(now + YIELD));
+        assert_eq!(notices.pop(now, false).unwrap().1.message, "a0");
+        assert_eq!(notices.pop(now + YIELD, true).unwrap().1.message, "a1");
         assert!(notices.pop(now + YIELD, false).is_none());
+        assert_eq!(notices.next(false), None);
     }
 
     #[test]
-    fn events_that_wait_are_bounded_and_the_newest_stay() {
+    fn namespaces_take_turns_and_the_loud_one_drops_its_own_oldest_alone() {
         let now = Instant::now();
-        let mut notices = told(KEPT + 1, now);
-        assert_eq!(notices.0.len(), KEPT);
-        assert_eq!(notices.pop(now, false).unwrap().1.message, "1");
+        for (told, first) in
+            [(KEPT, "a0".to_owned()), (KEPT + 1, "a1".to_owned()), (KEPT * 100, format!("a{}", KEPT * 99))]
+        {
+            let mut notices = Notices::default();
+            emit_event(&mut notices, "b", 1, now);
+            emit_event(&mut notices, "a", told, now);
+            emit_event(&mut notices, "c", 2, now);
+            let rest = rest(&mut notices, now);
+            assert_eq!(rest.len(), KEPT + 3);
+            assert_eq!(rest[..4], ["b0".to_owned(), first, "c0".to_owned(), rest[3].clone()]);
+            assert_eq!(rest[4], "c1");
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! Records: objects of our own kinds that a door keeps beside an object, written as the operator itself.
+//! Records: what a door keeps beside an object (events, revisions), written as the operator itself.
 //!
 //! They are no part of the plan and nothing waits for them. A door says on every turn what is to be written or deleted
 //! now, judged by what it sees; here each is sent once, and again after a while if it fails.
 
-use std::{cmp::Reverse, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::Record;
+use linchpin_doors::SideWrite;
 use linchpin_engine::contract::{Effect, Failure, Outcome, StepId, Ticket, Verb};
 use linchpin_words::Timestamp;
 
@@ -28,12 +28,12 @@ pub(crate) struct Sent {
 
 impl Controller {
     /// Sends what is not sent yet.
-    pub(super) fn keep(&mut self, entry: &mut Entry, records: Vec<Record>, time: Timestamp) {
+    pub(super) fn keep(&mut self, entry: &mut Entry, records: Vec<SideWrite>, time: Timestamp) {
         if let Some(at) = entry.sent.retry_at {
             if at > time {
                 let wake_at = entry.wake_at.map_or(at, |earlier| earlier.min(at));
                 entry.wake_at = Some(wake_at);
-                self.timers.push(Reverse((wake_at, entry.id)));
+                self.timers.set(entry.id, Some(wake_at));
                 return;
             }
             entry.sent.retry_at = None;

@@ -1,21 +1,20 @@
 //! Saving: status and finalizers of our objects, as seldom as possible and as soon as needed.
 //!
-//! A phase change and whatever effects wait for go at once; progress at most once a second; and all but the latter
-//! yields to effects for up to a second, counted from when there was something to write, so that what changes again in
-//! the meantime is written once. One write per object at a time, each with the version it was decided on; few at a
-//! time altogether, and beside effects one at a time with pauses between, because a status costs the API server more
-//! than an effect does. A status is drawn only when it may be written. Where many objects begin at once, the first journal
-//! goes with the finalizer.
+//! A phase change and whatever effects wait for go at once; progress, and a phase that flaps, at most once a second; and
+//! all but what effects wait for yields to effects for up to a second, counted from when there was something to write, so
+//! that what changes again in the meantime is written once. One write per object at a time, each with the version it
+//! was decided on; few at a time altogether, and beside effects one at a time with pauses between, because a status
+//! costs the API server more than an effect does. A status is drawn only when it may be written. Where many objects
+//! begin at once, the first journal goes with the finalizer.
 
 use std::{
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use kube::api::DynamicObject;
 use linchpin_cluster::{
     hub::SubscriberId,
-    own::{self, OwnMetadata, OwnWriteError},
+    own::{self, OwnMetadata, OwnObject, OwnWriteError},
 };
 use linchpin_doors::journal;
 use linchpin_engine::journal::Memory;
@@ -24,13 +23,19 @@ use linchpin_words::keys;
 use super::{
     Controller, Message, Written, Wrote,
     backlog::Due,
+    driver::{FAILED, caught},
     entry::{Entry, Saving},
-    print::Print,
+    status_hash::StatusHash,
     turn::{number, regarding},
 };
 
 /// How often progress is written.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+/// How many changes of the phase are reported in an event and written at once within [`HASTE`]; further ones are written as
+/// often as progress is. A user who makes a phase flap pays with their own writes, not with ours.
+const AT_ONCE: u32 = 8;
+/// See there.
+const HASTE: Duration = Duration::from_secs(10);
 /// How long statuses and events yield to effects.
 pub(super) const YIELD: Duration = Duration::from_secs(1);
 /// The longest pause after a failed write.
@@ -93,10 +98,22 @@ impl UnderWay {
 impl Saving {
     /// The first journal and the count of critical changes in it; none where there was one before, nothing in it has to be
     /// saved, or it cannot be an annotation.
-    fn first(&self, memory: &Memory, namespace: &str) -> Option<(String, u64)> {
+    fn first(&self, memory: &Memory) -> Option<(String, u64)> {
         let first = !self.journaled && memory.critical > memory.saved;
-        let text = first.then(|| journal::write_first(&memory.journal, namespace)).flatten();
+        let text = first.then(|| journal::write_first(&memory.journal)).flatten();
         Some((text.filter(|text| text.len() <= LARGEST_FIRST_JOURNAL)?, memory.critical))
+    }
+
+    /// The phase has changed. Returns whether that is reported and written at once.
+    pub(super) fn hurry(&mut self, now: Instant) -> bool {
+        let (begun, count) = self
+            .hurried
+            .filter(|(begun, _)| now.saturating_duration_since(*begun) < HASTE)
+            .map_or((now, 1), |(begun, count)| (begun, count.saturating_add(1)));
+        self.hurried = Some((begun, count));
+        let at_once = count <= AT_ONCE;
+        self.urgent |= at_once;
+        at_once
     }
 
     /// When what is to be written may be written; none if there is nothing, or not yet.
@@ -125,7 +142,7 @@ impl Controller {
     /// Puts an object where it belongs among those with something to write.
     pub(super) fn schedule(&mut self, entry: &mut Entry) {
         match entry.saving.due(Instant::now()) {
-            Some(due) => self.unsaved.put(entry.id, due),
+            Some(due) => self.unsaved.put(&entry.namespace(), entry.id, due),
             None => self.unsaved.remove(entry.id),
         }
     }
@@ -165,7 +182,7 @@ impl Controller {
     }
 
     /// An event was written, or could not be.
-    pub(super) fn told(&mut self) {
+    pub(super) fn event_written(&mut self) {
         self.under_way.end(Instant::now());
     }
 
@@ -197,16 +214,17 @@ impl Controller {
         let version = saving.version.clone();
         let finalizers = saving.finalizers.take();
         if finalizers.is_some() || !saving.wanted && saving.sheds() {
-            let namespace = place.0.as_deref().unwrap_or_default();
             let memory = entry.memory.as_ref().filter(|_| crowded);
-            let first = memory.and_then(|memory| saving.first(memory, namespace));
+            let first = memory.and_then(|memory| saving.first(memory));
             let critical = first.as_ref().map(|(_, critical)| *critical);
             let annotation = if saving.sheds() { Some(None) } else { first.map(|(text, _)| Some(text)) };
             let annotations = annotation.map(|value| (keys::FIRST_JOURNAL, value)).into_iter().collect();
             let metadata = OwnMetadata { finalizers, annotations };
             saving.under_way = Some((None, version.clone()));
             tokio::spawn(async move {
-                let result = own::write_metadata(&own, &kind, &place, &version, &metadata).await;
+                let result = caught(own::write_metadata(&own, &kind, &place, &version, &metadata))
+                    .await
+                    .unwrap_or_else(failed);
                 let written = Written { what: Wrote::Metadata(metadata, critical), waited_for, result };
                 let _ = back.send(Message::Saved(id, written));
             });
@@ -214,10 +232,12 @@ impl Controller {
             saving.wanted = false;
             saving.confirms = false;
             saving.urgent = false;
-            saving.under_way = Some((Some(Print::of(&status)), version.clone()));
+            saving.under_way = Some((Some(StatusHash::of(&status)), version.clone()));
             let (critical, journaled) = (saving.critical, status.get("journal").is_some());
             tokio::spawn(async move {
-                let result = own::write_status(&own, &kind, &place, &version, status).await;
+                let result = caught(own::write_status(&own, &kind, &place, &version, status))
+                    .await
+                    .unwrap_or_else(failed);
                 let written = Written { what: Wrote::Status { critical, journaled }, waited_for, result };
                 let _ = back.send(Message::Saved(id, written));
             });
@@ -305,15 +325,13 @@ impl Controller {
 
     /// Whether an object that arrives is the one we have, at most with the status that we wrote: nothing in it is new, and
     /// reading it costs more than a decision does.
-    pub(super) fn is_echo(&self, kind: usize, raw: &DynamicObject) -> bool {
-        let metadata = &raw.metadata;
-        let place = (metadata.namespace.clone(), metadata.name.clone().unwrap_or_default());
-        let entry = self.ids.get(&(kind, place)).and_then(|id| self.entries.get(id));
+    pub(super) fn is_echo(&self, kind: usize, object: &OwnObject) -> bool {
+        let entry = self.ids.get(&(kind, object.place())).and_then(|id| self.entries.get(id));
         entry.is_some_and(|entry| {
             !entry.saving.outdated
-                && metadata.resource_version.as_ref() == Some(&entry.saving.version)
-                && metadata.uid.as_deref() == Some(entry.subject.uid())
-                && metadata.finalizers.as_deref().unwrap_or_default() == entry.subject.finalizers()
+                && object.version() == entry.saving.version
+                && object.uid() == entry.subject.uid()
+                && object.finalizers() == entry.subject.finalizers()
         })
     }
 
@@ -333,6 +351,11 @@ impl Controller {
             self.driver.submit(&namespace, priority, id, effect, Arc::clone(&about));
         }
     }
+}
+
+/// What is said of a write that panicked: it is tried again, and its place is given back.
+fn failed<T>() -> Result<T, OwnWriteError> {
+    Err(OwnWriteError::Passing(FAILED.to_owned()))
 }
 
 #[cfg(test)]

@@ -1,23 +1,24 @@
 //! One turn of one object: observe, decide, act, report.
 
-use std::{cmp::Reverse, collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc};
 
 use linchpin_cluster::{events::Regarding, hub::SubscriberId};
-use linchpin_doors::{Compiled, Given, Standing, Told};
+use linchpin_doors::{CompileInput, Compiled, HistoryInput, StatusInput};
 use linchpin_engine::{
-    contract::{Actor, ClusterRef, Failure, Outcome, ReadSet, Seen, StepId, Via, Want, World},
+    contract::{Actor, ClusterRef, Notice, ReadSet, Seen, StepId, Via, Want, World},
     graph::Node,
     journal::{Journal, Memory},
-    plan::SpecError,
+    plan::{Removal, SpecError},
     step::{Decision, Goal, Persist, Phase, Report, step},
 };
-use linchpin_words::{Gvk, Reason, Timestamp};
+use linchpin_words::{Gvk, Reason, Timestamp, keys};
 
 use super::{
     Controller,
-    entry::{Entry, Undrawn},
-    now, rest,
+    entry::{Entry, FreshLook, PendingStatus},
+    now,
     subject::Subject,
+    throttle,
 };
 
 /// How often compiling may ask for more facts in one turn.
@@ -38,7 +39,7 @@ impl Controller {
         // What was drawn went with the old object.
         let wanted = std::mem::take(&mut entry.saving.wanted);
         if own_write {
-            if wanted || entry.saving.undrawn.is_some() {
+            if wanted || entry.saving.pending_status.is_some() {
                 self.enqueue(id);
             }
             return;
@@ -47,22 +48,13 @@ impl Controller {
         let another_spec = old.generation() != new.generation();
         if another_spec || other_orders || old.is_deleting() != new.is_deleting() {
             entry.compiled = None;
-            let held = std::mem::take(&mut entry.saving.held);
-            let refused = held.into_iter().map(|effect| Outcome {
-                ticket: effect.ticket,
-                at: now(),
-                result: Err(Failure::NotStarted),
-            });
-            entry.outcomes.extend(refused);
+            entry.refuse_held(now());
         }
         if entry.saving.under_way.is_none() && is_foreign(entry) {
-            tracing::warn!(object = %entry.subject.object_ref(), "somebody else wrote the status: reading it again");
-            entry.memory = None;
-            entry.compiled = None;
+            // What we remember is what we did: the next status puts it back.
+            tracing::warn!(object = %entry.subject.object_ref(), "somebody else wrote the journal: it is put right");
         }
-        if other_orders {
-            self.hub.refresh(&entry.wants);
-        }
+        entry.fresh_look.owed |= other_orders;
         if another_spec {
             entry.history.owe(old);
         }
@@ -72,19 +64,33 @@ impl Controller {
     /// One turn, now or after a rest.
     pub(super) fn turn(&mut self, id: SubscriberId) {
         let began = std::time::Instant::now();
-        let effects_wait = self.driver.has_waiting();
-        let rests = |entry| rest::until(entry, &self.resting, effects_wait, began);
+        let effects_wait = self.driver.has_waiting(began);
+        let rests = |entry| throttle::until(entry, &self.resting, effects_wait, began);
         if let Some(until) = self.entries.get(&id).and_then(rests) {
-            self.resting.put(until, id);
+            self.resting.set_earlier(id, until);
             return;
         }
         let Some(mut entry) = self.entries.remove(&id) else { return };
+        self.look_afresh(&mut entry, began);
         self.decide(&mut entry);
         self.schedule(&mut entry);
         let took = began.elapsed();
         self.telemetry.turn(took);
-        entry.last_turn = Some(rest::LastTurn { took, ended: began + took });
+        entry.last_turn = Some(throttle::LastTurn { took, ended: began + took });
         self.entries.insert(id, entry);
+    }
+
+    /// Reads everything again that an object asks for, where somebody ordered that, at most now and then: each order
+    /// costs as many requests as the object has questions.
+    fn look_afresh(&mut self, entry: &mut Entry, now: std::time::Instant) {
+        match entry.fresh_look.due(now) {
+            Some(at) if at <= now => {
+                entry.fresh_look = FreshLook { last: Some(now), owed: false };
+                self.hub.refresh(&entry.wants);
+            }
+            Some(later) => self.resting.set_earlier(entry.id, later),
+            None => {}
+        }
     }
 
     fn decide(&mut self, entry: &mut Entry) {
@@ -92,9 +98,20 @@ impl Controller {
         let memory = match entry.memory.take() {
             Some(memory) => memory,
             None => match entry.subject.journal() {
-                Ok(Some(journal)) => Memory::recovered(journal),
-                Ok(None) => Memory::fresh(entry.subject.uid(), entry.subject.generation(), time),
+                Ok(known) => {
+                    entry.unread = false;
+                    let fresh = || Memory::fresh(entry.subject.uid(), entry.subject.generation(), time);
+                    known.map_or_else(fresh, Memory::recovered)
+                }
+                Err(_) if entry.subject.is_deleting() => {
+                    // It goes all the same: what can be read of its journal is taken away.
+                    entry.unread = true;
+                    let mut memory = Memory::fresh(entry.subject.uid(), entry.subject.generation(), time);
+                    memory.journal.inventory.extend(entry.subject.salvage().0);
+                    memory
+                }
                 Err(error) => {
+                    entry.unread = true;
                     let memory = Memory::fresh(entry.subject.uid(), entry.subject.generation(), time);
                     let decision = step(memory, Goal::Invalid(&error), &World::new(), &[], None, time);
                     self.report(entry, None, &decision, time);
@@ -114,8 +131,15 @@ impl Controller {
             entry.memory = Some(memory);
             return;
         }
+        let Some((compiled, facts)) = entry.compiled.take() else {
+            entry.memory = Some(memory);
+            return;
+        };
+        if compiled.is_err() {
+            // Nothing is touched while the spec cannot be carried out, also where a fact made it so.
+            entry.refuse_held(time);
+        }
         let outcomes = std::mem::take(&mut entry.outcomes);
-        let Some((compiled, facts)) = entry.compiled.take() else { return };
         let node = Node::here(entry.subject.object_ref());
         let cycle = self.graph.cycle_of_owner(&node);
         let mut records = Vec::new();
@@ -124,14 +148,16 @@ impl Controller {
                 let world = self.hub.read(&entry.wants);
                 let decision = step(memory, Goal::Converge(plan), &world, &outcomes, cycle.as_ref(), time);
                 let (journal, report) = (&decision.memory.journal, &decision.report);
-                let told = Told { plan: Some(plan), journal, report, causes: &entry.causes, now: time };
-                records = entry.subject.records(&told);
-                entry.history.stands(Standing::of(&told));
+                let status_input =
+                    StatusInput { plan: Some(plan), journal, report, causes: &entry.causes, now: time };
+                records = entry.subject.records(&status_input);
+                entry.history.stands(HistoryInput::of(&status_input));
                 records.extend(entry.history.due(entry.subject.as_ref(), &world));
                 decision
             }
             Err(error) => step(memory, Goal::Invalid(error), &World::new(), &outcomes, None, time),
         };
+        let unfinished = decision.unfinished;
         let mut wants = decision.wants.clone().into_inner();
         match &compiled {
             Ok(compiled) => wants.extend(compiled.wants.iter().cloned()),
@@ -150,7 +176,7 @@ impl Controller {
                 self.enqueue_node(&neighbour);
             }
         }
-        if self.graph.cycle_of_owner(&node) != cycle {
+        if unfinished || self.graph.cycle_of_owner(&node) != cycle {
             self.queue.push(&entry.namespace(), entry.subject.priority(), entry.id);
         }
     }
@@ -175,12 +201,12 @@ impl Controller {
                 }
                 None => self.hub.read(&BTreeSet::new()),
             };
-            let given = Given {
+            let compile_input = CompileInput {
                 facts: &facts,
                 kinds: &journal.kinds,
                 default_service_account: &self.default_service_account,
             };
-            let compiled: Result<Compiled, SpecError> = entry.subject.compile(&given);
+            let compiled: Result<Compiled, SpecError> = entry.subject.compile(&compile_input);
             let asks = compiled.as_ref().map_or_else(|error| &error.asks, |compiled| &compiled.wants);
             let mut wants = entry.wants.clone();
             wants.extend(asks.iter().cloned());
@@ -209,7 +235,7 @@ impl Controller {
         let ours = self.kinds[entry.kind].finalizer();
         if !entry.subject.finalizers().iter().any(|finalizer| finalizer == ours) {
             entry.memory = Some(memory);
-            (entry.saving.wanted, entry.saving.undrawn) = (false, None);
+            (entry.saving.wanted, entry.saving.pending_status) = (false, None);
             entry.saving.first_journal = false;
             return;
         }
@@ -217,7 +243,7 @@ impl Controller {
         let namespace = entry.namespace();
         let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
         let own_namespace =
-            Want::object(via, Gvk::new("", "v1", "Namespace"), None, namespace, ReadSet::nothing());
+            Want::object(via, Gvk::new("", "v1", "Namespace"), None, &namespace, ReadSet::nothing());
         let mut wants = entry.wants.clone();
         wants.insert(own_namespace.clone());
         let world = self.hub.read(&wants);
@@ -225,7 +251,8 @@ impl Controller {
             Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
             _ => false,
         };
-        let goal = Goal::Teardown { removal: entry.subject.removal(), hurry };
+        let authority = entry.subject.authority(&self.default_service_account);
+        let goal = Goal::Teardown { authority: &authority, removal: entry.subject.removal(), hurry };
         let decision = step(memory, goal, &world, &outcomes, None, time);
         let mut wants = decision.wants.clone().into_inner();
         wants.insert(own_namespace);
@@ -235,11 +262,26 @@ impl Controller {
             let others = entry.subject.finalizers().iter().filter(|finalizer| *finalizer != ours);
             entry.saving.finalizers = Some(others.cloned().collect());
             entry.saving.urgent = true;
+            if entry.unread && entry.subject.removal() == Removal::Delete && entry.subject.salvage().1 {
+                let object = entry.subject.object_ref();
+                let message = format!(
+                    "{object} is gone, and what it made is not fully known: its journal could not be read; look for objects \
+                     with the annotation {}: {}",
+                    keys::CREATED_BY,
+                    entry.subject.uid()
+                );
+                tracing::warn!(%object, "{message}");
+                let notice =
+                    Notice { reason: Reason::LeftBehind.as_str().to_owned(), message, warning: true };
+                self.emit_event_for(&namespace, self.ourselves(), notice);
+            }
             for left in &decision.report.left {
                 tracing::warn!(object = %entry.subject.object_ref(), "left behind: {left}");
                 self.telemetry.left_behind();
                 let message = format!("{} is gone and left behind: {left}", entry.subject.object_ref());
-                self.tell(self.ourselves(), Reason::LeftBehind.as_str(), &message, true);
+                let notice =
+                    Notice { reason: Reason::LeftBehind.as_str().to_owned(), message, warning: true };
+                self.emit_event_for(&namespace, self.ourselves(), notice);
             }
         }
         self.act(entry, None, decision, time);
@@ -267,11 +309,10 @@ impl Controller {
             }
         }
         entry.wake_at = decision.wake_at;
-        if let Some(at) = decision.wake_at {
-            self.timers.push(Reverse((at, entry.id)));
-        }
+        self.timers.set(entry.id, decision.wake_at);
         self.report(entry, plan, &decision, time);
-        entry.saving.undrawn = Some(Undrawn { report: decision.report, planned: plan.is_some(), time });
+        entry.saving.pending_status =
+            Some(PendingStatus { report: decision.report, planned: plan.is_some(), time });
         entry.memory = Some(decision.memory);
     }
 
@@ -287,7 +328,7 @@ impl Controller {
     }
 
     /// Says once which gates somebody let pass by hand.
-    fn tell_what_passed(&mut self, entry: &mut Entry, journal: &Journal) {
+    fn report_manual_passes(&mut self, entry: &mut Entry, journal: &Journal) {
         let passed = passed_by_hand(journal);
         let before = entry.passed.take().unwrap_or_else(|| {
             let saved = entry.subject.journal().ok().flatten();
@@ -295,12 +336,12 @@ impl Controller {
         });
         for step in passed.difference(&before) {
             let message = format!("{step} was passed by hand");
-            self.tell(regarding(self, entry), Reason::Proceeded.as_str(), &message, false);
+            self.emit_event(regarding(self, entry), Reason::Proceeded.as_str(), &message, false);
         }
         entry.passed = Some(passed);
     }
 
-    /// Tells what is worth an event, and notes which finalizers there should be.
+    /// Reports what is worth an event, and notes which finalizers there should be.
     fn report(
         &mut self,
         entry: &mut Entry,
@@ -310,27 +351,33 @@ impl Controller {
     ) {
         let journal = &decision.memory.journal;
         let report = &decision.report;
-        self.tell_what_passed(entry, journal);
+        self.report_manual_passes(entry, journal);
+        if plan.is_some() {
+            for left in &report.left {
+                let message = format!("it is no longer looked after, and not deleted: {left}");
+                self.emit_event(regarding(self, entry), Reason::LeftBehind.as_str(), &message, true);
+            }
+        }
         let ours = self.kinds[entry.kind].finalizer();
         let has = entry.subject.finalizers().iter().any(|finalizer| finalizer == ours);
         let needed = entry.subject.needs_finalizer(journal);
-        // It comes off again where nothing must be deleted any more, but never on the word of a plan that is not there.
+        // It comes off again where nothing must be deleted any more, but never because of a plan that is not there.
         if !entry.subject.is_deleting() {
             let others = entry.subject.finalizers().iter().filter(|finalizer| *finalizer != ours);
             let finalizers = others.cloned().chain(needed.then(|| ours.to_owned())).collect();
             entry.saving.finalizers = (needed != has && (needed || plan.is_some())).then_some(finalizers);
         }
-        if entry.told != Some(report.phase) && !is_premature(report) {
+        if entry.reported_phase != Some(report.phase) && !is_premature(report) {
             let shown = entry.shown.as_deref() == Some(self.kinds[entry.kind].phase_word(report.phase));
-            let first_seen = entry.told.is_none() && (shown || is_what_it_says(entry, plan, decision, time));
-            if !first_seen {
+            let first_seen =
+                entry.reported_phase.is_none() && (shown || is_what_it_says(entry, plan, decision, time));
+            if !first_seen && entry.saving.hurry(std::time::Instant::now()) {
                 let warning = report.phase == Phase::Failed;
                 let reason = report.reason.map_or(report.phase.as_str(), linchpin_words::Reason::as_str);
-                self.tell(regarding(self, entry), reason, &report.message, warning);
-                entry.saving.urgent = true;
+                self.emit_event(regarding(self, entry), reason, &report.message, warning);
             }
-            self.telemetry.phase(entry.told, report.phase);
-            entry.told = Some(report.phase);
+            self.telemetry.phase(entry.reported_phase, report.phase);
+            entry.reported_phase = Some(report.phase);
         }
     }
 }
@@ -349,12 +396,13 @@ fn is_what_it_says(
 /// Draws the status of a decision at once.
 fn draw(entry: &mut Entry, plan: Option<&linchpin_engine::plan::Plan>, decision: &Decision, time: Timestamp) {
     let Decision { memory, report, .. } = decision;
-    let told = Told { plan, journal: &memory.journal, report, causes: &entry.causes, now: time };
-    let status = entry.subject.status(&told);
+    let status_input =
+        StatusInput { plan, journal: &memory.journal, report, causes: &entry.causes, now: time };
+    let status = entry.subject.status(&status_input, entry.unread);
     entry.saving.drawn(&status, memory.critical);
 }
 
-/// Whether there is nothing to tell yet, because the world has not been looked at: that takes milliseconds.
+/// Whether there is nothing to report yet, because the world has not been looked at: that takes milliseconds.
 fn is_premature(report: &Report) -> bool {
     let first = report.blocked.first();
     report.phase == Phase::Pending
@@ -385,11 +433,12 @@ fn is_late(entry: &Entry, subject: &dyn Subject) -> bool {
     recent && number(subject.version()) < number(&entry.saving.version)
 }
 
-/// Whether the status that arrived is not one that we wrote.
+/// Whether the journal that arrived cannot be one that we wrote.
 fn is_foreign(entry: &Entry) -> bool {
     let ours = entry.memory.as_ref().map(|memory| &memory.journal);
     match (entry.subject.journal(), ours) {
         (Ok(Some(theirs)), Some(ours)) => theirs.run.id > ours.run.id || theirs.generation > ours.generation,
+        (Err(_), Some(_)) => !entry.unread,
         _ => false,
     }
 }

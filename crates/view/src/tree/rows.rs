@@ -21,7 +21,7 @@ pub(super) struct Row {
     label: String,
     /// The state to show; none for lines that are not things.
     pub state: Option<State>,
-    /// Why it stands like that.
+    /// Why it is in that state.
     pub why: String,
     /// Since when, as an age.
     pub age: String,

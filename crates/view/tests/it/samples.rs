@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use linchpin_engine::graph::{Edge, Graph, Node, Standing, Wait};
+use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
 use linchpin_view::{Picture, Selection};
 use linchpin_words::{GroupKind, ObjectRef};
 
@@ -31,20 +31,20 @@ pub(crate) fn publish() -> Node {
     ours("publish")
 }
 
-fn wait(standing: Standing, reason: &'static str, minutes: i64) -> Wait {
+fn wait(standing: WaitState, reason: &'static str, minutes: i64) -> Wait {
     Wait::new(standing, reason).since(ago(minutes))
 }
 
 pub(crate) fn waits(from: &Node, to: &Node) -> Edge {
-    Edge::waits(from.clone(), to.clone(), wait(Standing::InProgress, "NotReady", 12))
+    Edge::waits(from.clone(), to.clone(), wait(WaitState::InProgress, "NotReady", 12))
 }
 
 pub(crate) fn waits_with(from: &Node, to: &Node, detail: &str) -> Edge {
-    Edge::waits(from.clone(), to.clone(), Wait::new(Standing::Failed, "Broken").detail(detail.to_owned()))
+    Edge::waits(from.clone(), to.clone(), Wait::new(WaitState::Failed, "Broken").detail(detail.to_owned()))
 }
 
 fn has(from: &Node, to: &Node) -> Edge {
-    Edge::waits(from.clone(), to.clone(), wait(Standing::Met, "Ready", 30))
+    Edge::waits(from.clone(), to.clone(), wait(WaitState::Met, "Ready", 30))
 }
 
 pub(crate) fn makes(from: &Node, to: &Node) -> Edge {
@@ -83,12 +83,12 @@ pub(crate) fn shop_graph() -> Graph {
     let endpoints = object("ConfigMap", "endpoints");
     let web = node("apps", "Deployment", "shop", "web");
     let credentials = node("", "Secret", "vault", "credentials");
-    let failed = wait(Standing::Failed, "BackoffLimitExceeded", 4).detail("6 of 6 attempts failed");
+    let failed = wait(WaitState::Failed, "BackoffLimitExceeded", 4).detail("6 of 6 attempts failed");
     let rolling =
-        wait(Standing::InProgress, "MinimumReplicasUnavailable", 3).detail("1 of 3 replicas available");
+        wait(WaitState::InProgress, "MinimumReplicasUnavailable", 3).detail("1 of 3 replicas available");
     graph([
-        Edge::waits(bundle.clone(), boot.clone(), wait(Standing::InProgress, "DependenciesNotReady", 12)),
-        Edge::waits(bundle.clone(), endpoints.clone(), wait(Standing::Absent, "NotFound", 12)),
+        Edge::waits(bundle.clone(), boot.clone(), wait(WaitState::InProgress, "DependenciesNotReady", 12)),
+        Edge::waits(bundle.clone(), endpoints.clone(), wait(WaitState::Absent, "NotFound", 12)),
         has(&bundle, &crds),
         Edge::waits(bundle.clone(), web.clone(), rolling.clone()),
         Edge::produces(bundle, web, true),
@@ -97,10 +97,10 @@ pub(crate) fn shop_graph() -> Graph {
         makes(&publish(), &endpoints),
         Edge::waits(publish(), gateway, rolling),
         has(&stack, &crds),
-        Edge::waits(stack.clone(), services.clone(), wait(Standing::InProgress, "GroupNotReady", 12)),
+        Edge::waits(stack.clone(), services.clone(), wait(WaitState::InProgress, "GroupNotReady", 12)),
         has(&crds, &crd),
         has(&services, &postgres),
-        Edge::waits(services, credentials, wait(Standing::Unknown, "Forbidden", 12)),
+        Edge::waits(services, credentials, wait(WaitState::Unknown, "Forbidden", 12)),
         makes(&ours("announce"), &object("Job", "announce")),
     ])
 }

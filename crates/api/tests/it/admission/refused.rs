@@ -203,6 +203,16 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
         "{actions: [{type: exec, exec: {target: {kind: Pod, name: x}, command: [a], delivery: Once}}]}",
         "Unsupported value: \"Once\"",
     ),
+    (
+        RD,
+        "{actions: [{type: exec, exec: {target: {kind: Pod, name: x}, command: [a], timeout: 1h0m1s}}]}",
+        "a command may run for an hour at most",
+    ),
+    (
+        RD,
+        "{actions: [{type: exec, exec: {target: {kind: Pod, name: x}, command: [a], timeout: 87600h}}]}",
+        "a command may run for an hour at most",
+    ),
     // The rest of a spec.
     (RD, "{valuesFrom: [{}]}", "give exactly one of configMapRef and secretRef"),
     (

@@ -18,6 +18,32 @@ fn p15_what_is_changed_or_deleted_is_put_right() {
 }
 
 #[test]
+fn what_another_object_of_ours_holds_is_left_to_it_and_told_and_a_borrowed_name_evades_nothing() {
+    let scenario = scenario("managers");
+    scenario.app_bundle("shop", &maps(&[&["a"], &["b"]]));
+    scenario.deployed("shop");
+    let take = |name: &str, manager: &str| {
+        let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": "theirs"}});
+        let path = format!("/api/v1/namespaces/managers/configmaps/{name}?force=true&fieldManager={manager}");
+        scenario
+            .api
+            .request(&http::Method::PATCH, &path, "application/apply-patch+yaml", Some(&body))
+            .unwrap();
+    };
+    for borrowed in ["linchpin:", "linchpin:me", "linchpin:AppBundle:managers/other"] {
+        take("a", borrowed);
+        scenario.until("is put right", "ConfigMap", "a", |object| object["data"]["value"] == "one");
+    }
+    take("b", "linchpin:AppBundle:managers/other:x");
+    let told =
+        r#"Resource deployed successfully; .data.value is left to "linchpin:AppBundle:managers/other:x""#;
+    scenario.until("is told", "AppBundle", "shop", |object| {
+        object["status"].to_string().contains(&json!(told).to_string())
+    });
+    assert_eq!(scenario.data("b", "value").as_deref(), Some("theirs"));
+}
+
+#[test]
 fn p03_what_somebody_else_made_is_reported_and_left_unless_adopted() {
     let scenario = scenario("adoption");
     scenario.config_map("theirs", "their own");

@@ -2,6 +2,7 @@
 
 use super::{map, maps, names, written};
 use crate::world::scenario;
+use linchpin_testkit::audit::assert_before;
 use serde_json::json;
 use std::{thread, time::Duration};
 
@@ -65,8 +66,6 @@ fn p06_deletion_goes_in_reverse_and_waits_for_absence() {
     scenario.deployed("shop");
     scenario.delete("AppBundle", "shop");
     scenario.until("goes", "ConfigMap", "c", |object| object["metadata"].get("deletionTimestamp").is_some());
-    thread::sleep(Duration::from_millis(500));
-    assert!(scenario.has("a") && scenario.has("b"), "what came earlier waits");
     let waiting = scenario.until("says what it waits for", "AppBundle", "shop", |object| {
         object["status"]["message"].as_str().is_some_and(|text| text.contains("example.com/hold"))
     });
@@ -77,6 +76,10 @@ fn p06_deletion_goes_in_reverse_and_waits_for_absence() {
     let deleted = names(&writes, "delete");
     let place = |name: &str| deleted.iter().position(|one| *one == name).unwrap();
     assert!(place("c") < place("b") && place("b") < place("a"), "{deleted:?}");
+    // What came earlier waits until what came later is gone.
+    let released = scenario.audit.last_by_others("configmaps", "reverse-bundle", "c");
+    let next = writes.iter().find(|event| event.verb == "delete" && event.name == "b").unwrap();
+    assert_before(&released, next);
 }
 
 #[test]

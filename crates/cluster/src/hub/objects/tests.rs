@@ -41,7 +41,7 @@ fn item(watch: &Watching, name: &str, uid: &str, version: u64) -> Item {
         content: Value::Null,
     };
     let revision = watch.scope.revision(name).unwrap_or_default();
-    Item { name: name.into(), version, revision, kept: Some(Arc::new(kept)) }
+    Item { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
 }
 
 fn snapshot(items: Vec<Item>, as_of: u64) -> Note {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     hub::{
-        Hub, Settings, SubscriberId,
+        Budget, Hub, Settings, SubscriberId,
         objects::{WatchKey, Watching},
     },
     transport::{Options, Transport},
@@ -59,7 +59,7 @@ impl Quiet {
     fn wide_with(settings: Settings) -> Self {
         let quiet = Self::new(settings);
         quiet.ask(1, names(0..20).iter().map(|name| want(name)));
-        quiet.decide(&Verdict::May(2));
+        quiet.decide(&PromotionVerdict::May(2));
         quiet.all(&["m00"], &["other"], 10);
         quiet
     }
@@ -68,12 +68,12 @@ impl Quiet {
         self.hub.subscribe(SubscriberId(subscriber), wants.into_iter().collect());
     }
 
-    fn decide(&self, verdict: &Verdict) {
+    fn decide(&self, verdict: &PromotionVerdict) {
         self.hub.inner.decide(&family(), verdict);
     }
 
     /// Lets the watch of a selection say something.
-    fn say(&self, select: Select, note: Note) -> Heed {
+    fn say(&self, select: Select, note: Note) -> SinkReply {
         let key = WatchKey { family: family(), select };
         let id = self.hub.inner.state().keys.get(&key).copied().expect("a watch");
         self.hub.inner.noted(id, note)
@@ -105,7 +105,7 @@ impl Quiet {
         };
         let revision =
             self.watching(select, |watching| watching.revision(name)).flatten().unwrap_or_default();
-        Item { name: name.into(), version, revision, kept: Some(Arc::new(kept)) }
+        Item { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
     }
 
     fn watching<T>(&self, select: Select, tell: impl Fn(&Watching) -> T) -> Option<T> {
@@ -145,7 +145,7 @@ async fn all_names_of_one_subscription_wait_for_one_verdict() {
     quiet.ask(1, names(0..40).iter().map(|name| want(name)));
     assert_eq!(quiet.narrow(), [""; 0]);
     quiet.ask(2, names(30..60).iter().map(|name| want(name)));
-    quiet.decide(&Verdict::May(0));
+    quiet.decide(&PromotionVerdict::May(0));
     assert!(quiet.is_wide() && quiet.narrow().is_empty());
     quiet.all(&[], &[], 10);
     assert_eq!(quiet.told(&want("m59")), Ok((None, 10)));
@@ -158,7 +158,7 @@ async fn names_that_may_not_be_watched_together_get_a_watch_each() {
     assert_eq!(quiet.narrow(), names(0..15), "too few to ask");
     quiet.ask(2, names(15..20).iter().map(|name| want(name)));
     assert_eq!(quiet.narrow(), names(0..15), "the others wait for the verdict");
-    quiet.decide(&Verdict::MayNot);
+    quiet.decide(&PromotionVerdict::MayNot);
     assert_eq!(quiet.narrow(), names(0..20));
 }
 
@@ -284,9 +284,9 @@ async fn what_was_passed_over_while_its_name_joined_is_read_again() {
     let passed = || Note::Passed { name: "m20".into(), version: 11 };
     quiet.ask(2, [want("m20")]);
     assert_eq!(quiet.told(&want("m20")), Ok((None, 10)));
-    assert_eq!(quiet.say(Select::All, passed()), Heed::Again);
+    assert_eq!(quiet.say(Select::All, passed()), SinkReply::Again);
     let item = quiet.item(Select::All, "m20", 11);
-    assert_eq!(quiet.say(Select::All, Note::Changed(item)), Heed::Noted);
+    assert_eq!(quiet.say(Select::All, Note::Changed(item)), SinkReply::Noted);
     assert_eq!(quiet.told(&want("m20")), Ok((Some(11), 11)));
     assert!(quiet.narrow().is_empty());
 }
@@ -311,7 +311,7 @@ async fn narrow_watches_that_are_further_than_a_new_wide_one_stay() {
     quiet.one("m01", Some(8), 14);
     quiet.one("m02", None, 14);
     quiet.ask(2, names(15..20).iter().map(|name| want(name)));
-    quiet.decide(&Verdict::May(1));
+    quiet.decide(&PromotionVerdict::May(1));
     quiet.all(&[], &[], 7);
     assert_eq!(quiet.narrow(), ["m01"], "the list was read before m01 was written");
     assert_eq!(quiet.told(&want("m01")), Ok((Some(8), 14)));
@@ -368,7 +368,10 @@ async fn many_changes_of_what_is_asked_for_are_no_reason_to_watch_it_narrowly() 
 
 #[tokio::test]
 async fn a_namespace_without_watches_left_hears_what_a_wide_one_shows() {
-    let quiet = Quiet::wide_with(Settings { watches_per_namespace: 1, ..Settings::default() });
+    let quiet = Quiet::wide_with(Settings {
+        budget: Budget { watches: 2, ..Budget::default() },
+        ..Settings::default()
+    });
     let more = want_more("m00", ReadSet::dotted(["data"]));
     quiet.ask(2, [more.clone()]);
     assert_eq!(quiet.told(&more), Err(Reason::OverBudget));

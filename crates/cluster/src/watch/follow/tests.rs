@@ -1,4 +1,6 @@
-//! The loop against a scripted server: what it asks next, and what it tells.
+//! The loop against a scripted server: what it asks next, and what it reports.
+
+mod bounds;
 
 use super::*;
 use crate::{
@@ -105,7 +107,7 @@ impl Script {
     }
 }
 
-/// What was asked, reduced to what matters, and what was told.
+/// What was asked, reduced to what matters, and what was reported.
 #[derive(Default)]
 struct Record {
     asked: Mutex<Vec<String>>,
@@ -148,13 +150,14 @@ impl Sink for Record {
         (!name.starts_with("other")).then(|| Arc::new(interest))
     }
 
-    fn report(&self, report: Report) -> Heed {
+    fn report(&self, report: Report) -> SinkReply {
         let text = match report {
             Report::Looking => {
                 self.looks.fetch_add(1, Ordering::Relaxed);
-                return Heed::Noted;
+                return SinkReply::Noted;
             }
-            Report::Changed(item) if item.revision < self.asks().revision => return Heed::Again,
+            Report::Read { .. } => return SinkReply::Noted,
+            Report::Changed(item) if item.revision < self.asks().revision => return SinkReply::Again,
             Report::Snapshot { items, others, as_of } => {
                 let mut names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
                 names.extend(others.iter().map(|name| &**name));
@@ -169,7 +172,7 @@ impl Sink for Record {
             Report::Forbidden(_) => "forbidden".to_owned(),
         };
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(text);
-        Heed::Noted
+        SinkReply::Noted
     }
 }
 
@@ -197,6 +200,22 @@ async fn run(select: Select, script: Vec<Script>) -> Arc<Record> {
     run_with(select, script, Record::default()).await
 }
 
+fn follower(client: Client, features: Arc<Features>, group: &str, asker: &str, select: Select) -> Follower {
+    Follower {
+        client,
+        clock: Arc::default(),
+        features,
+        counters: Arc::default(),
+        watched: Watched {
+            resource: Resource::new(Gvk::new(group, "v1", "ConfigMap"), "configmaps", true),
+            namespace: Some("shop".into()),
+            select,
+        },
+        asker: asker.into(),
+        seed: 1,
+    }
+}
+
 async fn run_with(select: Select, script: Vec<Script>, record: Record) -> Arc<Record> {
     let record = Arc::new(record);
     let script = Arc::new(Mutex::new(VecDeque::from(script)));
@@ -210,18 +229,7 @@ async fn run_with(select: Select, script: Vec<Script>, record: Record) -> Arc<Re
             Ok::<_, Infallible>(next.answer())
         }
     });
-    let follower = Follower {
-        client: Client::new(service, "default"),
-        clock: Arc::default(),
-        features: Arc::default(),
-        counters: Arc::default(),
-        watched: Watched {
-            resource: Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true),
-            namespace: Some("shop".into()),
-            select,
-        },
-        seed: 1,
-    };
+    let follower = follower(Client::new(service, "default"), Arc::default(), "", "shop", select);
     let (_keep, mut restart) = watch::channel(0);
     let _ = tokio::time::timeout(Duration::from_mins(2), follower.run(&*record, &mut restart)).await;
     record

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use linchpin_api::{Dependency, common::KindRef};
 use linchpin_engine::{contract::StepId, plan::SpecError};
 
-use super::Draft;
+use super::ComponentDraft;
 use crate::{app_bundle::porch::Contained, assemble::Frame, dependency, names::Named};
 
-impl Draft {
+impl ComponentDraft {
     /// The objects in its package.
     pub(in crate::app_bundle) fn contained(&self) -> &[Contained] {
         self.package.as_ref().map_or(&[], |package| package.follow.objects())
@@ -24,11 +24,11 @@ impl Draft {
         &self,
         frame: &Frame<'_>,
         object: &Contained,
-    ) -> Result<(dependency::Draft, Named), SpecError> {
+    ) -> Result<(dependency::DependencyDraft, Named), SpecError> {
         let named = Named { id: self.contained_id(object), words: Vec::new() };
         let entry = self.on_ready(&object.gvk, object.namespace.clone(), &object.name);
         let field = format!("{}.porchPackageRef ({})", self.field, object.file);
-        let mut draft = dependency::Draft::new(frame, &entry, &named, &field, Some(&self.group))?;
+        let mut draft = dependency::DependencyDraft::new(frame, &entry, &named, &field, Some(&self.group))?;
         draft.is_called(format!("{} {}", object.gvk.kind, place(object)));
         if let Some(profile) = &self.profile {
             draft.is_taught(Arc::clone(profile));
@@ -40,7 +40,7 @@ impl Draft {
     pub(in crate::app_bundle) fn prior(
         &self,
         frame: &Frame<'_>,
-    ) -> Result<Option<(dependency::Draft, Named)>, SpecError> {
+    ) -> Result<Option<(dependency::DependencyDraft, Named)>, SpecError> {
         let Some((package, held)) =
             self.package.as_ref().and_then(|package| Some((package, package.before.clone()?)))
         else {
@@ -59,7 +59,8 @@ impl Draft {
             state: Some("Exists".to_owned()),
             ..Dependency::default()
         };
-        let mut draft = dependency::Draft::new(frame, &entry, &named, &self.field, Some(&self.group))?;
+        let mut draft =
+            dependency::DependencyDraft::new(frame, &entry, &named, &self.field, Some(&self.group))?;
         draft.is_called(format!("Repository {}/{}", package.repository.namespace, package.status.repository));
         draft.is_held(held, None);
         Ok(Some((draft, named)))

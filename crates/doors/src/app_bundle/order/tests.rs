@@ -129,3 +129,22 @@ fn who_reads_a_component_comes_after_it() {
     let order = order(&groups, false, &[(0, 1)]).expect("an order");
     assert_eq!((order.before(0), order.before(1)), (&[1][..], &[][..]));
 }
+
+#[test]
+fn a_circle_that_a_missing_order_closes_says_so() {
+    for (text, expected) in [
+        (
+            "[{name: a, dependsOn: [b], components: [{name: x}]}, {name: b, order: 1, components: [{name: y}]}]",
+            "spec.groups[0].components[0]: components wait for each other: a/x → b/y → a/x; group \"a\" has no order, \
+             which counts as 0 beside those that have one",
+        ),
+        (
+            "[{name: a, components: [{name: x, dependsOn: [y]}, {name: y, order: 1}]}]",
+            "spec.groups[0].components[0]: components wait for each other: a/x → a/y → a/x; component \"x\" has no \
+             order, which counts as 0 beside those that have one",
+        ),
+    ] {
+        let error = order(&groups(text), false, &[]).map(|_| ()).expect_err(text);
+        assert_eq!(error.to_string(), expected);
+    }
+}

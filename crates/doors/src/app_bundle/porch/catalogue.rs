@@ -1,7 +1,7 @@
-//! What there is in a Repository, and what the status of a bundle tells of its packages.
+//! What there is in a Repository, and what the status of a bundle reports of its packages.
 //!
 //! The plan carries it as remarks: it was seen when the plan was made, and a plan is made anew whenever it changes. A
-//! revision that was published since the last status is told as an event too.
+//! revision that was published since the last status is reported in an event too.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::look::{Look, Registered, Revision};
-use crate::door::Record;
+use crate::door::SideWrite;
 
 /// A Repository with what is in it.
 pub(super) type Repository = RepositoryStatus;
 
-/// What is told of the packages of a bundle.
+/// What is reported of the packages of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::app_bundle) struct Remarks {
     /// By component, as `group/component`.
@@ -31,7 +31,7 @@ pub(in crate::app_bundle) struct Remarks {
     pub repositories: Vec<RepositoryStatus>,
 }
 
-/// What is told of one component.
+/// What is reported of one component.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::app_bundle) struct Remark {
     pub package: PackageStatus,
@@ -99,7 +99,7 @@ pub(super) fn list(
 }
 
 /// Events about revisions that were published since the status was drawn last.
-pub(in crate::app_bundle) fn records(object: &AppBundle, plan: Option<&Plan>) -> Vec<Record> {
+pub(in crate::app_bundle) fn records(object: &AppBundle, plan: Option<&Plan>) -> Vec<SideWrite> {
     let remarks = Remarks::of(plan);
     if remarks.components.is_empty() {
         return Vec::new();
@@ -125,7 +125,7 @@ fn known(object: &AppBundle) -> BTreeMap<String, &PackageStatus> {
         .collect()
 }
 
-fn published(path: &str, package: &PackageStatus) -> Record {
+fn published(path: &str, package: &PackageStatus) -> SideWrite {
     let asked = if package.revision == package.latest_revision {
         "and follows it".to_owned()
     } else {
@@ -140,7 +140,7 @@ fn published(path: &str, package: &PackageStatus) -> Record {
         message: text::line(&message),
         warning: false,
     };
-    Record {
+    SideWrite {
         name: StepId::new(format!("published:{path}")),
         via: Via { cluster: ClusterRef::Here, actor: Actor::Operator },
         verb: Verb::Notice(notice),

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_engine::plan::Held;
+use linchpin_engine::plan::Obstacle;
 use linchpin_lang::template::parse_documents;
 use linchpin_words::{Gvk, Reason, limits};
 use serde_json::Value;
@@ -26,13 +26,13 @@ pub(in crate::app_bundle) struct Contained {
 }
 
 /// The objects in the files of a package, in order of their files.
-pub(super) fn objects(files: Option<&Value>) -> Result<Vec<Contained>, Held> {
+pub(super) fn objects(files: Option<&Value>) -> Result<Vec<Contained>, Obstacle> {
     let mut found: Vec<Contained> = Vec::new();
     let mut seen = BTreeSet::new();
     let is_yaml = |file: &str| [".yaml", ".yml"].iter().any(|end| file.ends_with(end));
     for (file, text) in files.and_then(Value::as_object).into_iter().flatten() {
         let Some(text) = text.as_str().filter(|_| is_yaml(file)) else { continue };
-        let documents = parse_documents(file, text).map_err(|error| Held {
+        let documents = parse_documents(file, text).map_err(|error| Obstacle {
             reason: Reason::Invalid,
             message: format!("the package cannot be read: {error}"),
         })?;
@@ -48,7 +48,7 @@ pub(super) fn objects(files: Option<&Value>) -> Result<Vec<Contained>, Held> {
             found.len(),
             limits::RENDERED_OBJECTS
         );
-        return Err(Held { reason: Reason::TooLarge, message });
+        return Err(Obstacle { reason: Reason::TooLarge, message });
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 
 use linchpin_engine::{
     contract::Want,
-    plan::{Held, SpecError},
+    plan::{Obstacle, SpecError},
 };
 use linchpin_words::Reason;
 use serde_json::Value;
@@ -18,7 +18,7 @@ use super::{
 #[derive(Debug)]
 pub(in crate::app_bundle) enum Follow {
     /// Not far enough: why, and what could not be looked at, where it is that.
-    Held(Held, Option<Want>),
+    Blocked(Obstacle, Option<Want>),
     /// A revision of it is published, and these objects are in it.
     Contains {
         /// The name of the revision.
@@ -32,7 +32,7 @@ impl Follow {
     /// The published revision.
     pub(super) fn revision(&self) -> Option<&str> {
         match self {
-            Self::Held(..) => None,
+            Self::Blocked(..) => None,
             Self::Contains { revision, .. } => Some(revision),
         }
     }
@@ -40,14 +40,14 @@ impl Follow {
     /// The objects that are waited for.
     pub(in crate::app_bundle) fn objects(&self) -> &[Contained] {
         match self {
-            Self::Held(..) => &[],
+            Self::Blocked(..) => &[],
             Self::Contains { objects, .. } => objects,
         }
     }
 }
 
 fn held(reason: Reason, message: impl Into<String>) -> Follow {
-    Follow::Held(Held { reason, message: message.into() }, None)
+    Follow::Blocked(Obstacle { reason, message: message.into() }, None)
 }
 
 /// Follows a variant as far as it goes now.
@@ -64,7 +64,7 @@ pub(super) fn follow(
         let reason = missing(live).or_else(|| missing(revisions));
         return Ok(reason.map_or_else(
             || held(Reason::Waiting, "nothing was seen of it"),
-            |(why, want)| Follow::Held(why, want),
+            |(why, want)| Follow::Blocked(why, want),
         ));
     };
     let Some(live) = live else {
@@ -92,13 +92,13 @@ pub(super) fn follow(
         other => {
             let why = missing(&other);
             return Ok(
-                why.map_or_else(|| held(Reason::Waiting, place), |(why, want)| Follow::Held(why, want))
+                why.map_or_else(|| held(Reason::Waiting, place), |(why, want)| Follow::Blocked(why, want))
             );
         }
     };
     Ok(match contents::objects(Some(files)) {
         Ok(objects) => Follow::Contains { revision: published.name.clone(), objects },
-        Err(why) => Follow::Held(why, None),
+        Err(why) => Follow::Blocked(why, None),
     })
 }
 

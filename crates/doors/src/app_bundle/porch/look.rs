@@ -5,7 +5,7 @@
 
 use linchpin_engine::{
     contract::{Observed, Question, ReadSet, Scope, Seen, Served, Via, Want},
-    plan::{Held, SpecError},
+    plan::{Obstacle, SpecError},
 };
 use linchpin_words::{Gvk, KindWord, Reason};
 use serde_json::Value;
@@ -23,9 +23,9 @@ pub(super) enum Look<T> {
     /// This was seen.
     Seen(T),
     /// It could not be looked, for now: why, and the question that is open.
-    Unknown(Held, Want),
+    Unknown(Obstacle, Want),
     /// There is no such kind.
-    Unserved(Held),
+    Unserved(Obstacle),
 }
 
 impl<T> Look<T> {
@@ -37,7 +37,7 @@ impl<T> Look<T> {
     }
 
     /// Why nothing was seen.
-    pub(super) fn obstacle(&self) -> Option<&Held> {
+    pub(super) fn obstacle(&self) -> Option<&Obstacle> {
         match self {
             Self::Seen(_) => None,
             Self::Unknown(held, _) | Self::Unserved(held) => Some(held),
@@ -233,7 +233,7 @@ impl<'l> Looking<'l> {
         match self.frame.kinds.facts().get(&want) {
             Some(Seen::Kind(served)) if **served == Served::No => {
                 let message = format!("the API server does not serve {} ({})", kind.kind, kind.group);
-                Ok(Look::Unserved(Held { reason: Reason::KindNotServed, message }))
+                Ok(Look::Unserved(Obstacle { reason: Reason::KindNotServed, message }))
             }
             seen => self.unseen(seen, want, &kind.kind),
         }
@@ -255,12 +255,12 @@ impl<'l> Looking<'l> {
         }
     }
 
-    /// Nothing was seen: a first look is waited for, everything else is told.
+    /// Nothing was seen: a first look is waited for, everything else is reported.
     fn unseen<T>(&self, seen: Option<&Seen>, want: Want, kind: &str) -> Result<Look<T>, SpecError> {
         match seen {
             Some(Seen::Unknown(why)) if why.reason != Reason::Unsynced => {
                 let message = format!("{kind}: {}", why.message);
-                Ok(Look::Unknown(Held { reason: why.reason, message }, want))
+                Ok(Look::Unknown(Obstacle { reason: why.reason, message }, want))
             }
             _ => Err(not_yet(self.field)),
         }

@@ -13,14 +13,14 @@ use linchpin_words::{Reason, text};
 use serde_json::Value;
 
 use super::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING, is_done};
-use crate::{app_bundle::porch::catalogue::Remark, door::Told, entries, readiness_profile};
+use crate::{app_bundle::porch::catalogue::Remark, door::StatusInput, entries, readiness_profile};
 
 /// What the entry of a component is drawn from.
 pub(super) struct Drawing<'a> {
-    pub told: &'a Told<'a>,
+    pub status_input: &'a StatusInput<'a>,
     pub steps: &'a BTreeMap<&'a str, &'a StepReport>,
     pub before: Option<&'a ComponentStatus>,
-    /// What is told of its package.
+    /// What is reported of its package.
     pub remark: Option<&'a Remark>,
     pub path: &'a str,
     pub name: &'a str,
@@ -49,7 +49,7 @@ impl Drawing<'_> {
         let resource_ref = resources.first().map(|first| first.resource_ref.clone());
         let resource_ref =
             resource_ref.or_else(|| self.before.and_then(|before| before.resource_ref.clone()));
-        // Since a start nothing was looked at again: what was said of it still stands.
+        // Since a start nothing was looked at again: what was reported of it still holds.
         if let Some(before) = self.before.filter(|before| !whole && !before.ready && is_unseen(act, &ready)) {
             let package = self.remark.map(|remark| remark.package.clone());
             return ComponentStatus { requires: Vec::new(), package, ..before.clone() };
@@ -95,8 +95,9 @@ impl Drawing<'_> {
             StepState::Waiting | StepState::Met
                 if source.is_some_and(|source| source.state != StepState::Met && source.blocking) =>
             {
-                let told = source.map(|source| (source.reason.to_string(), source.message.to_string()));
-                let (reason, message) = told.unwrap_or_default();
+                let status_input =
+                    source.map(|source| (source.reason.to_string(), source.message.to_string()));
+                let (reason, message) = status_input.unwrap_or_default();
                 (PENDING, reason, message)
             }
             StepState::Waiting | StepState::Met => {
@@ -114,6 +115,12 @@ impl Drawing<'_> {
                     ),
                     None => "Resource deployed successfully".to_owned(),
                 };
+                // What others hold is left to them, and said for as long as it is so.
+                let message = match (act.reason == Reason::FieldsYielded.as_str(), act.message.is_empty()) {
+                    (false, _) => message,
+                    (true, false) => format!("{message}; {}", act.message),
+                    (true, true) => format!("{message}; fields that others hold are left to them"),
+                };
                 (DEPLOYED, or(&act.reason, Reason::Completed), message)
             }
             StepState::Done | StepState::Skipped => self.unready(ready),
@@ -128,7 +135,7 @@ impl Drawing<'_> {
             return (DEPLOYING, Reason::Waiting.as_str().to_owned(), "waits for its objects".to_owned());
         };
         let message = format!("{NOT_READY}{}", step.message);
-        let phase = match (self.told.journal.completed.is_some(), step.state) {
+        let phase = match (self.status_input.journal.completed.is_some(), step.state) {
             (true, _) => DEPLOYED,
             (false, StepState::Failed) => FAILED,
             (false, _) => DEPLOYING,
@@ -138,7 +145,7 @@ impl Drawing<'_> {
 
     /// What went wrong, in the document's words.
     fn failure(&self, act: &StepReport) -> String {
-        let was_there = self.told.journal.made_by(&act.id).any(|item| item.uid.is_some());
+        let was_there = self.status_input.journal.made_by(&act.id).any(|item| item.uid.is_some());
         let what = match act.reason.as_str() {
             reason if reason == Reason::RenderFailed.as_str() => "Failed to parse template",
             _ if was_there => "Failed to update resource",
@@ -149,7 +156,7 @@ impl Drawing<'_> {
 
     /// The object that a requirement is about: as discovery resolved it, else as it is written.
     fn reference(&self, step: &StepId, index: usize) -> Option<ResourceRef> {
-        let plan = self.told.plan?;
+        let plan = self.status_input.plan?;
         let requirement = plan.steps()[plan.position(step)?].requirement()?;
         if let Question::Objects { kind, scope: Scope::Name { namespace, name }, .. } =
             requirement.want.question()

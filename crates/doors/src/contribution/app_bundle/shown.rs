@@ -1,16 +1,17 @@
 //! The objects of a bundle's components as its status shows them, and how they look to those who wait for them.
 
 use linchpin_api::app_bundle::status::{ComponentStatus, ResourceRef};
-use linchpin_engine::graph::{Standing, Wait};
+use linchpin_engine::graph::{Wait, WaitState};
 use linchpin_words::{Gvk, ObjectRef, Reason};
 
 use crate::app_bundle::NOT_READY;
 
 /// Reasons for not knowing how an object stands.
-const UNSEEN: [Reason; 10] = [
+const UNSEEN: [Reason; 11] = [
     Reason::Unsynced,
     Reason::Disconnected,
     Reason::OwnWriteNotSeen,
+    Reason::Evaluating,
     Reason::KindNotServed,
     Reason::AmbiguousKind,
     Reason::Forbidden,
@@ -69,8 +70,8 @@ impl Shown<'_> {
     /// The wait of its group for it.
     pub(super) fn wait(&self, failed: bool, component: &ComponentStatus) -> Wait {
         let standing = match () {
-            () if self.ready => Standing::Met,
-            () if failed => Standing::Failed,
+            () if self.ready => WaitState::Met,
+            () if failed => WaitState::Failed,
             () => seen_as(self.reason),
         };
         let mut wait = Wait::new(standing, self.reason.to_owned());
@@ -84,11 +85,11 @@ impl Shown<'_> {
 }
 
 /// How an object looks of which this is said.
-pub(super) fn seen_as(reason: &str) -> Standing {
+pub(super) fn seen_as(reason: &str) -> WaitState {
     match Reason::from_word(reason) {
-        Some(Reason::NotFound) => Standing::Absent,
-        Some(reason) if UNSEEN.contains(&reason) => Standing::Unknown,
-        _ => Standing::InProgress,
+        Some(Reason::NotFound) => WaitState::Absent,
+        Some(reason) if UNSEEN.contains(&reason) => WaitState::Unknown,
+        _ => WaitState::InProgress,
     }
 }
 

@@ -29,9 +29,9 @@ fn edge(owner: usize) -> impl Strategy<Value = Edge> {
     let to =
         prop_oneof![9 => (0..NODES).prop_map(node), 1 => (0..NODES).prop_map(|at| node(at).part("part"))];
     let relation = prop_oneof![
-        6 => Just(Relation::WaitsFor(Wait::new(Standing::InProgress, "NotReady"))),
-        1 => Just(Relation::WaitsFor(Wait::new(Standing::Failed, "Failed"))),
-        2 => Just(Relation::WaitsFor(Wait::new(Standing::Met, "Ready"))),
+        6 => Just(Relation::WaitsFor(Wait::new(WaitState::InProgress, "NotReady"))),
+        1 => Just(Relation::WaitsFor(Wait::new(WaitState::Failed, "Failed"))),
+        2 => Just(Relation::WaitsFor(Wait::new(WaitState::Met, "Ready"))),
         2 => any::<bool>().prop_map(|done| Relation::Produces { done })
     ];
     (from, to, relation).prop_map(|(from, to, relation)| Edge { from, to, relation })
@@ -102,12 +102,11 @@ fn everything(graph: &Graph) -> String {
         })
         .collect();
     format!(
-        "{nodes:#?} {:#?} {:#?} {:#?} {:#?} {:#?} {answers:#?}",
+        "{nodes:#?} {:#?} {:#?} {:#?} {:#?} {answers:#?}",
         graph.owners(),
         graph.edges(),
         graph.cycles(),
-        graph.levels(),
-        graph.critical_path()
+        graph.levels()
     )
 }
 

@@ -3,6 +3,8 @@
 use jiff::Timestamp;
 
 use super::*;
+use linchpin_words::limits;
+
 use crate::graph::explain::{age, answer, lines, one_line, why};
 
 fn bundle() -> Node {
@@ -19,7 +21,7 @@ fn job() -> Node {
 }
 
 fn failing() -> Graph {
-    let failed = Wait::new(Standing::Failed, "BackoffLimitExceeded").detail("failed");
+    let failed = Wait::new(WaitState::Failed, "BackoffLimitExceeded").detail("failed");
     let failed = failed.since("2026-01-02T03:00:00Z".parse::<Timestamp>().unwrap());
     graph([waits(&bundle(), &boot()), Edge::waits(boot(), job(), failed)])
 }
@@ -62,7 +64,7 @@ fn what_waits_for_nothing_says_so() {
 fn the_worst_cause_comes_first_and_the_others_are_counted() {
     let mut graph = failing();
     let settings = plain("ConfigMap", "settings");
-    let absent = Wait::new(Standing::Absent, "NotFound");
+    let absent = Wait::new(WaitState::Absent, "NotFound");
     graph.set(&bundle(), vec![waits(&bundle(), &boot()), Edge::waits(bundle(), settings, absent)]);
     let text = sentence(&graph, &bundle());
     assert!(text.ends_with("failed, BackoffLimitExceeded (and 1 more cause)"), "{text}");
@@ -71,7 +73,7 @@ fn the_worst_cause_comes_first_and_the_others_are_counted() {
 #[test]
 fn a_producer_is_named_with_what_it_waits_for() {
     let settings = plain("ConfigMap", "settings");
-    let absent = Wait::new(Standing::Absent, "NotFound");
+    let absent = Wait::new(WaitState::Absent, "NotFound");
     let mut graph = graph([
         Edge::waits(bundle(), settings.clone(), absent),
         makes(&ours("publish"), &settings),
@@ -155,11 +157,13 @@ fn one_chain_for_each_cause_and_no_more_than_a_person_reads() {
 
 #[test]
 fn a_users_text_stays_on_one_line() {
-    let wait = Wait::new(Standing::Failed, "Failed").detail("first\n\tsecond \u{1b}[31mred\u{202e} end");
+    let wait = Wait::new(WaitState::Failed, "Failed").detail("first\n\tsecond \u{1b}[31mred\u{202e} end");
     assert_eq!(why(&wait), "first second [31mred end, Failed");
-    let long = Wait::new(Standing::Failed, "").detail("x".repeat(1_000));
-    assert_eq!(why(&long).chars().count(), 161);
-    assert_eq!(why(&Wait::new(Standing::Absent, "NotFound").detail("NotFound: gone")), "NotFound: gone");
+    // What a status may say is not cut, and nothing is longer than that.
+    let of = |length: usize| Wait::new(WaitState::Failed, "").detail("x".repeat(length));
+    assert_eq!(why(&of(limits::MESSAGE)).len(), limits::MESSAGE);
+    assert_eq!(why(&of(100 * limits::MESSAGE)).chars().count(), limits::MESSAGE + 1);
+    assert_eq!(why(&Wait::new(WaitState::Absent, "NotFound").detail("NotFound: gone")), "NotFound: gone");
 }
 
 #[test]

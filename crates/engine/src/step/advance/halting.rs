@@ -8,7 +8,7 @@ use crate::{
     journal::{Halt, StepState},
     plan::{Lane, Recovery, StepKind},
     step::{
-        adopt::{begin_run, forget},
+        align::{begin_run, forget},
         backoff::{self, Pace},
     },
 };

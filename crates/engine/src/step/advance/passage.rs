@@ -1,7 +1,7 @@
 //! What a step lets through to those that come after it.
 //!
-//! A step has many edges and moves seldom: what it means for the others is told once and looked at once per edge. It is
-//! told anew whenever its record, or what is known of what comes before it, may have changed.
+//! A step has many edges and moves seldom: what it means for the others is computed once and read once per edge. It is
+//! computed anew whenever its record, or what is known of what comes before it, may have changed.
 
 use super::{Pass, add};
 use crate::{journal::StepState, plan::StepKind};

@@ -7,10 +7,10 @@ use linchpin_words::{Reason, Timestamp};
 use super::{Pass, add, token};
 use crate::{
     contract::StepId,
-    journal::{Record, StepState},
+    journal::{StepRecord, StepState},
     plan::{Body, Lane, Rerun},
     step::{
-        adopt::{begin_run, forget},
+        align::{begin_run, forget},
         backoff::{self, Pace},
         fact::Answer,
     },
@@ -23,7 +23,7 @@ const QUICK_REPAIRS: u32 = 3;
 const LASTING: Duration = Duration::from_mins(5);
 
 /// What an action wrote is no longer so: it is to be written again, ever more slowly if that does not last.
-fn repair(record: &mut Record, uid: &str, step: &StepId, now: Timestamp) {
+fn repair(record: &mut StepRecord, uid: &str, step: &StepId, now: Timestamp) {
     let lasted = add(record.since, LASTING) <= now;
     let repairs = if lasted { 1 } else { record.repairs.saturating_add(1) };
     let attempt = record.attempt;
@@ -193,7 +193,7 @@ impl Pass<'_> {
         };
         let run = self.memory.journal.run.id;
         let record = &mut self.records[position];
-        record.attempt = if record.run == run { record.attempt + 1 } else { 1 };
+        record.attempt = if record.run == run { record.attempt.saturating_add(1) } else { 1 };
         record.run = run;
         record.retry_at = None;
         record.awaits = None;

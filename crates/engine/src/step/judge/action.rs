@@ -1,82 +1,144 @@
-//! Judging actions: guards, rights, values, what is awaited, and what would be read now.
+//! Judging actions: rights, values, what is awaited, and what would be read now.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::fmt::Write;
 
-use linchpin_lang::answer::Answer as Told;
-use linchpin_words::{Reason, hash::Fnv};
-use serde_json::{Value, json};
+use linchpin_words::{Reason, hash::Fnv, limits};
+use serde_json::json;
 
-use super::{
-    View,
-    reach::judge_reach,
-    requirement::{Subject, judge_requirement},
-    sight::Sight,
-};
+use super::{View, fresh_world::FreshWorld, guard::judge_guard, reach::judge_reach};
 use crate::{
-    contract::{ReadSet, Seen, Served, StepId, Via, Want},
-    journal::{Awaits, Journal, Record, StepState, Trigger},
-    plan::{Action, Guard, GuardSubject, Input, Plan, Rerun, Step},
-    readiness::Wanted,
+    contract::{Question, ReadSet, Seen, Served, StepId, Target, Via, Want, World},
+    journal::{Awaits, Journal, StepRecord, StepState, Trigger},
+    plan::{Action, Body, Input, Plan, Rerun, Step},
     step::{
-        data::{dependency_data, values},
-        fact::{Answer, Fact, Holds},
+        data::TooMuch,
+        effort::{Effort, Key},
+        fact::{Answer, Fact},
     },
 };
 
 /// One action of a plan, with what is known of it.
-pub(super) struct Place<'a> {
+pub(super) struct ActionContext<'a> {
     pub(super) plan: &'a Plan,
     pub(super) position: usize,
     pub(super) step: &'a Step,
     pub(super) action: &'a Action,
-    pub(super) record: Option<&'a Record>,
+    pub(super) record: Option<&'a StepRecord>,
 }
 
-impl Place<'_> {
+impl ActionContext<'_> {
     /// Whether the action is under way or has come to a good end: nothing that would be needed to begin it is asked for.
     pub(super) fn has_begun(&self) -> bool {
         self.record.is_some_and(|record| record.is_successful() || record.state == StepState::Running)
     }
 }
 
-pub(super) fn judge_action(place: &Place<'_>, views: &[View], sight: &Sight<'_>) -> (Fact, View) {
-    let Place { plan, step, action, record, .. } = *place;
+pub(super) fn judge_action(
+    place: &ActionContext<'_>,
+    facts: &[Fact],
+    views: &[View],
+    fresh_world: &FreshWorld<'_>,
+) -> (Fact, View) {
+    let ActionContext { plan, step, action, record, .. } = *place;
     let mut fact = Fact { live: true, ..Fact::default() };
     let mut found = View { settled: true, ..View::default() };
     if let Some(guard) = &step.when {
-        fact.guard = judge_guard(plan, guard, views, sight);
+        match judge_guard(plan, guard, facts, views, fresh_world) {
+            Ok(told) => {
+                (fact.guard, fact.live) = (told.answer, told.live);
+                found.message = told.why.unwrap_or_default();
+            }
+            Err(reason) => {
+                // Nothing may be concluded from what was not evaluated, nor from when.
+                (fact.guard, fact.live) = (Answer::Undecided, false);
+                found.reason = reason.as_str().into();
+                found.message = in_words(reason, &TooMuch).into();
+            }
+        }
     }
     if !place.has_begun() {
-        judge_rights(place, sight, &mut fact, &mut found);
-        judge_reach(action, sight, &mut fact, &mut found);
+        judge_rights(place, fresh_world, &mut fact, &mut found);
+        judge_reach(action, fresh_world, &mut fact, &mut found);
     }
     if action.reads_values
-        && let Some(input) = plan.inputs.iter().find(|input| !is_supplied(input, sight))
+        && let Some(input) = plan.inputs.iter().find(|input| !is_supplied(input, fresh_world))
     {
         fact.supplied = false;
         found.reason = Reason::ValueMissing.as_str().into();
         let name = input.want.object_ref().map_or_else(String::new, |object| object.to_string());
         found.message = format!("valuesFrom: {name} is not there yet").into();
     }
+    if let Body::Delete { target, .. } = &action.body
+        && !place.has_begun()
+        && record.is_none_or(|record| record.deletes.is_none())
+    {
+        judge_doomed(action, target, fresh_world, &mut fact, &mut found);
+    }
     if let Some(awaits) = record.and_then(|record| record.awaits.as_ref()) {
-        fact.awaited = judge_awaited(&action.via, awaits, sight);
+        fact.awaited = judge_awaited(&action.via, awaits, fresh_world);
     }
     if let Rerun::OnReads(events) = &action.rerun {
         for dependency in events.keys() {
-            if let Some(trigger) = trigger(plan, action, dependency, views, sight) {
-                fact.triggers.insert(dependency.clone(), trigger);
+            match trigger(place, dependency, views, fresh_world) {
+                Ok(Some(trigger)) => drop(fact.triggers.insert(dependency.clone(), trigger)),
+                Ok(None) => {}
+                // It must not start without knowing what it reads: it would run again when that is known.
+                Err(reason) => {
+                    fact.supplied = false;
+                    found.reason = reason.as_str().into();
+                    found.message = in_words(reason, &TooMuch).into();
+                }
             }
         }
     }
     (fact, found)
 }
 
+/// What a deletion will delete is known before it starts: one that cannot be seen holds it.
+fn judge_doomed(
+    action: &Action,
+    target: &Target,
+    fresh_world: &FreshWorld<'_>,
+    fact: &mut Fact,
+    found: &mut View,
+) {
+    let mut held = |reason: Reason, message: String| {
+        if fact.supplied {
+            fact.supplied = false;
+            found.reason = reason.as_str().into();
+            found.message = message.into();
+        }
+    };
+    let question = Want::new(Question::Kind { via: action.via.clone(), word: target.kind.clone() });
+    let served = match fresh_world.ask(question) {
+        Some(Seen::Kind(served)) => served,
+        Some(Seen::Unknown(why)) => return held(why.reason, why.message.clone()),
+        _ => return held(Reason::Unsynced, format!("{target} is being looked for")),
+    };
+    let Served::Yes { kind, namespaced, .. } = served.as_ref() else {
+        return held(Reason::KindNotServed, format!("{target}: the API server does not serve this kind now"));
+    };
+    let namespace = target.namespace.clone().filter(|_| *namespaced);
+    let want = Want::object(action.via.clone(), kind.clone(), namespace, &target.name, ReadSet::nothing());
+    match fresh_world.ask(want.clone()) {
+        Some(Seen::Objects(observed)) if fresh_world.shows_our_writes(&want, observed) => {
+            let uid = observed.items.first().map(|item| item.uid.clone());
+            found.doomed = Some(uid.unwrap_or_default());
+        }
+        Some(Seen::Objects(_)) => {
+            held(Reason::OwnWriteNotSeen, format!("{target} was written and has not been seen since"));
+        }
+        Some(Seen::Unknown(why)) => held(why.reason, why.message.clone()),
+        _ => held(Reason::Unsynced, format!("{target} is being looked for")),
+    }
+}
+
 /// Rights are asked for before an action starts: one that is missing holds it, and so does one that was not answered yet.
-fn judge_rights(place: &Place<'_>, sight: &Sight<'_>, fact: &mut Fact, found: &mut View) {
+fn judge_rights(place: &ActionContext<'_>, fresh_world: &FreshWorld<'_>, fact: &mut Fact, found: &mut View) {
     let mut missing: Vec<String> = Vec::new();
     let mut open = false;
     for (want, right) in place.plan.outline(place.position).asks.iter().zip(&place.action.rights) {
-        match sight.look(want) {
+        match fresh_world.look(want) {
             Some(Seen::Right(false)) => missing.push(right.to_string()),
             Some(Seen::Unknown(why)) => open |= why.is_passing(),
             None => open = true,
@@ -94,88 +156,69 @@ fn judge_rights(place: &Place<'_>, sight: &Sight<'_>, fact: &mut Fact, found: &m
     }
 }
 
-fn is_supplied(input: &Input, sight: &Sight<'_>) -> bool {
-    match sight.look(&input.want) {
+fn is_supplied(input: &Input, fresh_world: &FreshWorld<'_>) -> bool {
+    match fresh_world.look(&input.want) {
         Some(Seen::Objects(observed)) => input.optional || !observed.items.is_empty(),
         _ => false,
     }
 }
 
-fn judge_guard(plan: &Plan, guard: &Guard, views: &[View], sight: &Sight<'_>) -> Answer {
-    let answer = match &guard.subject {
-        GuardSubject::Dependency { step, state } => plan
-            .position(step)
-            .and_then(|position| {
-                let requirement = plan.steps()[position].requirement()?;
-                Some(Subject { requirement, outline: plan.outline(position) })
-            })
-            .map_or(Answer::Undecided, |subject| decide(&subject, state, sight)),
-        GuardSubject::Expression(expression) => {
-            let reads = expression.reads().get("dependencies");
-            let mut settled = true;
-            let mut dependencies = serde_json::Map::new();
-            for (position, step) in plan.steps().iter().enumerate() {
-                let Some(requirement) = step.requirement() else {
-                    continue;
-                };
-                let read = reads.is_some_and(|reads| {
-                    reads.whole
-                        || reads
-                            .paths
-                            .iter()
-                            .any(|path| path.first().is_some_and(|key| requirement.keys.contains(key)))
-                });
-                if !read {
-                    continue;
-                }
-                settled &= views[position].settled;
-                let mut entry =
-                    dependency_data(requirement, &views[position], sight.world, &ReadSet::whole());
-                if let Some(map) = entry.as_object_mut() {
-                    let lower: Vec<(String, Value)> =
-                        map.iter().map(|(key, value)| (key.to_ascii_lowercase(), value.clone())).collect();
-                    map.extend(lower);
-                }
-                for key in &requirement.keys {
-                    dependencies.insert(key.clone(), entry.clone());
-                }
-            }
-            let dependencies = Value::Object(dependencies);
-            let values = values(&plan.inputs, &plan.values, sight.world);
-            let bindings = BTreeMap::from([("dependencies", &dependencies), ("values", &values)]);
-            match expression.evaluate(&bindings) {
-                Ok(Told::True) => Answer::Yes,
-                Ok(Told::False) if settled => Answer::No,
-                _ => Answer::Undecided,
-            }
+/// What is said of an action that waits because of the budget.
+fn in_words(reason: Reason, too_much: &TooMuch) -> String {
+    if reason == Reason::OverBudget { too_much.to_string() } else { reason.in_words() }
+}
+
+/// What a dependency, or another question of the plan, shows in this step, as one number.
+pub(in crate::step) fn mark(
+    effort: &Effort,
+    position: usize,
+    want: &Want,
+    found: &View,
+    world: &World,
+) -> u64 {
+    effort.mark(position, || {
+        let key = Key::default().text(found.state).text(&found.message);
+        match world.get(want) {
+            Some(Seen::Objects(observed)) => observed
+                .items
+                .iter()
+                .fold(key, |key, item| key.text(&item.uid).number(item.version).number(item.deleting.into())),
+            Some(Seen::Version(version)) => key.text(&version.to_string()),
+            _ => key,
         }
-    };
-    if guard.negate { answer.negated() } else { answer }
+        .get()
+    })
 }
 
-/// Whether a dependency has a state, as far as that has settled.
-fn decide(subject: &Subject<'_>, state: &Wanted, sight: &Sight<'_>) -> Answer {
-    let (fact, found) = judge_requirement(subject, &subject.requirement.test, Some(state), None, sight);
-    match fact.holds {
-        Holds::Met => Answer::Yes,
-        Holds::Failed => Answer::No,
-        Holds::Unmet if found.settled => Answer::No,
-        Holds::Unmet | Holds::Unknown { .. } => Answer::Undecided,
-    }
+/// What `.Values` are in this step, as one number.
+pub(in crate::step) fn mark_values(plan: &Plan, effort: &Effort, world: &World) -> u64 {
+    let steps = plan.steps().len();
+    effort.mark(steps, || {
+        let nothing = View::default();
+        let inputs = plan.inputs.iter().enumerate();
+        inputs
+            .map(|(index, input)| mark(effort, steps + 1 + index, &input.want, &nothing, world))
+            .fold(Key::default().text(&plan.values.to_string()), Key::number)
+            .get()
+    })
 }
 
-fn judge_awaited(via: &Via, awaits: &Awaits, sight: &Sight<'_>) -> bool {
+/// How much of a text is made and hashed in one step.
+const BYTES_PER_STEP: u64 = 8;
+const OVER: u64 = u64::MAX;
+
+fn judge_awaited(via: &Via, awaits: &Awaits, fresh_world: &FreshWorld<'_>) -> bool {
     let (target, present) = match awaits {
-        Awaits::Served(word) => return matches!(sight.resolve(via, word), Some(Served::Yes { .. })),
+        Awaits::Served(word) => return matches!(fresh_world.resolve(via, word), Some(Served::Yes { .. })),
         Awaits::Present(target) => (target, None),
         Awaits::Absent { target, uid } => (target, Some(uid)),
     };
-    let Some(Served::Yes { kind, namespaced, .. }) = sight.resolve(via, &target.kind) else {
+    let Some(Served::Yes { kind, namespaced, .. }) = fresh_world.resolve(via, &target.kind) else {
         return false;
     };
     let namespace = target.namespace.clone().filter(|_| *namespaced);
     let want = Want::object(via.clone(), kind.clone(), namespace, &target.name, ReadSet::nothing());
-    match sight.ask(want) {
+    match fresh_world.ask(want) {
         Some(Seen::Objects(observed)) => match present {
             None => observed.items.iter().any(|item| !item.deleting),
             Some(uid) => observed.items.iter().all(|item| item.uid != *uid),
@@ -185,47 +228,64 @@ fn judge_awaited(via: &Via, awaits: &Awaits, sight: &Sight<'_>) -> bool {
 }
 
 /// Asks for what actions await: also what they began to await only just now.
-pub(in crate::step) fn ask_for_awaited(plan: &Plan, journal: &Journal, sight: &Sight<'_>) {
+pub(in crate::step) fn ask_for_awaited(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>) {
     for (id, record) in &journal.steps {
         if let Some(awaits) = &record.awaits
             && let Some(action) = plan.position(id).and_then(|position| plan.steps()[position].action())
         {
-            judge_awaited(&action.via, awaits, sight);
+            judge_awaited(&action.via, awaits, fresh_world);
         }
     }
 }
 
-/// What an action would read of a dependency now; none while that is not known.
+/// What an action would read of a dependency now; none while that is not known. An error says why it was not read.
 fn trigger(
-    plan: &Plan,
-    action: &Action,
+    place: &ActionContext<'_>,
     dependency: &StepId,
     views: &[View],
-    sight: &Sight<'_>,
-) -> Option<Trigger> {
-    let position = plan.position(dependency)?;
-    let requirement = plan.steps()[position].requirement()?;
-    let Some(Seen::Objects(observed)) = sight.look(&requirement.want) else {
-        return None;
+    fresh_world: &FreshWorld<'_>,
+) -> Result<Option<Trigger>, Reason> {
+    let ActionContext { plan, step, action, .. } = *place;
+    let required = plan.position(dependency);
+    let required = required.and_then(|position| Some((position, plan.steps()[position].requirement()?)));
+    let Some((position, requirement)) = required else { return Ok(None) };
+    let Some(Seen::Objects(observed)) = fresh_world.look(&requirement.want) else {
+        return Ok(None);
     };
     let everything = ReadSet::whole();
     let reads = match &action.reads {
         Some(reads) => reads.get(dependency),
         None => Some(&everything),
     };
-    let mut text = views[position].state.to_owned();
-    for item in &observed.items {
-        if item.kind.group.is_empty() && item.kind.kind == "Secret" {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "{}@{}", item.uid, item.version);
-        } else if let Some(reads) = reads {
-            text.push_str(&reads.project(&item.content).to_string());
+    let key = || {
+        let mark = mark(fresh_world.effort, position, &requirement.want, &views[position], fresh_world.world);
+        Key::default().text(&step.definition).text(dependency.as_str()).number(mark).get()
+    };
+    let hash = fresh_world.effort.answer(observed.items.len() > 1, key, |spent| {
+        let mut text = views[position].state.to_owned();
+        for item in &observed.items {
+            if item.is_secret() {
+                // Writing to a String cannot fail.
+                let _ = write!(text, "{}@{}", item.uid, item.version);
+            } else if let Some(reads) = reads {
+                text.push_str(&reads.project(&item.content).to_string());
+            }
+            *spent = text.len() as u64 / BYTES_PER_STEP;
+            if *spent > limits::TURN_STEPS {
+                return OVER;
+            }
         }
-    }
+        Fnv::of(text.as_bytes())
+    });
+    let hash = match hash {
+        None => return Err(Reason::Evaluating),
+        Some(OVER) => return Err(Reason::OverBudget),
+        Some(hash) => hash,
+    };
     let uid = match observed.items.as_slice() {
         [] => None,
         [one] => Some(one.uid.clone()),
         many => Some(json!(many.iter().map(|item| &item.uid).collect::<Vec<_>>()).to_string()),
     };
-    Some(Trigger { uid, hash: Fnv::of(text.as_bytes()) })
+    Ok(Some(Trigger { uid, hash }))
 }

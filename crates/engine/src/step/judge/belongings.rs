@@ -7,25 +7,33 @@
 use linchpin_words::Shared;
 
 use crate::{
-    journal::{Item, ItemState, Journal, Record},
+    journal::{Item, ItemState, Journal, StepRecord},
     plan::{Action, Plan},
     step::inventory::same_object,
 };
 
 /// For each step of a plan, whether what it wrote must be written again for this, if it has written it at all.
-pub(super) fn misfits(plan: &Plan, journal: &Journal, records: &[Option<&Shared<Record>>]) -> Vec<bool> {
+pub(super) fn needs_reapply(
+    plan: &Plan,
+    journal: &Journal,
+    records: &[Option<&Shared<StepRecord>>],
+) -> Vec<bool> {
     let mut found = vec![false; plan.steps().len()];
     for item in &journal.inventory {
         if let Some(position) = plan.position(&item.step)
             && let Some(action) = plan.steps()[position].action()
         {
-            found[position] |= is_misfit(item, action, records[position]);
+            found[position] |= must_be_reapplied(item, action, records[position]);
         }
     }
     found
 }
 
-fn is_misfit(item: &Item, action: &Action, record: Option<&Shared<Record>>) -> bool {
+fn must_be_reapplied(item: &Item, action: &Action, record: Option<&Shared<StepRecord>>) -> bool {
+    if item.place != action.via.cluster.place() {
+        // It is in a cluster that the step has left: writing it again would not reach it.
+        return false;
+    }
     let (Some(owner), Some(record)) = (&action.owner, record) else {
         return item.owned && action.owner.is_none();
     };

@@ -6,19 +6,19 @@
 
 use linchpin_words::Shared;
 
-use super::{action::Place, sight::Sight};
+use super::{action::ActionContext, fresh_world::FreshWorld};
 use crate::{
     contract::{Question, Scope, Seen, Want, kept_fingerprint},
-    journal::{Record, Wrote},
+    journal::{StepRecord, Wrote},
     plan::Drift,
 };
 
 /// Whether an object that a finished action wrote is no longer as it was written, as far as that can be seen.
 pub(super) fn has_drifted(
-    place: &Place<'_>,
+    place: &ActionContext<'_>,
     drift: &Drift,
-    records: &[Option<&Shared<Record>>],
-    sight: &Sight<'_>,
+    records: &[Option<&Shared<StepRecord>>],
+    fresh_world: &FreshWorld<'_>,
 ) -> bool {
     let Some(record) = place.record else {
         return false;
@@ -31,7 +31,7 @@ pub(super) fn has_drifted(
     };
     drift.objects.iter().any(|want| {
         let wrote = record.wrote.iter().find(|wrote| is_of(wrote, want));
-        differs(want, wrote, &place.action.manager, sight) && !wrote.is_some_and(is_over)
+        differs(want, wrote, &place.action.manager, fresh_world) && !wrote.is_some_and(is_over)
     })
 }
 
@@ -46,11 +46,11 @@ fn is_of(wrote: &Wrote, want: &Want) -> bool {
         && target.kind.group.as_deref().unwrap_or_default() == kind.group
 }
 
-fn differs(want: &Want, wrote: Option<&Wrote>, manager: &str, sight: &Sight<'_>) -> bool {
-    let Some(Seen::Objects(observed)) = sight.look(want) else {
+fn differs(want: &Want, wrote: Option<&Wrote>, manager: &str, fresh_world: &FreshWorld<'_>) -> bool {
+    let Some(Seen::Objects(observed)) = fresh_world.look(want) else {
         return false;
     };
-    if !sight.shows_our_writes(want, observed) {
+    if !fresh_world.shows_our_writes(want, observed) {
         return false;
     }
     match (observed.items.first(), wrote) {

@@ -2,7 +2,7 @@
 
 use linchpin_words::Reason;
 
-use super::{View, sight::Sight};
+use super::{View, fresh_world::FreshWorld};
 use crate::{
     contract::{Question, Seen, Want},
     plan::Action,
@@ -11,11 +11,11 @@ use crate::{
 
 /// Holds an action that has not begun while its cluster is out of reach. A question that is only refused there says
 /// nothing about the action.
-pub(super) fn judge_reach(action: &Action, sight: &Sight<'_>, fact: &mut Fact, found: &mut View) {
+pub(super) fn judge_reach(action: &Action, fresh_world: &FreshWorld<'_>, fact: &mut Fact, found: &mut View) {
     if action.via.cluster.is_here() {
         return;
     }
-    let (reason, message) = match sight.ask(Want::new(Question::Version { via: action.via.clone() })) {
+    let (reason, message) = match fresh_world.ask(Want::new(Question::Version { via: action.via.clone() })) {
         Some(Seen::Unknown(why)) if why.reason == Reason::Forbidden => return,
         Some(Seen::Unknown(why)) => (why.reason, why.message.clone()),
         None => (Reason::Unsynced, format!("{} has not answered yet", action.via.cluster)),

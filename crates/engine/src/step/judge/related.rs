@@ -2,7 +2,7 @@
 
 use linchpin_words::reference::KindWord;
 
-use super::sight::Sight;
+use super::fresh_world::FreshWorld;
 use crate::{
     contract::{Question, ReadSet, Scope, Seen, Selector, Served, Via, Want},
     readiness::{self, Need, Related, Select},
@@ -11,7 +11,7 @@ use crate::{
 /// Related objects, read as the same identity as the object itself.
 pub(super) struct Neighbours<'a> {
     pub(super) via: &'a Via,
-    pub(super) sight: &'a Sight<'a>,
+    pub(super) fresh_world: &'a FreshWorld<'a>,
 }
 
 pub(super) fn need_as_want(via: &Via, need: &Need) -> Want {
@@ -35,7 +35,7 @@ pub(super) fn need_as_want(via: &Via, need: &Need) -> Want {
 
 impl Related for Neighbours<'_> {
     fn get(&self, need: &Need) -> readiness::Answer<'_> {
-        match self.sight.ask(need_as_want(self.via, need)) {
+        match self.fresh_world.ask(need_as_want(self.via, need)) {
             Some(Seen::Objects(observed)) if observed.items.is_empty() => readiness::Answer::Absent,
             Some(Seen::Objects(observed)) => {
                 readiness::Answer::Objects(observed.items.iter().map(|item| &item.content).collect())

@@ -1,20 +1,24 @@
 //! Judging requirements: does what was observed satisfy what is asked?
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    cell::{Cell, RefCell},
+};
 
-use linchpin_lang::answer::Answer as Told;
 use linchpin_words::{Reason, Text};
 use serde_json::Value;
 
 use super::{
     View,
+    clauses::{Asked, Failing, Ruling, Taught},
+    fresh_world::FreshWorld,
+    many::judge_many,
     related::{Neighbours, need_as_want},
-    sight::Sight,
 };
 use crate::{
     contract::{Observed, Projection, Question, Scope, Seen, Served, Via},
-    plan::{Clauses, Expect, Judged, Outline, Profile, Requirement, Test, share},
-    readiness::{self, Judgement, Options, State, Tri, Wanted},
+    plan::{Judged, Outline, Requirement, Test},
+    readiness::{self, Judgement, Options, State, Wanted},
     step::{
         data::version_object,
         fact::{Fact, Holds},
@@ -23,33 +27,45 @@ use crate::{
 
 /// A requirement, and what the plan says of it once and for all.
 #[derive(Clone, Copy)]
-pub(super) struct Subject<'a> {
+pub(super) struct RequirementContext<'a> {
     pub(super) requirement: &'a Requirement,
     pub(super) outline: &'a Outline,
 }
 
-fn unknown(passing: bool, live: bool) -> Fact {
+/// What an object is judged with.
+pub(super) struct Around<'a> {
+    pub(super) kind: &'a Judged,
+    pub(super) via: &'a Via,
+    pub(super) fresh_world: &'a FreshWorld<'a>,
+}
+
+pub(super) fn unknown(passing: bool, live: bool) -> Fact {
     Fact { holds: Holds::Unknown { passing }, live, ..Fact::default() }
 }
 
-fn view(state: &'static str, reason: impl Into<Text>, message: impl Into<Text>, settled: bool) -> View {
-    View { state, reason: reason.into(), message: message.into(), selected: None, settled }
+pub(super) fn view(
+    state: &'static str,
+    reason: impl Into<Text>,
+    message: impl Into<Text>,
+    settled: bool,
+) -> View {
+    View { state, reason: reason.into(), message: message.into(), selected: None, settled, doomed: None }
 }
 
 /// Judges a requirement as the plan asks for it: what follows waits for its gate, readiness for all of it. `latch` is the
 /// incarnation that was seen to meet it, `written` the one that our own action wrote last.
 pub(super) fn judge_whole(
-    subject: &Subject<'_>,
+    subject: &RequirementContext<'_>,
     latch: Option<&str>,
     written: Option<&str>,
-    sight: &Sight<'_>,
+    fresh_world: &FreshWorld<'_>,
 ) -> (Fact, View) {
     let requirement = subject.requirement;
     // What was seen of an incarnation says nothing about the one that we have made since.
     let latch = latch.filter(|latch| written.is_none_or(|written| written == *latch));
-    let (mut fact, found) = judge_requirement(subject, &requirement.test, None, latch, sight);
+    let (mut fact, found) = judge_requirement(subject, &requirement.test, None, latch, fresh_world);
     if let Some(gate) = &requirement.gate {
-        let (gate, _) = judge_requirement(subject, gate, None, latch, sight);
+        let (gate, _) = judge_requirement(subject, gate, None, latch, fresh_world);
         fact.strictly = Some(fact.holds);
         fact.holds = gate.holds;
     }
@@ -58,15 +74,15 @@ pub(super) fn judge_whole(
 
 /// Judges a requirement by a test, against its state or the one that a guard asks about.
 pub(super) fn judge_requirement(
-    subject: &Subject<'_>,
+    subject: &RequirementContext<'_>,
     test: &Test,
     asked: Option<&Wanted>,
     latch: Option<&str>,
-    sight: &Sight<'_>,
+    fresh_world: &FreshWorld<'_>,
 ) -> (Fact, View) {
     let wanted = asked.or(test.state.as_ref());
     let requirement = subject.requirement;
-    match sight.look(&requirement.want) {
+    match fresh_world.look(&requirement.want) {
         None => {
             (unknown(true, false), view("Unknown", Reason::Unsynced.as_str(), "not looked at yet", false))
         }
@@ -75,11 +91,11 @@ pub(super) fn judge_requirement(
             (unknown(why.is_passing(), !why.is_passing()), found)
         }
         Some(Seen::Kind(served)) => kind_in_the_way(served),
-        Some(Seen::Version(version)) => judge_version(test, version),
+        Some(Seen::Version(version)) => judge_version(test, version, fresh_world),
         Some(Seen::Right(_)) => {
             (unknown(false, true), view("Error", Reason::Invalid.as_str(), "not an object", true))
         }
-        Some(Seen::Objects(observed)) if !sight.shows_our_writes(&requirement.want, observed) => {
+        Some(Seen::Objects(observed)) if !fresh_world.shows_our_writes(&requirement.want, observed) => {
             let why = Reason::OwnWriteNotSeen;
             (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
         }
@@ -88,7 +104,7 @@ pub(super) fn judge_requirement(
                 let fact = Fact { holds: Holds::Unmet, live: observed.live, ..Fact::default() };
                 (fact, view("NotReady", held.reason.as_str(), held.message.clone(), false))
             }
-            None => judge_objects(subject, test, wanted, latch, observed, sight),
+            None => judge_objects(subject, test, wanted, latch, observed, fresh_world),
         },
     }
 }
@@ -112,26 +128,44 @@ fn kind_in_the_way(served: &Served) -> (Fact, View) {
     }
 }
 
-fn judge_version(test: &Test, version: &Value) -> (Fact, View) {
+fn judge_version(test: &Test, version: &Value, fresh_world: &FreshWorld<'_>) -> (Fact, View) {
     let met = Fact { holds: Holds::Met, live: true, ..Fact::default() };
-    match clauses_hold(&test.conditions, test.cel.as_deref(), &version_object(version)) {
-        None => (met, view("Ready", Reason::Met.as_str(), "the server has this version", true)),
-        Some(why) => {
+    let ruling = Asked::by_test(test).rule_on_named(
+        &version_object(version),
+        &version.to_string(),
+        fresh_world.effort,
+    );
+    match ruling {
+        Ruling::Holds => (met, view("Ready", Reason::Met.as_str(), "the server has this version", true)),
+        Ruling::Fails { why, how } => {
             let fact = Fact { holds: Holds::Unmet, ..met };
-            (fact, view("NotReady", Reason::ConditionNotMet.as_str(), why, true))
+            let settled = how != Failing::Over;
+            (fact, view("NotReady", failing(how).as_str(), why.unwrap_or_default(), settled))
         }
+        Ruling::Postponed => postponed(),
     }
 }
 
+/// Why clauses that do not hold keep something waiting.
+fn failing(how: Failing) -> Reason {
+    if how == Failing::Over { Reason::OverBudget } else { Reason::ConditionNotMet }
+}
+
+/// What is not evaluated yet.
+fn postponed() -> (Fact, View) {
+    let why = Reason::Evaluating;
+    (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
+}
+
 fn judge_objects(
-    subject: &Subject<'_>,
+    subject: &RequirementContext<'_>,
     test: &Test,
     wanted: Option<&Wanted>,
     latch: Option<&str>,
     observed: &Observed,
-    sight: &Sight<'_>,
+    fresh_world: &FreshWorld<'_>,
 ) -> (Fact, View) {
-    let Subject { requirement, outline } = *subject;
+    let RequirementContext { requirement, outline } = *subject;
     let (Question::Objects { via, scope, .. }, Some(kind)) = (requirement.want.question(), &outline.kind)
     else {
         return (unknown(false, true), View::default());
@@ -145,10 +179,11 @@ fn judge_objects(
         omitted = if presence { Wanted::Exists } else { Wanted::Ready };
         &omitted
     };
+    let around = Around { kind, via, fresh_world };
     match scope {
         Scope::Name { .. } => {
             let item = observed.items.first().map(AsRef::as_ref);
-            let one = judge_one(test, wanted, kind, item, via, sight);
+            let Some(one) = judge_one(test, wanted, item, false, &around) else { return postponed() };
             let mut fact = Fact {
                 holds: one.holds(),
                 live: observed.live,
@@ -169,46 +204,60 @@ fn judge_objects(
             let reason = if met { Cow::Borrowed("Met") } else { one.verdict.reason };
             (fact, view(one.verdict.state.word(), reason, one.verdict.message, one.settled))
         }
-        Scope::Labels { .. } => judge_many(test, wanted, kind, observed, via, sight),
+        Scope::Labels { .. } => judge_many(test, wanted, observed, &around),
     }
 }
 
-/// The judgement of one object, conditions included.
-fn judge_one(
+/// The judgement of one object, conditions included; none if it is postponed. Of one of `many` the message may be empty.
+pub(super) fn judge_one(
     test: &Test,
     wanted: &Wanted,
-    kind: &Judged,
     item: Option<&Projection>,
-    via: &Via,
-    sight: &Sight<'_>,
-) -> Judgement {
-    let taught = test.profile.as_deref().map(Taught);
+    many: bool,
+    around: &Around<'_>,
+) -> Option<Judgement> {
+    let Around { kind, via, fresh_world } = *around;
+    let taught = test.profile.as_deref().map(|profile| Taught {
+        profile,
+        item,
+        many,
+        effort: fresh_world.effort,
+        postponed: Cell::new(false),
+        why: RefCell::default(),
+    });
     let options = Options {
         min_replicas: test.min_replicas,
         status_declared: test.reports_status,
         profile: taught.as_ref().map(|taught| taught as &dyn readiness::Profile),
     };
-    let neighbours = Neighbours { via, sight };
+    let neighbours = Neighbours { via, fresh_world };
     if let Some(item) = item.filter(|_| !wanted.is_presence()) {
         for need in kind.row.needs(&item.content) {
-            sight.ask(need_as_want(via, &need));
+            fresh_world.ask(need_as_want(via, &need));
         }
     }
     let content = item.map(|item| &item.content);
     let mut judgement = kind.row.judge(wanted, &kind.name, content, &options, &neighbours);
-    let Some(item) = item else { return judgement };
-    if judgement.met
-        && *wanted != Wanted::Absent
-        && let Some(why) = clauses_hold(&test.conditions, test.cel.as_deref(), &item.content)
-    {
-        judgement.met = false;
-        judgement.verdict.message = why.into();
-        judgement.verdict.reason = Cow::Borrowed("ConditionNotMet");
-        if judgement.verdict.state.is_ready() {
-            judgement.verdict.state = State::InProgress;
+    if taught.is_some_and(|taught| taught.postponed.get()) {
+        return None;
+    }
+    let Some(item) = item else { return Some(judgement) };
+    if judgement.met && *wanted != Wanted::Absent {
+        match Asked::by_test(test).rule(item, many, fresh_world.effort) {
+            Ruling::Holds => {}
+            Ruling::Postponed => return None,
+            Ruling::Fails { why, how } => {
+                judgement.met = false;
+                judgement.verdict.message = why.unwrap_or_default();
+                judgement.verdict.reason = Cow::Borrowed(failing(how).as_str());
+                judgement.settled &= how != Failing::Over;
+                if judgement.verdict.state.is_ready() {
+                    judgement.verdict.state = State::InProgress;
+                }
+            }
         }
     }
-    judgement
+    Some(judgement)
 }
 
 impl Judgement {
@@ -218,121 +267,5 @@ impl Judgement {
             (false, true) => Holds::Failed,
             (false, false) => Holds::Unmet,
         }
-    }
-}
-
-fn judge_many(
-    test: &Test,
-    wanted: &Wanted,
-    kind: &Judged,
-    observed: &Observed,
-    via: &Via,
-    sight: &Sight<'_>,
-) -> (Fact, View) {
-    let items: Vec<&Projection> =
-        observed.items.iter().map(AsRef::as_ref).filter(|item| !item.deleting).collect();
-    let judged: Vec<Judgement> =
-        items.iter().map(|item| judge_one(test, wanted, kind, Some(item), via, sight)).collect();
-    let met = judged.iter().filter(|one| one.met).count() as u64;
-    let matching = items.len() as u64;
-    let expect = test.expect.unwrap_or(Expect::AtLeast(1));
-    let holds = match (expect, wanted) {
-        (_, Wanted::Absent) => observed.items.is_empty(),
-        (Expect::AtLeast(count), _) => met >= count,
-        (Expect::Exactly(count), _) => met == count && matching == count,
-        (Expect::All, _) => matching > 0 && met == matching,
-    };
-    let failed = judged.iter().find(|one| one.failed);
-    let hopeless = failed.is_some() && matches!(expect, Expect::All);
-    let fact = Fact {
-        holds: if holds {
-            Holds::Met
-        } else if hopeless {
-            Holds::Failed
-        } else {
-            Holds::Unmet
-        },
-        live: observed.live,
-        progress: judged.iter().fold(matching, |mark, one| mark.rotate_left(7) ^ one.verdict.progress),
-        ..Fact::default()
-    };
-    let expected = match expect {
-        Expect::AtLeast(count) => format!("at least {count}"),
-        Expect::Exactly(count) => format!("exactly {count}"),
-        Expect::All => "all".to_owned(),
-    };
-    let worst = judged.iter().zip(&items).find(|(one, _)| !one.met);
-    let detail =
-        worst.map_or(String::new(), |(one, item)| format!("; {}: {}", item.name, one.verdict.message));
-    let message = format!("{met} of {matching} matching objects are {wanted}, {expected} wanted{detail}");
-    let state = match fact.holds {
-        Holds::Met => "Ready",
-        Holds::Failed => "Failed",
-        _ if matching == 0 => "NotFound",
-        _ => "NotReady",
-    };
-    let reason = if holds { Reason::Met } else { Reason::CountNotMet };
-    let settled = judged.iter().all(|one| one.settled);
-    let mut found = view(state, reason.as_str(), message, settled);
-    found.selected = Some(share(items.iter().map(|item| item.object_ref())));
-    (fact, found)
-}
-
-/// What does not hold, if anything.
-fn clauses_hold(
-    conditions: &[std::sync::Arc<linchpin_lang::compare::Condition>],
-    cel: Option<&linchpin_lang::cel::Expression>,
-    object: &Value,
-) -> Option<String> {
-    for condition in conditions {
-        match condition.evaluate(object) {
-            Ok(Told::True) => {}
-            Ok(Told::False) => {
-                return Some(format!(
-                    "{} {} does not hold",
-                    condition.path().source(),
-                    condition.operator().name()
-                ));
-            }
-            Ok(Told::NotYet(why)) => return Some(why.to_string()),
-            Err(error) => return Some(error.to_string()),
-        }
-    }
-    match cel?.evaluate(&BTreeMap::from([("self", object)])) {
-        Ok(Told::True) => None,
-        Ok(Told::False) => Some(format!("{} is false", cel?.source())),
-        Ok(Told::NotYet(why)) => Some(why.to_string()),
-        Err(error) => Some(error.to_string()),
-    }
-}
-
-/// A profile of the cluster's, as the readiness table asks it.
-struct Taught<'a>(&'a Profile);
-
-impl Taught<'_> {
-    fn tell(clauses: &Clauses, object: &Value) -> Tri {
-        match clauses_hold(&clauses.conditions, clauses.cel.as_deref(), object) {
-            None => Tri::True,
-            Some(_) => Tri::False,
-        }
-    }
-}
-
-impl readiness::Profile for Taught<'_> {
-    fn knows_ready(&self) -> bool {
-        self.0.ready_when.cel.is_some() || !self.0.ready_when.conditions.is_empty()
-    }
-
-    fn ready(&self, object: &Value) -> Tri {
-        Self::tell(&self.0.ready_when, object)
-    }
-
-    fn failed(&self, object: &Value) -> Tri {
-        self.0.failed_when.as_ref().map_or(Tri::False, |clauses| Self::tell(clauses, object))
-    }
-
-    fn says(&self, object: &Value) -> Option<String> {
-        let found = self.0.says.as_ref()?.find(object).ok()?;
-        found.first().and_then(|words| words.as_str()).filter(|words| !words.is_empty()).map(str::to_owned)
     }
 }

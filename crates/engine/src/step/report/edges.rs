@@ -9,15 +9,15 @@ use linchpin_words::{Reason, Shared, Text};
 
 use super::{View, entry::is_passed};
 use crate::{
-    graph::{Edge, Node, Relation, Standing, Wait},
-    journal::{Record, StepState},
+    graph::{Edge, Node, Relation, Wait, WaitState},
+    journal::{StepRecord, StepState},
     plan::{Plan, StepKind},
 };
 
 /// Who waits for whom, as this object sees it.
 pub(in crate::step) fn edges(
     plan: &Plan,
-    records: &[Option<&Shared<Record>>],
+    records: &[Option<&Shared<StepRecord>>],
     views: Vec<View>,
 ) -> Vec<Edge> {
     let mut edges = Vec::with_capacity(plan.steps().len());
@@ -60,7 +60,7 @@ pub(in crate::step) fn edges(
         }
     }
     for (part, met) in parts {
-        let standing = if met { Standing::Met } else { Standing::InProgress };
+        let standing = if met { WaitState::Met } else { WaitState::InProgress };
         edges.push(Edge::waits(part.whole(), part.clone(), Wait::new(standing, Text::default())));
     }
     edges
@@ -69,7 +69,7 @@ pub(in crate::step) fn edges(
 /// What the turn that begins with this action waits for: all of it comes earlier in the plan.
 fn before_turn(
     plan: &Plan,
-    records: &[Option<&Shared<Record>>],
+    records: &[Option<&Shared<StepRecord>>],
     waits: &[Range<usize>],
     position: usize,
     edges: &mut Vec<Edge>,
@@ -87,13 +87,13 @@ fn before_turn(
                     if let Relation::WaitsFor(wait) = &mut edge.relation
                         && passed
                     {
-                        wait.standing = Standing::Met;
+                        wait.standing = WaitState::Met;
                     }
                     edges.push(edge);
                 }
             }
             StepKind::Act(_) => {
-                let standing = if passed { Standing::Met } else { Standing::InProgress };
+                let standing = if passed { WaitState::Met } else { WaitState::InProgress };
                 let wait = Wait::new(standing, Reason::WaitingForStep.as_str());
                 edges.push(Edge::waits(turn.clone(), plan.outline(*earlier).maker(), wait));
             }
@@ -101,12 +101,12 @@ fn before_turn(
     }
 }
 
-fn standing(record: &Record, found: &str) -> Standing {
+fn standing(record: &StepRecord, found: &str) -> WaitState {
     match (record.state, found) {
-        (StepState::Met, _) => Standing::Met,
-        (StepState::Failed, _) | (_, "Failed") => Standing::Failed,
-        (_, "NotFound") => Standing::Absent,
-        (_, "Unknown" | "Error") => Standing::Unknown,
-        _ => Standing::InProgress,
+        (StepState::Met, _) => WaitState::Met,
+        (StepState::Failed, _) | (_, "Failed") => WaitState::Failed,
+        (_, "NotFound") => WaitState::Absent,
+        (_, "Unknown" | "Error") => WaitState::Unknown,
+        _ => WaitState::InProgress,
     }
 }

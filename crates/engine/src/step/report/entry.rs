@@ -4,25 +4,25 @@ use linchpin_words::{Reason, Shared, Text, text::push_number};
 
 use super::{Advanced, StepReport, View};
 use crate::{
-    journal::{Record, StepState},
+    journal::{StepRecord, StepState},
     plan::{After, Lane, Plan, Step, StepKind},
     step::fact::{Answer, Fact, Holds},
 };
 
-/// One step among all others: what its report is told from.
-pub(super) struct Place<'a> {
+/// One step among all others: what its report is made from.
+pub(super) struct StepContext<'a> {
     pub(super) plan: &'a Plan,
     pub(super) advanced: &'a Advanced,
-    pub(super) records: &'a [Option<&'a Shared<Record>>],
+    pub(super) records: &'a [Option<&'a Shared<StepRecord>>],
     pub(super) fact: &'a Fact,
     pub(super) position: usize,
 }
 
 /// The report on one step. `scratch` is where texts are put together before they are shared.
 pub(super) fn step_report(
-    place: &Place<'_>,
+    place: &StepContext<'_>,
     step: &Step,
-    record: &Record,
+    record: &StepRecord,
     found: &View,
     scratch: &mut String,
 ) -> StepReport {
@@ -98,19 +98,25 @@ pub(super) fn step_report(
     report
 }
 
-/// Whether an action lacks rights: told before its turn comes, so that somebody can give them while it waits.
-fn lacks_rights(place: &Place<'_>, found: &View) -> bool {
+/// Whether an action lacks rights: reported before its turn comes, so that somebody can give them while it waits.
+fn lacks_rights(place: &StepContext<'_>, found: &View) -> bool {
     !place.fact.supplied && found.reason == Reason::MissingRights.as_str()
 }
 
 /// Why an action that has not started has not.
-fn held_by(place: &Place<'_>, record: &Record, found: &View, scratch: &mut String) -> Option<(Reason, Text)> {
+fn held_by(
+    place: &StepContext<'_>,
+    record: &StepRecord,
+    found: &View,
+    scratch: &mut String,
+) -> Option<(Reason, Text)> {
     if record.is_successful() || record.state == StepState::Running {
         return None;
     }
     if record.state == StepState::Failed || record.state == StepState::Unknown {
         let reason = record.reason?;
-        return Some((reason, reason.in_words().into()));
+        let undecided = reason == Reason::GuardTimedOut && place.fact.guard == Answer::Undecided;
+        return Some((reason, in_words(reason, found, undecided)));
     }
     if !place.advanced.open[place.position] && !lacks_rights(place, found) {
         return Some((Reason::WaitingForStep, waits_for(place, &["waits for "], scratch)));
@@ -120,14 +126,23 @@ fn held_by(place: &Place<'_>, record: &Record, found: &View, scratch: &mut Strin
         return Some((reason, found.message.clone()));
     }
     if place.fact.guard == Answer::Undecided {
-        return Some((Reason::GuardUndecided, Reason::GuardUndecided.in_words().into()));
+        return Some((Reason::GuardUndecided, in_words(Reason::GuardUndecided, found, true)));
     }
     let reason = record.reason?;
     Some((reason, reason.in_words().into()))
 }
 
+/// A reason in words; of a condition that is undecided, with what keeps it so.
+fn in_words(reason: Reason, found: &View, undecided: bool) -> Text {
+    if undecided && !found.message.is_empty() {
+        format!("the action's condition cannot be decided: {}", found.message).into()
+    } else {
+        reason.in_words().into()
+    }
+}
+
 /// Whether a step that others come after keeps them no longer.
-pub(super) fn is_passed(step: &Step, record: &Record, after: &After) -> bool {
+pub(super) fn is_passed(step: &Step, record: &StepRecord, after: &After) -> bool {
     match &step.kind {
         StepKind::Require(_) => record.state == StepState::Met || step.optional,
         StepKind::Act(_) if after.settled_is_enough => record.is_settled(),
@@ -135,12 +150,12 @@ pub(super) fn is_passed(step: &Step, record: &Record, after: &After) -> bool {
     }
 }
 
-/// How many names of steps are told; of more, the last place goes to their number.
+/// How many names of steps are shown; of more, the last place goes to their number.
 const NAMED: usize = 3;
 
 /// The first steps that keep a step closed, by name, after some words of introduction.
-fn waits_for(place: &Place<'_>, introduction: &[&str], scratch: &mut String) -> Text {
-    let Place { plan, records, position, .. } = *place;
+fn waits_for(place: &StepContext<'_>, introduction: &[&str], scratch: &mut String) -> Text {
+    let StepContext { plan, records, position, .. } = *place;
     let mut names = [""; NAMED];
     let mut count = 0;
     for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {

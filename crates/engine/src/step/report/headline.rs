@@ -4,14 +4,14 @@ use linchpin_words::{Reason, Shared};
 
 use super::{Advanced, Blocker, Phase, StepReport, View};
 use crate::{
-    journal::{Record, StepState},
+    journal::{StepRecord, StepState},
     plan::{Lane, Plan, Recovery},
 };
 
 pub(super) fn phase(
     plan: &Plan,
     advanced: &Advanced,
-    records: &[Option<&Shared<Record>>],
+    records: &[Option<&Shared<StepRecord>>],
     views: &[View],
 ) -> Phase {
     let journal = &advanced.memory.journal;

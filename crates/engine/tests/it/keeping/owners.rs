@@ -10,7 +10,7 @@ use linchpin_engine::{
 
 use super::{keep, shown, watching};
 use crate::{
-    build::{NAMESPACE, Steps, UID},
+    build::{NAMESPACE, Steps, UID, authority},
     play::{OURS, Play, steps_of},
 };
 
@@ -41,7 +41,8 @@ fn an_owner_is_taken_off_again_when_what_was_made_is_to_stay() {
     play.step();
     assert!(play.memory.journal.inventory[0].owned);
     // The object goes at once, and what it made is to stay.
-    let goal = Goal::Teardown { removal: Removal::Retain, hurry: false };
+    let authority = authority();
+    let goal = Goal::Teardown { authority: &authority, removal: Removal::Retain, hurry: false };
     let leaving = step(play.memory.clone(), goal, &play.world, &[], None, play.now);
     assert!(!leaving.release, "the API server would delete what it owns");
     assert!(matches!(&leaving.effects[0].verb, Verb::Disown { owner, .. } if owner == UID));

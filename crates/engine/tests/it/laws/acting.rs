@@ -1,9 +1,9 @@
 //! Laws 6 and 7: how often something is done, and when it is done again.
 
 use linchpin_engine::{
-    contract::Verb,
+    contract::{Existing, Verb},
     journal::StepState,
-    plan::{Delivery, RerunOrder, Terms},
+    plan::{Body, Delivery, RerunOverride, Terms},
     step::{Persist, Phase},
 };
 use serde_json::json;
@@ -13,6 +13,33 @@ use crate::{
     build::{Steps, apply, apply_value, exec, observed, plan, plan_with, projection, require},
     play::{Play, steps_of},
 };
+
+#[test]
+fn an_edited_create_that_meets_what_it_made_is_skipped() {
+    let create = |generation: i64| {
+        let mut step = apply("x").with(|action| {
+            if let Body::Apply { documents, .. } = action.body.clone() {
+                action.body = Body::Create { documents, existing: Existing::Skip };
+            }
+        });
+        step.definition.push_str(&format!("-{generation}"));
+        plan(generation, vec![step])
+    };
+    let mut play = Play::new(create(1));
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    play.step();
+    assert_eq!(play.state("x"), StepState::Done);
+    play.plan = create(2);
+    let effects = play.step();
+    assert_eq!(steps_of(&effects), ["x"], "it may be gone");
+    play.succeed(&effects[0]);
+    play.step();
+    assert_eq!(play.state("x"), StepState::Skipped, "it was there: nothing was written");
+    play.plan = create(2);
+    play.plan.generation = 3;
+    assert!(play.step().is_empty(), "it is done, for all that it was skipped");
+}
 
 #[test]
 fn law_6_a_command_is_journaled_before_and_unknown_when_its_outcome_is_lost() {
@@ -86,7 +113,7 @@ fn a_rerun_order_runs_what_it_names_once() {
     }
     play.step();
     let mut terms = Terms::default();
-    terms.orders.rerun = Some(RerunOrder { value: "y@1".to_owned(), steps: Some(vec!["y".into()]) });
+    terms.orders.rerun = Some(RerunOverride { value: "y@1".to_owned(), steps: Some(vec!["y".into()]) });
     play.plan = plan_with(1, steps, terms);
     let effects = play.step();
     assert_eq!(steps_of(&effects), ["y"]);

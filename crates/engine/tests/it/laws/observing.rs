@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use linchpin_engine::{
     contract::{ReadSet, Seen, Want, Why},
     journal::StepState,
-    plan::{Delivery, Guard, GuardSubject, Held, Terms},
+    plan::{Delivery, Guard, GuardSubject, Obstacle, Terms},
     readiness::Wanted,
     step::{Goal, Phase, step},
 };
@@ -45,7 +45,8 @@ fn law_2_unknown_is_not_absent() {
 
 #[test]
 fn what_the_door_holds_back_does_not_hold_whatever_is_seen() {
-    let held = Held { reason: Reason::NotReady, message: "a revision must be published first".to_owned() };
+    let held =
+        Obstacle { reason: Reason::NotReady, message: "a revision must be published first".to_owned() };
     let a = require("a").asking(|requirement| requirement.held = Some(held.clone()));
     let mut play = Play::new(plan(1, vec![a, apply("x").after(&["a"])]));
     for seen in [absent(), there("a")] {

@@ -23,6 +23,10 @@ pub enum Bug {
     OldViewsCount,
     /// Commands are ordered before their token is saved.
     CommandBeforeJournal,
+    /// A deletion is ordered before it is saved what it deletes.
+    DeletionBeforeJournal,
+    /// What a deletion deletes is not remembered.
+    DeletionForgetsWhich,
     /// The token of a command is not remembered.
     TokenForgotten,
     /// A command that was under way when we crashed is run again.
@@ -63,6 +67,10 @@ pub enum Bug {
     NeverPruned,
     /// What is in the plan goes too.
     PrunedWhatIsWanted,
+    /// What comes back while the spec is invalid is dropped.
+    DroppedWhileInvalid,
+    /// What comes back while the spec is invalid is kept in memory only.
+    InvalidEndsUnsaved,
 }
 
 impl Bug {
@@ -71,6 +79,8 @@ impl Bug {
         Self::AbsentCountsAsThere,
         Self::OldViewsCount,
         Self::CommandBeforeJournal,
+        Self::DeletionBeforeJournal,
+        Self::DeletionForgetsWhich,
         Self::TokenForgotten,
         Self::LostCommandRunAgain,
         Self::UnknowableTakenForTransient,
@@ -91,6 +101,8 @@ impl Bug {
         Self::PrunedTooEarly,
         Self::NeverPruned,
         Self::PrunedWhatIsWanted,
+        Self::DroppedWhileInvalid,
+        Self::InvalidEndsUnsaved,
     ];
 
     /// The shape in which it shows itself soonest.
@@ -110,6 +122,8 @@ impl Bug {
             | Self::NewGenerationForgetsAll
             | Self::NotStartedTakenForDone
             | Self::DoneAgain => "one command",
+            Self::DroppedWhileInvalid | Self::InvalidEndsUnsaved => "a spec that slips",
+            Self::DeletionBeforeJournal | Self::DeletionForgetsWhich => "a deletion",
             Self::OldViewsCount => "ready before the next",
             Self::NeverRecovers => "a timeout",
             Self::InventoryForgotten
@@ -184,6 +198,11 @@ impl Bug {
                 }
             }
             Self::NewGenerationForgetsAll if memory.journal.generation != state.generation => records.clear(),
+            Self::DeletionForgetsWhich => {
+                for record in records.values_mut() {
+                    record.deletes = None;
+                }
+            }
             Self::DoneAgain => {
                 for record in records.values_mut().filter(|record| record.state == StepState::Done) {
                     record.state = StepState::Waiting;
@@ -197,7 +216,9 @@ impl Bug {
     pub fn after(self, decision: &mut Decision) {
         let records = &mut decision.memory.journal.steps;
         match self {
-            Self::CommandBeforeJournal if decision.persist == Persist::BeforeEffects => {
+            Self::CommandBeforeJournal | Self::DeletionBeforeJournal
+                if decision.persist == Persist::BeforeEffects =>
+            {
                 decision.persist = Persist::Soon
             }
             Self::TokenForgotten => {
@@ -251,6 +272,16 @@ impl Bug {
                 let deletions: Vec<Effect> = rows.map(deletion).collect();
                 decision.effects.extend(deletions);
             }
+            Self::DroppedWhileInvalid => {
+                for outcome in std::mem::take(&mut decision.memory.late) {
+                    decision.memory.flight.remove(&outcome.ticket);
+                }
+            }
+            Self::InvalidEndsUnsaved => {
+                for record in records.values_mut() {
+                    record.ended = None;
+                }
+            }
             Self::InventoryForgotten => decision.memory.journal.inventory.clear(),
             Self::ReleasedTooEarly => decision.release = true,
             Self::EverythingIsOurs => {
@@ -268,7 +299,7 @@ impl Bug {
 fn deletion(item: &Item) -> Effect {
     Effect {
         ticket: Ticket { step: item.step.clone(), run: 0, attempt: 1, part: 0 },
-        via: item.via.clone(),
+        via: crate::build::via(),
         verb: Verb::Delete {
             target: item.target.clone(),
             uid: item.uid.clone(),

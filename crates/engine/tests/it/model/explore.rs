@@ -9,7 +9,7 @@ use super::{
     bug::Bug,
     rules::{check_decision, check_liveness, check_saved, check_world},
     shape::Shape,
-    state::{State, TICK},
+    state::{State, TICK, doomed_names},
 };
 
 pub struct Explored {
@@ -79,7 +79,7 @@ fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<(String, Re
     };
     // The world moves.
     if state.flips > 0 {
-        for name in state.foreign_names(shape) {
+        for name in state.foreign_names(shape).into_iter().chain(doomed_names(state.plan(shape))) {
             happen(format!("{name} flips"), &|after| {
                 after.flips -= 1;
                 after.flip(&name);
@@ -112,6 +112,14 @@ fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<(String, Re
     }
     if state.generation == 1 && shape.second.is_some() && !state.deleting {
         happen("a new generation".to_owned(), &|after| after.generation = 2);
+    }
+    if state.invalid {
+        happen("the spec is valid again".to_owned(), &|after| after.invalid = false);
+    } else if state.slips > 0 && !state.deleting {
+        happen("the spec becomes invalid".to_owned(), &|after| {
+            after.slips -= 1;
+            after.slip();
+        });
     }
     if shape.deletion && !state.deleting {
         happen("deletion".to_owned(), &|after| after.deleting = true);
@@ -156,7 +164,7 @@ fn successors(state: &State, shape: &Shape, bug: Option<Bug>) -> Vec<(String, Re
         if state.save_first {
             happen("saving fails".to_owned(), &|after| {
                 after.faults -= 1;
-                after.fail_to_save();
+                after.refuse_held();
             });
         }
     }

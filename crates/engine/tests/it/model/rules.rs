@@ -15,6 +15,12 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
     if state.deleting {
         return check_deletions(state, decision);
     }
+    if state.invalid {
+        return match decision.effects.first() {
+            Some(effect) => Err(format!("{} was ordered while the spec was invalid", effect.ticket.step)),
+            None => Ok(()),
+        };
+    }
     let plan = state.plan(shape);
     check_prune(plan, decision)?;
     for effect in &decision.effects {
@@ -50,12 +56,19 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
                     Some(linchpin_engine::plan::Body::Exec { .. }) => {
                         state.ran.by_definition.get(&step.definition).is_some_and(|count| *count > 0)
                     }
+                    Some(linchpin_engine::plan::Body::Delete { .. }) => true,
                     _ => state.made.contains(&format!("made-{}", step.id)),
                 };
                 if needs_success && !done {
                     return Err(format!("{} was ordered before {} was done", effect.ticket.step, step.id));
                 }
             }
+        }
+    }
+    for step in plan.steps().iter().filter(|step| state.ran.saved.contains(&step.definition)) {
+        let record = decision.memory.journal.steps.get(&step.id);
+        if record.is_some_and(|record| record.state == StepState::Unknown) {
+            return Err(format!("{} ended well and this was saved, but it is unknown now", step.id));
         }
     }
     let completed = decision.memory.journal.completed.is_some();
@@ -71,6 +84,7 @@ fn undone(state: &State, plan: &Plan) -> Option<String> {
             linchpin_engine::plan::Body::Exec { .. } => {
                 state.ran.by_definition.get(&step.definition).is_some_and(|count| *count > 0)
             }
+            linchpin_engine::plan::Body::Delete { .. } => true,
             _ => state.made.contains(&format!("made-{}", step.id)),
         };
         (!done).then(|| step.id.to_string())
@@ -81,6 +95,9 @@ fn undone(state: &State, plan: &Plan) -> Option<String> {
 fn check_prune(plan: &Plan, decision: &Decision) -> Result<(), String> {
     for effect in &decision.effects {
         let Verb::Delete { target, .. } = &effect.verb else { continue };
+        if effect.ticket.run != 0 {
+            continue;
+        }
         if plan.steps().iter().any(|step| format!("made-{}", step.id) == target.name) {
             return Err(format!("{} is to be deleted, but the plan has it", target.name));
         }
@@ -133,6 +150,9 @@ pub fn check_world(state: &State, shape: &Shape) -> Result<(), String> {
             return Err(format!("the token {token} was used {count} times"));
         }
     }
+    if let Some((step, uids)) = state.deleted.iter().find(|(_, uids)| uids.len() > 1) {
+        return Err(format!("{step} deleted {uids:?}: only the first was there when it was ordered"));
+    }
     let left: Vec<&String> = state.objects.keys().filter(|name| name.starts_with("made-")).collect();
     if state.released && !left.is_empty() && !state.haunted {
         return Err(format!("released, but {left:?} is left behind"));
@@ -169,6 +189,7 @@ pub fn check_saved(before: Option<&Journal>, after: Option<&Journal>, shape: &Sh
 pub fn check_liveness(state: &State, shape: &Shape, bug: Option<super::bug::Bug>) -> Result<(), String> {
     let mut good = state.clone();
     good.orphans.clear();
+    good.invalid = false;
     let mut walked = Vec::new();
     for _ in 0..40 {
         let here = fingerprint(&good);

@@ -8,10 +8,10 @@ use std::{
 
 use linchpin_engine::{
     contract::Want,
-    plan::{Delivery, Drift, Plan, Prune, Recovery, Removal, Rerun, Terms},
+    plan::{Delivery, Drift, Plan, Prune, Recovery, Removal, Rerun, SpecError, Terms},
 };
 
-use crate::build::{MANAGER, NAMESPACE, Steps, apply, config_map, exec, plan_with, require, via};
+use crate::build::{MANAGER, NAMESPACE, Steps, apply, config_map, delete, exec, plan_with, require, via};
 
 /// A plan, the plan of a second generation, and how much may go wrong.
 pub struct Shape {
@@ -22,6 +22,10 @@ pub struct Shape {
     pub faults: u8,
     /// How often an hour may pass.
     pub ticks: u8,
+    /// How often the spec may become invalid.
+    pub slips: u8,
+    /// What is wrong with the spec while it is invalid.
+    pub invalid: SpecError,
     /// Whether the object may be deleted.
     pub deletion: bool,
     /// Whether what leaves the plan is taken away.
@@ -39,6 +43,8 @@ fn shape(name: &'static str, steps: fn(i64) -> Vec<linchpin_engine::plan::Step>,
         second: Some(plan_with(2, steps(2), terms)),
         faults: 3,
         ticks: 2,
+        slips: 1,
+        invalid: SpecError::new("spec", "is invalid"),
         deletion: false,
         prunes: false,
         asked: RefCell::default(),
@@ -79,6 +85,14 @@ pub fn all() -> Vec<Shape> {
             |_| vec![require("a"), exec("run", Delivery::AtLeastOnce).after(&["a"])],
             Terms::default(),
         ),
+        Shape {
+            second: None,
+            ..shape(
+                "a deletion",
+                |_| vec![require("a"), delete("drop", "old").after(&["a"])],
+                Terms::default(),
+            )
+        },
         shape(
             "two tiers",
             |_| vec![require("a"), require("b").after(&["a"]), apply("x").after(&["b"])],
@@ -139,6 +153,15 @@ pub fn all() -> Vec<Shape> {
     removal.deletion = true;
     removal.second = None;
     shapes.push(removal);
+    // Little else happens, so that few states reach past a crash while the spec is invalid.
+    let mut slipping = shape(
+        "a spec that slips",
+        |_| vec![exec("run", Delivery::AtMostOnce), apply("x").after(&["run"])],
+        Terms::default(),
+    );
+    slipping.second = None;
+    (slipping.faults, slipping.ticks, slipping.slips) = (1, 0, 2);
+    shapes.push(slipping);
     shapes.push(replaced());
     shapes.push(kept());
     shapes
@@ -154,6 +177,8 @@ fn replaced() -> Shape {
         second: Some(plan_with(2, steps(2), terms)),
         faults: 0,
         ticks: 0,
+        slips: 1,
+        invalid: SpecError::new("spec", "is invalid"),
         deletion: false,
         prunes: true,
         asked: RefCell::default(),
@@ -188,6 +213,8 @@ fn kept() -> Shape {
         second: Some(plan_with(2, steps(2), terms)),
         faults: 1,
         ticks: 1,
+        slips: 1,
+        invalid: SpecError::new("spec", "is invalid"),
         deletion: false,
         prunes: true,
         asked: RefCell::default(),

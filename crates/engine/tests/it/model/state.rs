@@ -7,7 +7,7 @@ use linchpin_engine::{
         Done, Effect, Failure, Force, Outcome, Seen, Stamp, StepId, Target, Ticket, Verb, Want, World,
     },
     journal::{Journal, Memory},
-    plan::{Plan, Removal},
+    plan::{Body, Plan, Removal},
     step::{Decision, Goal, Persist, step},
 };
 use linchpin_words::{Timestamp, keys, reference::KindWord};
@@ -51,6 +51,10 @@ pub struct Ran {
     pub by_definition: BTreeMap<String, u8>,
     /// The text that each token was ordered from.
     pub ordered_from: BTreeMap<String, String>,
+    /// The texts whose good end was answered, then taken in by the operator, then saved in the status.
+    pub answered: BTreeSet<String>,
+    pub taken_in: BTreeSet<String>,
+    pub saved: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -75,6 +79,8 @@ pub struct State {
     pub orphans: Vec<Effect>,
     /// The versions of our own writes that we were told of, by name.
     pub told: BTreeMap<String, u64>,
+    /// The incarnations that deletions of the plan have deleted, by step.
+    pub deleted: BTreeMap<StepId, BTreeSet<u64>>,
     /// What we have ever made, by name.
     pub made: BTreeSet<String>,
     /// Answers that were not taken in yet.
@@ -83,6 +89,8 @@ pub struct State {
     pub save_first: bool,
     /// The count of critical changes that the last decision's journal holds.
     pub critical: u64,
+    /// Whether the spec is invalid.
+    pub invalid: bool,
     pub deleting: bool,
     pub released: bool,
     /// A request of a dead process arrived after the object was asked to go: nobody can call such a request back.
@@ -92,6 +100,7 @@ pub struct State {
     /// How often the world may still change by itself.
     pub flips: u8,
     pub ticks: u8,
+    pub slips: u8,
 }
 
 /// Longer than every delay of the engine: after one tick everything is due.
@@ -99,10 +108,11 @@ pub const TICK: std::time::Duration = std::time::Duration::from_secs(3600);
 
 impl State {
     pub fn first(shape: &Shape) -> Self {
+        let old = Object { uid: 1, version: 1, ours: false, taken: false };
         Self {
             generation: 1,
             now: Timestamp::from_second(0),
-            objects: BTreeMap::new(),
+            objects: doomed_names(&shape.first).into_iter().map(|name| (name, old.clone())).collect(),
             version: 1,
             ran: Ran::default(),
             seen: BTreeMap::new(),
@@ -112,15 +122,18 @@ impl State {
             orphans: Vec::new(),
             outcomes: Vec::new(),
             told: BTreeMap::new(),
+            deleted: BTreeMap::new(),
             made: BTreeSet::new(),
             save_first: false,
             critical: 0,
+            invalid: false,
             deleting: false,
             released: false,
             haunted: false,
             faults: shape.faults,
             flips: 2,
             ticks: shape.ticks,
+            slips: shape.slips,
         }
     }
 
@@ -148,7 +161,9 @@ impl State {
 
     pub fn goal<'a>(&self, shape: &'a Shape) -> Goal<'a> {
         if self.deleting {
-            Goal::Teardown { removal: Removal::Delete, hurry: false }
+            Goal::Teardown { authority: &shape.first.authority, removal: Removal::Delete, hurry: false }
+        } else if self.invalid {
+            Goal::Invalid(&shape.invalid)
         } else {
             Goal::Converge(self.plan(shape))
         }
@@ -158,6 +173,7 @@ impl State {
     pub fn step(&mut self, shape: &Shape, bug: Option<Bug>) -> Option<Decision> {
         let memory = self.memory.take()?;
         let outcomes = std::mem::take(&mut self.outcomes);
+        self.ran.taken_in.append(&mut self.ran.answered);
         // What is asked for the first time is answered at once: discovery is not what is explored here.
         let decision = loop {
             let mut world = self.view(&shape.asked.borrow());
@@ -198,6 +214,7 @@ impl State {
     pub fn save(&mut self) {
         if let Some(memory) = &mut self.memory {
             self.status = Some(memory.journal.clone());
+            self.ran.saved.append(&mut self.ran.taken_in);
             memory.mark_saved(self.critical);
             for (_, stage) in self.effects.values_mut() {
                 *stage = Stage::Sent;
@@ -206,8 +223,14 @@ impl State {
         }
     }
 
-    /// The journal could not be saved: what relied on it is not started.
-    pub fn fail_to_save(&mut self) {
+    /// The spec becomes invalid: what has not been started is not.
+    pub fn slip(&mut self) {
+        self.invalid = true;
+        self.refuse_held();
+    }
+
+    /// The journal could not be saved, or the plan is gone: what relied on it is not started.
+    pub fn refuse_held(&mut self) {
         let held: Vec<Ticket> = self
             .effects
             .iter()
@@ -260,15 +283,18 @@ impl State {
             Verb::Delete { target, creator: Some(_), .. }
                 if self.objects.get(&target.name).is_some_and(|object| !object.ours) =>
             {
-                Err(Failure::StalePrecondition("not ours".to_owned()))
+                Err(Failure::NotOurs("not ours".to_owned()))
             }
             Verb::Delete { target, uid, .. } => match self.objects.get(&target.name) {
                 Some(object) if uid.as_ref().is_none_or(|uid| *uid == object.uid.to_string()) => {
+                    if effect.ticket.run != 0 {
+                        self.deleted.entry(effect.ticket.step.clone()).or_default().insert(object.uid);
+                    }
                     self.version += 1;
                     self.objects.remove(&target.name);
                     Ok(Done { gone: true, ..Done::default() })
                 }
-                Some(_) => Err(Failure::StalePrecondition("another uid".to_owned())),
+                Some(_) => Err(Failure::Gone("another uid".to_owned())),
                 None => Err(Failure::Gone("not found".to_owned())),
             },
             _ => Ok(Done::default()),
@@ -281,6 +307,9 @@ impl State {
         let result = self.arrive(&effect);
         if let (Ok(Done { target: Some(target), stamp: Some(stamp), .. }), false) = (&result, answer_lost) {
             self.told.insert(target.name.clone(), stamp.version);
+        }
+        if let (Verb::Exec(order), false) = (&effect.verb, answer_lost) {
+            self.ran.answered.extend(self.ran.ordered_from.get(&order.token).cloned());
         }
         let result = if answer_lost { Err(Failure::Unknowable("no answer".to_owned())) } else { result };
         self.answer(ticket.clone(), result);
@@ -304,9 +333,15 @@ impl State {
     }
 
     pub fn crash(&mut self) {
+        if self.status.as_ref() == self.memory.as_ref().map(|memory| &memory.journal) {
+            // There was nothing left to save.
+            self.ran.saved.append(&mut self.ran.taken_in);
+        }
         self.memory = None;
         self.outcomes.clear();
         self.told.clear();
+        self.ran.answered.clear();
+        self.ran.taken_in.clear();
         self.save_first = false;
         self.seen.clear();
         let effects = std::mem::take(&mut self.effects);
@@ -396,11 +431,23 @@ impl State {
                 .filter_map(|step| name_of(&step.requirement()?.want).map(str::to_owned)),
         );
         names.extend(self.kept_names(shape));
+        names.extend(doomed_names(self.plan(shape)));
         if self.deleting {
             names.extend(["made-x".to_owned(), "made-y".to_owned()]);
         }
         names
     }
+}
+
+/// Names of what the plan deletes.
+pub fn doomed_names(plan: &Plan) -> Vec<String> {
+    let actions = plan.steps().iter().filter_map(|step| step.action());
+    let bodies = actions.map(|action| &action.body);
+    bodies
+        .filter_map(
+            |body| if let Body::Delete { target, .. } = body { Some(target.name.clone()) } else { None },
+        )
+        .collect()
 }
 
 fn target(name: &str) -> Target {

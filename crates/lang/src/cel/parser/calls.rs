@@ -6,6 +6,7 @@ use crate::cel::lexer::Token;
 use crate::cel::node::{Each, Kind, Node, Walk};
 use crate::cel::{CompileProblem, MAX_LIST_NESTED, MAX_LIST_SINGLE, MAX_NESTED_LOOPS};
 use crate::pattern::Pattern;
+use linchpin_words::limits;
 
 impl Parser<'_> {
     /// `.name` or `.name(…)`, the dot taken.
@@ -27,7 +28,7 @@ impl Parser<'_> {
             arguments.push(parser.expression()?);
             Ok(())
         })?;
-        call(at, &name, true, arguments)
+        self.call(at, &name, true, arguments)
     }
 
     /// A call of a function by its name alone, the opening parenthesis taken.
@@ -43,7 +44,7 @@ impl Parser<'_> {
                 _ => refuse(at, CompileProblem::Syntax("has() needs a field: has(x.field)".to_owned())),
             };
         }
-        call(at, name, false, arguments)
+        self.call(at, name, false, arguments)
     }
 
     /// Whether a name and a comma follow.
@@ -91,21 +92,28 @@ impl Parser<'_> {
     }
 }
 
-/// A call of a known function with as many arguments as it takes.
-fn call(at: usize, name: &str, member: bool, mut arguments: Vec<Node>) -> Parsed<Node> {
-    let Some(function) = functions::find(name, member, arguments.len()) else {
-        return refuse(at, functions::unknown(name, member, arguments.len() - usize::from(member)));
-    };
-    if function != Function::Matches {
-        return node(at, Kind::Call(function, arguments));
-    }
-    let Some(Kind::String(pattern)) = arguments.pop().map(|argument| argument.kind) else {
-        return refuse(at, CompileProblem::Pattern("this one is computed".to_owned()));
-    };
-    let pattern =
-        Pattern::compile(&pattern).or_else(|problem| refuse(at, CompileProblem::Pattern(problem)))?;
-    match arguments.pop() {
-        Some(text) => node(at, Kind::Matches(Box::new(text), Box::new(pattern))),
-        None => refuse(at, functions::unknown(name, member, 0)),
+impl Parser<'_> {
+    /// A call of a known function with as many arguments as it takes.
+    fn call(&mut self, at: usize, name: &str, member: bool, mut arguments: Vec<Node>) -> Parsed<Node> {
+        let Some(function) = functions::find(name, member, arguments.len()) else {
+            return refuse(at, functions::unknown(name, member, arguments.len() - usize::from(member)));
+        };
+        if function != Function::Matches {
+            return node(at, Kind::Call(function, arguments));
+        }
+        let Some(Kind::String(pattern)) = arguments.pop().map(|argument| argument.kind) else {
+            return refuse(at, CompileProblem::Pattern("this one is computed".to_owned()));
+        };
+        let pattern =
+            Pattern::compile(&pattern).or_else(|problem| refuse(at, CompileProblem::Pattern(problem)))?;
+        self.patterns += pattern.size();
+        if self.patterns > limits::PATTERN_COMPILED >> 10 {
+            let problem = "all patterns together are too large once compiled; split the expression";
+            return refuse(at, CompileProblem::Pattern(problem.to_owned()));
+        }
+        match arguments.pop() {
+            Some(text) => node(at, Kind::Matches(Box::new(text), Box::new(pattern))),
+            None => refuse(at, functions::unknown(name, member, 0)),
+        }
     }
 }

@@ -29,18 +29,30 @@ fn progress_is_written_once_a_second_and_a_phase_at_once() {
 }
 
 #[test]
+fn a_phase_that_flaps_is_told_a_few_times_and_then_written_once_a_second() {
+    let begun = Instant::now();
+    let soon = begun + Duration::from_millis(10);
+    let mut saving = Saving { urgent: false, ..phase_change(begun) };
+    for _ in 0..AT_ONCE {
+        assert!(saving.hurry(soon));
+        assert_eq!(saving.due(soon).unwrap().quiet, soon);
+        saving.urgent = false;
+    }
+    assert!(!saving.hurry(soon));
+    assert_eq!(saving.due(soon).unwrap().quiet, begun + AT_MOST_EVERY);
+    assert!(saving.hurry(soon + HASTE), "after a while it is told at once again");
+}
+
+#[test]
 fn the_first_journal_is_written_once_and_only_where_something_in_it_must_be_saved() {
     let fresh = Memory::fresh("u", 1, linchpin_words::Timestamp::from_microsecond(0));
     let saving = Saving::default();
-    let (text, critical) = saving.first(&fresh, "shop").unwrap();
-    assert_eq!(
-        (journal::read_first(&text, "u", "shop").unwrap(), critical),
-        (Some(fresh.journal.clone()), 1)
-    );
-    assert_eq!(Saving { journaled: true, ..Saving::default() }.first(&fresh, "shop"), None);
+    let (text, critical) = saving.first(&fresh).unwrap();
+    assert_eq!((journal::read_first(&text, "u").unwrap(), critical), (Some(fresh.journal.clone()), 1));
+    assert_eq!(Saving { journaled: true, ..Saving::default() }.first(&fresh), None);
     let mut saved = fresh;
     saved.mark_saved(critical);
-    assert_eq!(saving.first(&saved, "shop"), None);
+    assert_eq!(saving.first(&saved), None);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn project(taken: &InHand) -> Option<Item> {
         content: taken.reads.clone().into(),
     };
     let (name, version) = (taken.name.into(), taken.version);
-    Some(Item { name, version, revision: taken.interest?, kept: Some(Arc::new(kept)) })
+    Some(Item { name, version, revision: taken.interest?, kept: Some(Arc::new(kept)), bytes: 1 })
 }
 
 #[derive(Debug)]

@@ -5,17 +5,17 @@
 
 use linchpin_engine::{
     contract::StepId,
-    plan::{OrdersGiven, RerunOrder},
+    plan::{ManualOverrides, RerunOverride},
 };
 use linchpin_words::keys;
 
 use crate::{names::Named, owner::Owner};
 
 /// The orders on an object.
-pub(crate) fn given(owner: &Owner, dependencies: &[Named], actions: &[Named]) -> OrdersGiven {
+pub(crate) fn on_object(owner: &Owner, dependencies: &[Named], actions: &[Named]) -> ManualOverrides {
     let annotation =
         |key: &str| owner.annotations.get(key).map(|text| text.trim()).filter(|text| !text.is_empty());
-    OrdersGiven {
+    ManualOverrides {
         requested_at: annotation(keys::REQUESTED_AT).map(str::to_owned),
         rerun: annotation(keys::RERUN).and_then(|text| rerun(text, actions)),
         proceed: annotation(keys::PROCEED)
@@ -29,10 +29,10 @@ pub(crate) fn given(owner: &Owner, dependencies: &[Named], actions: &[Named]) ->
 }
 
 /// `<step|all>@<value>`.
-fn rerun(text: &str, actions: &[Named]) -> Option<RerunOrder> {
+fn rerun(text: &str, actions: &[Named]) -> Option<RerunOverride> {
     let step = text.rsplit_once('@').map_or(text, |(step, _)| step);
     let steps = if step == "all" { None } else { Some(vec![find(step, actions)?]) };
-    Some(RerunOrder { value: text.to_owned(), steps })
+    Some(RerunOverride { value: text.to_owned(), steps })
 }
 
 /// `<dependency>@<generation>`: an order for an older generation is void.

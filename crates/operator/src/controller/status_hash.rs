@@ -1,18 +1,18 @@
 //! What a status says, in eight bytes: enough to know whether another one says the same. Pure.
 //!
-//! Statuses are drawn on every turn and kept by none: what the API server has is remembered as a print. The order of
-//! keys does not count.
+//! A status is made when it may be written and is not kept: of what the API server has only the hash is remembered. The
+//! order of keys does not count.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-/// The print of a JSON value.
+/// The hash of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Print(u64);
+pub(crate) struct StatusHash(u64);
 
-impl Print {
-    /// The print of a value.
+impl StatusHash {
+    /// The hash of a value.
     pub(crate) fn of(value: &Value) -> Self {
         let mut hasher = DefaultHasher::new();
         feed(value, &mut hasher);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn what_says_the_same_has_the_same_print() {
-        let read = |text: &str| Print::of(&serde_json::from_str(text).unwrap());
+        let read = |text: &str| StatusHash::of(&serde_json::from_str(text).unwrap());
         assert_eq!(
             read(r#"{"a": 1, "b": [{"x": "y", "z": null}]}"#),
             read(r#"{"b": [{"z": null, "x": "y"}], "a": 1}"#)
@@ -82,7 +82,7 @@ mod tests {
         ];
         for (index, one) in values.iter().enumerate() {
             for other in &values[index + 1..] {
-                assert_ne!(Print::of(one), Print::of(other), "{one} {other}");
+                assert_ne!(StatusHash::of(one), StatusHash::of(other), "{one} {other}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Rest: an object whose turns are long takes them seldom, and so takes in many outcomes and events at once.
+//! Throttling: an object whose turns are long takes them seldom, and so takes in many outcomes and events at once.
 //!
 //! A turn of a large plan costs a good part of a millisecond, and each of its many effects calls for one, twice: when it
 //! is answered and when what it wrote is seen. After a turn an object therefore rests for a few times as long, and the
@@ -6,14 +6,11 @@
 //! the time to the effects, and what it could start would wait as well. When the last of its effects has come back what
 //! follows may start at once. Turns of small plans are never long.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use linchpin_cluster::hub::SubscriberId;
 
-use super::entry::Entry;
+use super::{entry::Entry, timers::Timers};
 
 /// A rest that is no longer than this saves nothing.
 const SHORT: Duration = Duration::from_millis(5);
@@ -47,38 +44,14 @@ impl LastTurn {
 }
 
 /// Until when this object rests, though it is called; effects may wait for their turn, of it or of others.
-pub(super) fn until(entry: &Entry, resting: &Resting, effects_wait: bool, now: Instant) -> Option<Instant> {
+pub(super) fn until(entry: &Entry, resting: &Throttled, effects_wait: bool, now: Instant) -> Option<Instant> {
     let all_came_back = entry.in_flight == 0 && !entry.outcomes.is_empty();
     let rests_until = entry.last_turn?.rests_until(entry.in_flight > 0 || effects_wait, resting.len());
     rests_until.filter(|until| *until > now && !all_came_back)
 }
 
 /// Objects that were called while they rest, by when they get up.
-#[derive(Debug, Default)]
-pub(super) struct Resting(BTreeSet<(Instant, SubscriberId)>);
-
-impl Resting {
-    /// Remembers that an object was called.
-    pub(super) fn put(&mut self, until: Instant, id: SubscriberId) {
-        self.0.insert((until, id));
-    }
-
-    /// How many there are.
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// When the next one gets up.
-    pub(super) fn next(&self) -> Option<Instant> {
-        self.0.first().map(|(until, _)| *until)
-    }
-
-    /// One that has rested enough.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<SubscriberId> {
-        self.next().filter(|until| *until <= now)?;
-        self.0.pop_first().map(|(_, id)| id)
-    }
-}
+pub(super) type Throttled = Timers<Instant, SubscriberId>;
 
 #[cfg(test)]
 mod tests {
@@ -103,20 +76,5 @@ mod tests {
         assert_eq!(rest(short, true, 0), None);
         assert_eq!(rest(short, true, 9), Some(Duration::from_millis(24)));
         assert_eq!(rest(short, true, 1_000_000), Some(LONGEST_BESIDE_EFFECTS));
-    }
-
-    #[test]
-    fn whoever_was_called_gets_up_once_in_the_order_of_time() {
-        let now = Instant::now();
-        let (soon, later) = (now + Duration::from_millis(1), now + Duration::from_millis(2));
-        let mut resting = Resting::default();
-        resting.put(later, SubscriberId(1));
-        resting.put(soon, SubscriberId(2));
-        resting.put(later, SubscriberId(1));
-        assert_eq!(resting.pop(now), None);
-        assert_eq!(resting.next(), Some(soon));
-        assert_eq!(resting.pop(later), Some(SubscriberId(2)));
-        assert_eq!(resting.pop(later), Some(SubscriberId(1)));
-        assert_eq!(resting.pop(later), None);
     }
 }

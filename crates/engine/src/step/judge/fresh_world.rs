@@ -7,14 +7,17 @@ use linchpin_words::{Gvk, Timestamp, hash::Fnv, reference::KindWord};
 use crate::{
     contract::{Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target, Via, Want, World},
     journal::Journal,
+    step::effort::Effort,
 };
 
 /// The world as one object may see it: nothing older than its own writes.
-pub(in crate::step) struct Sight<'a> {
+pub(in crate::step) struct FreshWorld<'a> {
     pub world: &'a World,
     /// Our last writes, sorted by a fingerprint of the name of what was written.
     floors: Vec<(u64, Floor<'a>)>,
     asked: RefCell<Vec<Want>>,
+    /// What may still be evaluated.
+    pub(in crate::step) effort: &'a Effort,
 }
 
 /// One write of ours, and when we heard of it.
@@ -45,9 +48,14 @@ impl Floor<'_> {
     }
 }
 
-impl<'a> Sight<'a> {
+impl<'a> FreshWorld<'a> {
     /// The world above the writes that the journal knows of and those that have just come back.
-    pub(in crate::step) fn new(world: &'a World, journal: &'a Journal, outcomes: &'a [Outcome]) -> Self {
+    pub(in crate::step) fn new(
+        world: &'a World,
+        journal: &'a Journal,
+        outcomes: &'a [Outcome],
+        effort: &'a Effort,
+    ) -> Self {
         let known = journal.steps.values().flat_map(|record| {
             record.wrote.iter().map(|wrote| Floor {
                 target: &wrote.target,
@@ -62,12 +70,12 @@ impl<'a> Sight<'a> {
         let named = |floor: Floor<'a>| (Fnv::of(floor.target.name.as_bytes()), floor);
         let mut floors: Vec<(u64, Floor<'a>)> = known.chain(fresh).map(named).collect();
         floors.sort_by_key(|(name, _)| *name);
-        Self { world, floors, asked: RefCell::default() }
+        Self { world, floors, asked: RefCell::default(), effort }
     }
 
     /// The world without regard to our own writes.
-    pub(in crate::step) fn plain(world: &'a World) -> Self {
-        Self { world, floors: Vec::new(), asked: RefCell::default() }
+    pub(in crate::step) fn plain(world: &'a World, effort: &'a Effort) -> Self {
+        Self { world, floors: Vec::new(), asked: RefCell::default(), effort }
     }
 
     /// Everything that was asked for so far, in no order, perhaps more than once.

@@ -1,10 +1,10 @@
-//! What a watch's task reports to: follower's words in, the hub's notes out.
+//! What a watch's task reports to: the follower's reports in, the hub's notes out.
 
 use super::{Note, Scope, WatchKey};
 use crate::{
     call::{CallError, Resource},
-    hub::{Inner, state::WatchId},
-    watch::{Heed, Report, Select, Sink, interest::Interest},
+    hub::{Inner, budget::Weight, state::WatchId},
+    watch::{Item, Report, Select, Sink, SinkReply, interest::Interest},
 };
 use linchpin_engine::contract::{Right, Why};
 use linchpin_words::{Reason, text};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 const UNREACHABLE: u32 = 3;
 
 /// What the watch's task reports to.
-pub(in crate::hub) struct Ear {
+pub(in crate::hub) struct WatchSink {
     pub(in crate::hub) inner: Weak<Inner>,
     pub(in crate::hub) id: WatchId,
     pub(in crate::hub) scope: Arc<Scope>,
@@ -24,7 +24,7 @@ pub(in crate::hub) struct Ear {
     pub(in crate::hub) remote: Option<String>,
 }
 
-impl Sink for Ear {
+impl Sink for WatchSink {
     fn is_metadata(&self) -> bool {
         self.scope.is_metadata()
     }
@@ -33,11 +33,15 @@ impl Sink for Ear {
         self.scope.interest(name)
     }
 
-    fn report(&self, report: Report) -> Heed {
+    fn report(&self, report: Report) -> SinkReply {
         let note = match report {
             Report::Looking => Note::Looking,
-            Report::Snapshot { items, others, as_of } => Note::Snapshot { items, others, as_of },
-            Report::Changed(item) => Note::Changed(item),
+            Report::Read { objects, bytes } => Note::Read(Weight { objects, bytes }),
+            Report::Snapshot { items, others, as_of } => {
+                let items = items.into_iter().map(|item| self.share(item)).collect();
+                Note::Snapshot { items, others, as_of }
+            }
+            Report::Changed(item) => Note::Changed(self.share(item)),
             Report::Passed { name, version } => Note::Passed { name, version },
             Report::Gone { name, version } => Note::Gone { name, version },
             Report::Reached(version) => Note::Reached(version),
@@ -59,9 +63,15 @@ impl Sink for Ear {
     }
 }
 
-impl Ear {
-    fn note(&self, note: Note) -> Heed {
-        self.inner.upgrade().map_or(Heed::Noted, |inner| inner.noted(self.id, note))
+impl WatchSink {
+    /// The same, with what is kept elsewhere already.
+    fn share(&self, item: Item) -> Item {
+        let Some(inner) = self.inner.upgrade() else { return item };
+        Item { kept: item.kept.map(|kept| inner.copies.share(kept)), ..item }
+    }
+
+    fn note(&self, note: Note) -> SinkReply {
+        self.inner.upgrade().map_or(SinkReply::Noted, |inner| inner.noted(self.id, note))
     }
 
     fn forbidden(&self, error: &CallError) -> Why {

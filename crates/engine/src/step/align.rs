@@ -1,14 +1,14 @@
 //! Bringing memory and plan together: a new object, a new generation, orders given by hand, suspension.
 
-use linchpin_words::{Shared, Timestamp};
+use linchpin_words::{Reason, Shared, Timestamp};
 
 use crate::{
-    journal::{Journal, Memory, Record, Run, StepState},
+    journal::{Journal, Memory, Run, StepRecord, StepState},
     plan::{Lane, Plan, Step, is_comparable, same_definition},
 };
 
 /// Memory made to fit the plan, and a record for each step in the plan's order.
-pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory, Vec<Shared<Record>>) {
+pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory, Vec<Shared<StepRecord>>) {
     if memory.journal.uid != plan.uid {
         memory = Memory::fresh(&plan.uid, plan.generation, now);
     }
@@ -24,9 +24,12 @@ pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
                 }
                 record
             }
-            _ => {
+            known => {
                 memory.attempts.remove(&step.id);
-                Shared::new(Record::new(&step.definition, now))
+                let mut record = StepRecord::new(&step.definition, now);
+                // What its former text wrote stays known: the floor under later observations.
+                record.wrote = known.map(|known| known.wrote.clone()).unwrap_or_default();
+                Shared::new(record)
             }
         });
     }
@@ -40,13 +43,13 @@ pub(super) fn adopt(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
     if memory.journal.generation != plan.generation {
         renew(plan, &mut memory, &mut records, now);
     }
-    obey(plan, &mut memory, &mut records, now);
+    follow_overrides(plan, &mut memory, &mut records, now);
     stop_clocks(plan, &mut memory.journal, &mut records, now);
     (memory, records)
 }
 
 /// A new generation: a new run, and a new chance for everything that did not end well.
-fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], now: Timestamp) {
+fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], now: Timestamp) {
     memory.journal.generation = plan.generation;
     memory.journal.halt = None;
     memory.journal.completed = None;
@@ -55,6 +58,8 @@ fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], now: 
         record.proceeded = false;
         record.clock = None;
         match record.state {
+            // It was done before, and only met its own work.
+            StepState::Skipped if record.reason == Some(Reason::CreatedBefore) => {}
             StepState::Failed | StepState::Skipped => forget(record, now),
             StepState::Waiting => record.retry_at = None,
             StepState::Done if step.lane == Lane::OnFailure => forget(record, now),
@@ -64,7 +69,7 @@ fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], now: 
 }
 
 /// Orders given by annotation, each carried out once.
-fn obey(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Record>], now: Timestamp) {
+fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], now: Timestamp) {
     let given = &plan.orders;
     if given.requested_at.is_some() && given.requested_at != memory.journal.orders.requested_at {
         memory.journal.orders.requested_at.clone_from(&given.requested_at);
@@ -103,8 +108,8 @@ fn is_action(step: &Step) -> bool {
     step.action().is_some()
 }
 
-/// Clocks stand still while suspended: on return they are moved on by the time that passed.
-fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Shared<Record>], now: Timestamp) {
+/// Clocks are stopped while suspended: on return they are moved on by the time that passed.
+fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Shared<StepRecord>], now: Timestamp) {
     if plan.suspended {
         journal.suspended.get_or_insert(now);
         return;
@@ -126,17 +131,18 @@ fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Shared<Record>
 
 /// Begins a new run. Effects that read its start rely on it, so it must be saved before them.
 pub(super) fn begin_run(memory: &mut Memory, now: Timestamp) {
-    memory.journal.run = Run { id: memory.journal.run.id + 1, now, clock: now };
+    memory.journal.run = Run { id: memory.journal.run.id.saturating_add(1), now, clock: now };
     memory.critical += 1;
 }
 
 /// A step is to be done anew. What it wrote before stays known: the floor under later observations.
-pub(super) fn forget(record: &mut Record, now: Timestamp) {
+pub(super) fn forget(record: &mut StepRecord, now: Timestamp) {
     record.become_state(StepState::Waiting, None, now);
     record.attempt = 0;
     record.retry_at = None;
     record.clock = None;
     record.awaits = None;
     record.token = None;
+    record.deletes = None;
     record.rerun_pending = false;
 }

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Hands that work in one namespace.
-pub(super) struct Hands {
+pub(super) struct DemoClient {
     client: Client,
     /// The namespace that `shop` is called here.
     pub(super) namespace: String,
@@ -34,7 +34,7 @@ pub(super) struct Hands {
     made: Vec<String>,
 }
 
-impl Hands {
+impl DemoClient {
     pub(super) fn new(client: Client, namespace: &str) -> Self {
         Self { client, namespace: namespace.to_owned(), made: Vec::new() }
     }

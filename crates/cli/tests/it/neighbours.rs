@@ -1,0 +1,162 @@
+//! Noisy neighbours: what one namespace does, or what a cluster does that it names, keeps no other namespace waiting.
+
+use crate::{eventually, seconds, shared, world::scenario};
+use linchpin_testkit::{Api, Scenario, audit::Event};
+use serde_json::{Value, json};
+use std::{
+    fs, io,
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+/// How many effects hang: more than may be under way.
+const HANGING: usize = 20;
+
+/// A way to the API server of the other cluster that can be frozen: bytes are taken and nothing comes out any more.
+struct Frozen {
+    port: u16,
+    is_frozen: Arc<AtomicBool>,
+}
+
+impl Frozen {
+    fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let is_frozen = Arc::new(AtomicBool::new(false));
+        let server = shared().server().trim_start_matches("https://").to_owned();
+        let frozen = Arc::clone(&is_frozen);
+        thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let Ok(far) = TcpStream::connect(&server) else { continue };
+                for (from, to) in [(&near, &far), (&far, &near)] {
+                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+                    let frozen = Arc::clone(&frozen);
+                    thread::spawn(move || carry(from, to, &frozen));
+                }
+            }
+        });
+        Self { port, is_frozen }
+    }
+
+    fn kubeconfig(&self) -> String {
+        let here = format!("https://127.0.0.1:{}", self.port);
+        fs::read_to_string(shared().kubeconfig()).unwrap().replace(&shared().server(), &here)
+    }
+
+    fn set(&self, frozen: bool) {
+        self.is_frozen.store(frozen, Ordering::SeqCst);
+    }
+}
+
+/// Carries bytes one way, and keeps them while the way is frozen.
+fn carry(mut from: TcpStream, mut to: TcpStream, frozen: &AtomicBool) {
+    let mut bytes = [0; 16 << 10];
+    while let Ok(count @ 1..) = io::Read::read(&mut from, &mut bytes) {
+        while frozen.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(20));
+        }
+        if io::Write::write_all(&mut to, &bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
+}
+
+fn state(object: &Value) -> &str {
+    object["status"]["actions"][0]["state"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn effects_that_hang_in_another_cluster_keep_no_other_namespace_waiting() {
+    let slow = scenario("neighbour-slow");
+    let quick = scenario("neighbour-quick");
+    let other = Api::connect(&shared().kubeconfig());
+    other
+        .apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "neighbour-slow"}}))
+        .unwrap();
+    let way = Frozen::open();
+    let metadata = json!({"name": "edge", "namespace": "neighbour-slow"});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"value": way.kubeconfig()}});
+    slow.apply(&secret.to_string());
+    let waits = |target: &str, action: &str| {
+        format!(
+            "{{dependencies: [{{name: gate, resource: configmap/gate}}], actions: [{{name: {target}, {action}}}]}}"
+        )
+    };
+    let beyond = "cluster: {kubeconfigSecretRef: {name: edge, key: value}}";
+    for number in 0..HANGING {
+        let create = format!(
+            "type: create, {beyond}, resource: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: a-{number}}}}}"
+        );
+        slow.resource_dependency(&format!("create-{number}"), &waits("create", &create));
+        let exec = format!(
+            "type: exec, {beyond}, exec: {{target: {{kind: Pod, name: none}}, command: [a], timeout: 1h}}"
+        );
+        slow.resource_dependency(&format!("exec-{number}"), &waits("exec", &exec));
+    }
+    let first = "type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: first}}";
+    quick.resource_dependency("first", &waits("first", first));
+    let second = "type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: second}}";
+    quick
+        .resource_dependency("second", &waits("second", second).replace("configmap/gate", "configmap/first"));
+    for number in 0..HANGING {
+        slow.blocked(&format!("create-{number}"), "NotFound");
+        slow.blocked(&format!("exec-{number}"), "NotFound");
+    }
+    quick.blocked("first", "NotFound");
+    way.set(true);
+    slow.config_map("gate", "");
+    for number in 0..HANGING {
+        // Those that have a place show it; what must not happen twice is written down before it is tried.
+        let name = format!("exec-{number}");
+        slow.until("is tried", "ResourceDependency", &name, |object| object["status"]["phase"] == "Running");
+    }
+    quick.config_map("gate", "");
+    quick.completed("second");
+    for number in 0..HANGING {
+        let seen = slow.get("ResourceDependency", &format!("create-{number}")).unwrap();
+        assert_eq!(state(&seen), "Running", "it still hangs, so it had its place: {:#}", seen["status"]);
+    }
+    way.set(false);
+    slow.completed("create-0");
+}
+
+/// How often a ConfigMap was looked for afresh as the namespace's account.
+fn looks(scenario: &Scenario, name: &str) -> usize {
+    let is_one = |event: &Event| {
+        event.acting_as == Some(scenario.actor())
+            && event.resource == "configmaps"
+            && event.verb == "watch"
+            && event.stage == "ResponseStarted"
+            && event.uri.contains(&format!("metadata.name%3D{name}&"))
+    };
+    scenario.audit.events().iter().filter(|event| is_one(event)).count()
+}
+
+#[test]
+fn annotations_that_are_no_orders_read_nothing_again_and_orders_do_so_now_and_then() {
+    let scenario = scenario("neighbour-annotations");
+    scenario.resource_dependency("rd", "dependencies: [{name: a, resource: configmap/never-there}]");
+    scenario.blocked("rd", "NotFound");
+    let before = looks(&scenario, "never-there");
+    assert!(before > 0, "{:#?}", scenario.audit.events());
+    for number in 0..20 {
+        scenario.annotate("ResourceDependency", "rd", "linchpin.dev/nothing", &number.to_string());
+    }
+    // What comes after them is seen after them.
+    scenario.annotate("ResourceDependency", "rd", "linchpin.dev/requested-at", "first");
+    eventually("the order is followed", seconds(5), || looks(&scenario, "never-there") > before);
+    assert_eq!(looks(&scenario, "never-there"), before + 1);
+    for number in 0..20 {
+        scenario.annotate("ResourceDependency", "rd", "linchpin.dev/requested-at", &number.to_string());
+    }
+    eventually("the last order is followed too", seconds(10), || {
+        looks(&scenario, "never-there") > before + 1
+    });
+    assert!(looks(&scenario, "never-there") < before + 20, "not one look for each");
+}

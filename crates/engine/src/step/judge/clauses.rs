@@ -1,0 +1,267 @@
+//! What users say about objects, conditions, expressions and profiles, evaluated within the budget of the step.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::BTreeMap,
+    sync::Arc,
+};
+
+use linchpin_lang::{
+    answer::{Answer as Told, NotYet},
+    cel::Expression,
+    compare::Condition,
+};
+use linchpin_words::Text;
+use serde_json::Value;
+
+use crate::{
+    contract::Projection,
+    plan::{Clauses, Profile, Test},
+    readiness::{self, Tri},
+    step::effort::{Effort, Key},
+};
+
+/// What must hold of an object, all of it together.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    conditions: &'a [Arc<Condition>],
+    cel: Option<&'a Expression>,
+}
+
+/// How it turned out.
+pub(super) enum Ruling {
+    Holds,
+    Fails {
+        /// Why; none where that was told before, and is not kept for all of many objects.
+        why: Option<Text>,
+        /// In which way.
+        how: Failing,
+    },
+    /// It was not evaluated: the next step goes on.
+    Postponed,
+}
+
+/// In which way clauses do not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failing {
+    /// They are disproved.
+    Disproved,
+    /// What they read is not there yet.
+    NotYet,
+    /// One evaluation takes more than a step may.
+    Over,
+    /// They do not fit what they read.
+    Wrong,
+}
+
+/// The answers that are kept: that clauses hold, or in which way they do not.
+const HOLDS: u64 = 0;
+const WAYS: [Failing; 4] = [Failing::Disproved, Failing::Over, Failing::NotYet, Failing::Wrong];
+
+impl Failing {
+    fn as_answer(self) -> u64 {
+        WAYS.iter()
+            .zip(HOLDS + 1..)
+            .find_map(|(way, answer)| (*way == self).then_some(answer))
+            .unwrap_or(HOLDS + 1)
+    }
+
+    fn from_answer(answer: u64) -> Self {
+        WAYS.into_iter()
+            .zip(HOLDS + 1..)
+            .find_map(|(way, known)| (known == answer).then_some(way))
+            .unwrap_or(Self::Disproved)
+    }
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn by_test(test: &'a Test) -> Self {
+        Self { conditions: &test.conditions, cel: test.cel.as_deref() }
+    }
+
+    fn by_profile(clauses: &'a Clauses) -> Self {
+        Self { conditions: &clauses.conditions, cel: clauses.cel.as_deref() }
+    }
+
+    /// A number that stands for this question about one version of an object.
+    pub(super) fn key(&self, item: &Projection) -> u64 {
+        self.about(Key::default().text(&item.uid).number(item.version))
+    }
+
+    fn about(&self, subject: Key) -> u64 {
+        let asked = self.conditions.iter().map(|condition| condition.fingerprint());
+        let asked = asked.chain(self.cel.map(Expression::fingerprint));
+        asked.fold(subject.number(self.conditions.len() as u64), Key::number).get()
+    }
+
+    /// Judges one version of an object, one of `many` perhaps.
+    pub(super) fn rule(&self, item: &Projection, many: bool, effort: &Effort) -> Ruling {
+        let tell = if many { Tell::Nothing } else { Tell::of(item) };
+        self.rule_on(&item.content, || self.key(item), tell, effort)
+    }
+
+    /// Judges something that is always the same under the same name.
+    pub(super) fn rule_on_named(&self, object: &Value, name: &str, effort: &Effort) -> Ruling {
+        self.rule_on(object, || self.about(Key::default().text(name)), Tell::Values, effort)
+    }
+
+    fn rule_on(&self, object: &Value, key: impl Fn() -> u64, tell: Tell, effort: &Effort) -> Ruling {
+        if self.conditions.is_empty() && self.cel.is_none() {
+            return Ruling::Holds;
+        }
+        let many = tell == Tell::Nothing;
+        let mut said = None;
+        let answer = effort.answer(many, &key, |spent| match self.fault(object, tell, spent) {
+            None => HOLDS,
+            Some(Fault { why, how }) => {
+                said = why.map(Text::from);
+                how.as_answer()
+            }
+        });
+        match (answer, said) {
+            (None, _) => Ruling::Postponed,
+            (Some(HOLDS), _) => Ruling::Holds,
+            (Some(answer), Some(why)) => {
+                if !many {
+                    effort.keep_words(key(), &why);
+                }
+                Ruling::Fails { why: Some(why), how: Failing::from_answer(answer) }
+            }
+            (Some(answer), None) => {
+                Ruling::Fails { why: effort.words(key()), how: Failing::from_answer(answer) }
+            }
+        }
+    }
+
+    /// Why it does not hold of an object of which only that is kept; none if that has to wait for the next step.
+    pub(super) fn why(&self, item: &Projection, effort: &Effort) -> Option<Text> {
+        if !effort.may_go_on() {
+            return None;
+        }
+        let mut spent = 1;
+        let fault = self.fault(&item.content, Tell::of(item), &mut spent);
+        effort.spend(spent);
+        fault?.why.map(Text::from)
+    }
+
+    /// What does not hold, if anything.
+    fn fault(&self, object: &Value, tell: Tell, spent: &mut u64) -> Option<Fault> {
+        let disproved = |explain: &mut dyn FnMut(bool) -> String| match tell {
+            Tell::Nothing => Fault { why: None, how: Failing::Disproved },
+            Tell::Wanted => Fault { why: Some(explain(false)), how: Failing::Disproved },
+            Tell::Values => Fault { why: Some(explain(true)), how: Failing::Disproved },
+        };
+        for condition in self.conditions {
+            match condition.evaluate_counted(object, spent) {
+                Ok(Told::True) => {}
+                Ok(Told::False) => {
+                    return Some(disproved(&mut |values| condition.explain(object, values, spent)));
+                }
+                Ok(Told::NotYet(why)) => return Some(Fault::not_yet(&why)),
+                Err(error) => return Some(Fault::wrong(error.to_string())),
+            }
+        }
+        let (cel, bindings) = (self.cel?, BTreeMap::from([("self", object)]));
+        match cel.evaluate_counted(&bindings, spent) {
+            Ok(Told::True) => None,
+            Ok(Told::False) => Some(disproved(&mut |values| cel.explain(&bindings, values, spent))),
+            Ok(Told::NotYet(why)) => Some(Fault::not_yet(&why)),
+            Err(error) => Some(Fault::wrong(error.to_string())),
+        }
+    }
+}
+
+/// How much is told of what does not hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tell {
+    /// Nothing: it is one of many.
+    Nothing,
+    /// What is wanted, but no value of the object.
+    Wanted,
+    /// What is wanted and what is there.
+    Values,
+}
+
+impl Tell {
+    /// What may be told of an object: nothing that a Secret holds.
+    fn of(item: &Projection) -> Self {
+        if item.is_secret() { Self::Wanted } else { Self::Values }
+    }
+}
+
+struct Fault {
+    /// Why; none where nobody is told.
+    why: Option<String>,
+    how: Failing,
+}
+
+impl Fault {
+    fn wrong(why: String) -> Self {
+        Self { why: Some(why), how: Failing::Wrong }
+    }
+
+    fn not_yet(why: &NotYet) -> Self {
+        let over = matches!(why, NotYet::TooLarge { .. });
+        Self { why: Some(why.to_string()), how: if over { Failing::Over } else { Failing::NotYet } }
+    }
+}
+
+/// A profile of the cluster's, as the readiness table asks it about one object.
+pub(super) struct Taught<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) item: Option<&'a Projection>,
+    pub(super) many: bool,
+    pub(super) effort: &'a Effort,
+    /// Whether something was postponed, so that what the table says does not count.
+    pub(super) postponed: Cell<bool>,
+    /// Why the clauses that were asked last do not hold.
+    pub(super) why: RefCell<Option<Text>>,
+}
+
+impl Taught<'_> {
+    fn tell(&self, clauses: &Clauses) -> Tri {
+        let Some(item) = self.item else { return Tri::Unknown };
+        match Asked::by_profile(clauses).rule(item, self.many, self.effort) {
+            Ruling::Holds => Tri::True,
+            Ruling::Fails { why, how } => {
+                self.why.replace(why);
+                match how {
+                    Failing::Disproved => Tri::False,
+                    Failing::NotYet | Failing::Over => Tri::Unknown,
+                    Failing::Wrong => Tri::Wrong,
+                }
+            }
+            Ruling::Postponed => {
+                self.postponed.set(true);
+                Tri::Unknown
+            }
+        }
+    }
+}
+
+impl readiness::Profile for Taught<'_> {
+    fn knows_ready(&self) -> bool {
+        self.profile.ready_when.cel.is_some() || !self.profile.ready_when.conditions.is_empty()
+    }
+
+    fn ready(&self, _: &Value) -> Tri {
+        self.tell(&self.profile.ready_when)
+    }
+
+    fn failed(&self, _: &Value) -> Tri {
+        self.profile.failed_when.as_ref().map_or(Tri::False, |clauses| self.tell(clauses))
+    }
+
+    fn why_not(&self) -> Option<String> {
+        self.why.borrow().as_ref().map(ToString::to_string)
+    }
+
+    fn says(&self, object: &Value) -> Option<String> {
+        let path = self.profile.says.as_ref()?;
+        let mut spent = 0;
+        let found = self.effort.may_say().then(|| path.find_counted(object, &mut spent));
+        self.effort.say(spent);
+        let found = found?.ok()?;
+        found.first().and_then(|words| words.as_str()).filter(|words| !words.is_empty()).map(str::to_owned)
+    }
+}

@@ -1,0 +1,94 @@
+//! Says why an expression is false: its smallest part that is, and the values that were compared there.
+//!
+//! Only what a person can act on: of a conjunction the first side that is false, of a comparison the values of the sides
+//! that are not written out. Every text has a bound.
+
+use serde_json::Value as Json;
+
+use super::evaluate::Machine;
+use super::node::{Binary, Kind, Node};
+use super::value::Value;
+use crate::quote::{brief, quoted};
+
+/// The longest part of an expression that is quoted, in characters.
+const LONGEST_PART: usize = 160;
+
+/// Why the expression is false. Without `values` no value of the data is named. Adds the steps that this took to `spent`.
+pub(super) fn explain(
+    root: &Node,
+    source: &str,
+    roots: Vec<Option<&Json>>,
+    values: bool,
+    spent: &mut u64,
+) -> String {
+    let mut machine = Machine::new(roots);
+    let part = smallest(&mut machine, root);
+    let text = |node: &Node| {
+        let (from, to) = node.span;
+        let part: String = source.chars().skip(from).take(to.saturating_sub(from)).collect();
+        brief(part.trim(), LONGEST_PART)
+    };
+    // The whole expression has no side that quotes it.
+    let said = if std::ptr::eq(part, root) { brief(source.trim(), LONGEST_PART) } else { text(part) };
+    let mut sentence = format!("{said} is false");
+    if let (Kind::Binary(operator, left, right), true) = (&part.kind, values)
+        && compares(*operator)
+    {
+        let sides = [left, right].into_iter().filter(|side| !is_written_out(side));
+        let told =
+            sides.filter_map(|side| Some(format!("{} is {}", text(side), show(&machine.value(side)?)?)));
+        let told: Vec<String> = told.collect();
+        if !told.is_empty() {
+            sentence.push_str(": ");
+            sentence.push_str(&told.join(", "));
+        }
+    }
+    *spent = spent.saturating_add(machine.spent());
+    sentence
+}
+
+/// The smallest part of a conjunction that is false by itself.
+fn smallest<'a>(machine: &mut Machine<'a>, mut node: &'a Node) -> &'a Node {
+    while let Kind::And(left, right) = &node.kind {
+        let mut is_false = |side: &'a Node| matches!(machine.value(side), Some(Value::Bool(false)));
+        node = if is_false(left) {
+            left
+        } else if is_false(right) {
+            right
+        } else {
+            return node;
+        };
+    }
+    node
+}
+
+fn compares(operator: Binary) -> bool {
+    use Binary::{Equal, Greater, GreaterOrEqual, In, Less, LessOrEqual, NotEqual};
+    matches!(operator, Equal | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual | In)
+}
+
+/// Whether a part says itself what its value is.
+fn is_written_out(node: &Node) -> bool {
+    let mut open = matches!(node.kind, Kind::Variable(..) | Kind::Local(..));
+    node.kind.for_each_child(&mut |child| open |= !is_written_out(child));
+    !open
+}
+
+/// A value in a few words.
+fn show(value: &Value<'_>) -> Option<String> {
+    Some(match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Double(value) => value.to_string(),
+        Value::String(text) => quoted(text.as_str()),
+        Value::List(list) => format!("a list of {}", list.len()),
+        Value::Map(map) => format!("a map of {}", map.len()),
+        Value::Optional(None) => "not there".to_owned(),
+        Value::Optional(Some(inner)) => show(inner)?,
+        Value::Timestamp(time) => time.to_string(),
+        Value::Duration(duration) => duration.to_string(),
+        Value::Type(name) => (*name).to_owned(),
+    })
+}

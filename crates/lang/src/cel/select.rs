@@ -1,0 +1,204 @@
+//! Selecting parts of the data: what is not there is missing, and what cannot be known yet decides nothing.
+//!
+//! Entries of a variable may be unknown, as a whole or in some of their fields. Such a field is unknown however it is
+//! selected (`x.y`, `x['y']`, `x.?y`), and an entry that is used as a whole is unknown if any field of it is; its other
+//! fields, and the question whether it has a field, are answered as ever.
+
+use std::rc::Rc;
+
+use super::Unknown;
+use super::evaluate::{Machine, Outcome, Stop};
+use super::meter::{Fault, Meter, Open, types};
+use super::node::{Kind, Node};
+use super::value::{Text, Value};
+
+/// What is read of something that is selected.
+#[derive(Clone, Copy)]
+pub(super) enum Below<'n> {
+    /// All of it.
+    All,
+    /// One field.
+    Field(&'n str),
+    /// Only whether it has a field.
+    Presence,
+}
+
+impl Unknown {
+    /// Whether that part of the entry is not known.
+    fn hides(&self, below: Below<'_>) -> bool {
+        self.fields.is_empty()
+            || match below {
+                Below::All => true,
+                Below::Field(name) => self.fields.contains_key(name),
+                Below::Presence => false,
+            }
+    }
+
+    /// What reading it ends in.
+    pub(super) fn fault(&self, field: Option<&str>) -> Fault {
+        let field = field.filter(|field| self.fields.contains_key(field));
+        let words = field.and_then(|field| self.fields.get(field)).copied().unwrap_or_default();
+        Fault::Unknown(Open { why: self.why.clone(), field: field.map(str::to_owned), words })
+    }
+}
+
+impl Stop<'_> {
+    /// The words that a part may turn out to be, where it is itself what is not known and nothing was made of that.
+    pub(super) fn words_of(&self, part: &Node) -> Option<&'static [&'static str]> {
+        let (Kind::Field(of, _) | Kind::Index(of, _)) = &part.kind else { return None };
+        let plain = matches!(&of.kind, Kind::Field(..) | Kind::Index(..));
+        match &self.fault {
+            Fault::Unknown(open) if plain && std::ptr::eq(self.node, of.as_ref()) => {
+                Some(open.words).filter(|words| !words.is_empty())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Machine<'a> {
+    /// The first entry of a variable of which something is not known.
+    pub(super) fn unknown(&self, index: usize) -> Option<&'a Unknown> {
+        self.unknowns.get(index).copied().flatten()?.values().next()
+    }
+
+    /// The value of a part that selects something, of which no more than `below` is read.
+    pub(super) fn selection(&mut self, node: &'a Node, below: Below<'_>) -> Outcome<'a> {
+        let stop = |fault| Stop { node, fault };
+        match &node.kind {
+            Kind::Field(of, name) => {
+                let of = self.source(node, of, Below::Field(name), below)?;
+                field(&of, name).map_err(stop)
+            }
+            Kind::Has(of, name) => {
+                // Of an entry it is asked whether it can be seen; of a field, whether it is there.
+                let asked = match &of.kind {
+                    Kind::Variable(..) => Below::Field(name),
+                    _ => Below::Presence,
+                };
+                let of = self.source(node, of, asked, Below::Presence)?;
+                has(&of, name).map_err(stop)
+            }
+            Kind::OptionalField(of, name) => {
+                let of = self.source(node, of, Below::Field(name), below)?;
+                let name = Value::String(Text::Given(name));
+                optional_index(&mut self.meter, &of, &name).map_err(stop)
+            }
+            Kind::Index(of, index) => {
+                let (of, index) = self.source_at(node, of, index, below)?;
+                match &of {
+                    Value::Optional(_) => optional_index(&mut self.meter, &of, &index),
+                    _ => at(&of, &index),
+                }
+                .map_err(stop)
+            }
+            Kind::OptionalIndex(of, index) => {
+                let (of, index) = self.source_at(node, of, index, below)?;
+                optional_index(&mut self.meter, &of, &index).map_err(stop)
+            }
+            _ => self.run(node),
+        }
+    }
+
+    /// What `part` is selected from by `node`, unless that part, or what is read `below` it, is not known.
+    fn source(&mut self, node: &'a Node, of: &'a Node, part: Below<'_>, below: Below<'_>) -> Outcome<'a> {
+        let index = match &of.kind {
+            Kind::Variable(index, _) => index,
+            Kind::Field(..) | Kind::OptionalField(..) | Kind::Index(..) | Kind::OptionalIndex(..) => {
+                self.meter.steps(1).map_err(|fault| Stop { node: of, fault })?;
+                return self.selection(of, part);
+            }
+            _ => return self.run(of),
+        };
+        let (Some(entries), Below::Field(name)) = (self.unknowns.get(*index).copied().flatten(), part) else {
+            return self.run(of);
+        };
+        let field = match below {
+            Below::Field(field) => Some(field),
+            Below::All | Below::Presence => None,
+        };
+        match entries.get(name).filter(|unknown| unknown.hides(below)) {
+            Some(unknown) => Err(Stop { node, fault: unknown.fault(field) }),
+            None => self.variable(*index).map_err(|fault| Stop { node: of, fault }),
+        }
+    }
+
+    /// The same for a part whose name is computed.
+    fn source_at(
+        &mut self,
+        node: &'a Node,
+        of: &'a Node,
+        index: &'a Node,
+        below: Below<'_>,
+    ) -> Outcome<'a, (Value<'a>, Value<'a>)> {
+        if self.unknowns.iter().all(Option::is_none) {
+            return Ok((self.run(of)?, self.run(index)?));
+        }
+        let index = self.run(index)?;
+        let part = if let Value::String(name) = &index { Below::Field(name.as_str()) } else { Below::All };
+        let of = self.source(node, of, part, below)?;
+        Ok((of, index))
+    }
+}
+
+fn field<'a>(of: &Value<'a>, name: &str) -> Result<Value<'a>, Fault> {
+    match of {
+        Value::Map(map) => map.get(name).ok_or(Fault::Missing),
+        // The API server writes null for what is not set.
+        Value::Null => Err(Fault::Missing),
+        Value::Optional(None) => Ok(Value::Optional(None)),
+        Value::Optional(Some(inner)) => match field(inner, name) {
+            Ok(value) => Ok(Value::Optional(Some(Rc::new(value)))),
+            Err(Fault::Missing) => Ok(Value::Optional(None)),
+            Err(fault) => Err(fault),
+        },
+        other => Err(types("selecting a field", &[other])),
+    }
+}
+
+fn has<'a>(of: &Value<'a>, name: &str) -> Result<Value<'a>, Fault> {
+    match of {
+        Value::Optional(None) => Ok(Value::Bool(false)),
+        Value::Optional(Some(inner)) => has(inner, name),
+        Value::Null => Err(Fault::Missing),
+        _ => match field(of, name) {
+            Ok(_) => Ok(Value::Bool(true)),
+            Err(Fault::Missing) => Ok(Value::Bool(false)),
+            Err(fault) => Err(fault),
+        },
+    }
+}
+
+fn at<'a>(of: &Value<'a>, index: &Value<'a>) -> Result<Value<'a>, Fault> {
+    match (of, index) {
+        (
+            Value::Map(map),
+            Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_),
+        ) => map.get_by(index).ok_or(Fault::Missing),
+        (Value::List(list), Value::Int(_) | Value::Uint(_)) => {
+            let place = match index {
+                Value::Int(place) => usize::try_from(*place).ok(),
+                Value::Uint(place) => usize::try_from(*place).ok(),
+                _ => None,
+            };
+            place.and_then(|place| list.get(place)).ok_or(Fault::Missing)
+        }
+        (Value::Null, _) => Err(Fault::Missing),
+        _ => Err(types("[]", &[of, index])),
+    }
+}
+
+/// Selection that gives `optional.none()` for what is not there.
+fn optional_index<'a>(meter: &mut Meter, of: &Value<'a>, index: &Value<'a>) -> Result<Value<'a>, Fault> {
+    meter.make_list(1)?;
+    let of = match of {
+        Value::Optional(None) => return Ok(Value::Optional(None)),
+        Value::Optional(Some(inner)) => inner,
+        other => other,
+    };
+    match at(of, index) {
+        Ok(value) => Ok(Value::Optional(Some(Rc::new(value)))),
+        Err(Fault::Missing) => Ok(Value::Optional(None)),
+        Err(fault) => Err(fault),
+    }
+}
