@@ -7,6 +7,7 @@
 //!
 //! It lives for one term of leadership. What it knows beyond the objects' status dies with it.
 
+mod allowance;
 mod backlog;
 mod causes;
 mod driver;
@@ -57,7 +58,7 @@ use queue::KeyQueue;
 use saving::UnderWay;
 use subject::{Kind, kind};
 use telemetry::Telemetry;
-use throttle::Throttled;
+use throttle::{Throttled, Unfinished};
 use timers::Timers;
 
 /// How often we look up although nobody calls, to show that we live.
@@ -130,6 +131,7 @@ pub(crate) struct Controller {
     queue: KeyQueue<SubscriberId>,
     timers: Timers<Timestamp, SubscriberId>,
     resting: Throttled,
+    unfinished: Unfinished,
     /// Objects with something to write, by when that may be.
     unsaved: Backlog<SubscriberId>,
     /// Events to write.
@@ -252,6 +254,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         queue: KeyQueue::default(),
         timers: Timers::default(),
         resting: Throttled::default(),
+        unfinished: Unfinished::default(),
         unsaved: Backlog::default(),
         notices: Notices::default(),
         under_way: UnderWay::default(),

@@ -4,7 +4,11 @@
 use crate::{eventually, seconds};
 use linchpin_testkit::audit::Audit;
 use nix::{
-    sys::signal::{Signal, kill},
+    sys::{
+        ptrace,
+        signal::{Signal, kill},
+        wait::{WaitPidFlag, waitpid},
+    },
     unistd::Pid,
 };
 use std::{
@@ -13,6 +17,8 @@ use std::{
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
     time::Duration,
 };
 use tempfile::TempDir;
@@ -140,6 +146,17 @@ impl Operator {
         holder.starts_with(&format!("{}_", self.name))
     }
 
+    /// Stops the one thread of that name until what is returned is told to go on, as if it computed all the time; the
+    /// other threads run.
+    pub(crate) fn freeze(&self, thread: &str) -> Frozen {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
+        let named = tasks
+            .map(|task| task.unwrap().path())
+            .find(|task| fs::read_to_string(task.join("comm")).is_ok_and(|name| name.trim() == thread));
+        let task = named.unwrap_or_else(|| panic!("no thread {thread}"));
+        Frozen::of(Pid::from_raw(task.file_name().unwrap().to_str().unwrap().parse().unwrap()))
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
     }
@@ -167,7 +184,7 @@ impl Drop for Operator {
         let _ = self.keeper.wait();
         let _ = self.child.kill();
         let _ = self.child.wait();
-        if std::thread::panicking() {
+        if thread::panicking() {
             eprintln!("--- log of {}\n{}", self.name, self.log());
         }
         self.audit.assert_no_overreach();
@@ -186,4 +203,32 @@ pub(crate) fn get(address: SocketAddr, path: &str) -> Option<(u16, String)> {
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// A thread that is stopped. Only the thread that stopped it may let it go on, so that one waits for the word.
+pub(crate) struct Frozen {
+    go_on: mpsc::Sender<()>,
+    holder: thread::JoinHandle<()>,
+}
+
+impl Frozen {
+    fn of(thread: Pid) -> Self {
+        let (go_on, told) = mpsc::channel::<()>();
+        let (stopped, is_stopped) = mpsc::channel();
+        let holder = thread::spawn(move || {
+            ptrace::seize(thread, ptrace::Options::empty()).unwrap();
+            ptrace::interrupt(thread).unwrap();
+            waitpid(thread, Some(WaitPidFlag::__WALL)).unwrap();
+            stopped.send(()).unwrap();
+            let _ = told.recv();
+            ptrace::detach(thread, None).unwrap();
+        });
+        is_stopped.recv().expect("the thread is stopped");
+        Self { go_on, holder }
+    }
+
+    pub(crate) fn go_on(self) {
+        drop(self.go_on);
+        self.holder.join().unwrap();
+    }
 }

@@ -13,7 +13,7 @@ use std::{
     num::NonZeroUsize,
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// An address that nobody listens on.
@@ -92,6 +92,34 @@ fn work_that_computes_without_end_costs_neither_the_lease_nor_the_truth_of_healt
     assert_eq!(alive().0, 200, "it turned again: {}", alive().1);
     go_on.send(()).unwrap();
     process.join().unwrap().expect("the term is still the one it began in");
+}
+
+#[test]
+fn a_controller_that_hangs_for_a_minute_loses_neither_the_lease_nor_the_truth_of_health() {
+    let world = World::start(&bare(), &["--lease-duration=6s", "--renew-deadline=4s", "--retry-period=1s"]);
+    let shop = world.scenario("shop");
+    shop.config_map("before", "");
+    let term = world.operator.term().expect("it leads");
+    let frozen = world.operator.freeze("controller");
+    let begun = Instant::now();
+    shop.resource_dependency(
+        "later",
+        "{actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}",
+    );
+    while begun.elapsed() < Duration::from_mins(1) {
+        assert_eq!(world.operator.term(), Some(term), "metrics answer, and the lease is kept");
+        let (status, text) = world.operator.page("/livez");
+        let stuck = text.contains("[-] controller: stuck");
+        assert_eq!(status == 503, stuck, "health tells how it is: {text}");
+        thread::sleep(Duration::from_millis(200));
+    }
+    let (status, text) = world.operator.page("/livez");
+    assert!(status == 503 && text.contains("[-] controller: stuck"), "{text}");
+    assert!(!shop.has("made"), "nobody else acted");
+    frozen.go_on();
+    shop.completed("later");
+    assert!(world.operator.is_live(), "{:?}", world.operator.page("/livez"));
+    assert_eq!(world.operator.term(), Some(term), "the lease is kept");
 }
 
 /// How many objects the dear expression is evaluated for.

@@ -16,7 +16,10 @@ use linchpin_engine::{
 use linchpin_words::Timestamp;
 use serde_json::Value;
 
-use super::{history::History, records::Sent, status_hash::StatusHash, subject::Subject, throttle::LastTurn};
+use super::{
+    allowance::Allowance, history::History, records::Sent, status_hash::StatusHash, subject::Subject,
+    throttle::LastTurn,
+};
 
 /// One object of ours.
 pub(crate) struct Entry {
@@ -39,6 +42,8 @@ pub(crate) struct Entry {
     pub(crate) in_flight: usize,
     /// Its last turn, after which it may rest.
     pub(crate) last_turn: Option<LastTurn>,
+    /// Whether its last turn left something to be evaluated.
+    pub(crate) unfinished: bool,
     pub(crate) wake_at: Option<Timestamp>,
     /// The last time that everything was read again because somebody ordered it.
     pub(crate) fresh_look: FreshLook,
@@ -106,8 +111,8 @@ pub(crate) struct Saving {
     pub(crate) outdated: bool,
     /// Since when there is something to write.
     pub(crate) since: Option<Instant>,
-    /// Since when, and how many, changes of the phase there were lately.
-    pub(crate) hurried: Option<(Instant, u32)>,
+    /// The changes of the phase that were reported and written at once.
+    pub(crate) hurried: Allowance,
     /// When the last write was begun.
     pub(crate) last: Option<Instant>,
     /// Failures in a row.
@@ -175,6 +180,7 @@ impl Entry {
             outcomes: Vec::new(),
             in_flight: 0,
             last_turn: None,
+            unfinished: false,
             wake_at: None,
             fresh_look: FreshLook::default(),
             saving,

@@ -1,7 +1,7 @@
 //! Saving: status and finalizers of our objects, as seldom as possible and as soon as needed.
 //!
-//! A phase change and whatever effects wait for go at once; progress, and a phase that flaps, at most once a second; and
-//! all but what effects wait for yields to effects for up to a second, counted from when there was something to write, so
+//! A phase change and whatever effects wait for go at once; progress at most once a second, a phase that flaps less often;
+//! and all but what effects wait for yields to effects for up to a second, counted from when there was something to write, so
 //! that what changes again in the meantime is written once. One write per object at a time, each with the version it
 //! was decided on; few at a time altogether, and beside effects one at a time with pauses between, because a status
 //! costs the API server more than an effect does. A status is drawn only when it may be written. Where many objects
@@ -22,6 +22,7 @@ use linchpin_words::keys;
 
 use super::{
     Controller, Message, Written, Wrote,
+    allowance::Rate,
     backlog::Due,
     driver::{FAILED, caught},
     entry::{Entry, Saving},
@@ -31,11 +32,11 @@ use super::{
 
 /// How often progress is written.
 const AT_MOST_EVERY: Duration = Duration::from_secs(1);
-/// How many changes of the phase are reported in an event and written at once within [`HASTE`]; further ones are written as
-/// often as progress is. A user who makes a phase flap pays with their own writes, not with ours.
-const AT_ONCE: u32 = 8;
-/// See there.
-const HASTE: Duration = Duration::from_secs(10);
+/// How many changes of the phase are reported in an event and written at once. A user who makes a phase flap pays with
+/// their own writes, not with ours.
+const AT_ONCE: Rate = Rate { burst: 8, every: Duration::from_secs(10) };
+/// How often the status of an object is written whose phase flaps.
+const FLAPPING_EVERY: Duration = Duration::from_secs(5);
 /// How long statuses and events yield to effects.
 pub(super) const YIELD: Duration = Duration::from_secs(1);
 /// The longest pause after a failed write.
@@ -106,12 +107,7 @@ impl Saving {
 
     /// The phase has changed. Returns whether that is reported and written at once.
     pub(super) fn hurry(&mut self, now: Instant) -> bool {
-        let (begun, count) = self
-            .hurried
-            .filter(|(begun, _)| now.saturating_duration_since(*begun) < HASTE)
-            .map_or((now, 1), |(begun, count)| (begun, count.saturating_add(1)));
-        self.hurried = Some((begun, count));
-        let at_once = count <= AT_ONCE;
+        let at_once = self.hurried.take(now, AT_ONCE);
         self.urgent |= at_once;
         at_once
     }
@@ -133,7 +129,9 @@ impl Saving {
             let at = after(pause.min(LONGEST_PAUSE));
             return Some(Due { quiet: at, busy: at.max(since + YIELD), waited_for });
         }
-        let quiet = if self.urgent || waited_for { since } else { after(AT_MOST_EVERY).max(since) };
+        let flaps = self.hurried.is_used_up(now, AT_ONCE);
+        let pause = if flaps { FLAPPING_EVERY } else { AT_MOST_EVERY };
+        let quiet = if self.urgent || waited_for { since } else { after(pause).max(since) };
         Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for })
     }
 }

@@ -4,13 +4,22 @@
 //! is answered and when what it wrote is seen. After a turn an object therefore rests for a few times as long, and the
 //! longer the more others rest while effects of it are under way or any wait for their turn: together they leave most of
 //! the time to the effects, and what it could start would wait as well. When the last of its effects has come back what
-//! follows may start at once. Turns of small plans are never long.
+//! follows may start at once. Turns of small plans are never long, but what somebody changes all the time calls for many of
+//! them: an object that is called again and again with nothing to do takes a few turns at once and then ten a second.
+//! Evaluations that do not fit one turn take at most a fifth of the time for all objects of a namespace together.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use linchpin_cluster::hub::SubscriberId;
 
-use super::{entry::Entry, timers::Timers};
+use super::{
+    allowance::{Allowance, Rate},
+    entry::Entry,
+    timers::Timers,
+};
 
 /// A rest that is no longer than this saves nothing.
 const SHORT: Duration = Duration::from_millis(5);
@@ -23,11 +32,33 @@ const TIMES_BESIDE_EFFECTS: u32 = 12;
 /// The longest rest beside effects.
 const LONGEST_BESIDE_EFFECTS: Duration = Duration::from_millis(200);
 
+/// How many times as long as a turn that left something over the namespace's next such turn waits.
+const TIMES_UNFINISHED: u32 = 4;
+/// How many turns in which nothing is to be done an object takes at once.
+const IDLE_TURNS: Rate = Rate { burst: 30, every: Duration::from_millis(100) };
+
 /// An object's last turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LastTurn {
     pub(super) took: Duration,
     pub(super) ended: Instant,
+    /// Turns in which nothing was done.
+    pub(super) idle: Allowance,
+    /// When what did not fit the turn may go on.
+    pub(super) goes_on: Option<Instant>,
+}
+
+impl LastTurn {
+    /// The turn that has just ended, after another one.
+    pub(super) fn after(last: Option<Self>, began: Instant, ended: Instant, did_something: bool) -> Self {
+        let mut idle = last.map(|last| last.idle).unwrap_or_default();
+        if did_something {
+            idle = Allowance::default();
+        } else {
+            idle.take(ended, IDLE_TURNS);
+        }
+        Self { took: ended.saturating_duration_since(began), ended, idle, goes_on: None }
+    }
 }
 
 impl LastTurn {
@@ -39,7 +70,24 @@ impl LastTurn {
         } else {
             (self.took * TIMES).min(LONGEST)
         };
-        (rest > SHORT).then(|| self.ended + rest)
+        let called_too_often = self.idle.is_used_up(self.ended, IDLE_TURNS);
+        let rest = if called_too_often { rest.max(IDLE_TURNS.every) } else { rest };
+        let until = (rest > SHORT).then(|| self.ended + rest);
+        until.max(self.goes_on)
+    }
+}
+
+/// When evaluations that do not fit one turn may go on, by namespace.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished(BTreeMap<String, Instant>);
+
+impl Unfinished {
+    /// When what a turn left over may go on: after what others of the namespace left over before.
+    pub(super) fn place(&mut self, namespace: String, took: Duration, ended: Instant) -> Instant {
+        self.0.retain(|_, until| *until > ended);
+        let until = self.0.entry(namespace).or_insert(ended);
+        *until += took * TIMES_UNFINISHED;
+        *until
     }
 }
 
@@ -59,7 +107,8 @@ mod tests {
 
     fn rest(took: Duration, beside_effects: bool, others: usize) -> Option<Duration> {
         let ended = Instant::now();
-        let until = LastTurn { took, ended }.rests_until(beside_effects, others);
+        let until = LastTurn { took, ended, idle: Allowance::default(), goes_on: None }
+            .rests_until(beside_effects, others);
         until.map(|until| until.saturating_duration_since(ended))
     }
 
@@ -68,6 +117,38 @@ mod tests {
         assert_eq!(rest(Duration::from_micros(900), false, 100), None);
         assert_eq!(rest(Duration::from_millis(3), false, 100), Some(Duration::from_millis(15)));
         assert_eq!(rest(Duration::from_secs(3), false, 0), Some(LONGEST));
+    }
+
+    #[test]
+    fn an_object_that_is_called_again_and_again_with_nothing_to_do_rests_until_there_is_something() {
+        let mut last = None;
+        let now = Instant::now();
+        for _ in 1..IDLE_TURNS.burst {
+            let turn = LastTurn::after(last, now, now, false);
+            assert_eq!(turn.rests_until(false, 0), None);
+            last = Some(turn);
+        }
+        let turn = LastTurn::after(last, now, now, false);
+        assert_eq!(turn.rests_until(false, 0), Some(now + IDLE_TURNS.every));
+        assert_eq!(LastTurn::after(Some(turn), now, now, true).rests_until(false, 0), None);
+    }
+
+    #[test]
+    fn what_is_left_over_in_a_namespace_goes_on_one_after_another_and_keeps_no_other_namespace_waiting() {
+        let (now, took) = (Instant::now(), Duration::from_millis(5));
+        let mut unfinished = Unfinished::default();
+        assert_eq!(unfinished.place("a".into(), took, now), now + took * 4);
+        assert_eq!(unfinished.place("a".into(), took, now + took), now + took * 8);
+        assert_eq!(unfinished.place("b".into(), took, now + took), now + took * 5);
+        let later = now + Duration::from_secs(1);
+        assert_eq!(
+            unfinished.place("a".into(), took, later),
+            later + took * 4,
+            "what has passed is forgotten"
+        );
+        assert_eq!(unfinished.0.len(), 1);
+        let turn = LastTurn { goes_on: Some(later), ..LastTurn::after(None, now, now, false) };
+        assert_eq!(turn.rests_until(false, 0), Some(later));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::{
     entry::{Entry, FreshLook, PendingStatus},
     now,
     subject::Subject,
-    throttle,
+    throttle::{self, LastTurn},
 };
 
 /// How often compiling may ask for more facts in one turn.
@@ -71,12 +71,18 @@ impl Controller {
             return;
         }
         let Some(mut entry) = self.entries.remove(&id) else { return };
+        let answered = !entry.outcomes.is_empty();
         self.look_afresh(&mut entry, began);
         self.decide(&mut entry);
         self.schedule(&mut entry);
         let took = began.elapsed();
         self.telemetry.turn(took);
-        entry.last_turn = Some(throttle::LastTurn { took, ended: began + took });
+        let did_something = answered || entry.in_flight > 0 || !entry.saving.held.is_empty();
+        let mut last_turn = LastTurn::after(entry.last_turn, began, began + took, did_something);
+        if std::mem::take(&mut entry.unfinished) {
+            last_turn.goes_on = Some(self.unfinished.place(entry.namespace(), took, last_turn.ended));
+        }
+        entry.last_turn = Some(last_turn);
         self.entries.insert(id, entry);
     }
 
@@ -157,7 +163,7 @@ impl Controller {
             }
             Err(error) => step(memory, Goal::Invalid(error), &World::new(), &outcomes, None, time),
         };
-        let unfinished = decision.unfinished;
+        entry.unfinished = decision.unfinished;
         let mut wants = decision.wants.clone().into_inner();
         match &compiled {
             Ok(compiled) => wants.extend(compiled.wants.iter().cloned()),
@@ -176,7 +182,7 @@ impl Controller {
                 self.enqueue_node(&neighbour);
             }
         }
-        if unfinished || self.graph.cycle_of_owner(&node) != cycle {
+        if entry.unfinished || self.graph.cycle_of_owner(&node) != cycle {
             self.queue.push(&entry.namespace(), entry.subject.priority(), entry.id);
         }
     }

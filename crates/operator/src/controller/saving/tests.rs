@@ -29,18 +29,19 @@ fn progress_is_written_once_a_second_and_a_phase_at_once() {
 }
 
 #[test]
-fn a_phase_that_flaps_is_told_a_few_times_and_then_written_once_a_second() {
+fn a_phase_that_flaps_is_written_at_once_a_few_times_and_then_seldom() {
     let begun = Instant::now();
     let soon = begun + Duration::from_millis(10);
     let mut saving = Saving { urgent: false, ..phase_change(begun) };
-    for _ in 0..AT_ONCE {
+    for _ in 0..AT_ONCE.burst {
         assert!(saving.hurry(soon));
         assert_eq!(saving.due(soon).unwrap().quiet, soon);
         saving.urgent = false;
     }
     assert!(!saving.hurry(soon));
-    assert_eq!(saving.due(soon).unwrap().quiet, begun + AT_MOST_EVERY);
-    assert!(saving.hurry(soon + HASTE), "after a while it is told at once again");
+    assert_eq!(saving.due(soon).unwrap().quiet, begun + FLAPPING_EVERY);
+    assert!(saving.hurry(soon + AT_ONCE.every), "after a while one is written at once again");
+    assert!(!saving.hurry(soon + AT_ONCE.every), "and no more than one");
 }
 
 #[test]
