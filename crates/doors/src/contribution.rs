@@ -293,8 +293,7 @@ fn called<K: Resource<DynamicType = ()>>(word: &KindWord, short: &[&str]) -> Opt
     let (group, kind, plural) = (K::group(&()), K::kind(&()), K::plural(&()));
     let meant =
         kind.eq_ignore_ascii_case(&word.word) || plural == word.word || short.contains(&word.word.as_str());
-    (meant && word.group.as_ref().is_none_or(|compile_input| *compile_input == group))
-        .then(|| GroupKind::new(group, kind))
+    (meant && word.group.as_ref().is_none_or(|wanted| *wanted == group)).then(|| GroupKind::new(group, kind))
 }
 
 /// The objects that an action writes, as far as its text tells.

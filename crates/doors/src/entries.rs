@@ -75,8 +75,8 @@ pub(crate) fn in_users_words(
     phase: String,
     message: String,
 ) -> (String, String) {
-    let mut status_input = common.on_failure.iter().filter(|entry| entry.kind == OnFailureType::Status);
-    let Some(entry) = status_input.next().filter(|_| failed) else {
+    let mut shown = common.on_failure.iter().filter(|entry| entry.kind == OnFailureType::Status);
+    let Some(entry) = shown.next().filter(|_| failed) else {
         return (phase, message);
     };
     let message = match &entry.message {

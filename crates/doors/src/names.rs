@@ -152,8 +152,8 @@ fn number(names: Vec<String>, may_change: impl Fn(usize) -> bool) -> Vec<String>
 
 /// Names of actions: `(name, whether the user gave it)`.
 fn numbered(names: Vec<(String, bool)>) -> Vec<String> {
-    let compile_input: Vec<bool> = names.iter().map(|(_, compile_input)| *compile_input).collect();
-    number(names.into_iter().map(|(name, _)| name).collect(), |index| !compile_input[index])
+    let named: Vec<bool> = names.iter().map(|(_, named)| *named).collect();
+    number(names.into_iter().map(|(name, _)| name).collect(), |index| !named[index])
 }
 
 fn action_name(action: &Action) -> (String, bool) {

@@ -72,7 +72,7 @@ impl Working {
     pub(crate) async fn ended(&mut self) -> Result<(), String> {
         match (&mut self.ended).await {
             Ok(ended) => ended,
-            Err(_) => Err(self.flush_events()),
+            Err(_) => Err(self.panic_message()),
         }
     }
 
@@ -82,7 +82,7 @@ impl Working {
     }
 
     /// What a thread that ended without a word said when it panicked.
-    fn flush_events(&mut self) -> String {
+    fn panic_message(&mut self) -> String {
         let panic = self.thread.take().and_then(|thread| thread.join().err());
         let words = panic.as_ref().and_then(|panic| {
             panic

@@ -224,7 +224,7 @@ impl<'a> Graph<'a> {
 
     /// Names what has no order and closes a circle by that: it counts as 0 among those that have one.
     fn unordered(&self, round: &[usize]) -> String {
-        let mut status_input = BTreeSet::new();
+        let mut unordered = BTreeSet::new();
         for pair in round.windows(2) {
             let ((group, component), (earlier_group, earlier)) = (self.places[pair[0]], self.places[pair[1]]);
             let peers = &self.groups[group].components;
@@ -233,22 +233,19 @@ impl<'a> Graph<'a> {
                     && self.groups.iter().any(|group| group.order.is_some());
                 let without = [group, earlier_group].into_iter().map(|index| &self.groups[index]);
                 let without = without.filter(|group| by_order && group.order.is_none());
-                status_input.extend(without.map(|group| format!("group {:?}", group.name)));
+                unordered.extend(without.map(|group| format!("group {:?}", group.name)));
             } else if peers[component].depends_on.is_none() && peers.iter().any(|peer| peer.order.is_some()) {
                 let without = [component, earlier].into_iter().map(|index| &peers[index]);
                 let without = without.filter(|peer| peer.order.is_none());
-                status_input.extend(without.map(|peer| format!("component {:?}", peer.name)));
+                unordered.extend(without.map(|peer| format!("component {:?}", peer.name)));
             }
         }
-        if status_input.is_empty() {
+        if unordered.is_empty() {
             return String::new();
         }
-        let status_input: Vec<String> = status_input.into_iter().collect();
-        let verb = if status_input.len() == 1 { "has" } else { "have" };
-        format!(
-            "; {} {verb} no order, which counts as 0 beside those that have one",
-            status_input.join(" and ")
-        )
+        let unordered: Vec<String> = unordered.into_iter().collect();
+        let verb = if unordered.len() == 1 { "has" } else { "have" };
+        format!("; {} {verb} no order, which counts as 0 beside those that have one", unordered.join(" and "))
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn read(
         component.source.is_some(),
         component.porch_package_ref.is_some(),
     ];
-    if sources.iter().filter(|compile_input| **compile_input).count() != 1 {
+    if sources.iter().filter(|given| **given).count() != 1 {
         return Err(at(field, ONE_SOURCE));
     }
     if let Some(template) = &component.template {

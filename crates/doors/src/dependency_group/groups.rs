@@ -17,7 +17,7 @@ pub(super) fn direct(groups: &[Group]) -> Result<Vec<Vec<usize>>, SpecError> {
             return Err(at(format!("spec.groups[{index}].name"), problem));
         }
     }
-    let mut compile_input = Vec::with_capacity(groups.len());
+    let mut earlier_groups = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
         let mut before = BTreeSet::new();
         for (place, name) in group.depends_on.iter().enumerate() {
@@ -31,27 +31,27 @@ pub(super) fn direct(groups: &[Group]) -> Result<Vec<Vec<usize>>, SpecError> {
             };
             before.insert(*earlier);
         }
-        compile_input.push(before);
+        earlier_groups.push(before);
     }
-    let order = in_order(&compile_input).map_err(|cycle| {
+    let order = in_order(&earlier_groups).map_err(|cycle| {
         let names: Vec<&str> = cycle.iter().map(|index| groups[*index].name.as_str()).collect();
         let field = format!("spec.groups[{}].dependsOn", cycle.first().copied().unwrap_or_default());
         at(field, format!("groups wait for each other: {}", names.join(" → ")))
     })?;
-    Ok(reduced(&compile_input, &order))
+    Ok(reduced(&earlier_groups, &order))
 }
 
 /// Without what is reached through another: fewer edges, the same order.
-fn reduced(compile_input: &[BTreeSet<usize>], order: &[usize]) -> Vec<Vec<usize>> {
-    let mut reach: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); compile_input.len()];
+fn reduced(earlier_groups: &[BTreeSet<usize>], order: &[usize]) -> Vec<Vec<usize>> {
+    let mut reach: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); earlier_groups.len()];
     for index in order {
-        let mut all = compile_input[*index].clone();
-        for earlier in &compile_input[*index] {
+        let mut all = earlier_groups[*index].clone();
+        for earlier in &earlier_groups[*index] {
             all.extend(&reach[*earlier]);
         }
         reach[*index] = all;
     }
-    compile_input
+    earlier_groups
         .iter()
         .map(|before| {
             let through: BTreeSet<usize> =

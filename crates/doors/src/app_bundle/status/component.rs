@@ -95,9 +95,8 @@ impl Drawing<'_> {
             StepState::Waiting | StepState::Met
                 if source.is_some_and(|source| source.state != StepState::Met && source.blocking) =>
             {
-                let status_input =
-                    source.map(|source| (source.reason.to_string(), source.message.to_string()));
-                let (reason, message) = status_input.unwrap_or_default();
+                let cause = source.map(|source| (source.reason.to_string(), source.message.to_string()));
+                let (reason, message) = cause.unwrap_or_default();
                 (PENDING, reason, message)
             }
             StepState::Waiting | StepState::Met => {
