@@ -1,15 +1,17 @@
 //! Words that every crate of Linchpin shares.
 //!
 //! Kinds and references, durations and times, conditions and reasons, the keys of labels, annotations and
-//! finalizers, the table of limits, and the one rule for places that are few. Plain values with their text forms and
+//! finalizers, the table of limits, probes and where they may go, and the one rule for places that are few. Plain values with their text forms and
 //! nothing else: no clock, no I/O, no knowledge of any custom resource. Everything else depends on this crate; it depends on none of ours.
 
 pub mod condition;
 pub mod duration;
+pub mod egress;
 pub mod hash;
 pub mod keys;
 pub mod kind;
 pub mod limits;
+pub mod probe;
 pub mod reason;
 pub mod reference;
 pub mod shared;

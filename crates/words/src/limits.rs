@@ -60,6 +60,19 @@ limits! {
     FIELD_MANAGER: usize = 128, "A field manager: Kubernetes takes no more.";
     PERIOD_SECONDS: u64 = 10 * 365 * 24 * 3600, "A duration: ten years is longer than any cluster lives, and far from overflowing a timestamp.";
 
+    PROBE_PATH: usize = 2048, "The path of a probe, with its query.";
+    PROBE_METHOD: usize = 32, "The method of a probe.";
+    PROBE_HEADER_NAME: usize = 128, "The name of a header of a probe.";
+    PROBE_HEADER_VALUE: usize = 4096, "The value of a header of a probe: a token with room to spare.";
+    PROBE_LIST: usize = 32, "Headers, and statuses, of one probe.";
+    PROBE_HEAD: usize = 16 << 10, "What is read of an answer to a probe: its head, never its body.";
+    PROBE_ADDRESSES: usize = 8, "Addresses of one name that a probe tries.";
+    PROBE_MILLISECONDS: u64 = 3_000, "How long a probe may take in all: each holds a thread.";
+    PROBE_THREADS: usize = 16, "Probes under way at once.";
+    PROBE_NAMESPACE_THREADS: usize = 4, "Probes of one namespace under way at once: dead targets of one tenant delay nobody else.";
+    PROBES: usize = 256, "Different probes of one namespace.";
+    PROBE_ROOTS: usize = 96 << 10, "A CA bundle of a probe: it must fit into an environment variable.";
+
     EXEC_SECONDS: u64 = 3600, "How long a command may run: each holds a connection and one of its namespace's places. What takes longer is a Job.";
 
     // Templates and documents, in bytes unless said otherwise.

@@ -120,6 +120,15 @@ words! {
         OverBudget: "The namespace has used up its budget of watches, objects, bytes or questions, or one evaluation takes more than a turn may.",
         TooLarge: "Something is larger than its limit.",
 
+        // What a probe found.
+        Refused: "Nobody listens at that port.",
+        NameNotFound: "The name leads to no address.",
+        Unreachable: "There is no way to the address.",
+        TlsFailed: "The server did not prove who it is.",
+        HttpStatus: "The server answered with a status that does not count.",
+        BadAnswer: "What the server answered is not HTTP.",
+        ProbeDenied: "The operator's rules forbid this probe.",
+
         // What an action waits for.
         WaitingForTier: "Dependencies of a lower priority must hold first.",
         WaitingForGroup: "A group that this one depends on must be met first.",

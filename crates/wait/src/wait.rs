@@ -1,0 +1,106 @@
+//! Waits: probes again and again, slower and slower, and says what has changed.
+
+use std::{
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use linchpin_probe::{LONGEST, Miss, Names, Probe, Rules, run};
+
+use crate::arguments::Target;
+
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Waits for all targets at once; whether all are ready, or may be gone on without. Ends with the first that may not.
+pub(crate) fn all(targets: Vec<Target>, say: fn(&str)) -> bool {
+    let alone = targets.len() == 1;
+    let (send, ended) = mpsc::channel();
+    let mut left = targets.len();
+    for target in targets {
+        if alone {
+            return one(&target, say);
+        }
+        let send = send.clone();
+        let waits = move || send.send(one(&target, say)).unwrap_or_default();
+        if thread::Builder::new().stack_size(512 << 10).spawn(waits).is_err() {
+            say("no thread could be started to wait in");
+            return false;
+        }
+    }
+    while left > 0 && ended.recv() == Ok(true) {
+        left -= 1;
+    }
+    left == 0
+}
+
+/// Waits for one target.
+fn one(target: &Target, say: fn(&str)) -> bool {
+    let Target { label, probe, timeout, proceed } = target;
+    say(&format!("Waiting for {label} ({timeout})"));
+    let begun = Instant::now();
+    match until_ready(probe, begun, timeout.length.length(), |miss| say(&format!("{label}: {miss}"))) {
+        Ok(()) => {
+            let taken = begun.elapsed();
+            say(&format!("{label} is ready after {}.{}s", taken.as_secs(), taken.subsec_millis() / 100));
+            true
+        }
+        Err(miss) => {
+            let went_on = if *proceed { "; proceeding without it" } else { "" };
+            say(&format!("Timed out after {timeout}: {label}: {miss}{went_on}"));
+            *proceed
+        }
+    }
+}
+
+/// Probes until it is met; the last cause if it is not in time. `changed` hears every cause that is not the last one.
+fn until_ready(
+    probe: &Probe,
+    begun: Instant,
+    timeout: Duration,
+    mut changed: impl FnMut(&Miss),
+) -> Result<(), Miss> {
+    let (rules, names) = (Rules::default(), Names::default());
+    let end = begun + timeout;
+    let mut pause = FIRST_PAUSE;
+    let mut cause = None;
+    loop {
+        let full = Instant::now() + LONGEST;
+        let Err(miss) = run(probe, &rules, &names, end.min(full)) else { return Ok(()) };
+        // An attempt that our own end cut short says nothing new.
+        let cut_short = end < full && matches!(miss, Miss::TimedOut(_)) && cause.is_some();
+        if !cut_short && cause.as_ref() != Some(&miss) {
+            changed(&miss);
+            cause = Some(miss);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(cause.unwrap_or(Miss::Unreachable));
+        }
+        thread::sleep(jittered(pause).min(left));
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Between three and five quarters of a pause, so that a thousand pods do not ask at the same moment.
+fn jittered(pause: Duration) -> Duration {
+    let random = RandomState::new().build_hasher().finish() % 512;
+    pause.mul_f64(0.75 + f64::from(u16::try_from(random).unwrap_or_default()) / 1024.0).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_differ_and_stay_near_what_they_are() {
+        let pauses: std::collections::BTreeSet<Duration> =
+            (0..100).map(|_| jittered(Duration::from_millis(400))).collect();
+        assert!(pauses.len() > 50, "{pauses:?}");
+        assert!(pauses.first() >= Some(&Duration::from_millis(300)));
+        assert!(pauses.last() <= Some(&Duration::from_millis(500)));
+        assert!((0..100).all(|_| jittered(LONGEST_PAUSE) <= LONGEST_PAUSE));
+    }
+}
