@@ -26,7 +26,7 @@ use linchpin_operator::{
     controller,
     logging::{self, LogFormat},
     run::{self, Context},
-    settings::{BindAddress, LeaderElection, Namespaces, Settings},
+    settings::{BindAddress, LeaderElection, Namespaces, ProbeSettings, Settings},
 };
 
 use crate::{operator::install_tls, version};
@@ -74,6 +74,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         default_service_account: "default".to_owned(),
         allow_system_namespaces: false,
         allow_loopback_clusters: true,
+        probes: ProbeSettings::default(),
         commit: version::COMMIT.map(str::to_owned),
     };
     let words = Words { kubeconfig, log, health, metrics, local, namespace: namespace.to_owned(), stays };

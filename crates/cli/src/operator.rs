@@ -9,9 +9,12 @@ use linchpin_operator::{
     controller,
     logging::{self, LogFormat},
     run,
-    settings::{BindAddress, LeaderElection, Namespaces, Settings},
+    settings::{BindAddress, HARMLESS_METHODS, LeaderElection, Namespaces, ProbeSettings, Settings},
 };
-use linchpin_words::Period;
+use linchpin_words::{
+    Period,
+    egress::{Cidr, Egress},
+};
 
 use crate::{cli::Usage, version};
 
@@ -79,6 +82,20 @@ pub(crate) struct OperatorCommand {
     /// Let kubeconfigs of other clusters point at loopback addresses, as those of local clusters do.
     #[arg(long, env = "LINCHPIN_ALLOW_LOOPBACK_CLUSTERS")]
     allow_loopback_clusters: bool,
+    /// Ranges of addresses that are not probed, besides loopback, link-local, multicast and metadata services; also
+    /// for the servers of other clusters.
+    #[arg(long, env = "LINCHPIN_PROBE_DENY", value_name = "CIDR,...", value_delimiter = ',')]
+    probe_deny: Vec<Cidr>,
+    /// Ranges of addresses that are probed whatever denies them.
+    #[arg(long, env = "LINCHPIN_PROBE_ALLOW", value_name = "CIDR,...", value_delimiter = ',')]
+    probe_allow: Vec<Cidr>,
+    /// The methods that probes may send.
+    #[arg(long, env = "LINCHPIN_PROBE_METHODS", value_name = "METHOD,...", value_delimiter = ',',
+          default_values_t = HARMLESS_METHODS.map(str::to_owned))]
+    probe_methods: Vec<String>,
+    /// The domain of Services [default: that of /etc/resolv.conf, else cluster.local].
+    #[arg(long, env = "LINCHPIN_CLUSTER_DOMAIN", value_name = "DOMAIN")]
+    cluster_domain: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -116,6 +133,11 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
         default_service_account: command.default_service_account,
         allow_system_namespaces: command.allow_system_namespaces,
         allow_loopback_clusters: command.allow_loopback_clusters,
+        probes: ProbeSettings {
+            egress: Egress::new(command.probe_deny, command.probe_allow),
+            methods: command.probe_methods.into_iter().collect(),
+            cluster_domain: command.cluster_domain,
+        },
         commit: version::COMMIT.map(str::to_owned),
     })
 }

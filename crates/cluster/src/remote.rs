@@ -3,16 +3,15 @@
 //! The Secret (and the ControlPlane that names it) is watched as that identity, so a credential that comes late is
 //! waited for, a rotated one is taken up at once, and one whose right to be read was revoked is dropped within five
 //! minutes. Kubeconfigs are a user's text: those that would run a program, read our files, go through a proxy, skip
-//! TLS checks or point at an address of the node itself are refused (`remote/kubeconfig.rs`, `remote/address.rs`).
+//! TLS checks or point at an address of the node itself are refused (`remote/kubeconfig.rs`, `words::egress`).
 //! Equal credentials of one Secret share their connections (`Pools`).
 
-pub(crate) mod address;
 pub(crate) mod kubeconfig;
 pub(crate) mod resolve;
 
 use crate::transport::{Options, Transport, TransportError};
 use kube::Config;
-use linchpin_words::limits;
+use linchpin_words::{egress::Egress, limits};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, Weak},
@@ -21,8 +20,8 @@ use std::{
 /// Which other clusters may be reached, and how.
 #[derive(Clone, Debug, Default)]
 pub struct RemoteSettings {
-    /// Whether servers on loopback addresses may be reached: clusters of a test or a demonstration live there.
-    pub allow_loopback: bool,
+    /// Which addresses their servers may have.
+    pub egress: Egress,
     /// Whether we run inside a cluster, so that a ControlPlane's in-cluster address is the one to use.
     pub in_cluster: bool,
 }
@@ -54,10 +53,8 @@ impl Pools {
         if let Some(pool) = open.get(key).and_then(Weak::upgrade) {
             return Ok(pool);
         }
-        let allowed =
-            if settings.allow_loopback { address::is_allowed_or_loopback } else { address::is_allowed };
         let options = Options {
-            allowed_address: Some(allowed),
+            egress: Some(settings.egress.clone()),
             answer_limit: limits::REMOTE_ANSWER,
             ..Options::default()
         };

@@ -42,8 +42,8 @@ use kube::{
     Client, Config,
     client::{Body, ConfigExt},
 };
-use linchpin_words::limits;
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use linchpin_words::{egress::Egress, limits};
+use std::{sync::Arc, time::Duration};
 use tower::{
     BoxError, Layer, ServiceExt,
     util::{BoxCloneSyncService, option_layer},
@@ -83,7 +83,7 @@ pub struct Options {
     pub keep_alive_timeout: Duration,
     /// Which addresses may be connected to, after names were resolved; none means all. A server with such a rule is one
     /// that a user names: how exactly it cannot be reached is said to the log alone.
-    pub allowed_address: Option<fn(IpAddr) -> bool>,
+    pub egress: Option<Egress>,
 }
 
 impl Default for Options {
@@ -96,7 +96,7 @@ impl Default for Options {
             answer_limit: limits::ANSWER,
             keep_alive_interval: Duration::from_secs(15),
             keep_alive_timeout: Duration::from_secs(10),
-            allowed_address: None,
+            egress: None,
         }
     }
 }
@@ -293,7 +293,7 @@ where
         source: Box::new(source),
     };
     let bound = Bound { time, size: options.answer_limit };
-    let secret = options.allowed_address.map(|_| Arc::new(Secret::new(config.cluster_url.to_string())));
+    let secret = options.egress.as_ref().map(|_| Arc::new(Secret::new(config.cluster_url.to_string())));
     let service = Discreet::new(Deadline::new(service, bound), secret);
     let service = Recorder::new(service, reach.clone());
     let service = config.extra_headers_layer().map_err(credentials)?.layer(service);

@@ -18,6 +18,6 @@ pub use effect::{
 pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint};
 pub use seen::{Observed, Projection, Seen, Served, Why, World};
 pub use want::{
-    Actor, Authority, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Question, Right, Scope, Selector,
-    Via, Want,
+    Actor, Authority, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Pace, Question, Right, Scope,
+    Selector, Via, Want,
 };

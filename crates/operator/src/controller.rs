@@ -188,7 +188,7 @@ pub async fn work(context: Context) -> Result<(), String> {
             operator_namespace: in_cluster.then(|| context.namespace.clone()),
             allow_system_namespaces: settings.allow_system_namespaces,
         },
-        remote: RemoteSettings { allow_loopback: settings.allow_loopback_clusters, in_cluster },
+        remote: RemoteSettings { egress: settings.cluster_egress(), in_cluster },
         ..linchpin_cluster::hub::Settings::default()
     };
     let hub = Hub::new(context.transport.clone(), hub_settings, term_inbox.listener());

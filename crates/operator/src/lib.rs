@@ -8,6 +8,7 @@ pub mod controller;
 pub mod health;
 pub mod logging;
 pub mod metrics;
+pub mod probes;
 pub mod run;
 pub mod settings;
 

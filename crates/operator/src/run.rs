@@ -326,6 +326,7 @@ mod tests {
             default_service_account: "default".to_owned(),
             allow_system_namespaces: false,
             allow_loopback_clusters: false,
+            probes: crate::settings::ProbeSettings::default(),
             commit: None,
         };
         Context {

@@ -1,6 +1,7 @@
 //! Everything a user can choose about the process, parsed and checked. The command line fills it in.
 
 use linchpin_cluster::lease::Timing;
+use linchpin_words::egress::Egress;
 use std::{
     collections::BTreeSet,
     fmt,
@@ -33,8 +34,51 @@ pub struct Settings {
     pub allow_system_namespaces: bool,
     /// Whether kubeconfigs of other clusters may point at loopback addresses.
     pub allow_loopback_clusters: bool,
+    /// What may be probed, and how.
+    pub probes: ProbeSettings,
     /// The commit the program was built from, for the build information.
     pub commit: Option<String>,
+}
+
+impl Settings {
+    /// Which addresses the servers of other clusters may have: the rule of probes.
+    pub fn cluster_egress(&self) -> Egress {
+        let egress = self.probes.egress.clone();
+        if self.allow_loopback_clusters { egress.with_loopback() } else { egress }
+    }
+}
+
+/// What the operator may probe for a text that a user wrote.
+#[derive(Debug, Clone)]
+pub struct ProbeSettings {
+    /// Which addresses may be connected to.
+    pub egress: Egress,
+    /// Which methods may be sent.
+    pub methods: BTreeSet<String>,
+    /// The domain of Services; otherwise that of the pod's `/etc/resolv.conf`.
+    pub cluster_domain: Option<String>,
+}
+
+/// Methods that change nothing.
+pub const HARMLESS_METHODS: [&str; 2] = ["GET", "HEAD"];
+
+impl Default for ProbeSettings {
+    fn default() -> Self {
+        let methods = HARMLESS_METHODS.map(str::to_owned).into();
+        Self { egress: Egress::default(), methods, cluster_domain: None }
+    }
+}
+
+impl ProbeSettings {
+    /// The domain of Services: as given, else that of a `svc.` entry of a `resolv.conf`, else the usual one.
+    pub fn domain(&self, resolv_conf: &str) -> String {
+        let words = resolv_conf
+            .lines()
+            .filter_map(|line| line.strip_prefix("search "))
+            .flat_map(str::split_whitespace);
+        let found = words.filter_map(|word| word.strip_prefix("svc.")).next().map(str::to_owned);
+        self.cluster_domain.clone().or(found).unwrap_or_else(|| "cluster.local".to_owned())
+    }
 }
 
 /// Where and how leaders are elected.
@@ -132,6 +176,16 @@ pub struct BindAddressError(String);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_domain_of_services_is_the_pods_own_unless_it_is_said() {
+        let pod = "nameserver 10.96.0.10\nsearch shop.svc.k8s.example svc.k8s.example k8s.example\noptions ndots:5\n";
+        let unsaid = ProbeSettings::default();
+        assert_eq!(unsaid.domain(pod), "k8s.example");
+        assert_eq!(unsaid.domain("search lan\n"), "cluster.local");
+        let said = ProbeSettings { cluster_domain: Some("a.b".to_owned()), ..unsaid };
+        assert_eq!(said.domain(pod), "a.b");
+    }
 
     #[test]
     fn addresses_are_written_as_other_operators_write_them() {

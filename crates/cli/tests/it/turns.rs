@@ -5,7 +5,7 @@ use crate::{bare, eventually, history::History, operator::get, seconds, shared, 
 use linchpin_cluster::lease::Timing;
 use linchpin_operator::{
     run,
-    settings::{BindAddress, LeaderElection, Namespaces, Settings},
+    settings::{BindAddress, LeaderElection, Namespaces, ProbeSettings, Settings},
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -42,6 +42,7 @@ fn work_that_computes_without_end_costs_neither_the_lease_nor_the_truth_of_healt
         default_service_account: "default".into(),
         allow_system_namespaces: false,
         allow_loopback_clusters: false,
+        probes: ProbeSettings::default(),
         commit: None,
     };
     let (begun, has_begun) = mpsc::channel();

@@ -133,6 +133,10 @@ impl State {
                 let message = format!("a {} without a name is asked for", kind.kind);
                 Source::Nowhere(Why::new(Reason::SpecInvalid, message))
             }
+            Question::Probe { .. } => {
+                let message = "what is on the network is not asked of an API server";
+                Source::Nowhere(Why::new(Reason::ProbeDenied, message))
+            }
             Question::Kind { .. } | Question::Version { .. } | Question::Right { .. } => {
                 match self.lacks_questions(inner, want.via()) {
                     None => self.begin_to_ask(inner, want),

@@ -204,7 +204,7 @@ pub(super) async fn ask(
                 allowed(reach, right, since.take(), failures).await
             }
             (_, _, Gate::Closed { why, .. }) => (Seen::Unknown(why.clone()), VERSION_AGAIN),
-            (Question::Objects { .. } | Question::Kind { .. }, _, _) => return,
+            (Question::Objects { .. } | Question::Kind { .. } | Question::Probe { .. }, _, _) => return,
         };
         failures = if pause < LATEST + LATEST { failures + 1 } else { 0 };
         let passing = matches!(&seen, Seen::Unknown(why) if why.is_passing());

@@ -11,11 +11,12 @@ use hyper_util::{
     rt::TokioIo,
 };
 use kube::{Config, client::ConfigExt};
+use linchpin_words::egress::Egress;
 use nix::sys::socket::{setsockopt, sockopt};
 use rustls::pki_types::ServerName;
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -49,7 +50,7 @@ struct Target {
     port: u16,
     tls: Option<(TlsConnector, ServerName<'static>)>,
     timeout: Duration,
-    allowed: Option<fn(IpAddr) -> bool>,
+    egress: Option<Egress>,
 }
 
 impl Connector {
@@ -83,8 +84,8 @@ impl Connector {
             None
         };
         let port = url.port_u16().unwrap_or(if secure { 443 } else { 80 });
-        let (timeout, allowed) = (options.connect_timeout, options.allowed_address);
-        let target = Target { address: url.to_string(), host, port, tls, timeout, allowed };
+        let (timeout, egress) = (options.connect_timeout, options.egress.clone());
+        let target = Target { address: url.to_string(), host, port, tls, timeout, egress };
         Ok(Self { target: Arc::new(target) })
     }
 
@@ -111,11 +112,11 @@ impl Connector {
 impl Target {
     /// Connects to an address that was checked, so that a name cannot lead elsewhere after the check.
     async fn dial(&self) -> io::Result<TcpStream> {
-        let Some(allowed) = self.allowed else {
+        let Some(egress) = &self.egress else {
             return TcpStream::connect((self.host.as_str(), self.port)).await;
         };
         let found = tokio::net::lookup_host((self.host.as_str(), self.port)).await?;
-        let checked: Vec<SocketAddr> = found.filter(|address| allowed(address.ip())).collect();
+        let checked: Vec<SocketAddr> = found.filter(|address| egress.check(address.ip()).is_ok()).collect();
         if checked.is_empty() {
             let refusal = "no address of the server may be connected to";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal));

@@ -6,6 +6,7 @@ use http_body_util::Full;
 use hyper::{body::Frame, server::conn, service::service_fn};
 use hyper_util::rt::TokioIo;
 use kube::{Error, api::WatchParams};
+use linchpin_words::egress::Egress;
 use std::{
     convert::Infallible,
     sync::{
@@ -270,7 +271,7 @@ async fn an_answer_has_a_largest_size_and_a_refusal_a_smaller_one() {
 #[tokio::test]
 async fn an_answer_of_a_server_that_a_user_names_has_a_smaller_limit() {
     let server = Server::start(&["h2", "http/1.1"]).await;
-    let settings = RemoteSettings { allow_loopback: true, ..RemoteSettings::default() };
+    let settings = RemoteSettings { egress: Egress::default().with_loopback(), ..RemoteSettings::default() };
     let pool = Pools::default().get(&("uid".to_owned(), [0; 32]), &server.config, &settings).unwrap();
     let limit = limits::REMOTE_ANSWER;
     for client in [pool.transport.watches(None), pool.transport.writes(None)] {
@@ -305,20 +306,20 @@ async fn how_a_server_that_a_user_names_cannot_be_reached_is_not_told() {
         config.cluster_url = format!("https://127.0.0.1:{port}").parse().unwrap();
         config
     };
-    let yes: fn(IpAddr) -> bool = |_| true;
-    let no: fn(IpAddr) -> bool = |_| false;
+    let yes = || Egress::default().with_loopback();
+    let no = Egress::default;
     let cases = [
-        (at(closed), yes, "/x"),
-        (at(silent.local_addr().unwrap().port()), yes, "/x"),
-        (stranger, yes, "/x"),
-        (server.config.clone(), no, "/x"),
-        (server.config.clone(), yes, "/hang"),
-        (server.config.clone(), yes, "/half"),
+        (at(closed), yes(), "/x"),
+        (at(silent.local_addr().unwrap().port()), yes(), "/x"),
+        (stranger, yes(), "/x"),
+        (server.config.clone(), no(), "/x"),
+        (server.config.clone(), yes(), "/hang"),
+        (server.config.clone(), yes(), "/half"),
     ];
     let mut told = std::collections::BTreeSet::new();
-    for (config, allowed, path) in cases {
+    for (config, egress, path) in cases {
         let connect_timeout = Duration::from_millis(300);
-        let options = Options { allowed_address: Some(allowed), connect_timeout, ..brisk() };
+        let options = Options { egress: Some(egress), connect_timeout, ..brisk() };
         let transport = Transport::new(&config, &options).unwrap();
         for client in [transport.writes(None), transport.watches(None)] {
             let error = client.request_text(get(path)).await.unwrap_err();

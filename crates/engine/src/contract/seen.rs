@@ -6,7 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp, hash::Fnv};
+use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp, hash::Fnv, probe::Miss};
 use serde_json::Value;
 
 use super::want::Want;
@@ -121,6 +121,8 @@ pub enum Seen {
     Version(Arc<Value>),
     /// Whether the right is there.
     Right(bool),
+    /// Whether it answers, or why not.
+    Probe(Result<(), Miss>),
 }
 
 /// All that has been observed, by question. A question that is missing is unknown.

@@ -10,7 +10,7 @@ use std::{
     sync::Arc,
 };
 
-use linchpin_words::{Gvk, ObjectRef, Shared, hash::Fnv, reference::KindWord};
+use linchpin_words::{Gvk, ObjectRef, Shared, hash::Fnv, probe::Probe, reference::KindWord};
 use serde::{Deserialize, Serialize};
 
 use super::reads::ReadSet;
@@ -287,6 +287,25 @@ pub enum Question {
         /// Which right.
         right: Right,
     },
+    /// Whether something on the network answers, as the operator sees it from where it runs.
+    Probe {
+        /// On whose behalf: in whose share of the probes, and with whom it may be shared if it carries what was read
+        /// from a Secret.
+        via: Via,
+        /// What is dialled and asked.
+        probe: Shared<Probe>,
+        /// How urgent the answer is while there is none.
+        pace: Pace,
+    },
+}
+
+/// How often something is probed that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pace {
+    /// More and more rarely.
+    Calm,
+    /// Often: somebody is held until it answers.
+    Held,
 }
 
 /// A [`Question`] that is cheap to clone, compare and look up.
@@ -329,7 +348,8 @@ impl Want {
             Question::Objects { via, .. }
             | Question::Kind { via, .. }
             | Question::Version { via }
-            | Question::Right { via, .. } => via,
+            | Question::Right { via, .. }
+            | Question::Probe { via, .. } => via,
         }
     }
 

@@ -5,7 +5,7 @@ use std::{
     cell::{Cell, RefCell},
 };
 
-use linchpin_words::{Reason, Text};
+use linchpin_words::{Reason, Text, probe::Miss};
 use serde_json::Value;
 
 use super::{
@@ -92,6 +92,7 @@ pub(super) fn judge_requirement(
         }
         Some(Seen::Kind(served)) => kind_in_the_way(served),
         Some(Seen::Version(version)) => judge_version(test, version, fresh_world),
+        Some(Seen::Probe(answer)) => judge_probe(answer),
         Some(Seen::Right(_)) => {
             (unknown(false, true), view("Error", Reason::Invalid.as_str(), "not an object", true))
         }
@@ -126,6 +127,17 @@ fn kind_in_the_way(served: &Served) -> (Fact, View) {
             (unknown(false, true), view("Error", Reason::AmbiguousKind.as_str(), message, false))
         }
     }
+}
+
+/// A probe holds while it is met.
+fn judge_probe(answer: &Result<(), Miss>) -> (Fact, View) {
+    let holds = if answer.is_ok() { Holds::Met } else { Holds::Unmet };
+    let fact = Fact { holds, live: true, ..Fact::default() };
+    let found = match answer {
+        Ok(()) => view("Ready", Reason::Met.as_str(), "it answers", true),
+        Err(miss) => view("NotReady", miss.reason().as_str(), miss.to_string(), false),
+    };
+    (fact, found)
 }
 
 fn judge_version(test: &Test, version: &Value, fresh_world: &FreshWorld<'_>) -> (Fact, View) {

@@ -1,0 +1,213 @@
+//! Answers questions about the network, beside the hub, which answers those about API servers.
+//!
+//! `schedule.rs` decides what is probed when; here it is carried out: one thread keeps the time, and each probe has a thread
+//! for as long as it lasts, a few at once and none while nothing is asked. Probes block and end by their deadline
+//! (`linchpin-probe`), and share nothing with the runtimes of the controller. Used by the controller as the hub is:
+//! subscribe, read, refresh.
+
+mod schedule;
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+use linchpin_cluster::hub::{Listener, SubscriberId};
+use linchpin_engine::contract::{Question, Seen, Want};
+use linchpin_probe::{Miss, Names, Rules};
+use linchpin_words::{Reason, probe::Probe};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{
+        family::Family,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+
+use self::schedule::{Ended, Job, ProbeId, Schedule};
+use crate::settings::ProbeSettings;
+
+/// Enough for TLS, little enough for many.
+const STACK: usize = 512 << 10;
+
+/// Whether a question is about the network.
+pub fn is_probe(want: &Want) -> bool {
+    matches!(want.question(), Question::Probe { .. })
+}
+
+/// The probes of this process. When it is dropped, no further one begins.
+pub struct Probes {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    state: Mutex<State>,
+    /// Something is due earlier than it was, or has ended.
+    changed: Condvar,
+    rules: Rules,
+    names: Names,
+    listener: Listener,
+    begun: Instant,
+    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+}
+
+#[derive(Default)]
+struct State {
+    schedule: Schedule,
+    /// Whether the thread that keeps the time runs.
+    kept: bool,
+    closed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Labels {
+    kind: &'static str,
+    outcome: &'static str,
+}
+
+impl Probes {
+    /// A pool that follows the settings and tells `listener` whose answers have changed.
+    pub fn new(settings: &ProbeSettings, listener: Listener) -> Self {
+        let rules = Rules { egress: Some(settings.egress.clone()), methods: Some(settings.methods.clone()) };
+        let buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 2.0, 12));
+        let inner = Inner {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            rules,
+            names: Names::default(),
+            listener,
+            begun: Instant::now(),
+            seconds: Family::new_with_constructor(buckets),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Adds what is counted of probes.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Time a probe takes, by its kind and how it ends";
+        registry.register("linchpin_probe_seconds", help, self.inner.seconds.clone());
+    }
+
+    /// Replaces all that `subscriber` asks for. An empty set unsubscribes.
+    pub fn subscribe(&self, subscriber: SubscriberId, wants: BTreeSet<Want>) {
+        let mut state = self.inner.lock();
+        let now = self.inner.now();
+        state.schedule.subscribe(subscriber, wants, now);
+        if !state.kept && state.schedule.len() > 0 {
+            let inner = Arc::clone(&self.inner);
+            // Without it nothing would be probed: the next subscription tries again.
+            let started = thread::Builder::new().name("probes".to_owned()).spawn(move || keep_time(&inner));
+            match started {
+                Ok(_) => state.kept = true,
+                Err(error) => tracing::error!(%error, "no thread could be started for probes"),
+            }
+        }
+        drop(state);
+        self.inner.changed.notify_all();
+    }
+
+    /// The present answer.
+    pub fn read(&self, want: &Want) -> Seen {
+        self.inner.lock().schedule.read(want)
+    }
+
+    /// Asks for an immediate fresh look.
+    pub fn refresh<'a>(&self, wants: impl IntoIterator<Item = &'a Want>) {
+        let mut state = self.inner.lock();
+        let now = self.inner.now();
+        for want in wants {
+            state.schedule.refresh(want, now);
+        }
+        drop(state);
+        self.inner.changed.notify_all();
+    }
+}
+
+impl Drop for Probes {
+    fn drop(&mut self) {
+        self.inner.lock().closed = true;
+        self.inner.changed.notify_all();
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn ended(&self, id: ProbeId, ended: Ended) {
+        let woken = self.lock().schedule.ended(id, ended, self.now());
+        self.changed.notify_all();
+        if !woken.is_empty() {
+            let woken: Vec<SubscriberId> = woken.into_iter().collect();
+            (self.listener)(&woken);
+        }
+    }
+
+    fn observe(&self, probe: &Probe, outcome: &Result<(), Miss>, taken: Duration) {
+        let outcome = outcome.as_ref().map_or_else(Miss::reason, |()| Reason::Met).as_str();
+        self.seconds.get_or_create(&Labels { kind: probe.kind(), outcome }).observe(taken.as_secs_f64());
+    }
+}
+
+/// Starts what is due, until the pool is dropped.
+fn keep_time(inner: &Arc<Inner>) {
+    let mut state = inner.lock();
+    while !state.closed {
+        let now = inner.now();
+        if let Some(job) = state.schedule.next(now) {
+            drop(state);
+            start(inner, job);
+            state = inner.lock();
+            continue;
+        }
+        // What is due and may not start yet starts when something ends.
+        let wait = state.schedule.wake_at().map(|due| due.saturating_sub(now)).filter(|wait| !wait.is_zero());
+        state = match wait {
+            None => inner.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(wait) => {
+                let waited = inner.changed.wait_timeout(state, wait);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+    }
+}
+
+/// Carries a probe out on a thread of its own.
+fn start(inner: &Arc<Inner>, job: Job) {
+    let Job { id, probe } = job;
+    let mut slot = Slot { inner: Arc::clone(inner), id, ended: None };
+    let work = move || {
+        let begun = Instant::now();
+        let deadline = begun + linchpin_probe::LONGEST;
+        let outcome = linchpin_probe::run(&probe, &slot.inner.rules, &slot.inner.names, deadline);
+        slot.inner.observe(&probe, &outcome, begun.elapsed());
+        slot.ended = Some(outcome);
+    };
+    if let Err(error) = thread::Builder::new().name("probe".to_owned()).stack_size(STACK).spawn(work) {
+        tracing::warn!(%error, "no thread could be started for a probe; it is tried again");
+    }
+}
+
+/// A probe under way: its place is given back however it ends.
+struct Slot {
+    inner: Arc<Inner>,
+    id: ProbeId,
+    ended: Ended,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.inner.ended(self.id, self.ended.take());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+use std::{net::TcpListener, sync::mpsc};
+
+use linchpin_engine::contract::{Pace, Via};
+use linchpin_words::{Shared, egress::Egress, probe::Place};
+
+use super::*;
+
+/// Probes that may go to loopback, and what they tell.
+fn probes() -> (Probes, mpsc::Receiver<Vec<SubscriberId>>) {
+    let (send, told) = mpsc::channel();
+    let send = Mutex::new(send);
+    let listener: Listener = Arc::new(move |woken: &[SubscriberId]| {
+        let _ = send.lock().unwrap().send(woken.to_vec());
+    });
+    let settings = ProbeSettings { egress: Egress::default().with_loopback(), ..ProbeSettings::default() };
+    (Probes::new(&settings, listener), told)
+}
+
+fn want(host: &str, port: u16) -> Want {
+    let probe = Shared::new(Probe { place: Place::host(host, port).unwrap(), request: None });
+    Want::new(Question::Probe { via: Via::service_account("shop", "default"), probe, pace: Pace::Held })
+}
+
+#[test]
+fn a_port_is_seen_to_open_and_to_close() {
+    let (probes, told) = probes();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let want = want("127.0.0.1", address.port());
+    assert!(matches!(probes.read(&want), Seen::Unknown(why) if why.is_passing()));
+    probes.subscribe(SubscriberId(7), [want.clone()].into());
+    assert_eq!(told.recv().unwrap(), [SubscriberId(7)]);
+    assert_eq!(probes.read(&want), Seen::Probe(Err(Miss::Refused)));
+    let listener = TcpListener::bind(address).unwrap();
+    probes.refresh([&want]);
+    assert_eq!(told.recv().unwrap(), [SubscriberId(7)]);
+    assert_eq!(probes.read(&want), Seen::Probe(Ok(())));
+    drop(listener);
+    probes.refresh([&want]);
+    assert_eq!(told.recv().unwrap(), [SubscriberId(7)], "after the second look");
+    assert_eq!(probes.read(&want), Seen::Probe(Err(Miss::Refused)));
+    let mut registry = Registry::default();
+    probes.register(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+    for outcome in ["Met", "Refused"] {
+        assert!(
+            text.contains(&format!("linchpin_probe_seconds_count{{kind=\"tcp\",outcome=\"{outcome}\"}}")),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_user_does_not_lead_the_operator_to_its_node() {
+    let (send, told) = mpsc::channel();
+    let send = Mutex::new(send);
+    let listener: Listener = Arc::new(move |woken: &[SubscriberId]| {
+        let _ = send.lock().unwrap().send(woken.to_vec());
+    });
+    let probes = Probes::new(&ProbeSettings::default(), listener);
+    let here = TcpListener::bind("127.0.0.1:0").unwrap();
+    here.set_nonblocking(true).unwrap();
+    let want = want("0x7f.1", here.local_addr().unwrap().port());
+    probes.subscribe(SubscriberId(1), [want.clone()].into());
+    told.recv().unwrap();
+    let Seen::Unknown(why) = probes.read(&want) else { panic!("{:?}", probes.read(&want)) };
+    assert_eq!(why.reason, Reason::ProbeDenied);
+    assert!(why.message.contains("127.0.0.0/8 (loopback)"), "{}", why.message);
+    assert!(here.accept().is_err(), "nobody was connected to");
+}
