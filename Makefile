@@ -21,6 +21,7 @@ demo: ## Start a local Kubernetes and the operator, and look at them (LOCAL=0: t
 
 .PHONY: test
 test: node-packages ## Run all tests, also those on a real API server and a real node
+	cd kubernetes && $(GO) test ./services
 	$(CARGO) test --workspace
 
 .PHONY: lint
@@ -32,7 +33,7 @@ lint: lint-go ## Check format, clippy and Go
 .PHONY: lint-go
 lint-go:
 	@test -z "$$(gofmt -l kubernetes)" || { gofmt -d kubernetes; exit 1; }
-	cd kubernetes && $(GO) vet ./keeper ./images/...
+	cd kubernetes && $(GO) vet ./keeper ./services ./stream ./images/...
 
 .PHONY: doc
 doc: ## Make the documentation of the code, without warnings
@@ -75,6 +76,19 @@ bench: ## Measure Linchpin against a plain client on a local cluster (BENCH_SIZE
 .PHONY: bench-pure
 bench-pure: ## Measure what decides, without a cluster
 	$(CARGO) bench --workspace
+
+# What goes into images from scratch is static.
+STATIC_TARGET = $(shell uname -m)-unknown-linux-musl
+
+.PHONY: wait
+wait: ## Build linchpin-wait, static and small (needs musl-tools for its C parts)
+	rustup target add $(STATIC_TARGET)
+	$(CARGO) build --profile wait --target $(STATIC_TARGET) --package linchpin-wait
+
+.PHONY: bench-wait
+bench-wait: wait ## Measure the waiter: size, memory, reaction
+	LINCHPIN_WAIT_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/$(STATIC_TARGET)/wait/linchpin-wait \
+		$(CARGO) bench --package linchpin-wait --bench waiter
 
 .PHONY: down
 down: ## End the local Kubernetes and remove everything of it

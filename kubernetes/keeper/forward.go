@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
+
+	"linchpin.dev/kubernetes/stream"
 )
 
 // forward accepts connections on the listener that is our standard input and
@@ -29,30 +30,9 @@ func pass(client *net.TCPConn, address string) {
 	dialed, err := net.Dial("tcp", address)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		// A reset, not an orderly end: the client must not take this for an empty answer.
-		_ = client.SetLinger(0)
-		_ = client.Close()
+		// The client must not take this for an empty answer.
+		stream.Reset(client)
 		return
 	}
-	server := dialed.(*net.TCPConn)
-	done := make(chan struct{})
-	go func() {
-		copyHalf(server, client)
-		close(done)
-	}()
-	copyHalf(client, server)
-	<-done
-	_ = client.Close()
-	_ = server.Close()
-}
-
-// copyHalf carries an end of stream over as an end of stream and a reset as a reset.
-func copyHalf(to, from *net.TCPConn) {
-	if _, err := io.Copy(to, from); err != nil {
-		_ = to.SetLinger(0)
-		_ = to.Close()
-		_ = from.Close()
-		return
-	}
-	_ = to.CloseWrite()
+	stream.Join(client, dialed.(*net.TCPConn))
 }

@@ -6,6 +6,7 @@
 //	keeper forward ADDRESS      pass connections of the listener on standard input on to ADDRESS
 //	keeper hold                 do nothing: whatever namespaces we run in stay
 //	keeper node READY KEEP...   hold the namespaces in which a node's processes live
+//	keeper run RESOLV PROGRAM   become PROGRAM, with RESOLV in the place of /etc/resolv.conf
 //
 // It is a program of its own, not a part of the big binary, because it must
 // start in a millisecond and weigh nothing. crates/local builds and runs it.
@@ -44,9 +45,13 @@ func run(arguments []string) error {
 			return forward(rest[0])
 		case "node":
 			return node(rest[0], rest[1:])
+		case "run":
+			if len(rest) >= 2 {
+				return runInside(rest[0], rest[1:])
+			}
 		case nodeInit:
 			return initNode(rest)
 		}
 	}
-	return fmt.Errorf("usage: keeper watch|clean DIR, keeper forward ADDRESS, keeper hold, keeper node READY KEEP...")
+	return fmt.Errorf("usage: keeper watch|clean DIR, keeper forward ADDRESS, keeper hold, keeper node READY KEEP..., keeper run RESOLV PROGRAM...")
 }

@@ -4,6 +4,7 @@
 //! until `down`, also after this process, the terminal and the login have ended.
 
 use std::{
+    ffi::OsString,
     fs,
     io::{self, BufRead, BufReader, Write},
     os::unix::process::CommandExt,
@@ -44,6 +45,12 @@ enum Action {
         /// kubectl's arguments, after `--`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
         arguments: Vec<String>,
+    },
+    /// Run a program with the cluster's kubeconfig; with a real node also in the cluster's network, with its names.
+    Run {
+        /// The program and its arguments, after `--`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
+        program: Vec<OsString>,
     },
     /// Print a component's log, or the end of each.
     Logs {
@@ -96,6 +103,12 @@ pub(crate) fn run(command: LocalCommand) -> Result<ExitCode> {
             // The process becomes kubectl: signals, terminal and exit code are its own.
             let error = Cluster::open(&dir)?.kubectl().args(arguments).exec();
             Err(error).context("running kubectl")
+        }
+        Action::Run { program } => {
+            let (program, arguments) = program.split_first().context("no program is named")?;
+            // The process becomes the program, as above.
+            let error = Cluster::open(&dir)?.command(program)?.args(arguments).exec();
+            Err(error).with_context(|| format!("running {}", program.display()))
         }
         Action::Logs { component } => logs(&Cluster::open(&dir)?, component),
     }

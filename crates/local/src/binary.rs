@@ -38,6 +38,13 @@ const TOOLS: &Sources = sources![
     "keeper/clean.go",
     "keeper/forward.go",
     "keeper/node.go",
+    "keeper/run.go",
+    "services/main.go",
+    "services/follow.go",
+    "services/names.go",
+    "services/proxy.go",
+    "services/world.go",
+    "stream/stream.go",
     "images/pause/main.go",
     "images/workload/main.go",
 ];
@@ -51,6 +58,8 @@ const LINKS: [&str; 6] =
 pub(crate) struct Tools {
     /// Cleans up, forwards, holds namespaces.
     pub(crate) keeper: PathBuf,
+    /// Makes Services reachable by address and by name.
+    pub(crate) services: PathBuf,
     /// The process that holds a pod's namespaces.
     pub(crate) pause: PathBuf,
     /// The test image's only program.
@@ -111,7 +120,13 @@ pub(crate) fn tools() -> Result<Tools> {
         .run()?;
         fs::remove_dir_all(&sources).map_err(Error::io("removing", sources))
     })?;
-    Ok(Tools { keeper: dir.join("keeper"), pause: dir.join("pause"), workload: dir.join("workload") })
+    let program = |name: &str| dir.join(name);
+    Ok(Tools {
+        keeper: program("keeper"),
+        services: program("services"),
+        pause: program("pause"),
+        workload: program("workload"),
+    })
 }
 
 /// kwok, from its own module.

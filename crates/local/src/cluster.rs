@@ -9,6 +9,7 @@ mod start;
 
 use std::{
     collections::BTreeMap,
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
     process::{Child, Command},
@@ -22,8 +23,9 @@ use crate::{
     error::{Error, Result},
     https::Client,
     keeper::{self, Keeper},
-    kubeconfig,
+    kubeconfig, node,
     paths::{Directory, write_whole},
+    process::MARKER,
     state::State,
 };
 
@@ -127,6 +129,22 @@ impl Cluster {
         // What kubectl remembers of an API server goes with the cluster.
         command.env("KUBECACHEDIR", self.dir.file("kubectl-cache"));
         command
+    }
+
+    /// A program as a process of this cluster, as its administrator: add arguments and run it. With a real node it runs
+    /// in the cluster's network, where pods and Services have their addresses and names and the API server reaches it at
+    /// 10.99.0.1; without one, where this process runs. It ends with the cluster.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Result<Command> {
+        let mut command = if self.options().node {
+            let holder = self.holder(Component::Network)?;
+            node::inside(&binary::tools()?, &self.dir, holder, program.as_ref())
+        } else {
+            let mut command = Command::new(program.as_ref());
+            command.env("KUBECONFIG", self.kubeconfig());
+            command
+        };
+        command.env(MARKER, self.dir.path());
+        Ok(command)
     }
 
     fn port(&self) -> u16 {

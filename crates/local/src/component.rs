@@ -25,6 +25,8 @@ pub enum Component {
     Network,
     /// Carries connections of the host into the network namespace of a cluster with a real node.
     Forwarder,
+    /// Makes the Services of a cluster with a real node reachable, by address and by name.
+    Services,
     /// Holds the namespaces of the real node; without it nothing on the node lives.
     Node,
     /// Runs the real node's containers.
@@ -35,13 +37,14 @@ pub enum Component {
 
 impl Component {
     /// Every component, in the order in which they start.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Network,
         Self::Etcd,
         Self::Forwarder,
         Self::ApiServer,
         Self::ControllerManager,
         Self::Scheduler,
+        Self::Services,
         Self::Node,
         Self::Containerd,
         Self::Kubelet,
@@ -58,6 +61,7 @@ impl Component {
             Self::Kwok => "kwok",
             Self::Network => "network",
             Self::Forwarder => "forwarder",
+            Self::Services => "services",
             Self::Node => "node",
             Self::Containerd => "containerd",
             Self::Kubelet => "kubelet",

@@ -11,6 +11,8 @@ use crate::{
 
 /// The first address of the service range: `kubernetes.default`.
 pub(crate) const SERVICE_ADDRESS: &str = "10.96.0.1";
+/// The whole range.
+pub(crate) const SERVICE_ADDRESSES: &str = "10.96.0.0/16";
 
 /// Where the control plane is to be found.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +74,7 @@ impl CommandLines<'_> {
             format!("--service-account-key-file={}", dir.certificate("service-account").display()),
             format!("--service-account-signing-key-file={}", dir.key("service-account").display()),
             "--authorization-mode=Node,RBAC".to_owned(),
-            "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+            format!("--service-cluster-ip-range={SERVICE_ADDRESSES}"),
             "--allow-privileged=true".to_owned(),
             format!("--requestheader-client-ca-file={}", authority.display()),
             "--requestheader-allowed-names=front-proxy".to_owned(),

@@ -49,6 +49,7 @@ mod paths;
 mod ports;
 mod process;
 mod state;
+mod waiter;
 
 pub use binary::{KUBERNETES_VERSION, kubernetes};
 pub use cluster::{Cluster, ComponentStatus, down};
@@ -58,3 +59,4 @@ pub use image::Image;
 pub use node::{check_node_support, is_node_promised};
 pub use options::Options;
 pub use paths::{cache_directory, default_directory};
+pub use waiter::waiter_image;

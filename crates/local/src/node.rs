@@ -11,7 +11,9 @@ mod control_groups;
 mod network;
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsStr,
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -31,8 +33,14 @@ use crate::{
 pub(crate) const ADDRESS: &str = "10.99.0.1";
 /// The node's name.
 pub(crate) const NAME: &str = "node-1";
+/// Where pods, and programs in the cluster's network, ask for names.
+pub(crate) const NAME_SERVER: &str = "10.96.0.10";
+/// The domain of Services.
+pub(crate) const DOMAIN: &str = "cluster.local";
 /// The API server's port in the cluster's own network: that of its service, so that no address is translated.
 pub(crate) const API_SERVER_PORT: u16 = 443;
+/// The administrator's kubeconfig for programs in the cluster's network.
+const INSIDE: &str = "inside";
 /// Names of sockets below the directory take up to 47 of the 107 bytes that a socket's path may have.
 const LONGEST_PATH: usize = 60;
 
@@ -97,6 +105,14 @@ pub(crate) fn write_files(dir: &Directory, authority: &Authority) -> Result<()> 
     let pair = authority.client(&user, Some("system:nodes"))?;
     let server = format!("https://{ADDRESS}:{API_SERVER_PORT}");
     write(&dir.kubeconfig("kubelet"), &kubeconfig::render(&server, authority.certificate(), &user, &pair))?;
+    let user = "system:kube-proxy";
+    certificates::write_pair(dir, "services", &authority.client(user, None)?)?;
+    let admin = authority.client("admin", Some("system:masters"))?;
+    let inside = kubeconfig::render(&server, authority.certificate(), "admin", &admin);
+    write(&dir.kubeconfig(INSIDE), &inside)?;
+    let search = format!("default.svc.{DOMAIN} svc.{DOMAIN} {DOMAIN}");
+    let names = format!("nameserver {NAME_SERVER}\nsearch {search}\noptions ndots:5\n");
+    write(&names_file(dir), &names)?;
     write(&node.join("containerd.toml"), &configuration::containerd(dir, PLUGINS))?;
     write(&node.join("kubelet.json"), &configuration::kubelet(dir))?;
     write(&node.join("cni/linchpin.conflist"), &configuration::network(dir))
@@ -105,6 +121,16 @@ pub(crate) fn write_files(dir: &Directory, authority: &Authority) -> Result<()> 
 /// The file that says that the node's namespaces are ready to be entered.
 pub(crate) fn ready_file(dir: &Directory) -> PathBuf {
     dir.node().join("ready")
+}
+
+/// The file that says that Services can be reached.
+pub(crate) fn services_file(dir: &Directory) -> PathBuf {
+    dir.node().join("services-ready")
+}
+
+/// What a program in the cluster's network finds as `/etc/resolv.conf`.
+pub(crate) fn names_file(dir: &Directory) -> PathBuf {
+    dir.node().join("resolv.conf")
 }
 
 /// containerd's socket.
@@ -122,6 +148,23 @@ pub(crate) fn hold_network(tools: &Tools) -> Launch {
 pub(crate) fn forward(tools: &Tools, port: u16) -> Launch {
     let arguments = vec!["forward".to_owned(), format!("127.0.0.1:{API_SERVER_PORT}")];
     Launch { listen: Some(port), ..Launch::on_host(&tools.keeper, arguments).at(ProcessScope::Network) }
+}
+
+/// Makes Services reachable.
+pub(crate) fn services(tools: &Tools, dir: &Directory) -> Launch {
+    let server = format!("https://{ADDRESS}:{API_SERVER_PORT}");
+    let files = [services_file(dir), dir.certificate("ca"), dir.certificate("services"), dir.key("services")];
+    let [ready, authority, certificate, key] = files.map(|path| path.display().to_string());
+    let arguments = vec![ready, server, authority, certificate, key];
+    Launch::on_host(&tools.services, arguments).at(ProcessScope::Network)
+}
+
+/// The command that becomes `program` in the cluster's network; `holder` is the process that holds that.
+pub(crate) fn inside(tools: &Tools, dir: &Directory, holder: i32, program: &OsStr) -> Command {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--target={holder}")).args(["--net", "--"]).arg(&tools.keeper).arg("run");
+    command.arg(names_file(dir)).arg(program).env("KUBECONFIG", dir.kubeconfig(INSIDE));
+    command
 }
 
 /// Holds the node's namespaces.

@@ -64,6 +64,7 @@ impl Options {
             Component::Kwok => self.kwok.is_some(),
             Component::Network
             | Component::Forwarder
+            | Component::Services
             | Component::Node
             | Component::Containerd
             | Component::Kubelet => self.node,

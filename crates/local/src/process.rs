@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// The variable that marks a cluster's processes; the keeper knows it too.
-const MARKER: &str = "LINCHPIN_LOCAL_DIR";
+pub(crate) const MARKER: &str = "LINCHPIN_LOCAL_DIR";
 const TAIL: usize = 20;
 /// How Go words two failures that are not the component's own.
 pub(crate) const PORT_TAKEN: &str = "address already in use";

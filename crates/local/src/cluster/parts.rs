@@ -107,9 +107,11 @@ impl Cluster {
 
     /// Starts a component and writes down that it runs.
     pub(super) fn begin(&self, component: Component, launch: Launch, health: Option<u16>) -> Result<()> {
-        if component == Component::Node {
-            // Left by an earlier run, it would say ready too early.
-            let _ = fs::remove_file(node::ready_file(&self.dir));
+        // Left by an earlier run, they would say ready too early.
+        match component {
+            Component::Node => drop(fs::remove_file(node::ready_file(&self.dir))),
+            Component::Services => drop(fs::remove_file(node::services_file(&self.dir))),
+            _ => {}
         }
         let holder = |one| self.lock().state.components.get(&one).and_then(ComponentRecord::running);
         let holders = Holders { network: holder(Component::Network), node: holder(Component::Node) };

@@ -89,6 +89,13 @@ impl Cluster {
                     Err("it is not set up".to_owned())
                 }
             }
+            (Component::Services, _) => {
+                if node::services_file(&self.dir).exists() {
+                    Ok(())
+                } else {
+                    Err("it does not know the Services yet".to_owned())
+                }
+            }
             (Component::Containerd, _) => {
                 UnixStream::connect(node::socket(&self.dir)).map(drop).map_err(|error| error.to_string())
             }

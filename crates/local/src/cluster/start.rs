@@ -22,6 +22,7 @@ use crate::{
     paths::{Directory, create, write},
     ports::Ports,
     state::State,
+    waiter::waiter_image,
 };
 
 /// How often other ports are tried when one was lost to a race.
@@ -100,6 +101,7 @@ impl Cluster {
             self.begin(Component::Scheduler, lines.scheduler(), Some(addresses.scheduler))?;
         }
         if options.node {
+            self.begin(Component::Services, node::services(&programs.tools, dir), None)?;
             let extra = options.extra(Component::Kubelet);
             self.begin(Component::Kubelet, node::kubelet(dir, &programs.kubernetes, extra), None)?;
         }
@@ -108,7 +110,13 @@ impl Cluster {
             self.begin(Component::Kwok, launch, Some(addresses.kwok))?;
             self.create_simulated_nodes(options)?;
         }
-        let rest = [Component::ControllerManager, Component::Scheduler, Component::Kubelet, Component::Kwok];
+        let rest = [
+            Component::ControllerManager,
+            Component::Scheduler,
+            Component::Services,
+            Component::Kubelet,
+            Component::Kwok,
+        ];
         rest.into_iter().filter(|component| options.has(*component)).try_for_each(|one| self.await_ready(one))
     }
 
@@ -122,7 +130,8 @@ impl Cluster {
         self.await_ready(Component::Node)?;
         self.begin(Component::Containerd, node::containerd(dir, options.extra(Component::Containerd)), None)?;
         self.await_ready(Component::Containerd)?;
-        node::images(&programs.tools).iter().try_for_each(|image| self.import(image))
+        let images = node::images(&programs.tools).into_iter().chain(waiter_image());
+        images.into_iter().try_for_each(|image| self.import(&image))
     }
 
     fn create_simulated_nodes(&self, options: &Options) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{ADDRESS, socket};
+use super::{ADDRESS, DOMAIN, NAME_SERVER, socket};
 use crate::paths::Directory;
 
 /// Addresses of pods; the same in every cluster, as each has a network of its own.
@@ -74,6 +74,8 @@ pub(super) fn kubelet(dir: &Directory) -> String {
         "enforceNodeAllocatable": [],
         "oomScoreAdj": 0,
         "resolvConf": "",
+        "clusterDNS": [NAME_SERVER],
+        "clusterDomain": DOMAIN,
         "makeIPTablesUtilChains": false,
         "localStorageCapacityIsolation": false,
         "evictionHard": {

@@ -9,14 +9,15 @@ use std::{
 
 use super::{ADDRESS, run};
 use crate::{
-    components::SERVICE_ADDRESS,
+    components::{SERVICE_ADDRESS, SERVICE_ADDRESSES},
     error::{Error, Result},
 };
 
 /// Gives the namespace of the process `holder` its addresses.
 ///
 /// The node's address lies on one end of a pair of links, since a node's address must not be a loopback one, and the
-/// pair's other end is its only neighbour. The API server's service address is simply an address of its own.
+/// pair's other end is its only neighbour. The API server's service address is simply an address of its own, and so are those
+/// of all other Services: whoever listens there (`kubernetes/services`) is reached.
 pub(crate) fn set_up(holder: i32) -> Result<()> {
     await_namespace(holder)?;
     let script = format!(
@@ -26,6 +27,7 @@ ip addr add {ADDRESS}/24 dev v0
 ip link set v0 up
 ip link set v1 up
 ip addr add {SERVICE_ADDRESS}/32 dev lo
+ip route add local {SERVICE_ADDRESSES} dev lo
 ip route add default dev v0
 echo 1 >/proc/sys/net/ipv4/ip_forward"
     );

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod faults;
+mod network;
 mod node;
 mod ownership;
 mod support;

@@ -38,7 +38,7 @@ spec:
 /// Paths that a kubelet or containerd would use on the machine itself.
 const FIXED: [&str; 4] = ["/var/lib/kubelet", "/var/lib/cni", "/run/containerd", "/var/log/containers"];
 
-fn skipped() -> bool {
+pub(crate) fn skipped() -> bool {
     let Err(reason) = check_node_support() else { return false };
     assert!(!is_node_promised(), "a node is promised here, and there can be none: {reason}");
     // Not through the print macros: a skipped test must be seen also when it passes.
