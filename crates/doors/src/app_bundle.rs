@@ -1,19 +1,18 @@
 //! AppBundle: groups of components, each applied when what comes before it is ready.
 //!
 //! A component is an act (apply its objects) and a requirement for each of them (it is ready) with that act as its
-//! floor. `order` gives the edges, `source` the objects (`porch` those of packages), `objects` their bodies with labels
-//! and sync wave, `component` the policies, `status` the document's phases and messages, `history` its revisions. Objects
-//! are kept as they were written, pruned when they leave the bundle, and deleted in reverse when it goes.
+//! floor. `order` gives the edges, `source` the objects (`porch` those of packages), `component` their labels, sync wave
+//! and policies (applying itself is [`crate::apply`]), `status` the document's phases and messages, `history` its
+//! revisions. Objects are kept as they were written, pruned when they leave the bundle, and deleted in reverse when it
+//! goes.
 
 mod compile;
 mod component;
 mod history;
-mod objects;
 mod order;
 mod porch;
 mod source;
 mod status;
-mod values;
 
 use std::collections::BTreeSet;
 
@@ -35,7 +34,6 @@ pub(crate) use self::{
 };
 use crate::{
     door::{CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput},
-    errors::at,
     journal,
 };
 
@@ -105,14 +103,4 @@ impl Door for AppBundleDoor {
     fn phase_word(phase: Phase) -> &'static str {
         status::phase_word(phase)
     }
-}
-
-/// A fact that compiling needs was not looked at yet.
-fn not_yet(field: &str) -> SpecError {
-    at(field, "it was not looked at yet").unready()
-}
-
-/// What a component is called: in its steps, in annotations and in messages.
-pub(crate) fn path(group: &str, component: &str) -> String {
-    format!("{group}/{component}")
 }

@@ -30,6 +30,7 @@ use crate::{
     names::{self, Named},
     overrides,
     owner::Owner,
+    requirement::RequirementDraft,
     values,
 };
 
@@ -72,10 +73,10 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    pub(crate) fn of(dependencies: &[dependency::DependencyDraft]) -> Self {
+    pub(crate) fn of<'d>(requirements: impl IntoIterator<Item = &'d RequirementDraft>) -> Self {
         let mut steps: BTreeMap<String, Vec<StepId>> = BTreeMap::new();
         let mut fields = BTreeMap::new();
-        for draft in dependencies {
+        for draft in requirements {
             fields.insert(draft.id.clone(), draft.field.clone());
             for key in &draft.keys {
                 steps.entry(key.clone()).or_default().push(draft.id.clone());
@@ -137,7 +138,7 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
             )?);
         }
     }
-    let keys = Keys::of(&dependencies);
+    let keys = Keys::of(dependencies.iter().map(|draft| &draft.requirement));
     let mut actions = Vec::new();
     for (part, names) in parts.iter().zip(&all_names) {
         let list = format!("{}.actions", part.field);
@@ -157,7 +158,7 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
         }
     }
     let readings: Vec<&Readings> = actions.iter().map(|action| &action.readings).collect();
-    share_readings(&mut dependencies, &readings);
+    share_readings(dependencies.iter_mut().map(|draft| &mut draft.requirement), &readings);
     let (mut named_dependencies, mut named_actions) = (Vec::new(), Vec::new());
     for names in all_names {
         named_dependencies.extend(names.dependencies);
@@ -166,11 +167,14 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
     Ok(Drafts { dependencies, actions, named_dependencies, named_actions })
 }
 
-/// Sets for each dependency what is read of it.
-pub(crate) fn share_readings(dependencies: &mut [dependency::DependencyDraft], readings: &[&Readings]) {
+/// Sets for each requirement what is read of it.
+pub(crate) fn share_readings<'d>(
+    requirements: impl IntoIterator<Item = &'d mut RequirementDraft>,
+    readings: &[&Readings],
+) {
     let whole = ReadSet::whole();
-    for reading in readings {
-        for draft in dependencies.iter_mut() {
+    for draft in requirements {
+        for reading in readings {
             match &reading.dependencies {
                 None => draft.also_read(&whole),
                 Some(read) => {
@@ -199,7 +203,7 @@ fn unique<'n>(names: impl Iterator<Item = Option<&'n str>>, list: &str) -> Resul
 impl Drafts {
     /// Every dependency with the events of it that count.
     pub(crate) fn watched(&self) -> BTreeMap<StepId, WatchEvents> {
-        self.dependencies.iter().map(|draft| (draft.id.clone(), draft.watch)).collect()
+        self.dependencies.iter().map(|draft| (draft.requirement.id.clone(), draft.watch)).collect()
     }
 }
 

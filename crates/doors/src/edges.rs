@@ -19,7 +19,7 @@ use crate::{
 pub(crate) fn tiers(drafts: &[dependency::DependencyDraft]) -> (Vec<Vec<After>>, Vec<After>) {
     let mut tiers: BTreeMap<i32, Vec<StepId>> = BTreeMap::new();
     for draft in drafts {
-        tiers.entry(draft.priority).or_default().push(draft.id.clone());
+        tiers.entry(draft.priority).or_default().push(draft.requirement.id.clone());
     }
     let below = drafts
         .iter()

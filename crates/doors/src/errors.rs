@@ -14,6 +14,11 @@ pub(crate) fn at(field: impl Into<String>, problem: impl Display) -> SpecError {
     SpecError::new(field, problem.to_string())
 }
 
+/// A fact that compiling needs was not looked at yet.
+pub(crate) fn not_yet(field: &str) -> SpecError {
+    at(field, "it was not looked at yet").unready()
+}
+
 /// A text that is no template, with line and column.
 pub(crate) fn template(error: &template::ParseError) -> SpecError {
     let (line, column) = error.position();

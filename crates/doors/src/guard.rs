@@ -31,7 +31,7 @@ pub(crate) fn compile(
     let subject = match (entry.kind, &entry.dependency, &entry.expression) {
         (None | Some(GuardType::Dependency), Some(word), None) => {
             let found = find(word, part, dependencies, &format!("{field}.dependency"))?;
-            let draft = &mut dependencies[found];
+            let draft = &mut dependencies[found].requirement;
             let state = entry.state.as_deref().map_or_else(|| draft.wanted.clone(), Wanted::parse);
             draft.look_for(&state);
             if let Some(read) = &mut readings.dependencies {
@@ -80,11 +80,11 @@ fn find(
     dependencies: &[DependencyDraft],
     field: &str,
 ) -> Result<usize, SpecError> {
-    let own = |draft: &DependencyDraft| draft.part.as_deref() == part;
+    let own = |draft: &DependencyDraft| draft.requirement.part.as_deref() == part;
     let called: [&dyn Fn(&DependencyDraft) -> bool; 4] = [
         &|draft| own(draft) && draft.name.as_deref() == Some(word),
         &|draft| own(draft) && draft.resource == word,
-        &|draft| draft.id.as_str() == word || draft.name.as_deref() == Some(word),
+        &|draft| draft.requirement.id.as_str() == word || draft.name.as_deref() == Some(word),
         &|draft| draft.resource == word,
     ];
     for is_called in called {
@@ -95,7 +95,7 @@ fn find(
             [one] => return Ok(*one),
             several => {
                 let fields: Vec<&str> =
-                    several.iter().map(|index| dependencies[*index].field.as_str()).collect();
+                    several.iter().map(|index| dependencies[*index].requirement.field.as_str()).collect();
                 let problem =
                     format!("{word:?} is the dependency of each of {}; give them names", fields.join(", "));
                 return Err(at(field, problem));
@@ -103,7 +103,7 @@ fn find(
         }
     }
     let known: Vec<String> =
-        dependencies.iter().take(10).map(|draft| format!("{:?}", draft.id.as_str())).collect();
+        dependencies.iter().take(10).map(|draft| format!("{:?}", draft.requirement.id.as_str())).collect();
     let known = if known.is_empty() {
         "there are none".to_owned()
     } else {

@@ -5,10 +5,12 @@
 //! `status` draws the object's status from the engine's report and journal. Both are pure: same inputs, same outputs,
 //! no clock, no I/O. Nothing else in the house knows a kind.
 //!
-//! Read in this order: [`Door`], `assemble` (from dependencies and actions to steps), `dependency`, `action`, `edges`,
+//! Read in this order: [`Door`], `assemble` (from dependencies and actions to steps), `requirement`, `dependency`,
+//! `action`, `apply` (from bodies to steps), `edges`,
 //! then a kind: [`resource_dependency`], [`dependency_group`], [`app_bundle`]. `entries` and `conditions` make up every status.
 
 mod action;
+mod apply;
 mod assemble;
 mod cluster;
 mod conditions;
@@ -21,6 +23,7 @@ mod kinds;
 mod names;
 mod overrides;
 mod owner;
+mod requirement;
 mod sketch;
 mod values;
 

@@ -5,6 +5,11 @@
 //! at the very end. In a DependencyGroup the group comes first (`operators/kubeflex`). Never by position: records in
 //! the journal, orders by annotation and field managers hang on these names. Compiling and drawing the status ask the
 //! same functions, so they agree.
+//!
+//! Where objects are applied, the act is called `group/component`; what belongs to it has the act's name and a colon,
+//! which no name of a user's has: `act:ready` or `act:ready:Kind/namespace/name` (an object is ready), `act:source` (there is
+//! something to apply), `act:requires:name` (the author's own requirement). The same for a whole group
+//! (`group:requires:name`) and a whole object (`requires:name`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -55,6 +60,33 @@ pub(crate) fn of_part(part: Option<&str>, dependencies: &[Dependency], actions: 
             .collect(),
         actions: action_names.into_iter().map(|name| Named { id: of(&name), words: vec![name] }).collect(),
     }
+}
+
+/// What a component is called: the act that applies it, and in annotations and messages.
+pub(crate) fn component(group: &str, component: &str) -> String {
+    format!("{group}/{component}")
+}
+
+/// The step that says that an object of an act is ready: the only one, or one of several.
+pub(crate) fn ready(act: &str, one_of_several: Option<&str>) -> StepId {
+    StepId::new(
+        one_of_several.map_or_else(|| format!("{act}:ready"), |object| format!("{act}:ready:{object}")),
+    )
+}
+
+/// The step that says that there is something for an act to apply.
+pub(crate) fn source(act: &str) -> StepId {
+    StepId::new(format!("{act}:source"))
+}
+
+/// The author's own requirements of a whole object, of a group or of a component.
+pub(crate) fn required(of: Option<&str>, entries: &[Dependency]) -> Vec<Named> {
+    let prefix = of.map_or_else(|| "requires:".to_owned(), |of| format!("{of}:requires:"));
+    let named = of_part(None, entries, &[]).dependencies;
+    named
+        .into_iter()
+        .map(|named| Named { id: StepId::new(format!("{prefix}{}", named.id)), ..named })
+        .collect()
 }
 
 /// A dependency's resource as written; where it is written field by field, the same in one word.
@@ -152,8 +184,8 @@ fn number(names: Vec<String>, may_change: impl Fn(usize) -> bool) -> Vec<String>
 
 /// Names of actions: `(name, whether the user gave it)`.
 fn numbered(names: Vec<(String, bool)>) -> Vec<String> {
-    let named: Vec<bool> = names.iter().map(|(_, named)| *named).collect();
-    number(names.into_iter().map(|(name, _)| name).collect(), |index| !named[index])
+    let given: Vec<bool> = names.iter().map(|(_, given)| *given).collect();
+    number(names.into_iter().map(|(name, _)| name).collect(), |index| !given[index])
 }
 
 fn action_name(action: &Action) -> (String, bool) {

@@ -288,8 +288,8 @@ pub(crate) fn check_document(field: &str, document: &Value) -> Result<(), SpecEr
     for (path, name) in
         [("/apiVersion", "apiVersion"), ("/kind", "kind"), ("/metadata/name", "metadata.name")]
     {
-        let exists = document.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-        if !exists {
+        let given = document.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+        if !given {
             return Err(at(field, format!("it has no {name}")));
         }
     }

@@ -11,18 +11,18 @@ use linchpin_words::limits;
 
 use super::{
     AppBundleDoor, component, history,
-    objects::Object,
     order::{self, Reading},
-    path,
     porch::catalogue::{Remark, Remarks},
 };
 use crate::{
+    apply::Object,
     assemble::{self, Frame, Keys},
     dependency,
     door::{CompileInput, Compiled, Door},
     edges,
     errors::{at, bounded},
     names::{self, Named},
+    requirement::RequirementDraft,
 };
 
 pub(super) fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
@@ -54,7 +54,7 @@ type Steps = (Vec<Step>, Vec<Named>, Vec<Named>);
 /// Everything that is waited for, and the components, read.
 struct Parts {
     /// All requirements: those of the bundle, of groups, of components, and that each object is ready.
-    drafts: Vec<dependency::DependencyDraft>,
+    drafts: Vec<RequirementDraft>,
     names: Vec<Named>,
     bundle: Range<usize>,
     groups: Vec<Range<usize>>,
@@ -72,7 +72,7 @@ impl Parts {
             components: Vec::new(),
         };
         let mut unready = None;
-        parts.bundle = parts.requires(frame, &spec.requires, "requires:", "spec.requires", None)?;
+        parts.bundle = parts.requires(frame, &spec.requires, None, "spec.requires", None)?;
         for (index, group) in spec.groups.iter().enumerate() {
             let field = format!("spec.groups[{index}]");
             unique(spec.groups.iter().map(|group| &group.name), index, &field)?;
@@ -82,29 +82,17 @@ impl Parts {
                 &format!("{field}.components"),
                 "components",
             )?;
-            let prefix = format!("{}:requires:", group.name);
-            let range = parts.requires(
-                frame,
-                &group.requires,
-                &prefix,
-                &format!("{field}.requires"),
-                Some(&group.name),
-            )?;
+            let of = Some(group.name.as_str());
+            let range = parts.requires(frame, &group.requires, of, &format!("{field}.requires"), of)?;
             parts.groups.push(range);
             for (inner, entry) in group.components.iter().enumerate() {
                 let field = format!("{field}.components[{inner}]");
                 unique(group.components.iter().map(|component| &component.name), inner, &field)?;
                 let about =
                     |error: SpecError| error.about(&format!("group {} component {}", group.name, entry.name));
-                let prefix = format!("{}:requires:", path(&group.name, &entry.name));
+                let path = names::component(&group.name, &entry.name);
                 let own = parts
-                    .requires(
-                        frame,
-                        &entry.requires,
-                        &prefix,
-                        &format!("{field}.requires"),
-                        Some(&group.name),
-                    )
+                    .requires(frame, &entry.requires, Some(&path), &format!("{field}.requires"), of)
                     .map_err(about)?;
                 let mut draft = match component::ComponentDraft::read(frame, spec, (index, inner), &field)
                     .map_err(about)
@@ -134,8 +122,9 @@ impl Parts {
         if let Some(error) = unready {
             return Err(error);
         }
-        let count =
-            |component: &component::ComponentDraft| component.objects.len() + component.contained().len();
+        let count = |component: &component::ComponentDraft| {
+            component.apply.objects.len() + component.contained().len()
+        };
         let objects = parts.components.iter().map(count).sum();
         bounded(objects, limits::BUNDLE_OBJECTS, "spec.groups", "objects")?;
         parts.apart()?;
@@ -143,20 +132,20 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Reads a list of requirements, called with this prefix.
+    /// Reads a list of requirements of the bundle, a group or a component.
     fn requires(
         &mut self,
         frame: &Frame<'_>,
         entries: &[Dependency],
-        prefix: &str,
+        of: Option<&str>,
         field: &str,
         part: Option<&str>,
     ) -> Result<Range<usize>, SpecError> {
         bounded(entries.len(), limits::DEPENDENCIES, field, "entries")?;
         let start = self.drafts.len();
-        for (index, (entry, named)) in entries.iter().zip(required_names(entries, prefix)).enumerate() {
+        for (index, (entry, named)) in entries.iter().zip(names::required(of, entries)).enumerate() {
             let field = format!("{field}[{index}]");
-            self.drafts.push(dependency::DependencyDraft::new(frame, entry, &named, &field, part)?);
+            self.drafts.push(dependency::read(frame, entry, &named, &field, part)?);
             self.names.push(named);
         }
         Ok(start..self.drafts.len())
@@ -166,8 +155,9 @@ impl Parts {
     fn apart(&self) -> Result<(), SpecError> {
         let mut seen: BTreeMap<String, (&component::ComponentDraft, &Object)> = BTreeMap::new();
         for component in &self.components {
-            for object in &component.objects {
-                let place = format!("{} {}.{}", component.via.cluster, object.label(), object.gvk.group);
+            for object in &component.apply.objects {
+                let place =
+                    format!("{} {}.{}", component.apply.via.cluster, object.label(), object.gvk.group);
                 if let Some((first, earlier)) = seen.insert(place, (component, object)) {
                     let problem = format!(
                         "{} is the object of component {} too ({}); an object belongs to one component",
@@ -209,11 +199,11 @@ impl Parts {
         for component in &mut self.components {
             let (group, inner) = component.place;
             let group = &spec.groups[group];
-            component.note(&keys).map_err(|error| {
+            component.apply.note(&keys).map_err(|error| {
                 error.about(&format!("group {} component {}", group.name, group.components[inner].name))
             })?;
         }
-        let readings: Vec<_> = self.components.iter().map(|component| &component.readings).collect();
+        let readings: Vec<_> = self.components.iter().map(|component| &component.apply.readings).collect();
         assemble::share_readings(&mut self.drafts, &readings);
         Ok(())
     }
@@ -222,7 +212,7 @@ impl Parts {
     fn readings(&self) -> Vec<Reading> {
         let mut readings = Vec::new();
         for (reader, component) in self.components.iter().enumerate() {
-            for id in component.readings.dependencies.iter().flat_map(BTreeMap::keys) {
+            for id in component.apply.readings.dependencies.iter().flat_map(BTreeMap::keys) {
                 let read = self
                     .components
                     .iter()
@@ -241,9 +231,8 @@ impl Parts {
         let passed = |positions: &[usize]| -> Vec<After> {
             positions.iter().flat_map(|position| gates(&self.components[*position].ready)).collect()
         };
-        let mut drafts: Vec<Option<dependency::DependencyDraft>> =
-            self.drafts.into_iter().map(Some).collect();
-        let mut take = |range: &Range<usize>| -> Vec<dependency::DependencyDraft> {
+        let mut drafts: Vec<Option<RequirementDraft>> = self.drafts.into_iter().map(Some).collect();
+        let mut take = |range: &Range<usize>| -> Vec<RequirementDraft> {
             drafts[range.clone()].iter_mut().filter_map(Option::take).collect()
         };
         let mut steps: Vec<Step> =
@@ -269,15 +258,6 @@ impl Parts {
 /// These edges, or those to what the whole bundle requires where there are none.
 fn after(edges: &[After], whole: &[After]) -> Vec<After> {
     if edges.is_empty() { whole.to_vec() } else { edges.to_vec() }
-}
-
-/// What the entries of a list of requirements are called. No component has a colon in its name.
-pub(super) fn required_names(entries: &[Dependency], prefix: &str) -> Vec<Named> {
-    let named = names::of_part(None, entries, &[]).dependencies;
-    named
-        .into_iter()
-        .map(|named| Named { id: StepId::new(format!("{prefix}{}", named.id)), ..named })
-        .collect()
 }
 
 /// Refuses a name that was given before.

@@ -34,10 +34,10 @@ use linchpin_engine::{
 use linchpin_words::{Gvk, KindWord, keys, limits, text};
 use serde_json::{Map, Value, json};
 
-use super::{not_yet, path};
 use crate::{
     door::{CompileInput, HistoryInput, SideWrite},
-    errors::at,
+    errors::{at, not_yet},
+    names,
     owner::Owner,
 };
 
@@ -364,7 +364,7 @@ fn parts(snapshot: &Map<String, Value>) -> BTreeMap<String, String> {
             for component in components.into_iter().flatten() {
                 let wave =
                     json!([group.get("order"), group.get("dependsOn"), group.get("requires"), component]);
-                parts.insert(path(&named(group), &named(component)), print(&wave));
+                parts.insert(names::component(&named(group), &named(component)), print(&wave));
             }
         }
     }

@@ -11,15 +11,15 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_api::{BundleGroup, Component};
-use linchpin_engine::plan::SpecError;
+use linchpin_engine::{
+    plan::SpecError,
+    sequence::{Positions, Reach, sequence},
+};
 
 use crate::errors::at;
 
 /// A component by its position in its group and the group's in the spec.
 pub(super) type ComponentPosition = (usize, usize);
-
-/// Sets of components, as bits.
-type Bits = Vec<u64>;
 
 /// The components of a bundle in the order they are written, and who comes after whom.
 pub(super) struct Order {
@@ -47,25 +47,26 @@ pub(super) type Reading = (usize, usize);
 /// The order of a bundle's components. Who reads another comes after it.
 pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) -> Result<Order, SpecError> {
     let graph = Graph::new(groups);
-    let mut before: Vec<Bits> = vec![graph.nothing(); graph.places.len()];
+    let mut before: Vec<Positions> = vec![Positions::default(); graph.places.len()];
     let mut of_groups = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
         let of_group = graph.before_group(index, strict)?;
         for (inner, component) in group.components.iter().enumerate() {
             let position = graph.position((index, inner));
             let mut all = of_group.clone();
-            merge(&mut all, &graph.before_component((index, inner), component, strict)?);
+            all.merge(&graph.before_component((index, inner), component, strict)?);
             before[position] = all;
         }
         of_groups.push(of_group);
     }
     for (reader, read) in readings {
-        insert(&mut before[*reader], *read);
+        before[*reader].insert(*read);
     }
-    let sequence = in_sequence(&before).map_err(|round| graph.circle(&round))?;
-    let reach = reach(&before, &sequence);
-    let direct = |sets: &[Bits]| sets.iter().map(|set| nearest(set, &reach)).collect();
-    Ok(Order { direct: direct(&before), groups: direct(&of_groups) })
+    let before: Vec<Vec<usize>> = before.iter().map(Positions::members).collect();
+    let order = sequence(&before).map_err(|round| graph.circle(&round))?;
+    let reach = Reach::of(&before, &order);
+    let groups = of_groups.iter().map(|set| reach.nearest(&set.members())).collect();
+    Ok(Order { direct: before.iter().map(|set| reach.nearest(set)).collect(), groups })
 }
 
 /// For each group, the components that all of it comes after; nothing while the order makes no sense.
@@ -95,26 +96,22 @@ impl<'a> Graph<'a> {
         Self { groups, names, places, first }
     }
 
-    fn nothing(&self) -> Bits {
-        vec![0; self.places.len().div_ceil(64)]
-    }
-
     fn position(&self, (group, component): ComponentPosition) -> usize {
         self.first[group] + component
     }
 
     /// The components of a group that others wait for.
-    fn gates(&self, group: usize, set: &mut Bits) {
+    fn gates(&self, group: usize, set: &mut Positions) {
         for (inner, component) in self.groups[group].components.iter().enumerate() {
             if component.gate != Some(false) {
-                insert(set, self.first[group] + inner);
+                set.insert(self.first[group] + inner);
             }
         }
     }
 
     /// What comes before all components of a group.
-    fn before_group(&self, index: usize, strict: bool) -> Result<Bits, SpecError> {
-        let mut set = self.nothing();
+    fn before_group(&self, index: usize, strict: bool) -> Result<Positions, SpecError> {
+        let mut set = Positions::default();
         let group = &self.groups[index];
         let Some(names) = &group.depends_on else {
             let orders: Vec<Option<i32>> = self.groups.iter().map(|group| group.order).collect();
@@ -126,7 +123,7 @@ impl<'a> Graph<'a> {
         for (place, name) in names.iter().enumerate() {
             let field = format!("spec.groups[{index}].dependsOn[{place}]");
             if let Some((group, component)) = name.split_once('/') {
-                insert(&mut set, self.find(group, component, &field)?);
+                set.insert(self.find(group, component, &field)?);
                 continue;
             }
             let earlier = self.group(name, &field)?;
@@ -144,14 +141,14 @@ impl<'a> Graph<'a> {
         (index, inner): ComponentPosition,
         component: &Component,
         strict: bool,
-    ) -> Result<Bits, SpecError> {
-        let mut set = self.nothing();
+    ) -> Result<Positions, SpecError> {
+        let mut set = Positions::default();
         let peers = &self.groups[index].components;
         let Some(names) = &component.depends_on else {
             let orders: Vec<Option<i32>> = peers.iter().map(|peer| peer.order).collect();
             for earlier in lower(&orders, inner, strict) {
                 if peers[earlier].gate != Some(false) {
-                    insert(&mut set, self.first[index] + earlier);
+                    set.insert(self.first[index] + earlier);
                 }
             }
             return Ok(set);
@@ -180,7 +177,7 @@ impl<'a> Graph<'a> {
             if found == self.first[index] + inner {
                 return Err(at(field, "a component cannot depend on itself"));
             }
-            insert(&mut set, found);
+            set.insert(found);
         }
         Ok(set)
     }
@@ -215,7 +212,7 @@ impl<'a> Graph<'a> {
             let group = &self.groups[group];
             format!("{}/{}", group.name, group.components[component].name)
         };
-        let names: Vec<String> = round.iter().map(name).collect();
+        let names: Vec<String> = round.iter().chain(round.first()).map(name).collect();
         let (group, component) = round.first().map_or((0, 0), |position| self.places[*position]);
         let field = format!("spec.groups[{group}].components[{component}]");
         let circle = format!("components wait for each other: {}", names.join(" → "));
@@ -225,8 +222,8 @@ impl<'a> Graph<'a> {
     /// Names what has no order and closes a circle by that: it counts as 0 among those that have one.
     fn unordered(&self, round: &[usize]) -> String {
         let mut unordered = BTreeSet::new();
-        for pair in round.windows(2) {
-            let ((group, component), (earlier_group, earlier)) = (self.places[pair[0]], self.places[pair[1]]);
+        for (one, next) in round.iter().zip(round.iter().cycle().skip(1)) {
+            let ((group, component), (earlier_group, earlier)) = (self.places[*one], self.places[*next]);
             let peers = &self.groups[group].components;
             if group != earlier_group {
                 let by_order = self.groups[group].depends_on.is_none()
@@ -260,79 +257,4 @@ fn lower(orders: &[Option<i32>], index: usize, strict: bool) -> Vec<usize> {
             order < own || earlier_in_line
         })
         .collect()
-}
-
-fn insert(set: &mut Bits, position: usize) {
-    set[position / 64] |= 1 << (position % 64);
-}
-
-fn has(set: &Bits, position: usize) -> bool {
-    set[position / 64] & (1 << (position % 64)) != 0
-}
-
-fn merge(set: &mut Bits, other: &Bits) {
-    set.iter_mut().zip(other).for_each(|(one, other)| *one |= other);
-}
-
-fn members(set: &Bits) -> impl Iterator<Item = usize> + '_ {
-    (0..set.len() * 64).filter(|position| has(set, *position))
-}
-
-/// Positions so that each comes after all before it, or a way round that begins and ends with the same one.
-fn in_sequence(before: &[Bits]) -> Result<Vec<usize>, Vec<usize>> {
-    let mut missing: Vec<usize> = before.iter().map(|set| members(set).count()).collect();
-    let mut later: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
-    for (position, set) in before.iter().enumerate() {
-        members(set).for_each(|earlier| later[earlier].push(position));
-    }
-    let mut ready: Vec<usize> = (0..before.len()).filter(|position| missing[*position] == 0).collect();
-    let mut sequence = Vec::with_capacity(before.len());
-    while let Some(position) = ready.pop() {
-        sequence.push(position);
-        for one in &later[position] {
-            missing[*one] -= 1;
-            if missing[*one] == 0 {
-                ready.push(*one);
-            }
-        }
-    }
-    if sequence.len() == before.len() { Ok(sequence) } else { Err(way_round(before, &missing)) }
-}
-
-/// Walks back among what could not be placed until something repeats.
-fn way_round(before: &[Bits], missing: &[usize]) -> Vec<usize> {
-    let mut walk: Vec<usize> = Vec::new();
-    let mut next = missing.iter().position(|count| *count > 0);
-    while let Some(position) = next {
-        if let Some(start) = walk.iter().position(|earlier| *earlier == position) {
-            let mut round = walk.split_off(start);
-            round.push(position);
-            return round;
-        }
-        walk.push(position);
-        next = members(&before[position]).find(|earlier| missing[*earlier] > 0);
-    }
-    walk
-}
-
-/// For each position, all that comes before it, however far.
-fn reach(before: &[Bits], sequence: &[usize]) -> Vec<Bits> {
-    let mut reach: Vec<Bits> = before.to_vec();
-    for position in sequence {
-        let mut all = before[*position].clone();
-        for earlier in members(&before[*position]) {
-            merge(&mut all, &reach[earlier]);
-        }
-        reach[*position] = all;
-    }
-    reach
-}
-
-/// Those of a set that are not reached through another of it: fewer edges, the same order.
-fn nearest(set: &Bits, reach: &[Bits]) -> Vec<usize> {
-    let mut through: Bits = vec![0; set.len()];
-    for earlier in members(set) {
-        merge(&mut through, &reach[earlier]);
-    }
-    members(set).filter(|earlier| !has(&through, *earlier)).collect()
 }

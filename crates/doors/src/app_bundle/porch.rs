@@ -17,9 +17,9 @@ mod revision;
 mod variant;
 
 use linchpin_api::{
-    Component, Dependency,
+    Component,
     app_bundle::{PorchIntegration, component::PorchPackageRef, status::PackageStatus},
-    common::{DeletionPolicy, KindRef},
+    common::DeletionPolicy,
 };
 use linchpin_engine::{
     contract::{Actor, Right, Scope, Selector, Via, Want},
@@ -36,8 +36,8 @@ use self::{
     variant::Variant,
 };
 pub(super) use self::{contents::Contained, follow::Follow};
-use super::{objects::Marks, source::Source};
-use crate::{assemble::Frame, errors::at};
+use super::source::{Place, Source};
+use crate::{assemble::Frame, errors::at, names, requirement::RequirementSpec};
 
 /// The Repository that variants go to, where the bundle names none.
 const DOWNSTREAM: &str = "mgmt";
@@ -74,14 +74,12 @@ pub(super) struct Package {
 
 /// Reads a component that is a package.
 pub(super) fn read(
-    frame: &Frame<'_>,
-    via: &Via,
+    place: &Place<'_>,
     integration: Option<&PorchIntegration>,
     component: &Component,
     reference: &PorchPackageRef,
-    marks: &Marks,
-    field: &str,
 ) -> Result<Source, SpecError> {
+    let Place { frame, via, path, marks, field } = *place;
     let Some(integration) = integration.filter(|integration| integration.enabled) else {
         let problem = "spec.porchIntegration.enabled is not true, so nothing is taken from Porch";
         return Err(at(field, problem));
@@ -89,14 +87,11 @@ pub(super) fn read(
     let namespace = reference.namespace.as_deref().unwrap_or(NAMESPACE);
     let looking = Looking { frame, via, namespace, field };
     let Some(kind) = looking.is_installed()? else {
-        return Ok(Source::Waits {
-            dependency: Box::new(installation()),
-            called: Some(INSTALLED.to_owned()),
-        });
+        return Ok(Source::Waits(Box::new(installation(place))));
     };
     let downstream = integration.repository.as_deref().unwrap_or(DOWNSTREAM);
     let kept = component.deletion_policy == Some(DeletionPolicy::Orphan) || frame.removal == Removal::Retain;
-    let variant = Variant { owner: &frame.owner, component: marks, namespace, reference, downstream, kept };
+    let variant = Variant { owner: &frame.owner, path, marks, namespace, reference, downstream, kept };
     let name = variant.name();
     // All are asked for before any of them is waited for.
     let (shape, revisions, live, registered) = (
@@ -152,16 +147,10 @@ pub(super) fn read(
 const INSTALLED: &str = "Porch is not installed: PackageVariant (config.porch.kpt.dev)";
 
 /// That Porch is there: its kind is waited for, and no object of it.
-fn installation() -> Dependency {
-    Dependency {
-        reference: Some(KindRef {
-            api_version: Some(variant::kind().api_version()),
-            kind: variant::kind().kind,
-            name: Some("any".to_owned()),
-            namespace: None,
-        }),
-        ..Dependency::default()
-    }
+fn installation(place: &Place<'_>) -> RequirementSpec {
+    let (id, via) = (names::source(place.path), place.via.clone());
+    let spec = RequirementSpec::on_object(id, place.field, via, &variant::kind(), None, "any");
+    RequirementSpec { label: INSTALLED.to_owned(), ..spec }
 }
 
 /// Where, as whom and for which field is looked.

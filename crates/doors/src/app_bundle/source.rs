@@ -4,28 +4,20 @@
 //! further arm here: it answers with bodies, or with what must be there first.
 
 use linchpin_api::{
-    Component, Dependency,
-    app_bundle::{
-        PorchIntegration,
-        component::{ONE_SOURCE, SourceRef},
-    },
+    Component,
+    app_bundle::{PorchIntegration, component::ONE_SOURCE},
 };
-use linchpin_engine::{
-    contract::{ReadSet, Seen, Via, Want},
-    plan::SpecError,
-};
-use linchpin_lang::template::parse_documents;
-use linchpin_words::{Gvk, limits};
+use linchpin_engine::{contract::Via, plan::SpecError};
+use linchpin_words::limits;
 use serde_json::Value;
 
-use super::{
-    not_yet,
-    objects::Marks,
-    porch::{self, Package},
-};
+use super::porch::{self, Package};
 use crate::{
+    apply::{self, Bodies, Marks},
     assemble::Frame,
     errors::{at, bounded},
+    names,
+    requirement::RequirementSpec,
 };
 
 /// What a source gives.
@@ -33,25 +25,29 @@ pub(super) enum Source {
     /// Bodies, each with the field it is written in.
     Bodies(Vec<(String, Value)>),
     /// Nothing before this is there.
-    Waits {
-        /// What must be there.
-        dependency: Box<Dependency>,
-        /// What it is called, where that is not how it is written.
-        called: Option<String>,
-    },
+    Waits(Box<RequirementSpec>),
     /// A package, whose variant is applied and whose objects come from elsewhere.
     Package(Box<Package>),
 }
 
+/// The component whose source is read.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'p> {
+    pub frame: &'p Frame<'p>,
+    pub via: &'p Via,
+    /// `group/component`.
+    pub path: &'p str,
+    pub marks: &'p Marks,
+    pub field: &'p str,
+}
+
 /// Reads the source of a component.
 pub(super) fn read(
-    frame: &Frame<'_>,
-    via: &Via,
+    place: &Place<'_>,
     porch: Option<&PorchIntegration>,
     component: &Component,
-    marks: &Marks,
-    field: &str,
 ) -> Result<Source, SpecError> {
+    let field = place.field;
     let sources = [
         component.template.is_some(),
         component.templates.is_some(),
@@ -72,62 +68,19 @@ pub(super) fn read(
         return Ok(Source::Bodies(bodies.collect()));
     }
     if let Some(source) = &component.source {
-        return config_map(frame, &source.config_map_ref, &format!("{field}.source.configMapRef"));
+        let map = &source.config_map_ref;
+        let field = format!("{field}.source.configMapRef");
+        let id = names::source(place.path);
+        return Ok(match apply::config_map(place.frame, &map.name, map.key.as_deref(), id, &field)? {
+            Bodies::Found(bodies) => Source::Bodies(bodies),
+            Bodies::Waits(requirement) => Source::Waits(requirement),
+        });
     }
     match &component.porch_package_ref {
         Some(package) => {
             let field = format!("{field}.porchPackageRef");
-            porch::read(frame, via, porch, component, package, marks, &field)
+            porch::read(&Place { field: &field, ..*place }, porch, component, package)
         }
         None => Err(at(field, ONE_SOURCE)),
     }
-}
-
-/// The documents in a ConfigMap.
-fn config_map(frame: &Frame<'_>, source: &SourceRef, field: &str) -> Result<Source, SpecError> {
-    let want = Want::object(
-        frame.via.clone(),
-        Gvk::new("", "v1", "ConfigMap"),
-        Some(frame.owner.namespace.clone()),
-        &source.name,
-        ReadSet::dotted(["data"]),
-    );
-    let found = match frame.kinds.ask(want) {
-        None => return Err(not_yet(field)),
-        Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet(field)),
-        Some(Seen::Objects(observed)) => observed.items.first(),
-        Some(_) => None,
-    };
-    let texts = found.and_then(|item| item.content.get("data")).and_then(Value::as_object);
-    let waits = || {
-        let cel = source
-            .key
-            .as_ref()
-            .map(|key| format!("has(self.data) && {} in self.data", Value::from(key.as_str())));
-        let resource = Some(format!("configmap/{}", source.name));
-        let dependency = Box::new(Dependency { resource, cel, ..Dependency::default() });
-        Source::Waits { dependency, called: None }
-    };
-    if found.is_none() {
-        return Ok(waits());
-    }
-    let mut bodies = Vec::new();
-    for (key, text) in texts.into_iter().flatten() {
-        if source.key.as_ref().is_some_and(|wanted| wanted != key) {
-            continue;
-        }
-        let place = format!("{field} (key {key})");
-        let documents = parse_documents(&place, text.as_str().unwrap_or_default()).map_err(|error| {
-            let (line, column) = error.position();
-            at(&place, format!("at line {line} column {column}: {}", error.message()))
-        })?;
-        bodies.extend(
-            documents.into_iter().enumerate().map(|(index, body)| (format!("{place}[{index}]"), body)),
-        );
-    }
-    if bodies.is_empty() {
-        return if source.key.is_some() { Ok(waits()) } else { Err(at(field, "there is no document in it")) };
-    }
-    bounded(bodies.len(), limits::RENDERED_OBJECTS, field, "objects")?;
-    Ok(Source::Bodies(bodies))
 }

@@ -21,8 +21,8 @@ use linchpin_engine::{
 use linchpin_words::{Condition, ConditionType, Reason, condition, text};
 
 use self::component::Drawing;
-use super::{compile::required_names, path, porch::catalogue::Remarks};
-use crate::{door::StatusInput, entries, journal};
+use super::porch::catalogue::Remarks;
+use crate::{door::StatusInput, entries, journal, names};
 
 pub(crate) const PENDING: &str = "Pending";
 pub(crate) const DEPLOYING: &str = "Deploying";
@@ -68,11 +68,7 @@ pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBun
         observed_generation: generation,
         phase: Some(phase),
         message: Some(text::line(&message)),
-        requires: sketch.requires(
-            &object.spec.requires,
-            "requires:",
-            current.map(|status| &status.requires[..]),
-        ),
+        requires: sketch.requires(&object.spec.requires, None, current.map(|status| &status.requires[..])),
         group_statuses: groups,
         porch_repositories: match status_input.plan {
             Some(_) => remarks.repositories.clone(),
@@ -112,7 +108,7 @@ impl Sketch<'_> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
         for step in plan.steps() {
             let (Some(group), StepKind::Act(_)) = (&step.part, &step.kind) else { continue };
-            let Some(name) = step.id.as_str().strip_prefix(&path(group, "")) else { continue };
+            let Some(name) = step.id.as_str().strip_prefix(&names::component(group, "")) else { continue };
             match found.iter_mut().find(|(known, _)| known == group) {
                 Some((_, names)) => names.push(name.to_owned()),
                 None => found.push((group.clone(), vec![name.to_owned()])),
@@ -146,17 +142,16 @@ impl Sketch<'_> {
                     let old = before
                         .and_then(|group| group.component_statuses.iter().find(|old| old.name == drawn.name));
                     if let Some(entry) = entry {
-                        let prefix = format!("{}:requires:", path(&name, &drawn.name));
-                        drawn.requires =
-                            self.requires(&entry.requires, &prefix, old.map(|old| &old.requires[..]));
+                        let path = names::component(&name, &drawn.name);
+                        let old = old.map(|old| &old.requires[..]);
+                        drawn.requires = self.requires(&entry.requires, Some(&path), old);
                     }
                     drawn
                 });
                 let component_statuses: Vec<ComponentStatus> = drawn.collect();
                 let (phase, message) = group_phase(&component_statuses);
                 let requires = entry.map(|entry| {
-                    let prefix = format!("{name}:requires:");
-                    self.requires(&entry.requires, &prefix, before.map(|old| &old.requires[..]))
+                    self.requires(&entry.requires, Some(&name), before.map(|old| &old.requires[..]))
                 });
                 BundleGroupStatus {
                     name,
@@ -171,7 +166,7 @@ impl Sketch<'_> {
 
     fn component(&self, group: &str, name: &str, before: Option<&BundleGroupStatus>) -> ComponentStatus {
         let before = before.and_then(|group| group.component_statuses.iter().find(|old| old.name == name));
-        let path = path(group, name);
+        let path = names::component(group, name);
         let remark = self.remarks.components.get(&path);
         Drawing { status_input: self.status_input, steps: &self.steps, before, remark, path: &path, name }
             .draw()
@@ -180,18 +175,19 @@ impl Sketch<'_> {
     fn requires(
         &self,
         entries: &[Dependency],
-        prefix: &str,
+        of: Option<&str>,
         before: Option<&[DependencyStatus]>,
     ) -> Vec<DependencyStatus> {
-        let named = required_names(entries, prefix);
+        let named = names::required(of, entries);
+        let own = names::of_part(None, entries, &[]).dependencies;
         let before = before.unwrap_or_default();
         entries
             .iter()
-            .zip(&named)
-            .filter_map(|(entry, named)| {
+            .zip(named.iter().zip(&own))
+            .filter_map(|(entry, (named, own))| {
                 let mut drawn = entries::dependency(entry, named, before, self.status_input)?;
                 if entry.name.is_none() {
-                    drawn.name = drawn.name.strip_prefix(prefix).map_or(drawn.name.clone(), str::to_owned);
+                    drawn.name = own.id.to_string();
                 }
                 Some(drawn)
             })

@@ -25,7 +25,8 @@ use self::shown::{Shown, objects, seen_as, without_name};
 use super::{Contribution, Part, PartState, Progress, is_in_line, kind_in_status};
 use crate::{
     AppBundleDoor, Door,
-    app_bundle::{DEPLOYED, DEPLOYING, FAILED, PENDING, before_groups, path},
+    app_bundle::{DEPLOYED, DEPLOYING, FAILED, PENDING, before_groups},
+    names,
     owner::Owner,
 };
 
@@ -133,7 +134,7 @@ impl Bundle<'_> {
     ) -> Vec<Edge> {
         let mut open: BTreeMap<&str, bool> = BTreeMap::new();
         for (group, component) in earlier {
-            *open.entry(group).or_default() |= !self.is_passed(&path(group, component));
+            *open.entry(group).or_default() |= !self.is_passed(&names::component(group, component));
         }
         let wait = |(group, open): (&str, bool)| {
             let state = parts.get(group)?;
@@ -187,7 +188,7 @@ impl Bundle<'_> {
         let required =
             entry.map_or_else(Vec::new, |entry| self.requires(from, &entry.requires, &shown.requires));
         edges.extend(required.into_iter().map(|edge| on_behalf_of(&shown.name, edge)));
-        let path = path(group, &shown.name);
+        let path = names::component(group, &shown.name);
         let part = self.part(from, &[]);
         let cluster = entry.and_then(|entry| entry.cluster.as_ref());
         let source = format!("{path}:source");

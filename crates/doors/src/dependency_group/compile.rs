@@ -61,10 +61,10 @@ pub(super) fn compile(
         let gate: Vec<After> = if own.is_empty() {
             before.clone()
         } else {
-            edges::gate(own.iter().map(|draft| &draft.id).collect::<Vec<&StepId>>())
+            edges::gate(own.iter().map(Member::id).collect::<Vec<&StepId>>())
         };
         let edges = edges::actions(&acts.iter().collect::<Vec<&action::ActionDraft>>(), &gate)?;
-        steps.extend(own.into_iter().map(|draft| draft.finish(before.clone(), limits[index])));
+        steps.extend(own.into_iter().map(|draft| draft.requirement.finish(before.clone(), limits[index])));
         for (draft, after) in acts.into_iter().zip(edges) {
             steps.push(draft.finish(&frame, after, limits[index], None));
         }
@@ -80,11 +80,11 @@ trait Member {
 
 impl Member for dependency::DependencyDraft {
     fn group(&self) -> String {
-        self.part.clone().unwrap_or_default()
+        self.requirement.part.clone().unwrap_or_default()
     }
 
     fn id(&self) -> &StepId {
-        &self.id
+        &self.requirement.id
     }
 }
 

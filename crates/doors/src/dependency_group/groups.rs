@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_api::Group;
-use linchpin_engine::plan::SpecError;
+use linchpin_engine::{
+    plan::SpecError,
+    sequence::{Reach, sequence},
+};
 
 use crate::errors::at;
 
@@ -17,81 +20,30 @@ pub(super) fn direct(groups: &[Group]) -> Result<Vec<Vec<usize>>, SpecError> {
             return Err(at(format!("spec.groups[{index}].name"), problem));
         }
     }
-    let mut earlier_groups = Vec::with_capacity(groups.len());
+    let mut before: Vec<Vec<usize>> = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
-        let mut before = BTreeSet::new();
+        let mut earlier = BTreeSet::new();
         for (place, name) in group.depends_on.iter().enumerate() {
             let field = format!("spec.groups[{index}].dependsOn[{place}]");
-            let Some(earlier) = positions.get(name.as_str()) else {
+            let Some(one) = positions.get(name.as_str()) else {
                 let known: Vec<&str> = groups.iter().map(|group| group.name.as_str()).take(10).collect();
                 return Err(at(
                     field,
                     format!("there is no group named {name:?}; there are {}", known.join(", ")),
                 ));
             };
-            before.insert(*earlier);
+            earlier.insert(*one);
         }
-        earlier_groups.push(before);
+        before.push(earlier.into_iter().collect());
     }
-    let order = in_order(&earlier_groups).map_err(|cycle| {
-        let names: Vec<&str> = cycle.iter().map(|index| groups[*index].name.as_str()).collect();
-        let field = format!("spec.groups[{}].dependsOn", cycle.first().copied().unwrap_or_default());
+    let order = sequence(&before).map_err(|round| {
+        let names: Vec<&str> =
+            round.iter().chain(round.first()).map(|index| groups[*index].name.as_str()).collect();
+        let field = format!("spec.groups[{}].dependsOn", round.first().copied().unwrap_or_default());
         at(field, format!("groups wait for each other: {}", names.join(" → ")))
     })?;
-    Ok(reduced(&earlier_groups, &order))
-}
-
-/// Without what is reached through another: fewer edges, the same order.
-fn reduced(earlier_groups: &[BTreeSet<usize>], order: &[usize]) -> Vec<Vec<usize>> {
-    let mut reach: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); earlier_groups.len()];
-    for index in order {
-        let mut all = earlier_groups[*index].clone();
-        for earlier in &earlier_groups[*index] {
-            all.extend(&reach[*earlier]);
-        }
-        reach[*index] = all;
-    }
-    earlier_groups
-        .iter()
-        .map(|before| {
-            let through: BTreeSet<usize> =
-                before.iter().flat_map(|one| reach[*one].iter().copied()).collect();
-            before.difference(&through).copied().collect()
-        })
-        .collect()
-}
-
-/// Groups so that each comes after those it waits for, or a way round that begins and ends with the same one.
-fn in_order(before: &[BTreeSet<usize>]) -> Result<Vec<usize>, Vec<usize>> {
-    let mut order = Vec::with_capacity(before.len());
-    let mut placed = vec![false; before.len()];
-    loop {
-        let next =
-            (0..before.len()).find(|index| !placed[*index] && before[*index].iter().all(|one| placed[*one]));
-        match next {
-            Some(index) => {
-                placed[index] = true;
-                order.push(index);
-            }
-            None if order.len() == before.len() => return Ok(order),
-            None => return Err(way_round(before, &placed)),
-        }
-    }
-}
-
-fn way_round(before: &[BTreeSet<usize>], placed: &[bool]) -> Vec<usize> {
-    let mut walk: Vec<usize> = Vec::new();
-    let mut next = placed.iter().position(|placed| !placed);
-    while let Some(index) = next {
-        if let Some(start) = walk.iter().position(|earlier| *earlier == index) {
-            let mut round = walk.split_off(start);
-            round.push(index);
-            return round;
-        }
-        walk.push(index);
-        next = before[index].iter().copied().find(|earlier| !placed[*earlier]);
-    }
-    walk
+    let reach = Reach::of(&before, &order);
+    Ok(before.iter().map(|earlier| reach.nearest(earlier)).collect())
 }
 
 #[cfg(test)]

@@ -29,8 +29,9 @@ pub(super) fn compile(
     let watched = spec.watch_mode.then(|| drafts.watched());
     let (tiers, gate) = edges::tiers(&drafts.dependencies);
     let order = edges::actions(&drafts.actions.iter().collect::<Vec<&action::ActionDraft>>(), &gate)?;
+    let dependencies = drafts.dependencies.into_iter().zip(tiers);
     let mut steps: Vec<Step> =
-        drafts.dependencies.into_iter().zip(tiers).map(|(draft, after)| draft.finish(after, None)).collect();
+        dependencies.map(|(draft, after)| draft.requirement.finish(after, None)).collect();
     for (draft, after) in drafts.actions.into_iter().zip(order) {
         steps.push(draft.finish(&frame, after, None, watched.as_ref()));
     }

@@ -14,6 +14,7 @@ use super::{
 use crate::{
     contract::{StepId, Target, Want},
     graph::Node,
+    sequence::sequence,
 };
 
 /// A spec that cannot be carried out, and where.
@@ -127,7 +128,7 @@ impl Plan {
             }
             before.push(earlier);
         }
-        let order = topological(&before).map_err(|cycle| cycle_error(&steps, &cycle))?;
+        let order = sequence(&before).map_err(|round| cycle_error(&steps, &round))?;
         let mut rank = vec![0; steps.len()];
         for (new, old) in order.iter().enumerate() {
             rank[*old] = new;
@@ -214,47 +215,9 @@ fn intents(steps: &[Step], before: &[Vec<usize>]) -> (Vec<(usize, Target)>, u64)
     (found, mark.finish())
 }
 
-/// Positions so that each comes after all in its row; among equals, the given order. Or a cycle.
-fn topological(before: &[Vec<usize>]) -> Result<Vec<usize>, Vec<usize>> {
-    let mut missing: Vec<usize> = before.iter().map(Vec::len).collect();
-    let mut later: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
-    for (position, earlier) in before.iter().enumerate() {
-        for one in earlier {
-            later[*one].push(position);
-        }
-    }
-    let mut ready: std::collections::BTreeSet<usize> =
-        missing.iter().enumerate().filter(|(_, count)| **count == 0).map(|(position, _)| position).collect();
-    let mut order = Vec::with_capacity(before.len());
-    while let Some(position) = ready.pop_first() {
-        order.push(position);
-        for one in &later[position] {
-            missing[*one] -= 1;
-            if missing[*one] == 0 {
-                ready.insert(*one);
-            }
-        }
-    }
-    if order.len() == before.len() { Ok(order) } else { Err(cycle(before, &missing)) }
-}
-
-/// A way round among the steps that could not be ordered: walk back along unordered steps until one repeats.
-fn cycle(before: &[Vec<usize>], missing: &[usize]) -> Vec<usize> {
-    let mut walk: Vec<usize> = Vec::new();
-    let mut next = missing.iter().position(|count| *count > 0);
-    while let Some(position) = next {
-        if let Some(start) = walk.iter().position(|earlier| *earlier == position) {
-            let mut round = walk.split_off(start);
-            round.reverse();
-            return round;
-        }
-        walk.push(position);
-        next = before[position].iter().copied().find(|earlier| missing[*earlier] > 0);
-    }
-    walk
-}
-
+/// Steps wait for each other: the way round in the order they would go.
 fn cycle_error(steps: &[Step], round: &[usize]) -> PlanError {
+    let round: Vec<usize> = round.iter().rev().copied().collect();
     let start = round.iter().enumerate().min_by_key(|(_, position)| **position).map_or(0, |(index, _)| index);
     let names: Vec<&str> = round
         .iter()

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
-use linchpin_api::{Dependency, common::KindRef};
-use linchpin_engine::{contract::StepId, plan::SpecError};
+use linchpin_engine::{contract::StepId, plan::SpecError, readiness::Wanted};
+use linchpin_words::Gvk;
 
 use super::ComponentDraft;
-use crate::{app_bundle::porch::Contained, assemble::Frame, dependency, names::Named};
+use crate::{
+    app_bundle::porch::Contained,
+    assemble::Frame,
+    names::{self, Named},
+    requirement::{RequirementDraft, RequirementSpec},
+};
 
 impl ComponentDraft {
     /// The objects in its package.
@@ -16,7 +21,8 @@ impl ComponentDraft {
 
     /// The step that waits for an object in its package.
     pub(in crate::app_bundle) fn contained_id(&self, object: &Contained) -> StepId {
-        StepId::new(format!("{}:ready:{}/{}", self.path, object.gvk.group_kind(), place(object)))
+        let namespace = object.namespace.as_deref().map_or_else(String::new, |space| format!("{space}/"));
+        names::ready(&self.path, Some(&format!("{}/{namespace}{}", object.gvk.group_kind(), object.name)))
     }
 
     /// That an object in its package is ready.
@@ -24,12 +30,12 @@ impl ComponentDraft {
         &self,
         frame: &Frame<'_>,
         object: &Contained,
-    ) -> Result<(dependency::DependencyDraft, Named), SpecError> {
+    ) -> Result<(RequirementDraft, Named), SpecError> {
         let named = Named { id: self.contained_id(object), words: Vec::new() };
-        let entry = self.on_ready(&object.gvk, object.namespace.clone(), &object.name);
         let field = format!("{}.porchPackageRef ({})", self.field, object.file);
-        let mut draft = dependency::DependencyDraft::new(frame, &entry, &named, &field, Some(&self.group))?;
-        draft.is_called(format!("{} {}", object.gvk.kind, place(object)));
+        let namespace = object.namespace.as_deref();
+        let spec = self.apply.ready_object(named.id.clone(), &field, &object.gvk, namespace, &object.name);
+        let mut draft = RequirementDraft::new(frame, spec)?;
         if let Some(profile) = &self.profile {
             draft.is_taught(Arc::clone(profile));
         }
@@ -40,39 +46,23 @@ impl ComponentDraft {
     pub(in crate::app_bundle) fn prior(
         &self,
         frame: &Frame<'_>,
-    ) -> Result<Option<(dependency::DependencyDraft, Named)>, SpecError> {
+    ) -> Result<Option<(RequirementDraft, Named)>, SpecError> {
         let Some((package, held)) =
             self.package.as_ref().and_then(|package| Some((package, package.before.clone()?)))
         else {
             return Ok(None);
         };
-        let named = Named { id: self.source_id(), words: Vec::new() };
-        let entry = Dependency {
-            reference: Some(KindRef {
-                api_version: Some("config.porch.kpt.dev/v1alpha1".to_owned()),
-                kind: "Repository".to_owned(),
-                name: Some(package.status.repository.clone()),
-                namespace: None,
-            }),
-            namespace: Some(package.repository.namespace.clone()),
-            cluster: self.entry.cluster.clone(),
-            state: Some("Exists".to_owned()),
-            ..Dependency::default()
+        let named = Named { id: names::source(&self.path), words: Vec::new() };
+        let kind = Gvk::new("config.porch.kpt.dev", "v1alpha1", "Repository");
+        let (namespace, name) = (&package.repository.namespace, &package.status.repository);
+        let via = self.apply.via.clone();
+        let spec = RequirementSpec {
+            part: Some(self.group.clone()),
+            state: Some(Wanted::Exists),
+            ..RequirementSpec::on_object(named.id.clone(), &self.field, via, &kind, Some(namespace), name)
         };
-        let mut draft =
-            dependency::DependencyDraft::new(frame, &entry, &named, &self.field, Some(&self.group))?;
-        draft.is_called(format!("Repository {}/{}", package.repository.namespace, package.status.repository));
+        let mut draft = RequirementDraft::new(frame, spec)?;
         draft.is_held(held, None);
         Ok(Some((draft, named)))
     }
-
-    pub(super) fn source_id(&self) -> StepId {
-        StepId::new(format!("{}:source", self.path))
-    }
-}
-
-/// Where an object in a package will be.
-fn place(object: &Contained) -> String {
-    let namespace = object.namespace.as_deref().map_or_else(String::new, |space| format!("{space}/"));
-    format!("{namespace}{}", object.name)
 }

@@ -6,7 +6,7 @@ use linchpin_api::AppBundleSpec;
 use linchpin_engine::plan::definition;
 use serde_json::{Map, Value, json};
 
-use crate::app_bundle::path;
+use crate::names;
 
 /// The fields of a Secret that hold its data.
 const DATA: [&str; 2] = ["data", "stringData"];
@@ -55,7 +55,7 @@ fn bodies(spec: &mut AppBundleSpec) -> Vec<(String, &mut Map<String, Value>)> {
     let mut found = Vec::new();
     for group in &mut spec.groups {
         for component in &mut group.components {
-            let name = path(&group.name, &component.name);
+            let name = names::component(&group.name, &component.name);
             let all = component.template.iter_mut().chain(component.templates.iter_mut().flatten());
             found.extend(all.map(|body| (name.clone(), body)));
         }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::look::{Look, Registered, Revision};
-use crate::door::SideWrite;
+use crate::{door::SideWrite, names};
 
 /// A Repository with what is in it.
 pub(super) type Repository = RepositoryStatus;
@@ -118,7 +118,7 @@ pub(in crate::app_bundle) fn records(object: &AppBundle, plan: Option<&Plan>) ->
 /// The packages of the last status, by component.
 fn known(object: &AppBundle) -> BTreeMap<String, &PackageStatus> {
     let groups = object.status.iter().flat_map(|status| &status.group_statuses);
-    let component = |group: &str, one: &'_ ComponentStatus| crate::app_bundle::path(group, &one.name);
+    let component = |group: &str, one: &'_ ComponentStatus| names::component(group, &one.name);
     groups
         .flat_map(|group| group.component_statuses.iter().map(move |one| (&group.name, one)))
         .filter_map(|(group, one)| Some((component(group, one), one.package.as_ref()?)))

@@ -15,7 +15,10 @@ use super::{
     revision::{Shape, number},
     variant,
 };
-use crate::{app_bundle::not_yet, errors::at, kinds::Meaning};
+use crate::{
+    errors::{at, not_yet},
+    kinds::Meaning,
+};
 
 /// What came of a look.
 #[derive(Debug)]

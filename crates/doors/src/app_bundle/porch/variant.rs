@@ -1,11 +1,14 @@
 //! The PackageVariant of a component: what it is called and what it says.
 
 use linchpin_api::app_bundle::component::PorchPackageRef;
-use linchpin_words::{Gvk, hash::sha256_hex, keys, limits};
-use serde_json::{Value, json};
+use linchpin_words::{Gvk, hash::sha256_hex, limits};
+use serde_json::{Map, Value, json};
 
 use super::{CONFIG, revision::Choice};
-use crate::{app_bundle::objects::Marks, owner::Owner};
+use crate::{
+    apply::{Marks, as_json},
+    owner::Owner,
+};
 
 /// What Nephio's approval controller reads: the first revision is approved by itself.
 const APPROVAL: (&str, &str) = ("approval.nephio.org/policy", "initial");
@@ -20,7 +23,9 @@ pub(super) fn kind() -> Gvk {
 /// What a variant is made from.
 pub(super) struct Variant<'v> {
     pub owner: &'v Owner,
-    pub component: &'v Marks,
+    /// The component it is of, as `group/component`.
+    pub path: &'v str,
+    pub marks: &'v Marks,
     pub namespace: &'v str,
     pub reference: &'v PorchPackageRef,
     /// The Repository it goes to.
@@ -37,7 +42,7 @@ impl Variant<'_> {
         let parts = json!([
             self.owner.namespace,
             self.owner.name,
-            self.component.path(),
+            self.path,
             self.reference.repository,
             self.reference.package_name,
         ]);
@@ -58,6 +63,9 @@ impl Variant<'_> {
         upstream.insert("repo".to_owned(), json!(self.reference.repository));
         upstream.insert("package".to_owned(), json!(self.reference.package_name));
         let name = self.name();
+        let labels: Map<String, Value> = as_json(&self.marks.labels).collect();
+        let mut annotations: Map<String, Value> = as_json(&self.marks.annotations).collect();
+        annotations.insert(APPROVAL.0.to_owned(), json!(APPROVAL.1));
         json!({
             "apiVersion": kind().api_version(),
             "kind": kind().kind,
@@ -65,8 +73,8 @@ impl Variant<'_> {
             "spec": {
                 "upstream": upstream,
                 "downstream": {"repo": self.downstream, "package": name},
-                "annotations": {APPROVAL.0: APPROVAL.1, keys::SYNC_WAVE: self.component.wave()},
-                "labels": self.component.labels(),
+                "annotations": annotations,
+                "labels": labels,
                 "adoptionPolicy": "adoptExisting",
                 "deletionPolicy": if self.kept { "orphan" } else { "delete" },
             },

@@ -1,7 +1,7 @@
-//! `.Values` while a bundle is compiled: to know names, and to notice when a source of values has changed.
+//! `.Values` while an object is compiled: to know names, and to notice when a source of values has changed.
 //!
 //! A source that was not looked at yet makes compiling wait; one that is not there is left to the engine, which holds
-//! the components that read it and says so.
+//! the actions that read it and says so.
 
 use std::cell::OnceCell;
 
@@ -14,22 +14,21 @@ use linchpin_lang::weight;
 use linchpin_words::limits;
 use serde_json::{Value, json};
 
-use super::not_yet;
-use crate::{assemble::Frame, values};
+use crate::{assemble::Frame, errors::not_yet, values};
 
-/// The values of one bundle.
-pub(super) struct Values<'f> {
+/// The values of one object.
+pub(crate) struct Values<'f> {
     frame: &'f Frame<'f>,
     data: OnceCell<Value>,
 }
 
 impl<'f> Values<'f> {
-    pub(super) fn new(frame: &'f Frame<'f>) -> Self {
+    pub(crate) fn new(frame: &'f Frame<'f>) -> Self {
         Self { frame, data: OnceCell::new() }
     }
 
     /// All values as templates see them, as far as their sources are there.
-    pub(super) fn data(&self) -> Result<&Value, SpecError> {
+    pub(crate) fn data(&self) -> Result<&Value, SpecError> {
         self.look()?;
         if let Some(data) = self.data.get() {
             return Ok(data);
@@ -41,18 +40,18 @@ impl<'f> Values<'f> {
     }
 
     /// Takes what reading them took.
-    pub(super) fn pay(&self, steps: u64, field: &str) -> Result<(), SpecError> {
+    pub(crate) fn pay(&self, steps: u64, field: &str) -> Result<(), SpecError> {
         self.frame.kinds.pay(steps, field, "there is a template")
     }
 
     /// Which of them are a Secret's.
-    pub(super) fn secrets(&self) -> Secrets {
+    pub(crate) fn secrets(&self) -> Secrets {
         Secrets::of_values(&self.frame.inputs, &values::own(self.frame.common), self.frame.kinds.facts())
     }
 
     /// Which version of each source was seen; none where one is not there that must be. A Secret is known by its version
     /// and never by its content.
-    pub(super) fn sources(&self) -> Result<Option<Value>, SpecError> {
+    pub(crate) fn sources(&self) -> Result<Option<Value>, SpecError> {
         self.look()?;
         let mut found = Vec::new();
         for input in &self.frame.inputs {

@@ -1,22 +1,21 @@
-//! The objects of one component: what they are, where they are, and the body that is applied.
+//! One object that is applied: what it is, where it is, and its body.
 //!
-//! Kind, name and namespace must be known before anything is applied, since what comes after waits for these very
-//! objects: templates in them may read `.Values` and nothing else. Labels and the sync wave are put on the object's own
-//! metadata and nowhere below, and win over what the author wrote.
+//! Kind, name and namespace must be known before anything is applied, since what comes after waits for this very
+//! object: templates in them may read `.Values` and nothing else. Marks are put on the object's own metadata and nowhere
+//! below, and win over what the author wrote.
 
 use std::sync::Arc;
 
-use linchpin_api::{BundleGroup, Component};
 use linchpin_engine::{
     contract::{Via, Want},
     plan::{Document, SpecError},
     step::secret_refusal,
 };
 use linchpin_lang::template::{Clock, StaticReads, Template, ValueTemplate};
-use linchpin_words::{Gvk, KindWord, Timestamp, keys};
+use linchpin_words::{Gvk, KindWord, Timestamp};
 use serde_json::{Map, Value, json};
 
-use super::{path, values::Values};
+use super::values::Values;
 use crate::{
     action,
     assemble::Frame,
@@ -25,9 +24,9 @@ use crate::{
     sketch,
 };
 
-/// One object of a component.
+/// One object that is applied.
 #[derive(Debug)]
-pub(super) struct Object {
+pub(crate) struct Object {
     /// Where it is written.
     pub field: String,
     /// What it is, as written.
@@ -45,7 +44,7 @@ pub(super) struct Object {
 
 impl Object {
     /// As people call it.
-    pub(super) fn label(&self) -> String {
+    pub(crate) fn label(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{} {namespace}/{}", self.gvk.kind, self.name),
             None => format!("{} {}", self.gvk.kind, self.name),
@@ -53,58 +52,38 @@ impl Object {
     }
 
     /// What the engine renders.
-    pub(super) fn document(&self) -> Document {
+    pub(crate) fn document(&self) -> Document {
         Document { value: Arc::new(self.body.clone()), template: self.template.clone().map(Arc::new) }
     }
 
     /// What its templates read.
-    pub(super) fn reads(&self) -> StaticReads {
+    pub(crate) fn reads(&self) -> StaticReads {
         self.template.as_ref().map(ValueTemplate::reads).unwrap_or_default()
     }
 }
 
-/// What is put on every object of a component.
-pub(super) struct Marks {
-    labels: [(&'static str, String); 3],
-    wave: String,
+/// What is put on the metadata of every object.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks {
+    pub labels: Vec<(&'static str, String)>,
+    pub annotations: Vec<(&'static str, String)>,
 }
 
 impl Marks {
-    /// The marks of a component: whose it is, and its sync wave.
-    pub(super) fn new(bundle: &str, group: &BundleGroup, component: &Component) -> Self {
-        let (major, minor) = (group.order.unwrap_or(0), component.order.unwrap_or(0));
-        Self {
-            labels: [
-                (keys::APP_BUNDLE, bundle.to_owned()),
-                (keys::APP_BUNDLE_GROUP, group.name.clone()),
-                (keys::APP_BUNDLE_COMPONENT, component.name.clone()),
-            ],
-            wave: (i64::from(major) * 100 + i64::from(minor)).to_string(),
-        }
-    }
-
-    /// The component they are of.
-    pub(super) fn path(&self) -> String {
-        path(&self.labels[1].1, &self.labels[2].1)
-    }
-
-    /// The sync wave.
-    pub(super) fn wave(&self) -> &str {
-        &self.wave
-    }
-
-    /// The labels, as an object has them.
-    pub(super) fn labels(&self) -> Value {
-        self.labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect()
-    }
-
     /// Puts them on an object's metadata.
     fn put_on(&self, body: &mut Value, field: &str) -> Result<(), SpecError> {
-        let labels = map(body, "labels", field)?;
-        labels.extend(self.labels.iter().map(|(key, value)| ((*key).to_owned(), json!(value))));
-        map(body, "annotations", field)?.insert(keys::SYNC_WAVE.to_owned(), json!(self.wave));
+        for (name, marks) in [("labels", &self.labels), ("annotations", &self.annotations)] {
+            if !marks.is_empty() {
+                map(body, name, field)?.extend(as_json(marks));
+            }
+        }
         Ok(())
     }
+}
+
+/// Labels or annotations, as an object has them.
+pub(crate) fn as_json(marks: &[(&'static str, String)]) -> impl Iterator<Item = (String, Value)> {
+    marks.iter().map(|(key, value)| ((*key).to_owned(), json!(value)))
 }
 
 /// A map of an object's metadata, made if it is not there.
@@ -123,7 +102,7 @@ fn map<'a>(body: &'a mut Value, name: &str, field: &str) -> Result<&'a mut Map<S
 }
 
 /// Reads one object. With `values` its strings are templates.
-pub(super) fn read(
+pub(crate) fn read(
     frame: &Frame<'_>,
     via: &Via,
     field: String,
