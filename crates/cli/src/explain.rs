@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use linchpin_api::Common;
-use linchpin_doors::contribution::kind_of_ours;
+use linchpin_doors::kind_of_ours;
 use linchpin_engine::graph::{Graph, Node, explain};
 use linchpin_view::{Known, State};
 use linchpin_words::{
@@ -134,7 +134,9 @@ fn about_others(graph: &Graph, reference: &Reference, namespace: &str, now: Time
     let ours: BTreeSet<&Node> = graph.owners().into_iter().collect();
     let waiting: Vec<String> = impact
         .iter()
-        .filter(|dependent| dependent.held && ours.contains(&dependent.node.whole()))
+        .filter(|dependent| {
+            dependent.held && dependent.node.turn == 0 && ours.contains(&dependent.node.whole())
+        })
         .map(|dependent| match dependent.distance {
             1 => dependent.node.to_string(),
             _ => format!("{} (through others)", dependent.node),

@@ -21,10 +21,9 @@ use linchpin_cluster::{
     own::OwnObject,
     transport::{Options, Transport},
 };
-use linchpin_doors::contribution::{Contribution, PartState, Progress};
-use linchpin_engine::graph::{Graph, Node};
+use linchpin_engine::graph::{Edge, Graph, Node, Relation, Wait, WaitState};
 use linchpin_view::{Known, State};
-use linchpin_words::{ConditionStatus, ConditionType, GroupKind, condition};
+use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Reason, condition};
 
 use self::reading::Found;
 pub(crate) use self::{
@@ -168,21 +167,31 @@ impl Live {
 
     /// The object that a node is.
     pub(crate) fn find(&self, node: &Node) -> Option<&dyn Speaks> {
-        self.objects().find(|object| object.contribution().node == *node)
+        self.objects().find(|object| object.node() == *node)
     }
 
     /// The wait-for graph among them.
     pub(crate) fn graph(&self) -> Graph {
         let mut graph = Graph::new();
-        for Contribution { node, edges, .. } in self.objects().map(Speaks::contribution) {
-            graph.set(&node, edges);
+        for object in self.objects() {
+            graph.set(&object.node(), object.edges());
+        }
+        graph
+    }
+
+    /// The same as it is drawn: people know parts, and not the turns of them.
+    pub(crate) fn drawn_graph(&self) -> Graph {
+        let mut graph = Graph::new();
+        for object in self.objects() {
+            let edges: Vec<Edge> = object.edges().into_iter().filter_map(drawn).collect();
+            graph.set(&object.node(), edges);
         }
         graph
     }
 
     /// The objects of one namespace, or of all, as nodes.
     pub(crate) fn nodes(&self, namespace: Option<&str>) -> Vec<Node> {
-        let nodes = self.objects().map(|object| object.contribution().node);
+        let nodes = self.objects().map(Speaks::node);
         let wanted = |node: &Node| namespace.is_none() || node.object.namespace.as_deref() == namespace;
         nodes.filter(wanted).collect()
     }
@@ -191,9 +200,8 @@ impl Live {
     pub(crate) fn known(&self) -> BTreeMap<Node, Known> {
         let mut known = BTreeMap::new();
         for object in self.objects() {
-            let Contribution { node, parts, .. } = object.contribution();
-            known.insert(node, standing(object.said()));
-            known.extend(parts.into_iter().map(part_standing));
+            known.insert(object.node(), standing(object.said()));
+            known.extend(parts(&object.edges()));
         }
         known
     }
@@ -211,16 +219,36 @@ pub(crate) enum Asked<'n> {
     Here,
 }
 
-/// How a part says that it stands.
-fn part_standing(part: PartState) -> (Node, Known) {
-    let state = match part.progress {
-        Progress::Ready => State::Ready,
-        Progress::Running => State::Running,
-        Progress::Waiting => State::Waiting,
-        Progress::Failed => State::Failed,
+/// An edge as it is drawn; none for what a turn waits for, which its part waits for too.
+fn drawn(edge: Edge) -> Option<Edge> {
+    let Edge { from, to, relation } = edge;
+    let waits_of_a_turn = from.turn > 0 && matches!(relation, Relation::WaitsFor(_));
+    (!waits_of_a_turn).then(|| Edge { from: from.turn(0), to: to.turn(0), relation })
+}
+
+/// How the parts of an object are: as the object that waits for them says.
+fn parts(edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
+    edges.iter().filter_map(|edge| {
+        let Edge { from, to, relation: Relation::WaitsFor(wait) } = edge else { return None };
+        // While the object is suspended, its parts wait for it.
+        let part = if from.part.is_none() && to.part.is_some() { to } else { from };
+        let inner = from.object == to.object && (from.part.is_none() || to.part.is_none());
+        (inner && part.turn == 0).then(|| (part.clone(), of_part(part, wait, edges)))
+    })
+}
+
+fn of_part(part: &Node, wait: &Wait, edges: &[Edge]) -> Known {
+    let own = || edges.iter().filter(|edge| edge.from.turn(0) == *part);
+    let begun = own().any(|edge| matches!(edge.relation, Relation::Produces { done: true }));
+    let held = own().any(|edge| matches!(&edge.relation, Relation::WaitsFor(wait) if !wait.met()));
+    let state = match wait.standing {
+        WaitState::Met => State::Ready,
+        WaitState::Failed => State::Failed,
+        _ if wait.reason == Reason::Suspended.as_str() => State::Waiting,
+        _ if begun || !held => State::Running,
+        _ => State::Waiting,
     };
-    let since = part.since.map(Into::into);
-    (part.node, Known { state, reason: part.reason, detail: part.message, since })
+    Known { state, reason: wait.reason.to_string(), detail: wait.detail.to_string(), since: wait.since }
 }
 
 /// How an object says that it stands. Conditions are asked before the phase, whose word a user may replace.

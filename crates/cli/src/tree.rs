@@ -98,7 +98,7 @@ fn draw(command: &TreeCommand, live: &Live, namespace: &str) -> String {
 /// What there is to see in one namespace, or in all.
 pub(crate) fn picture(live: &Live, namespace: Option<&str>) -> Picture {
     let selection = Selection::Needs(live.nodes(namespace));
-    Picture::of(&live.graph(), &selection, &live.known())
+    Picture::of(&live.drawn_graph(), &selection, &live.known())
 }
 
 /// A picture as a tree, fit for where standard output goes: as wide as a terminal and coloured on one, whole elsewhere.

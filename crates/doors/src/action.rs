@@ -22,7 +22,7 @@ use linchpin_engine::{
     },
 };
 use linchpin_lang::weight;
-use linchpin_words::limits;
+use linchpin_words::{ObjectRef, limits};
 
 use crate::{
     assemble::{Frame, Keys},
@@ -52,6 +52,7 @@ pub(crate) struct ActionDraft {
     rights: Vec<Right>,
     later_rights: Vec<Right>,
     open_rights: Vec<String>,
+    sketched: Vec<ObjectRef>,
     guard: Option<Guard>,
     timeout: Option<Duration>,
     delay_after: Option<Duration>,
@@ -111,6 +112,7 @@ impl ActionDraft {
             rights,
             later_rights: made.needs.later,
             open_rights: made.needs.open,
+            sketched: made.needs.makes,
             guard,
             timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
             delay_after: duration(entry.delay_after.as_ref(), &format!("{field}.delayAfter"))?,
@@ -147,6 +149,7 @@ impl ActionDraft {
                 rights: self.rights,
                 later_rights: self.later_rights,
                 open_rights: self.open_rights,
+                sketched: self.sketched,
                 reads: self.readings.dependencies,
                 reads_values: self.readings.values,
                 reads_now: self.readings.now,

@@ -28,10 +28,6 @@ use linchpin_engine::{
 };
 use linchpin_words::keys;
 
-pub(crate) use self::{
-    order::before_groups,
-    status::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING},
-};
 use crate::{
     door::{CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput},
     journal,

@@ -40,7 +40,7 @@ impl DependencyDraft {
         part: Option<&str>,
     ) -> Result<Self, SpecError> {
         Ok(Self {
-            requirement: read(frame, entry, named, field, part)?,
+            requirement: read(frame, entry, named, field, part, None)?,
             name: entry.name.clone(),
             resource: names::resource_text(entry),
             priority: entry.priority,
@@ -56,6 +56,7 @@ pub(crate) fn read(
     named: &Named,
     field: &str,
     part: Option<&str>,
+    on_behalf_of: Option<&str>,
 ) -> Result<RequirementDraft, SpecError> {
     let via = cluster::via(
         &frame.via,
@@ -80,6 +81,7 @@ pub(crate) fn read(
         min_replicas: entry.min_replicas.map(i64::from),
         expect: expect(entry.expect.as_ref(), entry.selector.is_some(), field)?,
         group: entry.group.clone(),
+        on_behalf_of: on_behalf_of.map(str::to_owned),
         optional: entry.optional,
         timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
         progress_timeout: duration(entry.progress_timeout.as_ref(), &format!("{field}.progressTimeout"))?,

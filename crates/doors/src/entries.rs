@@ -21,7 +21,7 @@ use crate::{
     door::StatusInput,
     journal,
     names::{self, Named},
-    readiness_profile,
+    readiness_profile, status_edges,
 };
 
 /// How a chain says that it does not go on here.
@@ -35,6 +35,7 @@ pub(crate) fn base(
     status_input: &StatusInput<'_>,
 ) -> Status {
     let report = status_input.report;
+    let shown = current.filter(|status| status.observed_generation == generation);
     let before = current.map_or(&[][..], |status| status.conditions.as_slice());
     let failed = report.phase == Phase::Failed && !report.invalid;
     let (phase, mut message) =
@@ -49,6 +50,7 @@ pub(crate) fn base(
         message: Some(text::line(&message)),
         conditions: conditions::draw(before, report, generation, status_input.now),
         blocked_by,
+        edges: edges(shown.and_then(|status| status.edges.as_ref()), status_input),
         start_time: Some(status_input.journal.run.now),
         completion_time: status_input.journal.completed,
         journal: journal::write(status_input.journal),
@@ -129,6 +131,15 @@ fn blocker(held: &EngineBlocker, before: &[Blocker], status_input: &StatusInput<
     }
 }
 
+/// What it waits for and makes. After a start, while something has not been looked at again, what was shown before stays.
+pub(crate) fn edges(before: Option<&String>, status_input: &StatusInput<'_>) -> Option<String> {
+    let steps = &status_input.report.steps;
+    match before.filter(|_| steps.iter().any(|step| is_unseen(&step.reason))) {
+        Some(before) => Some(before.clone()),
+        None => status_edges::write(&status_input.report.edges),
+    }
+}
+
 /// What the report says of a step.
 pub(crate) fn find<'r>(report: &'r Report, id: &StepId) -> Option<&'r StepReport> {
     report.steps.iter().find(|step| step.id == *id)
@@ -192,8 +203,6 @@ pub(crate) fn dependency(
         }
         _ => (None, None),
     };
-    let prefix = format!("{}: ", names::label(entry));
-    let message = step.message.strip_prefix(&prefix).unwrap_or(&step.message);
     Some(DependencyStatus {
         name,
         resource: names::resource_text(entry),
@@ -204,7 +213,7 @@ pub(crate) fn dependency(
             (false, true) => or_word(&step.reason, Reason::Met),
             (false, false) => or_word(&step.reason, Reason::Waiting),
         },
-        message: text::line(message),
+        message: text::line(&step.detail),
         since: step.since,
         resolved,
         matched,

@@ -9,12 +9,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
+use kube_core::Resource;
+use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_engine::{
     contract::{Question, Seen, Served, Via, Want, World},
     plan::SpecError,
-    rights::Resource,
+    rights,
 };
-use linchpin_words::{Gvk, KindWord, limits, reference::built_in};
+use linchpin_words::{GroupKind, Gvk, KindWord, limits, reference::built_in};
 
 use crate::{door::CompileInput, errors::at};
 
@@ -29,8 +31,12 @@ pub(crate) struct Kind {
 
 impl Kind {
     /// As RBAC names it.
-    pub(crate) fn resource(&self) -> Resource {
-        Resource { group: self.gvk.group.clone(), plural: self.plural.clone(), namespaced: self.namespaced }
+    pub(crate) fn resource(&self) -> rights::Resource {
+        rights::Resource {
+            group: self.gvk.group.clone(),
+            plural: self.plural.clone(),
+            namespaced: self.namespaced,
+        }
     }
 
     /// The namespace of an object of this kind.
@@ -150,6 +156,20 @@ impl<'a> Kinds<'a> {
     pub(crate) fn into_parts(self) -> (BTreeSet<Want>, BTreeMap<String, Gvk>) {
         (self.asked.into_inner(), self.pins.into_inner())
     }
+}
+
+/// The kind of ours that a word means: one whose objects wait for others.
+pub fn kind_of_ours(word: &KindWord) -> Option<GroupKind> {
+    called::<ResourceDependency>(word, &["rd", "resdep"])
+        .or_else(|| called::<DependencyGroup>(word, &["dg", "depgroup"]))
+        .or_else(|| called::<AppBundle>(word, &["ab"]))
+}
+
+fn called<K: Resource<DynamicType = ()>>(word: &KindWord, short: &[&str]) -> Option<GroupKind> {
+    let (group, kind, plural) = (K::group(&()), K::kind(&()), K::plural(&()));
+    let meant =
+        kind.eq_ignore_ascii_case(&word.word) || plural == word.word || short.contains(&word.word.as_str());
+    (meant && word.group.as_ref().is_none_or(|given| *given == group)).then(|| GroupKind::new(group, kind))
 }
 
 /// What a word is remembered under: the same word may mean another kind in another cluster.

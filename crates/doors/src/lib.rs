@@ -25,10 +25,10 @@ mod overrides;
 mod owner;
 mod requirement;
 mod sketch;
+pub mod status_edges;
 mod values;
 
 pub mod app_bundle;
-pub mod contribution;
 pub mod dependency_group;
 mod door;
 pub mod journal;
@@ -38,5 +38,6 @@ pub mod resource_dependency;
 pub use app_bundle::AppBundleDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{Causes, CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput};
+pub use kinds::kind_of_ours;
 pub use readiness_profile::ReadinessProfileDoor;
 pub use resource_dependency::ResourceDependencyDoor;

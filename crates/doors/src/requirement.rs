@@ -17,13 +17,13 @@ use linchpin_engine::{
     rights,
 };
 use linchpin_lang::{cel::Expression, jsonpath};
-use linchpin_words::{GroupKind, Gvk, KindWord, reference::template_keys};
+use linchpin_words::{GroupKind, Gvk, KindWord, ObjectRef, reference::template_keys};
 use serde_json::{Value, json};
 
 use crate::{
     assemble::Frame,
     errors::{at, expression},
-    kinds::{Kind, Meaning},
+    kinds::{Kind, Meaning, kind_of_ours},
     readiness_profile::{self, Taught},
 };
 
@@ -71,6 +71,8 @@ pub(crate) struct RequirementSpec {
     pub expect: Option<Expect>,
     /// The one group that is meant, of a DependencyGroup.
     pub group: Option<String>,
+    /// For what it is required, where that is less than the whole part.
+    pub on_behalf_of: Option<String>,
     pub optional: bool,
     pub timeout: Option<Duration>,
     pub progress_timeout: Option<Duration>,
@@ -107,6 +109,7 @@ impl RequirementSpec {
             min_replicas: None,
             expect: None,
             group: None,
+            on_behalf_of: None,
             optional: false,
             timeout: None,
             progress_timeout: None,
@@ -149,6 +152,8 @@ pub(crate) struct RequirementDraft {
     test: Test,
     reads: ReadSet,
     group: Option<String>,
+    on_behalf_of: Option<String>,
+    target: ObjectRef,
     optional: bool,
     timeout: Option<Duration>,
     progress_timeout: Option<Duration>,
@@ -171,6 +176,7 @@ impl RequirementDraft {
     /// Resolves what it is about.
     pub(crate) fn new(frame: &Frame<'_>, spec: RequirementSpec) -> Result<Self, SpecError> {
         let subject = subject(frame, &spec)?;
+        let target = target(frame, &spec.about, &subject);
         let reports_status = match &subject {
             RequirementSubject::Objects(kind, _) => kind.reports_status,
             RequirementSubject::Version | RequirementSubject::Open(_) => None,
@@ -197,6 +203,8 @@ impl RequirementDraft {
             },
             reads: readiness_profile::reads(&spec.clauses),
             group: spec.group,
+            on_behalf_of: spec.on_behalf_of,
+            target,
             optional: spec.optional,
             timeout: spec.timeout,
             progress_timeout: spec.progress_timeout,
@@ -312,6 +320,8 @@ impl RequirementDraft {
             when: None,
             kind: StepKind::Require(Box::new(Requirement {
                 part: self.group,
+                target: Some(self.target).filter(|_| want.object_ref().is_none()),
+                on_behalf_of: self.on_behalf_of,
                 rights,
                 held: self.held,
                 keys: self.keys,
@@ -350,6 +360,26 @@ fn subject(frame: &Frame<'_>, spec: &RequirementSpec) -> Result<RequirementSubje
         Which::Labels(selector) => Scope::Labels { namespace, selector: selector.clone() },
     };
     Ok(RequirementSubject::Objects(kind, scope))
+}
+
+/// What it is about as people are shown it: resolved as far as it is, else as written.
+fn target(frame: &Frame<'_>, about: &About, subject: &RequirementSubject) -> ObjectRef {
+    let About::Objects { word, namespace, which } = about else {
+        return ObjectRef::cluster_scoped(GroupKind::new("", "Version"), "kubernetes");
+    };
+    let (kind, namespaced) = match subject {
+        RequirementSubject::Objects(kind, _) => (kind.gvk.group_kind(), kind.namespaced),
+        RequirementSubject::Version | RequirementSubject::Open(_) => {
+            let as_written = || GroupKind::new(word.group.clone().unwrap_or_default(), &word.word);
+            (kind_of_ours(word).unwrap_or_else(as_written), true)
+        }
+    };
+    let namespace = namespace.as_ref().unwrap_or(&frame.owner.namespace);
+    let name = match which {
+        Which::Name(name) => name.clone(),
+        Which::Labels(selector) => format!("[{selector}]"),
+    };
+    ObjectRef { kind, namespace: namespaced.then(|| namespace.clone()), name }
 }
 
 /// When one group of a DependencyGroup is ready: what its own status says of it.

@@ -26,7 +26,7 @@ mod store;
 mod tests;
 
 pub use cause::{Causes, Chain, Dependent, End, Hop, Link};
-pub use node::{Cycle, Edge, Node, Path, Relation, Wait, WaitState};
+pub use node::{Cycle, Edge, Node, Path, Relation, Wait, WaitState, is_in_line};
 
 use cycle::Cyclic;
 use store::Store;

@@ -33,7 +33,7 @@ pub use secret::{Secrets, refusal as secret_refusal};
 
 use crate::{
     contract::{Authority, Effect, Failure, Outcome, StepId, Ticket, Want, World},
-    graph::{Edge, Path},
+    graph::Path,
     journal::{Attempt, ItemState, Memory, StepState},
     plan::{Action, Body, Plan, Removal, SpecError, Step},
 };
@@ -84,8 +84,6 @@ pub struct Decision {
     pub persist: Persist,
     /// What to observe from now on.
     pub wants: Shared<BTreeSet<Want>>,
-    /// Who waits for whom.
-    pub edges: Vec<Edge>,
     /// When to step again, if nothing happens before.
     pub wake_at: Option<Timestamp>,
     /// For status, events and people.
@@ -151,7 +149,6 @@ fn converge(
     }
     let records = advanced.memory.journal.in_order_of(plan);
     let mut report = report::converging(plan, &advanced, &records, &judged.views, &judged.facts, cycle, now);
-    let edges = report::edges(plan, &records, judged.views);
     report.left.append(&mut removed.left);
     let since = advanced.memory.journal.completed.unwrap_or(now);
     report.blocked.extend(report::removal_blockers(&advanced.memory.journal, &removed.waiting, since));
@@ -168,7 +165,6 @@ fn converge(
         memory: advanced.memory,
         effects,
         wants: if at_rest { Shared::default() } else { wants(plan, &judged.asking, asked) },
-        edges,
         wake_at: earliest(advanced.wake_at, removed.wake_at),
         report,
         release: true,
@@ -313,7 +309,6 @@ fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Tim
         effects: Vec::new(),
         persist: Persist::Nothing,
         wants: Shared::default(),
-        edges: Vec::new(),
         wake_at: None,
         report,
         release: true,
@@ -362,7 +357,6 @@ fn teardown(
         persist: Persist::Nothing,
         effects: removed.effects,
         wants: Shared::new(if release { BTreeSet::new() } else { fresh_world.asked().into_iter().collect() }),
-        edges: Vec::new(),
         wake_at: removed.wake_at,
         report,
         release,

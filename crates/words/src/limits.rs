@@ -57,6 +57,7 @@ limits! {
     COMMAND_WORD: usize = 4096, "One word of a command.";
     USER_MESSAGE: usize = 1024, "A message that the user gives for events and status: events take no more.";
     MESSAGE: usize = 1024, "A message that we show: events take no more, and status stays small.";
+    EDGE_BYTES: usize = 96 << 10, "The edges of one object in its status, as one text: what is still open comes first.";
     FIELD_MANAGER: usize = 128, "A field manager: Kubernetes takes no more.";
     PERIOD_SECONDS: u64 = 10 * 365 * 24 * 3600, "A duration: ten years is longer than any cluster lives, and far from overflowing a timestamp.";
 

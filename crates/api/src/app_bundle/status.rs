@@ -50,6 +50,9 @@ pub struct AppBundleStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub completion_time: Option<Timestamp>,
+    /// What it waits for and makes, as `linchpin tree` and `linchpin explain` read it. Not for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edges: Option<String>,
     /// What the operator must remember. Not for people, and not to be edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::whole_object")]
@@ -69,6 +72,7 @@ impl Default for AppBundleStatus {
             porch_repositories: Vec::new(),
             start_time: None,
             completion_time: None,
+            edges: None,
             journal: None,
         }
     }

@@ -10,10 +10,9 @@ use linchpin_api::{
     app_bundle::status::ComponentStatus,
     status::{ActionStatus, DependencyStatus},
 };
-use linchpin_doors::contribution::{
-    Contribution, of_app_bundle, of_dependency_group, of_resource_dependency,
-};
-use linchpin_words::{Condition, GroupKind, Timestamp};
+use linchpin_doors::status_edges;
+use linchpin_engine::graph::{Edge, Node};
+use linchpin_words::{Condition, GroupKind, ObjectRef, Timestamp};
 use serde::de::DeserializeOwned;
 
 use super::{Live, NamespacedName};
@@ -39,8 +38,10 @@ pub(crate) trait Kind:
 
 /// An object of ours that says how it stands.
 pub(crate) trait Speaks {
-    /// What it waits for and makes.
-    fn contribution(&self) -> Contribution;
+    /// The object in the wait-for graph.
+    fn node(&self) -> Node;
+    /// What it waits for and makes, as its status says.
+    fn edges(&self) -> Vec<Edge>;
     /// What every kind has.
     fn common(&self) -> &Common;
     /// What it says of itself; none if nobody has looked at it yet.
@@ -84,6 +85,15 @@ impl<'a> From<&'a AppBundleStatus> for Said<'a> {
     }
 }
 
+fn node_of<K: Kind>(object: &K) -> Node {
+    let namespace = object.meta().namespace.clone().unwrap_or_default();
+    Node::here(ObjectRef::namespaced(
+        K::group_kind(),
+        namespace,
+        object.meta().name.clone().unwrap_or_default(),
+    ))
+}
+
 /// Kinds, and where their objects are kept.
 macro_rules! kinds {
     ($($kind:ty: $field:ident,)*) => {
@@ -101,12 +111,16 @@ kinds! {
     AppBundle: app_bundles,
 }
 
-/// Kinds that share one status, and what they contribute.
+/// Kinds that share one status.
 macro_rules! speak_by_status {
-    ($($kind:ty: $contribution:path,)*) => {
+    ($($kind:ty,)*) => {
         $(impl Speaks for $kind {
-            fn contribution(&self) -> Contribution {
-                $contribution(self)
+            fn node(&self) -> Node {
+                node_of(self)
+            }
+
+            fn edges(&self) -> Vec<Edge> {
+                status_edges::read(&self.node(), self.status.as_ref().and_then(|status| status.edges.as_deref()))
             }
 
             fn common(&self) -> &Common {
@@ -129,13 +143,17 @@ macro_rules! speak_by_status {
 }
 
 speak_by_status! {
-    ResourceDependency: of_resource_dependency,
-    DependencyGroup: of_dependency_group,
+    ResourceDependency,
+    DependencyGroup,
 }
 
 impl Speaks for AppBundle {
-    fn contribution(&self) -> Contribution {
-        of_app_bundle(self)
+    fn node(&self) -> Node {
+        node_of(self)
+    }
+
+    fn edges(&self) -> Vec<Edge> {
+        status_edges::read(&self.node(), self.status.as_ref().and_then(|status| status.edges.as_deref()))
     }
 
     fn common(&self) -> &Common {

@@ -159,6 +159,7 @@ impl Work<'_> {
     fn documents(&mut self, field: &str, text: &str) -> Result<(Documents, Needs), SpecError> {
         let template = self.text(field, text)?;
         let fixed = self.raw || !sketch::is_template(text);
+        let mut certain = true;
         let seen = if fixed {
             let found = parse_documents(field, text).map_err(|error| {
                 let (line, column) = error.position();
@@ -172,11 +173,17 @@ impl Work<'_> {
             }
             found
         } else {
-            sketch::documents(text).unwrap_or_else(|| sketch::outlines(text))
+            sketch::documents(text).unwrap_or_else(|| {
+                certain = false;
+                sketch::outlines(text)
+            })
         };
         let mut needs = Needs::default();
         for document in &seen {
             needs.extend(rights::of_document(self.frame, self.via, Deed::Apply, document, field));
+        }
+        if !certain {
+            needs.makes.clear();
         }
         Ok((Documents::Text(template), needs))
     }

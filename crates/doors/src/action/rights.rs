@@ -4,7 +4,7 @@ use linchpin_engine::{
     contract::{Right, Via},
     rights::{self, Deed},
 };
-use linchpin_words::KindWord;
+use linchpin_words::{KindWord, ObjectRef};
 use serde_json::Value;
 
 use crate::{assemble::Frame, kinds::Meaning, sketch};
@@ -18,6 +18,8 @@ pub(super) struct Needs {
     pub later: Vec<Right>,
     /// What is not known before it is rendered, in words.
     pub open: Vec<String>,
+    /// The objects it writes, as far as they are known.
+    pub makes: Vec<ObjectRef>,
 }
 
 impl Needs {
@@ -31,6 +33,7 @@ impl Needs {
         self.rights.extend(other.rights);
         self.later.extend(other.later);
         self.open.extend(other.open);
+        self.makes.extend(other.makes);
     }
 }
 
@@ -45,6 +48,7 @@ pub(super) fn of_document(frame: &Frame<'_>, via: &Via, deed: Deed, document: &V
     let (Some(version), Some(word)) = (fixed("/apiVersion"), fixed("/kind")) else {
         return open("the kind of a document");
     };
+    let name = fixed("/metadata/name").map(str::to_owned);
     let kind = match frame.kinds.resolve(via, &KindWord::from_manifest(Some(version), word)) {
         Ok(Meaning::Known(kind)) => kind,
         // The kind is being asked for; the plan is made again with the answer.
@@ -57,8 +61,12 @@ pub(super) fn of_document(frame: &Frame<'_>, via: &Via, deed: Deed, document: &V
         }
         Some(namespace) => Some(namespace.to_owned()),
     };
-    let name = fixed("/metadata/name").map(str::to_owned);
+    let made = name.clone().map(|name| ObjectRef {
+        kind: kind.gvk.group_kind(),
+        namespace: namespace.clone().filter(|_| kind.namespaced),
+        name,
+    });
     let needed = |deed| rights::changing(deed, &kind.resource(), namespace.as_ref(), name.as_ref());
     let later = if frame.tracked { needed(Deed::Remove) } else { Vec::new() };
-    Needs { rights: needed(deed), later, open: Vec::new() }
+    Needs { rights: needed(deed), later, open: Vec::new(), makes: made.into_iter().collect() }
 }

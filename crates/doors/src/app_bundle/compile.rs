@@ -72,7 +72,7 @@ impl Parts {
             components: Vec::new(),
         };
         let mut unready = None;
-        parts.bundle = parts.requires(frame, &spec.requires, None, "spec.requires", None)?;
+        parts.bundle = parts.requires(frame, &spec.requires, None, "spec.requires", None, None)?;
         for (index, group) in spec.groups.iter().enumerate() {
             let field = format!("spec.groups[{index}]");
             unique(spec.groups.iter().map(|group| &group.name), index, &field)?;
@@ -83,7 +83,7 @@ impl Parts {
                 "components",
             )?;
             let of = Some(group.name.as_str());
-            let range = parts.requires(frame, &group.requires, of, &format!("{field}.requires"), of)?;
+            let range = parts.requires(frame, &group.requires, of, &format!("{field}.requires"), of, None)?;
             parts.groups.push(range);
             for (inner, entry) in group.components.iter().enumerate() {
                 let field = format!("{field}.components[{inner}]");
@@ -91,8 +91,10 @@ impl Parts {
                 let about =
                     |error: SpecError| error.about(&format!("group {} component {}", group.name, entry.name));
                 let path = names::component(&group.name, &entry.name);
+                let whom = component::on_behalf_of(&entry.name);
+                let list = format!("{field}.requires");
                 let own = parts
-                    .requires(frame, &entry.requires, Some(&path), &format!("{field}.requires"), of)
+                    .requires(frame, &entry.requires, Some(&path), &list, of, Some(&whom))
                     .map_err(about)?;
                 let mut draft = match component::ComponentDraft::read(frame, spec, (index, inner), &field)
                     .map_err(about)
@@ -140,12 +142,13 @@ impl Parts {
         of: Option<&str>,
         field: &str,
         part: Option<&str>,
+        on_behalf_of: Option<&str>,
     ) -> Result<Range<usize>, SpecError> {
         bounded(entries.len(), limits::DEPENDENCIES, field, "entries")?;
         let start = self.drafts.len();
         for (index, (entry, named)) in entries.iter().zip(names::required(of, entries)).enumerate() {
             let field = format!("{field}[{index}]");
-            self.drafts.push(dependency::read(frame, entry, &named, &field, part)?);
+            self.drafts.push(dependency::read(frame, entry, &named, &field, part, on_behalf_of)?);
             self.names.push(named);
         }
         Ok(start..self.drafts.len())

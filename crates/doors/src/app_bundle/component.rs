@@ -77,7 +77,7 @@ impl ComponentDraft {
         let marks = marks(&frame.owner.name, group, entry);
         let path = names::component(&group.name, &entry.name);
         let here = Place { frame, via: &via, path: &path, marks: &marks, field };
-        let (mut waits, mut package) = (None, None);
+        let (mut waits, mut package): (_, Option<Box<Package>>) = (None, None);
         let bodies = match source::read(&here, spec.porch_integration.as_ref(), entry)? {
             Source::Waits(requirement) => {
                 waits = Some(requirement);
@@ -105,7 +105,7 @@ impl ComponentDraft {
                 policy: policy(entry),
             },
         )?;
-        if package.as_ref().is_some_and(|package: &Box<Package>| !package.certain) {
+        if package.as_ref().is_some_and(|package| !package.certain) {
             apply.is_uncertain();
         }
         Ok(Self {
@@ -136,6 +136,7 @@ impl ComponentDraft {
             let spec = RequirementSpec {
                 field: self.field.clone(),
                 part: Some(self.group.clone()),
+                on_behalf_of: Some(on_behalf_of(&self.name)),
                 ..(**source).clone()
             };
             let named = Named { id: spec.id.clone(), words };
@@ -199,6 +200,11 @@ impl ComponentDraft {
         }
         steps
     }
+}
+
+/// What a requirement that is a component's own says of it.
+pub(super) fn on_behalf_of(name: &str) -> String {
+    format!("component {name}")
 }
 
 /// What is put on the objects of a component: whose they are, and their sync wave.

@@ -69,13 +69,6 @@ pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) 
     Ok(Order { direct: before.iter().map(|set| reach.nearest(set)).collect(), groups })
 }
 
-/// For each group, the components that all of it comes after; nothing while the order makes no sense.
-pub(crate) fn before_groups(groups: &[BundleGroup], strict: bool) -> Vec<Vec<ComponentPosition>> {
-    let places = Graph::new(groups).places;
-    let order = order(groups, strict, &[]).map(|order| order.groups).unwrap_or_default();
-    order.iter().map(|before| before.iter().map(|position| places[*position]).collect()).collect()
-}
-
 struct Graph<'a> {
     groups: &'a [BundleGroup],
     names: BTreeMap<&'a str, usize>,

@@ -24,13 +24,13 @@ use self::component::Drawing;
 use super::porch::catalogue::Remarks;
 use crate::{door::StatusInput, entries, journal, names};
 
-pub(crate) const PENDING: &str = "Pending";
-pub(crate) const DEPLOYING: &str = "Deploying";
-pub(crate) const DEPLOYED: &str = "Deployed";
-pub(crate) const FAILED: &str = "Failed";
+pub(super) const PENDING: &str = "Pending";
+pub(super) const DEPLOYING: &str = "Deploying";
+pub(super) const DEPLOYED: &str = "Deployed";
+pub(super) const FAILED: &str = "Failed";
 
 /// How the message of a component begins whose object is there and not ready.
-pub(crate) const NOT_READY: &str = "Resource not ready: ";
+pub(super) const NOT_READY: &str = "Resource not ready: ";
 
 /// The document's word for a phase.
 pub(super) fn phase_word(phase: Phase) -> &'static str {
@@ -76,6 +76,7 @@ pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBun
         },
         conditions,
         blocked_by: entries::blockers(before, status_input),
+        edges: entries::edges(known.and_then(|status| status.edges.as_ref()), status_input),
         start_time: Some(status_input.journal.run.now),
         completion_time: status_input.journal.completed,
         journal: journal::write(status_input.journal),

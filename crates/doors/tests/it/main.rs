@@ -4,8 +4,8 @@
 
 mod app_bundle;
 mod argocd;
-mod contribution;
 mod document;
+mod edges;
 mod examples;
 mod groups;
 mod guards;

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use linchpin_words::Reason;
 use serde::{Deserialize, Serialize};
 
 use super::Graph;
-use super::node::{Node, Path, Wait, WaitState};
+use super::node::{Node, Path, Wait, WaitState, is_in_line};
 use super::store::{NodeId, Reading};
 
 /// Links kept at each end of a chain; those between are counted.
@@ -195,9 +194,7 @@ impl Graph {
 
     /// What `id` waits for only because of its own order: no cause of anything while something else is.
     fn in_line(&self, id: NodeId) -> BTreeSet<NodeId> {
-        let reasons =
-            [Reason::WaitingForTier, Reason::WaitingForGroup, Reason::WaitingForStep].map(Reason::as_str);
-        let in_line = |wait: &Wait| reasons.contains(&wait.reason.as_str());
+        let in_line = |wait: &Wait| is_in_line(&wait.reason);
         let mut later: BTreeSet<NodeId> =
             self.store.unmet_waits(id).filter(|(_, wait)| in_line(wait)).map(|(to, _)| to).collect();
         let now: BTreeSet<NodeId> =
@@ -217,7 +214,13 @@ impl Graph {
 
     /// A path of ids as a chain, the middle left out if it is long.
     pub(super) fn chain(&self, path: &[NodeId], end: End) -> Chain {
-        let hops: Vec<(NodeId, NodeId)> = path.windows(2).map(|pair| (pair[0], pair[1])).collect();
+        // From one turn of a part to another is no step that anybody can see.
+        let is_seen = |(from, to): &(NodeId, NodeId)| {
+            let (from, to) = (self.store.node(*from), self.store.node(*to));
+            from.turn(0) != to.turn(0)
+        };
+        let hops = path.windows(2).map(|pair| (pair[0], pair[1]));
+        let hops: Vec<(NodeId, NodeId)> = hops.filter(is_seen).collect();
         let skipped = hops.len().saturating_sub(2 * CHAIN_ENDS);
         let kept = hops.iter().take(CHAIN_ENDS).chain(hops.iter().skip(CHAIN_ENDS + skipped));
         Chain {

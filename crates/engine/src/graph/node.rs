@@ -6,7 +6,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
-use linchpin_words::{ObjectRef, Shared, Text};
+use linchpin_words::{ObjectRef, Reason, Shared, Text};
 use serde::{Deserialize, Serialize};
 
 /// One thing that waits, is waited for, or is made: an object, or one part of an object of ours. Cheap to clone.
@@ -104,12 +104,22 @@ pub struct Wait {
     /// Why, in words for a person; may be empty.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub detail: Text,
+    /// Where the target is one of the objects that a selector has found: the selector, as people are shown it.
+    #[serde(skip)]
+    pub selection: Option<Text>,
+}
+
+/// Whether a reason says no more than that something has its turn later.
+pub fn is_in_line(reason: &str) -> bool {
+    [Reason::WaitingForTier, Reason::WaitingForGroup, Reason::WaitingForStep]
+        .iter()
+        .any(|turn| turn.as_str() == reason)
 }
 
 impl Wait {
     /// A wait with a reason and nothing else known.
     pub fn new(standing: WaitState, reason: impl Into<Text>) -> Self {
-        Self { standing, reason: reason.into(), since: None, detail: Text::default() }
+        Self { standing, reason: reason.into(), since: None, detail: Text::default(), selection: None }
     }
 
     /// The same wait with words for a person.

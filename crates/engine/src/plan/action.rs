@@ -55,6 +55,8 @@ pub struct Action {
     pub reads_values: bool,
     /// Whether it reads `.Now`.
     pub reads_now: bool,
+    /// Of documents that are one text: the objects that can be seen in it before it is rendered.
+    pub sketched: Vec<ObjectRef>,
 }
 
 /// Which of the objects that an action made are deleted when the action no longer makes them.
@@ -284,6 +286,7 @@ impl Action {
             reads: Some(BTreeMap::new()),
             reads_values: false,
             reads_now: false,
+            sketched: Vec::new(),
         }
     }
 
@@ -338,7 +341,7 @@ impl Action {
             return Vec::new();
         };
         let Documents::Objects(documents) = documents else {
-            return Vec::new();
+            return self.sketched.clone();
         };
         let text = |value: &Value, path: &str| value.pointer(path).and_then(Value::as_str).map(str::to_owned);
         documents

@@ -25,6 +25,8 @@ pub(crate) struct Outline {
     pub from: Node,
     /// For a requirement, the object it is about, where the plan names it.
     pub waits_for: Objects,
+    /// For a requirement, what stands for its objects where the plan does not name them.
+    pub target: Option<Shared<ObjectRef>>,
     /// For an action, the objects it makes, as far as the plan names them.
     pub makes: Objects,
     /// For an action of a part, which of the part's turns it belongs to; 0 where the plan has no parts.
@@ -70,6 +72,7 @@ impl Outline {
         let blank = Self {
             from,
             waits_for: Objects::default(),
+            target: None,
             makes: Objects::default(),
             turn: 0,
             opens_turn: false,
@@ -88,6 +91,7 @@ impl Outline {
         let via = requirement.want.via();
         Self {
             waits_for: share(requirement.want.object_ref()),
+            target: requirement.target.clone().map(Shared::new),
             kind: match requirement.want.question() {
                 Question::Objects { kind, .. } => Some(Judged::new(kind.group_kind())),
                 _ => None,

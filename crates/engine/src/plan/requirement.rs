@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use linchpin_lang::{cel, compare, jsonpath};
-use linchpin_words::Reason;
+use linchpin_words::{ObjectRef, Reason};
 
 use crate::{
     contract::{Right, StepId, Want},
@@ -37,6 +37,11 @@ pub struct Requirement {
     pub held: Option<Obstacle>,
     /// The part of the object that is meant, such as one group of a DependencyGroup.
     pub part: Option<String>,
+    /// What it is about as people are shown it, where the question does not name one object: a selection, a version, an
+    /// object of a kind that is not known yet.
+    pub target: Option<ObjectRef>,
+    /// For what it is required, where that is less than the whole part: `component web`.
+    pub on_behalf_of: Option<String>,
     /// Rights that observing it needs.
     pub rights: Vec<Right>,
     /// The keys it has under `.Dependencies` in templates, and under `dependencies` in expressions.
@@ -55,6 +60,8 @@ impl Requirement {
             floor: None,
             held: None,
             part: None,
+            target: None,
+            on_behalf_of: None,
             rights: Vec::new(),
             keys: Vec::new(),
         }

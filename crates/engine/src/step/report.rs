@@ -10,11 +10,11 @@ use linchpin_words::{ObjectRef, Reason, Shared, Text, Timestamp};
 use super::{advance::Advanced, fact::Fact, judge::View};
 use crate::{
     contract::{Objects, StepId},
-    graph::Path,
+    graph::{Edge, Path},
     journal::{Journal, Memory, StepRecord, StepState},
     plan::Plan,
 };
-pub(super) use edges::edges;
+use edges::edges;
 use entry::{StepContext, step_report};
 use headline::{headline, phase};
 
@@ -72,6 +72,8 @@ pub struct Report {
     pub left: Vec<String>,
     /// Whether the spec cannot be carried out.
     pub invalid: bool,
+    /// What it waits for and makes: its part of the wait-for graph.
+    pub edges: Vec<Edge>,
 }
 
 /// Something that holds the object.
@@ -102,6 +104,8 @@ pub struct StepReport {
     pub reason: Text,
     /// Why, in words for a person.
     pub message: Text,
+    /// The same without what the step is called.
+    pub detail: Text,
     /// Since when.
     pub since: Timestamp,
     /// Attempts in the current run.
@@ -219,5 +223,6 @@ pub(super) fn converging(
             },
         );
     }
-    Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), invalid: false }
+    let edges = edges(plan, records, &steps);
+    Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), invalid: false, edges }
 }

@@ -172,7 +172,7 @@ impl Controller {
         wants.extend(entry.curious.iter().cloned());
         wants.extend(entry.history.wants(entry.subject.as_ref()));
         self.ask(entry, wants);
-        let affected = self.graph.set(&node, &decision.edges);
+        let affected = self.graph.set(&node, &decision.report.edges);
         self.reporter.note_change();
         self.act(entry, compiled.as_ref().ok().map(|compiled| &compiled.plan), decision, time);
         entry.compiled = Some((compiled, facts));

@@ -58,6 +58,7 @@ impl ComponentDraft {
         let via = self.apply.via.clone();
         let spec = RequirementSpec {
             part: Some(self.group.clone()),
+            on_behalf_of: Some(super::on_behalf_of(&self.name)),
             state: Some(Wanted::Exists),
             ..RequirementSpec::on_object(named.id.clone(), &self.field, via, &kind, Some(namespace), name)
         };

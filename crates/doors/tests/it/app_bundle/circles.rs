@@ -20,7 +20,7 @@ fn graph(bundles: &[(&str, String)]) -> Graph {
             "{{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {{name: {name}}}, spec: {spec}}}"
         ));
         stage.settle();
-        graph.set(&node(name), &stage.decision.expect("settled before").edges);
+        graph.set(&node(name), &stage.decision.expect("settled before").report.edges);
     }
     graph
 }

@@ -1,111 +1,282 @@
 //! The edges of the wait-for graph, as one object sees them.
 //!
-//! The object and its parts wait for all that is required of them. What an action makes comes from its turn alone, which
-//! waits for what the action comes after and for nothing else: another action of the same part may well be stuck.
+//! The object and its parts wait for all that is required of them, the object for its parts, and a part for those before
+//! it. What an action makes comes from its turn alone, which waits for what the action comes after and for nothing else:
+//! another action of the same part may well be stuck. These are the only edges there are: the operator's graph is made of
+//! them, and statuses carry them for whoever reads objects only.
 
 use std::{collections::BTreeMap, ops::Range};
 
-use linchpin_words::{Reason, Shared, Text};
+use linchpin_words::{ObjectRef, Reason, Shared, Text};
 
-use super::{View, entry::is_passed};
+use super::{StepReport, entry::is_passed};
 use crate::{
-    graph::{Edge, Node, Relation, Wait, WaitState},
+    graph::{Edge, Node, Relation, Wait, WaitState, is_in_line},
     journal::{StepRecord, StepState},
-    plan::{Plan, StepKind},
+    plan::{Plan, Requirement, Step, StepKind},
 };
 
-/// Who waits for whom, as this object sees it.
+/// Who waits for whom, as this object sees it. `reports` has an entry for each step that has a record.
 pub(in crate::step) fn edges(
     plan: &Plan,
     records: &[Option<&Shared<StepRecord>>],
-    views: Vec<View>,
+    reports: &[StepReport],
 ) -> Vec<Edge> {
-    let mut edges = Vec::with_capacity(plan.steps().len());
-    let mut parts: BTreeMap<&Node, bool> = BTreeMap::new();
-    let mut waits = vec![0..0; plan.steps().len()];
-    for (position, (step, found)) in plan.steps().iter().zip(views).enumerate() {
-        let Some(record) = records[position] else {
-            continue;
-        };
-        let outline = plan.outline(position);
-        if outline.from.part.is_some() {
-            let met = record.state == StepState::Met || record.is_successful() || step.optional;
-            *parts.entry(&outline.from).or_insert(true) &= met;
-        }
+    let mut reports = reports.iter();
+    let known: Vec<Option<Known<'_>>> =
+        records.iter().map(|record| Some(Known { record: (*record)?, report: reports.next()? })).collect();
+    let mut weaving = Weaving {
+        plan,
+        known,
+        waits: vec![0..0; plan.steps().len()],
+        edges: Vec::with_capacity(plan.steps().len()),
+    };
+    for position in 0..plan.steps().len() {
+        weaving.step(position);
+    }
+    weaving.parts();
+    weaving.edges
+}
+
+/// What is known of a step.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    record: &'a StepRecord,
+    report: &'a StepReport,
+}
+
+struct Weaving<'a> {
+    plan: &'a Plan,
+    known: Vec<Option<Known<'a>>>,
+    /// For each requirement, its waits among the edges.
+    waits: Vec<Range<usize>>,
+    edges: Vec<Edge>,
+}
+
+/// How one part of the object is.
+struct PartState<'a> {
+    wait: Wait,
+    /// The parts before it, and whether some of what counts there is still open.
+    before: BTreeMap<&'a Node, bool>,
+    /// Requirements of the whole object that it still comes after.
+    of_whole: Vec<usize>,
+}
+
+impl<'a> Weaving<'a> {
+    fn step(&mut self, position: usize) {
+        let plan = self.plan;
+        let (step, outline) = (&plan.steps()[position], plan.outline(position));
+        let Some(Known { record, report }) = self.known[position] else { return };
         match &step.kind {
-            StepKind::Require(_) => {
-                let wait = Wait {
-                    standing: standing(record, found.state),
-                    reason: found.reason,
-                    since: Some(record.clock.unwrap_or(record.since).into()),
-                    detail: found.message,
-                };
-                let wait_for = |object, wait| Edge::waits(outline.from.clone(), outline.node(object), wait);
-                let start = edges.len();
-                match &**found.selected.as_ref().unwrap_or(&outline.waits_for) {
-                    [object] => edges.push(wait_for(object, wait)),
-                    objects => edges.extend(objects.iter().map(|object| wait_for(object, wait.clone()))),
+            StepKind::Require(requirement) => {
+                let wait = self.wait(requirement, record, report);
+                // What is optional and not met holds nothing up.
+                if step.optional && !wait.met() {
+                    return;
                 }
-                waits[position] = start..edges.len();
+                let start = self.edges.len();
+                let from = &outline.from;
+                let to_object = |object: &Shared<ObjectRef>| {
+                    Edge::waits(from.clone(), outline.node(object), wait.clone())
+                };
+                match report.selected.as_ref() {
+                    Some(objects) if !objects.is_empty() => {
+                        let selection: Option<Text> =
+                            outline.target.as_ref().map(|target| Text::new(&target.name));
+                        let selected = Wait { selection, ..wait };
+                        let to = |object: &Shared<ObjectRef>| {
+                            Edge::waits(from.clone(), outline.node(object), selected.clone())
+                        };
+                        self.edges.extend(objects.iter().map(to));
+                    }
+                    _ if outline.waits_for.is_empty() => {
+                        self.edges.extend(outline.target.iter().map(to_object));
+                    }
+                    _ => self.edges.extend(outline.waits_for.iter().map(to_object)),
+                }
+                self.waits[position] = start..self.edges.len();
             }
             StepKind::Act(_) => {
-                for object in outline.makes.iter() {
-                    let made = outline.node(object);
-                    edges.push(Edge::produces(outline.maker(), made, record.is_successful()));
+                // What is skipped makes nothing.
+                if record.state != StepState::Skipped {
+                    let made = outline.makes.iter().map(|object| outline.node(object));
+                    let done = record.is_successful();
+                    self.edges.extend(made.map(|made| Edge::produces(outline.maker(), made, done)));
                 }
                 if outline.opens_turn {
-                    before_turn(plan, records, &waits, position, &mut edges);
+                    self.before_turn(position);
                 }
             }
         }
     }
-    for (part, met) in parts {
-        let standing = if met { WaitState::Met } else { WaitState::InProgress };
-        edges.push(Edge::waits(part.whole(), part.clone(), Wait::new(standing, Text::default())));
-    }
-    edges
-}
 
-/// What the turn that begins with this action waits for: all of it comes earlier in the plan.
-fn before_turn(
-    plan: &Plan,
-    records: &[Option<&Shared<StepRecord>>],
-    waits: &[Range<usize>],
-    position: usize,
-    edges: &mut Vec<Edge>,
-) {
-    let turn = plan.outline(position).maker();
-    for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
-        let (step, Some(record)) = (&plan.steps()[*earlier], records[*earlier]) else {
-            continue;
+    /// The wait of whoever requires something. What we write ourselves is as its action is until that is done.
+    fn wait(&self, requirement: &Requirement, record: &StepRecord, report: &StepReport) -> Wait {
+        let act = requirement.floor.as_ref().and_then(|act| self.known[self.plan.position(act)?]);
+        let since = Some(record.clock.unwrap_or(record.since).into());
+        let (standing, reason, detail) = if let Some(act) = act.filter(|act| !act.record.is_successful()) {
+            let standing = match act.record.state {
+                StepState::Failed | StepState::Unknown => WaitState::Failed,
+                _ if report.word == "NotFound" => WaitState::Absent,
+                _ => WaitState::InProgress,
+            };
+            (standing, &act.report.reason, &act.report.message)
+        } else {
+            (standing(record, report), &report.reason, &report.detail)
         };
-        let passed = is_passed(step, record, after);
-        match &step.kind {
-            StepKind::Require(_) => {
-                for index in waits[*earlier].clone() {
-                    let mut edge = Edge { from: turn.clone(), ..edges[index].clone() };
-                    if let Relation::WaitsFor(wait) = &mut edge.relation
-                        && passed
-                    {
-                        wait.standing = WaitState::Met;
+        let mut wait =
+            Wait { standing, reason: reason.clone(), detail: detail.clone(), since, selection: None };
+        if let Some(whom) = &requirement.on_behalf_of
+            && !wait.met()
+            && !is_in_line(&wait.reason)
+        {
+            wait.detail = format!("{} (for {whom})", wait.detail).into();
+        }
+        wait
+    }
+
+    /// What the turn that begins with this action waits for: all of it comes earlier in the plan.
+    fn before_turn(&mut self, position: usize) {
+        let plan = self.plan;
+        let turn = plan.outline(position).maker();
+        let done = self.known[position].is_some_and(|known| known.record.is_successful());
+        if plan.suspended && !done {
+            self.edges.push(Edge::waits(turn.clone(), turn.whole(), suspended()));
+        }
+        for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
+            let Some(known) = self.known[*earlier] else { continue };
+            let passed = is_passed(&plan.steps()[*earlier], known.record, after);
+            match &plan.steps()[*earlier].kind {
+                StepKind::Require(_) => {
+                    for index in self.waits[*earlier].clone() {
+                        let mut edge = Edge { from: turn.clone(), ..self.edges[index].clone() };
+                        if let Relation::WaitsFor(wait) = &mut edge.relation
+                            && passed
+                        {
+                            wait.standing = WaitState::Met;
+                        }
+                        self.edges.push(edge);
                     }
-                    edges.push(edge);
+                }
+                StepKind::Act(_) => {
+                    let standing = if passed { WaitState::Met } else { WaitState::InProgress };
+                    let wait = Wait::new(standing, Reason::WaitingForStep.as_str());
+                    self.edges.push(Edge::waits(turn.clone(), plan.outline(*earlier).maker(), wait));
                 }
             }
-            StepKind::Act(_) => {
-                let standing = if passed { WaitState::Met } else { WaitState::InProgress };
-                let wait = Wait::new(standing, Reason::WaitingForStep.as_str());
-                edges.push(Edge::waits(turn.clone(), plan.outline(*earlier).maker(), wait));
+        }
+    }
+
+    /// The object waits for its parts, and each part for those before it.
+    fn parts(&mut self) {
+        let plan = self.plan;
+        let mut members: BTreeMap<&'a Node, Vec<usize>> = BTreeMap::new();
+        for position in 0..plan.steps().len() {
+            let from = &plan.outline(position).from;
+            if from.part.is_some() && self.known[position].is_some() {
+                members.entry(from).or_default().push(position);
             }
+        }
+        let states: BTreeMap<&Node, PartState<'_>> =
+            members.iter().map(|(part, positions)| (*part, self.part(part, positions))).collect();
+        let mut edges = Vec::new();
+        for (part, state) in &states {
+            let whole = part.whole();
+            edges.push(if plan.suspended && state.wait.standing == WaitState::InProgress {
+                // Nothing is waited for while the object is suspended: its parts are what waits.
+                Edge::waits((*part).clone(), whole, suspended())
+            } else {
+                Edge::waits(whole, (*part).clone(), state.wait.clone())
+            });
+            for position in &state.of_whole {
+                let waits = self.edges[self.waits[*position].clone()].iter().cloned();
+                edges.extend(waits.map(|edge| Edge { from: (*part).clone(), ..edge }));
+            }
+            for (earlier, open) in &state.before {
+                let mut wait = Wait::new(WaitState::Met, Text::default());
+                if let Some(before) = states.get(earlier).filter(|_| *open) {
+                    wait = before.wait.clone();
+                    wait.standing = wait.standing.max(WaitState::InProgress);
+                    // That it has to wait itself makes it no less of a cause.
+                    if is_in_line(&wait.reason) {
+                        wait.reason = Reason::Waiting.as_str().into();
+                    }
+                }
+                edges.push(Edge::waits((*part).clone(), (*earlier).clone(), wait));
+            }
+        }
+        self.edges.append(&mut edges);
+    }
+
+    fn part(&self, part: &Node, positions: &[usize]) -> PartState<'a> {
+        let plan = self.plan;
+        let mut state =
+            PartState { wait: self.wait_for_part(positions), before: BTreeMap::new(), of_whole: Vec::new() };
+        for position in positions {
+            for (earlier, after) in plan.before(*position).iter().zip(&plan.steps()[*position].after) {
+                let (from, Some(known)) = (&plan.outline(*earlier).from, self.known[*earlier]) else {
+                    continue;
+                };
+                let open = !is_passed(&plan.steps()[*earlier], known.record, after);
+                if from.part.is_none() {
+                    if open && !state.of_whole.contains(earlier) {
+                        state.of_whole.push(*earlier);
+                    }
+                } else if from != part {
+                    *state.before.entry(from).or_default() |= open;
+                }
+            }
+        }
+        state
+    }
+
+    /// How a part is as a whole: as the step of it that deserves most attention.
+    fn wait_for_part(&self, positions: &[usize]) -> Wait {
+        let unmet: Vec<(&Step, Known<'_>)> = positions
+            .iter()
+            .filter_map(|position| Some((&self.plan.steps()[*position], self.known[*position]?)))
+            .filter(|(step, known)| !step.optional && !is_good(step, *known))
+            .collect();
+        let failed = |(_, known): &&(&Step, Known<'_>)| {
+            matches!(known.record.state, StepState::Failed | StepState::Unknown)
+        };
+        let worst = unmet.iter().find(failed);
+        let worst = worst.or_else(|| unmet.iter().find(|(_, known)| known.report.blocking));
+        let Some((_, known)) = worst.or(unmet.first()) else {
+            return Wait::new(WaitState::Met, Text::default());
+        };
+        let broken = unmet.iter().any(|one| failed(&one));
+        let standing = if broken { WaitState::Failed } else { WaitState::InProgress };
+        let Known { record, report } = known;
+        Wait {
+            standing,
+            reason: report.reason.clone(),
+            detail: report.message.clone(),
+            since: Some(record.clock.unwrap_or(record.since).into()),
+            selection: None,
         }
     }
 }
 
-fn standing(record: &StepRecord, found: &str) -> WaitState {
-    match (record.state, found) {
-        (StepState::Met, _) => WaitState::Met,
+/// Whether a step is all that the object's own readiness asks of it.
+fn is_good(step: &Step, known: Known<'_>) -> bool {
+    match &step.kind {
+        StepKind::Require(_) => known.record.state == StepState::Met && known.report.ready,
+        StepKind::Act(_) => known.record.is_successful(),
+    }
+}
+
+fn suspended() -> Wait {
+    Wait::new(WaitState::InProgress, Reason::Suspended.as_str()).detail(Reason::Suspended.in_words())
+}
+
+fn standing(record: &StepRecord, report: &StepReport) -> WaitState {
+    match (record.state, report.word) {
+        (StepState::Met, _) if report.ready => WaitState::Met,
         (StepState::Failed, _) | (_, "Failed") => WaitState::Failed,
         (_, "NotFound") => WaitState::Absent,
+        // Its turn has not come, so nobody has looked; that is no trouble.
+        _ if is_in_line(&report.reason) => WaitState::InProgress,
         (_, "Unknown" | "Error") => WaitState::Unknown,
         _ => WaitState::InProgress,
     }

@@ -34,6 +34,7 @@ pub(super) fn step_report(
         word: "",
         reason: record.reason.map(Reason::as_str).unwrap_or_default().into(),
         message: Text::default(),
+        detail: Text::default(),
         since: record.since,
         attempts: record.attempt,
         selected: found.selected.clone(),
@@ -48,13 +49,14 @@ pub(super) fn step_report(
             };
             if !open && record.state == StepState::Waiting {
                 report.reason = Reason::WaitingForTier.as_str().into();
-                report.message = waits_for(place, &[&requirement.label, ": waits for "], scratch);
+                report.detail = waits_for(place, "waits for ", scratch);
             } else {
                 if record.state != StepState::Failed || record.reason == Some(Reason::DependencyFailed) {
                     report.reason = found.reason.clone();
                 }
-                report.message = joined(&[&requirement.label, ": ", &found.message], scratch);
+                report.detail = found.message.clone();
             }
+            report.message = joined(&[&requirement.label, ": ", &report.detail], scratch);
             let strictly =
                 matches!(place.fact.strictly, None | Some(Holds::Met | Holds::Unknown { passing: true }));
             report.ready = record.state == StepState::Met && (strictly || record.proceeded);
@@ -88,6 +90,7 @@ pub(super) fn step_report(
             if report.blocking && report.message.is_empty() {
                 report.message = format!("{} is {}", step.id, report.word.to_lowercase()).into();
             }
+            report.detail = report.message.clone();
             if report.blocking && report.reason.is_empty() {
                 let reason =
                     if record.state == StepState::Running { Reason::Running } else { Reason::Waiting };
@@ -119,7 +122,7 @@ fn held_by(
         return Some((reason, in_words(reason, found, undecided)));
     }
     if !place.advanced.open[place.position] && !lacks_rights(place, found) {
-        return Some((Reason::WaitingForStep, waits_for(place, &["waits for "], scratch)));
+        return Some((Reason::WaitingForStep, waits_for(place, "waits for ", scratch)));
     }
     if !place.fact.supplied {
         let reason = Reason::from_word(&found.reason).unwrap_or(Reason::MissingRights);
@@ -154,7 +157,7 @@ pub(super) fn is_passed(step: &Step, record: &StepRecord, after: &After) -> bool
 const NAMED: usize = 3;
 
 /// The first steps that keep a step closed, by name, after some words of introduction.
-fn waits_for(place: &StepContext<'_>, introduction: &[&str], scratch: &mut String) -> Text {
+fn waits_for(place: &StepContext<'_>, introduction: &str, scratch: &mut String) -> Text {
     let StepContext { plan, records, position, .. } = *place;
     let mut names = [""; NAMED];
     let mut count = 0;
@@ -176,7 +179,7 @@ fn waits_for(place: &StepContext<'_>, introduction: &[&str], scratch: &mut Strin
     }
     let told = if count > NAMED { NAMED - 1 } else { count };
     scratch.clear();
-    scratch.extend(introduction.iter().copied());
+    scratch.push_str(introduction);
     for (index, name) in names[..told].iter().enumerate() {
         scratch.push_str(if index == 0 { "" } else { ", " });
         scratch.push_str(name);

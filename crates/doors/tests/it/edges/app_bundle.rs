@@ -1,18 +1,14 @@
-//! What bundles contribute: what they require on every level, their order, and what they make.
+//! The edges of bundles: what they require on every level, their order, and what they make.
 
-use linchpin_api::AppBundle;
-use linchpin_doors::{
-    AppBundleDoor,
-    contribution::{Contribution, PartState, Progress, of_app_bundle},
-};
-use linchpin_engine::graph::{Graph, Node, explain};
+use linchpin_doors::AppBundleDoor;
+use linchpin_engine::graph::{Edge, Graph, Node, Relation, WaitState, explain};
 use linchpin_words::Gvk;
 use serde_json::{Value, json};
 
-use super::texts;
+use super::{Told, texts};
 use crate::{
     app_bundle::{map, porch, stage, workload},
-    stage::{Custom, Stage, read},
+    stage::{Custom, Stage},
     things::{config_map, deployment},
 };
 
@@ -41,44 +37,63 @@ fn secret(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": "own"}})
 }
 
-/// What the bundle contributes now.
-fn contribution(stage: &mut Stage<AppBundleDoor>) -> Contribution {
+/// What the status of the bundle says now.
+fn seen(stage: &mut Stage<AppBundleDoor>) -> Told {
     stage.settle();
-    stage.status();
-    of_app_bundle(&stage.object)
+    let status = stage.status();
+    Told::new::<AppBundleDoor>(&stage.object, status.edges.as_deref())
 }
 
-fn graph(contributions: &[Contribution]) -> Graph {
+fn graph(all: &[Told]) -> Graph {
     let mut graph = Graph::new();
-    for one in contributions {
+    for one in all {
         graph.set(&one.node, one.edges.clone());
     }
     graph
 }
 
 /// Why the first of these waits, in one line.
-fn answer(contributions: &[Contribution]) -> String {
-    why(contributions, &contributions[0].node)
+fn answer(all: &[Told]) -> String {
+    why(all, &all[0].node)
 }
 
-fn why(contributions: &[Contribution], node: &Node) -> String {
-    let graph = graph(contributions);
+fn why(all: &[Told], node: &Node) -> String {
+    let graph = graph(all);
     assert_eq!(graph.cycles(), []);
     explain::answer(node, &graph.root_causes(node, &|_| true))
 }
 
-fn part<'a>(contribution: &'a Contribution, name: &str) -> &'a PartState {
-    let found = contribution.parts.iter().find(|part| part.node.part.as_deref() == Some(name));
+/// As [`texts`] gives them.
+fn sorted<T: Ord, const N: usize>(mut texts: [T; N]) -> [T; N] {
+    texts.sort();
+    texts
+}
+
+/// An object that the bundle makes.
+fn product(told: &Told, name: &str) -> Node {
+    let makes = |edge: &&Edge| matches!(edge.relation, Relation::Produces { .. });
+    let made = told.edges.iter().filter(makes).find(|edge| edge.to.object.name == name);
+    made.expect("a product").to.clone()
+}
+
+/// The state of a part, as the bundle waits for it.
+fn part(told: &Told, name: &str) -> WaitState {
+    let found = told.edges.iter().find_map(|edge| match &edge.relation {
+        Relation::WaitsFor(wait) if edge.from == told.node && edge.to.part.as_deref() == Some(name) => {
+            Some(wait.standing)
+        }
+        _ => None,
+    });
     found.expect("a part")
 }
 
 #[test]
 fn requirements_of_every_level_are_waits_in_their_turn() {
     let mut stage = shop();
-    let found = contribution(&mut stage);
+    let found = seen(&mut stage);
     assert_eq!(
         texts(&found),
-        [
+        sorted([
             "AppBundle own/shop waits for AppBundle own/base: Absent",
             "AppBundle own/shop[data] waits for AppBundle own/base: Absent",
             "AppBundle own/shop waits for AppBundle own/shop[data]: InProgress",
@@ -92,7 +107,7 @@ fn requirements_of_every_level_are_waits_in_their_turn() {
             "AppBundle own/shop[app] waits for AppBundle own/shop[data]: InProgress",
             "AppBundle own/shop[app] makes ConfigMap own/web",
             "AppBundle own/shop[app] waits for ConfigMap own/web: Absent",
-        ]
+        ])
     );
     assert_eq!(
         answer(&[found]),
@@ -101,29 +116,29 @@ fn requirements_of_every_level_are_waits_in_their_turn() {
     );
     stage.put(base());
     assert_eq!(
-        answer(&[contribution(&mut stage)]),
+        answer(&[seen(&mut stage)]),
         "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Secret own/key: it does not exist, NotFound"
     );
     stage.put(secret("key"));
-    let found = contribution(&mut stage);
-    assert_eq!(part(&found, "data").progress, Progress::Running);
-    assert_eq!(part(&found, "app").progress, Progress::Waiting);
+    let found = seen(&mut stage);
+    assert_eq!(part(&found, "data"), WaitState::InProgress);
+    assert_eq!(part(&found, "app"), WaitState::InProgress);
     let told = answer(&[found]);
     let words = "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Deployment own/db: ";
     assert!(told.starts_with(words) && !told.contains("more cause"), "{told}");
     assert!(!told.contains("Resource not ready"), "no word of it twice: {told}");
     stage.put(deployment("own", "db", 1));
     assert_eq!(
-        answer(&[contribution(&mut stage)]),
+        answer(&[seen(&mut stage)]),
         "AppBundle own/shop waits for AppBundle own/shop[data], which waits for ConfigMap own/other: it does not \
          exist (for component conf), NotFound"
     );
     stage.put(config_map("own", "other", &json!({})));
-    let done = contribution(&mut stage);
-    assert!(done.parts.iter().all(|part| part.progress == Progress::Ready), "{:?}", done.parts);
+    let done = seen(&mut stage);
+    assert_eq!((part(&done, "data"), part(&done, "app")), (WaitState::Met, WaitState::Met));
     assert_eq!(
         texts(&done),
-        [
+        sorted([
             "AppBundle own/shop waits for AppBundle own/base: Met",
             "AppBundle own/shop waits for AppBundle own/shop[data]: Met",
             "AppBundle own/shop[data] waits for Secret own/key: Met",
@@ -136,7 +151,7 @@ fn requirements_of_every_level_are_waits_in_their_turn() {
             "AppBundle own/shop[app] waits for AppBundle own/shop[data]: Met",
             "AppBundle own/shop[app] made ConfigMap own/web",
             "AppBundle own/shop[app] waits for ConfigMap own/web: Met",
-        ]
+        ])
     );
 }
 
@@ -147,12 +162,12 @@ fn what_is_lost_later_is_told_though_the_group_stays_deployed() {
     stage.put(deployment("own", "db", 1)).settle();
     assert_eq!(stage.status().phase.as_deref(), Some("Deployed"));
     stage.put(deployment("own", "db", 0));
-    let told = answer(&[contribution(&mut stage)]);
+    let told = answer(&[seen(&mut stage)]);
     let words = "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Deployment own/db: ";
     assert!(told.starts_with(words), "{told}");
     stage.put(deployment("own", "db", 1)).take(&secret("key"));
-    let found = contribution(&mut stage);
-    assert_eq!(part(&found, "data").progress, Progress::Waiting);
+    let found = seen(&mut stage);
+    assert_eq!(part(&found, "data"), WaitState::InProgress);
     assert_eq!(
         answer(&[found]),
         "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Secret own/key: it does not exist, NotFound"
@@ -167,19 +182,19 @@ fn a_chain_goes_through_bundles_and_from_what_they_are_to_make_to_their_causes()
         map("first", ""),
         map("other", "")
     ));
-    let other = contribution(&mut other);
-    let shop = contribution(&mut shop());
+    let other = seen(&mut other);
+    let shop = seen(&mut shop());
     assert_eq!(
         answer(&[shop.clone(), other.clone()]),
         "AppBundle own/shop waits for AppBundle own/base, which waits for Secret own/key: it does not exist, NotFound"
     );
     // Whoever waits for an object of the last group waits for what the bundle itself requires.
-    let made = other.edges.last().expect("a product").to.clone();
+    let made = product(&other, "other");
     assert_eq!(made.to_string(), "ConfigMap own/other");
     assert_eq!(
         why(&[other, shop], &made),
-        "ConfigMap own/other is to be made by AppBundle own/base[b], which waits for AppBundle own/base[a], which \
-         waits for Secret own/key: it does not exist, NotFound"
+        "ConfigMap own/other is to be made by AppBundle own/base[b], which waits for ConfigMap own/first, to be made by \
+         AppBundle own/base[a], which waits for Secret own/key: it does not exist, NotFound"
     );
 }
 
@@ -191,7 +206,7 @@ fn bundles_that_require_each_other_are_a_cycle() {
              {{requires: [{{resource: ab/{other}}}], groups: [{{name: a, components: [{}]}}]}}}}",
             map(name, "")
         ));
-        contribution(&mut stage)
+        seen(&mut stage)
     };
     let cycles = graph(&[one("left", "right"), one("right", "left")]).cycles();
     let paths: Vec<String> = cycles.iter().map(|cycle| cycle.path.to_string()).collect();
@@ -210,17 +225,14 @@ fn what_has_failed_is_told_from_what_is_on_its_way() {
     stage.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "own"},
         "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}}));
     stage.put(deployment("own", "d", 0));
-    let found = contribution(&mut stage);
+    let found = seen(&mut stage);
     let texts = texts(&found);
     assert!(texts.contains(&"AppBundle own/shop[a] waits for Job own/j: Failed".to_owned()), "{texts:#?}");
     assert!(
         texts.contains(&"AppBundle own/shop[a] waits for Deployment own/d: InProgress".to_owned()),
         "{texts:#?}"
     );
-    assert_eq!(
-        (part(&found, "a").progress, part(&found, "b").progress),
-        (Progress::Failed, Progress::Waiting)
-    );
+    assert_eq!((part(&found, "a"), part(&found, "b")), (WaitState::Failed, WaitState::InProgress));
     let told = answer(&[found]);
     assert!(told.contains("which waits for Job own/j: ") && told.contains("BackoffLimitExceeded"), "{told}");
 }
@@ -236,7 +248,7 @@ fn what_may_be_passed_holds_nothing_up_though_it_is_not_ready() {
     stage.settle();
     stage.put(json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "own"},
         "spec": {"selector": {"app": "web"}}}));
-    let texts = texts(&contribution(&mut stage));
+    let texts = texts(&seen(&mut stage));
     for words in [
         "AppBundle own/shop[a] waits for Service own/s: InProgress",
         "AppBundle own/shop[b] waits for AppBundle own/shop[a]: Met",
@@ -250,8 +262,8 @@ fn what_may_be_passed_holds_nothing_up_though_it_is_not_ready() {
 fn whoever_waits_for_a_bundle_that_stands_still_is_told_why_it_does() {
     let spec = |more: &str| format!("{{{more}groups: [{{name: a, components: [{}]}}]}}", map("x", ""));
     let mut suspended = stage(&spec("suspend: true, "));
-    let found = contribution(&mut suspended);
-    let product = found.edges.last().expect("a product").to.clone();
+    let found = seen(&mut suspended);
+    let product = product(&found, "x");
     let whole = found.node.clone();
     let still = [found];
     assert_eq!(why(&still, &whole), "AppBundle own/shop waits for nothing");
@@ -261,7 +273,7 @@ fn whoever_waits_for_a_bundle_that_stands_still_is_told_why_it_does() {
     assert!(told.starts_with(words) && told.contains("Suspended"), "{told}");
 
     let mut wrong = stage(&spec("requires: [{resource: secret/key, timeout: soon}], "));
-    let found = contribution(&mut wrong);
+    let found = seen(&mut wrong);
     assert!(wrong.wrong.is_some());
     let whole = found.node.clone();
     assert_eq!(why(&[found], &whole), "AppBundle own/shop waits for nothing", "it is the spec that is wrong");
@@ -272,7 +284,7 @@ fn a_source_that_is_not_there_is_waited_for() {
     let mut stage =
         stage("{groups: [{name: a, components: [{name: x, source: {configMapRef: {name: kept}}}]}]}");
     assert_eq!(
-        answer(&[contribution(&mut stage)]),
+        answer(&[seen(&mut stage)]),
         "AppBundle own/shop waits for AppBundle own/shop[a], which waits for ConfigMap own/kept: it does not exist \
          (for component x), NotFound"
     );
@@ -284,16 +296,16 @@ fn a_package_is_made_and_what_is_in_it_is_waited_for() {
     porch::install(&mut stage, "integer");
     stage.put(porch::revision("catalog", "web", 1, "Published", "")).settle();
     let name = porch::variant(&stage)["metadata"]["name"].as_str().expect("a name").to_owned();
-    let told = answer(&[contribution(&mut stage)]);
+    let told = answer(&[seen(&mut stage)]);
     let words = format!("which waits for PackageVariant default/{name}: ");
     assert!(told.contains(&words) && told.contains("Porch has made no revision"), "{told}");
     porch::ready(&mut stage);
     stage.put(porch::revision("mgmt", &name, 1, "Published", "web/v1"));
     stage.put(porch::resources("mgmt", &name, 1, porch::CONTENTS));
-    let found = contribution(&mut stage);
+    let found = seen(&mut stage);
     assert_eq!(
         texts(&found),
-        [
+        sorted([
             "AppBundle own/shop waits for AppBundle own/shop[g]: InProgress".to_owned(),
             format!("AppBundle own/shop[g] made PackageVariant default/{name}"),
             format!("AppBundle own/shop[g] waits for PackageVariant default/{name}: Met"),
@@ -301,16 +313,6 @@ fn a_package_is_made_and_what_is_in_it_is_waited_for() {
             "AppBundle own/shop[g] waits for Deployment shop/web: Absent".to_owned(),
             "AppBundle own/shop[g] makes ConfigMap own/after".to_owned(),
             "AppBundle own/shop[g] waits for ConfigMap own/after: Absent".to_owned(),
-        ]
+        ])
     );
-}
-
-#[test]
-fn a_bundle_that_nobody_has_looked_at_contributes_nothing() {
-    let object: AppBundle = read(
-        "{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {name: shop}, spec: {groups: []}}",
-    );
-    assert_eq!(texts(&of_app_bundle(&object)), [""; 0]);
-    let unseen = AppBundle { status: Some(linchpin_api::AppBundleStatus::default()), ..object };
-    assert_eq!(texts(&of_app_bundle(&unseen)), [""; 0]);
 }

@@ -1,22 +1,37 @@
-//! The wait-for graph as it is read back from statuses.
+//! The edges of the wait-for graph as statuses carry them.
 
 mod app_bundle;
 
-use linchpin_api::{DependencyGroup, ResourceDependency, Status};
-use linchpin_doors::{
-    DependencyGroupDoor, ResourceDependencyDoor,
-    contribution::{Contribution, of_dependency_group, of_resource_dependency},
-};
-use linchpin_engine::graph::{Edge, Graph, Relation, explain};
+use linchpin_doors::{DependencyGroupDoor, Door, ResourceDependencyDoor, status_edges};
+use linchpin_engine::graph::{Edge, Graph, Node, Relation, explain};
 
-use crate::{
-    stage::{Stage, read},
-    things::deployment,
-};
+use crate::{stage::Stage, things::deployment};
 
-/// Edges as text, with how the target stands.
-fn texts(contribution: &Contribution) -> Vec<String> {
-    contribution.edges.iter().map(text).collect()
+/// An object, and what it waits for and makes as its status says.
+#[derive(Clone)]
+struct Told {
+    node: Node,
+    edges: Vec<Edge>,
+}
+
+impl Told {
+    fn new<D: Door>(object: &D::Object, edges: Option<&str>) -> Self {
+        let node = Node::here(D::object_ref(object));
+        Self { edges: status_edges::read(&node, edges), node }
+    }
+
+    fn of(stage: &mut Stage<ResourceDependencyDoor>) -> Self {
+        let status = stage.status();
+        Self::new::<ResourceDependencyDoor>(&stage.object, status.edges.as_deref())
+    }
+}
+
+/// Edges as text, with the state of their targets; without those of turns, which people do not see.
+fn texts(told: &Told) -> Vec<String> {
+    let turn = |edge: &&Edge| edge.from.turn > 0 && matches!(edge.relation, Relation::WaitsFor(_));
+    let mut texts: Vec<String> = told.edges.iter().filter(|edge| !turn(edge)).map(text).collect();
+    texts.sort();
+    texts
 }
 
 fn text(edge: &Edge) -> String {
@@ -43,17 +58,16 @@ const WEB: &str = r#"{apiVersion: tools.kubestellar.io/v1, kind: ResourceDepende
 fn the_status_tells_what_is_waited_for_and_what_is_to_be_made() {
     let mut stage = Stage::<ResourceDependencyDoor>::new(WEB).with_kubestellar();
     stage.put(deployment("data", "db", 1)).settle();
-    let object = ResourceDependency { status: Some(stage.status()), ..stage.object.clone() };
     assert_eq!(
-        texts(&of_resource_dependency(&object)),
+        texts(&Told::of(&mut stage)),
         [
-            "ResourceDependency own/web waits for Deployment data/db: Met",
-            "ResourceDependency own/web waits for Pod own/[app=db]: Absent",
-            "ResourceDependency own/web waits for payment own/default: Unknown",
-            "ResourceDependency own/web waits for Job own/far@cluster of Secret own/east: Absent",
-            "ResourceDependency own/web waits for DependencyGroup own/stack[crds]: Absent",
             "ResourceDependency own/web makes ConfigMap own/c",
             "ResourceDependency own/web makes Secret other/s",
+            "ResourceDependency own/web waits for DependencyGroup own/stack[crds]: Absent",
+            "ResourceDependency own/web waits for Deployment data/db: Met",
+            "ResourceDependency own/web waits for Job own/far@cluster of Secret own/east: Absent",
+            "ResourceDependency own/web waits for Pod own/[app=db]: Absent",
+            "ResourceDependency own/web waits for payment own/default: Unknown",
         ]
     );
 }
@@ -67,20 +81,29 @@ fn a_kind_of_ours_that_is_not_served_yet_is_known_by_all_its_names() {
         );
         let mut stage = Stage::<ResourceDependencyDoor>::new(&manifest);
         stage.settle();
-        stage.status();
         assert_eq!(
-            texts(&of_resource_dependency(&stage.object)),
+            texts(&Told::of(&mut stage)),
             ["ResourceDependency own/web waits for AppBundle own/shop: Unknown"]
         );
     }
 }
 
 #[test]
-fn what_nobody_has_looked_at_yet_contributes_nothing() {
-    let object: ResourceDependency = read(WEB);
-    assert_eq!(texts(&of_resource_dependency(&object)), [""; 0]);
-    let unseen = ResourceDependency { status: Some(Status::default()), ..object };
-    assert_eq!(texts(&of_resource_dependency(&unseen)), [""; 0]);
+fn a_selection_is_one_edge_however_many_objects_it_finds() {
+    let mut stage = Stage::<ResourceDependencyDoor>::new(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web}, spec: {dependencies: [
+            {resource: deployment, selector: {matchLabels: {app: db}}, expect: {all: true}}]}}",
+    );
+    for index in 0..40 {
+        let mut one = deployment("own", &format!("db-{index}"), 0);
+        one["metadata"]["labels"] = serde_json::json!({"app": "db"});
+        stage.put(one);
+    }
+    stage.settle();
+    assert_eq!(
+        texts(&Told::of(&mut stage)),
+        ["ResourceDependency own/web waits for Deployment own/[app=db]: InProgress"]
+    );
 }
 
 const STACK: &str =
@@ -93,22 +116,22 @@ const STACK: &str =
 fn groups_are_parts_that_wait_for_each_other() {
     let mut stage = Stage::<DependencyGroupDoor>::new(STACK);
     stage.put(deployment("own", "db", 0)).settle();
-    let object = DependencyGroup { status: Some(stage.status()), ..stage.object.clone() };
-    let contribution = of_dependency_group(&object);
+    let status = stage.status();
+    let told = Told::new::<DependencyGroupDoor>(&stage.object, status.edges.as_deref());
     assert_eq!(
-        texts(&contribution),
+        texts(&told),
         [
             "DependencyGroup own/stack waits for DependencyGroup own/stack[data]: InProgress",
-            "DependencyGroup own/stack[data] waits for Deployment own/db: InProgress",
-            "DependencyGroup own/stack[data] makes ConfigMap own/c",
             "DependencyGroup own/stack waits for DependencyGroup own/stack[web]: InProgress",
-            "DependencyGroup own/stack[web] waits for DependencyGroup own/stack[data]: InProgress",
+            "DependencyGroup own/stack[data] makes ConfigMap own/c",
+            "DependencyGroup own/stack[data] waits for Deployment own/db: InProgress",
             "DependencyGroup own/stack[web] waits for ConfigMap own/c: Absent",
+            "DependencyGroup own/stack[web] waits for DependencyGroup own/stack[data]: InProgress",
         ]
     );
     let mut graph = Graph::new();
-    graph.set(&contribution.node, contribution.edges);
-    let answer = explain::answer(&contribution.node, &graph.root_causes(&contribution.node, &|_| true));
+    graph.set(&told.node, told.edges);
+    let answer = explain::answer(&told.node, &graph.root_causes(&told.node, &|_| true));
     assert!(
         answer.starts_with(
             "DependencyGroup own/stack waits for DependencyGroup own/stack[data], which waits for Deployment own/db: "

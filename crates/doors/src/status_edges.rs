@@ -1,0 +1,211 @@
+//! An object's edges of the wait-for graph in its status: one text.
+//!
+//! They are the edges that the engine reports, no more and no less than whoever only reads objects needs
+//! (`linchpin tree`, `linchpin explain`): what the object itself waits for and makes. What is behind that is in the
+//! statuses of the others, so the text does not grow with a chain. Waits that are over and products that are made carry
+//! no words; a selection is one edge, however many objects it finds; and there is a largest size
+//! ([`limits::EDGE_BYTES`]), within which what is still open comes first.
+
+use linchpin_engine::graph::{Edge, Node, Relation, Wait, WaitState};
+use linchpin_words::{GroupKind, ObjectRef, Text, Timestamp, limits};
+use serde::{Deserialize, Serialize};
+
+/// One edge as it is written. Exactly one of `state` and `made` is there.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    /// The part of the object that it starts at, and the turn of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<Text>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    turn: u32,
+    to: Target,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    state: Option<WaitState>,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    reason: Text,
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    message: Text,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    since: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    made: Option<bool>,
+}
+
+/// What an edge leads to.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Target {
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    group: String,
+    kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<Text>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    turn: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cluster: Option<Text>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// The edges as a status holds them; none where there are none.
+pub(crate) fn write(edges: &[Edge]) -> Option<String> {
+    let (open, over): (Vec<&Edge>, Vec<&Edge>) =
+        edges.iter().filter(|edge| is_shown(edge)).partition(|edge| is_open(edge));
+    let mut text = String::new();
+    let mut last = String::new();
+    for edge in open.into_iter().chain(over) {
+        let Ok(line) = serde_json::to_string(&Line::of(edge)) else { continue };
+        // The objects of a selection are written alike.
+        if line == last {
+            continue;
+        }
+        if text.len() + line.len() + 2 > limits::EDGE_BYTES {
+            break;
+        }
+        text.push(if text.is_empty() { '[' } else { ',' });
+        text.push_str(&line);
+        last = line;
+    }
+    (!text.is_empty()).then(|| text + "]")
+}
+
+/// The edges in a status of this object. What cannot be read is none.
+pub fn read(owner: &Node, text: Option<&str>) -> Vec<Edge> {
+    let lines: Vec<Line> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    lines.into_iter().filter_map(|line| line.edge(owner)).collect()
+}
+
+/// A turn's waits that are over tell nobody anything: its part has them too.
+fn is_shown(edge: &Edge) -> bool {
+    edge.from.turn == 0 || is_open(edge) || matches!(edge.relation, Relation::Produces { .. })
+}
+
+fn is_open(edge: &Edge) -> bool {
+    match &edge.relation {
+        Relation::WaitsFor(wait) => !wait.met(),
+        Relation::Produces { done } => !done,
+    }
+}
+
+impl Line {
+    fn of(edge: &Edge) -> Self {
+        let Node { cluster, object, part, turn } = &edge.to;
+        let mut line = Self {
+            part: edge.from.part.clone(),
+            turn: edge.from.turn,
+            to: Target {
+                group: object.kind.group.clone(),
+                kind: object.kind.kind.clone(),
+                namespace: object.namespace.clone(),
+                name: object.name.clone(),
+                part: part.clone(),
+                turn: *turn,
+                cluster: cluster.clone(),
+            },
+            state: None,
+            reason: Text::default(),
+            message: Text::default(),
+            since: None,
+            made: None,
+        };
+        match &edge.relation {
+            Relation::Produces { done } => line.made = Some(*done),
+            Relation::WaitsFor(wait) => {
+                line.state = Some(wait.standing);
+                if let Some(selection) = &wait.selection {
+                    line.to.name = selection.to_string();
+                }
+                if !wait.met() {
+                    line.reason = wait.reason.clone();
+                    line.message = linchpin_words::text::line(&wait.detail).into();
+                    line.since = wait.since.map(Into::into);
+                }
+            }
+        }
+        line
+    }
+
+    fn edge(self, owner: &Node) -> Option<Edge> {
+        let from = Node { part: self.part, turn: self.turn, ..owner.clone() };
+        let Target { group, kind, namespace, name, part, turn, cluster } = self.to;
+        let object = ObjectRef { kind: GroupKind::new(group, kind), namespace, name };
+        let to = Node { cluster, part, turn, ..Node::here(object) };
+        if let Some(done) = self.made {
+            return Some(Edge::produces(from, to, done));
+        }
+        let mut wait = Wait::new(self.state?, self.reason).detail(self.message);
+        wait.since = self.since.map(Into::into);
+        Some(Edge::waits(from, to, wait))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str) -> Node {
+        Node::here(ObjectRef::namespaced(GroupKind::new("apps", "Deployment"), "shop", name))
+    }
+
+    fn open(name: &str) -> Edge {
+        let wait = Wait::new(WaitState::InProgress, "NotReady").detail("0 of 1 are ready");
+        Edge::waits(node("owner"), node(name), wait)
+    }
+
+    #[test]
+    fn edges_are_read_as_they_were_written() {
+        let owner = node("owner");
+        let turn = owner.clone().part("data").turn(2);
+        let edges = [
+            open("a"),
+            Edge::waits(turn.clone(), owner.clone().part("data").turn(1), Wait::new(WaitState::Absent, "x")),
+            Edge::produces(turn, node("b").in_cluster("east"), false),
+            Edge::waits(owner.clone(), node("c").part("one"), Wait::new(WaitState::Met, "")),
+        ];
+        assert_eq!(read(&owner, write(&edges).as_deref()), edges);
+        assert_eq!(write(&[]), None);
+        assert_eq!(read(&owner, Some("[{")), []);
+        assert_eq!(
+            read(&owner, Some(r#"[{"to":{"kind":"A","name":"b"}}]"#)),
+            [],
+            "neither a wait nor a product"
+        );
+    }
+
+    #[test]
+    fn what_is_over_has_no_words_and_a_selection_is_one_edge() {
+        let words = Wait::new(WaitState::Met, "Ready").detail("1 of 1 are ready");
+        let text = write(&[Edge::waits(node("owner"), node("a"), words)]).expect("an edge");
+        assert!(!text.contains("Ready") && !text.contains("1 of 1"), "{text}");
+        let chosen = |name: &str| {
+            let wait = Wait { selection: Some("[app=db]".into()), ..Wait::new(WaitState::InProgress, "x") };
+            Edge::waits(node("owner"), node(name), wait)
+        };
+        let edges = read(&node("owner"), write(&[chosen("a"), chosen("b")]).as_deref());
+        assert_eq!(
+            edges.iter().map(|edge| edge.to.to_string()).collect::<Vec<_>>(),
+            ["Deployment shop/[app=db]"]
+        );
+    }
+
+    #[test]
+    fn the_text_has_a_largest_size_and_what_is_open_comes_first() {
+        let over = |count: usize| {
+            (0..count).map(|index| Edge::produces(node("owner"), node(&format!("n{index}")), true))
+        };
+        let edges: Vec<Edge> = over(10_000).chain([open("late")]).collect();
+        let text = write(&edges).expect("edges");
+        assert!(text.len() <= limits::EDGE_BYTES, "{}", text.len());
+        let found = read(&node("owner"), Some(&text));
+        assert_eq!(found[0], open("late"));
+        assert!(found.len() > 100 && found.len() < 10_000, "{}", found.len());
+    }
+}
