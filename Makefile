@@ -88,7 +88,7 @@ wait: ## Build linchpin-wait, static and small (needs musl-tools for its C parts
 .PHONY: bench-wait
 bench-wait: wait ## Measure the waiter: size, memory, reaction
 	LINCHPIN_WAIT_BIN=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/$(STATIC_TARGET)/wait/linchpin-wait \
-		$(CARGO) bench --package linchpin-wait --bench waiter
+		$(CARGO) bench --profile dev --package linchpin-wait --bench waiter
 
 .PHONY: down
 down: ## End the local Kubernetes and remove everything of it

@@ -38,7 +38,31 @@ pub fn is_probe(want: &Want) -> bool {
     matches!(want.question(), Question::Probe { .. })
 }
 
-/// The probes of this process. When it is dropped, no further one begins.
+/// How long probes take, by kind and outcome. Clones count together.
+#[derive(Clone)]
+pub struct ProbeTimes(Family<Labels, Histogram, fn() -> Histogram>);
+
+impl ProbeTimes {
+    /// Registers what is counted.
+    pub fn register(registry: &mut Registry) -> Self {
+        let times = Family::new_with_constructor(buckets as fn() -> Histogram);
+        let help = "Time a probe takes, by its kind and how it ends";
+        registry.register("linchpin_probe_seconds", help, times.clone());
+        Self(times)
+    }
+
+    fn observe(&self, probe: &Probe, outcome: &Result<(), Miss>, taken: Duration) {
+        let outcome = outcome.as_ref().map_or_else(Miss::reason, |()| Reason::Met).as_str();
+        self.0.get_or_create(&Labels { kind: probe.kind(), outcome }).observe(taken.as_secs_f64());
+    }
+}
+
+/// From a millisecond to what a probe may take.
+fn buckets() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 2.0, 12))
+}
+
+/// The probes of one term. When it is dropped, no further one begins.
 pub struct Probes {
     inner: Arc<Inner>,
 }
@@ -51,7 +75,7 @@ struct Inner {
     names: Names,
     listener: Listener,
     begun: Instant,
-    seconds: Family<Labels, Histogram, fn() -> Histogram>,
+    times: ProbeTimes,
 }
 
 #[derive(Default)]
@@ -70,9 +94,8 @@ struct Labels {
 
 impl Probes {
     /// A pool that follows the settings and tells `listener` whose answers have changed.
-    pub fn new(settings: &ProbeSettings, listener: Listener) -> Self {
+    pub fn new(settings: &ProbeSettings, times: ProbeTimes, listener: Listener) -> Self {
         let rules = Rules { egress: Some(settings.egress.clone()), methods: Some(settings.methods.clone()) };
-        let buckets: fn() -> Histogram = || Histogram::new(exponential_buckets(0.001, 2.0, 12));
         let inner = Inner {
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -80,15 +103,9 @@ impl Probes {
             names: Names::default(),
             listener,
             begun: Instant::now(),
-            seconds: Family::new_with_constructor(buckets),
+            times,
         };
         Self { inner: Arc::new(inner) }
-    }
-
-    /// Adds what is counted of probes.
-    pub fn register(&self, registry: &mut Registry) {
-        let help = "Time a probe takes, by its kind and how it ends";
-        registry.register("linchpin_probe_seconds", help, self.inner.seconds.clone());
     }
 
     /// Replaces all that `subscriber` asks for. An empty set unsubscribes.
@@ -150,11 +167,6 @@ impl Inner {
             (self.listener)(&woken);
         }
     }
-
-    fn observe(&self, probe: &Probe, outcome: &Result<(), Miss>, taken: Duration) {
-        let outcome = outcome.as_ref().map_or_else(Miss::reason, |()| Reason::Met).as_str();
-        self.seconds.get_or_create(&Labels { kind: probe.kind(), outcome }).observe(taken.as_secs_f64());
-    }
 }
 
 /// Starts what is due, until the pool is dropped.
@@ -188,7 +200,7 @@ fn start(inner: &Arc<Inner>, job: Job) {
         let begun = Instant::now();
         let deadline = begun + linchpin_probe::LONGEST;
         let outcome = linchpin_probe::run(&probe, &slot.inner.rules, &slot.inner.names, deadline);
-        slot.inner.observe(&probe, &outcome, begun.elapsed());
+        slot.inner.times.observe(&probe, &outcome, begun.elapsed());
         slot.ended = Some(outcome);
     };
     if let Err(error) = thread::Builder::new().name("probe".to_owned()).stack_size(STACK).spawn(work) {

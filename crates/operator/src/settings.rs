@@ -72,11 +72,11 @@ impl Default for ProbeSettings {
 impl ProbeSettings {
     /// The domain of Services: as given, else that of a `svc.` entry of a `resolv.conf`, else the usual one.
     pub fn domain(&self, resolv_conf: &str) -> String {
-        let words = resolv_conf
+        let mut words = resolv_conf
             .lines()
             .filter_map(|line| line.strip_prefix("search "))
             .flat_map(str::split_whitespace);
-        let found = words.filter_map(|word| word.strip_prefix("svc.")).next().map(str::to_owned);
+        let found = words.find_map(|word| word.strip_prefix("svc.")).map(str::to_owned);
         self.cluster_domain.clone().or(found).unwrap_or_else(|| "cluster.local".to_owned())
     }
 }

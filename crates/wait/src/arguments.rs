@@ -104,9 +104,17 @@ struct Group {
 }
 
 /// A target without its options.
-enum Named {
-    Tcp { label: String, place: Place },
-    Http { label: String, place: Place, request: Request, secure: Option<String> },
+struct Named {
+    label: String,
+    place: Place,
+    /// What is asked there; none for a connection alone.
+    http: Option<Http>,
+}
+
+struct Http {
+    request: Request,
+    /// The host, if it is to be spoken to over TLS.
+    secure: Option<String>,
 }
 
 impl Group {
@@ -181,44 +189,35 @@ impl Group {
         if self.places.is_empty() {
             return Err("options without a target; name one with tcp HOST:PORT or http URL".to_owned());
         }
-        let any = |test: fn(&Named) -> bool| self.places.iter().any(test);
-        if let Some(option) =
-            self.of_requests.as_ref().filter(|_| !any(|named| matches!(named, Named::Http { .. })))
-        {
+        let requests = || self.places.iter().filter_map(|named| named.http.as_ref());
+        if let Some(option) = self.of_requests.as_ref().filter(|_| requests().next().is_none()) {
             return Err(format!("{option} is for http targets, and there is none"));
         }
-        let secure = |named: &Named| matches!(named, Named::Http { secure: Some(_), .. });
-        if let Some(option) = self.of_tls.as_ref().filter(|_| !any(secure)) {
+        if let Some(option) = self.of_tls.as_ref().filter(|_| !requests().any(|http| http.secure.is_some())) {
             return Err(format!("{option} is for https, and there is no such target"));
         }
         let default = || Timeout { length: Period::from_secs(60), written: TIMEOUT.to_owned() };
         let timeout = self.timeout.clone().unwrap_or_else(default);
         let proceed = self.proceed;
-        let made = self.places.iter().map(|named| {
-            let (label, probe) = match named {
-                Named::Tcp { label, place } => (label, Probe { place: place.clone(), request: None }),
-                Named::Http { label, place, request, secure } => {
-                    let request = self.request(request.clone(), secure.as_deref());
-                    let request = request.map_err(|error| format!("{}: {error}", text::quote(label)))?;
-                    (label, Probe { place: place.clone(), request: Some(request) })
-                }
-            };
-            let label = text::line(label);
-            Ok(Target { label, probe, timeout: timeout.clone(), proceed })
+        let made = self.places.iter().map(|Named { label, place, http }| {
+            let request = http.as_ref().map(|http| self.request(http)).transpose();
+            let request = request.map_err(|error| format!("{}: {error}", text::quote(label)))?;
+            let probe = Probe { place: place.clone(), request };
+            Ok(Target { label: text::line(label), probe, timeout: timeout.clone(), proceed })
         });
         made.collect()
     }
 
-    fn request(&self, plain: Request, secure: Option<&str>) -> Result<Request, linchpin_probe::ProbeError> {
-        let mut request = plain.expect(self.expected.iter().copied())?;
+    fn request(&self, http: &Http) -> Result<Request, linchpin_probe::ProbeError> {
+        let mut request = http.request.clone().expect(self.expected.iter().copied())?;
         if let Some(method) = &self.method {
             request = request.method(method)?;
         }
         for (name, value) in &self.headers {
             request = request.header(name, value.clone())?;
         }
-        let Some(host) = secure else { return Ok(request) };
-        let name = self.server_name.as_deref().unwrap_or(host).to_owned();
+        let Some(host) = &http.secure else { return Ok(request) };
+        let name = self.server_name.as_ref().unwrap_or(host).clone();
         Ok(request.over(Tls { name, insecure: self.insecure, roots: self.roots.clone() }))
     }
 }
@@ -241,7 +240,7 @@ const OPTIONS: [&str; 10] = [
 fn tcp(text: &str) -> Result<Named, String> {
     let (host, port) = text.rsplit_once(':').ok_or_else(|| expected_host(text))?;
     let place = place(host, port).ok_or_else(|| expected_host(text))?;
-    Ok(Named::Tcp { label: text.to_owned(), place })
+    Ok(Named { label: text.to_owned(), place, http: None })
 }
 
 fn expected_host(given: &str) -> String {
@@ -277,7 +276,8 @@ fn http(url: &str) -> Result<Named, String> {
     let place = place(host, port.trim_start_matches(':')).ok_or_else(wrong)?;
     let request = Request::get(authority, &path).map_err(|error| error.to_string())?;
     let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-    Ok(Named::Http { label: url.to_owned(), place, request, secure: secure.then_some(name) })
+    let http = Some(Http { request, secure: secure.then_some(name) });
+    Ok(Named { label: url.to_owned(), place, http })
 }
 
 fn timeout(written: &str) -> Result<Timeout, String> {

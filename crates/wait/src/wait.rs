@@ -13,6 +13,8 @@ use crate::arguments::Target;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long the first pause stays as it is.
+const AT_FIRST: Duration = Duration::from_millis(400);
 
 /// Waits for all targets at once; whether all are ready, or may be gone on without. Ends with the first that may not.
 pub(crate) fn all(targets: Vec<Target>, say: fn(&str)) -> bool {
@@ -64,7 +66,6 @@ fn until_ready(
 ) -> Result<(), Miss> {
     let (rules, names) = (Rules::default(), Names::default());
     let end = begun + timeout;
-    let mut pause = FIRST_PAUSE;
     let mut cause = None;
     loop {
         let full = Instant::now() + LONGEST;
@@ -79,9 +80,15 @@ fn until_ready(
         if left.is_zero() {
             return Err(cause.unwrap_or(Miss::Unreachable));
         }
-        thread::sleep(jittered(pause).min(left));
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        thread::sleep(jittered(pause_after(begun.elapsed())).min(left));
     }
+}
+
+/// The pause doubles whenever the time that was waited has doubled: what becomes ready is noticed within a twentieth of
+/// the time it took, and who waits for long asks rarely.
+fn pause_after(waited: Duration) -> Duration {
+    let doublings = (waited.as_millis() / AT_FIRST.as_millis()).checked_ilog2().unwrap_or(0);
+    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(doublings)).min(LONGEST_PAUSE)
 }
 
 /// Between three and five quarters of a pause, so that a thousand pods do not ask at the same moment.
@@ -93,6 +100,18 @@ fn jittered(pause: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pause_is_at_most_a_twentieth_of_the_wait_and_never_longer_than_a_second() {
+        let pauses: Vec<u128> = [0, 399, 800, 1600, 3200, 6400, 12_800, 25_600, 3_600_000]
+            .map(|waited| pause_after(Duration::from_millis(waited)).as_millis())
+            .into();
+        assert_eq!(pauses, [20, 20, 40, 80, 160, 320, 640, 1000, 1000]);
+        for waited in (400..100_000).step_by(7).map(Duration::from_millis) {
+            assert!(pause_after(waited) <= waited / 20, "{waited:?}");
+        }
+        assert_eq!(pause_after(Duration::MAX), LONGEST_PAUSE);
+    }
 
     #[test]
     fn pauses_differ_and_stay_near_what_they_are() {

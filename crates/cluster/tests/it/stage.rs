@@ -13,7 +13,7 @@ use linchpin_cluster::{
 };
 use linchpin_engine::contract::{Question, ReadSet, Scope, Seen, Selector, Via, Want};
 use linchpin_local::{Cluster, Component, Options};
-use linchpin_words::{Gvk, Reason};
+use linchpin_words::{Gvk, Reason, egress::Egress};
 use serde_json::{Value, json};
 use std::{
     collections::BTreeSet,
@@ -210,7 +210,7 @@ pub struct Audience {
 
 impl Audience {
     pub async fn of(cluster: &Cluster) -> Self {
-        let remote = RemoteSettings { allow_loopback: true, in_cluster: false };
+        let remote = RemoteSettings { egress: Egress::default().with_loopback(), in_cluster: false };
         Self::with(cluster, Settings { remote, ..Settings::default() }).await
     }
 

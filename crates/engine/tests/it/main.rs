@@ -9,6 +9,7 @@ mod keeping;
 mod laws;
 mod model;
 mod play;
+mod probes;
 mod properties;
 mod reach;
 mod readiness;

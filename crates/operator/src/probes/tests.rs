@@ -5,15 +5,17 @@ use linchpin_words::{Shared, egress::Egress, probe::Place};
 
 use super::*;
 
-/// Probes that may go to loopback, and what they tell.
-fn probes() -> (Probes, mpsc::Receiver<Vec<SubscriberId>>) {
+/// Probes that may go where the rule says, what they tell, and what is counted.
+fn probes(egress: Egress) -> (Probes, mpsc::Receiver<Vec<SubscriberId>>, Registry) {
     let (send, told) = mpsc::channel();
     let send = Mutex::new(send);
     let listener: Listener = Arc::new(move |woken: &[SubscriberId]| {
         let _ = send.lock().unwrap().send(woken.to_vec());
     });
-    let settings = ProbeSettings { egress: Egress::default().with_loopback(), ..ProbeSettings::default() };
-    (Probes::new(&settings, listener), told)
+    let settings = ProbeSettings { egress, ..ProbeSettings::default() };
+    let mut registry = Registry::default();
+    let times = ProbeTimes::register(&mut registry);
+    (Probes::new(&settings, times, listener), told, registry)
 }
 
 fn want(host: &str, port: u16) -> Want {
@@ -23,7 +25,7 @@ fn want(host: &str, port: u16) -> Want {
 
 #[test]
 fn a_port_is_seen_to_open_and_to_close() {
-    let (probes, told) = probes();
+    let (probes, told, registry) = probes(Egress::default().with_loopback());
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let want = want("127.0.0.1", address.port());
     assert!(matches!(probes.read(&want), Seen::Unknown(why) if why.is_passing()));
@@ -38,8 +40,6 @@ fn a_port_is_seen_to_open_and_to_close() {
     probes.refresh([&want]);
     assert_eq!(told.recv().unwrap(), [SubscriberId(7)], "after the second look");
     assert_eq!(probes.read(&want), Seen::Probe(Err(Miss::Refused)));
-    let mut registry = Registry::default();
-    probes.register(&mut registry);
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     for outcome in ["Met", "Refused"] {
@@ -52,12 +52,7 @@ fn a_port_is_seen_to_open_and_to_close() {
 
 #[test]
 fn a_user_does_not_lead_the_operator_to_its_node() {
-    let (send, told) = mpsc::channel();
-    let send = Mutex::new(send);
-    let listener: Listener = Arc::new(move |woken: &[SubscriberId]| {
-        let _ = send.lock().unwrap().send(woken.to_vec());
-    });
-    let probes = Probes::new(&ProbeSettings::default(), listener);
+    let (probes, told, _) = probes(Egress::default());
     let here = TcpListener::bind("127.0.0.1:0").unwrap();
     here.set_nonblocking(true).unwrap();
     let want = want("0x7f.1", here.local_addr().unwrap().port());
