@@ -57,6 +57,13 @@ properties: ## Try every property on thousands of random cases (PROPTEST_CASES, 
 	$(CARGO) test --profile fast --package linchpin-words --package linchpin-engine --package linchpin-view && \
 	$(CARGO) test --profile fast --package linchpin-cluster --lib stories
 
+# A registry of the Go module proxy, kept beside the other tools in the cache.
+REGISTRY_BIN = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/registry
+.PHONY: registry-test
+registry-test: ## Pull artifacts from a real OCI registry (builds it first, which takes minutes)
+	@test -x $(REGISTRY_BIN)/registry || GOBIN=$(REGISTRY_BIN) $(GO) install github.com/distribution/distribution/v3/cmd/registry@v3.1.2
+	LINCHPIN_REGISTRY=$(REGISTRY_BIN)/registry $(CARGO) test --package linchpin-source --test it real -- --ignored
+
 .PHONY: scale
 scale: ## Let a thousand objects wait for one, for one each, and for each other
 	LINCHPIN_CROWD=1000 $(CARGO) test --package linchpin --test it scale -- --nocapture

@@ -21,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("probe", &["words"]),
     ("wait", &["probe"]),
     ("cluster", &["words", "engine"]),
+    ("source", &["words", "engine", "probe"]),
     ("consist", &["words", "engine", "api", "cluster"]),
     ("operator", &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "consist"]),
     ("local", &[]),

@@ -49,6 +49,33 @@ pub const APP_BUNDLE_COMPONENT: &str = "app.example.com/component";
 /// Annotation on what an AppBundle made: Argo CD's sync wave.
 pub const SYNC_WAVE: &str = "argocd.argoproj.io/sync-wave";
 
+/// Label on what a Sync made: the Sync's name.
+pub const SYNC: &str = "linchpin.dev/sync";
+
+/// Annotation on an object of a Sync's source: whether it is deleted when it leaves the source.
+pub const PRUNE: &str = "linchpin.dev/prune";
+
+/// Annotation on an object of a Sync's source: whether one that exists is taken over.
+pub const ADOPT: &str = "linchpin.dev/adopt";
+
+/// Annotation on an object of a Sync's source: what happens when a field changes that cannot.
+pub const IMMUTABLE: &str = "linchpin.dev/immutable";
+
+/// Annotation on an object of a Sync's source: whether its end is final.
+pub const RUN_ONCE: &str = "linchpin.dev/run-once";
+
+/// Annotation on an object of a Sync's source: JSON pointers of fields that are left to others.
+pub const IGNORE_FIELDS: &str = "linchpin.dev/ignore-fields";
+
+/// Annotation on an object of a Sync's source: `ignore` lets it count neither for Ready nor as a gate.
+pub const READY: &str = "linchpin.dev/ready";
+
+/// Label on a ConfigMap, Secret or any object: the version of what is in it.
+pub const APP_VERSION: &str = "app.kubernetes.io/version";
+
+/// Annotation of cli-utils on any object: what it depends on.
+pub const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
+
 /// What every field manager of ours begins with.
 pub const FIELD_MANAGER_PREFIX: &str = "linchpin:";
 

@@ -34,6 +34,19 @@ limits! {
     PORCH_PACKAGES: usize = 64, "Packages of one Porch Repository listed in one status; the rest are counted.";
     PORCH_REVISIONS: usize = 8, "Published revisions of one package listed in one status: the newest.";
     CHANGES: usize = 64, "Changes listed in one revision; the rest are counted.";
+    SYNC_OBJECTS: usize = 1_000, "Objects of one Sync: each is a line in the inventory, and all lines live in one status.";
+    SYNC_INLINE: usize = 500, "Objects that are written in a Sync itself: it must fit into the store.";
+    SYNC_DEPENDENCIES: usize = 64, "Dependencies of one Sync: its rules are checked for each of them at admission.";
+    SYNC_EXPORTS: usize = 32, "Exports of one Sync: each is judged in every turn.";
+    SYNC_PROVIDES: usize = 32, "Capabilities that one Sync provides.";
+    SYNC_RESOURCES: usize = 200, "Objects of one Sync listed in its status, those that are not settled first; the rest are counted.";
+    COMPARATORS: usize = 8, "Comparisons in one version range.";
+    RANGE: usize = 256, "A version range.";
+    VERSION: usize = 128, "A version: the longest tag that registries take.";
+    WAITING_ON: usize = 64, "What a Sync waits for, directly and through others, as listed in its status.";
+    HELD_BY: usize = 16, "Those that hold a Sync, as listed in its status; the rest are counted.";
+    GLOBAL_EXEMPT: usize = 64, "Syncs that a global rule leaves alone, as listed in its status; the rest are counted.";
+    GLOBAL_EXEMPTIONS: usize = 64, "Namespaces or Syncs that a global rule is told to leave alone.";
     CONDITIONS: usize = 16, "Conditions on one dependency: more is better said as one expression.";
     AFTER: usize = 64, "Names in one `after` or `dependsOn`.";
     VALUES_FROM: usize = 16, "Sources of values: each is a read object.";
@@ -138,6 +151,21 @@ limits! {
     JOURNAL_BYTES: usize = 2 << 20, "A journal's text: the API server stores no larger object.";
     JOURNAL_ENTRIES: usize = 20_000, "Rows, records and what they list in one journal: more than any that fits into an object; each takes far more memory than its text.";
     JOURNAL_TEXT: usize = 4 << 10, "A name or uid in a journal: the longest names are a few references long.";
+
+    // What is fetched for a Sync. Counted while it is read; what a header says is not believed.
+    SOURCE_DOWNLOAD: usize = 10 << 20, "What is downloaded of one source: manifests are text, and text packs well.";
+    SOURCE_UNPACKED: u64 = 50 << 20, "All bytes of one unpacked archive, also of what is skipped in it.";
+    SOURCE_ENTRIES: usize = 10_000, "Entries of one archive, of whatever kind.";
+    SOURCE_MANIFESTS: usize = 8 << 20, "The manifests kept of one source: each namespace has a budget for them.";
+    SOURCE_PATHS: usize = 32, "Paths of one source.";
+    SOURCE_STRIP: u32 = 8, "Leading directories that are taken off the names in an archive.";
+    SOURCE_REDIRECTS: usize = 3, "Redirects followed for one request: forges and registries send to their storage, once or twice.";
+    SOURCE_URL: usize = 2048, "A URL: servers take no longer ones.";
+    ENTRY_NAME: usize = 1024, "A name in an archive, in bytes.";
+    ENTRY_DEPTH: usize = 32, "Directories in a name in an archive.";
+    ENTRY_EXTENSION: u64 = 64 << 10, "An extended header in a tar: a few names and times.";
+    REGISTRY_MANIFEST: usize = 1 << 20, "A manifest of a registry: a list of layers.";
+    REGISTRY_TOKEN: usize = 64 << 10, "The answer of a registry's token service.";
     KUBECONFIG: usize = 256 << 10, "A kubeconfig for another cluster.";
     BLOCKERS: usize = 16, "Blockers listed in one status: the first ones tell the story, the rest are counted.";
     CHAIN: usize = 16, "Links of a chain of causes shown in one status.";

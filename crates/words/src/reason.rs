@@ -58,11 +58,14 @@ macro_rules! words {
 }
 
 words! {
-    /// What a condition of ours is about. The three that kstatus, and so `kubectl wait`, Helm, Flux and Argo, know.
+    /// What a condition of ours is about: the three that kstatus, and so `kubectl wait`, Helm, Flux and Argo, know, and a
+    /// Sync's own.
     ConditionType {
         Ready: "Everything the object asks for is done and holds.",
         Reconciling: "The object is not done yet and work or waiting goes on.",
         Stalled: "The object cannot go on without somebody changing something.",
+        DependenciesReady: "Everything that a Sync depends on is in the state it relies on.",
+        SourceReady: "The source of a Sync was read.",
     }
 }
 
@@ -80,6 +83,7 @@ words! {
         Exists: "The object was there already and was left as it is.",
         CreatedBefore: "The action made the object earlier and left it as it is: create changes nothing, use apply.",
         Proceeded: "Somebody let this gate pass by hand.",
+        SoftBroken: "A soft dependency was waited for long enough, and was passed by.",
         Suspended: "The object is suspended: nothing starts and no clock runs.",
         Deleting: "The object is being deleted and takes its own things down first.",
         LeftBehind: "Something we created could not be deleted and was left where it is.",
@@ -153,6 +157,20 @@ words! {
         // What is wrong with the object itself.
         SpecInvalid: "The spec cannot be understood.",
         Cycle: "Objects wait for each other in a circle.",
+
+        // What is wrong with a source.
+        HostNotAllowed: "The host of the source is not among those that the administrator allows.",
+        AddressDenied: "The host of the source leads to an address that is never connected to.",
+        Unauthorized: "The server of the source wants other credentials.",
+        SourceNotFound: "The source does not exist.",
+        FetchFailed: "The source could not be fetched; it is tried again.",
+        DigestMismatch: "What was fetched does not have the digest that is asked for.",
+        ArchiveUnsafe: "The archive holds something that would reach outside of it.",
+        ArchiveInvalid: "The archive cannot be read.",
+        PathNotFound: "A path of the source finds no manifest.",
+        ManifestInvalid: "A manifest of the source is not an object.",
+        SourceUnsupported: "The source must be rendered by another tool first.",
+        SourceEmpty: "The source has no objects.",
 
         // Of other versions.
         Unrecognised: "A reason that this version does not know.",
