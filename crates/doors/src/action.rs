@@ -157,6 +157,7 @@ impl ActionDraft {
             })),
             id: self.id,
             optional: false,
+            patience: None,
             timeout: self.timeout.or(limit),
             progress_timeout: None,
             fail_fast: self.fail_fast,

@@ -294,6 +294,7 @@ impl<'a> Frame<'a> {
             ))),
             id,
             optional: false,
+            patience: None,
             timeout: None,
             progress_timeout: None,
             fail_fast: false,

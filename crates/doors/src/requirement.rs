@@ -328,6 +328,7 @@ impl RequirementDraft {
                 ..Requirement::new(self.label, want, self.test)
             })),
             optional: self.optional,
+            patience: None,
             timeout: shorter(self.timeout, limit),
             progress_timeout: self.progress_timeout,
             fail_fast: false,

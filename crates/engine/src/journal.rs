@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     contract::{ClusterRef, Failure, Outcome, Stamp, StepId, Target, Ticket, Verb},
-    plan::{Plan, Removal},
+    plan::{Editions, Plan, Removal},
     step::Verdicts,
 };
 
@@ -39,6 +39,9 @@ pub struct Journal {
     /// The last orders given by annotation that have been carried out.
     #[serde(default, skip_serializing_if = "AppliedOverrides::is_empty")]
     pub orders: AppliedOverrides,
+    /// What became of the editions of an object that is applied as one transition.
+    #[serde(default, skip_serializing_if = "Editions::is_empty")]
+    pub editions: Editions,
     /// What bare kind words were resolved to; a later CRD of the same name does not change it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub kinds: Shared<BTreeMap<String, Gvk>>,
@@ -61,6 +64,7 @@ impl Journal {
             halt: None,
             suspended: None,
             orders: AppliedOverrides::default(),
+            editions: Editions::default(),
             kinds: Shared::default(),
             steps: Shared::default(),
             inventory: Shared::default(),
@@ -137,6 +141,9 @@ pub struct AppliedOverrides {
     /// `linchpin.dev/rerun`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerun: Option<String>,
+    /// Gates that `linchpin.dev/proceed` has helped through, in this generation.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub used: BTreeSet<StepId>,
 }
 
 impl AppliedOverrides {

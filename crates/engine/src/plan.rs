@@ -5,6 +5,7 @@
 //! lead somewhere, there is no cycle. Doors build plans, [`crate::step::step`] carries them out, nobody changes them.
 
 mod action;
+mod admission;
 mod build;
 mod definition;
 mod outline;
@@ -26,12 +27,13 @@ pub(crate) use action::target_of_document;
 pub use action::{
     Action, Body, Delivery, Document, Documents, Drift, Immutable, Prune, Rerun, WatchEvents, is_long_lived,
 };
+pub use admission::{Admission, Edition, Editions, Gates};
 pub use build::{PlanError, SpecError};
 pub(crate) use definition::is_comparable;
 pub use definition::{UNKNOWN_DEFINITION, definition, same_definition};
 pub(crate) use outline::{Judged, Outline, share};
 pub use reads::Readings;
-pub use requirement::{Clauses, Expect, Obstacle, Profile, Requirement, Test};
+pub use requirement::{Clauses, Expect, Lasts, Obstacle, Profile, Requirement, Test};
 
 use crate::{
     contract::{Authority, ClusterRef, Right, StepId, Target, Via, Want},
@@ -91,6 +93,10 @@ pub struct Plan {
     pub authority: Authority,
     /// What the door saw when it made the plan and its status shows. Nothing is decided by it.
     pub remarks: Value,
+    /// All of it as one transition, where it is one.
+    pub admission: Option<Admission>,
+    /// Which steps are gates of that transition.
+    gates: Vec<Option<Gates>>,
 }
 
 /// Everything about a plan that is not a step.
@@ -188,6 +194,8 @@ pub struct Step {
     pub kind: StepKind,
     /// A requirement that never holds anything up once it was observed.
     pub optional: bool,
+    /// A requirement that is passed by, until the next edition, once it was waited for so long or will not come.
+    pub patience: Option<Duration>,
     /// How long it may take, from when its turn comes.
     pub timeout: Option<Duration>,
     /// How long it may go without progress.
@@ -289,6 +297,7 @@ impl Step {
             when: None,
             kind,
             optional: false,
+            patience: None,
             timeout: None,
             progress_timeout: None,
             fail_fast: false,

@@ -277,6 +277,8 @@ impl Work<'_> {
             }
             let deletes = matches!(action.body, Body::Delete { .. });
             self.needs_saving |= action.delivery().is_some() || action.reads_now || action.tracked || deletes;
+            // That it was admitted is known for good before anything of it happens.
+            self.needs_saving |= self.plan.admission.is_some();
         }
         // Attempts are kept by name; what starts in one moment starts in the plan's order.
         let plan = self.plan;

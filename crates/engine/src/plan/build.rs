@@ -192,6 +192,8 @@ impl Plan {
             kinds,
             authority,
             remarks: serde_json::Value::Null,
+            admission: None,
+            gates: Vec::new(),
         })
     }
 }

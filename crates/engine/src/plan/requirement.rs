@@ -29,6 +29,8 @@ pub struct Requirement {
     /// Whether it counts for ever once it was met: when that very incarnation is gone later, it still holds. (A state of
     /// `Completed` always does.)
     pub latch: bool,
+    /// Whether being met once is enough, whatever is seen later.
+    pub lasts: Lasts,
     /// An action of ours that writes the object: nothing older than its write counts. Its failure is that action's, so it
     /// stops what comes after it and nothing else.
     pub floor: Option<StepId>,
@@ -57,6 +59,7 @@ impl Requirement {
             test,
             gate: None,
             latch: false,
+            lasts: Lasts::No,
             floor: None,
             held: None,
             part: None,
@@ -66,6 +69,18 @@ impl Requirement {
             keys: Vec::new(),
         }
     }
+}
+
+/// For how long being met once is enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lasts {
+    /// Not at all.
+    #[default]
+    No,
+    /// Until there is something else to apply.
+    Edition,
+    /// For good, as long as its own text stays.
+    ForGood,
 }
 
 /// Why a requirement cannot hold as the plan is.

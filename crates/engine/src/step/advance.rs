@@ -4,6 +4,7 @@
 //! object, no text and no API. Promises: no action starts before all its requirements hold together; an effect that
 //! must not happen twice is ordered once per token; a record of a good end never changes but by a rule that says so.
 
+mod admission;
 mod halting;
 mod passage;
 mod requirements;
@@ -99,8 +100,9 @@ pub fn advance(
     pass.move_running();
     let failures = pass.judge_requirements();
     pass.halt_or_recover(failures);
+    pass.admit();
     pass.rerun_changed();
-    if pass.memory.journal.halt.is_none() {
+    if pass.memory.journal.halt.is_none() || pass.is_held() {
         pass.start_ready();
     }
     pass.complete();
@@ -142,7 +144,7 @@ impl<'a> Pass<'a> {
             }
             return;
         }
-        if self.memory.journal.halt.is_some() || !self.all_done() {
+        if self.memory.journal.halt.is_some() || self.is_held() || !self.all_done() {
             return;
         }
         let mut stood_for = vec![false; steps.len()];
@@ -158,6 +160,7 @@ impl<'a> Pass<'a> {
             steps[position].action().is_some()
                 || stood_for[position] && !requirements::is_contained(&steps[position])
                 || steps[position].optional && self.observed(position)
+                || self.is_spent(position)
                 || self.holds_now(position)
         });
         if leaves_hold {
@@ -189,7 +192,9 @@ impl<'a> Pass<'a> {
                 StepState::Failed if requirements::is_contained(step) => return true,
                 StepState::Running => return false,
                 StepState::Waiting if is_action => going |= self.open[position] && self.supported[position],
-                StepState::Waiting => going |= self.open[position] && !step.optional,
+                StepState::Waiting => {
+                    going |= self.open[position] && !step.optional && !self.is_spent(position);
+                }
                 _ => {}
             }
         }
@@ -198,6 +203,7 @@ impl<'a> Pass<'a> {
 
     fn finish(mut self, failing: bool) -> Advanced {
         let (all_hold, all_hold_now, all_done) = (self.all_hold(), self.all_hold_now(), self.all_done());
+        self.note_editions(all_done, all_hold);
         let retries: Vec<Timestamp> = self
             .records
             .iter()

@@ -4,7 +4,7 @@ use linchpin_words::{Reason, Shared, Timestamp};
 
 use crate::{
     journal::{Journal, Memory, Run, StepRecord, StepState},
-    plan::{Lane, Plan, Step, is_comparable, same_definition},
+    plan::{Lane, Lasts, Plan, Step, is_comparable, same_definition},
 };
 
 /// Memory made to fit the plan, and a record for each step in the plan's order.
@@ -40,7 +40,11 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
             memory.journal.kinds.insert(query.clone(), kind.clone());
         }
     }
+    let edition_changed = follow_edition(plan, &mut memory, &mut records);
     if memory.journal.generation != plan.generation {
+        memory.journal.orders.used.clear();
+        renew(plan, &mut memory, &mut records, now);
+    } else if edition_changed {
         renew(plan, &mut memory, &mut records, now);
     }
     follow_overrides(plan, &mut memory, &mut records, now);
@@ -48,7 +52,29 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
     (memory, records)
 }
 
-/// A new generation: a new run, and a new chance for everything that did not end well.
+/// Takes note of what is to be applied; whether that is something else than before.
+fn follow_edition(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>]) -> bool {
+    let Some(admission) = &plan.admission else { return false };
+    let editions = &mut memory.journal.editions;
+    editions.rename(&admission.edition);
+    let Some(seen) = &editions.seen else {
+        editions.seen = Some(admission.edition.clone());
+        return false;
+    };
+    if seen.is(&admission.edition) {
+        return false;
+    }
+    editions.seen = Some(admission.edition.clone());
+    for (step, record) in plan.steps().iter().zip(records) {
+        let lasts = step.requirement().map(|requirement| requirement.lasts);
+        if lasts == Some(Lasts::Edition) && record.latch.is_some() {
+            record.latch = None;
+        }
+    }
+    true
+}
+
+/// A new generation or edition: a new run, and a new chance for everything that did not end well.
 fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], now: Timestamp) {
     memory.journal.generation = plan.generation;
     memory.journal.halt = None;
@@ -98,6 +124,9 @@ fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Step
         }
     }
     for id in &given.proceed {
+        if memory.journal.orders.used.contains(id) {
+            continue;
+        }
         if let Some(position) = plan.position(id).filter(|position| !records[*position].proceeded) {
             records[position].proceeded = true;
         }

@@ -223,6 +223,6 @@ pub(super) fn converging(
             },
         );
     }
-    let edges = edges(plan, records, &steps);
+    let edges = edges(plan, &advanced.memory.journal, records, &steps);
     Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), invalid: false, edges }
 }

@@ -59,6 +59,7 @@ impl Pass<'_> {
             let step = &self.steps()[position];
             !matches!(step.kind, StepKind::Require(_))
                 || step.optional
+                || self.is_spent(position)
                 || is_contained(step)
                 || !self.open[position]
                 || self.holds_now(position)

@@ -30,7 +30,7 @@ impl Pass<'_> {
         let record = &self.records[position];
         match step.kind {
             StepKind::Require(_) => {
-                let passes = step.optional && self.observed(position);
+                let passes = step.optional && self.observed(position) || self.is_spent(position);
                 let open = passes || record.state == StepState::Met;
                 let dooms = !passes && (self.doomed[position] || record.state == StepState::Failed);
                 Passage {

@@ -1,11 +1,13 @@
 //! Requirements and gates: what holds, what is open, what is broken.
 
+use std::time::Duration;
+
 use linchpin_words::{Reason, Timestamp};
 
 use super::{Broken, Pass, add};
 use crate::{
     journal::{Progress, StepState},
-    plan::{Body, Lane, Step, StepKind},
+    plan::{Body, Lane, Lasts, Step, StepKind},
     step::fact::Holds,
 };
 
@@ -56,7 +58,69 @@ impl Pass<'_> {
     /// Whether a requirement is seen to hold at this moment, as opposed to when it was last looked at.
     pub(super) fn holds_now(&self, position: usize) -> bool {
         let record = &self.records[position];
-        record.state == StepState::Met && (record.proceeded || self.facts[position].holds == Holds::Met)
+        let counts = record.proceeded || self.lasts(position) || self.facts[position].holds == Holds::Met;
+        record.state == StepState::Met && counts
+    }
+
+    /// Whether a requirement was met once, and that is enough.
+    fn lasts(&self, position: usize) -> bool {
+        let requirement = self.steps()[position].requirement();
+        let lasting = requirement.is_some_and(|requirement| requirement.lasts != Lasts::No);
+        lasting && self.records[position].latch.is_some()
+    }
+
+    /// Remembers that a requirement was met, where that matters later.
+    fn remember_met(&mut self, position: usize) {
+        let fact = &self.facts[position];
+        if fact.latch.is_some() && self.records[position].latch != fact.latch {
+            self.records[position].latch.clone_from(&fact.latch);
+        }
+        let requirement = self.steps()[position].requirement();
+        let lasting = requirement.is_some_and(|requirement| requirement.lasts != Lasts::No);
+        if lasting && fact.holds == Holds::Met && self.records[position].latch.is_none() {
+            self.records[position].latch = Some(String::new());
+        }
+    }
+
+    /// A gate that has done its work is only looked at: nothing fails by it, and no clock of it runs.
+    fn look_at_spent(&mut self, position: usize) {
+        let holds = self.facts[position].holds;
+        let met = holds == Holds::Met || self.records[position].proceeded || self.lasts(position);
+        let unlooked = holds == (Holds::Unknown { passing: true });
+        self.set_clocks(position, None, None);
+        if met {
+            self.remember_met(position);
+            let reason = self.passed_by(position);
+            self.become_state(position, StepState::Met, reason);
+        } else if !unlooked {
+            self.become_state(position, StepState::Waiting, Some(Reason::DependencyLost));
+        }
+    }
+
+    /// Why a requirement counts as met although it is not seen to hold.
+    fn passed_by(&self, position: usize) -> Option<Reason> {
+        let aside = self.facts[position].holds != Holds::Met && !self.lasts(position);
+        let reason = match self.steps()[position].patience {
+            Some(_) => Reason::SoftBroken,
+            None => Reason::Proceeded,
+        };
+        aside.then_some(reason)
+    }
+
+    /// A requirement that is waited for with patience: passed by when that is over, or when waiting is pointless.
+    fn wait_patiently(&mut self, position: usize, patience: Duration, clock: Timestamp) {
+        let fact = &self.facts[position];
+        let deadline = add(clock, patience);
+        if fact.holds == Holds::Failed || deadline <= self.now && fact.live {
+            self.records[position].proceeded = true;
+            self.become_state(position, StepState::Met, Some(Reason::SoftBroken));
+            self.set_clocks(position, None, None);
+            return;
+        }
+        if deadline > self.now {
+            self.wake(deadline);
+        }
+        self.become_state(position, StepState::Waiting, None);
     }
 
     /// Whether anything has been observed of an optional requirement; an obstacle that will not pass counts.
@@ -73,11 +137,13 @@ impl Pass<'_> {
             self.set_clocks(position, None, None);
             return None;
         }
-        if fact.holds == Holds::Met || self.records[position].proceeded {
-            if fact.latch.is_some() && self.records[position].latch != fact.latch {
-                self.records[position].latch.clone_from(&fact.latch);
-            }
-            let reason = (fact.holds != Holds::Met).then_some(Reason::Proceeded);
+        if self.is_spent(position) {
+            self.look_at_spent(position);
+            return None;
+        }
+        if fact.holds == Holds::Met || self.records[position].proceeded || self.lasts(position) {
+            self.remember_met(position);
+            let reason = self.passed_by(position);
             self.become_state(position, StepState::Met, reason);
             self.set_clocks(position, None, None);
             return None;
@@ -97,6 +163,10 @@ impl Pass<'_> {
         self.set_clocks(position, Some(clock), progress);
         if step.optional {
             self.become_state(position, StepState::Waiting, None);
+            return None;
+        }
+        if let Some(patience) = step.patience {
+            self.wait_patiently(position, patience, clock);
             return None;
         }
         let contained = is_contained(step);
@@ -161,6 +231,7 @@ impl Pass<'_> {
             let step = &self.steps()[position];
             !matches!(step.kind, StepKind::Require(_))
                 || step.optional
+                || self.is_spent(position)
                 || !self.open[position] && self.waits_for_action(position)
                 || holds(position)
         })

@@ -97,6 +97,7 @@ impl Pass<'_> {
         for position in 0..self.records.len() {
             self.passages[position] = self.passage(position);
         }
+        let held = self.is_held();
         let frozen: Vec<usize> = (0..self.records.len())
             .filter(|position| {
                 self.steps()[*position].fail_fast
@@ -113,7 +114,12 @@ impl Pass<'_> {
             }
             // Earlier actions of this very pass may have moved since the gate was judged.
             self.gate(position);
-            let (open, supported) = (self.open[position], self.supported[position]);
+            let repairs = self.repairs_while_held(position);
+            if repairs {
+                // It was written in its turn: nothing that is held comes before it again.
+                (self.open[position], self.supported[position]) = (true, true);
+            }
+            let (open, supported) = (self.open[position], self.supported[position] && (repairs || !held));
             let fact = &self.facts[position];
             let stopped = !frozen.is_empty() && !frozen.contains(&position);
             // An effect of the step's former text may still land: the new one must come after it.

@@ -12,13 +12,14 @@ use linchpin_words::{ObjectRef, Reason, Shared, Text};
 use super::{StepReport, entry::is_passed};
 use crate::{
     graph::{Edge, Node, Relation, Wait, WaitState, is_in_line},
-    journal::{StepRecord, StepState},
+    journal::{Journal, StepRecord, StepState},
     plan::{Plan, Requirement, Step, StepKind},
 };
 
 /// Who waits for whom, as this object sees it. `reports` has an entry for each step that has a record.
 pub(in crate::step) fn edges(
     plan: &Plan,
+    journal: &Journal,
     records: &[Option<&Shared<StepRecord>>],
     reports: &[StepReport],
 ) -> Vec<Edge> {
@@ -27,6 +28,7 @@ pub(in crate::step) fn edges(
         records.iter().map(|record| Some(Known { record: (*record)?, report: reports.next()? })).collect();
     let mut weaving = Weaving {
         plan,
+        journal,
         known,
         waits: vec![0..0; plan.steps().len()],
         edges: Vec::with_capacity(plan.steps().len()),
@@ -47,6 +49,7 @@ struct Known<'a> {
 
 struct Weaving<'a> {
     plan: &'a Plan,
+    journal: &'a Journal,
     known: Vec<Option<Known<'a>>>,
     /// For each requirement, its waits among the edges.
     waits: Vec<Range<usize>>,
@@ -70,8 +73,9 @@ impl<'a> Weaving<'a> {
         match &step.kind {
             StepKind::Require(requirement) => {
                 let wait = self.wait(requirement, record, report);
-                // What is optional and not met holds nothing up.
-                if step.optional && !wait.met() {
+                // What is optional and not met holds nothing up, nor does a gate of what has been admitted.
+                let idle = step.optional || self.journal.is_spent(plan, position);
+                if idle && !wait.met() {
                     return;
                 }
                 let start = self.edges.len();

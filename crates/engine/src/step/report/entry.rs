@@ -63,7 +63,8 @@ pub(super) fn step_report(
             // What is complete is held by whatever keeps it from being ready.
             let gate_is_enough = place.advanced.memory.journal.completed.is_none();
             let enough = record.state == StepState::Met && (gate_is_enough || report.ready);
-            report.blocking = open && !step.optional && !enough;
+            let spent = place.advanced.memory.journal.is_spent(place.plan, place.position);
+            report.blocking = open && !step.optional && !enough && !spent;
         }
         StepKind::Act(_) => {
             report.word = match record.state {
@@ -166,7 +167,7 @@ fn waits_for(place: &StepContext<'_>, introduction: &str, scratch: &mut String) 
         let Some(record) = records[*earlier] else {
             continue;
         };
-        if is_passed(step, record, after) {
+        if is_passed(step, record, after) || place.advanced.memory.journal.is_spent(plan, *earlier) {
             continue;
         }
         if let Some(name) = names.get_mut(count) {

@@ -29,7 +29,8 @@ pub(super) fn phase(
             && step.lane == Lane::Main
             && record.is_some_and(|record| record.state != StepState::Waiting)
     });
-    if begun {
+    let held = journal.is_held(plan);
+    if begun && !held {
         return Phase::Running;
     }
     let unlooked = Reason::Unsynced.as_str();
@@ -41,7 +42,7 @@ pub(super) fn phase(
     let has_requirements = plan.steps().iter().any(|step| step.requirement().is_some());
     if has_requirements && !looked {
         Phase::Pending
-    } else if advanced.all_hold {
+    } else if advanced.all_hold && !held {
         Phase::Running
     } else {
         Phase::Waiting
