@@ -20,7 +20,7 @@ demo: ## Start a local Kubernetes and the operator, and look at them (LOCAL=0: t
 	@$(LINCHPIN) demo
 
 .PHONY: test
-test: node-packages ## Run all tests, also those on a real API server and a real node
+test: node-packages node-waiter ## Run all tests, also those on a real API server and a real node
 	cd kubernetes && $(GO) test ./services
 	$(CARGO) test --workspace
 
@@ -103,7 +103,7 @@ down: ## End the local Kubernetes and remove everything of it
 
 # Tests on a real node need containerd. As root on Debian it is installed; elsewhere those tests say that they were
 # skipped and why. With CI=true, as root on Debian, they fail instead.
-NODE_PACKAGES = containerd runc containernetworking-plugins iproute2 util-linux
+NODE_PACKAGES = containerd runc containernetworking-plugins iproute2 util-linux musl-tools
 
 .PHONY: node-packages
 node-packages:
@@ -117,3 +117,9 @@ node-packages:
 		echo "installing $(NODE_PACKAGES) for the tests on a real node …"; \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(NODE_PACKAGES) >/dev/null; \
 	fi
+
+# The waiter that tests on a real node put into pods.
+.PHONY: node-waiter
+node-waiter:
+	@if command -v musl-gcc >/dev/null; then $(MAKE) --no-print-directory wait; \
+	else echo "no musl-gcc: there is no static waiter, and tests of it on a real node are skipped"; fi

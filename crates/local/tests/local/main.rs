@@ -10,3 +10,4 @@ mod node;
 mod ownership;
 mod support;
 mod use_of_a_cluster;
+mod waiter;

@@ -15,7 +15,7 @@ use crate::{
     support::{SHARED, kubectl, kubectl_with, text, traces},
 };
 
-const CLIENT: &str = r#"
+const CLIENT: &str = r"
 apiVersion: v1
 kind: Service
 metadata: {name: db}
@@ -39,7 +39,7 @@ metadata: {name: client}
 spec:
   terminationGracePeriodSeconds: 1
   containers: [{name: main, image: localhost/workload:1, imagePullPolicy: Never, args: [stay]}]
-"#;
+";
 
 const DATABASE: &str = r#"
 apiVersion: v1
@@ -63,7 +63,7 @@ fn get(cluster: &Cluster, url: &str) -> Output {
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{what}");
         thread::sleep(Duration::from_millis(100));
     }
 }

@@ -41,13 +41,13 @@ fn the_request_is_the_one_that_was_asked_for() {
     let request = get("/a'b?c=%0a&d=$(id)").method("POST").unwrap();
     let request = request.header("X-Tenant", Value::literal("it's \"quoted\"")).unwrap();
     assert_eq!(run(&probe(address, Some(request)), LONG), Ok(()));
-    let sent = requests.recv().unwrap();
+    let request = requests.recv().unwrap();
     let expected = format!(
         "POST /a'b?c=%0a&d=$(id) HTTP/1.1\r\nHost: test.example:80\r\nUser-Agent: linchpin-probe/{}\r\nAccept: */*\r\n\
          X-Tenant: it's \"quoted\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
         env!("CARGO_PKG_VERSION")
     );
-    assert_eq!(sent, expected);
+    assert_eq!(request, expected);
 }
 
 /// Every one of these would hold a careless client for ever, or fill its memory.

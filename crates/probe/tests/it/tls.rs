@@ -100,7 +100,7 @@ fn what_is_not_tls_is_said_so_and_ends_in_time() {
     let garbage = server(|mut tcp| while tcp.write_all(&[0x16, 3, 3, 0x3f, 0xff, 0xff, 0x42]).is_ok() {});
     let text = server(|mut tcp| while tcp.write_all(b"220 smtp ready\r\n").is_ok() {});
     let silent = server(|tcp| {
-        thread::sleep(Duration::from_secs(60));
+        thread::sleep(Duration::from_mins(1));
         drop(tcp);
     });
     let broken = |missed: Result<(), Miss>| matches!(missed, Err(Miss::Tls(_) | Miss::TimedOut(Phase::Tls)));

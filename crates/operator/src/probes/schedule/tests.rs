@@ -78,7 +78,7 @@ fn a_pod_that_is_held_from_now_on_shortens_the_pause_that_is_under_way() {
     let mut schedule = Schedule::default();
     subscribe(&mut schedule, A, &[calm("shop", "db")], Duration::ZERO);
     pauses(&mut schedule, &vec![Err(Miss::Refused); 6]);
-    let now = schedule.wake_at().unwrap() - seconds(8);
+    let now = schedule.wake_at().unwrap().checked_sub(seconds(8)).unwrap();
     subscribe(&mut schedule, B, &[ask("shop", probe("db"), Pace::Held)], now);
     assert_eq!(schedule.wake_at(), Some(now + HELD));
     assert_eq!(schedule.len(), 1, "it is the same probe");
