@@ -45,7 +45,7 @@ pub struct Status {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
     pub completion_time: Option<Timestamp>,
-    /// What it waits for and makes, as `linchpin tree` and `linchpin explain` read it. Not for people.
+    /// What it waits for and makes, for `linchpin tree` and `explain`. Not for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<String>,
     /// What the operator must remember. Not for people, and not to be edited.

@@ -10,6 +10,7 @@ mod compile;
 mod component;
 mod history;
 mod order;
+mod outline;
 mod porch;
 mod source;
 mod status;

@@ -107,14 +107,15 @@ pub(crate) fn blockers(before: &[Blocker], status_input: &StatusInput<'_>) -> Ve
 }
 
 fn blocker(held: &EngineBlocker, before: &[Blocker], status_input: &StatusInput<'_>) -> Blocker {
-    // The engine's word for a cycle, which is no step.
-    let step = (held.reason != Reason::Cycle.as_str()).then(|| held.step.to_string());
+    let step = held.step.as_ref().map(ToString::to_string);
     // After a start, what has not been looked at again is still held by what it was held by.
     if let Some(old) = before.iter().find(|old| is_unseen(&held.reason) && old.step == step) {
         return old.clone();
     }
-    let object =
-        held.object.as_ref().map(|object| object_name(object, requirement(status_input.plan, &held.step)));
+    let object = held
+        .object
+        .as_ref()
+        .map(|object| object_name(object, requirement(status_input.plan, held.step.as_ref())));
     let same =
         before.iter().find(|old| old.step == step && old.reason == held.reason && old.object == object);
     Blocker {
@@ -145,9 +146,9 @@ pub(crate) fn find<'r>(report: &'r Report, id: &StepId) -> Option<&'r StepReport
     report.steps.iter().find(|step| step.id == *id)
 }
 
-fn requirement<'p>(plan: Option<&'p Plan>, id: &StepId) -> Option<&'p Requirement> {
+fn requirement<'p>(plan: Option<&'p Plan>, id: Option<&StepId>) -> Option<&'p Requirement> {
     let plan = plan?;
-    plan.steps()[plan.position(id)?].requirement()
+    plan.steps()[plan.position(id?)?].requirement()
 }
 
 /// An object as status shows it, with the version it is read in where that is known.
@@ -181,7 +182,7 @@ pub(crate) fn dependency(
     }
     let by_hand =
         status_input.journal.steps.get(&named.id).and_then(|record| record.reason) == Some(Reason::Proceeded);
-    let requirement = requirement(status_input.plan, &named.id);
+    let requirement = requirement(status_input.plan, Some(&named.id));
     // While the profiles of the cluster are not known, they are what is asked for.
     let profiles = readiness_profile::kind();
     let (resolved, matched) = match requirement.map(|requirement| requirement.want.question()) {

@@ -5,12 +5,12 @@
 use std::fmt::Display;
 
 use linchpin_api::common::DurationText;
-use linchpin_engine::plan::SpecError;
+use linchpin_engine::plan::{FieldPath, SpecError};
 use linchpin_lang::{cel, compare::ConditionError, template};
 use std::time::Duration;
 
 /// Something is wrong at a field.
-pub(crate) fn at(field: impl Into<String>, problem: impl Display) -> SpecError {
+pub(crate) fn at(field: impl Into<FieldPath>, problem: impl Display) -> SpecError {
     SpecError::new(field, problem.to_string())
 }
 
@@ -33,13 +33,9 @@ pub(crate) fn expression(error: &cel::CompileError) -> SpecError {
     at(&error.field, format!("{place}{}", error.problem))
 }
 
-/// A comparison that cannot be made. Its text begins with the field.
-pub(crate) fn comparison(error: &ConditionError, field: &str) -> SpecError {
-    let text = error.to_string();
-    match text.split_once(": ") {
-        Some((field, message)) => at(field, message),
-        None => at(field, text),
-    }
+/// A comparison that cannot be made.
+pub(crate) fn comparison(error: &ConditionError) -> SpecError {
+    at(error.field(), error.problem())
 }
 
 /// The length of time a field says, where it says one.

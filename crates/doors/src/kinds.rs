@@ -7,13 +7,14 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
 };
 
 use kube_core::Resource;
 use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_engine::{
     contract::{Question, Seen, Served, Via, Want, World},
-    plan::SpecError,
+    plan::{Profile, SpecError},
     rights,
 };
 use linchpin_words::{GroupKind, Gvk, KindWord, limits, reference::built_in};
@@ -64,13 +65,21 @@ pub(crate) struct Kinds<'a> {
     compile_input: CompileInput<'a>,
     asked: RefCell<BTreeSet<Want>>,
     pins: RefCell<BTreeMap<String, Gvk>>,
+    /// The profiles that were looked up, by kind.
+    taught: RefCell<BTreeMap<GroupKind, Option<Arc<Profile>>>>,
     /// What compiling took so far.
     spent: Cell<u64>,
 }
 
 impl<'a> Kinds<'a> {
     pub(crate) fn new(compile_input: CompileInput<'a>) -> Self {
-        Self { compile_input, asked: RefCell::default(), pins: RefCell::default(), spent: Cell::new(0) }
+        Self {
+            compile_input,
+            asked: RefCell::default(),
+            pins: RefCell::default(),
+            taught: RefCell::default(),
+            spent: Cell::new(0),
+        }
     }
 
     /// Takes what a part of compiling took. An object is compiled as a whole, so all of it must fit one turn.
@@ -138,6 +147,15 @@ impl<'a> Kinds<'a> {
                 ))
             }
         }
+    }
+
+    /// The profile of a kind, looked up once.
+    pub(crate) fn taught(
+        &self,
+        kind: &GroupKind,
+        look_up: impl FnOnce() -> Option<Arc<Profile>>,
+    ) -> Option<Arc<Profile>> {
+        self.taught.borrow_mut().entry(kind.clone()).or_insert_with(look_up).clone()
     }
 
     /// What has been observed.

@@ -68,15 +68,16 @@ pub(crate) fn find(kinds: &Kinds<'_>, kind: &GroupKind) -> Taught {
     }
     let want = want();
     match kinds.ask(want.clone()) {
-        Some(Seen::Objects(observed)) => {
+        // Many dependencies are of few kinds, and there may be many profiles: each kind is looked up once.
+        Some(Seen::Objects(observed)) => Taught::Known(kinds.taught(kind, || {
             let mut matching = observed.items.iter().filter_map(|item| {
-                let spec = item.content.get("spec")?;
+                let spec = item.content.get("spec").filter(|spec| spec["kind"] == kind.kind.as_str())?;
                 let spec: ReadinessProfileSpec = serde_json::from_value(spec.clone()).ok()?;
-                (spec.api_group() == kind.group && spec.kind == kind.kind).then_some(spec)
+                (spec.api_group() == kind.group).then_some(spec)
             });
             // A profile with a mistake teaches nothing; its own status says what is wrong.
-            Taught::Known(matching.find_map(|spec| compile(&spec).ok()).map(Arc::new))
-        }
+            matching.find_map(|spec| compile(&spec).ok()).map(Arc::new)
+        })),
         Some(Seen::Unknown(why)) if !why.is_passing() => Taught::Known(None),
         _ => Taught::NotYet(want),
     }
@@ -98,7 +99,7 @@ pub(crate) fn clauses(
             let operator = one.operator.map(linchpin_api::dependency::Operator::as_str);
             Condition::compile(&place, &one.json_path, operator, one.value.as_ref())
                 .map(Arc::new)
-                .map_err(|error| comparison(&error, &place))
+                .map_err(|error| comparison(&error))
         })
         .collect();
     let cel = cel

@@ -250,6 +250,16 @@ impl RequirementDraft {
         Ok(())
     }
 
+    /// The one object it is about, where that is known.
+    pub(crate) fn object(&self) -> Option<(&Gvk, Option<&String>, &String)> {
+        match &self.subject {
+            RequirementSubject::Objects(kind, Scope::Name { namespace, name }) => {
+                Some((&kind.gvk, namespace.as_ref(), name))
+            }
+            _ => None,
+        }
+    }
+
     /// The kind of its objects, where that is known.
     pub(crate) fn kind(&self) -> Option<GroupKind> {
         match &self.subject {

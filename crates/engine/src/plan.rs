@@ -8,6 +8,8 @@ mod action;
 mod admission;
 mod build;
 mod definition;
+mod field;
+mod notes;
 mod outline;
 mod reads;
 mod requirement;
@@ -31,8 +33,10 @@ pub use admission::{Admission, Edition, Editions, Gates};
 pub use build::{PlanError, SpecError};
 pub(crate) use definition::is_comparable;
 pub use definition::{UNKNOWN_DEFINITION, definition, same_definition};
+pub use field::{FieldPath, Segment};
+pub use notes::Notes;
 pub(crate) use outline::{Judged, Outline, share};
-pub use reads::Readings;
+pub use reads::{REQUIREMENT_ROOTS, Readings};
 pub use requirement::{Clauses, Expect, Lasts, Obstacle, Profile, Requirement, Test};
 
 use crate::{
@@ -92,7 +96,7 @@ pub struct Plan {
     /// As whom what left the plan is removed.
     pub authority: Authority,
     /// What the door saw when it made the plan and its status shows. Nothing is decided by it.
-    pub remarks: Value,
+    pub notes: Notes,
     /// All of it as one transition, where it is one.
     pub admission: Option<Admission>,
     /// Which steps are gates of that transition.

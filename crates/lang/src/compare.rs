@@ -361,6 +361,26 @@ pub enum ConditionError {
     },
 }
 
+impl ConditionError {
+    /// The field of the spec that is wrong.
+    pub fn field(&self) -> String {
+        match self {
+            Self::Path(error) => error.field.clone(),
+            Self::Operator { field, .. } => format!("{field}.operator"),
+            Self::Value { field, .. } => format!("{field}.value"),
+        }
+    }
+
+    /// What is wrong with it.
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Path(error) => error.problem(),
+            Self::Operator { name, known, .. } => format!("unknown operator {name:?}; use one of {known}"),
+            Self::Value { operator, problem, .. } => format!("operator {operator} {problem}"),
+        }
+    }
+}
+
 /// What is wrong with the value of a condition.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValueProblem {

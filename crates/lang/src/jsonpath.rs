@@ -154,6 +154,13 @@ pub struct PathError {
     pub problem: PathProblem,
 }
 
+impl PathError {
+    /// What is wrong, and where in the text.
+    pub fn problem(&self) -> String {
+        format!("at character {}: {}", self.column, self.problem)
+    }
+}
+
 /// What is wrong with a path's text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathProblem {

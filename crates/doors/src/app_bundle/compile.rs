@@ -5,14 +5,14 @@ use std::{collections::BTreeMap, ops::Range};
 use linchpin_api::{AppBundle, AppBundleSpec, Dependency, app_bundle::status::ResourceRef};
 use linchpin_engine::{
     contract::StepId,
-    plan::{After, SpecError, Step},
+    plan::{After, Notes, SpecError, Step},
 };
-use linchpin_words::limits;
+use linchpin_words::{Gvk, limits};
 
 use super::{
     AppBundleDoor, component, history,
     order::{self, Reading},
-    porch::catalogue::{Remark, Remarks},
+    outline::{BundleOutline, ComponentOutline, GroupOutline, PackageOutline},
 };
 use crate::{
     apply::Object,
@@ -29,13 +29,13 @@ pub(super) fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> R
     let (spec, looked_at) = history::chosen(object, compile_input)?;
     let frame = Frame::new(object, &spec.common, compile_input, AppBundleDoor::removal(object))?;
     let read = Parts::read(&frame, &spec).and_then(|parts| {
-        let remarks = parts.remarks();
-        Ok((parts.steps(&frame, &spec)?, remarks))
+        let outline = parts.outline(&spec);
+        Ok((parts.steps(&frame, &spec)?, outline))
     });
     match read {
-        Ok(((steps, dependencies, actions), remarks)) => {
+        Ok(((steps, dependencies, actions), outline)) => {
             let mut compiled = frame.plan(steps, &dependencies, &actions, true)?;
-            compiled.plan.remarks = remarks.carried();
+            compiled.plan.notes = Notes::new(outline);
             compiled.wants.extend(looked_at);
             Ok(compiled)
         }
@@ -175,25 +175,36 @@ impl Parts {
         Ok(())
     }
 
-    /// What is reported of packages.
-    fn remarks(&self) -> Remarks {
-        let mut remarks = Remarks::default();
-        for component in &self.components {
-            let Some(package) = &component.package else { continue };
-            let objects = component.contained().iter().map(|object| {
-                let reference = ResourceRef {
-                    api_version: object.gvk.api_version(),
-                    kind: object.gvk.kind.clone(),
-                    name: object.name.clone(),
-                    namespace: object.namespace.clone(),
-                };
-                (component.contained_id(object).to_string(), reference)
-            });
-            let remark = Remark { package: package.status.clone(), objects: objects.collect() };
-            remarks.components.insert(component.path.clone(), remark);
-            remarks.add(package.repository.clone());
+    /// What the status is drawn from.
+    fn outline(&self, spec: &AppBundleSpec) -> BundleOutline {
+        let mut outline = BundleOutline::default();
+        for group in &spec.groups {
+            outline.groups.push(GroupOutline { name: group.name.clone(), components: Vec::new() });
         }
-        remarks
+        for component in &self.components {
+            let (group, inner) = component.place;
+            let drafts = &self.drafts[component.ready.clone()];
+            let mut ready: Vec<(StepId, ResourceRef)> = component
+                .named_objects()
+                .zip(drafts)
+                .map(|(named, draft)| (draft.id.clone(), reference(draft.object().unwrap_or(named))))
+                .collect();
+            ready.sort_by(|one, other| one.0.cmp(&other.0));
+            outline.groups[group].components.push(ComponentOutline {
+                name: spec.groups[group].components[inner].name.clone(),
+                act: component.apply.id.clone(),
+                source: names::source(&component.path),
+                ready,
+                package: component.package.as_ref().map(|package| PackageOutline {
+                    status: package.status.clone(),
+                    objects: component.contained().len(),
+                }),
+            });
+            if let Some(package) = &component.package {
+                outline.add(package.repository.clone());
+            }
+        }
+        outline
     }
 
     /// Finds out who reads what of whom.
@@ -261,6 +272,15 @@ impl Parts {
 /// These edges, or those to what the whole bundle requires where there are none.
 fn after(edges: &[After], whole: &[After]) -> Vec<After> {
     if edges.is_empty() { whole.to_vec() } else { edges.to_vec() }
+}
+
+fn reference((gvk, namespace, name): (&Gvk, Option<&String>, &String)) -> ResourceRef {
+    ResourceRef {
+        api_version: gvk.api_version(),
+        kind: gvk.kind.clone(),
+        name: name.clone(),
+        namespace: namespace.cloned(),
+    }
 }
 
 /// Refuses a name that was given before.

@@ -15,7 +15,7 @@ use linchpin_engine::{
     contract::StepId,
     plan::{After, Immutable, Profile, SpecError, Step},
 };
-use linchpin_words::keys;
+use linchpin_words::{Gvk, keys};
 
 use super::{
     order::ComponentPosition,
@@ -170,6 +170,12 @@ impl ComponentDraft {
             found.push(self.requires_contained(frame, object)?);
         }
         Ok(found)
+    }
+
+    /// What it waits for after it is applied, as it is written: its objects, and those in its package.
+    pub(super) fn named_objects(&self) -> impl Iterator<Item = (&Gvk, Option<&String>, &String)> {
+        let own = self.apply.objects.iter().map(|one| (&one.gvk, one.namespace.as_ref(), &one.name));
+        own.chain(self.contained().iter().map(|one| (&one.gvk, one.namespace.as_ref(), &one.name)))
     }
 
     /// What people may call it.

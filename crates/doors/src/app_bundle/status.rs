@@ -9,19 +9,19 @@ mod component;
 use std::collections::BTreeMap;
 
 use linchpin_api::{
-    AppBundle, AppBundleStatus, Dependency,
+    AppBundle, AppBundleStatus, BundleGroup, Dependency,
     app_bundle::status::{BundleGroupStatus, ComponentStatus},
     status::DependencyStatus,
 };
 use linchpin_engine::{
+    contract::StepId,
     journal::StepState,
-    plan::StepKind,
-    step::{Phase, StepReport},
+    step::{Phase, Report, StepReport},
 };
 use linchpin_words::{Condition, ConditionType, Reason, condition, text};
 
 use self::component::Drawing;
-use super::porch::catalogue::Remarks;
+use super::outline::{BundleOutline, GroupOutline};
 use crate::{door::StatusInput, entries, journal, names};
 
 pub(super) const PENDING: &str = "Pending";
@@ -51,8 +51,8 @@ pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBun
         // Nothing has been looked at since a start: that is no news.
         return AppBundleStatus { journal: journal::write(status_input.journal), ..same.clone() };
     }
-    let remarks = Remarks::of(status_input.plan);
-    let sketch = Sketch { object, status_input, current, steps: index(status_input), remarks: &remarks };
+    let outline = BundleOutline::of(status_input.plan);
+    let sketch = Sketch { object, status_input, current, steps: index(status_input), outline };
     let groups = sketch.groups();
     let (phase, message) = sketch.headline(&groups);
     let failed = phase == FAILED;
@@ -71,7 +71,7 @@ pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBun
         requires: sketch.requires(&object.spec.requires, None, current.map(|status| &status.requires[..])),
         group_statuses: groups,
         porch_repositories: match status_input.plan {
-            Some(_) => remarks.repositories.clone(),
+            Some(_) => outline.map(|outline| outline.repositories.clone()).unwrap_or_default(),
             None => current.map(|status| status.porch_repositories.clone()).unwrap_or_default(),
         },
         conditions,
@@ -84,38 +84,27 @@ pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBun
 }
 
 /// The report's steps by their names.
-fn index<'a>(status_input: &StatusInput<'a>) -> BTreeMap<&'a str, &'a StepReport> {
-    status_input.report.steps.iter().map(|step| (step.id.as_str(), step)).collect()
+fn index<'a>(status_input: &StatusInput<'a>) -> BTreeMap<&'a StepId, &'a StepReport> {
+    status_input.report.steps.iter().map(|step| (&step.id, step)).collect()
 }
 
 struct Sketch<'a> {
     object: &'a AppBundle,
     status_input: &'a StatusInput<'a>,
     current: Option<&'a AppBundleStatus>,
-    steps: BTreeMap<&'a str, &'a StepReport>,
-    remarks: &'a Remarks,
+    steps: BTreeMap<&'a StepId, &'a StepReport>,
+    outline: Option<&'a BundleOutline>,
 }
 
 impl Sketch<'_> {
     /// Names of groups and their components: as they are written, or of the plan where that is of another revision.
     fn listing(&self) -> Vec<(String, Vec<String>)> {
-        let Some(plan) = self.status_input.plan.filter(|_| self.object.spec.rollback.is_some()) else {
-            let groups = self.object.spec.groups.iter();
-            let names = |group: &linchpin_api::BundleGroup| {
-                group.components.iter().map(|one| one.name.clone()).collect()
-            };
-            return groups.map(|group| (group.name.clone(), names(group))).collect();
-        };
-        let mut found: Vec<(String, Vec<String>)> = Vec::new();
-        for step in plan.steps() {
-            let (Some(group), StepKind::Act(_)) = (&step.part, &step.kind) else { continue };
-            let Some(name) = step.id.as_str().strip_prefix(&names::component(group, "")) else { continue };
-            match found.iter_mut().find(|(known, _)| known == group) {
-                Some((_, names)) => names.push(name.to_owned()),
-                None => found.push((group.clone(), vec![name.to_owned()])),
-            }
+        if let Some(outline) = self.outline.filter(|_| self.object.spec.rollback.is_some()) {
+            let names = |group: &GroupOutline| group.components.iter().map(|one| one.name.clone()).collect();
+            return outline.groups.iter().map(|group| (group.name.clone(), names(group))).collect();
         }
-        found
+        let names = |group: &BundleGroup| group.components.iter().map(|one| one.name.clone()).collect();
+        self.object.spec.groups.iter().map(|group| (group.name.clone(), names(group))).collect()
     }
 
     fn groups(&self) -> Vec<BundleGroupStatus> {
@@ -135,7 +124,7 @@ impl Sketch<'_> {
                     if culprit == Some((index, inner)) {
                         FAILED.clone_into(&mut drawn.phase);
                         Reason::SpecInvalid.as_str().clone_into(&mut drawn.reason);
-                        drawn.message = text::line(&wrong(&self.status_input.report.message));
+                        drawn.message = text::line(&wrong(self.status_input.report));
                         drawn.ready = false;
                     }
                     let entry =
@@ -167,10 +156,8 @@ impl Sketch<'_> {
 
     fn component(&self, group: &str, name: &str, before: Option<&BundleGroupStatus>) -> ComponentStatus {
         let before = before.and_then(|group| group.component_statuses.iter().find(|old| old.name == name));
-        let path = names::component(group, name);
-        let remark = self.remarks.components.get(&path);
-        Drawing { status_input: self.status_input, steps: &self.steps, before, remark, path: &path, name }
-            .draw()
+        let outline = self.outline.and_then(|outline| outline.component(group, name));
+        Drawing { status_input: self.status_input, steps: &self.steps, before, outline, name }.draw()
     }
 
     fn requires(
@@ -197,11 +184,8 @@ impl Sketch<'_> {
 
     /// The component that a wrong spec is wrong in.
     fn culprit(&self) -> Option<(usize, usize)> {
-        let message =
-            self.status_input.report.invalid.then_some(self.status_input.report.message.as_str())?;
-        let (group, rest) = message.strip_prefix("spec.groups[")?.split_once(']')?;
-        let (component, _) = rest.strip_prefix(".components[")?.split_once(']')?;
-        Some((group.parse().ok()?, component.parse().ok()?))
+        let field = &self.status_input.report.field;
+        Some((field.index_in("groups")?, field.index_in("components")?))
     }
 
     /// Phase and message of the whole bundle.
@@ -272,10 +256,9 @@ impl Sketch<'_> {
 }
 
 /// What is wrong with a component, in the document's words where its template is.
-fn wrong(message: &str) -> String {
-    let field = message.split(':').next().unwrap_or_default();
-    let in_template = [".template", ".source"].iter().any(|part| field.contains(part));
-    if in_template { format!("Failed to parse template: {message}") } else { message.to_owned() }
+fn wrong(report: &Report) -> String {
+    let in_template = report.field.is_in(&["template", "templates", "source"]);
+    if in_template { format!("Failed to parse template: {}", report.message) } else { report.message.clone() }
 }
 
 /// A group by its components.

@@ -250,7 +250,7 @@ fn a_profile_with_a_mistake_is_told_so_with_its_field() {
     let spec = serde_json::from_value(json!({"kind": "Widget", "readyWhen": {"cel": "self.status.("}}))
         .expect("a spec");
     let error = linchpin_doors::readiness_profile::compile(&spec).expect_err("a mistake");
-    assert_eq!(error.field, "spec.readyWhen.cel");
+    assert_eq!(error.field.to_string(), "spec.readyWhen.cel");
 }
 
 #[test]

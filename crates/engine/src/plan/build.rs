@@ -8,7 +8,7 @@ use std::{
 use linchpin_words::{ObjectRef, hash::Fnv};
 
 use super::{
-    Plan, Step, Terms,
+    FieldPath, Notes, Plan, Step, Terms,
     outline::{self, Outline, Wants},
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 #[error("{field}: {message}")]
 pub struct SpecError {
     /// The field, as a path from the spec's root.
-    pub field: String,
+    pub field: FieldPath,
     /// What is wrong and what was expected.
     pub message: String,
     /// What was looked at to find that out: when one of these answers changes, so may the error.
@@ -33,7 +33,7 @@ pub struct SpecError {
 
 impl SpecError {
     /// An error at a field.
-    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn new(field: impl Into<FieldPath>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into(), asks: BTreeSet::new(), unready: false }
     }
 
@@ -60,7 +60,7 @@ impl SpecError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// Two steps have one name.
-    #[error("{second}: the name {name:?} is taken by {first}")]
+    #[error("the name {name:?} is taken by {first}")]
     Duplicate {
         /// The name.
         name: StepId,
@@ -70,7 +70,7 @@ pub enum PlanError {
         second: String,
     },
     /// A step comes after one that is not there.
-    #[error("{field}: there is no step named {name:?}")]
+    #[error("there is no step named {name:?}")]
     Missing {
         /// The field of the later step.
         field: String,
@@ -78,7 +78,7 @@ pub enum PlanError {
         name: StepId,
     },
     /// Steps wait for each other.
-    #[error("{field}: these steps wait for each other: {path}")]
+    #[error("these steps wait for each other: {path}")]
     Cycle {
         /// The field of the first of them.
         field: String,
@@ -89,11 +89,12 @@ pub enum PlanError {
 
 impl From<PlanError> for SpecError {
     fn from(error: PlanError) -> Self {
-        let text = error.to_string();
-        match text.split_once(": ") {
-            Some((field, message)) => Self::new(field, message),
-            None => Self::new("spec", text),
-        }
+        let field = match &error {
+            PlanError::Duplicate { second: field, .. }
+            | PlanError::Missing { field, .. }
+            | PlanError::Cycle { field, .. } => field.clone(),
+        };
+        Self::new(field, error.to_string())
     }
 }
 
@@ -191,7 +192,7 @@ impl Plan {
             orders,
             kinds,
             authority,
-            remarks: serde_json::Value::Null,
+            notes: Notes::default(),
             admission: None,
             gates: Vec::new(),
         })

@@ -10,6 +10,9 @@ use linchpin_lang::{cel::Expression, template::StaticReads};
 use super::{Plan, Requirement};
 use crate::contract::{Path, ReadSet, StepId};
 
+/// What an object waits for and what it made itself are read alike, by two names.
+pub const REQUIREMENT_ROOTS: [&str; 2] = ["Dependencies", "Components"];
+
 impl Plan {
     /// The dependencies that an expression reads, with their positions.
     pub(crate) fn dependencies_of(&self, expression: &Expression) -> Vec<(usize, &Requirement)> {
@@ -54,7 +57,7 @@ impl Readings {
             match segments.first().map(String::as_str) {
                 Some("Now") => self.now = true,
                 Some("Values") => self.read_value(segments.get(1)),
-                Some("Dependencies" | "Components") => self.read_dependency(&segments[1..], keys),
+                Some(root) if REQUIREMENT_ROOTS.contains(&root) => self.read_dependency(&segments[1..], keys),
                 Some(_) => {}
                 None => self.everything(),
             }

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     contract::{ExecOrder, Force, PatchKind, Propagation, ReadSet, Target, Verb, World},
     journal::Journal,
-    plan::{Action, Body, Documents, Drift, Plan, Step, target_of_document},
+    plan::{Action, Body, Documents, Drift, Plan, REQUIREMENT_ROOTS, Step, target_of_document},
 };
 
 /// What an action turned out to be.
@@ -388,10 +388,7 @@ impl Context<'_> {
     fn problem(&self, error: &RenderError) -> Problem {
         match error.missing() {
             Some(path)
-                if path
-                    .segments()
-                    .first()
-                    .is_some_and(|root| root == "Dependencies" || root == "Components") =>
+                if path.segments().first().is_some_and(|root| REQUIREMENT_ROOTS.contains(&root.as_str())) =>
             {
                 match self.ambiguous(path.segments().get(1)) {
                     Some(why) => Problem::Wrong(why),
@@ -456,9 +453,10 @@ fn data(plan: &Plan, action: &Action, basis: &Basis<'_>, spent: &mut u64) -> Res
     // A key that two dependencies have is left out: reading it is an error that names both.
     let dependencies: Map<String, Value> =
         dependencies.into_iter().filter_map(|(key, entry)| Some((key.to_owned(), entry?))).collect();
-    // What an object waits for and what it made itself are read alike, by two names.
-    let mut data = json!({"Now": now_text(journal.run.now), "Components": dependencies});
-    data["Dependencies"] = data["Components"].clone();
+    let mut data = json!({"Now": now_text(journal.run.now)});
+    for root in REQUIREMENT_ROOTS {
+        data[root] = Value::Object(dependencies.clone());
+    }
     if action.reads_values {
         data["Values"] = values_counted(&plan.inputs, &plan.values, world, spent)?;
     }

@@ -12,7 +12,7 @@ use crate::{
     contract::{Objects, StepId},
     graph::{Edge, Path},
     journal::{Journal, Memory, StepRecord, StepState},
-    plan::Plan,
+    plan::{FieldPath, Plan},
 };
 use edges::edges;
 use entry::{StepContext, step_report};
@@ -72,6 +72,8 @@ pub struct Report {
     pub left: Vec<String>,
     /// Whether the spec cannot be carried out.
     pub invalid: bool,
+    /// Where it is wrong then.
+    pub field: FieldPath,
     /// What it waits for and makes: its part of the wait-for graph.
     pub edges: Vec<Edge>,
 }
@@ -79,8 +81,8 @@ pub struct Report {
 /// Something that holds the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocker {
-    /// The step that is held.
-    pub step: StepId,
+    /// The step that is held; none where the object as a whole is.
+    pub step: Option<StepId>,
     /// Why, as one word.
     pub reason: Text,
     /// Why, in words for a person.
@@ -125,6 +127,7 @@ impl Report {
             reason: Some(Reason::SpecInvalid),
             message: error.to_string(),
             invalid: true,
+            field: error.field.clone(),
             ..Self::default()
         }
     }
@@ -161,7 +164,7 @@ pub(super) fn removal_blockers(
         item(step).map_or_else(|| reason.in_words(), |item| format!("deleting {}", item.target))
     };
     let blocker = |(step, reason, message): &(StepId, Reason, String)| Blocker {
-        step: step.clone(),
+        step: Some(step.clone()),
         reason: reason.as_str().into(),
         message: Text::from(if message.is_empty() { say(step, reason) } else { message.clone() }),
         object: None,
@@ -192,7 +195,7 @@ pub(super) fn converging(
         let report = step_report(&place, step, record, view, &mut scratch);
         if report.blocking {
             blocked.push(Blocker {
-                step: step.id.clone(),
+                step: Some(step.id.clone()),
                 reason: report.reason.clone(),
                 message: report.message.clone(),
                 object: report
@@ -215,7 +218,7 @@ pub(super) fn converging(
         blocked.insert(
             0,
             Blocker {
-                step: StepId::new("cycle"),
+                step: None,
                 reason: Reason::Cycle.as_str().into(),
                 message: Text::new(&message),
                 object: None,
@@ -224,5 +227,5 @@ pub(super) fn converging(
         );
     }
     let edges = edges(plan, &advanced.memory.journal, records, &steps);
-    Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), invalid: false, edges }
+    Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), edges, ..Report::default() }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     contract::{Question, Seen, World},
-    plan::{Input, Plan},
+    plan::{Input, Plan, REQUIREMENT_ROOTS},
 };
 
 /// What says what an object is and what it is called: where it is, and what people call it.
@@ -92,8 +92,8 @@ impl Secrets {
             [] => !self.values.is_empty() || !self.dependencies.is_empty(),
             ["Values"] => !self.values.is_empty(),
             ["Values", key, ..] => self.values.contains(*key),
-            ["Dependencies" | "Components"] => !self.dependencies.is_empty(),
-            ["Dependencies" | "Components", key, rest @ ..] => {
+            [root] if REQUIREMENT_ROOTS.contains(root) => !self.dependencies.is_empty(),
+            [root, key, rest @ ..] if REQUIREMENT_ROOTS.contains(root) => {
                 self.dependencies.contains(*key) && is_content(rest)
             }
             _ => false,
@@ -135,7 +135,7 @@ impl Secrets {
                 visit(value, false);
             }
         }
-        for root in ["Dependencies", "Components"] {
+        for root in REQUIREMENT_ROOTS {
             for key in &self.dependencies {
                 let Some(entry) = data.get_mut(root).and_then(|all| all.get_mut(key)) else { continue };
                 each_of_entry(entry, &mut visit);

@@ -339,7 +339,10 @@ impl Stage {
             }
             prop_assert!(!entry.reason.is_empty() && !entry.message.is_empty(), "{entry:?}");
             if entry.blocking {
-                prop_assert!(report.blocked.iter().any(|blocker| blocker.step == entry.id), "{entry:?}");
+                prop_assert!(
+                    report.blocked.iter().any(|blocker| blocker.step.as_ref() == Some(&entry.id)),
+                    "{entry:?}"
+                );
             } else {
                 let position = self.plan.position(&entry.id).expect("a step of the plan");
                 let names_one = self.plan.before(position).iter().any(|earlier| {

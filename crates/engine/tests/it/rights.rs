@@ -27,7 +27,7 @@ fn a_missing_right_is_told_while_its_action_still_waits() {
         .report
         .blocked
         .iter()
-        .map(|held| (held.step.to_string(), held.reason.as_str()))
+        .map(|held| (held.step.as_ref().expect("a step").to_string(), held.reason.as_str()))
         .collect();
     let expected = [("gate".to_owned(), "NotFound"), ("denied".to_owned(), "MissingRights")];
     assert_eq!(blockers, expected);

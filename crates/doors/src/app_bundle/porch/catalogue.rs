@@ -1,65 +1,24 @@
 //! What there is in a Repository, and what the status of a bundle reports of its packages.
 //!
-//! The plan carries it as remarks: it was seen when the plan was made, and a plan is made anew whenever it changes. A
-//! revision that was published since the last status is reported in an event too.
+//! A revision that was published since the last status is reported in an event too.
 
 use std::collections::BTreeMap;
 
 use linchpin_api::{
     AppBundle,
-    app_bundle::status::{ComponentStatus, PackageStatus, RepositoryPackage, RepositoryStatus, ResourceRef},
+    app_bundle::status::{ComponentStatus, PackageStatus, RepositoryPackage, RepositoryStatus},
 };
 use linchpin_engine::{
     contract::{Actor, ClusterRef, Notice, StepId, Verb, Via},
     plan::Plan,
 };
 use linchpin_words::{Reason, limits, text};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::look::{Look, Registered, Revision};
-use crate::{door::SideWrite, names};
+use crate::{app_bundle::outline::BundleOutline, door::SideWrite, names};
 
 /// A Repository with what is in it.
 pub(super) type Repository = RepositoryStatus;
-
-/// What is reported of the packages of a bundle.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::app_bundle) struct Remarks {
-    /// By component, as `group/component`.
-    pub components: BTreeMap<String, Remark>,
-    pub repositories: Vec<RepositoryStatus>,
-}
-
-/// What is reported of one component.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(in crate::app_bundle) struct Remark {
-    pub package: PackageStatus,
-    /// The objects in it, by the steps that wait for them.
-    pub objects: BTreeMap<String, ResourceRef>,
-}
-
-impl Remarks {
-    /// Those of a plan.
-    pub(in crate::app_bundle) fn of(plan: Option<&Plan>) -> Self {
-        let remarks = plan.map(|plan| &plan.remarks).filter(|remarks| !remarks.is_null());
-        remarks.and_then(|remarks| serde_json::from_value(remarks.clone()).ok()).unwrap_or_default()
-    }
-
-    /// As a plan carries them; nothing where there are none.
-    pub(in crate::app_bundle) fn carried(&self) -> Value {
-        if self.components.is_empty() { Value::Null } else { serde_json::to_value(self).unwrap_or_default() }
-    }
-
-    /// Adds a Repository, once.
-    pub(in crate::app_bundle) fn add(&mut self, repository: RepositoryStatus) {
-        let place = |one: &RepositoryStatus| (one.namespace.clone(), one.name.clone());
-        match self.repositories.binary_search_by_key(&place(&repository), place) {
-            Ok(_) => {}
-            Err(index) => self.repositories.insert(index, repository),
-        }
-    }
-}
 
 /// Lists a Repository.
 pub(super) fn list(
@@ -100,17 +59,15 @@ pub(super) fn list(
 
 /// Events about revisions that were published since the status was drawn last.
 pub(in crate::app_bundle) fn records(object: &AppBundle, plan: Option<&Plan>) -> Vec<SideWrite> {
-    let remarks = Remarks::of(plan);
-    if remarks.components.is_empty() {
-        return Vec::new();
-    }
+    let Some(outline) = BundleOutline::of(plan) else { return Vec::new() };
     let known = known(object);
-    let news = remarks.components.iter().filter_map(|(path, remark)| {
-        let (before, now) = (known.get(path)?, &remark.package);
+    let news = outline.components().filter_map(|(group, component)| {
+        let path = names::component(group, &component.name);
+        let (before, now) = (known.get(&path)?, &component.package.as_ref()?.status);
         let same = before.latest_revision == now.latest_revision
             || before.name != now.name
             || before.repository != now.repository;
-        (!same && !now.latest_revision.is_empty()).then(|| published(path, now))
+        (!same && !now.latest_revision.is_empty()).then(|| published(&path, now))
     });
     news.collect()
 }

@@ -3,26 +3,19 @@
 use std::collections::BTreeMap;
 
 use linchpin_api::app_bundle::status::{ComponentStatus, ResourceRef, ResourceStatus};
-use linchpin_engine::{
-    contract::{Question, Scope, StepId},
-    journal::StepState,
-    plan::{Body, Documents},
-    step::StepReport,
-};
+use linchpin_engine::{contract::StepId, journal::StepState, step::StepReport};
 use linchpin_words::{Reason, text};
-use serde_json::Value;
 
 use super::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING, is_done};
-use crate::{app_bundle::porch::catalogue::Remark, door::StatusInput, entries, readiness_profile};
+use crate::{app_bundle::outline::ComponentOutline, door::StatusInput, entries};
 
 /// What the entry of a component is drawn from.
 pub(super) struct Drawing<'a> {
     pub status_input: &'a StatusInput<'a>,
-    pub steps: &'a BTreeMap<&'a str, &'a StepReport>,
+    pub steps: &'a BTreeMap<&'a StepId, &'a StepReport>,
     pub before: Option<&'a ComponentStatus>,
-    /// What is reported of its package.
-    pub remark: Option<&'a Remark>,
-    pub path: &'a str,
+    /// Its steps; none while the spec cannot be carried out.
+    pub outline: Option<&'a ComponentOutline>,
     pub name: &'a str,
 }
 
@@ -31,19 +24,23 @@ type Story = (&'static str, String, String);
 
 impl Drawing<'_> {
     pub(super) fn draw(&self) -> ComponentStatus {
-        let ready = self.below(":ready");
-        let act = self.steps.get(self.path).copied();
-        let whole = !ready.is_empty() && act.is_some_and(is_done) && ready.iter().all(|step| is_ready(step));
-        let resources: Vec<ResourceStatus> = ready
+        let found: Vec<(&StepReport, &ResourceRef)> = self
+            .outline
             .iter()
-            .enumerate()
-            .filter_map(|(index, step)| {
-                Some(ResourceStatus {
-                    resource_ref: self.reference(&step.id, index)?,
-                    ready: is_ready(step),
-                    reason: step.reason.to_string(),
-                    message: if is_ready(step) { String::new() } else { text::line(&step.message) },
-                })
+            .flat_map(|outline| &outline.ready)
+            .filter_map(|(step, object)| Some((*self.steps.get(step)?, object)))
+            .collect();
+        let ready: Vec<&StepReport> = found.iter().map(|(step, _)| *step).collect();
+        let act = self.outline.and_then(|outline| self.steps.get(&outline.act).copied());
+        let package = self.outline.and_then(|outline| outline.package.as_ref());
+        let whole = !ready.is_empty() && act.is_some_and(is_done) && ready.iter().all(|step| is_ready(step));
+        let resources: Vec<ResourceStatus> = found
+            .iter()
+            .map(|(step, object)| ResourceStatus {
+                resource_ref: (*object).clone(),
+                ready: is_ready(step),
+                reason: step.reason.to_string(),
+                message: if is_ready(step) { String::new() } else { text::line(&step.message) },
             })
             .collect();
         let resource_ref = resources.first().map(|first| first.resource_ref.clone());
@@ -51,7 +48,7 @@ impl Drawing<'_> {
             resource_ref.or_else(|| self.before.and_then(|before| before.resource_ref.clone()));
         // Since a start nothing was looked at again: what was reported of it still holds.
         if let Some(before) = self.before.filter(|before| !whole && !before.ready && is_unseen(act, &ready)) {
-            let package = self.remark.map(|remark| remark.package.clone());
+            let package = package.map(|package| package.status.clone());
             return ComponentStatus { requires: Vec::new(), package, ..before.clone() };
         }
         let (phase, reason, message) = self.story(act, &ready, whole);
@@ -65,20 +62,13 @@ impl Drawing<'_> {
             ready: whole,
             since,
             resources: if resources.len() > 1 { resources } else { Vec::new() },
-            package: self.remark.map(|remark| remark.package.clone()),
+            package: package.map(|package| package.status.clone()),
             requires: Vec::new(),
         }
     }
 
-    /// The steps of this component whose names go on like this.
-    fn below(&self, suffix: &str) -> Vec<&StepReport> {
-        let prefix = format!("{}{suffix}", self.path);
-        let range = self.steps.range(prefix.as_str()..);
-        range.take_while(|(id, _)| id.starts_with(&prefix)).map(|(_, step)| *step).collect()
-    }
-
     fn story(&self, act: Option<&StepReport>, ready: &[&StepReport], whole: bool) -> Story {
-        let source = self.below(":source").first().copied();
+        let source = self.outline.and_then(|outline| self.steps.get(&outline.source).copied());
         let Some(act) = act else {
             let message = source
                 .map_or_else(|| "its turn has not come".to_owned(), |source| source.message.to_string());
@@ -106,11 +96,11 @@ impl Drawing<'_> {
             StepState::Running => (DEPLOYING, or(&act.reason, Reason::Running), "applying".to_owned()),
             StepState::Done | StepState::Skipped if whole => {
                 let left = act.state == StepState::Skipped && act.reason == Reason::Exists.as_str();
-                let message = match self.remark {
+                let message = match self.outline.and_then(|outline| outline.package.as_ref()) {
                     _ if left => "Resource exists already and is left as it is".to_owned(),
-                    Some(remark) => format!(
+                    Some(package) => format!(
                         "PackageVariant deployed successfully via Porch ({} resources monitored)",
-                        remark.objects.len()
+                        package.objects
                     ),
                     None => "Resource deployed successfully".to_owned(),
                 };
@@ -151,38 +141,6 @@ impl Drawing<'_> {
             _ => "Failed to create resource",
         };
         format!("{what}: {}", act.message)
-    }
-
-    /// The object that a requirement is about: as discovery resolved it, else as it is written.
-    fn reference(&self, step: &StepId, index: usize) -> Option<ResourceRef> {
-        let plan = self.status_input.plan?;
-        let requirement = plan.steps()[plan.position(step)?].requirement()?;
-        if let Question::Objects { kind, scope: Scope::Name { namespace, name }, .. } =
-            requirement.want.question()
-            && *kind != readiness_profile::kind()
-        {
-            return Some(ResourceRef {
-                api_version: kind.api_version(),
-                kind: kind.kind.clone(),
-                name: name.clone(),
-                namespace: namespace.clone(),
-            });
-        }
-        if let Some(contained) = self.remark.and_then(|remark| remark.objects.get(step.as_str())) {
-            return Some(contained.clone());
-        }
-        let act = plan.steps()[plan.position(&StepId::new(self.path))?].action()?;
-        let Body::Apply { documents: Documents::Objects(documents), .. } = &act.body else {
-            return None;
-        };
-        let body = &documents.get(index)?.value;
-        let text = |path: &str| body.pointer(path).and_then(Value::as_str).map(str::to_owned);
-        Some(ResourceRef {
-            api_version: text("/apiVersion")?,
-            kind: text("/kind")?,
-            name: text("/metadata/name")?,
-            namespace: text("/metadata/namespace"),
-        })
     }
 }
 

@@ -83,10 +83,11 @@ pub(super) fn headline(
         }
         Phase::Completed => {
             let what = first.map_or_else(String::new, |blocker| format!(": {}", blocker.message));
-            let own = first.and_then(|blocker| plan.position(&blocker.step)).is_some_and(|position| {
-                let step = &plan.steps()[position];
-                step.requirement().is_none_or(|requirement| requirement.floor.is_some())
-            });
+            let own =
+                first.and_then(|blocker| plan.position(blocker.step.as_ref()?)).is_some_and(|position| {
+                    let step = &plan.steps()[position];
+                    step.requirement().is_none_or(|requirement| requirement.floor.is_some())
+                });
             if own {
                 (Reason::NotReady, format!("done, but not ready{what}"))
             } else {

@@ -24,8 +24,11 @@ fn law_8_every_step_that_is_not_done_names_its_blocker_at_once() {
     play.step();
     let report = &play.decision().report;
     assert_eq!(report.phase, Phase::Waiting);
-    let blockers: Vec<(&str, &str)> =
-        report.blocked.iter().map(|blocker| (blocker.step.as_str(), blocker.reason.as_str())).collect();
+    let blockers: Vec<(&str, &str)> = report
+        .blocked
+        .iter()
+        .map(|blocker| (blocker.step.as_ref().expect("a step").as_str(), blocker.reason.as_str()))
+        .collect();
     assert_eq!(blockers, [("a", "NotFound"), ("b", "Forbidden")]);
     assert_eq!(report.message, "waiting for configmap/a: it does not exist (and 1 more)");
     let held = report.steps.iter().find(|step| step.id.as_str() == "x").expect("the action");
