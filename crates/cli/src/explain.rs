@@ -135,7 +135,7 @@ fn about_others(graph: &Graph, reference: &Reference, namespace: &str, now: Time
     let waiting: Vec<String> = impact
         .iter()
         .filter(|dependent| {
-            dependent.held && dependent.node.turn == 0 && ours.contains(&dependent.node.whole())
+            dependent.held && dependent.node.batch == 0 && ours.contains(&dependent.node.whole())
         })
         .map(|dependent| match dependent.distance {
             1 => dependent.node.to_string(),

@@ -179,7 +179,7 @@ impl Live {
         graph
     }
 
-    /// The same as it is drawn: people know parts, and not the turns of them.
+    /// The same as it is drawn: people know parts, and not the batches of them.
     pub(crate) fn drawn_graph(&self) -> Graph {
         let mut graph = Graph::new();
         for object in self.objects() {
@@ -219,11 +219,11 @@ pub(crate) enum Asked<'n> {
     Here,
 }
 
-/// An edge as it is drawn; none for what a turn waits for, which its part waits for too.
+/// An edge as it is drawn; none for what a batch waits for, which its part waits for too.
 fn drawn(edge: Edge) -> Option<Edge> {
     let Edge { from, to, relation } = edge;
-    let waits_of_a_turn = from.turn > 0 && matches!(relation, Relation::WaitsFor(_));
-    (!waits_of_a_turn).then(|| Edge { from: from.turn(0), to: to.turn(0), relation })
+    let waits_of_a_batch = from.batch > 0 && matches!(relation, Relation::WaitsFor(_));
+    (!waits_of_a_batch).then(|| Edge { from: from.batch(0), to: to.batch(0), relation })
 }
 
 /// How the parts of an object are: as the object that waits for them says.
@@ -233,12 +233,12 @@ fn parts(edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
         // While the object is suspended, its parts wait for it.
         let part = if from.part.is_none() && to.part.is_some() { to } else { from };
         let inner = from.object == to.object && (from.part.is_none() || to.part.is_none());
-        (inner && part.turn == 0).then(|| (part.clone(), of_part(part, wait, edges)))
+        (inner && part.batch == 0).then(|| (part.clone(), of_part(part, wait, edges)))
     })
 }
 
 fn of_part(part: &Node, wait: &Wait, edges: &[Edge]) -> Known {
-    let own = || edges.iter().filter(|edge| edge.from.turn(0) == *part);
+    let own = || edges.iter().filter(|edge| edge.from.batch(0) == *part);
     let begun = own().any(|edge| matches!(edge.relation, Relation::Produces { done: true }));
     let held = own().any(|edge| matches!(&edge.relation, Relation::WaitsFor(wait) if !wait.met()));
     let state = match wait.standing {

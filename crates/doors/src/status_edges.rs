@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
-    /// The part of the object that it starts at, and the turn of that.
+    /// The part of the object that it starts at, and the batch of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     part: Option<Text>,
     #[serde(default, skip_serializing_if = "is_zero")]
-    turn: u32,
+    batch: u32,
     to: Target,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<WaitState>,
@@ -45,7 +45,7 @@ struct Target {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     part: Option<Text>,
     #[serde(default, skip_serializing_if = "is_zero")]
-    turn: u32,
+    batch: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cluster: Option<Text>,
 }
@@ -83,9 +83,9 @@ pub fn read(owner: &Node, text: Option<&str>) -> Vec<Edge> {
     lines.into_iter().filter_map(|line| line.edge(owner)).collect()
 }
 
-/// A turn's waits that are over tell nobody anything: its part has them too.
+/// A batch's waits that are over tell nobody anything: its part has them too.
 fn is_shown(edge: &Edge) -> bool {
-    edge.from.turn == 0 || is_open(edge) || matches!(edge.relation, Relation::Produces { .. })
+    edge.from.batch == 0 || is_open(edge) || matches!(edge.relation, Relation::Produces { .. })
 }
 
 fn is_open(edge: &Edge) -> bool {
@@ -97,17 +97,17 @@ fn is_open(edge: &Edge) -> bool {
 
 impl Line {
     fn of(edge: &Edge) -> Self {
-        let Node { cluster, object, part, turn } = &edge.to;
+        let Node { cluster, object, part, batch } = &edge.to;
         let mut line = Self {
             part: edge.from.part.clone(),
-            turn: edge.from.turn,
+            batch: edge.from.batch,
             to: Target {
                 group: object.kind.group.clone(),
                 kind: object.kind.kind.clone(),
                 namespace: object.namespace.clone(),
                 name: object.name.clone(),
                 part: part.clone(),
-                turn: *turn,
+                batch: *batch,
                 cluster: cluster.clone(),
             },
             state: None,
@@ -134,10 +134,10 @@ impl Line {
     }
 
     fn edge(self, owner: &Node) -> Option<Edge> {
-        let from = Node { part: self.part, turn: self.turn, ..owner.clone() };
-        let Target { group, kind, namespace, name, part, turn, cluster } = self.to;
+        let from = Node { part: self.part, batch: self.batch, ..owner.clone() };
+        let Target { group, kind, namespace, name, part, batch, cluster } = self.to;
         let object = ObjectRef { kind: GroupKind::new(group, kind), namespace, name };
-        let to = Node { cluster, part, turn, ..Node::here(object) };
+        let to = Node { cluster, part, batch, ..Node::here(object) };
         if let Some(done) = self.made {
             return Some(Edge::produces(from, to, done));
         }
@@ -163,11 +163,15 @@ mod tests {
     #[test]
     fn edges_are_read_as_they_were_written() {
         let owner = node("owner");
-        let turn = owner.clone().part("data").turn(2);
+        let batch = owner.clone().part("data").batch(2);
         let edges = [
             open("a"),
-            Edge::waits(turn.clone(), owner.clone().part("data").turn(1), Wait::new(WaitState::Absent, "x")),
-            Edge::produces(turn, node("b").in_cluster("east"), false),
+            Edge::waits(
+                batch.clone(),
+                owner.clone().part("data").batch(1),
+                Wait::new(WaitState::Absent, "x"),
+            ),
+            Edge::produces(batch, node("b").in_cluster("east"), false),
             Edge::waits(owner.clone(), node("c").part("one"), Wait::new(WaitState::Met, "")),
         ];
         assert_eq!(read(&owner, write(&edges).as_deref()), edges);

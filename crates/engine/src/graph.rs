@@ -8,7 +8,7 @@
 //! - *blocking*: unmet waits, and products not written yet (product → producer). Cycles and causes are about these;
 //! - *order*: all waits and all products. Levels and impact are about these.
 //!
-//! What a node, or a turn of it, produces and it also waits for is one step after the other, not a cycle: that wait leads
+//! What a node, or a batch of it, produces and it also waits for is one step after the other, not a cycle: that wait leads
 //! to nobody else.
 //!
 //! The graph may hold cycles (people write them) and finds them when they appear: [`Graph::set`] looks only at what

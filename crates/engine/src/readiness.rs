@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use self::subject::JudgedObject;
 pub use self::{
-    related::{Answer, Need, Nothing, Related, Select},
+    related::{Need, Nothing, Related, RelatedAnswer, Select},
     table::{Applies, GENERIC, Row, table},
     wanted::{Judgement, Wanted, reads_for},
 };

@@ -26,7 +26,7 @@ use linchpin_words::{Reason, Shared, Timestamp};
 pub use advance::{Advanced, advance};
 pub use data::values;
 pub use effort::Verdicts;
-pub use fact::{Answer, Fact, Holds};
+pub use fact::{Fact, GuardAnswer, Holds};
 pub use judge::View;
 pub use report::{Blocker, Phase, Report, StepReport};
 pub use secret::{Secrets, refusal as secret_refusal};

@@ -26,10 +26,10 @@ impl Told {
     }
 }
 
-/// Edges as text, with the state of their targets; without those of turns, which people do not see.
+/// Edges as text, with the state of their targets; without those of batches, which people do not see.
 fn texts(told: &Told) -> Vec<String> {
-    let turn = |edge: &&Edge| edge.from.turn > 0 && matches!(edge.relation, Relation::WaitsFor(_));
-    let mut texts: Vec<String> = told.edges.iter().filter(|edge| !turn(edge)).map(text).collect();
+    let batch = |edge: &&Edge| edge.from.batch > 0 && matches!(edge.relation, Relation::WaitsFor(_));
+    let mut texts: Vec<String> = told.edges.iter().filter(|edge| !batch(edge)).map(text).collect();
     texts.sort();
     texts
 }

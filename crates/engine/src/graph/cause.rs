@@ -214,10 +214,10 @@ impl Graph {
 
     /// A path of ids as a chain, the middle left out if it is long.
     pub(super) fn chain(&self, path: &[NodeId], end: End) -> Chain {
-        // From one turn of a part to another is no step that anybody can see.
+        // From one batch of a part to another is no step that anybody can see.
         let is_seen = |(from, to): &(NodeId, NodeId)| {
             let (from, to) = (self.store.node(*from), self.store.node(*to));
-            from.turn(0) != to.turn(0)
+            from.batch(0) != to.batch(0)
         };
         let hops = path.windows(2).map(|pair| (pair[0], pair[1]));
         let hops: Vec<(NodeId, NodeId)> = hops.filter(is_seen).collect();

@@ -26,13 +26,13 @@ pub struct Node {
     /// Those actions of a part that come after the same steps, counted from 1; 0 is the part itself. They wait for less
     /// than the whole part does, so what they make is in a circle only if they are. Not shown: people know the part.
     #[serde(skip)]
-    pub turn: u32,
+    pub batch: u32,
 }
 
 impl Node {
     /// An object in the cluster Linchpin runs in.
     pub fn here(object: impl Into<Shared<ObjectRef>>) -> Self {
-        Self { cluster: None, object: object.into(), part: None, turn: 0 }
+        Self { cluster: None, object: object.into(), part: None, batch: 0 }
     }
 
     /// The same object in another cluster.
@@ -49,16 +49,16 @@ impl Node {
         self
     }
 
-    /// One turn of this part, or the part itself.
+    /// One batch of this part, or the part itself.
     #[must_use]
-    pub fn turn(&self, turn: u32) -> Self {
-        Self { turn, ..self.clone() }
+    pub fn batch(&self, batch: u32) -> Self {
+        Self { batch, ..self.clone() }
     }
 
     /// The object this is a part of, or itself.
     #[must_use]
     pub fn whole(&self) -> Self {
-        Self { part: None, turn: 0, ..self.clone() }
+        Self { part: None, batch: 0, ..self.clone() }
     }
 }
 
@@ -113,7 +113,7 @@ pub struct Wait {
 pub fn is_in_line(reason: &str) -> bool {
     [Reason::WaitingForTier, Reason::WaitingForGroup, Reason::WaitingForStep]
         .iter()
-        .any(|turn| turn.as_str() == reason)
+        .any(|later| later.as_str() == reason)
 }
 
 impl Wait {

@@ -123,7 +123,7 @@ impl Store {
             .collect();
         let mut starts: BTreeSet<NodeId> =
             changed.iter().map(|(record, _)| self.records[*record as usize].from).collect();
-        // Whether a part's waits lead anywhere depends on what its turns have made.
+        // Whether a part's waits lead anywhere depends on what its batches have made.
         let parts: Vec<NodeId> = starts.iter().filter_map(|start| self.part_of(*start)).collect();
         starts.extend(parts);
         let before = self.arcs_around(&starts);
@@ -206,22 +206,22 @@ impl Store {
         if matches!(relation, Relation::WaitsFor(_)) { &mut slot.waited_by } else { &mut slot.produced_by }
     }
 
-    /// The turns of a part.
+    /// The batches of a part.
     fn waves_of(&self, part: NodeId) -> Vec<NodeId> {
         let node = self.node(part);
-        if node.turn > 0 {
+        if node.batch > 0 {
             return Vec::new();
         }
-        self.ids.range(node.turn(1)..=node.turn(u32::MAX)).map(|(_, &id)| id).collect()
+        self.ids.range(node.batch(1)..=node.batch(u32::MAX)).map(|(_, &id)| id).collect()
     }
 
-    /// The part that a turn is of.
-    fn part_of(&self, turn: NodeId) -> Option<NodeId> {
-        let node = self.node(turn);
-        if node.turn == 0 { None } else { self.id(&node.turn(0)) }
+    /// The part that a batch is of.
+    fn part_of(&self, batch: NodeId) -> Option<NodeId> {
+        let node = self.node(batch);
+        if node.batch == 0 { None } else { self.id(&node.batch(0)) }
     }
 
-    /// An owner, its parts and their turns, in their order.
+    /// An owner, its parts and their batches, in their order.
     pub(super) fn parts_of(&self, owner: &Node) -> Vec<NodeId> {
         let parts = self
             .ids
@@ -230,7 +230,7 @@ impl Store {
         parts.map(|(_, &id)| id).collect()
     }
 
-    /// Decides again which records that start at `from` carry arcs: what a node makes itself, or in one of its turns, it
+    /// Decides again which records that start at `from` carry arcs: what a node makes itself, or in one of its batches, it
     /// waits for after it made it, so that wait leads to no producer.
     fn refresh(&mut self, from: NodeId) {
         let mut made: BTreeMap<NodeId, bool> = BTreeMap::new();

@@ -109,7 +109,7 @@ fn parts_of_one_object_are_told_apart() {
 fn a_turn_is_in_a_circle_only_with_what_it_waits_for_itself_and_its_owner_is_told() {
     let (stack, other) = (ours("stack"), ours("other"));
     let part = stack.clone().part("first");
-    let (early, late) = (part.turn(1), part.turn(2));
+    let (early, late) = (part.batch(1), part.batch(2));
     let (one, two) = (plain("ConfigMap", "one"), plain("ConfigMap", "two"));
     let edges = |done: bool| {
         let made = Edge::produces(early.clone(), one.clone(), done);

@@ -147,7 +147,7 @@ impl Plan {
         by_name.sort_by(|one, other| steps[*one].id.cmp(&steps[*other].id));
         let node = Node::here(owner.clone());
         let mut outlines: Vec<Outline> = steps.iter().map(|step| Outline::of(step, &node)).collect();
-        outline::take_turns(&mut outlines, &steps, &before);
+        outline::number_batches(&mut outlines, &steps, &before);
         let wants = Wants::of(&steps, &outlines, &terms.inputs);
         let mut witnesses = vec![Vec::new(); steps.len()];
         for (position, step) in steps.iter().enumerate() {

@@ -29,10 +29,10 @@ pub(crate) struct Outline {
     pub target: Option<Shared<ObjectRef>>,
     /// For an action, the objects it makes, as far as the plan names them.
     pub makes: Objects,
-    /// For an action of a part, which of the part's turns it belongs to; 0 where the plan has no parts.
-    pub turn: u32,
-    /// Whether it is the first action of its turn.
-    pub opens_turn: bool,
+    /// For an action of a part, which of the part's batches it belongs to; 0 where the plan has no parts.
+    pub batch: u32,
+    /// Whether it is the first action of its batch.
+    pub opens_batch: bool,
     /// For a requirement, the kind of the objects it is about; none while the question is the kind itself.
     pub kind: Option<Judged>,
     /// The rights it needs before it may start, as questions.
@@ -74,8 +74,8 @@ impl Outline {
             waits_for: Objects::default(),
             target: None,
             makes: Objects::default(),
-            turn: 0,
-            opens_turn: false,
+            batch: 0,
+            opens_batch: false,
             kind: None,
             asks: Vec::new(),
             cluster: None,
@@ -111,29 +111,29 @@ impl Outline {
 
     /// Who makes the objects of an action in the wait-for graph.
     pub(crate) fn maker(&self) -> Node {
-        self.from.turn(self.turn)
+        self.from.batch(self.batch)
     }
 
     /// One of the step's objects as a node of the wait-for graph.
     pub(crate) fn node(&self, object: &Shared<ObjectRef>) -> Node {
-        Node { cluster: self.cluster.clone(), object: object.clone(), part: self.part.clone(), turn: 0 }
+        Node { cluster: self.cluster.clone(), object: object.clone(), part: self.part.clone(), batch: 0 }
     }
 }
 
-/// What the actions of a turn have in common: their part, and what they come after, each with whether its end is enough.
-type Turn<'a> = (&'a str, Vec<(usize, bool)>);
+/// What the actions of a batch have in common: their part, and what they come after, each with whether its end is enough.
+type Batch<'a> = (&'a str, Vec<(usize, bool)>);
 
-/// Counts the turns: actions of one part that come after the same steps have the same.
-pub(super) fn take_turns(outlines: &mut [Outline], steps: &[Step], before: &[Vec<usize>]) {
-    let mut turns: BTreeMap<Turn<'_>, u32> = BTreeMap::new();
+/// Counts the batches: actions of one part that come after the same steps have the same.
+pub(super) fn number_batches(outlines: &mut [Outline], steps: &[Step], before: &[Vec<usize>]) {
+    let mut batches: BTreeMap<Batch<'_>, u32> = BTreeMap::new();
     for (position, (outline, step)) in outlines.iter_mut().zip(steps).enumerate() {
         let (StepKind::Act(_), Some(part)) = (&step.kind, &step.part) else { continue };
         let earlier = before[position].iter().copied();
         let after = earlier.zip(step.after.iter().map(|after| after.settled_is_enough)).collect();
         // No plan has four billion steps.
-        let next = u32::try_from(turns.len() + 1).unwrap_or(u32::MAX);
-        outline.turn = *turns.entry((part, after)).or_insert(next);
-        outline.opens_turn = outline.turn == next;
+        let next = u32::try_from(batches.len() + 1).unwrap_or(u32::MAX);
+        outline.batch = *batches.entry((part, after)).or_insert(next);
+        outline.opens_batch = outline.batch == next;
     }
 }
 

@@ -4,7 +4,7 @@ use linchpin_words::Gvk;
 use serde_json::Value;
 
 use super::{
-    Answer, Need, Verdict,
+    Need, RelatedAnswer, Verdict,
     subject::{JudgedObject, flag, list, text},
 };
 
@@ -31,14 +31,14 @@ pub(super) fn crd(subject: &JudgedObject<'_>) -> Verdict {
     for need in crd_needs(subject.object) {
         let Need::Served { gvk } = &need else { continue };
         let answer = subject.related.get(&need);
-        subject.mark(&[u8::from(answer == Answer::Served(true))]);
+        subject.mark(&[u8::from(answer == RelatedAnswer::Served(true))]);
         match answer {
-            Answer::Served(true) => {}
-            Answer::Unknown | Answer::Objects(_) => {
+            RelatedAnswer::Served(true) => {}
+            RelatedAnswer::Unknown | RelatedAnswer::Objects(_) => {
                 let message = format!("it is established; whether discovery serves {gvk} is not known yet");
                 return Verdict::in_progress("DiscoveryUnknown", message);
             }
-            Answer::Served(false) | Answer::Absent => {
+            RelatedAnswer::Served(false) | RelatedAnswer::Absent => {
                 let message = format!("it is established, but discovery does not serve {gvk} yet");
                 return Verdict::in_progress("NotServed", message);
             }

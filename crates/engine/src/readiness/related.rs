@@ -71,7 +71,7 @@ pub enum Select {
 
 /// What is known about a need.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answer<'a> {
+pub enum RelatedAnswer<'a> {
     /// Nothing yet: proves nothing and disproves nothing.
     Unknown,
     /// It was looked for and is not there.
@@ -85,7 +85,7 @@ pub enum Answer<'a> {
 /// Who answers needs.
 pub trait Related {
     /// What is known about a need.
-    fn get(&self, need: &Need) -> Answer<'_>;
+    fn get(&self, need: &Need) -> RelatedAnswer<'_>;
 }
 
 /// Knows nothing: every need is unanswered.
@@ -93,15 +93,15 @@ pub trait Related {
 pub struct Nothing;
 
 impl Related for Nothing {
-    fn get(&self, _: &Need) -> Answer<'_> {
-        Answer::Unknown
+    fn get(&self, _: &Need) -> RelatedAnswer<'_> {
+        RelatedAnswer::Unknown
     }
 }
 
 /// How many ready endpoints a Service has; none where that is not known yet.
 pub(super) fn ready_endpoints(related: &dyn Related, namespace: &str, service: &str) -> Option<usize> {
     match related.get(&Need::endpoints(namespace, service)) {
-        Answer::Objects(slices) => {
+        RelatedAnswer::Objects(slices) => {
             let slices = slices.into_iter().filter(|slice| !is_terminating(slice));
             Some(
                 slices
@@ -110,8 +110,8 @@ pub(super) fn ready_endpoints(related: &dyn Related, namespace: &str, service: &
                     .count(),
             )
         }
-        Answer::Absent => Some(0),
-        Answer::Unknown | Answer::Served(_) => None,
+        RelatedAnswer::Absent => Some(0),
+        RelatedAnswer::Unknown | RelatedAnswer::Served(_) => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Answer, Need, Verdict,
+    Need, RelatedAnswer, Verdict,
     subject::{JudgedObject, text},
 };
 
@@ -31,7 +31,7 @@ pub(super) fn claim(subject: &JudgedObject<'_>) -> Verdict {
         return Verdict::in_progress("NoStorageClass", message);
     }
     match subject.related.get(&Need::storage_class(class)) {
-        Answer::Objects(classes) => match classes.first() {
+        RelatedAnswer::Objects(classes) => match classes.first() {
             Some(found) if text(found, &["volumeBindingMode"]) == "WaitForFirstConsumer" => Verdict::ready(
                 "WaitForFirstConsumer",
                 format!("storage class {class} binds the claim when the first pod uses it"),
@@ -42,8 +42,8 @@ pub(super) fn claim(subject: &JudgedObject<'_>) -> Verdict {
             ),
             None => no_class(class),
         },
-        Answer::Absent => no_class(class),
-        Answer::Unknown | Answer::Served(_) => Verdict::in_progress(
+        RelatedAnswer::Absent => no_class(class),
+        RelatedAnswer::Unknown | RelatedAnswer::Served(_) => Verdict::in_progress(
             "StorageClassUnknown",
             format!("the claim is not bound, and storage class {class} could not be read yet"),
         ),

@@ -20,7 +20,7 @@ pub struct Fact {
     /// For a requirement that counts for ever once completed: the incarnation that completed.
     pub latch: Option<String>,
     /// For an action: its guard.
-    pub guard: Answer,
+    pub guard: GuardAnswer,
     /// For an action: whether nothing is known to be missing, neither rights nor values.
     pub supplied: bool,
     /// For an action that awaits something: whether it was seen.
@@ -40,7 +40,7 @@ impl Default for Fact {
             live: false,
             progress: 0,
             latch: None,
-            guard: Answer::Yes,
+            guard: GuardAnswer::Yes,
             supplied: true,
             awaited: false,
             triggers: BTreeMap::new(),
@@ -65,9 +65,9 @@ pub enum Holds {
     },
 }
 
-/// A three-valued answer.
+/// What a guard says of its action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum GuardAnswer {
     /// True.
     Yes,
     /// False.
@@ -76,7 +76,7 @@ pub enum Answer {
     Undecided,
 }
 
-impl Answer {
+impl GuardAnswer {
     /// The opposite; undecided stays undecided.
     #[must_use]
     pub fn negated(self) -> Self {

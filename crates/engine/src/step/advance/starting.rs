@@ -12,7 +12,7 @@ use crate::{
     step::{
         align::{begin_run, forget},
         backoff::{self, Pace},
-        fact::Answer,
+        fact::GuardAnswer,
     },
 };
 
@@ -145,12 +145,12 @@ impl Pass<'_> {
             self.records[position].clock = Some(now);
         }
         match fact.guard {
-            Answer::No => {
+            GuardAnswer::No => {
                 self.records[position].become_state(StepState::Skipped, Some(Reason::GuardFalse), now);
                 return;
             }
-            Answer::Undecided => return self.await_guard(position, clock),
-            Answer::Yes => {}
+            GuardAnswer::Undecided => return self.await_guard(position, clock),
+            GuardAnswer::Yes => {}
         }
         let guard_had_failed = self.records[position].reason == Some(Reason::GuardTimedOut);
         if let Some(at) = self.records[position].retry_at.filter(|at| *at > now)

@@ -13,7 +13,7 @@ use crate::{
     step::{
         data::TooMuch,
         effort::{Effort, Key},
-        fact::{Answer, Fact},
+        fact::{Fact, GuardAnswer},
     },
 };
 
@@ -50,7 +50,7 @@ pub(super) fn judge_action(
             }
             Err(reason) => {
                 // Nothing may be concluded from what was not evaluated, nor from when.
-                (fact.guard, fact.live) = (Answer::Undecided, false);
+                (fact.guard, fact.live) = (GuardAnswer::Undecided, false);
                 found.reason = reason.as_str().into();
                 found.message = in_words(reason, &TooMuch).into();
             }

@@ -25,13 +25,13 @@ use crate::{
     step::{
         data::{TooMuch, dependency_data, values_counted},
         effort::Key,
-        fact::{Answer, Fact, Holds},
+        fact::{Fact, GuardAnswer, Holds},
     },
 };
 
 /// What a guard says.
 pub(super) struct Guarded {
-    pub(super) answer: Answer,
+    pub(super) answer: GuardAnswer,
     /// What keeps an expression from answering.
     pub(super) why: Option<Text>,
     /// Whether what it asks about is seen as it is now, so that its time may run out.
@@ -55,7 +55,7 @@ pub(super) fn judge_guard(
             });
             match subject {
                 Some(subject) => decide(&subject, state, fresh_world)?,
-                None => Guarded { answer: Answer::Undecided, why: None, live: true },
+                None => Guarded { answer: GuardAnswer::Undecided, why: None, live: true },
             }
         }
         GuardSubject::Expression(expression) => {
@@ -82,7 +82,7 @@ fn ask(
     read: &[(usize, &Requirement)],
     views: &[View],
     fresh_world: &FreshWorld<'_>,
-) -> Result<(Answer, Option<Text>), Reason> {
+) -> Result<(GuardAnswer, Option<Text>), Reason> {
     let mut why = None;
     let key = || {
         let marks = read.iter().map(|(position, requirement)| {
@@ -117,9 +117,9 @@ fn ask(
     let answer = match told {
         None => return Err(Reason::Evaluating),
         Some(OVER) => return Err(Reason::OverBudget),
-        Some(YES) => Answer::Yes,
-        Some(NO) => Answer::No,
-        Some(_) => Answer::Undecided,
+        Some(YES) => GuardAnswer::Yes,
+        Some(NO) => GuardAnswer::No,
+        Some(_) => GuardAnswer::Undecided,
     };
     Ok((answer, why))
 }
@@ -199,10 +199,10 @@ fn decide(
         [Reason::Evaluating, Reason::OverBudget].into_iter().find(|why| found.reason == why.as_str());
     let answer = match (fact.holds, held_up) {
         (Holds::Unknown { .. }, Some(why)) => return Err(why),
-        (Holds::Met, _) => Answer::Yes,
-        (Holds::Failed, _) => Answer::No,
-        (Holds::Unmet, _) if found.settled => Answer::No,
-        (Holds::Unmet | Holds::Unknown { .. }, _) => Answer::Undecided,
+        (Holds::Met, _) => GuardAnswer::Yes,
+        (Holds::Failed, _) => GuardAnswer::No,
+        (Holds::Unmet, _) if found.settled => GuardAnswer::No,
+        (Holds::Unmet | Holds::Unknown { .. }, _) => GuardAnswer::Undecided,
     };
     Ok(Guarded { answer, why: None, live: fact.live })
 }

@@ -34,14 +34,16 @@ pub(super) fn need_as_want(via: &Via, need: &Need) -> Want {
 }
 
 impl Related for Neighbours<'_> {
-    fn get(&self, need: &Need) -> readiness::Answer<'_> {
+    fn get(&self, need: &Need) -> readiness::RelatedAnswer<'_> {
         match self.fresh_world.ask(need_as_want(self.via, need)) {
-            Some(Seen::Objects(observed)) if observed.items.is_empty() => readiness::Answer::Absent,
+            Some(Seen::Objects(observed)) if observed.items.is_empty() => readiness::RelatedAnswer::Absent,
             Some(Seen::Objects(observed)) => {
-                readiness::Answer::Objects(observed.items.iter().map(|item| &item.content).collect())
+                readiness::RelatedAnswer::Objects(observed.items.iter().map(|item| &item.content).collect())
             }
-            Some(Seen::Kind(served)) => readiness::Answer::Served(matches!(**served, Served::Yes { .. })),
-            _ => readiness::Answer::Unknown,
+            Some(Seen::Kind(served)) => {
+                readiness::RelatedAnswer::Served(matches!(**served, Served::Yes { .. }))
+            }
+            _ => readiness::RelatedAnswer::Unknown,
         }
     }
 }

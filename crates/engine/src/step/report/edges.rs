@@ -1,7 +1,7 @@
 //! The edges of the wait-for graph, as one object sees them.
 //!
 //! The object and its parts wait for all that is required of them, the object for its parts, and a part for those before
-//! it. What an action makes comes from its turn alone, which waits for what the action comes after and for nothing else:
+//! it. What an action makes comes from its batch alone, which waits for what the action comes after and for nothing else:
 //! another action of the same part may well be stuck. These are the only edges there are: the operator's graph is made of
 //! them, and statuses carry them for whoever reads objects only.
 
@@ -107,8 +107,8 @@ impl<'a> Weaving<'a> {
                     let done = record.is_successful();
                     self.edges.extend(made.map(|made| Edge::produces(outline.maker(), made, done)));
                 }
-                if outline.opens_turn {
-                    self.before_turn(position);
+                if outline.opens_batch {
+                    self.before_batch(position);
                 }
             }
         }
@@ -139,13 +139,13 @@ impl<'a> Weaving<'a> {
         wait
     }
 
-    /// What the turn that begins with this action waits for: all of it comes earlier in the plan.
-    fn before_turn(&mut self, position: usize) {
+    /// What the batch that begins with this action waits for: all of it comes earlier in the plan.
+    fn before_batch(&mut self, position: usize) {
         let plan = self.plan;
-        let turn = plan.outline(position).maker();
+        let batch = plan.outline(position).maker();
         let done = self.known[position].is_some_and(|known| known.record.is_successful());
         if plan.suspended && !done {
-            self.edges.push(Edge::waits(turn.clone(), turn.whole(), suspended()));
+            self.edges.push(Edge::waits(batch.clone(), batch.whole(), suspended()));
         }
         for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
             let Some(known) = self.known[*earlier] else { continue };
@@ -153,7 +153,7 @@ impl<'a> Weaving<'a> {
             match &plan.steps()[*earlier].kind {
                 StepKind::Require(_) => {
                     for index in self.waits[*earlier].clone() {
-                        let mut edge = Edge { from: turn.clone(), ..self.edges[index].clone() };
+                        let mut edge = Edge { from: batch.clone(), ..self.edges[index].clone() };
                         if let Relation::WaitsFor(wait) = &mut edge.relation
                             && passed
                         {
@@ -165,7 +165,7 @@ impl<'a> Weaving<'a> {
                 StepKind::Act(_) => {
                     let standing = if passed { WaitState::Met } else { WaitState::InProgress };
                     let wait = Wait::new(standing, Reason::WaitingForStep.as_str());
-                    self.edges.push(Edge::waits(turn.clone(), plan.outline(*earlier).maker(), wait));
+                    self.edges.push(Edge::waits(batch.clone(), plan.outline(*earlier).maker(), wait));
                 }
             }
         }

@@ -6,7 +6,7 @@ use super::{Advanced, StepReport, View};
 use crate::{
     journal::{StepRecord, StepState},
     plan::{After, Lane, Plan, Step, StepKind},
-    step::fact::{Answer, Fact, Holds},
+    step::fact::{Fact, GuardAnswer, Holds},
 };
 
 /// One step among all others: what its report is made from.
@@ -119,7 +119,7 @@ fn held_by(
     }
     if record.state == StepState::Failed || record.state == StepState::Unknown {
         let reason = record.reason?;
-        let undecided = reason == Reason::GuardTimedOut && place.fact.guard == Answer::Undecided;
+        let undecided = reason == Reason::GuardTimedOut && place.fact.guard == GuardAnswer::Undecided;
         return Some((reason, in_words(reason, found, undecided)));
     }
     if !place.advanced.open[place.position] && !lacks_rights(place, found) {
@@ -129,7 +129,7 @@ fn held_by(
         let reason = Reason::from_word(&found.reason).unwrap_or(Reason::MissingRights);
         return Some((reason, found.message.clone()));
     }
-    if place.fact.guard == Answer::Undecided {
+    if place.fact.guard == GuardAnswer::Undecided {
         return Some((Reason::GuardUndecided, in_words(Reason::GuardUndecided, found, true)));
     }
     let reason = record.reason?;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use linchpin_engine::readiness::{
-    Answer, GENERIC, Need, Options, Related, Row, Select, State, Verdict, table, verdict,
+    GENERIC, Need, Options, Related, RelatedAnswer, Row, Select, State, Verdict, table, verdict,
 };
 use linchpin_words::{GroupKind, Gvk};
 use serde::Deserialize;
@@ -89,21 +89,20 @@ impl Case {
 }
 
 impl Related for Known {
-    fn get(&self, need: &Need) -> Answer<'_> {
+    fn get(&self, need: &Need) -> RelatedAnswer<'_> {
         match need {
-            Need::Served { gvk } => self
-                .served
-                .as_ref()
-                .map_or(Answer::Unknown, |served| Answer::Served(served.contains(&gvk.to_string()))),
+            Need::Served { gvk } => self.served.as_ref().map_or(RelatedAnswer::Unknown, |served| {
+                RelatedAnswer::Served(served.contains(&gvk.to_string()))
+            }),
             Need::Objects { gvk, namespace, select } => {
                 let Some(objects) = &self.objects else {
-                    return Answer::Unknown;
+                    return RelatedAnswer::Unknown;
                 };
                 let found =
                     objects.iter().filter(|object| matches(object, gvk, namespace.as_deref(), select));
                 match found.collect::<Vec<_>>() {
-                    found if found.is_empty() => Answer::Absent,
-                    found => Answer::Objects(found),
+                    found if found.is_empty() => RelatedAnswer::Absent,
+                    found => RelatedAnswer::Objects(found),
                 }
             }
         }
