@@ -22,23 +22,21 @@ pub(crate) fn exchange(
     {
         return Err(Miss::TimedOut(Phase::Answer));
     }
-    let mut read = Vec::new();
+    let mut head = Head::default();
     let mut buffer = [0; 2048];
     loop {
-        while let Some((status, length)) = first(&read)? {
+        while let Some(status) = head.status()? {
             if status / 100 != 1 || status == 101 || wanted(status) {
                 return Ok(status);
             }
-            read.drain(..length);
+            head.pass_over();
         }
-        let room = limits::PROBE_HEAD.saturating_sub(read.len()).min(buffer.len());
-        if room == 0 {
-            return Err(Miss::Answer(AnswerFault::HeadTooLong));
-        }
-        let Some(part) = buffer.get_mut(..room) else { return Err(Miss::Answer(AnswerFault::HeadTooLong)) };
+        let room = limits::PROBE_HEAD.saturating_sub(head.read.len()).min(buffer.len());
+        let part = buffer.get_mut(..room).filter(|part| !part.is_empty());
+        let Some(part) = part else { return Err(Miss::Answer(AnswerFault::HeadTooLong)) };
         match line.read(part) {
             Ok(0) => return Err(Miss::Answer(AnswerFault::CutOff)),
-            Ok(count) => read.extend_from_slice(part.get(..count).unwrap_or_default()),
+            Ok(count) => head.read.extend_from_slice(part.get(..count).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if is_timeout(&error) => return Err(Miss::TimedOut(Phase::Answer)),
             Err(_) => return Err(Miss::Answer(AnswerFault::CutOff)),
@@ -46,38 +44,58 @@ pub(crate) fn exchange(
     }
 }
 
-/// The status and length of the first head, if it is complete; an error as soon as it cannot be one.
-fn first(read: &[u8]) -> Result<Option<(u16, usize)>, Miss> {
-    const BEGIN: &[u8] = b"HTTP/1.";
-    if read.iter().zip(BEGIN).any(|(found, expected)| found != expected) {
-        return Err(Miss::Answer(AnswerFault::NotHttp));
-    }
-    let Some(length) = end_of_head(read) else { return Ok(None) };
-    // "HTTP/1.1 200 OK"
-    match read {
-        [_, _, _, _, _, _, _, minor, b' ', a, b, c, after, ..]
-            if minor.is_ascii_digit()
-                && [a, b, c].iter().all(|digit| digit.is_ascii_digit())
-                && b" \r\n".contains(after) =>
-        {
-            let status = [a, b, c].iter().fold(0, |status, digit| status * 10 + u16::from(**digit - b'0'));
-            Ok(Some((status, length)))
-        }
-        _ => Err(Miss::Answer(AnswerFault::NotHttp)),
-    }
+/// What was read so far. No byte is looked at twice, however it arrives.
+#[derive(Default)]
+struct Head {
+    read: Vec<u8>,
+    /// Where the line begins that is not complete yet, and how far its end was looked for.
+    line: usize,
+    searched: usize,
 }
 
-/// How long a head is, with the empty line behind it. Lines may end without a carriage return.
-fn end_of_head(read: &[u8]) -> Option<usize> {
-    let mut begin = 0;
-    while let Some(end) = read.get(begin..)?.iter().position(|byte| *byte == b'\n') {
-        let line = read.get(begin..begin + end)?;
-        begin += end + 1;
-        if line.is_empty() || line == b"\r" {
-            return Some(begin);
+impl Head {
+    /// The status of the first head, if it is complete; an error as soon as it cannot be one.
+    fn status(&mut self) -> Result<Option<u16>, Miss> {
+        const BEGIN: &[u8] = b"HTTP/1.";
+        if self.read.iter().zip(BEGIN).any(|(found, expected)| found != expected) {
+            return Err(Miss::Answer(AnswerFault::NotHttp));
+        }
+        if !self.is_complete() {
+            return Ok(None);
+        }
+        // "HTTP/1.1 200 OK"
+        match self.read.as_slice() {
+            [_, _, _, _, _, _, _, minor, b' ', a, b, c, after, ..]
+                if minor.is_ascii_digit()
+                    && [a, b, c].iter().all(|digit| digit.is_ascii_digit())
+                    && b" \r\n".contains(after) =>
+            {
+                Ok(Some([a, b, c].iter().fold(0, |status, digit| status * 10 + u16::from(**digit - b'0'))))
+            }
+            _ => Err(Miss::Answer(AnswerFault::NotHttp)),
         }
     }
-    None
+
+    /// Whether the empty line has come that ends a head. Lines may end without a carriage return.
+    fn is_complete(&mut self) -> bool {
+        while let Some(offset) = self.read.iter().skip(self.searched).position(|byte| *byte == b'\n') {
+            let end = self.searched + offset;
+            let line = self.read.get(self.line..end).unwrap_or_default();
+            let is_empty = line.is_empty() || line == b"\r";
+            (self.line, self.searched) = (end + 1, end + 1);
+            if is_empty {
+                return true;
+            }
+        }
+        self.searched = self.read.len();
+        false
+    }
+
+    /// Goes on with what came behind a head that is complete.
+    fn pass_over(&mut self) {
+        self.read.drain(..self.line.min(self.read.len()));
+        (self.line, self.searched) = (0, 0);
+    }
 }
 
 #[cfg(test)]

@@ -172,6 +172,9 @@ fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
                 None => failed = true,
             },
             Answer::Addresses(some) | Answer::Truncated(some) => addresses.extend(some),
+            // Some servers say so of the other kind alone, of names that have IPv4 addresses.
+            Answer::NoSuchName if query.kind() == Kind::A => return Ok(Found::Nothing),
+            Answer::NoSuchName => {}
             Answer::Failed => failed = true,
         }
         if !addresses.is_empty() {
@@ -180,11 +183,13 @@ fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
     }
     // IPv4 first: IPv6 addresses of a name are often not routed.
     addresses.sort_by_key(IpAddr::is_ipv6);
-    match (addresses.is_empty(), open.is_empty()) {
+    // Some servers never answer the question for IPv6 addresses: the other one decides.
+    let unanswered = open.iter().any(|query| query.kind() == Kind::A);
+    match (addresses.is_empty(), unanswered) {
         (false, _) => Ok(Found::Addresses(addresses)),
-        (true, false) => Err(io::ErrorKind::TimedOut.into()),
-        (true, true) if failed => Ok(Found::Failed),
-        (true, true) => Ok(Found::Nothing),
+        (true, true) => Err(io::ErrorKind::TimedOut.into()),
+        (true, false) if failed => Ok(Found::Failed),
+        (true, false) => Ok(Found::Nothing),
     }
 }
 
@@ -201,7 +206,7 @@ fn over_tcp(server: SocketAddr, query: &Query, until: Instant) -> Option<Vec<IpA
     stream.read_exact(&mut message).ok()?;
     match query.answer(&message)? {
         Answer::Addresses(addresses) | Answer::Truncated(addresses) => Some(addresses),
-        Answer::Failed => None,
+        Answer::NoSuchName | Answer::Failed => None,
     }
 }
 

@@ -109,6 +109,32 @@ fn one_kind_of_addresses_is_enough_when_the_other_is_never_answered() {
 }
 
 #[test]
+fn a_server_that_is_wrong_about_ipv6_does_not_hide_a_name() {
+    // It denies the name where it has no such address, or says nothing at all.
+    let denies = server(|name, v6| {
+        let found = name == "db.b" && !v6;
+        Some((
+            0x81,
+            if found { 0x80 } else { 0x83 },
+            if found { vec![address("10.0.0.7")] } else { Vec::new() },
+        ))
+    });
+    assert_eq!(resolve(&[denies], "search a b", "db", LONG), Ok(vec![address("10.0.0.7")]));
+    let silent = server(|name, v6| {
+        let found = name == "db.b";
+        (!v6).then(|| {
+            (
+                0x81,
+                if found { 0x80 } else { 0x83 },
+                if found { vec![address("10.0.0.7")] } else { Vec::new() },
+            )
+        })
+    });
+    assert_eq!(resolve(&[silent], "search a b", "db", LONG), Ok(vec![address("10.0.0.7")]));
+    assert_eq!(resolve(&[silent], "", "nowhere.a", LONG), Err(Miss::Name(NameFault::NotFound)));
+}
+
+#[test]
 fn old_ways_to_write_an_address_mean_that_address() {
     for text in ["2130706433", "0x7f.1", "0x7f000001", "0177.0.0.1", "127.1", "127.0.1", "0X7F.0.0.0x1"] {
         assert_eq!(numeric(text), Some(Ipv4Addr::LOCALHOST), "{text}");

@@ -21,8 +21,10 @@ pub(super) struct Query {
 /// An answer to a question of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Addresses; none if there is no such name or it has none.
+    /// Addresses; none if the name has none of this kind.
     Addresses(Vec<IpAddr>),
+    /// There is no such name.
+    NoSuchName,
     /// Addresses, and more that did not fit.
     Truncated(Vec<IpAddr>),
     /// The server could not tell.
@@ -60,6 +62,10 @@ impl Query {
         Some(Self { bytes, kind })
     }
 
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -75,7 +81,7 @@ impl Query {
         }
         match fourth & CODE {
             FINE => {}
-            NO_SUCH_NAME => return Some(Answer::Addresses(Vec::new())),
+            NO_SUCH_NAME => return Some(Answer::NoSuchName),
             _ => return Some(Answer::Failed),
         }
         let count = u16::from_be_bytes([*message.get(6)?, *message.get(7)?]);
@@ -150,7 +156,8 @@ mod tests {
         let query = Query::new(7, "db.shop", Kind::A).unwrap();
         let expected = Answer::Addresses(vec!["10.0.0.7".parse().unwrap()]);
         assert_eq!(query.answer(&reply(&query, [0x81, 0x80], &[CNAME, ADDRESS])), Some(expected));
-        assert_eq!(query.answer(&reply(&query, [0x81, 0x83], &[])), Some(Answer::Addresses(Vec::new())));
+        assert_eq!(query.answer(&reply(&query, [0x81, 0x80], &[])), Some(Answer::Addresses(Vec::new())));
+        assert_eq!(query.answer(&reply(&query, [0x81, 0x83], &[])), Some(Answer::NoSuchName));
         assert_eq!(query.answer(&reply(&query, [0x81, 0x82], &[])), Some(Answer::Failed));
         assert_eq!(query.answer(&reply(&query, [0x83, 0x80], &[])), Some(Answer::Truncated(Vec::new())));
     }
