@@ -84,11 +84,18 @@ impl Event {
 
     /// Whether it is about an object of a kind of ours.
     pub fn is_about_ours(&self) -> bool {
-        matches!(self.group.as_str(), "tools.kubestellar.io" | "linchpin.dev" | "app.example.com")
+        matches!(
+            self.group.as_str(),
+            "tools.kubestellar.io"
+                | "linchpin.dev"
+                | "app.example.com"
+                | "core.bootchain-operator.ruicoelho.dev"
+        )
     }
 
-    /// Whether the operator may do this as itself: look after its own kinds, leases, events and access reviews, and
-    /// read what is served, which namespaces and which ServiceAccounts there are.
+    /// Whether the operator may do this as itself: look after its own kinds, leases, events and access reviews, read what
+    /// is served, which namespaces and which ServiceAccounts there are; keep its certificate and its webhook
+    /// configurations; and, for BootDependencies, read and patch pods and workloads.
     pub fn is_the_operators_own(&self) -> bool {
         let reads = matches!(self.verb.as_str(), "get" | "list" | "watch");
         let amends = matches!(self.verb.as_str(), "patch" | "update");
@@ -100,6 +107,19 @@ impl Event {
                 reads || (amends && matches!(self.subresource.as_str(), "" | "status"))
             }
             ("authorization.k8s.io", _) => self.verb == "create",
+            // A creation does not say in its path what it creates.
+            ("", "secrets") => {
+                (reads || amends) && self.name == "linchpin-webhook-tls"
+                    || self.verb == "create" && matches!(self.name.as_str(), "" | "linchpin-webhook-tls")
+            }
+            (
+                "admissionregistration.k8s.io",
+                "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+            ) => reads || amends || self.verb == "create",
+            ("", "pods") | ("apps", "deployments" | "statefulsets" | "daemonsets") => {
+                reads || self.verb == "patch" && self.subresource.is_empty()
+            }
+            ("apps", "replicasets") | ("batch", "jobs") => reads,
             (_, "")
             | ("apiextensions.k8s.io", "customresourcedefinitions")
             | ("apiregistration.k8s.io", "apiservices")

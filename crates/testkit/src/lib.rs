@@ -25,5 +25,5 @@ mod scenario;
 
 pub use api::{Api, Refused};
 pub use dice::Dice;
-pub use rights::{OPERATOR, grant_operator};
+pub use rights::{OPERATOR, grant_operator, grant_webhooks};
 pub use scenario::{Scenario, condition, entry};

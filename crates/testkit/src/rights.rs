@@ -28,6 +28,12 @@ pub fn grant_operator(api: &Api) {
         ),
         rule(&["linchpin.dev"], &["readinessprofiles/status"], &["update", "patch"]),
         rule(
+            &["core.bootchain-operator.ruicoelho.dev"],
+            &["bootdependencies"],
+            &["get", "list", "watch", "patch"],
+        ),
+        rule(&["core.bootchain-operator.ruicoelho.dev"], &["bootdependencies/status"], &["update", "patch"]),
+        rule(
             &["app.example.com"],
             &["bundlerevisions"],
             &["get", "list", "watch", "create", "patch", "delete"],
@@ -46,6 +52,41 @@ pub fn grant_operator(api: &Api) {
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": OPERATOR},
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OPERATOR}]});
     for manifest in [everything, binding] {
+        api.apply(&manifest).unwrap();
+    }
+}
+
+/// Gives the operator's user what webhooks and held pods need beside that. Its own namespace is `default` in tests.
+pub fn grant_webhooks(api: &Api) {
+    let rules = json!([
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets"],
+         "verbs": ["get", "list", "watch", "patch"]},
+        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
+        {"apiGroups": ["admissionregistration.k8s.io"],
+         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+         "verbs": ["get", "list", "watch", "create", "update", "patch"]},
+    ]);
+    let secrets = json!([
+        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["linchpin-webhook-tls"],
+         "verbs": ["get", "list", "watch", "update"]},
+        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+    ]);
+    let version = "rbac.authorization.k8s.io/v1";
+    let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OPERATOR}]);
+    let name = format!("{OPERATOR}-webhooks");
+    let reference = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let here = json!({"name": name, "namespace": "default"});
+    for manifest in [
+        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}),
+        json!({"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
+            "roleRef": reference("ClusterRole"), "subjects": subjects}),
+        json!({"apiVersion": version, "kind": "Role", "metadata": here, "rules": secrets}),
+        json!({"apiVersion": version, "kind": "RoleBinding", "metadata": here,
+            "roleRef": reference("Role"), "subjects": subjects}),
+    ] {
         api.apply(&manifest).unwrap();
     }
 }
