@@ -3,8 +3,7 @@
 //! Types and schema only, no behaviour: what a field means is decided where the object is compiled to a plan. A
 //! field that the API server cannot check completely (durations, references, expressions) is text here, so that an
 //! object with a mistake in it can still be read and told what is wrong. Field names are the documents' own and are
-//! never renamed. No spec field has a default in the schema (but a BootDependency's `timeout`,
-//! whose document has one): what the user wrote is what is compared.
+//! never renamed. No spec field has a default in the schema: what the user wrote is what is compared.
 
 #![allow(
     clippy::doc_markdown,
@@ -14,7 +13,6 @@
 
 pub mod action;
 pub mod app_bundle;
-pub mod boot_dependency;
 pub mod bundle_revision;
 pub mod common;
 pub mod dependency;
@@ -27,11 +25,11 @@ pub mod status;
 mod schema;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use linchpin_words::{hash::sha256_hex, keys};
 
 pub use self::{
     action::Action,
     app_bundle::{AppBundle, AppBundleSpec, AppBundleStatus, BundleGroup, Component},
-    boot_dependency::{BootDependency, BootDependencySpec, BootDependencyStatus, BootEntry},
     bundle_revision::{BundleRevision, BundleRevisionSpec},
     common::Common,
     dependency::Dependency,
@@ -46,14 +44,25 @@ pub use self::{
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
     let mut all = vec![
         app_bundle::definition(),
-        boot_dependency::definition(),
         bundle_revision::definition(),
         dependency_group::definition(),
         readiness_profile::definition(),
         resource_dependency::definition(),
     ];
     all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+    for definition in &mut all {
+        mark(definition);
+    }
     all
+}
+
+/// Says on a definition which schema it is.
+fn mark(definition: &mut CustomResourceDefinition) {
+    // A definition is made of texts and numbers, which are always written.
+    let spec = serde_json::to_vec(&definition.spec).unwrap_or_default();
+    let mut hash = sha256_hex(&spec);
+    hash.truncate(16);
+    definition.metadata.annotations.get_or_insert_default().insert(keys::SCHEMA_HASH.to_owned(), hash);
 }
 
 /// A definition as a YAML manifest, the form it is committed and shipped in.

@@ -2,19 +2,21 @@
 //!
 //! Exit codes: 0 done, 1 failed, 2 the command line makes no sense. Either failure is one line on standard error.
 
-use std::process::ExitCode;
+use std::{env, path::Path, process::ExitCode, sync::LazyLock};
 
 use anyhow::Result;
-use clap::{Parser, Subcommand, error::ErrorKind};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
 
-use crate::{crds, demo, explain, local, operator, rbac, tree, version};
+use crate::{
+    check, completion, crds, demo, examples, explain, local, manifests, operator, rbac, tree, version,
+};
 
 /// The exit code for a command line that makes no sense.
 const USAGE: u8 = 2;
 
 /// Holds every change until what it depends on is really there.
 #[derive(Debug, Parser)]
-#[command(name = "linchpin", version)]
+#[command(name = "linchpin", version, after_help = examples::PROGRAM)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -22,17 +24,54 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    #[command(after_help = examples::OPERATOR)]
     Operator(Box<operator::OperatorCommand>),
     /// Print the custom resource definitions as YAML.
+    #[command(after_help = examples::CRDS)]
     Crds,
+    #[command(after_help = examples::MANIFESTS)]
+    Manifests(manifests::ManifestsCommand),
+    #[command(after_help = examples::CHECK)]
+    Check(check::CheckCommand),
+    #[command(after_help = examples::TREE)]
     Tree(tree::TreeCommand),
+    #[command(after_help = examples::EXPLAIN)]
     Explain(explain::ExplainCommand),
-    Rbac(rbac::RbacCommand),
+    #[command(after_help = examples::RBAC)]
+    Rbac(Box<rbac::RbacCommand>),
+    #[command(after_help = examples::LOCAL)]
     Local(local::LocalCommand),
     /// Start a local Kubernetes with the operator and watch a shop open, one dependency after another.
+    #[command(after_help = examples::DEMO)]
     Demo,
+    #[command(after_help = examples::COMPLETION)]
+    Completion(completion::CompletionCommand),
+    #[command(after_help = examples::MAN)]
+    Man(completion::ManCommand),
     /// Print the version.
+    #[command(after_help = examples::VERSION)]
     Version,
+}
+
+/// What the program is called in help and errors: as a plugin of kubectl it is `kubectl linchpin`.
+static PROGRAM: LazyLock<&str> = LazyLock::new(|| {
+    let called = env::args_os().next().unwrap_or_default();
+    called_as(Path::new(&called))
+});
+
+fn called_as(program: &Path) -> &'static str {
+    let stem = program.file_stem().unwrap_or_default().to_string_lossy();
+    if stem.starts_with("kubectl-") { "kubectl linchpin" } else { "linchpin" }
+}
+
+/// What the program is called here.
+pub(crate) fn program() -> &'static str {
+    *PROGRAM
+}
+
+/// The whole command line.
+fn command_line() -> clap::Command {
+    Cli::command().bin_name(program())
 }
 
 /// A command line that parses but cannot be meant.
@@ -41,24 +80,32 @@ pub(crate) struct Usage(pub(crate) String);
 
 /// Parses the command line and does what it says.
 pub(crate) fn run() -> Result<ExitCode> {
-    let command = match Cli::try_parse() {
+    let parsed = command_line().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let command = match parsed {
         Ok(cli) => cli.command,
         Err(error) => return Ok(not_understood(&error)),
     };
     match command {
         Command::Operator(command) => match operator::settings(*command) {
             Ok(settings) => operator::run(settings),
-            Err(Usage(reason)) => Ok(refuse(&reason, "linchpin operator --help")),
+            Err(Usage(reason)) => Ok(refuse(&reason, "operator --help")),
         },
         Command::Crds => crds::run(),
+        Command::Manifests(command) => manifests::run(&command),
+        Command::Check(command) => check::run(&command),
         Command::Tree(command) => tree::run(&command),
         Command::Explain(command) => match explain::reference(&command) {
             Ok(reference) => explain::run(&command, &reference),
-            Err(Usage(reason)) => Ok(refuse(&reason, "linchpin explain --help")),
+            Err(Usage(reason)) => Ok(refuse(&reason, "explain --help")),
         },
-        Command::Rbac(command) => rbac::run(&command),
+        Command::Rbac(command) => match rbac::run(&command)? {
+            Ok(code) => Ok(code),
+            Err(Usage(reason)) => Ok(refuse(&reason, "rbac --help")),
+        },
         Command::Local(command) => local::run(command),
         Command::Demo => demo::run(),
+        Command::Completion(command) => Ok(completion::run(&command, command_line())),
+        Command::Man(command) => completion::man(&command, Cli::command()),
         Command::Version => {
             version::run();
             Ok(ExitCode::SUCCESS)
@@ -77,12 +124,13 @@ fn not_understood(error: &clap::Error) -> ExitCode {
             let _ = error.print();
             ExitCode::from(USAGE)
         }
-        _ => refuse(&first_paragraph(&error.to_string()), "linchpin --help"),
+        _ => refuse(&first_paragraph(&error.to_string()), "--help"),
     }
 }
 
 fn refuse(reason: &str, help: &str) -> ExitCode {
-    eprintln!("linchpin: {reason} (see {help})");
+    let program = program();
+    eprintln!("{program}: {reason} (see {program} {help})");
     ExitCode::from(USAGE)
 }
 
@@ -95,11 +143,83 @@ fn first_paragraph(message: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_shows_how_it_is_used() {
+        for command in Cli::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let name = command.get_name();
+            assert!(help.starts_with("Examples:\n"), "{name} has no examples");
+            assert!(help.contains(&format!("linchpin {name}")), "{name}: {help}");
+        }
+    }
+
+    #[test]
+    fn every_example_is_understood() {
+        let all: Vec<String> = Cli::command()
+            .get_subcommands()
+            .filter_map(|command| Some(command.get_after_help()?.to_string()))
+            .chain([examples::PROGRAM.to_owned()])
+            .collect();
+        let mut tried = 0;
+        for line in all.iter().flat_map(|text| text.lines()) {
+            let Some(start) = line.find("linchpin ") else { continue };
+            // What follows is for the shell, or is said about the command.
+            let command = line[start..].split(['|', '>', ')']).next().unwrap_or_default();
+            let command = command.split("  ").next().unwrap_or_default();
+            let parsed = Cli::try_parse_from(command.split_whitespace());
+            assert!(
+                parsed.is_ok(),
+                "{line}: {}",
+                parsed.err().map(|error| error.to_string()).unwrap_or_default()
+            );
+            tried += 1;
+        }
+        assert!(tried > 20, "the examples are not read any more: {tried}");
+    }
+
+    /// The help of every command, one after another.
+    fn page() -> String {
+        let mut out = String::new();
+        for command in Cli::command().get_subcommands().filter(|command| command.get_name() != "help") {
+            let mut command =
+                command.clone().bin_name(format!("linchpin {}", command.get_name())).term_width(100);
+            let help = command.render_long_help().to_string();
+            let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+            let name = command.get_name();
+            let _ = write!(out, "\n### linchpin {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end());
+        }
+        out
+    }
+
+    #[test]
+    fn every_flag_is_documented_as_help_shows_it() {
+        const MARK: &str = "<!-- From here on written by `make docs` from the program's own help. -->\n";
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+        let text = std::fs::read_to_string(&file).unwrap();
+        let (by_hand, _) = text.split_once(MARK).unwrap();
+        let whole = format!("{by_hand}{MARK}{}", page());
+        if env::var_os("LINCHPIN_UPDATE").is_some() {
+            std::fs::write(&file, &whole).unwrap();
+        }
+        assert!(
+            std::fs::read_to_string(&file).unwrap() == whole,
+            "docs/cli.md is out of date: make docs writes it"
+        );
+    }
+
+    #[test]
+    fn as_a_plugin_it_calls_itself_one() {
+        assert_eq!(called_as(Path::new("/usr/bin/kubectl-linchpin")), "kubectl linchpin");
+        assert_eq!(called_as(Path::new("linchpin")), "linchpin");
     }
 
     #[test]

@@ -26,7 +26,7 @@ use linchpin_operator::{
     controller,
     logging::{self, LogFormat},
     run::{self, Context},
-    settings::{BindAddress, LeaderElection, Namespaces, ProbeSettings, Settings},
+    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings},
 };
 
 use crate::{operator::install_tls, version};
@@ -70,12 +70,13 @@ pub(crate) fn run() -> Result<ExitCode> {
         metrics_address: BindAddress::At(metrics),
         health_address: BindAddress::At(health),
         watch_namespaces,
+        doors: Doors::default(),
+        tenant_role: "linchpin-tenant".to_owned(),
         concurrency: NonZeroUsize::MIN.saturating_add(15),
         default_service_account: "default".to_owned(),
         allow_system_namespaces: false,
         allow_loopback_clusters: true,
         probes: ProbeSettings::default(),
-        webhooks: None,
         commit: version::COMMIT.map(str::to_owned),
     };
     let words = Words { kubeconfig, log, health, metrics, local, namespace: namespace.to_owned(), stays };

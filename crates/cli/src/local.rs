@@ -4,6 +4,7 @@
 //! until `down`, also after this process, the terminal and the login have ended.
 
 use std::{
+    env,
     ffi::OsString,
     fs,
     io::{self, BufRead, BufReader, Write},
@@ -15,7 +16,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
-use linchpin_local::{Cluster, Component, Error, KUBERNETES_VERSION, Options, default_directory, down};
+use linchpin_local::{
+    Cluster, Component, Error, Image, KUBERNETES_VERSION, Options, default_directory, down, is_static,
+};
 
 /// How many lines of each log are shown when no component is named.
 const LINES: usize = 10;
@@ -52,11 +55,39 @@ enum Action {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "PROGRAM")]
         program: Vec<OsString>,
     },
+    /// Give an image to the real node: a tar file, or a static program, which is packed first.
+    Load(Load),
+    /// Pack a static program as an image of its own, without a container engine.
+    Pack(Pack),
     /// Print a component's log, or the end of each.
     Logs {
         /// The component: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, containerd, kwok …
         component: Option<Component>,
     },
+}
+
+#[derive(Debug, Args)]
+struct Load {
+    /// The tar file (an OCI layout, or what docker save writes), or the program.
+    file: PathBuf,
+    /// What the image of a program is called [default: localhost/<program>:dev].
+    #[arg(long)]
+    name: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct Pack {
+    /// The program.
+    program: PathBuf,
+    /// Where the image goes.
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// What the image is called [default: localhost/<program>:dev].
+    #[arg(long)]
+    name: Option<String>,
+    /// A label such as org.opencontainers.image.version=1.2.3; may be repeated.
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = parse_label)]
+    labels: Vec<(String, String)>,
 }
 
 #[derive(Debug, Args)]
@@ -111,6 +142,12 @@ pub(crate) fn run(command: LocalCommand) -> Result<ExitCode> {
             Err(error).with_context(|| format!("running {}", program.display()))
         }
         Action::Logs { component } => logs(&Cluster::open(&dir)?, component),
+        Action::Load(asked) => load(&Cluster::open(&dir)?, &asked),
+        Action::Pack(asked) => {
+            let image = image_of(&asked.program, asked.name, asked.labels)?;
+            image.write(&asked.out)?;
+            say(&format!("packed {} into {}", image.name, asked.out.display()))
+        }
     }
 }
 
@@ -132,6 +169,9 @@ fn up(dir: &Path, asked: Up) -> Result<ExitCode> {
         Err(Error::AlreadyRunning { dir }) => return already_running(&dir, &options),
         other => other?,
     };
+    if asked.node {
+        import_ourselves(&cluster)?;
+    }
     let (server, kubeconfig) = (cluster.server(), cluster.kubeconfig());
     cluster.detach()?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -141,6 +181,49 @@ fn up(dir: &Path, asked: Up) -> Result<ExitCode> {
         kubeconfig.display(),
         ending(dir)
     ))
+}
+
+/// Gives the node the images of what lies beside this program, so that the chart can be installed there.
+fn import_ourselves(cluster: &Cluster) -> Result<()> {
+    let own = env::current_exe().context("looking for this program")?;
+    let program = own.with_file_name("linchpin");
+    if is_static(&program) {
+        cluster.import(&image_of(&program, None, Vec::new())?)?;
+    } else {
+        eprintln!(
+            "no image of linchpin is on the node: {} is not static (make image, then linchpin local load target/linchpin.tar)",
+            program.display()
+        );
+    }
+    Ok(())
+}
+
+fn load(cluster: &Cluster, asked: &Load) -> Result<ExitCode> {
+    if asked.file.extension().is_some_and(|extension| extension == "tar") {
+        cluster.import_archive(&asked.file)?;
+        return say(&format!("the node has what is in {}", asked.file.display()));
+    }
+    let image = image_of(&asked.file, asked.name.clone(), Vec::new())?;
+    cluster.import(&image)?;
+    say(&format!("the node has {}", image.name))
+}
+
+/// The image of a program that needs nothing but itself.
+fn image_of(program: &Path, name: Option<String>, labels: Vec<(String, String)>) -> Result<Image> {
+    if !is_static(program) {
+        bail!(
+            "{} is no static program, so an image of it alone would not run: build it for a musl target (make image)",
+            program.display()
+        );
+    }
+    let called = program.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.unwrap_or_else(|| format!("localhost/{called}:dev"));
+    Ok(Image { labels: labels.into_iter().collect(), ..Image::of(name, program) })
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 /// The command that ends the cluster of a directory.

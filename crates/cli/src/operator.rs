@@ -1,23 +1,21 @@
 //! `linchpin operator`: flags and environment turned into settings, and the process started.
 
-mod webhooks;
-
 use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use linchpin_cluster::lease::Timing;
 use linchpin_operator::{
+    controller,
     logging::{self, LogFormat},
     run,
-    settings::{BindAddress, HARMLESS_METHODS, LeaderElection, Namespaces, ProbeSettings, Settings},
+    settings::{BindAddress, Doors, HARMLESS_METHODS, LeaderElection, Namespaces, ProbeSettings, Settings},
 };
 use linchpin_words::{
     Period,
     egress::{Cidr, Egress},
 };
 
-use self::webhooks::WebhookFlags;
 use crate::{cli::Usage, version};
 
 /// Run the operator. Every flag can also be set as an environment variable.
@@ -72,6 +70,12 @@ pub(crate) struct OperatorCommand {
         hide_default_value = true
     )]
     watch_namespaces: Namespaces,
+    /// The kinds that are served, separated by commas: resourceDependency (with DependencyGroup), appBundle.
+    #[arg(long, env = "LINCHPIN_DOORS", value_name = "DOORS", default_value_t = Doors::default())]
+    doors: Doors,
+    /// The ClusterRole that makes a namespace a tenant when it is bound to the operator there; for messages.
+    #[arg(long, env = "LINCHPIN_TENANT_ROLE", value_name = "NAME", default_value = "linchpin-tenant")]
+    tenant_role: String,
     /// How many writes of one namespace may be under way at a time; of all together twice as many.
     #[arg(long, env = "LINCHPIN_CONCURRENCY", default_value = "16", value_name = "NUMBER")]
     concurrency: NonZeroUsize,
@@ -98,8 +102,6 @@ pub(crate) struct OperatorCommand {
     /// The domain of Services [default: that of /etc/resolv.conf, else cluster.local].
     #[arg(long, env = "LINCHPIN_CLUSTER_DOMAIN", value_name = "DOMAIN")]
     cluster_domain: Option<String>,
-    #[command(flatten)]
-    webhooks: WebhookFlags,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -133,6 +135,8 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
         metrics_address: command.metrics_bind_address,
         health_address: command.health_probe_bind_address,
         watch_namespaces: command.watch_namespaces,
+        doors: command.doors,
+        tenant_role: command.tenant_role,
         concurrency: command.concurrency,
         default_service_account: command.default_service_account,
         allow_system_namespaces: command.allow_system_namespaces,
@@ -142,7 +146,6 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
             methods: command.probe_methods.into_iter().collect(),
             cluster_domain: command.cluster_domain,
         },
-        webhooks: command.webhooks.settings()?,
         commit: version::COMMIT.map(str::to_owned),
     })
 }
@@ -150,7 +153,7 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
 /// Runs the process until it is asked to stop.
 pub(crate) fn run(settings: Settings) -> Result<ExitCode> {
     install_tls();
-    run::run(settings, linchpin_operator::work)?;
+    run::run(settings, controller::work)?;
     Ok(ExitCode::SUCCESS)
 }
 

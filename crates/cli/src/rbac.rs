@@ -1,30 +1,36 @@
-//! `linchpin rbac -f FILE…`: the smallest Roles and bindings for the ServiceAccounts that manifests act as.
+//! `linchpin rbac -f FILE…`: the smallest Roles and bindings for the ServiceAccounts that manifests act as; with
+//! `--check`, which of these rights are there; with `--operator`, the operator's own.
 //!
 //! Compiles each object of ours as the operator would and prints what its plan says it needs: nothing else decides
 //! about rights, so what is printed is what is asked for. Needs no cluster; kinds that are not Kubernetes' own are
 //! taken from definitions among the manifests, from the cluster of `--kubeconfig` or `--context` if one is given, and
 //! else guessed, which the output says.
 
+pub(crate) mod check;
 pub(crate) mod kinds;
 mod manifests;
+mod operator;
 mod roles;
 
 use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, anyhow};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linchpin_doors::{
     AppBundleDoor, CompileInput, Compiled, DependencyGroupDoor, Door, ResourceDependencyDoor,
 };
 use linchpin_engine::{
-    contract::{Actor, Observed, Question, Seen, Want, World},
+    contract::{Actor, Observed, Question, Right, Seen, Want, World},
     plan::Plan,
 };
+use linchpin_lang::template::parse_documents;
+use linchpin_words::ObjectRef;
+use serde_json::json;
 
-use crate::{live::Connection, operator::block_on};
+use crate::{cli::Usage, live::Connection, operator::block_on};
 use kinds::Kinds;
 use manifests::{Manifest, Ours};
-use roles::Grants;
+use roles::{Account, Grants};
 
 /// Kinds that name kinds that name kinds: no plan is deeper than this.
 const ROUNDS: usize = 8;
@@ -33,23 +39,77 @@ const ROUNDS: usize = 8;
 #[derive(Debug, Args)]
 pub(crate) struct RbacCommand {
     /// A file with manifests, or - for standard input; may be repeated.
-    #[arg(short, long = "filename", required = true, num_args = 1.., value_name = "FILE")]
+    #[arg(short, long = "filename", required_unless_present = "operator", num_args = 1.., value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The namespace of objects that name none.
-    #[arg(short, long, default_value = "default")]
-    namespace: String,
+    /// The namespace of objects that name none [default: default]; with --operator, that of the operator
+    /// [default: linchpin-system].
+    #[arg(short, long)]
+    namespace: Option<String>,
     /// The ServiceAccount of objects that name none, as the operator was told.
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", conflicts_with = "operator")]
     default_service_account: String,
+    /// Ask the cluster which of the rights are there; with -o yaml or json, print the Roles for what is missing.
+    #[arg(long, conflicts_with = "operator")]
+    check: bool,
+    /// Print the operator's own ServiceAccount, roles and bindings instead.
+    #[arg(long, conflicts_with = "files")]
+    operator: bool,
+    #[command(flatten)]
+    installation: operator::InstallationFlags,
+    /// How it is printed: yaml; json, a v1 List; text, with --check; helm, with --operator: the chart's template.
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    output: Option<Output>,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// Prints them.
-pub(crate) fn run(command: &RbacCommand) -> Result<ExitCode> {
-    let manifests = manifests::read(&command.files, &command.namespace)?;
+/// How it is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    Yaml,
+    Json,
+    Text,
+    Helm,
+}
+
+/// A right that an object of ours needs in this cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct Need {
+    account: Account,
+    right: Right,
+    owner: ObjectRef,
+}
+
+/// Checks what the parser cannot, and prints.
+pub(crate) fn run(command: &RbacCommand) -> Result<Result<ExitCode, Usage>> {
+    let formats: &[Output] = match (command.operator, command.check) {
+        (true, _) => &[Output::Yaml, Output::Json, Output::Helm],
+        (false, true) => &[Output::Text, Output::Yaml, Output::Json],
+        (false, false) => &[Output::Yaml, Output::Json],
+    };
+    let output = command.output.unwrap_or(formats[0]);
+    if !formats.contains(&output) {
+        let mode = match (command.operator, command.check) {
+            (true, _) => "with --operator",
+            (false, true) => "with --check",
+            (false, false) => "without --check or --operator",
+        };
+        let word = output.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        return Ok(Err(Usage(format!("-o {word} is not for rbac {mode}"))));
+    }
+    if command.operator {
+        operator::print(&command.installation, command.namespace.as_deref(), output)?;
+        return Ok(Ok(ExitCode::SUCCESS));
+    }
+    for_manifests(command, output).map(Ok)
+}
+
+fn for_manifests(command: &RbacCommand, output: Output) -> Result<ExitCode> {
+    let namespace = command.namespace.as_deref().unwrap_or("default");
+    let manifests = manifests::read(&command.files, namespace)?;
     let mut kinds = Kinds::new(&manifests.definitions);
-    let asked = command.connection.kubeconfig.is_some() || command.connection.context.is_some();
+    let asked =
+        command.check || command.connection.kubeconfig.is_some() || command.connection.context.is_some();
     if asked {
         block_on(async {
             let (client, _) = command.connection.open().await?;
@@ -57,6 +117,7 @@ pub(crate) fn run(command: &RbacCommand) -> Result<ExitCode> {
         })??;
     }
     let mut grants = Grants::default();
+    let mut needs = Vec::new();
     for manifest in &manifests.ours {
         let plan = match &manifest.object {
             Ours::Dependency(object) => {
@@ -65,10 +126,29 @@ pub(crate) fn run(command: &RbacCommand) -> Result<ExitCode> {
             Ours::Group(object) => compiled::<DependencyGroupDoor>(command, manifest, object, &mut kinds),
             Ours::Bundle(object) => compiled::<AppBundleDoor>(command, manifest, object, &mut kinds),
         }?;
-        collect(&plan, &mut grants);
+        collect(&plan, &mut grants, &mut needs);
     }
-    print!("{}", grants.yaml(&kinds.notes(asked)));
+    if command.check {
+        return block_on(check::run(&command.connection, &needs, output))?;
+    }
+    for need in &needs {
+        grants.add(&need.account, &need.right);
+    }
+    print_roles(&grants.yaml(&kinds.notes(asked)), output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints roles that were written as YAML.
+fn print_roles(yaml: &str, output: Output) -> Result<()> {
+    if output == Output::Json {
+        let documents = parse_documents("the roles", yaml)
+            .map_err(|error| anyhow!("the roles cannot be read back: {}", error.message()))?;
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
+        println!("{}", serde_json::to_string_pretty(&list)?);
+    } else {
+        print!("{yaml}");
+    }
+    Ok(())
 }
 
 /// Compiles an object, answering the questions that come up until none is new.
@@ -113,13 +193,13 @@ fn answer(want: &Want, kinds: &mut Kinds) -> Seen {
 }
 
 /// What a plan needs: in this cluster as rules, in others as words.
-fn collect(plan: &Plan, grants: &mut Grants) {
+fn collect(plan: &Plan, grants: &mut Grants, needs: &mut Vec<Need>) {
     for (via, right, _) in plan.rights() {
         let Actor::ServiceAccount { namespace, name } = &via.actor else { continue };
         let account = (namespace.clone(), name.clone());
         grants.used_by(&account, &plan.owner);
         if via.cluster.is_here() {
-            grants.add(&account, &right);
+            needs.push(Need { account, right, owner: plan.owner.clone() });
         } else {
             grants.add_elsewhere(&account, &via.cluster.to_string(), &right);
         }

@@ -18,6 +18,8 @@ pub struct Policy {
     pub operator_namespace: Option<String>,
     /// Whether objects in `kube-*` and in the operator's own namespace are served all the same.
     pub allow_system_namespaces: bool,
+    /// The ClusterRole that makes a namespace a tenant when it is bound to the operator there.
+    pub tenant_role: String,
 }
 
 /// Why nobody may act.
@@ -31,6 +33,14 @@ pub enum IdentityError {
         "objects in namespace {0} are not served: start the operator with --allow-system-namespaces if they should be"
     )]
     Refused(String),
+    /// The operator may not act for ServiceAccounts of the namespace.
+    #[error("the operator may not act for ServiceAccounts of namespace {namespace}: {remedy}")]
+    NotATenant {
+        /// The namespace.
+        namespace: String,
+        /// The command that makes it a tenant.
+        remedy: String,
+    },
     /// There is no such ServiceAccount.
     #[error(
         "ServiceAccount {namespace}/{name} does not exist: create it or name another one in serviceAccountName"

@@ -17,6 +17,7 @@ pub mod identity;
 pub mod lease;
 pub mod own;
 pub mod remote;
+mod tenancy;
 pub mod transport;
 mod watch;
 

@@ -5,7 +5,6 @@
 //! cannot be read is nobody else's problem. A status is written with the resourceVersion it was decided on: a writer that
 //! wrote in between makes the write fail, and the newer object arrives through the follower.
 
-mod errands;
 mod follow;
 mod object;
 
@@ -18,8 +17,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use self::{
-    errands::{ErrandError, Errands},
-    follow::{OwnEvent, OwnTrouble, follow, follow_one},
+    follow::{OwnEvent, OwnTrouble, follow},
     object::{OwnObject, Unreadable, page},
 };
 use crate::{

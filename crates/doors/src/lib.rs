@@ -29,7 +29,6 @@ pub mod status_edges;
 mod values;
 
 pub mod app_bundle;
-pub mod boot_dependency;
 pub mod dependency_group;
 mod door;
 pub mod journal;

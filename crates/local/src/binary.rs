@@ -23,6 +23,9 @@ pub const KUBERNETES_VERSION: &str = "v1.36.4";
 
 const KWOK_VERSION: &str = "v0.8.0";
 
+/// The version of Helm that the chart is tried with.
+pub const HELM_VERSION: &str = "v4.3.1";
+
 /// A Go program of ours: the file names and contents that it is built from.
 type Sources = [(&'static str, &'static str)];
 
@@ -154,6 +157,30 @@ pub(crate) fn kwok() -> Result<Kwok> {
         write(&dir.join("stages.yaml"), &stages)
     })?;
     Ok(Kwok { program: dir.join("kwok"), stages: dir.join("stages.yaml") })
+}
+
+/// Helm, from its own module: the program.
+pub fn helm() -> Result<PathBuf> {
+    let version = go::version()?;
+    let dir = cache::entry("helm", &cache::key(&[], &[HELM_VERSION, &version]), |dir| {
+        go::Build {
+            what: &format!("Helm {HELM_VERSION}"),
+            expect: "the first build takes 2 to 5 minutes, later runs find it in the cache",
+            dir,
+            arguments: &[
+                "install",
+                "-v",
+                "-trimpath",
+                "-ldflags",
+                "-s -w",
+                &format!("helm.sh/helm/v4/cmd/helm@{HELM_VERSION}"),
+            ],
+            target: None,
+            bin: Some(dir),
+        }
+        .run()
+    })?;
+    Ok(dir.join("helm"))
 }
 
 /// kwok's own set of stages under which nodes and pods are ready at once, as one file.

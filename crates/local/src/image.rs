@@ -4,6 +4,7 @@
 //! one directory to the next.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
@@ -25,6 +26,8 @@ pub struct Image {
     pub programs: Vec<(String, PathBuf)>,
     /// What a container runs unless told otherwise.
     pub entrypoint: Vec<String>,
+    /// What registries show of it, by OCI's own keys.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Image {
@@ -35,7 +38,13 @@ impl Image {
             name: name.into(),
             programs: vec![(inside.clone(), program.to_owned())],
             entrypoint: vec![inside],
+            labels: BTreeMap::new(),
         }
+    }
+
+    /// Writes the image into a tar file.
+    pub fn write(&self, file: &Path) -> Result<()> {
+        fs::write(file, self.pack()?).map_err(Error::io("writing", file))
     }
 
     /// The image as a tar file.
@@ -47,12 +56,15 @@ impl Image {
             layer.file(inside.trim_start_matches('/'), 0o755, &content);
         }
         let layer = layer.finish();
-        let config = json!({
+        let mut config = json!({
             "architecture": architecture(),
             "os": "linux",
             "config": { "Entrypoint": self.entrypoint, "WorkingDir": "/", "User": "65532:65532" },
             "rootfs": { "type": "layers", "diff_ids": [digest(&layer)] },
         });
+        if !self.labels.is_empty() {
+            config["config"]["Labels"] = json!(self.labels);
+        }
         let config = config.to_string().into_bytes();
         let manifest = json!({
             "schemaVersion": 2,
@@ -72,6 +84,30 @@ impl Image {
         }
         Ok(tar.finish())
     }
+}
+
+/// Whether a file is a program that needs no loader and no libraries of its machine: it runs in an image of its own.
+pub fn is_static(program: &Path) -> bool {
+    fs::read(program).is_ok_and(|bytes| has_no_interpreter(&bytes).unwrap_or(false))
+}
+
+/// Whether a 64-bit little-endian ELF file names no loader (`PT_INTERP`); none for anything else.
+fn has_no_interpreter(bytes: &[u8]) -> Option<bool> {
+    const INTERPRETER: u32 = 3;
+    if !bytes.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let short = |at: usize| Some(usize::from(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?)));
+    let start = usize::try_from(u64::from_le_bytes(bytes.get(32..40)?.try_into().ok()?)).ok()?;
+    let (size, count) = (short(54)?, short(56)?);
+    for index in 0..count {
+        let at = start.checked_add(index.checked_mul(size)?)?;
+        let kind = u32::from_le_bytes(bytes.get(at..at.checked_add(4)?)?.try_into().ok()?);
+        if kind == INTERPRETER {
+            return Some(false);
+        }
+    }
+    Some(true)
 }
 
 fn architecture() -> &'static str {
@@ -143,11 +179,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_a_whole_program_without_a_loader_is_static() {
+        // A header with one program header behind it.
+        let elf = |kind: u32| {
+            let mut bytes = b"\x7fELF\x02\x01".to_vec();
+            bytes.resize(64, 0);
+            bytes[32] = 64;
+            (bytes[54], bytes[56]) = (56, 1);
+            bytes.extend_from_slice(&kind.to_le_bytes());
+            bytes.resize(64 + 56, 0);
+            bytes
+        };
+        assert_eq!(has_no_interpreter(&elf(1)), Some(true));
+        assert_eq!(has_no_interpreter(&elf(3)), Some(false));
+        assert_eq!(has_no_interpreter(&elf(1)[..66]), None, "cut off");
+        assert_eq!(has_no_interpreter(b"#!/bin/sh"), None);
+        assert!(!is_static(Path::new("/nonexistent")));
+    }
+
+    #[test]
     fn an_image_is_a_tar_that_tar_reads_and_its_blobs_are_what_their_names_say() {
         let dir = tempfile::tempdir().unwrap();
         let program = dir.path().join("hello");
         fs::write(&program, "not really a program").unwrap();
-        let packed = Image::of("localhost/hello:1", &program).pack().unwrap();
+        let labels = BTreeMap::from([("org.opencontainers.image.version".to_owned(), "1".to_owned())]);
+        let packed = Image { labels, ..Image::of("localhost/hello:1", &program) }.pack().unwrap();
         let path = dir.path().join("image.tar");
         fs::write(&path, &packed).unwrap();
         let unpacked = dir.path().join("unpacked");
@@ -170,6 +226,7 @@ mod tests {
         let manifest = read(&blob(&index["manifests"][0]));
         let config = read(&blob(&manifest["config"]));
         assert_eq!(config["config"]["Entrypoint"], json!(["/hello"]));
+        assert_eq!(config["config"]["Labels"], json!({"org.opencontainers.image.version": "1"}));
         let layer = blob(&manifest["layers"][0]);
         assert!(tar(&unpacked.join(layer)).unwrap().success());
         assert_eq!(fs::read_to_string(unpacked.join("hello")).unwrap(), "not really a program");

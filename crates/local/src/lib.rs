@@ -51,11 +51,11 @@ mod process;
 mod state;
 mod waiter;
 
-pub use binary::{KUBERNETES_VERSION, kubernetes};
+pub use binary::{HELM_VERSION, KUBERNETES_VERSION, helm, kubernetes};
 pub use cluster::{Cluster, ComponentStatus, down};
 pub use component::{Component, UnknownComponent};
 pub use error::{Error, Result};
-pub use image::Image;
+pub use image::{Image, is_static};
 pub use node::{check_node_support, is_node_promised};
 pub use options::Options;
 pub use paths::{cache_directory, default_directory};

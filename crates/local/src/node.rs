@@ -204,13 +204,18 @@ pub(crate) fn images(tools: &Tools) -> [Image; 2] {
 /// Gives an image to the node's containerd; `holder` is the node's first process.
 pub(crate) fn import(dir: &Directory, holder: i32, image: &Image) -> Result<()> {
     let file = dir.node().join(format!("import-{}.tar", image.name.replace(['/', ':'], "-")));
-    fs::write(&file, image.pack()?).map_err(Error::io("writing", &file))?;
-    let mut command = Command::new("nsenter");
-    command.arg(format!("--target={holder}")).args(["--net", "--mount", "--pid", "--", "ctr", "--address"]);
-    command.arg(socket(dir)).args(["--namespace", "k8s.io", "images", "import"]).arg(&file);
-    let imported = run(&mut command, &format!("importing image {}", image.name));
+    image.write(&file)?;
+    let imported = import_archive(dir, holder, &file, &format!("importing image {}", image.name));
     let removed = fs::remove_file(&file).map_err(Error::io("removing", file));
     imported.and(removed)
+}
+
+/// Gives an image in a file, as `docker save` or [`Image::write`] make it, to the node's containerd.
+pub(crate) fn import_archive(dir: &Directory, holder: i32, file: &Path, doing: &str) -> Result<()> {
+    let mut command = Command::new("nsenter");
+    command.arg(format!("--target={holder}")).args(["--net", "--mount", "--pid", "--", "ctr", "--address"]);
+    command.arg(socket(dir)).args(["--namespace", "k8s.io", "images", "import"]).arg(file);
+    run(&mut command, doing)
 }
 
 /// Runs a helper command to its end.

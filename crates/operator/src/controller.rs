@@ -46,7 +46,10 @@ use linchpin_engine::{contract::Outcome, graph::Graph};
 use linchpin_words::Timestamp;
 use tokio::{sync::mpsc, time::Instant};
 
-use crate::{run::Context, settings::Namespaces};
+use crate::{
+    run::Context,
+    settings::{Doors, Namespaces},
+};
 use backlog::Backlog;
 use causes::Reporter;
 use driver::Driver;
@@ -69,14 +72,16 @@ const TURNS_FOR: Duration = Duration::from_millis(2);
 /// The reporter of causes, which may be due while effects are under way, is not asked more often than this.
 const LEAST_PAUSE: Duration = Duration::from_millis(50);
 
-/// The doors, in the order they are served.
-fn doors() -> Vec<Box<dyn Kind>> {
-    vec![
+/// The doors that are open, in the order they are served.
+fn doors(open: &Doors) -> Vec<Box<dyn Kind>> {
+    let mut kinds = vec![
         kind::<ResourceDependencyDoor>(),
         kind::<DependencyGroupDoor>(),
         kind::<AppBundleDoor>(),
         kind::<ReadinessProfileDoor>(),
-    ]
+    ];
+    kinds.retain(|kind| open.serve(&kind.gvk().kind));
+    kinds
 }
 
 /// What reaches the controller.
@@ -187,6 +192,7 @@ pub async fn work(context: Context) -> Result<(), String> {
         policy: Policy {
             operator_namespace: in_cluster.then(|| context.namespace.clone()),
             allow_system_namespaces: settings.allow_system_namespaces,
+            tenant_role: settings.tenant_role.clone(),
         },
         remote: RemoteSettings { egress: settings.cluster_egress(), in_cluster },
         ..linchpin_cluster::hub::Settings::default()
@@ -217,7 +223,7 @@ pub async fn work(context: Context) -> Result<(), String> {
 async fn serve(context: Context, parts: Parts, fence: Fence) {
     let (back, inbox) = mpsc::unbounded_channel();
     parts.term_inbox.connect(Some(back.clone()));
-    let kinds = Arc::new(doors());
+    let kinds = Arc::new(doors(&context.settings.doors));
     let own_kinds: Vec<OwnKind> = kinds.iter().map(|kind| kind.own()).collect();
     let mut followers = tokio::task::JoinSet::new();
     for (index, own_kind) in own_kinds.iter().enumerate() {

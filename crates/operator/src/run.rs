@@ -305,7 +305,7 @@ fn serve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Namespaces;
+    use crate::settings::{Doors, Namespaces};
     use linchpin_cluster::lease::Epoch;
     use std::{
         num::NonZeroUsize,
@@ -322,12 +322,13 @@ mod tests {
             metrics_address: BindAddress::Off,
             health_address: BindAddress::Off,
             watch_namespaces: Namespaces::All,
+            doors: Doors::default(),
+            tenant_role: String::new(),
             concurrency: NonZeroUsize::MIN,
             default_service_account: "default".to_owned(),
             allow_system_namespaces: false,
             allow_loopback_clusters: false,
             probes: crate::settings::ProbeSettings::default(),
-            webhooks: None,
             commit: None,
         };
         Context {

@@ -1,6 +1,5 @@
 //! Everything a user can choose about the process, parsed and checked. The command line fills it in.
 
-use crate::webhooks::WebhookSettings;
 use linchpin_cluster::lease::Timing;
 use linchpin_words::egress::Egress;
 use std::{
@@ -27,6 +26,10 @@ pub struct Settings {
     pub health_address: BindAddress,
     /// The namespaces whose objects are served.
     pub watch_namespaces: Namespaces,
+    /// The doors that are open: the kinds whose objects are served.
+    pub doors: Doors,
+    /// The ClusterRole that makes a namespace a tenant when it is bound to the operator there.
+    pub tenant_role: String,
     /// How many writes of one namespace may be under way at a time; of all together twice as many.
     pub concurrency: NonZeroUsize,
     /// The ServiceAccount that acts for objects which name none.
@@ -37,8 +40,6 @@ pub struct Settings {
     pub allow_loopback_clusters: bool,
     /// What may be probed, and how.
     pub probes: ProbeSettings,
-    /// The webhooks; none where they are switched off.
-    pub webhooks: Option<WebhookSettings>,
     /// The commit the program was built from, for the build information.
     pub commit: Option<String>,
 }
@@ -133,6 +134,100 @@ impl FromStr for Namespaces {
 #[error("{0:?} is not the name of a namespace: lower-case letters, digits and dashes, at most 63")]
 pub struct NamespacesError(String);
 
+/// The kinds that are served, or not, together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DoorName {
+    /// ResourceDependency and DependencyGroup.
+    ResourceDependency,
+    /// AppBundle, and its `BundleRevisions`.
+    AppBundle,
+}
+
+impl DoorName {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::ResourceDependency, Self::AppBundle];
+
+    /// The word in `--doors` and under `doors` in the chart's values.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ResourceDependency => "resourceDependency",
+            Self::AppBundle => "appBundle",
+        }
+    }
+
+    /// The kinds behind it.
+    pub const fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Self::ResourceDependency => &["ResourceDependency", "DependencyGroup"],
+            Self::AppBundle => &["AppBundle", "BundleRevision"],
+        }
+    }
+
+    /// The door of a kind; none for a kind that is always served.
+    pub fn of(kind: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|door| door.kinds().contains(&kind))
+    }
+}
+
+impl fmt::Display for DoorName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.as_str())
+    }
+}
+
+/// The doors that are open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Doors(BTreeSet<DoorName>);
+
+impl Doors {
+    /// Whether a door is open.
+    pub fn has(&self, door: DoorName) -> bool {
+        self.0.contains(&door)
+    }
+
+    /// Whether objects of a kind are served.
+    pub fn serve(&self, kind: &str) -> bool {
+        DoorName::of(kind).is_none_or(|door| self.has(door))
+    }
+}
+
+impl Default for Doors {
+    fn default() -> Self {
+        Self(DoorName::ALL.into())
+    }
+}
+
+impl FromIterator<DoorName> for Doors {
+    fn from_iter<I: IntoIterator<Item = DoorName>>(doors: I) -> Self {
+        Self(doors.into_iter().collect())
+    }
+}
+
+impl fmt::Display for Doors {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.0.iter().map(|door| door.as_str()).collect();
+        formatter.write_str(&words.join(","))
+    }
+}
+
+impl FromStr for Doors {
+    type Err = DoorsError;
+
+    /// Names separated by commas; at least one, for an operator that serves nothing is a mistake.
+    fn from_str(text: &str) -> Result<Self, DoorsError> {
+        let found = text.split(',').map(str::trim).map(|word| {
+            let door = DoorName::ALL.into_iter().find(|door| door.as_str() == word);
+            door.ok_or_else(|| DoorsError(word.to_owned()))
+        });
+        found.collect()
+    }
+}
+
+/// A text that names no door.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no door: write some of {all}, separated by commas", all = Doors::default())]
+pub struct DoorsError(String);
+
 /// Where to listen, in the notation of other operators: `:8080`, `127.0.0.1:8080`, or `0` for not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BindAddress {
@@ -199,6 +294,21 @@ mod tests {
         for wrong in ["", "8081", ":", ":http", ":70000", "127.0.0.1", "1.2.3.4:5:6"] {
             let error = wrong.parse::<BindAddress>().unwrap_err().to_string();
             assert!(error.contains("no address to listen on"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn doors_are_named_and_what_is_behind_none_of_them_is_always_served() {
+        let one: Doors = "appBundle".parse().unwrap();
+        assert!(one.serve("AppBundle") && one.serve("BundleRevision") && one.serve("ReadinessProfile"));
+        assert!(!one.serve("ResourceDependency") && !one.serve("DependencyGroup"));
+        assert_eq!(Doors::default().to_string().parse(), Ok(Doors::default()));
+        for wrong in ["", "appbundle", "appBundle,", "sync"] {
+            let error = wrong.parse::<Doors>().unwrap_err().to_string();
+            assert!(
+                error.ends_with("write some of resourceDependency,appBundle, separated by commas"),
+                "{error}"
+            );
         }
     }
 

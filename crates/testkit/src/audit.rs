@@ -13,6 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use linchpin_operator::rights::TABLE;
 use line::Line;
 pub use witness::Accusation;
 
@@ -84,48 +85,32 @@ impl Event {
 
     /// Whether it is about an object of a kind of ours.
     pub fn is_about_ours(&self) -> bool {
-        matches!(
-            self.group.as_str(),
-            "tools.kubestellar.io"
-                | "linchpin.dev"
-                | "app.example.com"
-                | "core.bootchain-operator.ruicoelho.dev"
-        )
+        matches!(self.group.as_str(), "tools.kubestellar.io" | "linchpin.dev" | "app.example.com")
     }
 
-    /// Whether the operator may do this as itself: look after its own kinds, leases, events and access reviews, read what
-    /// is served, which namespaces and which ServiceAccounts there are; keep its certificate and its webhook
-    /// configurations; and, for BootDependencies, read and patch pods and workloads.
+    /// Whether the operator may do this as itself: what its table of rights says, whatever the names, and what everybody
+    /// may: read what is served, and ask about oneself.
     pub fn is_the_operators_own(&self) -> bool {
-        let reads = matches!(self.verb.as_str(), "get" | "list" | "watch");
-        let amends = matches!(self.verb.as_str(), "patch" | "update");
-        match (self.group.as_str(), self.resource.as_str()) {
-            ("coordination.k8s.io", "leases") => reads || amends || self.verb == "create",
-            ("events.k8s.io", "events") => self.verb == "create" || self.verb == "patch",
-            ("app.example.com", "bundlerevisions") => true,
-            _ if self.is_about_ours() => {
-                reads || (amends && matches!(self.subresource.as_str(), "" | "status"))
-            }
-            ("authorization.k8s.io", _) => self.verb == "create",
-            // A creation does not say in its path what it creates.
-            ("", "secrets") => {
-                (reads || amends) && self.name == "linchpin-webhook-tls"
-                    || self.verb == "create" && matches!(self.name.as_str(), "" | "linchpin-webhook-tls")
-            }
-            (
-                "admissionregistration.k8s.io",
-                "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
-            ) => reads || amends || self.verb == "create",
-            ("", "pods") | ("apps", "deployments" | "statefulsets" | "daemonsets") => {
-                reads || self.verb == "patch" && self.subresource.is_empty()
-            }
-            ("apps", "replicasets") | ("batch", "jobs") => reads,
-            (_, "")
-            | ("apiextensions.k8s.io", "customresourcedefinitions")
-            | ("apiregistration.k8s.io", "apiservices")
-            | ("", "namespaces" | "serviceaccounts") => reads && self.subresource.is_empty(),
-            _ => false,
+        let asks_about_itself = matches!(
+            (self.group.as_str(), self.resource.as_str()),
+            ("authorization.k8s.io", "selfsubjectaccessreviews")
+                | ("authentication.k8s.io", "selfsubjectreviews")
+        );
+        if asks_about_itself {
+            return self.verb == "create";
         }
+        if self.resource.is_empty() {
+            return self.verb == "get";
+        }
+        let resource = match self.subresource.as_str() {
+            "" => self.resource.clone(),
+            subresource => format!("{}/{subresource}", self.resource),
+        };
+        TABLE.iter().any(|row| {
+            row.groups.contains(&self.group.as_str())
+                && row.resources.contains(&resource.as_str())
+                && row.verbs.contains(&self.verb.as_str())
+        })
     }
 }
 

@@ -22,8 +22,9 @@ mod kinds;
 pub mod porch;
 mod rights;
 mod scenario;
+pub mod values;
 
 pub use api::{Api, Refused};
 pub use dice::Dice;
-pub use rights::{OPERATOR, grant_operator, grant_webhooks};
+pub use rights::{OPERATOR, grant, grant_operator, installation};
 pub use scenario::{Scenario, condition, entry};

@@ -52,6 +52,11 @@ impl Grants {
         self.elsewhere.entry(place).or_default().insert(right.to_string());
     }
 
+    /// Whether no right in this cluster is among them.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rights.is_empty()
+    }
+
     /// Adds a remark for the person who applies the output.
     pub(super) fn note(&mut self, note: Option<String>) {
         self.notes.extend(note);

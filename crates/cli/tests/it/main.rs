@@ -9,9 +9,9 @@
 mod actions;
 mod app_bundle;
 mod bad_specs;
-mod boot_dependency;
 mod by_hand;
 mod causes;
+mod chart;
 mod clocks;
 mod commands;
 mod cycles;
@@ -38,6 +38,7 @@ mod resource_dependency;
 mod rights;
 mod scale;
 mod stillness;
+mod tenancy;
 mod threats;
 mod tree;
 mod turns;

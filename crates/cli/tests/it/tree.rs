@@ -59,10 +59,9 @@ pub(crate) fn serving(namespace: &str) -> Operator {
          roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}},\n \
          subjects: [{{kind: ServiceAccount, name: web, namespace: {namespace}}}]}}\n"
     ));
-    let lease = format!("--lease-name={namespace}");
     let only = format!("--watch-namespaces={namespace}");
     let kubeconfig = watched().kubeconfig_for(OPERATOR, None).unwrap();
-    Operator::start(namespace, &kubeconfig, &[&lease, &only])
+    Operator::start(namespace, &kubeconfig, &["--leader-elect=false", &only])
 }
 
 /// The word in an object's status at this path, or nothing.

@@ -5,7 +5,7 @@ use crate::{bare, eventually, history::History, operator::get, seconds, shared, 
 use linchpin_cluster::lease::Timing;
 use linchpin_operator::{
     run,
-    settings::{BindAddress, LeaderElection, Namespaces, ProbeSettings, Settings},
+    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings},
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -38,12 +38,13 @@ fn work_that_computes_without_end_costs_neither_the_lease_nor_the_truth_of_healt
         metrics_address: BindAddress::At(metrics),
         health_address: BindAddress::At(health),
         watch_namespaces: Namespaces::All,
+        doors: Doors::default(),
+        tenant_role: String::new(),
         concurrency: NonZeroUsize::MIN,
         default_service_account: "default".into(),
         allow_system_namespaces: false,
         allow_loopback_clusters: false,
         probes: ProbeSettings::default(),
-        webhooks: None,
         commit: None,
     };
     let (begun, has_begun) = mpsc::channel();

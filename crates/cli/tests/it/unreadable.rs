@@ -125,7 +125,7 @@ fn a_kind_that_cannot_be_listed_is_named_by_readiness_and_served_once_it_can_be(
     let api = Api::connect(&cluster.kubeconfig());
     let rules = api.get("ClusterRole", "", OPERATOR).unwrap()["rules"].clone();
     let mut fewer = rules.clone();
-    fewer[0]["resources"].as_array_mut().unwrap().retain(|resource| resource != "appbundles");
+    fewer.as_array_mut().unwrap().retain(|rule| rule["resources"] != json!(["appbundles"]));
     assert_ne!(fewer, rules);
     let give =
         |rules: &Value| drop(api.merge("ClusterRole", "", OPERATOR, "", &json!({"rules": rules})).unwrap());

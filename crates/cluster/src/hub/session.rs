@@ -1,6 +1,7 @@
 //! Sessions: one per cluster and actor, the one way for every question and every write.
 //!
-//! A session of a ServiceAccount is open while that account lives; the account's metadata is watched by the operator.
+//! A session of a ServiceAccount is open while the operator may act for accounts of its namespace and that account lives;
+//! the account's metadata is watched by the operator.
 //! A session in another cluster is open while the actor may read the credential and the credential is usable
 //! ([`crate::remote`]). When a session closes, its watches say why; when it opens again, they begin anew. Sessions
 //! that nobody uses are dropped after a minute.
@@ -11,11 +12,12 @@ use crate::{
     discovery::Discovery,
     identity::{Identity, IdentityError, OperatorClient},
     remote::{self, Pool, Pools},
+    tenancy::Tenancy,
     transport::{Impersonation, Transport},
     watch::{Counters, Features, clock::Clock},
 };
 use kube::Client;
-use linchpin_engine::contract::{Actor, ClusterRef, Failure, ReadSet, Right, Seen, Via, Want, Why};
+use linchpin_engine::contract::{Actor, ClusterRef, Failure, Question, ReadSet, Right, Seen, Via, Want, Why};
 use linchpin_words::{Gvk, Reason};
 use std::{
     collections::BTreeSet,
@@ -38,6 +40,8 @@ pub(crate) struct SessionCluster {
     pub(crate) features: Arc<Features>,
     /// What the cluster is called in messages; none for the operator's own.
     pub(crate) remote: Option<String>,
+    /// Who the operator is in this cluster.
+    tenancy: Tenancy,
     /// Keeps the connections to another cluster.
     _pool: Option<Arc<Pool>>,
 }
@@ -71,7 +75,8 @@ impl SessionCluster {
         let clock = Arc::new(Clock::default());
         let (watches, writes) = (transport.watches(impersonation), transport.writes(impersonation));
         let discovery = Discovery::start(&watches, &writes, &clock, features, counters);
-        Self { transport, discovery, clock, features: Arc::default(), remote: None, _pool: None }
+        let tenancy = Tenancy::new(writes);
+        Self { transport, discovery, clock, features: Arc::default(), remote: None, tenancy, _pool: None }
     }
 }
 
@@ -230,21 +235,33 @@ impl Keeper {
         })
     }
 
-    /// Open while the ServiceAccount lives.
+    /// Open while the operator may act for the namespace's accounts and the ServiceAccount lives. Nothing of a namespace
+    /// is read before that right was answered.
     async fn account(self, namespace: String, name: String) {
         let Some(HubParts { settings, .. }) = self.hub() else { return };
         if let Err(error) = Identity::check(&namespace, &name, &settings.policy) {
-            let right = impersonation(&namespace, &name);
+            let right = impersonation(&namespace);
             return self.close(Why::new(Reason::Forbidden, error.to_string()), Some(right));
         }
-        let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
+        let operator = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
+        let tenant = Want::new(Question::Right { via: operator.clone(), right: impersonation(&namespace) });
         let kind = Gvk::new("", "v1", "ServiceAccount");
-        let want = Want::object(via, kind, Some(namespace.clone()), &name, ReadSet::nothing());
+        let account = Want::object(operator, kind, Some(namespace.clone()), &name, ReadSet::nothing());
+        let mut wants = vec![tenant];
         loop {
-            let Some(answers) = self.ask(std::slice::from_ref(&want)) else { return };
-            match answers.into_iter().next() {
-                Some(Seen::Objects(observed)) => {
-                    match Identity::resolve(&namespace, &name, &settings.policy, &observed) {
+            let Some(answers) = self.ask(&wants) else { return };
+            match answers.as_slice() {
+                [Seen::Right(true)] => {
+                    wants.push(account.clone());
+                    continue;
+                }
+                [Seen::Right(false)] => self.refuse(&namespace, &settings).await,
+                [Seen::Right(false), _] => {
+                    wants.truncate(1);
+                    continue;
+                }
+                [Seen::Right(true), Seen::Objects(observed)] => {
+                    match Identity::resolve(&namespace, &name, &settings.policy, observed) {
                         Ok(identity) if !self.is_open() => {
                             let Some(inner) = self.inner.upgrade() else { return };
                             let place = Arc::clone(&inner.here);
@@ -264,11 +281,27 @@ impl Keeper {
                         Err(error) => self.close(Why::new(Reason::Forbidden, error.to_string()), None),
                     }
                 }
-                Some(Seen::Unknown(why)) if !(why.is_passing() && self.is_open()) => self.close(why, None),
+                // The role that lets it act for the accounts lets it see them too.
+                [_, Seen::Unknown(why)] if why.reason == Reason::Forbidden => {
+                    self.refuse(&namespace, &settings).await;
+                }
+                [Seen::Unknown(why), ..] | [_, Seen::Unknown(why)]
+                    if !(why.is_passing() && self.is_open()) =>
+                {
+                    self.close(why.clone(), None);
+                }
                 _ => {}
             }
             self.changed().await;
         }
+    }
+
+    /// The operator may not act here: says so, with the command that would change it.
+    async fn refuse(&self, namespace: &str, settings: &super::Settings) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        let remedy = inner.here.tenancy.remedy(namespace, &settings.policy.tenant_role).await;
+        let error = IdentityError::NotATenant { namespace: namespace.to_owned(), remedy };
+        self.close(Why::new(Reason::NotATenant, error.to_string()), Some(impersonation(namespace)));
     }
 }
 
@@ -286,14 +319,15 @@ fn actor(actor: &Actor) -> String {
     }
 }
 
-fn impersonation(namespace: &str, name: &str) -> Right {
+/// The right to act for every ServiceAccount of a namespace.
+fn impersonation(namespace: &str) -> Right {
     Right {
         verb: "impersonate".to_owned(),
         group: String::new(),
         resource: "serviceaccounts".to_owned(),
         subresource: None,
         namespace: Some(namespace.to_owned()),
-        name: Some(name.to_owned()),
+        name: None,
     }
 }
 

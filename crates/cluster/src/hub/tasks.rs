@@ -17,7 +17,7 @@ use crate::{
     transport::Reachability,
     watch::{Watched, follow::Follower},
 };
-use linchpin_engine::contract::{Question, Right, Seen, Served, Want, Why};
+use linchpin_engine::contract::{Actor, Question, Right, Seen, Served, Want, Why};
 use linchpin_words::{Gvk, KindWord, Reason, text};
 use serde_json::Value;
 use std::{
@@ -35,6 +35,8 @@ const RIGHT_AGAIN: Duration = Duration::from_mins(10);
 /// How soon and how late a right that is missing, or a question that failed, is asked for again.
 const SOONEST: Duration = Duration::from_secs(1);
 const LATEST: Duration = Duration::from_secs(30);
+/// The operator itself asks more often: a namespace that becomes a tenant is served within seconds.
+const LATEST_OF_OURS: Duration = Duration::from_secs(10);
 /// How old the first answer about a right may be.
 const RECENT: Duration = Duration::from_secs(1);
 
@@ -200,8 +202,10 @@ pub(super) async fn ask(
                 }
             }
             (Question::Version { .. }, _, Gate::Open(reach)) => version(reach, failures).await,
-            (Question::Right { right, .. }, _, Gate::Open(reach)) => {
-                allowed(reach, right, since.take(), failures).await
+            (Question::Right { via, right }, _, Gate::Open(reach)) => {
+                let (seen, pause) = allowed(reach, right, since.take(), failures).await;
+                let denied = via.actor == Actor::Operator && matches!(seen, Seen::Right(false));
+                (seen, if denied { pause.min(LATEST_OF_OURS) } else { pause })
             }
             (_, _, Gate::Closed { why, .. }) => (Seen::Unknown(why.clone()), VERSION_AGAIN),
             (Question::Objects { .. } | Question::Kind { .. } | Question::Probe { .. }, _, _) => return,

@@ -206,6 +206,7 @@ impl Sketch<'_> {
             other => phase_word(other),
         };
         let message = match phase {
+            _ if report.reason == Some(Reason::NotATenant) => report.message.clone(),
             DEPLOYED if report.ready => "All groups deployed successfully".to_owned(),
             DEPLOYED => components().find(|(_, component)| !component.ready).map_or_else(
                 || report.message.clone(),
@@ -236,6 +237,7 @@ impl Sketch<'_> {
         let stalled = phase == FAILED;
         let reconciling = !report.ready && !stalled && phase != DEPLOYED;
         let reason = match phase {
+            _ if report.reason == Some(Reason::NotATenant) => Reason::NotATenant,
             FAILED => Reason::DeploymentFailed,
             _ if report.ready => Reason::DeploymentComplete,
             DEPLOYING => Reason::Progressing,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{stage::Stage, things::config_map};
 
 fn folder() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/linchpin/argocd")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/linchpin/files/argocd")
 }
 
 /// What Argo CD would show for an object of this kind.
@@ -81,7 +81,6 @@ fn every_kind_of_ours_has_a_script_and_what_nobody_has_looked_at_is_on_its_way()
         "tools.kubestellar.io_ResourceDependency",
         "tools.kubestellar.io_DependencyGroup",
         "app.example.com_AppBundle",
-        "core.bootchain-operator.ruicoelho.dev_BootDependency",
     ] {
         let fresh = json!({"metadata": {"name": "x", "generation": 1}, "spec": {}, "status": {"observedGeneration": -1}});
         assert_eq!(health(kind, &fresh).0, "Progressing", "{kind}");

@@ -4,7 +4,6 @@
 
 mod app_bundle;
 mod argocd;
-mod boot_dependency;
 mod document;
 mod edges;
 mod examples;

@@ -212,6 +212,14 @@ pub(super) fn converging(
     let ready = phase == Phase::Completed && advanced.all_hold && advanced.all_done;
     let (reason, mut message) = headline(plan, advanced, phase, ready, &steps, &blocked);
     let mut reason = Some(reason);
+    if let Some(closed) = views.iter().find(|view| view.reason == Reason::NotATenant.as_str())
+        && !ready
+        && phase != Phase::Suspended
+    {
+        // Nobody may act for the object at all: no step of it says more.
+        reason = Some(Reason::NotATenant);
+        message = closed.message.to_string();
+    }
     if let Some(cycle) = cycle.filter(|_| !ready) {
         reason = Some(Reason::Cycle);
         message = format!("waits for itself: {cycle}");

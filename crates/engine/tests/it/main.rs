@@ -14,4 +14,3 @@ mod properties;
 mod reach;
 mod readiness;
 mod rights;
-mod sweep;

@@ -1,6 +1,7 @@
 //! Rights that are missing are told before anything is waited for, and hold only what needs them.
 
-use linchpin_engine::contract::{Question, Right, Seen, Want};
+use linchpin_engine::contract::{Question, Right, Seen, Want, Why};
+use linchpin_words::Reason;
 
 use crate::{
     build::{NAMESPACE, Steps, apply, observed, plan, projection, require, via},
@@ -61,4 +62,33 @@ fn nothing_starts_before_it_is_known_whether_it_is_allowed() {
     play.succeed(&effects[0]);
     play.step();
     assert!(!play.decision().wants.contains(&ask), "what is done asks for no right any more");
+}
+
+#[test]
+fn in_a_namespace_that_is_no_tenant_nothing_starts_and_the_object_itself_says_so() {
+    let right = Right {
+        verb: "create".to_owned(),
+        group: String::new(),
+        resource: "configmaps".to_owned(),
+        subresource: None,
+        namespace: Some(NAMESPACE.to_owned()),
+        name: None,
+    };
+    let closed = || Seen::Unknown(Why::new(Reason::NotATenant, "run this line"));
+    let ask = Want::new(Question::Right { via: via(), right: right.clone() });
+    let act = apply("x").after(&["gate"]).with(|action| action.rights = vec![right]);
+    let mut play = Play::new(plan(1, vec![require("gate"), act]));
+    play.sees("gate", closed());
+    play.answer(ask.clone(), closed());
+    assert!(play.step().is_empty());
+    let report = &play.decision().report;
+    assert_eq!((report.ready, report.reason), (false, Some(Reason::NotATenant)));
+    assert_eq!(report.message, "run this line");
+    assert!(report.blocked.iter().all(|held| held.reason == "NotATenant"), "{:?}", report.blocked);
+
+    let there = projection("gate", "uid-gate", 2, serde_json::json!({"metadata": {"name": "gate"}}));
+    play.sees("gate", observed(Some(there), 2));
+    play.answer(ask, Seen::Right(true));
+    assert_eq!(steps_of(&play.step()), ["x"], "it goes on as soon as it may");
+    assert_ne!(play.decision().report.reason, Some(Reason::NotATenant));
 }

@@ -1,7 +1,9 @@
 //! The parts of a cluster by name: start, kill, pause, look at. Fault tests live on this.
 
 use std::{
-    fs, thread,
+    fs,
+    path::Path,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -98,6 +100,17 @@ impl Cluster {
     /// Gives an image to the real node.
     pub fn import(&self, image: &Image) -> Result<()> {
         node::import(&self.dir, self.holder(Component::Node)?, image)
+    }
+
+    /// Gives an image in a tar file to the real node.
+    pub fn import_archive(&self, file: &Path) -> Result<()> {
+        let doing = format!("importing {}", file.display());
+        // The node has mounts of its own: what lies in a directory that it hides goes through one that it sees.
+        let seen = self.dir.node().join("import.tar");
+        fs::copy(file, &seen).map_err(Error::io("copying", file))?;
+        let imported = node::import_archive(&self.dir, self.holder(Component::Node)?, &seen, &doing);
+        let removed = fs::remove_file(&seen).map_err(Error::io("removing", seen));
+        imported.and(removed)
     }
 
     /// The process of a component that must run.

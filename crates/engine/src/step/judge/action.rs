@@ -137,15 +137,21 @@ fn judge_doomed(
 fn judge_rights(place: &ActionContext<'_>, fresh_world: &FreshWorld<'_>, fact: &mut Fact, found: &mut View) {
     let mut missing: Vec<String> = Vec::new();
     let mut open = false;
+    let mut closed = None;
     for (want, right) in place.plan.outline(place.position).asks.iter().zip(&place.action.rights) {
         match fresh_world.look(want) {
             Some(Seen::Right(false)) => missing.push(right.to_string()),
+            Some(Seen::Unknown(why)) if why.reason == Reason::NotATenant => closed = Some(why),
             Some(Seen::Unknown(why)) => open |= why.is_passing(),
             None => open = true,
             Some(_) => {}
         }
     }
-    if !missing.is_empty() {
+    if let Some(why) = closed {
+        fact.supplied = false;
+        found.reason = why.reason.as_str().into();
+        found.message = why.message.clone().into();
+    } else if !missing.is_empty() {
         fact.supplied = false;
         found.reason = Reason::MissingRights.as_str().into();
         found.message = format!("the ServiceAccount may not {}", missing.join(", ")).into();

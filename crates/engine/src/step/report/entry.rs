@@ -104,7 +104,8 @@ pub(super) fn step_report(
 
 /// Whether an action lacks rights: reported before its turn comes, so that somebody can give them while it waits.
 fn lacks_rights(place: &StepContext<'_>, found: &View) -> bool {
-    !place.fact.supplied && found.reason == Reason::MissingRights.as_str()
+    let lacking = [Reason::MissingRights, Reason::NotATenant];
+    !place.fact.supplied && lacking.iter().any(|reason| found.reason == reason.as_str())
 }
 
 /// Why an action that has not started has not.

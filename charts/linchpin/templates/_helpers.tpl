@@ -1,0 +1,71 @@
+{{- /* What more than one template says. */}}
+{{- define "linchpin.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* The release's name if it says linchpin, else with it. */}}
+{{- define "linchpin.fullname" -}}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" }}
+{{- else if contains (include "linchpin.name" .) .Release.Name }}
+{{- .Release.Name | trunc 50 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name (include "linchpin.name" .) | trunc 50 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{- define "linchpin.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create }}
+{{- default (include "linchpin.fullname" .) .Values.serviceAccount.name }}
+{{- else }}
+{{- required "serviceAccount.name: with serviceAccount.create false, name the ServiceAccount that is there" .Values.serviceAccount.name }}
+{{- end }}
+{{- end }}
+
+{{- /* Selectors never change, so that upgrades never touch them. */}}
+{{- define "linchpin.selector" -}}
+app.kubernetes.io/name: {{ include "linchpin.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "linchpin.labels" -}}
+{{ include "linchpin.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: operator
+app.kubernetes.io/part-of: linchpin
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "linchpin.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ default .Chart.AppVersion .Values.image.tag }}
+{{- end }}
+{{- end }}
+
+{{- /* The doors that are open, as --doors has them. */}}
+{{- define "linchpin.doors" -}}
+{{- $open := list }}
+{{- range $door, $on := .Values.doors }}{{ if $on }}{{ $open = append $open $door }}{{ end }}{{ end }}
+{{- if not $open }}{{ fail "doors: at least one must be true, for an operator that serves nothing is a mistake" }}{{ end }}
+{{- join "," $open }}
+{{- end }}
+
+{{- /* PodSecurity restricted, for the operator and for the test. */}}
+{{- define "linchpin.podSecurityContext" -}}
+runAsNonRoot: true
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{- define "linchpin.securityContext" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end }}

@@ -1,0 +1,121 @@
+//! `linchpin check`: may Linchpin be installed here, is it installed and well, may it go?
+//!
+//! Everything is read with the caller's rights ([`facts`]) and judged by pure functions ([`judge`]). What could not be read is
+//! `skipped`, with the reason; only what was seen to be wrong fails.
+
+mod facts;
+mod judge;
+
+use std::{
+    process::ExitCode,
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+use linchpin_operator::rights::NAMESPACE;
+use linchpin_words::Period;
+use serde_json::json;
+
+use crate::{live::Connection, operator::block_on};
+use judge::{Category, Verdict};
+
+/// How often it is looked again with --wait.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Say whether Linchpin is installed and well; before, whether it may be installed; after, whether it may go.
+#[derive(Debug, Args)]
+pub(crate) struct CheckCommand {
+    /// Before it is installed: may it be, and by you?
+    #[arg(long, conflicts_with = "pre_uninstall")]
+    pre: bool,
+    /// Before it is uninstalled: what would hang without an operator?
+    #[arg(long)]
+    pre_uninstall: bool,
+    /// The namespace of the operator.
+    #[arg(short, long, default_value = NAMESPACE)]
+    namespace: String,
+    /// How it is printed: text; json; short, only what is not well.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Output,
+    /// Look again until nothing fails, for so long.
+    #[arg(long, value_name = "DURATION", default_value = "0s")]
+    wait: Period,
+    /// Use the ServiceAccount of the pod that this runs in.
+    #[arg(long, conflicts_with_all = ["kubeconfig", "context"])]
+    in_cluster: bool,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+    Short,
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Whether it may be installed.
+    Pre,
+    /// Whether it is installed and well.
+    Installed,
+    /// Whether it may be uninstalled.
+    PreUninstall,
+}
+
+/// Looks, prints, and fails if a check fails.
+pub(crate) fn run(command: &CheckCommand) -> Result<ExitCode> {
+    let mode = match (command.pre, command.pre_uninstall) {
+        (true, _) => Mode::Pre,
+        (false, true) => Mode::PreUninstall,
+        (false, false) => Mode::Installed,
+    };
+    let categories = block_on(look(command, mode))?;
+    match command.output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&document(&categories))?),
+        Output::Text => print!("{}", judge::text_of(&categories, false)),
+        Output::Short => print!("{}", judge::text_of(&categories, true)),
+    }
+    Ok(if fails(&categories) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn look(command: &CheckCommand, mode: Mode) -> Vec<Category> {
+    let until = Instant::now() + Duration::from(command.wait);
+    loop {
+        let facts = facts::read(command, mode).await;
+        let categories = judge::judge(mode, &command.namespace, &facts);
+        if !fails(&categories) || Instant::now() + PAUSE > until {
+            return categories;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+fn fails(categories: &[Category]) -> bool {
+    categories.iter().flat_map(|category| &category.checks).any(|check| check.verdict == Verdict::Failed)
+}
+
+fn document(categories: &[Category]) -> serde_json::Value {
+    let categories_shown: Vec<_> = categories
+        .iter()
+        .map(|category| {
+            let checks: Vec<_> = category
+                .checks
+                .iter()
+                .map(|check| {
+                    let mut shown =
+                        json!({"id": check.id, "result": check.verdict.as_str(), "message": check.message});
+                    if !check.hint.is_empty() {
+                        shown["hint"] = json!(check.hint);
+                    }
+                    shown
+                })
+                .collect();
+            json!({"name": category.name, "checks": checks})
+        })
+        .collect();
+    json!({"schema": "linchpin.dev/check/v1", "ok": !fails(categories), "categories": categories_shown})
+}

@@ -1,0 +1,257 @@
+//! What `check` looks at, read with the caller's rights. Nothing is concluded here.
+
+use std::collections::BTreeMap;
+
+use http::Request;
+use kube::Client;
+use linchpin_cluster::transport::{Options, Transport};
+use linchpin_operator::rights::Scope;
+use linchpin_words::Timestamp;
+use serde_json::{Value, json};
+
+use super::{CheckCommand, Mode};
+use crate::manifests;
+
+/// Why something could not be seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unseen {
+    /// There is no such object, or no such kind.
+    Absent,
+    /// The caller may not look.
+    Forbidden(String),
+    /// It failed.
+    Failed(String),
+}
+
+pub(super) type Looked = Result<Value, Unseen>;
+
+/// A role of the operator, as the cluster has it.
+#[derive(Debug)]
+pub(super) struct LiveRole {
+    /// What it is called: `ClusterRole linchpin`.
+    pub(super) called: String,
+    /// Which part of the table it gives.
+    pub(super) scope: Scope,
+    /// Whether it is the one of a watched namespace.
+    pub(super) watched: bool,
+    pub(super) role: Looked,
+}
+
+/// Everything that is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) now: Option<Timestamp>,
+    /// Why there is no cluster to look at.
+    pub(super) unreachable: Option<String>,
+    /// `/version`.
+    pub(super) version: Option<Looked>,
+    /// Our definitions as the cluster has them, by name.
+    pub(super) definitions: BTreeMap<String, Looked>,
+    /// Operators in the namespace, and anywhere.
+    pub(super) deployments: Option<Looked>,
+    pub(super) elsewhere: Option<Looked>,
+    pub(super) lease: Option<Looked>,
+    /// The operator's live roles.
+    pub(super) roles: Vec<LiveRole>,
+    /// Objects of ours, by plural and group.
+    pub(super) objects: BTreeMap<String, Looked>,
+    /// Whether the caller may create objects of a kind, by plural and group.
+    pub(super) may_create: BTreeMap<String, Result<bool, Unseen>>,
+}
+
+/// The operator's Deployment and what it is called.
+pub(super) fn deployment(facts: &Facts) -> Option<&Value> {
+    facts.deployments.as_ref()?.as_ref().ok()?["items"].as_array()?.first()
+}
+
+/// A flag of the operator's container.
+pub(super) fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
+    let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array()?;
+    let prefix = format!("--{name}=");
+    arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix(prefix.as_str()))
+}
+
+const SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin";
+
+/// Reads what this mode needs.
+pub(super) async fn read(command: &CheckCommand, mode: Mode) -> Facts {
+    let mut facts = Facts { now: Some(Timestamp::from(jiff::Timestamp::now())), ..Facts::default() };
+    let client = match open(command).await {
+        Ok(client) => client,
+        Err(error) => {
+            facts.unreachable = Some(error);
+            return facts;
+        }
+    };
+    let reader = Reader(client);
+    let version = reader.get("/version").await;
+    if let Err(Unseen::Failed(error)) = &version {
+        facts.unreachable = Some(error.clone());
+        return facts;
+    }
+    facts.version = Some(version);
+    for definition in linchpin_api::all_crds() {
+        let name = definition.metadata.name.unwrap_or_default();
+        let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
+        facts.definitions.insert(name, reader.get(&path).await);
+    }
+    let namespace = &command.namespace;
+    match mode {
+        Mode::Pre => {
+            facts.elsewhere = Some(reader.get(&format!("/apis/apps/v1/deployments?{SELECTOR}")).await);
+            reader.may_create(namespace, &mut facts).await;
+        }
+        Mode::Installed => {
+            let deployments =
+                reader.get(&format!("/apis/apps/v1/namespaces/{namespace}/deployments?{SELECTOR}")).await;
+            facts.deployments = Some(deployments);
+            let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/linchpin");
+            facts.lease = Some(reader.get(&lease).await);
+            reader.roles(namespace, &mut facts).await;
+            reader.objects(&mut facts).await;
+        }
+        Mode::PreUninstall => reader.objects(&mut facts).await,
+    }
+    facts
+}
+
+async fn open(command: &CheckCommand) -> Result<Client, String> {
+    if !command.in_cluster {
+        return command
+            .connection
+            .open()
+            .await
+            .map(|(client, _)| client)
+            .map_err(|error| format!("{error:#}"));
+    }
+    let config = kube::Config::incluster().map_err(|error| error.to_string())?;
+    let transport = Transport::new(&config, &Options::default()).map_err(|error| error.to_string())?;
+    Ok(transport.watches(None))
+}
+
+struct Reader(Client);
+
+impl Reader {
+    async fn get(&self, path: &str) -> Looked {
+        let request =
+            Request::get(path).body(Vec::new()).map_err(|error| Unseen::Failed(error.to_string()))?;
+        self.send(request).await
+    }
+
+    async fn send(&self, request: Request<Vec<u8>>) -> Looked {
+        match self.0.request::<Value>(request).await {
+            Ok(found) => Ok(found),
+            Err(kube::Error::Api(status)) if status.code == 404 => Err(Unseen::Absent),
+            Err(kube::Error::Api(status)) if status.code == 403 => Err(Unseen::Forbidden(status.message)),
+            Err(kube::Error::Api(status)) => Err(Unseen::Failed(status.message)),
+            Err(error) => Err(Unseen::Failed(format!("{:#}", anyhow::Error::from(error)))),
+        }
+    }
+
+    /// The live roles of the operator that was found.
+    async fn roles(&self, namespace: &str, facts: &mut Facts) {
+        let Some(deployment) = deployment(facts) else { return };
+        let name = deployment["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let watched: Vec<String> = flag(deployment, "watch-namespaces")
+            .map(|list| list.split(',').map(str::to_owned).collect())
+            .unwrap_or_default();
+        let rbac = "/apis/rbac.authorization.k8s.io/v1";
+        let mut places = vec![
+            (format!("ClusterRole {name}"), Scope::Cluster, false, format!("clusterroles/{name}")),
+            (
+                format!("ClusterRole {name}-tenant"),
+                Scope::Tenant,
+                false,
+                format!("clusterroles/{name}-tenant"),
+            ),
+            (
+                format!("Role {namespace}/{name}"),
+                Scope::Release,
+                false,
+                format!("namespaces/{namespace}/roles/{name}"),
+            ),
+        ];
+        places.extend(watched.into_iter().map(|watched| {
+            let called = format!("Role {watched}/{name}-watched");
+            (called, Scope::Cluster, true, format!("namespaces/{watched}/roles/{name}-watched"))
+        }));
+        for (called, scope, watched, path) in places {
+            let role = self.get(&format!("{rbac}/{path}")).await;
+            facts.roles.push(LiveRole { called, scope, watched, role });
+        }
+    }
+
+    /// All objects of our kinds.
+    async fn objects(&self, facts: &mut Facts) {
+        for definition in linchpin_api::all_crds() {
+            let spec = &definition.spec;
+            if spec.names.kind == "BundleRevision" {
+                continue;
+            }
+            let version = spec.versions.first().map(|version| version.name.clone()).unwrap_or_default();
+            let (group, plural) = (&spec.group, &spec.names.plural);
+            let found = self.get(&format!("/apis/{group}/{version}/{plural}")).await;
+            facts.objects.insert(format!("{plural}.{group}"), found);
+        }
+    }
+
+    /// Whether the caller may create every kind of an installation.
+    async fn may_create(&self, namespace: &str, facts: &mut Facts) {
+        let Ok(documents) = manifests::documents(namespace, None, true) else { return };
+        for document in documents {
+            let text = |field: &str| document[field].as_str().unwrap_or_default();
+            let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group).to_owned();
+            let plural = plural(text("kind"));
+            let called = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
+            if facts.may_create.contains_key(&called) {
+                continue;
+            }
+            let mut attributes = json!({"verb": "create", "group": group, "resource": plural});
+            if document["metadata"].get("namespace").is_some() {
+                attributes["namespace"] = json!(namespace);
+            }
+            let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+                "spec": {"resourceAttributes": attributes}});
+            let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+                .header("content-type", "application/json")
+                .body(review.to_string().into_bytes());
+            let answer = match request {
+                Ok(request) => self.send(request).await,
+                Err(error) => Err(Unseen::Failed(error.to_string())),
+            };
+            let allowed = answer.map(|answer| answer["status"]["allowed"].as_bool().unwrap_or(false));
+            facts.may_create.insert(called, allowed);
+        }
+    }
+}
+
+/// The plural of a kind that an installation has.
+fn plural(kind: &str) -> String {
+    let lower = kind.to_lowercase();
+    if let Some(stem) = lower.strip_suffix('y') { format!("{stem}ies") } else { format!("{lower}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_an_installation_has_its_plural() {
+        for (kind, expected) in [
+            ("CustomResourceDefinition", "customresourcedefinitions"),
+            ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"),
+            ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"),
+            ("ClusterRole", "clusterroles"),
+        ] {
+            assert_eq!(plural(kind), expected);
+        }
+    }
+
+    #[test]
+    fn a_flag_of_the_operator_is_read_from_its_deployment() {
+        let deployment = json!({"spec": {"template": {"spec": {"containers": [
+            {"args": ["operator", "--doors=appBundle", "--watch-namespaces=a,b"]}]}}}});
+        assert_eq!(flag(&deployment, "doors"), Some("appBundle"));
+        assert_eq!(flag(&deployment, "door"), None);
+    }
+}

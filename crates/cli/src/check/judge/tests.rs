@@ -1,0 +1,214 @@
+use super::{super::facts::LiveRole, *};
+use linchpin_operator::rights::{NAMESPACE, manifests::Installation};
+
+/// A cluster in which everything is well.
+fn well() -> Facts {
+    let now = Timestamp::parse("2026-01-01T00:00:10Z").unwrap();
+    let established = json!([{"type": "Established", "status": "True"}]);
+    let definitions = linchpin_api::all_crds().into_iter().map(|definition| {
+        let name = definition.metadata.name.clone().unwrap();
+        let mut found = json!(definition);
+        found["status"] = json!({"conditions": established});
+        (name, Ok(found))
+    });
+    let deployment = json!({"metadata": {"name": NAME, "namespace": NAMESPACE,
+            "labels": {"app.kubernetes.io/version": env!("CARGO_PKG_VERSION")}},
+        "spec": {"replicas": 2, "template": {"spec": {"serviceAccountName": NAME, "containers": [{"args": ["operator"]}]}}},
+        "status": {"availableReplicas": 2}});
+    let roles = Installation::default().manifests().into_iter().filter_map(|role| {
+        let kind = role["kind"].as_str()?.to_owned();
+        let scope = match (kind.as_str(), role["metadata"]["name"].as_str()?) {
+            ("Role", _) => Scope::Release,
+            ("ClusterRole", NAME) => Scope::Cluster,
+            ("ClusterRole", _) => Scope::Tenant,
+            _ => return None,
+        };
+        Some(LiveRole { called: format!("{kind} {}", place(&role)), scope, watched: false, role: Ok(role) })
+    });
+    Facts {
+        now: Some(now),
+        version: Some(Ok(json!({"major": "1", "minor": "36+", "gitVersion": "v1.36.4"}))),
+        definitions: definitions.collect(),
+        deployments: Some(Ok(json!({"items": [deployment]}))),
+        elsewhere: Some(Ok(json!({"items": []}))),
+        lease: Some(Ok(json!({"spec": {"holderIdentity": "linchpin-a_1", "leaseDurationSeconds": 15,
+            "renewTime": "2026-01-01T00:00:08.000000Z"}}))),
+        roles: roles.collect(),
+        objects: [("resourcedependencies.tools.kubestellar.io".to_owned(), Ok(json!({"items": []})))].into(),
+        may_create: [("deployments.apps".to_owned(), Ok(true))].into(),
+        ..Facts::default()
+    }
+}
+
+/// What is not well, as one line each.
+fn told(mode: Mode, facts: &Facts) -> Vec<String> {
+    let text = text_of(&judge(mode, NAMESPACE, facts), true);
+    let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
+    lines[..lines.len() - 1].to_vec()
+}
+
+#[test]
+fn where_all_is_well_nothing_is_told() {
+    for mode in [Mode::Pre, Mode::Installed, Mode::PreUninstall] {
+        let mut facts = well();
+        if mode == Mode::Pre {
+            facts.definitions.values_mut().for_each(|found| *found = Err(Unseen::Absent));
+        }
+        assert_eq!(told(mode, &facts), [] as [&str; 0], "{mode:?}");
+    }
+    let text = text_of(&judge(Mode::Installed, NAMESPACE, &well()), false);
+    assert!(text.ends_with("11 ok, 0 warnings, 0 failed, 3 skipped\n"), "{text}");
+}
+
+#[test]
+fn no_cluster_is_one_failure_and_the_rest_is_skipped() {
+    let facts = Facts { unreachable: Some("connection refused".to_owned()), ..Facts::default() };
+    let expected = [
+        "✗ api-reachable: the API server does not answer: connection refused",
+        "→ is the cluster up, and is it the right one? kubectl config current-context",
+    ];
+    assert_eq!(told(Mode::Installed, &facts), expected);
+}
+
+#[test]
+fn an_old_cluster_is_refused() {
+    let version = Some(Ok(json!({"major": "1", "minor": "32", "gitVersion": "v1.32.0"})));
+    let told = told(Mode::Pre, &Facts { version, ..well() });
+    assert!(told[0].starts_with("✗ api-version: Kubernetes v1.32.0 is older than 1.33"), "{told:?}");
+}
+
+#[test]
+fn definitions_that_are_missing_or_old_are_named_with_the_command_that_brings_them() {
+    let mut facts = well();
+    *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(Unseen::Absent);
+    let expected = [
+        "✗ crds-served: the cluster does not serve appbundles.app.example.com",
+        "→ linchpin crds | kubectl apply --server-side -f -",
+    ];
+    assert_eq!(told(Mode::Installed, &facts), expected);
+
+    let mut facts = well();
+    let old = facts.definitions.get_mut("appbundles.app.example.com").unwrap().as_mut().unwrap();
+    old["metadata"]["annotations"][keys::SCHEMA_HASH] = json!("older");
+    assert_eq!(
+        told(Mode::Installed, &facts)[0],
+        "✗ crds-current: appbundles.app.example.com are of another version than this program"
+    );
+    old_is_foreign_without_our_mark(facts);
+}
+
+fn old_is_foreign_without_our_mark(mut facts: Facts) {
+    let old = facts.definitions.get_mut("appbundles.app.example.com").unwrap().as_mut().unwrap();
+    old["metadata"]["annotations"] = json!({});
+    let told = told(Mode::Pre, &facts);
+    assert!(
+        told[0].starts_with("✗ no-foreign-crds: appbundles.app.example.com are there and not ours"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn a_door_that_is_off_needs_no_definition_and_no_rights() {
+    let mut facts = well();
+    let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
+    deployment["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["--doors=resourceDependency"]);
+    *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(Unseen::Absent);
+    let told = told(Mode::Installed, &facts);
+    assert!(told[0].starts_with("! rights-not-wider: the operator's roles give more"), "{told:?}");
+    assert!(told[0].contains("appbundles.app.example.com (ClusterRole linchpin)"), "{told:?}");
+    assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[test]
+fn an_operator_that_is_not_there_or_down_says_which() {
+    let facts = Facts { deployments: Some(Ok(json!({"items": []}))), ..well() };
+    assert_eq!(
+        told(Mode::Installed, &facts)[0],
+        "✗ operator-ready: there is no operator in namespace linchpin-system"
+    );
+    let mut facts = well();
+    let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
+    deployment["status"]["availableReplicas"] = json!(0);
+    let expected = [
+        "✗ operator-ready: no Pod of Deployment linchpin-system/linchpin is ready",
+        "→ kubectl describe pods -n linchpin-system -l app.kubernetes.io/name=linchpin",
+    ];
+    assert_eq!(told(Mode::Installed, &facts), expected);
+}
+
+#[test]
+fn nobody_who_leads_is_a_failure() {
+    let lease = |spec: Value| Facts { lease: Some(Ok(json!({"spec": spec}))), ..well() };
+    let old = lease(
+        json!({"holderIdentity": "a", "leaseDurationSeconds": 3, "renewTime": "2026-01-01T00:00:00.000000Z"}),
+    );
+    assert_eq!(
+        told(Mode::Installed, &old)[0],
+        "✗ lease-renewed: a holds Lease linchpin-system/linchpin and has not renewed it since 2026-01-01T00:00:00Z"
+    );
+    let free = lease(json!({"holderIdentity": "", "leaseDurationSeconds": 15}));
+    assert!(told(Mode::Installed, &free)[0].starts_with("✗ lease-renewed: nobody holds"));
+}
+
+fn tenant_rules(facts: &mut Facts) -> &mut Value {
+    let live = facts.roles.iter_mut().find(|live| live.scope == Scope::Tenant).unwrap();
+    live.role.as_mut().unwrap()
+}
+
+#[test]
+fn a_right_that_is_missing_fails_and_one_too_many_is_a_warning() {
+    let mut facts = well();
+    let role = tenant_rules(&mut facts);
+    role["rules"][0]["verbs"] = json!(["impersonate", "get", "list", "watch", "delete"]);
+    assert_eq!(
+        told(Mode::Installed, &facts)[0],
+        "! rights-not-wider: the operator's roles give more than it needs: delete serviceaccounts (ClusterRole linchpin-tenant)"
+    );
+    let role = tenant_rules(&mut facts);
+    role["rules"][0]["verbs"] = json!(["get", "list", "watch"]);
+    assert_eq!(
+        told(Mode::Installed, &facts)[0],
+        "✗ rights-current: the operator's roles lack impersonate serviceaccounts (ClusterRole linchpin-tenant)"
+    );
+}
+
+#[test]
+fn objects_in_a_namespace_that_is_no_tenant_bring_the_line() {
+    let mut facts = well();
+    let object = json!({"metadata": {"namespace": "shop", "name": "a"}, "status": {"conditions": [
+        {"type": "Ready", "status": "False", "reason": "NotATenant",
+         "message": "whatever"}]}});
+    facts.objects.insert("a".to_owned(), Ok(json!({"items": [object]})));
+    let expected = [
+        "✗ tenants-bound: objects of ours wait in namespaces that are no tenants: shop",
+        "→ kubectl create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
+         --serviceaccount=linchpin-system:linchpin",
+    ];
+    assert_eq!(told(Mode::Installed, &facts), expected);
+}
+
+#[test]
+fn stalled_objects_are_counted_and_finalizers_keep_from_uninstalling() {
+    let mut facts = well();
+    let object = json!({"metadata": {"namespace": "shop", "name": "a", "finalizers": [keys::TEARDOWN_FINALIZER]},
+        "status": {"conditions": [{"type": "Stalled", "status": "True"}]}});
+    facts.objects.insert("a".to_owned(), Ok(json!({"items": [object]})));
+    let stalled = told(Mode::Installed, &facts);
+    assert_eq!(stalled[0], "! nothing-stalled: 1 of 1 objects of ours cannot go on: shop/a");
+    let held = told(Mode::PreUninstall, &facts);
+    assert!(
+        held[0].starts_with("✗ no-finalizers: 1 objects of ours would hang without an operator: shop/a"),
+        "{held:?}"
+    );
+}
+
+#[test]
+fn what_the_caller_may_not_read_is_skipped_and_said() {
+    let mut facts = well();
+    facts.lease = Some(Err(Unseen::Forbidden("no".to_owned())));
+    facts.may_create.insert("secrets".to_owned(), Ok(false));
+    let text = text_of(&judge(Mode::Installed, NAMESPACE, &facts), false);
+    assert!(text.contains("· lease-renewed: you may not read Lease linchpin-system/linchpin"), "{text}");
+    let told = told(Mode::Pre, &facts);
+    assert!(told[0].starts_with("✗ can-install: you may not create secrets"), "{told:?}");
+}

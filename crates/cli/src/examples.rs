@@ -1,0 +1,75 @@
+//! What the help of each command shows at its end. Lines are complete commands.
+
+pub(crate) const PROGRAM: &str = "\
+Examples:
+  linchpin check --pre                                may Linchpin be installed in this cluster?
+  linchpin manifests | kubectl apply --server-side -f -
+  linchpin tree -A --unmet                            what waits for what
+  linchpin explain rd/migrate -n shop                 why, down to the cause";
+
+pub(crate) const OPERATOR: &str = "\
+Examples:
+  linchpin operator --kubeconfig ~/.kube/config --log-format=text
+  linchpin operator --watch-namespaces=shop,data --doors=appBundle";
+
+pub(crate) const CRDS: &str = "\
+Examples:
+  linchpin crds | kubectl apply --server-side -f -";
+
+pub(crate) const MANIFESTS: &str = "\
+Examples:
+  linchpin manifests | kubectl apply --server-side -f -
+  linchpin manifests --image registry.example.com/linchpin:1.2.3 > install.yaml
+  linchpin manifests --no-crds | kubectl delete -f -  take it away, and leave the objects of our kinds";
+
+pub(crate) const CHECK: &str = "\
+Examples:
+  linchpin check --pre                                before it is installed
+  linchpin check                                      is it installed and well?
+  linchpin check --wait 2m -o short                   until it is; only what is not well
+  linchpin check --pre-uninstall                      what would hang without an operator";
+
+pub(crate) const TREE: &str = "\
+Examples:
+  linchpin tree -n shop
+  linchpin tree -A --unmet --watch
+  linchpin tree -n shop -o svg > shop.svg";
+
+pub(crate) const EXPLAIN: &str = "\
+Examples:
+  linchpin explain rd/migrate -n shop
+  linchpin explain configmap/db-config -n shop        who waits for it";
+
+pub(crate) const RBAC: &str = "\
+Examples:
+  linchpin rbac -f shop.yaml | kubectl apply -f -
+  linchpin rbac -f shop.yaml --check
+  linchpin rbac -f shop.yaml --check -o yaml | kubectl apply -f -
+  linchpin rbac --operator --tenant shop              what the operator itself may do";
+
+pub(crate) const LOCAL: &str = "\
+Examples:
+  linchpin local up                                   a real Kubernetes on this machine
+  linchpin local up --node                            with a real node (root)
+  linchpin local load target/linchpin.tar             give the node an image
+  linchpin local kubectl -- get pods -A
+  linchpin local down";
+
+pub(crate) const DEMO: &str = "\
+Examples:
+  linchpin demo
+  LOCAL=0 linchpin demo                               on the cluster of KUBECONFIG";
+
+pub(crate) const COMPLETION: &str = "\
+Examples:
+  source <(linchpin completion bash)
+  linchpin completion zsh > \"${fpath[1]}/_linchpin\"";
+
+pub(crate) const MAN: &str = "\
+Examples:
+  linchpin man | man -l -
+  linchpin man --out /usr/local/share/man/man1";
+
+pub(crate) const VERSION: &str = "\
+Examples:
+  linchpin version";

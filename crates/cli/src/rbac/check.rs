@@ -1,0 +1,171 @@
+//! `linchpin rbac --check`: which of the rights that manifests need are there, as the API server says.
+//!
+//! Asked for each account as a `SubjectAccessReview`; without the right to create those, as the account itself. Nothing is
+//! concluded from roles.
+
+use std::{collections::BTreeSet, process::ExitCode};
+
+use anyhow::{Context as _, Result, bail};
+use http::Request;
+use kube::Client;
+use linchpin_engine::contract::Right;
+use linchpin_operator::rights::{NAME, NAMESPACE};
+use serde_json::{Value, json};
+
+use super::{Account, Need, Output, print_roles, roles::Grants};
+use crate::live::Connection;
+
+/// Asks, prints, and fails if a right is missing.
+pub(super) async fn run(connection: &Connection, needs: &[Need], output: Output) -> Result<ExitCode> {
+    let (client, _) = connection.open().await?;
+    let mut asker = Asker { client, as_account: false };
+    let mut answers = Vec::new();
+    for need in needs {
+        answers.push((need, asker.may(&need.account, &need.right).await?));
+    }
+    let accounts: BTreeSet<&Account> = needs.iter().map(|need| &need.account).collect();
+    let mut complete = true;
+    for account in accounts {
+        complete &= asker.tell_of(account).await?;
+    }
+    let mut grants = Grants::default();
+    for (need, _) in answers.iter().filter(|(_, there)| !there) {
+        complete = false;
+        grants.used_by(&need.account, &need.owner);
+        grants.add(&need.account, &need.right);
+    }
+    if output == Output::Text {
+        for (need, there) in &answers {
+            let word = if *there { "ok     " } else { "missing" };
+            let (namespace, name) = &need.account;
+            println!("{word}  ServiceAccount {namespace}/{name}  {}  for {}", need.right, need.owner);
+        }
+    } else if !grants.is_empty() {
+        print_roles(&grants.yaml(&[]), output)?;
+    }
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+struct Asker {
+    client: Client,
+    /// Whether we ask as the accounts themselves, because we may not ask about them.
+    as_account: bool,
+}
+
+impl Asker {
+    async fn may(&mut self, account: &Account, right: &Right) -> Result<bool> {
+        if !self.as_account {
+            let spec = subject(&user(account), &account.0, right);
+            match self.review("SubjectAccessReview", "subjectaccessreviews", None, spec).await {
+                Err(kube::Error::Api(status)) if status.code == 403 => self.as_account = true,
+                answer => {
+                    return answer.with_context(|| format!("asking whether {} may {right}", user(account)));
+                }
+            }
+        }
+        let spec = json!({"resourceAttributes": attributes(right)});
+        let user = user(account);
+        match self.review("SelfSubjectAccessReview", "selfsubjectaccessreviews", Some(&user), spec).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => bail!(
+                "what {user} may do cannot be asked: you may neither create subjectaccessreviews.authorization.k8s.io \
+                 nor impersonate it"
+            ),
+            answer => answer.with_context(|| format!("asking whether {user} may {right}")),
+        }
+    }
+
+    async fn review(&self, kind: &str, plural: &str, actor: Option<&str>, spec: Value) -> kube::Result<bool> {
+        let body = json!({"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec});
+        let mut request = Request::post(format!("/apis/authorization.k8s.io/v1/{plural}"))
+            .header("content-type", "application/json");
+        if let Some(actor) = actor {
+            request = request.header("impersonate-user", actor);
+        }
+        let request = request.body(body.to_string().into_bytes()).map_err(kube::Error::HttpError)?;
+        let answer: Value = self.client.request(request).await?;
+        Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
+    }
+
+    /// Says on standard error what else keeps the account from being used. Whether all is well.
+    async fn tell_of(&self, account: &Account) -> Result<bool> {
+        let (namespace, name) = account;
+        let mut well = true;
+        match self.account(namespace, name).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                eprintln!(
+                    "ServiceAccount {namespace}/{name} does not exist: kubectl create serviceaccount {name} -n {namespace}"
+                );
+                well = false;
+            }
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                eprintln!(
+                    "whether ServiceAccount {namespace}/{name} exists is not known: you may not get it"
+                );
+            }
+            answer => drop(answer.with_context(|| format!("reading ServiceAccount {namespace}/{name}"))?),
+        }
+        let operator = (NAMESPACE.to_owned(), NAME.to_owned());
+        let unknown = || eprintln!("whether namespace {namespace} is a tenant is not known");
+        if self.as_account || self.account(NAMESPACE, NAME).await.is_err() {
+            unknown();
+            return Ok(well);
+        }
+        let right = Right {
+            verb: "impersonate".to_owned(),
+            group: String::new(),
+            resource: "serviceaccounts".to_owned(),
+            subresource: None,
+            namespace: Some(namespace.clone()),
+            name: None,
+        };
+        let spec = subject(&user(&operator), NAMESPACE, &right);
+        match self.review("SubjectAccessReview", "subjectaccessreviews", None, spec).await {
+            Ok(true) => {}
+            Ok(false) => {
+                eprintln!(
+                    "namespace {namespace} is not a tenant: {}",
+                    tenant_line(namespace, NAME, NAMESPACE, NAME)
+                );
+                well = false;
+            }
+            Err(_) => unknown(),
+        }
+        Ok(well)
+    }
+
+    async fn account(&self, namespace: &str, name: &str) -> kube::Result<Value> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}");
+        let request = Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
+        self.client.request(request).await
+    }
+}
+
+/// The command that makes a namespace a tenant of an installation: by its name, its namespace and its ServiceAccount.
+pub(crate) fn tenant_line(namespace: &str, installation: &str, home: &str, account: &str) -> String {
+    format!(
+        "kubectl create rolebinding {installation}-tenant -n {namespace} --clusterrole={installation}-tenant \
+         --serviceaccount={home}:{account}"
+    )
+}
+
+fn user((namespace, name): &Account) -> String {
+    format!("system:serviceaccount:{namespace}:{name}")
+}
+
+fn subject(user: &str, namespace: &str, right: &Right) -> Value {
+    let own = format!("system:serviceaccounts:{namespace}");
+    json!({"user": user, "groups": ["system:serviceaccounts", own, "system:authenticated"],
+        "resourceAttributes": attributes(right)})
+}
+
+fn attributes(right: &Right) -> Value {
+    let mut found = json!({"verb": right.verb, "group": right.group, "resource": right.resource});
+    for (field, value) in
+        [("subresource", &right.subresource), ("namespace", &right.namespace), ("name", &right.name)]
+    {
+        if let Some(value) = value {
+            found[field] = json!(value);
+        }
+    }
+    found
+}

@@ -1,0 +1,129 @@
+//! The admission policies of the chart, on a real API server.
+
+use std::process::Output;
+
+use linchpin_local::Cluster;
+use linchpin_testkit::Api;
+
+use super::{rendered, text};
+use crate::{bare, tree::feed};
+
+struct Stage {
+    cluster: Cluster,
+}
+
+/// A cluster with our definitions, the policies of the chart with these values, and a user `ann` who may edit `shop`.
+fn stage(values: &[&str]) -> Stage {
+    let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
+    linchpin_testkit::grant_operator(&Api::connect(&cluster.kubeconfig()));
+    let policies = rendered(&[&["--show-only", "templates/policies.yaml"], values].concat());
+    feed(cluster.kubectl().args(["apply", "-f", "-"]), policies.as_bytes());
+    let stage = Stage { cluster };
+    for line in [
+        "create namespace shop",
+        "create serviceaccount builder -n shop",
+        "create clusterrole ours --verb=* --resource=resourcedependencies.tools.kubestellar.io \
+         --resource=resourcedependencies.tools.kubestellar.io/status --resource=bundlerevisions.app.example.com",
+        "create rolebinding ann -n shop --clusterrole=ours --user=ann",
+        "create clusterrolebinding operator-of-the-chart --clusterrole=ours --serviceaccount=linchpin-system:linchpin",
+    ] {
+        let output = stage.kubectl(line);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    }
+    stage
+}
+
+impl Stage {
+    fn kubectl(&self, line: &str) -> Output {
+        self.cluster.kubectl().args(line.split_whitespace()).output().unwrap()
+    }
+
+    /// Applies a ResourceDependency as somebody; what the server says if it refuses.
+    fn write(&self, user: &str, spec: &str) -> Option<String> {
+        let manifest = format!(
+            "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: rd, namespace: shop}}, spec: {spec}}}"
+        );
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), manifest).unwrap();
+        let path = file.path().to_str().unwrap();
+        let output = self.cluster.kubectl().args(["apply", "--as", user, "-f", path]).output().unwrap();
+        (!output.status.success()).then(|| text(&output.stderr))
+    }
+}
+
+/// Tries something until the server, which learns of policies a little later, says what it should.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    crate::eventually(what, crate::seconds(30), holds);
+}
+
+#[test]
+fn who_may_not_use_the_service_account_may_not_write_objects_that_act_as_it() {
+    let stage = stage(&["--set", "policy.requireUse=true"]);
+    until("ann is refused", || {
+        let _ = stage.kubectl("delete resourcedependency rd -n shop --ignore-not-found");
+        stage
+            .write("ann", "{serviceAccountName: builder}")
+            .is_some_and(|said| said.contains("you may not use ServiceAccount shop/builder"))
+    });
+    let said = stage.write("ann", "{}").unwrap();
+    assert!(said.contains("you may not use ServiceAccount shop/default"), "{said}");
+    // kubectl does not know the verb, and would refuse to make such a role itself.
+    let role = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: use, namespace: shop}, \
+                rules: [{apiGroups: [''], resources: [serviceaccounts], resourceNames: [builder], verbs: [use]}]}";
+    feed(stage.cluster.kubectl().args(["apply", "-f", "-"]), role.as_bytes());
+    assert!(stage.kubectl("create rolebinding use -n shop --role=use --user=ann").status.success());
+    assert_eq!(stage.write("ann", "{serviceAccountName: builder}"), None);
+    let said = stage.write("ann", "{serviceAccountName: default}").unwrap();
+    assert!(said.contains("shop/default"), "a change of the spec is asked about: {said}");
+
+    // Others, who may not use it, still write status and metadata, and delete.
+    assert!(stage.kubectl("create rolebinding bob -n shop --clusterrole=ours --user=bob").status.success());
+    let annotate = "annotate resourcedependency rd -n shop a=b --as bob";
+    assert!(stage.kubectl(annotate).status.success());
+    let finalizer = r#"patch resourcedependency rd -n shop --type=merge -p {"metadata":{"finalizers":["a.example/b"]}} --as bob"#;
+    assert!(stage.kubectl(finalizer).status.success());
+    let status = r#"patch resourcedependency rd -n shop --subresource=status --type=merge -p {"status":{"phase":"Waiting"}} --as system:serviceaccount:linchpin-system:linchpin"#;
+    let output = stage.kubectl(status);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(stage.kubectl("delete resourcedependency rd -n shop --wait=false --as bob").status.success());
+    let release =
+        r#"patch resourcedependency rd -n shop --type=merge -p {"metadata":{"finalizers":null}} --as bob"#;
+    assert!(stage.kubectl(release).status.success());
+    until("it is gone", || !stage.kubectl("get resourcedependency rd -n shop").status.success());
+}
+
+#[test]
+fn only_the_operator_writes_a_status_and_a_revision_and_everybody_may_delete() {
+    let stage = stage(&[]);
+    assert_eq!(stage.write("ann", "{}"), None);
+    let patch = |user: &str| {
+        let line = format!(
+            r#"patch resourcedependency rd -n shop --subresource=status --type=merge -p {{"status":{{"phase":"Completed"}}}} --as {user}"#
+        );
+        let output = stage.kubectl(&line);
+        (!output.status.success()).then(|| text(&output.stderr))
+    };
+    until("ann is refused", || {
+        patch("ann").is_some_and(|said| said.contains("only the operator writes the status"))
+    });
+    assert_eq!(patch("system:serviceaccount:linchpin-system:linchpin"), None);
+    let revision = "{apiVersion: app.example.com/v1alpha1, kind: BundleRevision, metadata: {name: r, namespace: shop}, \
+                    spec: {bundle: b, revision: 1, generation: 1, changedAt: 2026-01-01T00:00:00Z, result: x, digest: x, snapshot: {}}}";
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), revision).unwrap();
+    let create = |user: &str| {
+        let manifest = file.path().to_str().unwrap();
+        let output = stage
+            .cluster
+            .kubectl()
+            .args(["create", "--validate=false", "--as", user, "-f", manifest])
+            .output()
+            .unwrap();
+        text(&output.stderr)
+    };
+    let said = create("ann");
+    assert!(said.contains("only the operator writes"), "{said}");
+    let said = create("system:serviceaccount:linchpin-system:linchpin");
+    assert!(!said.contains("only the operator writes"), "{said}");
+    assert!(stage.kubectl("delete resourcedependency rd -n shop --as ann").status.success());
+}

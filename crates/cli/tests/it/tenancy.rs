@@ -1,0 +1,129 @@
+//! Tenancy: whom the operator may not act for is told so, with the line that changes it, and nothing of it is read.
+
+use crate::{bare, eventually, operator::Operator, seconds};
+use linchpin_local::Cluster;
+use linchpin_operator::rights::manifests::{Installation, Tenants};
+use linchpin_testkit::{
+    Api, OPERATOR, Scenario,
+    audit::{Audit, Event},
+    condition, grant, installation,
+};
+use serde_json::json;
+
+const MAKES: &str = "actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]";
+
+fn start(installation: &Installation, flags: &[&str]) -> (Cluster, Api, Operator) {
+    let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
+    let api = Api::connect(&cluster.kubeconfig());
+    grant(&api, installation);
+    let kubeconfig = cluster.kubeconfig_for(OPERATOR, None).unwrap();
+    let operator = Operator::start("operator", &kubeconfig, flags);
+    eventually("the operator is ready", seconds(60), || operator.is_ready());
+    (cluster, api, operator)
+}
+
+#[test]
+fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was_run() {
+    let none = Installation { tenants: Tenants::Namespaces(Vec::new()), ..installation() };
+    let role = format!("--tenant-role={}", none.tenant_role());
+    let (cluster, api, _operator) = start(&none, &[&role]);
+    let scenario = Scenario::begin(&api, Audit::from_the_beginning(&cluster.audit_log()), "shop");
+    scenario.config_map("gate", "");
+    scenario.resource_dependency("makes", MAKES);
+    scenario.resource_dependency("waits", "dependencies: [{resource: configmap/gate}]");
+    scenario.app_bundle(
+        "bundle",
+        "groups: [{name: a, components: [{name: b, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: bundled}}}]}]",
+    );
+    let line = format!(
+        "kubectl create rolebinding {role} -n shop --clusterrole={role} --user={OPERATOR}",
+        role = none.tenant_role()
+    );
+    for (kind, name) in
+        [("ResourceDependency", "makes"), ("ResourceDependency", "waits"), ("AppBundle", "bundle")]
+    {
+        let closed = scenario.until("says that it is no tenant", kind, name, |object| {
+            condition(object, "Ready")["reason"] == "NotATenant"
+        });
+        let message = condition(&closed, "Ready")["message"].as_str().unwrap();
+        assert!(message.ends_with(&line), "{message}");
+        assert_eq!(condition(&closed, "Ready")["status"], "False");
+    }
+    // Nothing was read but the objects of ours, and nothing was even tried that is not allowed.
+    let ours: Vec<_> = scenario.audit.events().into_iter().filter(Event::is_by_operator).collect();
+    let read: Vec<_> = ours
+        .iter()
+        .filter(|event| event.namespace == "shop" && !event.is_about_ours() && event.resource != "events")
+        .collect();
+    assert!(read.is_empty(), "{read:#?}");
+    assert!(ours.iter().all(|event| event.acting_as.is_none()));
+
+    let arguments: Vec<&str> = line.split(' ').skip(1).collect();
+    assert!(cluster.kubectl().args(arguments).output().unwrap().status.success());
+    eventually("it is served", seconds(15), || {
+        scenario.get("ResourceDependency", "makes").unwrap()["status"]["phase"] == "Completed"
+    });
+    scenario.completed("waits");
+    scenario.deployed("bundle");
+    assert!(scenario.has("made") && scenario.has("bundled"));
+    let refused: Vec<_> = scenario
+        .audit
+        .events()
+        .into_iter()
+        .filter(|event| event.is_by_operator() && event.code == 403)
+        .collect();
+    assert!(refused.is_empty(), "the operator asked for what it may not: {refused:#?}");
+}
+
+#[test]
+fn a_tenant_that_goes_is_not_held_by_what_the_operator_may_not_do_any_more() {
+    let one = Installation { tenants: Tenants::Namespaces(vec!["leaves".to_owned()]), ..installation() };
+    let cluster = Cluster::start(&linchpin_local::Options::default()).expect("a local Kubernetes");
+    let api = Api::connect(&cluster.kubeconfig());
+    api.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "leaves"}})).unwrap();
+    grant(&api, &one);
+    let kubeconfig = cluster.kubeconfig_for(OPERATOR, None).unwrap();
+    let operator = Operator::start("operator", &kubeconfig, &[]);
+    eventually("the operator is ready", seconds(60), || operator.is_ready());
+    let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "leaves");
+    scenario.resource_dependency("rd", &format!("deletionPolicy: Delete\n{MAKES}"));
+    scenario.completed("rd");
+    // The binding goes first, as it may while a namespace is emptied.
+    scenario.delete("RoleBinding", &one.tenant_role());
+    api.delete("Namespace", "", "leaves");
+    eventually("the namespace is gone", seconds(60), || api.get("Namespace", "", "leaves").is_none());
+}
+
+#[test]
+fn with_watched_namespaces_and_one_door_roles_there_are_enough() {
+    let few = Installation {
+        doors: "resourceDependency".parse().unwrap(),
+        watched: "mine".parse().unwrap(),
+        tenants: Tenants::Namespaces(vec!["mine".to_owned()]),
+        ..installation()
+    };
+    let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
+    let api = Api::connect(&cluster.kubeconfig());
+    api.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}})).unwrap();
+    grant(&api, &few);
+    let kubeconfig = cluster.kubeconfig_for(OPERATOR, None).unwrap();
+    let flags = ["--watch-namespaces=mine", "--doors=resourceDependency"];
+    let operator = Operator::start("operator", &kubeconfig, &flags);
+    eventually("the operator is ready", seconds(60), || operator.is_ready());
+    let scenario = Scenario::begin(&api, Audit::from_the_beginning(&cluster.audit_log()), "mine");
+    scenario.app_bundle(
+        "ignored",
+        "groups: [{name: a, components: [{name: b, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: c}}}]}]",
+    );
+    scenario.resource_dependency("rd", MAKES);
+    scenario.completed("rd");
+    let bundle = scenario.get("AppBundle", "ignored").unwrap();
+    assert_eq!(bundle["status"]["observedGeneration"], -1, "its door is closed");
+    let refused: Vec<_> = scenario
+        .audit
+        .events()
+        .into_iter()
+        .filter(|event| event.is_by_operator() && event.code == 403)
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+}

@@ -1,0 +1,65 @@
+//! Which command makes a namespace a tenant: the one line that people run when the operator may not act there.
+//!
+//! The operator asks the API server once who it is (`SelfSubjectReview`, which everybody may ask), so that the line is
+//! right for a ServiceAccount in a Pod and for a user with a kubeconfig. Called by the hub's sessions.
+
+use crate::call::{self, CallError, Url};
+use http::Method;
+use kube::Client;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+/// Who the operator is in one cluster.
+pub(crate) struct Tenancy {
+    client: Client,
+    user: OnceCell<String>,
+}
+
+impl Tenancy {
+    /// Nothing is asked yet.
+    pub(crate) fn new(client: Client) -> Self {
+        Self { client, user: OnceCell::new() }
+    }
+
+    /// The command that lets the operator act for ServiceAccounts of `namespace`.
+    pub(crate) async fn remedy(&self, namespace: &str, role: &str) -> String {
+        let user = self.user.get_or_try_init(|| own_name(&self.client)).await;
+        binding(namespace, role, user.ok().map(String::as_str))
+    }
+}
+
+async fn own_name(client: &Client) -> Result<String, CallError> {
+    let url = Url::new("/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let request = call::send_json(Method::POST, &url, "application/json", &review)?;
+    let answer: Value = call::call(client, request).await?.read()?;
+    Ok(answer.pointer("/status/userInfo/username").and_then(Value::as_str).unwrap_or_default().to_owned())
+}
+
+/// The whole command; who is bound stays open where the server did not say who we are.
+fn binding(namespace: &str, role: &str, user: Option<&str>) -> String {
+    let account = user.and_then(|user| user.strip_prefix("system:serviceaccount:"));
+    let subject = match (account, user) {
+        (Some(account), _) => format!("--serviceaccount={account}"),
+        (None, Some(user)) if !user.is_empty() => format!("--user={user}"),
+        _ => "--serviceaccount=<namespace>:<name of the operator>".to_owned(),
+    };
+    format!("kubectl create rolebinding {role} -n {namespace} --clusterrole={role} {subject}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_names_the_operator_as_the_server_knows_it() {
+        let line = |user| binding("shop", "linchpin-tenant", user);
+        assert_eq!(
+            line(Some("system:serviceaccount:linchpin-system:linchpin")),
+            "kubectl create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
+             --serviceaccount=linchpin-system:linchpin"
+        );
+        assert!(line(Some("ann")).ends_with(" --user=ann"));
+        assert!(line(None).ends_with("<name of the operator>"));
+    }
+}

@@ -1,0 +1,201 @@
+//! What the operator itself may do in its cluster: one table, and everything that is made from it.
+//!
+//! The chart's roles ([`helm`]), `linchpin rbac --operator` ([`manifests`]), `linchpin check` ([`compare`]), the rights
+//! that operators under test have, and `docs/rights.md` come from [`TABLE`]. What users direct is done as their own
+//! ServiceAccounts and is not here. Access reviews are asked as oneself, which needs no row.
+//!
+//! To add a right, add a row; the tests of the chart fail for a row that nothing needs.
+
+pub mod compare;
+pub mod helm;
+pub mod manifests;
+pub mod page;
+
+use crate::settings::{DoorName, Doors};
+
+/// What every object of an installation is called, unless the release has another name.
+pub const NAME: &str = "linchpin";
+/// The namespace that is meant where none is given.
+pub const NAMESPACE: &str = "linchpin-system";
+
+/// Where a right is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// In the whole cluster.
+    Cluster,
+    /// In the namespace of the release.
+    Release,
+    /// In each tenant's namespace.
+    Tenant,
+}
+
+/// A right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The door that needs it; none: the operator needs it whatever it serves.
+    pub door: Option<DoorName>,
+    /// Where it is given.
+    pub scope: Scope,
+    /// Whether, of the scope Cluster, namespaces are enough where only some are watched.
+    pub by_namespace: bool,
+    /// The API groups; empty text for the core.
+    pub groups: &'static [&'static str],
+    /// Plurals, with `/status` for a subresource.
+    pub resources: &'static [&'static str],
+    /// The only objects it is about; none: all.
+    pub names: &'static [&'static str],
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+    /// What for.
+    pub why: &'static str,
+}
+
+const FOLLOW: &[&str] = &["get", "list", "watch", "patch"];
+const READ: &[&str] = &["get", "list", "watch"];
+const STATUS: &[&str] = &["patch", "update"];
+
+const ANY: Row = Row {
+    door: None,
+    scope: Scope::Cluster,
+    by_namespace: false,
+    groups: &[],
+    resources: &[],
+    names: &[],
+    verbs: &[],
+    why: "",
+};
+
+const DEPENDENCIES: Row = Row {
+    door: Some(DoorName::ResourceDependency),
+    by_namespace: true,
+    groups: &["tools.kubestellar.io"],
+    ..ANY
+};
+
+const BUNDLES: Row =
+    Row { door: Some(DoorName::AppBundle), by_namespace: true, groups: &["app.example.com"], ..ANY };
+
+const PROFILES: Row = Row { groups: &["linchpin.dev"], ..ANY };
+
+/// Every right of the operator's own.
+pub const TABLE: &[Row] = &[
+    Row {
+        resources: &["resourcedependencies", "dependencygroups"],
+        verbs: FOLLOW,
+        why: "follow the objects; set and take off our finalizer and annotations",
+        ..DEPENDENCIES
+    },
+    Row {
+        resources: &["resourcedependencies/status", "dependencygroups/status"],
+        verbs: STATUS,
+        why: "say how far they are",
+        ..DEPENDENCIES
+    },
+    Row {
+        resources: &["appbundles"],
+        verbs: FOLLOW,
+        why: "follow the objects; set and take off our finalizer and annotations",
+        ..BUNDLES
+    },
+    Row { resources: &["appbundles/status"], verbs: STATUS, why: "say how far they are", ..BUNDLES },
+    Row {
+        resources: &["bundlerevisions"],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+        why: "keep the history of bundles, the last ten of each",
+        ..BUNDLES
+    },
+    Row {
+        resources: &["readinessprofiles"],
+        verbs: FOLLOW,
+        why: "learn when objects of foreign kinds are ready",
+        ..PROFILES
+    },
+    Row {
+        resources: &["readinessprofiles/status"],
+        verbs: STATUS,
+        why: "say whether they are understood",
+        ..PROFILES
+    },
+    Row {
+        groups: &["events.k8s.io", ""],
+        resources: &["events"],
+        verbs: &["create", "patch"],
+        why: "tell people what happened",
+        ..ANY
+    },
+    Row {
+        groups: &["apiextensions.k8s.io"],
+        resources: &["customresourcedefinitions"],
+        verbs: READ,
+        why: "know which kinds are served, and notice new ones",
+        ..ANY
+    },
+    Row {
+        groups: &["apiregistration.k8s.io"],
+        resources: &["apiservices"],
+        verbs: READ,
+        why: "know which kinds are served, and notice new ones",
+        ..ANY
+    },
+    Row {
+        groups: &[""],
+        resources: &["namespaces"],
+        verbs: READ,
+        why: "notice that a namespace goes, so that our finalizers do not hold it",
+        ..ANY
+    },
+    Row {
+        scope: Scope::Release,
+        groups: &["coordination.k8s.io"],
+        resources: &["leases"],
+        names: &["linchpin"],
+        verbs: &["get", "list", "watch", "update", "patch"],
+        why: "elect a leader",
+        ..ANY
+    },
+    Row {
+        scope: Scope::Release,
+        groups: &["coordination.k8s.io"],
+        resources: &["leases"],
+        verbs: &["create"],
+        why: "elect the first leader: a name cannot be asked for at creation",
+        ..ANY
+    },
+    Row {
+        scope: Scope::Tenant,
+        groups: &[""],
+        resources: &["serviceaccounts"],
+        verbs: &["impersonate", "get", "list", "watch"],
+        why: "act for the objects of the namespace, as the ServiceAccounts that they name and that exist",
+        ..ANY
+    },
+];
+
+/// The rows of a scope that an operator with these doors needs.
+pub fn rows(scope: Scope, doors: &Doors) -> impl Iterator<Item = &'static Row> {
+    TABLE.iter().filter(move |row| row.scope == scope && row.door.is_none_or(|door| doors.has(door)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_row_gives_more_than_it_names() {
+        for row in TABLE {
+            let words = [row.groups, row.resources, row.verbs, row.names].concat();
+            assert!(words.iter().all(|word| !word.contains('*')), "{row:?}");
+            assert!(!row.groups.is_empty() && !row.resources.is_empty() && !row.verbs.is_empty(), "{row:?}");
+            assert!(!row.why.is_empty(), "{row:?}");
+            assert!(!row.resources.contains(&"secrets"), "no Secret is read as the operator: {row:?}");
+            assert!(!row.by_namespace || row.scope == Scope::Cluster, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn acting_for_others_is_given_to_tenants_alone() {
+        let rows: Vec<_> = TABLE.iter().filter(|row| row.verbs.contains(&"impersonate")).collect();
+        assert!(rows.iter().all(|row| row.scope == Scope::Tenant));
+        assert_eq!(rows.len(), 1);
+    }
+}

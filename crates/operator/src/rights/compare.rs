@@ -1,0 +1,117 @@
+//! Rules of live roles against the table: what is missing, and what is more than that.
+//!
+//! Both sides are taken apart to single permissions (group, resource, name, verb), so how rules are merged or ordered
+//! makes no difference. Pure; `linchpin check` reads the roles.
+
+use std::{collections::BTreeSet, fmt};
+
+use serde_json::Value;
+
+use super::{Scope, manifests::rule, rows};
+use crate::settings::Doors;
+
+/// One thing that a rule allows.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Permission {
+    /// The API group; empty for the core.
+    pub group: String,
+    /// The plural.
+    pub resource: String,
+    /// The only object it is about; empty: all.
+    pub name: String,
+    /// The verb.
+    pub verb: String,
+}
+
+impl fmt::Display for Permission {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, resource, name, verb } = self;
+        write!(f, "{verb} {resource}")?;
+        if !group.is_empty() {
+            write!(f, ".{group}")?;
+        }
+        if name.is_empty() { Ok(()) } else { write!(f, " {name}") }
+    }
+}
+
+/// What a role lacks and what it has too much.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// In the table and not in the role.
+    pub missing: BTreeSet<Permission>,
+    /// In the role and not in the table.
+    pub extra: BTreeSet<Permission>,
+}
+
+/// Compares the rules of a role with what the table gives in a scope. `wanted` chooses among the scope's rows.
+pub fn compare(
+    scope: Scope,
+    doors: &Doors,
+    rules: &Value,
+    wanted: impl Fn(&super::Row) -> bool,
+) -> Difference {
+    let expected: BTreeSet<Permission> =
+        rows(scope, doors).filter(|row| wanted(row)).flat_map(|row| permissions(&rule(row))).collect();
+    let found: BTreeSet<Permission> = rules.as_array().into_iter().flatten().flat_map(permissions).collect();
+    Difference {
+        missing: expected.difference(&found).cloned().collect(),
+        extra: found.difference(&expected).cloned().collect(),
+    }
+}
+
+/// All that a rule allows, one by one.
+pub fn permissions(rule: &Value) -> Vec<Permission> {
+    let words = |field: &str| -> Vec<String> {
+        let list = rule[field].as_array().into_iter().flatten();
+        list.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+    };
+    let mut names = words("resourceNames");
+    if names.is_empty() {
+        names.push(String::new());
+    }
+    let (groups, resources, verbs) = (words("apiGroups"), words("resources"), words("verbs"));
+    let mut found = Vec::new();
+    for group in &groups {
+        for resource in &resources {
+            for name in &names {
+                found.extend(verbs.iter().map(|verb| Permission {
+                    group: group.clone(),
+                    resource: resource.clone(),
+                    name: name.clone(),
+                    verb: verb.clone(),
+                }));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_missing_and_what_is_more_is_named_however_rules_are_merged() {
+        let doors = Doors::default();
+        let whole = json!(rows(Scope::Tenant, &doors).map(rule).collect::<Vec<_>>());
+        assert_eq!(compare(Scope::Tenant, &doors, &whole, |_| true), Difference::default());
+        let apart = json!([
+            {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get", "list"]},
+            {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["watch"]},
+            {"apiGroups": ["", "apps"], "resources": ["secrets"], "resourceNames": ["x"], "verbs": ["get"]},
+        ]);
+        let told = compare(Scope::Tenant, &doors, &apart, |_| true);
+        let words = |all: &BTreeSet<Permission>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(words(&told.missing), ["impersonate serviceaccounts"]);
+        assert_eq!(words(&told.extra), ["get secrets x", "get secrets.apps x"]);
+    }
+
+    #[test]
+    fn a_star_is_more_than_the_table_ever_gives() {
+        let star = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
+        let told = compare(Scope::Release, &Doors::default(), &star, |_| true);
+        assert_eq!(told.extra.len(), 1);
+        assert!(!told.missing.is_empty(), "a star is not what the chart gives");
+    }
+}
