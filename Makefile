@@ -24,6 +24,10 @@ test: node-packages node-waiter ## Run all tests, also those on a real API serve
 	cd kubernetes && $(GO) test ./services
 	$(CARGO) test --workspace
 
+.PHONY: test-all
+test-all: test image ## Run also what takes long: the chart on a real node, installed by Helm
+	LINCHPIN_LONG=1 LINCHPIN_IMAGE=$(IMAGE) $(CARGO) test --package linchpin --test it chart -- --nocapture
+
 .PHONY: lint
 lint: lint-go ## Check format, clippy and Go
 	$(CARGO) fmt --all --check
@@ -38,6 +42,49 @@ lint-go:
 .PHONY: doc
 doc: ## Make the documentation of the code, without warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --no-deps --workspace
+
+# Generated pages and files: rights.md, values.md, cli.md, the chart's rbac.yaml, schema and definitions, install.yaml.
+.PHONY: docs
+docs: ## Write what is generated from the code: documentation, the chart's roles, schema and definitions
+	LINCHPIN_UPDATE=1 $(CARGO) test --workspace --lib --bins --test it -- definitions documented rights:: rendered
+
+# The architecture of this machine, as images call it. Packing needs no container engine; `docker build` with the
+# Dockerfile makes the same image from dist/.
+ARCH = $(shell uname -m)
+MUSL = $(ARCH)-unknown-linux-musl
+DIST = dist/linux-$(subst x86_64,amd64,$(subst aarch64,arm64,$(ARCH)))
+PROFILE ?= release
+IMAGE = $(abspath $(or $(CARGO_TARGET_DIR),target))/linchpin.tar
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+
+.PHONY: dist
+dist: musl ## Build the static program for images and archives into dist/
+	$(CARGO) build --locked --package linchpin --profile $(PROFILE) --target $(MUSL)
+	mkdir -p $(DIST)
+	cp $(or $(CARGO_TARGET_DIR),target)/$(MUSL)/$(subst dev,debug,$(PROFILE))/linchpin $(DIST)/linchpin
+
+.PHONY: image
+image: dist ## Pack the operator's image into target/linchpin.tar, without a container engine (PROFILE=dev: quickly)
+	$(LINCHPIN) local pack $(DIST)/linchpin --out $(IMAGE) --name localhost/linchpin:dev \
+		--label org.opencontainers.image.version=$(VERSION) --label org.opencontainers.image.licenses=Apache-2.0 \
+		--label org.opencontainers.image.revision=$(LINCHPIN_COMMIT)
+
+# A C compiler that makes programs for musl.
+.PHONY: musl
+musl:
+	@rustup target add $(MUSL) >/dev/null 2>&1 || true
+	@command -v musl-gcc >/dev/null || { \
+		if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends musl-tools >/dev/null; \
+		else echo "musl-gcc is missing: install musl-tools"; exit 1; fi; }
+
+.PHONY: helm
+helm: ## Check the chart with Helm, which is built once from its Go module
+	$(CARGO) test --package linchpin --test it -- chart::
+
+.PHONY: actionlint
+actionlint: ## Check the workflows (installs actionlint)
+	$(GO) run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 
 .PHONY: deny
 deny: ## Check licences, vulnerabilities and forbidden dependencies (installs cargo-deny, which takes minutes)
