@@ -126,6 +126,15 @@ fn pods_wait_for_services_and_say_what_they_wait_for() {
     kubectl(&cluster, &["-n", "shop", "wait", "--for=condition=Ready", "pod/web", "--timeout=90s"]);
     let said = kubectl(&cluster, &["-n", "shop", "logs", "web", "-c", "wait-for-db-5432"]);
     assert!(said.contains("http://db:5432/healthz?a='b'&c=$d is ready after "), "{said}");
+    // The same from the outside, as `linchpin local run` runs it: names and addresses of the cluster.
+    let waiter = waiter_image().unwrap().programs.remove(0).1;
+    let mut inside = cluster.command(waiter).unwrap();
+    let inside = inside
+        .args(["tcp", "kubernetes.default:443", "http", "http://db.shop:5432/healthz"])
+        .output()
+        .unwrap();
+    let said = text(&inside.stdout);
+    assert!(inside.status.success() && said.matches(" is ready after ").count() == 2, "{said}");
     let dir = cluster.dir().to_owned();
     cluster.stop().unwrap();
     assert_eq!(traces(&dir), Vec::<String>::new());
