@@ -3,7 +3,8 @@
 //! Types and schema only, no behaviour: what a field means is decided where the object is compiled to a plan. A
 //! field that the API server cannot check completely (durations, references, expressions) is text here, so that an
 //! object with a mistake in it can still be read and told what is wrong. Field names are the documents' own and are
-//! never renamed. No spec field has a default in the schema: what the user wrote is what is compared.
+//! never renamed. No spec field has a default in the schema (but a BootDependency's `timeout`,
+//! whose document has one): what the user wrote is what is compared.
 
 #![allow(
     clippy::doc_markdown,
@@ -13,6 +14,7 @@
 
 pub mod action;
 pub mod app_bundle;
+pub mod boot_dependency;
 pub mod bundle_revision;
 pub mod common;
 pub mod dependency;
@@ -30,6 +32,7 @@ use linchpin_words::{hash::sha256_hex, keys};
 pub use self::{
     action::Action,
     app_bundle::{AppBundle, AppBundleSpec, AppBundleStatus, BundleGroup, Component},
+    boot_dependency::{BootDependency, BootDependencySpec, BootDependencyStatus, BootEntry},
     bundle_revision::{BundleRevision, BundleRevisionSpec},
     common::Common,
     dependency::Dependency,
@@ -44,6 +47,7 @@ pub use self::{
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
     let mut all = vec![
         app_bundle::definition(),
+        boot_dependency::definition(),
         bundle_revision::definition(),
         dependency_group::definition(),
         readiness_profile::definition(),

@@ -77,6 +77,7 @@ pub(crate) fn run() -> Result<ExitCode> {
         allow_system_namespaces: false,
         allow_loopback_clusters: true,
         probes: ProbeSettings::default(),
+        webhooks: None,
         commit: version::COMMIT.map(str::to_owned),
     };
     let words = Words { kubeconfig, log, health, metrics, local, namespace: namespace.to_owned(), stays };

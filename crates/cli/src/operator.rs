@@ -1,12 +1,13 @@
 //! `linchpin operator`: flags and environment turned into settings, and the process started.
 
+mod webhooks;
+
 use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode, thread, time::Duration};
 
 use anyhow::{Context as _, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use linchpin_cluster::lease::Timing;
 use linchpin_operator::{
-    controller,
     logging::{self, LogFormat},
     run,
     settings::{BindAddress, Doors, HARMLESS_METHODS, LeaderElection, Namespaces, ProbeSettings, Settings},
@@ -16,6 +17,7 @@ use linchpin_words::{
     egress::{Cidr, Egress},
 };
 
+use self::webhooks::WebhookFlags;
 use crate::{cli::Usage, version};
 
 /// Run the operator. Every flag can also be set as an environment variable.
@@ -102,6 +104,8 @@ pub(crate) struct OperatorCommand {
     /// The domain of Services [default: that of /etc/resolv.conf, else cluster.local].
     #[arg(long, env = "LINCHPIN_CLUSTER_DOMAIN", value_name = "DOMAIN")]
     cluster_domain: Option<String>,
+    #[command(flatten)]
+    webhooks: WebhookFlags,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -146,6 +150,7 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
             methods: command.probe_methods.into_iter().collect(),
             cluster_domain: command.cluster_domain,
         },
+        webhooks: command.webhooks.settings()?,
         commit: version::COMMIT.map(str::to_owned),
     })
 }
@@ -153,7 +158,7 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
 /// Runs the process until it is asked to stop.
 pub(crate) fn run(settings: Settings) -> Result<ExitCode> {
     install_tls();
-    run::run(settings, controller::work)?;
+    run::run(settings, linchpin_operator::work)?;
     Ok(ExitCode::SUCCESS)
 }
 

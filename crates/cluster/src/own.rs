@@ -5,6 +5,7 @@
 //! cannot be read is nobody else's problem. A status is written with the resourceVersion it was decided on: a writer that
 //! wrote in between makes the write fail, and the newer object arrives through the follower.
 
+mod errands;
 mod follow;
 mod object;
 
@@ -17,7 +18,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use self::{
-    follow::{OwnEvent, OwnTrouble, follow},
+    errands::{ErrandError, Errands},
+    follow::{OwnEvent, OwnTrouble, follow, follow_one},
     object::{OwnObject, Unreadable, page},
 };
 use crate::{

@@ -29,6 +29,7 @@ pub mod status_edges;
 mod values;
 
 pub mod app_bundle;
+pub mod boot_dependency;
 pub mod dependency_group;
 mod door;
 pub mod journal;

@@ -169,7 +169,7 @@ fn count(names: &[String]) -> BTreeMap<String, usize> {
 }
 
 /// A number for each after the first of those that are called the same and may be called otherwise.
-fn number(names: Vec<String>, may_change: impl Fn(usize) -> bool) -> Vec<String> {
+pub(crate) fn number(names: Vec<String>, may_change: impl Fn(usize) -> bool) -> Vec<String> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     names
         .into_iter()

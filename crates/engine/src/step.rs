@@ -6,7 +6,7 @@
 
 mod advance;
 mod align;
-mod backoff;
+pub(crate) mod backoff;
 mod data;
 mod effort;
 mod fact;
@@ -41,7 +41,7 @@ use effort::Effort;
 use judge::FreshWorld;
 
 /// How long a request may take, where nothing else is said.
-const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+pub(crate) const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What is to be reached.
 #[derive(Clone, Copy, Debug)]

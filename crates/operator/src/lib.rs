@@ -13,9 +13,31 @@ pub mod probes;
 pub mod rights;
 pub mod run;
 pub mod settings;
+pub mod webhooks;
 
+mod certificates;
 mod election;
 mod process;
 mod server;
 mod shutdown;
 mod workplace;
+
+use run::Context;
+
+/// Everything that the process does inside its frame: the controller while it leads, the webhooks always.
+pub async fn work(context: Context) -> Result<(), String> {
+    let serving = context.clone();
+    let webhooks = tokio::spawn(async move { webhooks::serve(&serving).await });
+    let failed = async {
+        match webhooks.await {
+            // Switched off.
+            Ok(Ok(())) => futures::future::pending().await,
+            Ok(Err(error)) => Err(format!("cannot listen for webhooks: {error}")),
+            Err(error) => Err(format!("the webhooks failed: {error}")),
+        }
+    };
+    tokio::select! {
+        ended = controller::work(context) => ended,
+        ended = failed => ended,
+    }
+}

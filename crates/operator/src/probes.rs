@@ -5,6 +5,7 @@
 //! (`linchpin-probe`), and share nothing with the runtimes of the controller. Used by the controller as the hub is:
 //! subscribe, read, refresh.
 
+mod beside_hub;
 mod schedule;
 
 use std::{
@@ -15,7 +16,7 @@ use std::{
 };
 
 use linchpin_cluster::hub::{Listener, SubscriberId};
-use linchpin_engine::contract::{Question, Seen, Want};
+use linchpin_engine::contract::{Seen, Want};
 use linchpin_probe::{Miss, Names, Rules};
 use linchpin_words::{Reason, probe::Probe};
 use prometheus_client::{
@@ -27,16 +28,12 @@ use prometheus_client::{
     registry::Registry,
 };
 
+pub use self::beside_hub::BesideHub;
 use self::schedule::{Ended, Job, ProbeId, Schedule};
 use crate::settings::ProbeSettings;
 
 /// Enough for TLS, little enough for many.
 const STACK: usize = 512 << 10;
-
-/// Whether a question is about the network.
-pub fn is_probe(want: &Want) -> bool {
-    matches!(want.question(), Question::Probe { .. })
-}
 
 /// How long probes take, by kind and outcome. Clones count together.
 #[derive(Clone)]

@@ -329,6 +329,7 @@ mod tests {
             allow_system_namespaces: false,
             allow_loopback_clusters: false,
             probes: crate::settings::ProbeSettings::default(),
+            webhooks: None,
             commit: None,
         };
         Context {

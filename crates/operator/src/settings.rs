@@ -1,5 +1,6 @@
 //! Everything a user can choose about the process, parsed and checked. The command line fills it in.
 
+use crate::webhooks::WebhookSettings;
 use linchpin_cluster::lease::Timing;
 use linchpin_words::egress::Egress;
 use std::{
@@ -40,6 +41,8 @@ pub struct Settings {
     pub allow_loopback_clusters: bool,
     /// What may be probed, and how.
     pub probes: ProbeSettings,
+    /// The webhooks; none where they are switched off.
+    pub webhooks: Option<WebhookSettings>,
     /// The commit the program was built from, for the build information.
     pub commit: Option<String>,
 }

@@ -85,7 +85,13 @@ impl Event {
 
     /// Whether it is about an object of a kind of ours.
     pub fn is_about_ours(&self) -> bool {
-        matches!(self.group.as_str(), "tools.kubestellar.io" | "linchpin.dev" | "app.example.com")
+        matches!(
+            self.group.as_str(),
+            "tools.kubestellar.io"
+                | "linchpin.dev"
+                | "app.example.com"
+                | "core.bootchain-operator.ruicoelho.dev"
+        )
     }
 
     /// Whether the operator may do this as itself: what its table of rights says, whatever the names, and what everybody
@@ -110,7 +116,34 @@ impl Event {
             row.groups.contains(&self.group.as_str())
                 && row.resources.contains(&resource.as_str())
                 && row.verbs.contains(&self.verb.as_str())
-        })
+        }) || self.is_for_webhooks()
+    }
+
+    /// Whether the operator may do this as itself for webhooks and held pods: keep its certificate and its webhook
+    /// configurations; read `BootDependency` objects, and read and patch pods and workloads.
+    fn is_for_webhooks(&self) -> bool {
+        let reads = matches!(self.verb.as_str(), "get" | "list" | "watch");
+        let amends = matches!(self.verb.as_str(), "patch" | "update");
+        match (self.group.as_str(), self.resource.as_str()) {
+            ("core.bootchain-operator.ruicoelho.dev", "bootdependencies") => {
+                reads || amends && matches!(self.subresource.as_str(), "" | "status")
+            }
+            ("authorization.k8s.io", "subjectaccessreviews") => self.verb == "create",
+            // A creation does not say in its path what it creates.
+            ("", "secrets") => {
+                (reads || amends) && self.name == "linchpin-webhook-tls"
+                    || self.verb == "create" && matches!(self.name.as_str(), "" | "linchpin-webhook-tls")
+            }
+            (
+                "admissionregistration.k8s.io",
+                "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
+            ) => reads || amends || self.verb == "create",
+            ("", "pods") | ("apps", "deployments" | "statefulsets" | "daemonsets") => {
+                reads || self.verb == "patch" && self.subresource.is_empty()
+            }
+            ("apps", "replicasets") | ("batch", "jobs") => reads,
+            _ => false,
+        }
     }
 }
 

@@ -17,6 +17,7 @@ const GROUPS: &[(&str, &str)] = &[
     ("DependencyGroup", "tools.kubestellar.io/v1"),
     ("ReadinessProfile", "linchpin.dev/v1alpha1"),
     ("AppBundle", "app.example.com/v1alpha1"),
+    ("BootDependency", "core.bootchain-operator.ruicoelho.dev/v1alpha1"),
     ("BundleRevision", "app.example.com/v1alpha1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
     ("StorageClass", "storage.k8s.io/v1"),

@@ -79,6 +79,29 @@ pub const APP_VERSION: &str = "app.kubernetes.io/version";
 /// Annotation of cli-utils on any object: what it depends on.
 pub const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
 
+/// Label on a Namespace, with the value [`BOOT_ENABLED`]: pods and workloads there may be held by BootDependencies.
+/// Annotation on a pod or pod template: the BootDependencies whose entries it carries or is held for. And the name of
+/// the scheduling gate that only we take away.
+pub const BOOT: &str = "linchpin.dev/boot";
+
+/// The value of the label [`BOOT`] on a Namespace that has opted in.
+pub const BOOT_ENABLED: &str = "enabled";
+
+/// Annotation on a pod or pod template: a hash of the entries that its containers carry.
+pub const BOOT_HASH: &str = "linchpin.dev/boot-hash";
+
+/// Label on a pod while our scheduling gate holds it, with the value [`BOOT_HELD`].
+pub const BOOT_GATE: &str = "linchpin.dev/boot-gate";
+
+/// The value of the label [`BOOT_GATE`].
+pub const BOOT_HELD: &str = "held";
+
+/// Annotation on a pod, pod template, workload or BootDependency: `true` bypasses the wait.
+pub const SKIP_BOOT_WAIT: &str = "linchpin.dev/skip-boot-wait";
+
+/// Annotation on a Namespace: the waiter's image there.
+pub const WAIT_IMAGE: &str = "linchpin.dev/wait-image";
+
 /// What every field manager of ours begins with.
 pub const FIELD_MANAGER_PREFIX: &str = "linchpin:";
 

@@ -78,6 +78,8 @@ words! {
         Running: "The actions are being carried out.",
         Completed: "Everything is done.",
         DeploymentComplete: "All resources of the bundle are deployed and ready.",
+        AllDependenciesReady: "Everything that pods wait for is there.",
+        DependenciesNotReady: "Something that pods wait for is not there yet.",
         Met: "The dependency is in the state that is required.",
         Skipped: "The step's condition is false, so it was left out.",
         Exists: "The object was there already and was left as it is.",
@@ -96,6 +98,8 @@ words! {
         // What a dependency lacks.
         NotFound: "The object does not exist.",
         NotReady: "The object exists and is not ready.",
+        NoEndpoints: "No endpoint of the Service is ready.",
+        PortNotFound: "The Service has no such port.",
         Failed: "The object has failed.",
         Terminating: "The object is being deleted, so it counts as neither there nor gone.",
         StaleGeneration: "The object's controller has not yet looked at its latest change.",

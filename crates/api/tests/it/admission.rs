@@ -1,5 +1,6 @@
 //! What a real API server of the oldest version we serve says to our objects.
 
+mod boot_dependency;
 mod refused;
 
 use std::{
@@ -13,7 +14,7 @@ use linchpin_local::{Cluster, Component, Options};
 use linchpin_words::limits;
 use serde_json::{Value, json};
 
-use self::refused::REFUSED;
+use self::{boot_dependency::REFUSED as BOOT_REFUSED, refused::REFUSED};
 use super::documents::{DOCUMENT, EVERY_FIELD};
 
 /// One API server with our definitions, for all tests here; it ends with this process.
@@ -80,6 +81,7 @@ fn object(kind: &str, name: &str, spec: &Value) -> Value {
     let version = match kind {
         "ReadinessProfile" => "linchpin.dev/v1alpha1",
         "AppBundle" => "app.example.com/v1alpha1",
+        "BootDependency" => "core.bootchain-operator.ruicoelho.dev/v1alpha1",
         _ => "tools.kubestellar.io/v1",
     };
     let mut object = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec});
@@ -104,7 +106,8 @@ fn every_field_is_taken() {
 
 #[test]
 fn what_is_wrong_is_refused_and_told() {
-    let objects: Vec<Value> = REFUSED
+    let refused: Vec<_> = REFUSED.iter().chain(BOOT_REFUSED).collect();
+    let objects: Vec<Value> = refused
         .iter()
         .enumerate()
         .map(|(index, (kind, spec, _))| {
@@ -114,7 +117,7 @@ fn what_is_wrong_is_refused_and_told() {
         .collect();
     let answers = answers(&objects);
     let mut wrong = Vec::new();
-    for (answer, (kind, spec, expected)) in answers.values().zip(REFUSED) {
+    for (answer, (kind, spec, expected)) in answers.values().zip(refused) {
         if !answer.contains(expected) {
             wrong.push(format!("{kind} {spec}\n  expected: {expected}\n  answered: {answer}"));
         }

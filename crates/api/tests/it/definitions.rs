@@ -65,8 +65,10 @@ fn everything_in_a_spec_is_bounded_and_described() {
     for (kind, schema) in schemas() {
         walk(&kind, &schema["properties"]["spec"], &mut |path, field| {
             seen += 1;
+            // The one default in a spec of ours: its document has it.
+            let documented = path == "BootDependency.dependsOn[].timeout" && field["default"] == "60s";
             assert!(
-                field["default"].is_null() && field["nullable"].is_null(),
+                (field["default"].is_null() || documented) && field["nullable"].is_null(),
                 "{path}: defaults change what the user wrote"
             );
             match field["type"].as_str() {

@@ -1,11 +1,13 @@
 //! Manifests that must stay readable for ever.
 
-use linchpin_api::{AppBundle, BundleRevision, DependencyGroup, ReadinessProfile, ResourceDependency};
+use linchpin_api::{
+    AppBundle, BootDependency, BundleRevision, DependencyGroup, ReadinessProfile, ResourceDependency,
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 /// The manifests of the documents, as printed there; the bundle is its table, written out.
-pub(crate) const DOCUMENT: [(&str, &str); 8] = [
+pub(crate) const DOCUMENT: [(&str, &str); 9] = [
     ("bootstrap", include_str!("manifests/bootstrap.yaml")),
     ("kubeflex-bootstrap", include_str!("manifests/kubeflex-bootstrap.yaml")),
     ("wds-prerequisites", include_str!("manifests/wds-prerequisites.yaml")),
@@ -14,6 +16,7 @@ pub(crate) const DOCUMENT: [(&str, &str); 8] = [
     ("prereq-check", include_str!("manifests/prereq-check.yaml")),
     ("full-deployment", include_str!("manifests/full-deployment.yaml")),
     ("three-tier", include_str!("manifests/three-tier.yaml")),
+    ("payments-api", include_str!("manifests/payments-api.yaml")),
 ];
 
 /// Every field of every kind.
@@ -34,6 +37,7 @@ fn survives_as_its_kind(manifest: &Value) {
         "ResourceDependency" => survives::<ResourceDependency>(manifest),
         "DependencyGroup" => survives::<DependencyGroup>(manifest),
         "AppBundle" => survives::<AppBundle>(manifest),
+        "BootDependency" => survives::<BootDependency>(manifest),
         "BundleRevision" => survives::<BundleRevision>(manifest),
         "ReadinessProfile" => survives::<ReadinessProfile>(manifest),
         other => panic!("a manifest of an unknown kind {other}"),
@@ -51,7 +55,7 @@ fn the_documents_manifests_are_understood_without_loss() {
 #[test]
 fn every_field_is_understood_without_loss() {
     let manifests: Vec<Value> = serde_saphyr::from_multiple(EVERY_FIELD).unwrap();
-    assert_eq!(manifests.len(), 5);
+    assert_eq!(manifests.len(), 6);
     manifests.iter().for_each(survives_as_its_kind);
 }
 

@@ -58,16 +58,19 @@ fn generated() -> String {
         let version = &spec["versions"][0];
         let schema = &version["schema"]["openAPIV3Schema"];
         let short: Vec<&str> =
-            names["shortNames"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+            names["shortNames"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let short = match short.as_slice() {
+            [] => "no short names".to_owned(),
+            names => format!("short names {}", names.join(" and ")),
+        };
         writeln!(page, "\n## {}\n", names["kind"].as_str().unwrap()).unwrap();
         let group = spec["group"].as_str().unwrap();
         let version = version["name"].as_str().unwrap();
         let scope = spec["scope"].as_str().unwrap();
         writeln!(
             page,
-            "`{group}/{version}`, {}, short names {}. {}",
+            "`{group}/{version}`, {}, {short}. {}",
             scope.to_lowercase(),
-            short.join(" and "),
             schema["description"].as_str().unwrap()
         )
         .unwrap();

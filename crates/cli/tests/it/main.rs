@@ -9,6 +9,7 @@
 mod actions;
 mod app_bundle;
 mod bad_specs;
+mod boot_dependency;
 mod by_hand;
 mod causes;
 mod chart;

@@ -45,6 +45,7 @@ fn work_that_computes_without_end_costs_neither_the_lease_nor_the_truth_of_healt
         allow_system_namespaces: false,
         allow_loopback_clusters: false,
         probes: ProbeSettings::default(),
+        webhooks: None,
         commit: None,
     };
     let (begun, has_begun) = mpsc::channel();

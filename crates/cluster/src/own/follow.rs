@@ -49,18 +49,38 @@ pub async fn follow(
     namespace: Option<&str>,
     tell: impl Fn(OwnEvent) + Send + Sync,
 ) {
+    follow_selected(client, kind, namespace, Select::All, tell).await;
+}
+
+/// Follows one object by its name, which needs no right to any other.
+pub async fn follow_one(
+    client: &Client,
+    kind: &OwnKind,
+    namespace: Option<&str>,
+    name: &str,
+    tell: impl Fn(OwnEvent) + Send + Sync,
+) {
+    follow_selected(client, kind, namespace, Select::Name(name.to_owned()), tell).await;
+}
+
+async fn follow_selected(
+    client: &Client,
+    kind: &OwnKind,
+    namespace: Option<&str>,
+    select: Select,
+    tell: impl Fn(OwnEvent) + Send + Sync,
+) {
     // Spreads the pauses of different followers.
     let seed = kind.plural().bytes().map(u64::from).sum();
+    let features = Features::default();
+    // Objects are handed over one by one as they arrive: a first state that comes as a stream is not.
+    features.cannot_stream(&kind.0.kind.group);
     let follower = Follower {
         client: client.clone(),
         clock: Arc::new(Clock::default()),
-        features: Arc::new(Features::default()),
+        features: Arc::new(features),
         counters: Arc::new(Counters::default()),
-        watched: Watched {
-            resource: kind.0.clone(),
-            namespace: namespace.map(str::to_owned),
-            select: Select::All,
-        },
+        watched: Watched { resource: kind.0.clone(), namespace: namespace.map(str::to_owned), select },
         asker: namespace.unwrap_or_default().to_owned(),
         seed,
     };

@@ -81,6 +81,7 @@ fn every_kind_of_ours_has_a_script_and_what_nobody_has_looked_at_is_on_its_way()
         "tools.kubestellar.io_ResourceDependency",
         "tools.kubestellar.io_DependencyGroup",
         "app.example.com_AppBundle",
+        "core.bootchain-operator.ruicoelho.dev_BootDependency",
     ] {
         let fresh = json!({"metadata": {"name": "x", "generation": 1}, "spec": {}, "status": {"observedGeneration": -1}});
         assert_eq!(health(kind, &fresh).0, "Progressing", "{kind}");

@@ -4,6 +4,7 @@
 
 mod app_bundle;
 mod argocd;
+mod boot_dependency;
 mod document;
 mod edges;
 mod examples;

@@ -14,3 +14,4 @@ mod properties;
 mod reach;
 mod readiness;
 mod rights;
+mod sweep;

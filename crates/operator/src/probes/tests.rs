@@ -1,6 +1,10 @@
 use std::{net::TcpListener, sync::mpsc};
 
-use linchpin_engine::contract::{Pace, Via};
+use linchpin_cluster::{
+    hub::{Hub, Settings},
+    transport::{Options, Transport},
+};
+use linchpin_engine::contract::{Pace, Question, Via};
 use linchpin_words::{Shared, egress::Egress, probe::Place};
 
 use super::*;
@@ -62,4 +66,24 @@ fn a_user_does_not_lead_the_operator_to_its_node() {
     assert_eq!(why.reason, Reason::ProbeDenied);
     assert!(why.message.contains("127.0.0.0/8 (loopback)"), "{}", why.message);
     assert!(here.accept().is_err(), "nobody was connected to");
+}
+
+#[tokio::test]
+async fn each_question_is_answered_by_whoever_can() {
+    let (probes, told, _) = probes(Egress::default().with_loopback());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // An API server that is not there: the hub knows nothing, and the probes do not care.
+    let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+    let transport = Transport::new(&nowhere, &Options::default()).unwrap();
+    let both = BesideHub::new(Hub::new(transport, Settings::default(), Arc::new(|_| {})), probes);
+    let network = want("127.0.0.1", port);
+    let version = Want::new(Question::Version { via: Via::service_account("shop", "default") });
+    both.subscribe(SubscriberId(1), [network.clone(), version.clone()].into());
+    told.recv().unwrap();
+    let world = both.read([&network, &version]);
+    assert_eq!(world.get(&network), Some(&Seen::Probe(Ok(()))));
+    assert!(matches!(world.get(&version), Some(Seen::Unknown(_))), "{:?}", world.get(&version));
+    both.subscribe(SubscriberId(1), BTreeSet::new());
+    assert!(matches!(both.read([&network]).get(&network), Some(Seen::Unknown(_))), "nobody asks any more");
 }

@@ -88,10 +88,10 @@ fn no_hostile_server_holds_a_probe_beyond_its_deadline() {
         ("control characters", answering(b"\x1b[31mred\n\n"), Err(Miss::Answer(AnswerFault::NotHttp))),
     ];
     for (name, address, expected) in cases {
-        let begun = Instant::now();
-        assert_eq!(run(&probe(address, Some(get("/"))), Duration::from_millis(1500)), expected, "{name}");
-        // No figure, only that it ended because of its deadline: the servers never end.
-        assert!(begun.elapsed() < Duration::from_secs(30), "{name}");
+        // What ends by its deadline alone need not have a long one; what the server ends has time on a busy machine.
+        let ends_late = matches!(expected, Err(Miss::TimedOut(_)));
+        let patience = if ends_late { Duration::from_secs(1) } else { LONG };
+        assert_eq!(run(&probe(address, Some(get("/"))), patience), expected, "{name}");
     }
 }
 

@@ -96,7 +96,8 @@ fn a_bundle_without_a_certificate_trusts_nobody() {
 fn what_is_not_tls_is_said_so_and_ends_in_time() {
     let plain = answering(b"HTTP/1.1 200 OK\r\n\r\n");
     let tls = || get("/").over(Tls { name: "a".to_owned(), insecure: true, roots: None });
-    let within = |address: SocketAddr| run(&probe(address, Some(tls())), Duration::from_millis(1500));
+    let within = |address: SocketAddr, patience| run(&probe(address, Some(tls())), patience);
+    let short = Duration::from_secs(1);
     let garbage = server(|mut tcp| while tcp.write_all(&[0x16, 3, 3, 0x3f, 0xff, 0xff, 0x42]).is_ok() {});
     let text = server(|mut tcp| while tcp.write_all(b"220 smtp ready\r\n").is_ok() {});
     let silent = server(|tcp| {
@@ -104,10 +105,10 @@ fn what_is_not_tls_is_said_so_and_ends_in_time() {
         drop(tcp);
     });
     let broken = |missed: Result<(), Miss>| matches!(missed, Err(Miss::Tls(_) | Miss::TimedOut(Phase::Tls)));
-    assert!(broken(within(garbage)), "records without sense");
-    assert_eq!(within(text), Err(Miss::Tls(TlsFault::NotTls)));
-    assert_eq!(within(silent), Err(Miss::TimedOut(Phase::Tls)));
-    assert_eq!(within(server(drop)), Err(Miss::Tls(TlsFault::Refused)));
+    assert!(broken(within(garbage, LONG)), "records without sense");
+    assert_eq!(within(text, LONG), Err(Miss::Tls(TlsFault::NotTls)));
+    assert_eq!(within(silent, short), Err(Miss::TimedOut(Phase::Tls)));
+    assert_eq!(within(server(drop), LONG), Err(Miss::Tls(TlsFault::Refused)));
     // A plain server waits for the end of a request that it cannot understand.
-    assert!(broken(within(plain)));
+    assert!(broken(within(plain, short)));
 }

@@ -1,0 +1,214 @@
+//! BootDependency on a real API server: webhooks, circles, certificates, and what happens without us.
+
+use std::{net::TcpListener, sync::OnceLock};
+
+use linchpin_local::{Cluster, Options};
+use linchpin_testkit::{Api, Scenario, audit::Audit, grant_operator, grant_webhooks};
+use serde_json::{Value, json};
+
+use crate::{
+    eventually,
+    operator::Operator,
+    seconds,
+    world::{self, World},
+};
+
+/// The waiter's image: simulated nodes pull nothing.
+const IMAGE: &str = "localhost/linchpin-wait:1";
+
+/// An address that nobody listens on.
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// An operator with webhooks at this address.
+fn with_webhooks(cluster: &Cluster, address: &str) -> Operator {
+    let bind = format!("--webhook-bind-address={address}");
+    let url = format!("--webhook-url=https://{address}");
+    world::operator(cluster, &[&bind, &url, &format!("--wait-image={IMAGE}")])
+}
+
+/// The cluster that these tests share.
+fn world() -> &'static World {
+    static WORLD: OnceLock<World> = OnceLock::new();
+    WORLD.get_or_init(|| {
+        let cluster = Cluster::start(&Options { kwok: Some(1), ..Options::default() }).unwrap();
+        let api = Api::connect(&cluster.kubeconfig());
+        grant_operator(&api);
+        grant_webhooks(&api);
+        let operator = with_webhooks(&cluster, &free_address());
+        published(&api);
+        World { operator, api, cluster }
+    })
+}
+
+/// Waits until the API server has been told of the webhooks.
+fn published(api: &Api) {
+    let path = "/apis/admissionregistration.k8s.io/v1/";
+    for name in [
+        "mutatingwebhookconfigurations/linchpin-mutating",
+        "validatingwebhookconfigurations/linchpin-validating",
+    ] {
+        eventually(name, seconds(30), || {
+            let stored = api.read(&format!("{path}{name}")).unwrap_or_default();
+            stored["webhooks"][0]["clientConfig"]["caBundle"]
+                .as_str()
+                .is_some_and(|bundle| !bundle.is_empty())
+        });
+    }
+}
+
+/// A namespace that has opted in.
+fn opted_in(name: &str) -> Scenario {
+    let scenario = world().scenario(name);
+    scenario.merge(
+        "Namespace",
+        &scenario.namespace,
+        &json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}}),
+    );
+    scenario
+}
+
+fn boot(scenario: &Scenario, name: &str, spec: &str) {
+    scenario.apply(&format!(
+        "{{apiVersion: core.bootchain-operator.ruicoelho.dev/v1alpha1, kind: BootDependency, metadata: {{name: {name}}}, spec: {spec}}}"
+    ));
+}
+
+fn deployment(scenario: &Scenario, name: &str) {
+    scenario.apply(&format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}}}, spec: {{replicas: 1, selector: {{matchLabels: {{app: {name}}}}}, template: {{metadata: {{labels: {{app: {name}}}}}, spec: {{containers: [{{name: app, image: app}}]}}}}}}}}"
+    ));
+}
+
+fn init_names(pod_spec: &Value) -> Vec<String> {
+    let inits = pod_spec["initContainers"].as_array().into_iter().flatten();
+    inits.filter_map(|container| container["name"].as_str()).map(str::to_owned).collect()
+}
+
+/// The webhooks are called only once the API server has read its configurations: until then a probe is tried again.
+fn until_called(scenario: &Scenario) {
+    boot(scenario, "probe", "{dependsOn: [{service: db, port: 1}]}");
+    eventually("the webhooks are called", seconds(30), || {
+        deployment(scenario, "probe");
+        let called =
+            !init_names(&scenario.get("Deployment", "probe").unwrap()["spec"]["template"]["spec"]).is_empty();
+        scenario.delete("Deployment", "probe");
+        scenario.gone("Deployment", "probe");
+        called
+    });
+}
+
+#[test]
+fn deployments_and_their_pods_get_what_they_wait_for() {
+    let scenario = opted_in("boot-inject");
+    until_called(&scenario);
+    boot(
+        &scenario,
+        "web",
+        "{dependsOn: [{service: db, port: 5432, timeout: 30s}, {host: vault.example.com, port: 8200}]}",
+    );
+    deployment(&scenario, "web");
+    let stored = scenario.get("Deployment", "web").unwrap();
+    let names = ["wait-for-db", "wait-for-vault-example-com"];
+    assert_eq!(init_names(&stored["spec"]["template"]["spec"]), names);
+    assert_eq!(stored["spec"]["template"]["spec"]["initContainers"][0]["image"], IMAGE);
+    assert_eq!(stored["spec"]["template"]["metadata"]["annotations"]["linchpin.dev/boot"], "web");
+    // B13: pods of any kind, here a bare one, by its labels.
+    boot(
+        &scenario,
+        "by-label",
+        "{selector: {matchLabels: {kind: bare}}, dependsOn: [{service: cache, port: 6379}]}",
+    );
+    scenario.apply("{apiVersion: v1, kind: Pod, metadata: {name: bare, labels: {kind: bare}}, spec: {containers: [{name: app, image: app}]}}");
+    assert_eq!(init_names(&scenario.get("Pod", "bare").unwrap()["spec"]), ["wait-for-cache"]);
+}
+
+#[test]
+fn b11_edits_of_metadata_and_scale_start_no_rollout() {
+    let scenario = opted_in("boot-quiet");
+    until_called(&scenario);
+    deployment(&scenario, "web");
+    boot(&scenario, "web", "{dependsOn: [{service: db, port: 1}]}");
+    scenario.merge(
+        "Deployment",
+        "web",
+        &json!({"metadata": {"labels": {"a": "b"}}, "spec": {"replicas": 2}}),
+    );
+    let quiet = scenario.get("Deployment", "web").unwrap();
+    assert!(
+        init_names(&quiet["spec"]["template"]["spec"]).is_empty(),
+        "a later BootDependency is no surprise"
+    );
+    let mut attempt = 0;
+    eventually("a change of the template is followed", seconds(20), || {
+        attempt += 1;
+        let note = json!({"restartedAt": attempt.to_string()});
+        scenario.merge(
+            "Deployment",
+            "web",
+            &json!({"spec": {"template": {"metadata": {"annotations": note}}}}),
+        );
+        let changed = scenario.get("Deployment", "web").unwrap();
+        init_names(&changed["spec"]["template"]["spec"]) == ["wait-for-db"]
+    });
+}
+
+#[test]
+fn a_circle_is_refused_in_the_documents_words() {
+    let scenario = opted_in("boot-circle");
+    until_called(&scenario);
+    boot(&scenario, "left", "{dependsOn: [{service: right, port: 80}]}");
+    let right = json!({
+        "apiVersion": "core.bootchain-operator.ruicoelho.dev/v1alpha1", "kind": "BootDependency",
+        "metadata": {"name": "right", "namespace": scenario.namespace},
+        "spec": {"dependsOn": [{"service": "left", "port": 80}]},
+    });
+    let mut said = String::new();
+    eventually("the other one is known", seconds(20), || match scenario.api.apply(&right) {
+        Ok(_) => {
+            scenario.delete("BootDependency", "right");
+            false
+        }
+        Err(refused) => {
+            said = refused.message;
+            true
+        }
+    });
+    let words = "admission webhook \"vbootdependency-v1alpha1.kb.io\" denied the request: spec.dependsOn: Forbidden: circular dependency detected: right → left → right";
+    assert!(said.contains(words), "{said}");
+}
+
+#[test]
+fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
+    let cluster = Cluster::start(&Options::default()).unwrap();
+    let api = Api::connect(&cluster.kubeconfig());
+    grant_operator(&api);
+    grant_webhooks(&api);
+    let address = free_address();
+    let operator = with_webhooks(&cluster, &address);
+    published(&api);
+    let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "boot-alone");
+    scenario.merge(
+        "Namespace",
+        &scenario.namespace,
+        &json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}}),
+    );
+    until_called(&scenario);
+    drop(operator);
+    // The port is closed; then somebody listens who never answers.
+    deployment(&scenario, "closed");
+    let hanging = TcpListener::bind(&address).unwrap();
+    deployment(&scenario, "hanging");
+    drop(hanging);
+    for name in ["closed", "hanging"] {
+        let stored = scenario.get("Deployment", name).unwrap();
+        assert!(init_names(&stored["spec"]["template"]["spec"]).is_empty(), "{name}");
+    }
+    // What somebody spoiled meanwhile is mended when we are back.
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/linchpin-mutating";
+    let spoil = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
+    api.request(&http::Method::PATCH, path, "application/json-patch+json", Some(&spoil)).unwrap();
+    let _operator = with_webhooks(&cluster, &address);
+    published(&api);
+}

@@ -1,0 +1,70 @@
+//! Admission webhooks: a TLS server on every replica, its certificates, and the configurations that name it.
+//!
+//! Nobody's work depends on it: every configuration says `failurePolicy: Ignore`, what cannot be answered is allowed
+//! unchanged, and the controller repairs what was missed. `server` takes requests within limits of size, depth, time and
+//! number; `review` reads and writes AdmissionReviews; `keeper` looks after certificates and configurations; `boot` has
+//! the three webhooks of BootDependency, with `memory` of what they must know. A further kind adds handlers to
+//! [`handlers`] and rows to `configuration`.
+
+mod boot;
+mod configuration;
+mod counts;
+mod keeper;
+pub mod label_selector;
+mod material;
+mod memory;
+mod owners;
+mod review;
+mod server;
+mod settings;
+
+use std::{io, sync::Arc};
+
+use linchpin_cluster::{identity::OperatorClient, own::Errands};
+
+use self::{boot::BootWebhooks, counts::Counts, keeper::Keeper, memory::BootMemory, server::Certificate};
+use crate::{run::Context, server as sockets};
+
+pub use self::settings::{Reached, ReachedError, WebhookSettings};
+
+/// Serves until the process stops. Returns at once where webhooks are switched off.
+pub(crate) async fn serve(context: &Context) -> io::Result<()> {
+    let Some(settings) = context.settings.webhooks.clone() else {
+        return Ok(());
+    };
+    let Some(listener) = sockets::bind(settings.address).await? else {
+        return Ok(());
+    };
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, purpose = "webhooks", "listening");
+    }
+    let settings = Arc::new(settings);
+    let resolv_conf = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let cluster_domain = context.settings.probes.domain(&resolv_conf);
+    let errands = Errands::new(OperatorClient::new(&context.transport));
+    let counts = Counts::default();
+    context.metrics.register(|registry| counts.register(registry));
+    let memory = BootMemory::default();
+    let certificate = Certificate::default();
+    let webhooks = BootWebhooks::new(
+        errands.clone(),
+        memory.clone(),
+        Arc::clone(&settings),
+        context.settings.default_service_account.clone(),
+        cluster_domain.clone(),
+    );
+    let keeper = Keeper::new(
+        errands.clone(),
+        Arc::clone(&settings),
+        settings.reached.names(&cluster_domain),
+        context.namespace.clone(),
+        context.leadership.clone(),
+        certificate.clone(),
+    );
+    tokio::join!(
+        memory.follow(&errands, &context.settings.watch_namespaces),
+        keeper.run(),
+        server::serve(listener, certificate, boot::handlers(webhooks), counts),
+    );
+    Ok(())
+}

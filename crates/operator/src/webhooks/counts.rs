@@ -1,0 +1,44 @@
+//! What the webhooks count.
+
+use std::time::Duration;
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{
+        counter::Counter,
+        family::Family,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    webhook: &'static str,
+    outcome: &'static str,
+}
+
+/// Requests by webhook and outcome, and how long they took. Clones count together.
+#[derive(Clone)]
+pub(super) struct Counts {
+    requests: Family<RequestLabels, Counter>,
+    seconds: Histogram,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self { requests: Family::default(), seconds: Histogram::new(exponential_buckets(0.000_1, 3.0, 10)) }
+    }
+}
+
+impl Counts {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("linchpin_webhook_requests", "Admission requests", self.requests.clone());
+        registry.register("linchpin_webhook_seconds", "Time one takes to answer", self.seconds.clone());
+    }
+
+    pub(super) fn answered(&self, webhook: &'static str, outcome: &'static str, took: Duration) {
+        self.requests.get_or_create(&RequestLabels { webhook, outcome }).inc();
+        self.seconds.observe(took.as_secs_f64());
+    }
+}

@@ -1,0 +1,108 @@
+//! Who a pod belongs to: the chain of its controllers, and what their annotations say.
+//!
+//! The pod names its controller; a ReplicaSet or Job in the middle is asked for its own, once per incarnation and for a
+//! few seconds, since annotations change. What cannot be found out in time ends the chain: the pod is then treated by
+//! what is known of it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use linchpin_cluster::own::{Errands, OwnKind};
+use linchpin_doors::boot_dependency::{OwnerName, is_skipped};
+use linchpin_words::{Gvk, reference::built_in_kind};
+use serde_json::Value;
+
+/// How long one question may take.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How long an answer counts.
+const FRESH: Duration = Duration::from_secs(5);
+/// How many answers are kept.
+const KEPT: usize = 10_000;
+/// How many controllers are followed: Pod, ReplicaSet, Deployment, and somebody above it.
+const LONGEST: usize = 4;
+
+/// The chain of a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chain {
+    /// The pod itself first.
+    pub(super) owners: Vec<OwnerName>,
+    /// Whether one of its controllers says that the wait is to be bypassed.
+    pub(super) skipped: bool,
+    /// When the topmost was created, as the API server writes it; none for a pod of its own.
+    pub(super) top_created: Option<String>,
+}
+
+/// Answers that are kept for a while.
+#[derive(Clone)]
+pub(super) struct Owners {
+    errands: Errands,
+    known: Arc<Mutex<BTreeMap<String, (Instant, Value)>>>,
+}
+
+impl Owners {
+    pub(super) fn new(errands: Errands) -> Self {
+        Self { errands, known: Arc::default() }
+    }
+
+    /// The chain of a pod that is about to be created.
+    pub(super) async fn chain(&self, namespace: &str, pod: &Value) -> Chain {
+        let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+        let mut chain = Chain {
+            owners: vec![OwnerName { group: String::new(), kind: "Pod".to_owned(), name: name.to_owned() }],
+            ..Chain::default()
+        };
+        let mut reference = controller(&pod["metadata"]);
+        while let Some(owner) = reference.take().filter(|_| chain.owners.len() < LONGEST) {
+            chain.owners.push(owner.name.clone());
+            let Some(metadata) = self.metadata(namespace, &owner).await else { break };
+            chain.skipped |= is_skipped(&metadata["annotations"]);
+            chain.top_created = metadata["creationTimestamp"].as_str().map(str::to_owned);
+            reference = controller(&metadata);
+        }
+        chain
+    }
+
+    async fn metadata(&self, namespace: &str, owner: &Owner) -> Option<Value> {
+        // Only kinds that the operator may read.
+        let known = built_in_kind(&owner.name.group, &owner.name.kind)?;
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((asked, metadata)) = lock().get(&owner.uid).filter(|(asked, _)| asked.elapsed() < FRESH) {
+            let _ = asked;
+            return Some(metadata.clone());
+        }
+        let kind = OwnKind::new(&Gvk::new(known.group, known.version, known.kind), known.plural, true);
+        let answer = self.errands.metadata(&kind, Some(namespace), &owner.name.name, PATIENCE).await;
+        let mut object = answer.ok()??;
+        let metadata = object["metadata"].take();
+        if metadata["uid"] != owner.uid.as_str() {
+            return None;
+        }
+        let mut answers = lock();
+        if answers.len() >= KEPT {
+            answers.retain(|_, (asked, _)| asked.elapsed() < FRESH);
+        }
+        if answers.len() < KEPT {
+            answers.insert(owner.uid.clone(), (Instant::now(), metadata.clone()));
+        }
+        Some(metadata)
+    }
+}
+
+/// A controller as an owner reference names it.
+struct Owner {
+    name: OwnerName,
+    uid: String,
+}
+
+/// The reference to the controller, if there is one.
+fn controller(metadata: &Value) -> Option<Owner> {
+    let references = metadata["ownerReferences"].as_array()?;
+    let reference = references.iter().find(|reference| reference["controller"] == true)?;
+    let text = |key: &str| reference[key].as_str().map(str::to_owned);
+    let version = text("apiVersion")?;
+    let group = version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    Some(Owner { name: OwnerName { group, kind: text("kind")?, name: text("name")? }, uid: text("uid")? })
+}

@@ -1,0 +1,186 @@
+//! AdmissionReviews: read from whatever arrives, and answered.
+//!
+//! Objects stay raw JSON: nothing is lost by a version of Kubernetes that is newer than we are. Nothing of what was sent
+//! is repeated in an error.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use linchpin_doors::boot_dependency::PatchOperation;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const API_VERSION: &str = "admission.k8s.io/v1";
+
+/// What is asked.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Review {
+    /// What the answer must name.
+    pub(super) uid: String,
+    /// Whether the object is new.
+    pub(super) is_creation: bool,
+    /// The object's namespace.
+    pub(super) namespace: String,
+    /// The object as it would be stored.
+    pub(super) object: Value,
+    /// The object as it is stored; null for one that is new.
+    pub(super) old_object: Value,
+}
+
+/// Why a request is no AdmissionReview that is understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Unreadable {
+    /// Not JSON, too deep, or without what every review has.
+    #[error("the body is no AdmissionReview of {API_VERSION}")]
+    NoReview,
+    /// Without a uid there is no answer.
+    #[error("the review has no uid")]
+    NoUid,
+    /// It is about another kind than is served at this path.
+    #[error("the review is about another kind than this path is for")]
+    OtherKind,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Envelope {
+    api_version: String,
+    kind: String,
+    request: Request,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Request {
+    #[serde(default)]
+    uid: String,
+    #[serde(default)]
+    kind: Kind,
+    #[serde(default)]
+    operation: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    object: Value,
+    #[serde(default)]
+    old_object: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct Kind {
+    #[serde(default)]
+    group: String,
+    #[serde(default)]
+    kind: String,
+}
+
+/// Reads a review about objects of a kind. JSON that is nested more than 128 levels deep is not read.
+pub(super) fn read(body: &[u8], group: &str, kind: &str) -> Result<Review, Unreadable> {
+    let envelope: Envelope = serde_json::from_slice(body).map_err(|_| Unreadable::NoReview)?;
+    if envelope.api_version != API_VERSION || envelope.kind != "AdmissionReview" {
+        return Err(Unreadable::NoReview);
+    }
+    let request = envelope.request;
+    if request.uid.is_empty() {
+        return Err(Unreadable::NoUid);
+    }
+    if request.kind.group != group || request.kind.kind != kind {
+        return Err(Unreadable::OtherKind);
+    }
+    Ok(Review {
+        uid: request.uid,
+        is_creation: request.operation == "CREATE",
+        namespace: request.namespace,
+        object: request.object,
+        old_object: request.old_object,
+    })
+}
+
+/// What is answered.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Verdict {
+    /// Why it is refused; none where it is allowed.
+    pub(super) refusal: Option<String>,
+    /// What is changed.
+    pub(super) patch: Vec<PatchOperation>,
+    /// What the user is told.
+    pub(super) warnings: Vec<String>,
+}
+
+impl Verdict {
+    /// Allowed, with these changes.
+    pub(super) fn patched(patch: Vec<PatchOperation>) -> Self {
+        Self { patch, ..Self::default() }
+    }
+
+    /// The word for it in metrics.
+    pub(super) fn outcome(&self) -> &'static str {
+        match (&self.refusal, self.patch.is_empty()) {
+            (Some(_), _) => "denied",
+            (None, true) => "allowed",
+            (None, false) => "patched",
+        }
+    }
+
+    /// The answer to a review.
+    pub(super) fn answer(&self, uid: &str) -> Value {
+        let mut response = json!({"uid": uid, "allowed": self.refusal.is_none()});
+        if let Some(message) = &self.refusal {
+            response["status"] = json!({"code": 403, "reason": "Forbidden", "message": message});
+        } else if let (false, Ok(patch)) = (self.patch.is_empty(), serde_json::to_vec(&self.patch)) {
+            response["patchType"] = json!("JSONPatch");
+            response["patch"] = json!(STANDARD.encode(patch));
+        }
+        if !self.warnings.is_empty() {
+            response["warnings"] = json!(self.warnings);
+        }
+        json!({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_review_is_read_and_its_answer_names_it() {
+        let body = json!({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": {
+            "uid": "u", "kind": {"group": "apps", "version": "v1", "kind": "Deployment"}, "operation": "CREATE",
+            "namespace": "shop", "object": {"newer": [1]}, "userInfo": {"username": "x"}}});
+        let review = read(body.to_string().as_bytes(), "apps", "Deployment").unwrap();
+        assert!(review.is_creation && review.object == json!({"newer": [1]}) && review.old_object.is_null());
+        let refused = Verdict { refusal: Some("no".into()), ..Verdict::default() }.answer("u");
+        assert_eq!(refused["response"]["status"]["code"], 403);
+        assert_eq!(refused["response"]["uid"], "u");
+        assert_eq!(read(body.to_string().as_bytes(), "", "Pod"), Err(Unreadable::OtherKind));
+    }
+
+    #[test]
+    fn hostile_reviews_are_refused_and_never_a_panic() {
+        let deep = |levels: usize| {
+            format!(
+                r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":"u","kind":{{"kind":"Pod"}},"object":{}{}}}}}"#,
+                "[".repeat(levels),
+                "]".repeat(levels)
+            )
+        };
+        assert!(read(deep(100).as_bytes(), "", "Pod").is_ok());
+        for body in [
+            String::new(),
+            "null".into(),
+            "[]".into(),
+            "\u{0}".into(),
+            "{\"apiVersion\":1}".into(),
+            deep(10_000),
+            "[".repeat(1_000_000),
+            format!(r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview"}}"#),
+            format!(r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":null}}"#),
+            format!(r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{"uid":7}}}}"#),
+            r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"u"}}"#
+                .into(),
+        ] {
+            assert_eq!(read(body.as_bytes(), "", "Pod"), Err(Unreadable::NoReview), "{body:.80}");
+        }
+        let nameless = format!(r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{}}}}"#);
+        assert_eq!(read(nameless.as_bytes(), "", "Pod"), Err(Unreadable::NoUid));
+        assert_eq!(read(&[0xff, 0xfe], "", "Pod"), Err(Unreadable::NoReview));
+    }
+}

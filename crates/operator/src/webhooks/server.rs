@@ -1,0 +1,236 @@
+//! The TLS server: POST of JSON on a few paths, within limits.
+//!
+//! A request has so long for its head and body, so many are answered at a time, a body has a largest size and JSON a
+//! largest depth. A handler that panics costs one answer 500. Whoever does not keep to it loses the connection and
+//! nothing else happens.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
+};
+
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::{
+    body::{Bytes, Incoming},
+    server::conn::http1,
+    service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustls::{
+    ServerConfig,
+    crypto::ring::sign::any_supported_type,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tokio_rustls::TlsAcceptor;
+
+use super::{
+    counts::Counts,
+    review::{self, Review, Verdict},
+};
+
+/// How long the handshake, a head or a body may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The largest body: two objects of the largest size that the API server stores, quoted, and what is around them.
+const BODY: usize = 6 << 20;
+/// Requests that are answered at a time.
+const REQUESTS: usize = 64;
+/// Connections that are open at a time. API servers keep a few for each webhook.
+const CONNECTIONS: usize = 256;
+
+/// A webhook at its path.
+pub(super) struct Handler {
+    /// Its name in metrics.
+    pub(super) name: &'static str,
+    /// The group and kind of the objects that it is asked about.
+    pub(super) kind: (&'static str, &'static str),
+    /// What it answers.
+    pub(super) answer: Box<dyn Fn(Review) -> BoxFuture<'static, Verdict> + Send + Sync>,
+}
+
+/// Handlers by their path.
+pub(super) type Handlers = BTreeMap<&'static str, Handler>;
+
+/// The certificate that is shown now. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Certificate(Arc<RwLock<Option<Arc<CertifiedKey>>>>);
+
+/// A certificate that cannot be shown. Says nothing of the key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the {0} cannot be used")]
+pub(super) struct Unusable(&'static str);
+
+impl Certificate {
+    /// Shows another certificate from now on; both as PEM.
+    pub(super) fn show(&self, certificate: &str, key: &str) -> Result<(), Unusable> {
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate.as_bytes())
+            .collect::<Result<_, _>>()
+            .map_err(|_| Unusable("certificate"))?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| Unusable("key"))?;
+        let key = any_supported_type(&key).map_err(|_| Unusable("key"))?;
+        if chain.is_empty() {
+            return Err(Unusable("certificate"));
+        }
+        let shown = CertifiedKey::new(chain, key);
+        if shown.keys_match().is_err() {
+            return Err(Unusable("key: it is not the certificate's"));
+        }
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(shown));
+        Ok(())
+    }
+}
+
+impl ResolvesServerCert for Certificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Serves until dropped.
+pub(super) async fn serve(
+    listener: TcpListener,
+    certificate: Certificate,
+    handlers: Handlers,
+    counts: Counts,
+) {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = match ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
+        Ok(builder) => builder.with_no_client_auth().with_cert_resolver(Arc::new(certificate)),
+        Err(error) => {
+            tracing::error!(%error, "webhooks cannot be served");
+            return;
+        }
+    };
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let desk = Arc::new(Desk { handlers, counts, requests: Semaphore::new(REQUESTS) });
+    let connections = Arc::new(Semaphore::new(CONNECTIONS));
+    loop {
+        let Ok(slot) = Arc::clone(&connections).acquire_owned().await else { return };
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let (acceptor, desk) = (acceptor.clone(), Arc::clone(&desk));
+        tokio::spawn(async move {
+            connection(stream, &acceptor, desk).await;
+            drop(slot);
+        });
+    }
+}
+
+async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, desk: Arc<Desk>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, acceptor.accept(stream)).await else {
+        return;
+    };
+    let service = service_fn(move |request| {
+        let desk = Arc::clone(&desk);
+        async move { Ok::<_, Infallible>(desk.respond(request).await) }
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(PATIENCE)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "connection of a webhook ended");
+    }
+}
+
+/// Where requests are answered.
+struct Desk {
+    handlers: Handlers,
+    counts: Counts,
+    requests: Semaphore,
+}
+
+impl Desk {
+    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let begun = Instant::now();
+        let Some(handler) = self.handlers.get(request.uri().path()) else {
+            return text(StatusCode::NOT_FOUND, "no such webhook\n");
+        };
+        let name = handler.name;
+        // The semaphore is never closed.
+        let _turn = self.requests.acquire().await.ok();
+        let (status, body, outcome) = match self.judge(handler, request).await {
+            Ok((answer, outcome)) => (StatusCode::OK, answer, outcome),
+            Err((status, problem)) => {
+                self.counts.answered(name, "error", begun.elapsed());
+                return text(status, format!("{problem}\n"));
+            }
+        };
+        self.counts.answered(name, outcome, begun.elapsed());
+        let mut response = Response::new(Full::from(body));
+        *response.status_mut() = status;
+        let json = header::HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        response
+    }
+
+    async fn judge(
+        &self,
+        handler: &Handler,
+        request: Request<Incoming>,
+    ) -> Result<(String, &'static str), (StatusCode, String)> {
+        if request.method() != Method::POST {
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST".to_owned()));
+        }
+        let is_json = request
+            .headers()
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.split(';').next().map(str::trim) == Some("application/json"));
+        if !is_json {
+            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "only application/json".to_owned()));
+        }
+        let body = body(request).await?;
+        let (group, kind) = handler.kind;
+        let review = review::read(&body, group, kind)
+            .map_err(|unreadable| (StatusCode::BAD_REQUEST, unreadable.to_string()))?;
+        drop(body);
+        let uid = review.uid.clone();
+        // In a task of its own: if it panics, this connection goes on.
+        let verdict = tokio::spawn((handler.answer)(review)).await.map_err(|error| {
+            tracing::error!(webhook = handler.name, %error, "a webhook failed");
+            (StatusCode::INTERNAL_SERVER_ERROR, "the webhook failed".to_owned())
+        })?;
+        Ok((verdict.answer(&uid).to_string(), verdict.outcome()))
+    }
+}
+
+async fn body(request: Request<Incoming>) -> Result<Bytes, (StatusCode, String)> {
+    let read = Limited::new(request.into_body(), BODY).collect();
+    match tokio::time::timeout(PATIENCE, read).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err((StatusCode::PAYLOAD_TOO_LARGE, format!("more than {BODY} bytes")))
+        }
+        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "the body ends too early".to_owned())),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body takes too long".to_owned())),
+    }
+}
+
+fn text(status: StatusCode, text: impl Into<String>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(text.into()));
+    *response.status_mut() = status;
+    // What is left of a body is not read.
+    response.headers_mut().insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,159 @@
+//! Hostile requests, over real TLS.
+
+use std::net::SocketAddr;
+
+use futures::FutureExt;
+use linchpin_words::Timestamp;
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use super::*;
+use crate::certificates;
+
+const PATH: &str = "/mutate";
+
+struct Stage {
+    address: SocketAddr,
+    connector: TlsConnector,
+}
+
+/// A server that allows everything but what is called `panic`.
+async fn stage() -> Stage {
+    let now = Timestamp::from(jiff::Timestamp::now());
+    let ca = certificates::authority(now).unwrap();
+    let leaf = certificates::leaf(&ca.key, &["127.0.0.1".to_owned()], now).unwrap();
+    let certificate = Certificate::default();
+    certificate.show(&leaf.certificate, &leaf.key).unwrap();
+    let answer = |review: Review| {
+        async move {
+            assert_ne!(review.uid, "panic", "a handler that fails");
+            Verdict::default()
+        }
+        .boxed()
+    };
+    let handler = Handler { name: "test", kind: ("", "Pod"), answer: Box::new(answer) };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(serve(listener, certificate, BTreeMap::from([(PATH, handler)]), Counts::default()));
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca.certificate.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Stage { address, connector: TlsConnector::from(Arc::new(config)) }
+}
+
+impl Stage {
+    async fn connect(&self) -> TlsStream<TcpStream> {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::try_from("127.0.0.1").unwrap();
+        self.connector.connect(name, stream).await.unwrap()
+    }
+
+    /// The status of the answer to these bytes; none where the connection ends without one.
+    async fn status(&self, head: &str, body: &[u8]) -> Option<u16> {
+        let mut stream = self.connect().await;
+        // The server may stop reading and answer: then writing fails, and the answer is what counts.
+        let _ = stream.write_all(head.as_bytes()).await;
+        let _ = stream.write_all(body).await;
+        let mut answer = [0; 32];
+        let read = stream.read(&mut answer).await.ok()?;
+        let text = String::from_utf8_lossy(&answer[..read]).into_owned();
+        text.split(' ').nth(1)?.parse().ok()
+    }
+
+    async fn post(&self, body: &[u8]) -> Option<u16> {
+        let head = format!(
+            "POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        self.status(&head, body).await
+    }
+}
+
+fn review(uid: &str) -> Vec<u8> {
+    format!(r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"{uid}","kind":{{"group":"","version":"v1","kind":"Pod"}},"operation":"CREATE","object":{{}}}}}}"#)
+        .into_bytes()
+}
+
+#[tokio::test]
+async fn hostile_requests_get_their_status_and_cost_nobody_else_anything() {
+    let stage = stage().await;
+    assert_eq!(stage.post(&review("u")).await, Some(200));
+    let json = "Host: x\r\nContent-Type: application/json\r\nContent-Length: 0\r\n\r\n";
+    for (head, expected) in [
+        (format!("GET {PATH} HTTP/1.1\r\n{json}"), 405),
+        (format!("POST /other HTTP/1.1\r\n{json}"), 404),
+        (format!("POST {PATH} HTTP/1.1\r\n{json}"), 400),
+        (
+            format!(
+                "POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n"
+            ),
+            415,
+        ),
+        ("\u{0}\u{1} garbage\r\n\r\n".to_owned(), 400),
+    ] {
+        assert_eq!(stage.status(&head, b"").await, Some(expected), "{head:?}");
+    }
+    for (body, expected) in [
+        (b"garbage".to_vec(), 400),
+        ("[".repeat(10_000).into_bytes(), 400),
+        (review(""), 400),
+        (review("panic"), 500),
+    ] {
+        assert_eq!(stage.post(&body).await, Some(expected), "{:.60}", String::from_utf8_lossy(&body));
+    }
+    // A hundred megabytes: refused after six, by an answer or by the end of the connection.
+    let large = vec![b' '; 100 << 20];
+    assert!(matches!(stage.post(&large).await, Some(413) | None));
+    // Whoever speaks no TLS is left alone.
+    let mut plain = TcpStream::connect(stage.address).await.unwrap();
+    plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    assert_eq!(stage.post(&review("u")).await, Some(200), "the server is as it was");
+}
+
+#[tokio::test]
+async fn whoever_sends_slowly_loses_the_connection() {
+    let stage = stage().await;
+    let mut streams = Vec::new();
+    for part in [
+        "POST /mutate HTTP/1.1\r\nHost",
+        "POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+    ] {
+        let mut stream = stage.connect().await;
+        stream.write_all(part.as_bytes()).await.unwrap();
+        streams.push(stream);
+    }
+    for mut stream in streams {
+        let mut rest = Vec::new();
+        // Ends, whether with an answer or without.
+        let _ = stream.read_to_end(&mut rest).await;
+        let text = String::from_utf8_lossy(&rest).into_owned();
+        assert!(text.is_empty() || text.starts_with("HTTP/1.1 408"), "{text}");
+    }
+}
+
+#[test]
+fn a_certificate_that_cannot_be_used_changes_nothing() {
+    let now = Timestamp::from_second(1_800_000_000);
+    let ca = certificates::authority(now).unwrap();
+    let names = ["a".to_owned()];
+    let (one, other) = (
+        certificates::leaf(&ca.key, &names, now).unwrap(),
+        certificates::leaf(&ca.key, &names, now).unwrap(),
+    );
+    let certificate = Certificate::default();
+    for (shown, key) in [
+        ("", one.key.as_str()),
+        (&one.certificate, ""),
+        (&one.certificate, &other.key),
+        ("garbage", "garbage"),
+    ] {
+        assert!(certificate.show(shown, key).is_err());
+    }
+    certificate.show(&one.certificate, &one.key).unwrap();
+}
