@@ -9,13 +9,19 @@ pub mod status;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_derive::CustomResource;
-use linchpin_words::limits;
+use linchpin_words::{keys, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub use self::{component::Component, status::AppBundleStatus};
-use crate::{common::Common, dependency::Dependency, schema};
+use crate::{
+    bundle_revision,
+    common::{Cluster, Common, DeletionPolicy},
+    dependency::Dependency,
+    ours::Ours,
+    schema,
+};
 
 /// A name, or a group's and a component's with a slash between them.
 const DEPENDS_ON_PATTERN: &str =
@@ -133,8 +139,27 @@ pub struct PorchIntegration {
     pub repository: Option<String>,
 }
 
+impl Ours for AppBundle {
+    const FINALIZER: &'static str = keys::APP_BUNDLE_FINALIZER;
+    const DELETION_POLICY: DeletionPolicy = DeletionPolicy::Delete;
+
+    fn definitions() -> Vec<CustomResourceDefinition> {
+        vec![definition(), bundle_revision::definition()]
+    }
+
+    fn common(&self) -> &Common {
+        &self.spec.common
+    }
+
+    fn clusters(&self) -> Vec<&Cluster> {
+        let components = self.spec.groups.iter().flat_map(|group| &group.components);
+        let clusters = components.map(|component| &component.cluster);
+        std::iter::once(&self.spec.common.cluster).chain(clusters).flatten().collect()
+    }
+}
+
 /// The definition for the API server.
-pub(crate) fn definition() -> CustomResourceDefinition {
+fn definition() -> CustomResourceDefinition {
     const POLICY: &str = "/properties/spec/properties/deletionPolicy";
     const GROUP: &str = "/properties/spec/properties/groups/items/properties";
     const SELECTORS: [&str; 2] = ["selector", "cluster/properties/controlPlaneRef/properties/selector"];

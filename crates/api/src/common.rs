@@ -64,6 +64,20 @@ pub struct Common {
     pub on_failure: Vec<OnFailure>,
 }
 
+/// The common part of a kind that leaves all of it out.
+pub(crate) static NOTHING: Common = Common {
+    priority: 0,
+    global_timeout: None,
+    service_account_name: None,
+    suspend: false,
+    deletion_policy: None,
+    recovery: None,
+    values: None,
+    values_from: Vec::new(),
+    cluster: None,
+    on_failure: Vec::new(),
+};
+
 /// What happens to created objects when their creator is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum DeletionPolicy {

@@ -10,8 +10,9 @@ use serde_json::json;
 
 use crate::{
     action::Action,
-    common::{Common, DurationText},
+    common::{Cluster, Common, DeletionPolicy, DurationText},
     dependency::Dependency,
+    ours::Ours,
     schema,
     status::Status,
 };
@@ -122,13 +123,30 @@ pub struct Group {
     pub timeout: Option<DurationText>,
 }
 
-/// The definition for the API server.
-pub(crate) fn definition() -> CustomResourceDefinition {
-    const DEPENDENCY: &str = "/properties/spec/properties/groups/items/properties/dependencies/items";
-    schema::finish(DependencyGroup::crd(), |schema| {
-        schema::plain_policy(schema);
-        schema::without(schema, "/properties/status/properties", "dependencies");
-        schema::without(schema, "/properties/status/properties", "actions");
-        schema::set(schema, DEPENDENCY, "required", json!(["name"]));
-    })
+impl Ours for DependencyGroup {
+    fn definitions() -> Vec<CustomResourceDefinition> {
+        const DEPENDENCY: &str = "/properties/spec/properties/groups/items/properties/dependencies/items";
+        let definition = schema::finish(Self::crd(), |schema| {
+            schema::plain_policy(schema);
+            schema::without(schema, "/properties/status/properties", "dependencies");
+            schema::without(schema, "/properties/status/properties", "actions");
+            schema::set(schema, DEPENDENCY, "required", json!(["name"]));
+        });
+        vec![definition]
+    }
+
+    fn common(&self) -> &Common {
+        &self.spec.common
+    }
+
+    fn clusters(&self) -> Vec<&Cluster> {
+        let actions = self.spec.groups.iter().flat_map(|group| &group.actions);
+        let clusters = actions.map(|action| &action.cluster);
+        std::iter::once(&self.spec.common.cluster).chain(clusters).flatten().collect()
+    }
+
+    fn deletion_policy(&self) -> DeletionPolicy {
+        let teardown = self.spec.teardown.is_some().then_some(DeletionPolicy::Delete);
+        teardown.or(self.spec.common.deletion_policy).unwrap_or(Self::DELETION_POLICY)
+    }
 }

@@ -20,6 +20,7 @@ pub mod common;
 pub mod dependency;
 pub mod dependency_group;
 pub mod journal;
+pub mod ours;
 pub mod readiness_profile;
 pub mod resource_dependency;
 pub mod status;
@@ -38,6 +39,7 @@ pub use self::{
     dependency::Dependency,
     dependency_group::{DependencyGroup, DependencyGroupSpec, Group},
     journal::Journal,
+    ours::{OurStatus, Ours, Trouble},
     readiness_profile::{ReadinessProfile, ReadinessProfileSpec},
     resource_dependency::{ResourceDependency, ResourceDependencySpec},
     status::Status,
@@ -45,14 +47,14 @@ pub use self::{
 
 /// The definition of every kind, ready to be applied, sorted by name.
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
-    let mut all = vec![
-        app_bundle::definition(),
-        boot_dependency::definition(),
-        bundle_revision::definition(),
-        dependency_group::definition(),
-        readiness_profile::definition(),
-        resource_dependency::definition(),
-    ];
+    let mut all = [
+        AppBundle::definitions(),
+        vec![boot_dependency::definition()],
+        DependencyGroup::definitions(),
+        ReadinessProfile::definitions(),
+        ResourceDependency::definitions(),
+    ]
+    .concat();
     all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
     for definition in &mut all {
         mark(definition);
@@ -61,7 +63,7 @@ pub fn all_crds() -> Vec<CustomResourceDefinition> {
 }
 
 /// Says on a definition which schema it is.
-fn mark(definition: &mut CustomResourceDefinition) {
+pub fn mark(definition: &mut CustomResourceDefinition) {
     // A definition is made of texts and numbers, which are always written.
     let spec = serde_json::to_vec(&definition.spec).unwrap_or_default();
     let mut hash = sha256_hex(&spec);

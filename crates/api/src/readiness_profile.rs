@@ -7,7 +7,13 @@ use linchpin_words::{Condition, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{dependency::Comparison, schema, status};
+use crate::{
+    common::{self, Common},
+    dependency::Comparison,
+    journal::Journal,
+    ours::{OurStatus, Ours},
+    schema, status,
+};
 
 /// Says, for the whole cluster, when objects of a kind are ready and when they have failed.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -106,7 +112,34 @@ impl Default for ReadinessProfileStatus {
     }
 }
 
-/// The definition for the API server.
-pub(crate) fn definition() -> CustomResourceDefinition {
-    schema::finish(ReadinessProfile::crd(), |_| ())
+impl OurStatus for ReadinessProfileStatus {
+    fn phase(&self) -> Option<&str> {
+        None
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        None
+    }
+
+    fn set_journal(&mut self, _: Option<Journal>) {}
+}
+
+impl Ours for ReadinessProfile {
+    const WAITS: bool = false;
+
+    fn definitions() -> Vec<CustomResourceDefinition> {
+        vec![schema::finish(Self::crd(), |_| ())]
+    }
+
+    fn common(&self) -> &Common {
+        &common::NOTHING
+    }
 }

@@ -7,7 +7,14 @@ use linchpin_words::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{action::Action, common::Common, dependency::Dependency, schema, status::Status};
+use crate::{
+    action::Action,
+    common::{Cluster, Common},
+    dependency::Dependency,
+    ours::Ours,
+    schema,
+    status::Status,
+};
 
 /// Waits until objects are there and in the required state, then acts, in order.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,10 +74,21 @@ pub struct ResourceDependencySpec {
     pub actions: Vec<Action>,
 }
 
-/// The definition for the API server.
-pub(crate) fn definition() -> CustomResourceDefinition {
-    schema::finish(ResourceDependency::crd(), |schema| {
-        schema::plain_policy(schema);
-        schema::without(schema, "/properties/status/properties", "groups");
-    })
+impl Ours for ResourceDependency {
+    fn definitions() -> Vec<CustomResourceDefinition> {
+        let definition = schema::finish(Self::crd(), |schema| {
+            schema::plain_policy(schema);
+            schema::without(schema, "/properties/status/properties", "groups");
+        });
+        vec![definition]
+    }
+
+    fn common(&self) -> &Common {
+        &self.spec.common
+    }
+
+    fn clusters(&self) -> Vec<&Cluster> {
+        let actions = self.spec.actions.iter().map(|action| &action.cluster);
+        std::iter::once(&self.spec.common.cluster).chain(actions).flatten().collect()
+    }
 }

@@ -6,7 +6,11 @@ use linchpin_words::{Condition, Timestamp};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{journal::Journal, schema};
+use crate::{
+    journal::Journal,
+    ours::{OurStatus, Trouble},
+    schema,
+};
 
 /// The status of a ResourceDependency or DependencyGroup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +79,66 @@ impl Default for Status {
             edges: None,
             journal: None,
         }
+    }
+}
+
+impl Status {
+    fn every_action(&self) -> impl Iterator<Item = &ActionStatus> {
+        self.actions.iter().chain(self.groups.iter().flat_map(|group| &group.actions))
+    }
+
+    fn every_dependency(&self) -> impl Iterator<Item = &DependencyStatus> {
+        self.dependencies.iter().chain(self.groups.iter().flat_map(|group| &group.dependencies))
+    }
+}
+
+impl OurStatus for Status {
+    fn phase(&self) -> Option<&str> {
+        self.phase.as_deref()
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    fn set_journal(&mut self, journal: Option<Journal>) {
+        self.journal = journal;
+    }
+
+    fn edges(&self) -> Option<&str> {
+        self.edges.as_deref()
+    }
+
+    fn blocked_by(&self) -> &[Blocker] {
+        &self.blocked_by
+    }
+
+    fn troubles(&self) -> Vec<Trouble<'_>> {
+        let bad = self
+            .every_action()
+            .filter(|action| ["Failed", "Unknown", "Running"].contains(&action.state.as_str()));
+        bad.map(|action| Trouble {
+            what: format!("action {}", action.name),
+            state: &action.state,
+            reason: &action.reason,
+            message: &action.message,
+            since: Some(action.since),
+        })
+        .collect()
+    }
+
+    fn entry_reasons(&self) -> Vec<&str> {
+        let actions = self.every_action().map(|action| &action.reason);
+        let waits = self.every_dependency().filter(|entry| !entry.met).map(|entry| &entry.reason);
+        actions.chain(waits).map(String::as_str).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use std::{env, path::Path, process::ExitCode, sync::LazyLock};
 
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+use linchpin_doors::Registry;
 
 use crate::{
     check, completion, crds, demo, examples, explain, local, manifests, operator, rbac, tree, version,
@@ -78,8 +79,8 @@ fn command_line() -> clap::Command {
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
-/// Parses the command line and does what it says.
-pub(crate) fn run() -> Result<ExitCode> {
+/// Parses the command line and does what it says, for these kinds.
+pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
     let parsed = command_line().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let command = match parsed {
         Ok(cli) => cli.command,
@@ -87,23 +88,23 @@ pub(crate) fn run() -> Result<ExitCode> {
     };
     match command {
         Command::Operator(command) => match operator::settings(*command) {
-            Ok(settings) => operator::run(settings),
+            Ok(settings) => operator::run(settings, kinds),
             Err(Usage(reason)) => Ok(refuse(&reason, "operator --help")),
         },
-        Command::Crds => crds::run(),
+        Command::Crds => crds::run(kinds),
         Command::Manifests(command) => manifests::run(&command),
         Command::Check(command) => check::run(&command),
-        Command::Tree(command) => tree::run(&command),
+        Command::Tree(command) => tree::run(&command, kinds),
         Command::Explain(command) => match explain::reference(&command) {
-            Ok(reference) => explain::run(&command, &reference),
+            Ok(reference) => explain::run(&command, &reference, kinds),
             Err(Usage(reason)) => Ok(refuse(&reason, "explain --help")),
         },
-        Command::Rbac(command) => match rbac::run(&command)? {
+        Command::Rbac(command) => match rbac::run(&command, kinds)? {
             Ok(code) => Ok(code),
             Err(Usage(reason)) => Ok(refuse(&reason, "rbac --help")),
         },
         Command::Local(command) => local::run(command),
-        Command::Demo => demo::run(),
+        Command::Demo => demo::run(kinds),
         Command::Completion(command) => Ok(completion::run(&command, command_line())),
         Command::Man(command) => completion::man(&command, Cli::command()),
         Command::Version => {

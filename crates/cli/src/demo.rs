@@ -21,6 +21,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use linchpin_cluster::lease::Timing;
+use linchpin_doors::Registry;
 use linchpin_local::{Cluster, Error, KUBERNETES_VERSION, Options, default_directory};
 use linchpin_operator::{
     controller,
@@ -42,7 +43,7 @@ enum Stage {
 }
 
 /// Runs the demonstration.
-pub(crate) fn run() -> Result<ExitCode> {
+pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
     let stage = prepare()?;
     let (kubeconfig, log) = match &stage {
         Stage::Local { cluster, .. } => (cluster.kubeconfig(), cluster.dir().join("operator.log")),
@@ -83,7 +84,8 @@ pub(crate) fn run() -> Result<ExitCode> {
     let words = Words { kubeconfig, log, health, metrics, local, namespace: namespace.to_owned(), stays };
     say("starting the operator …");
     install_tls();
-    run::run(settings, move |context| at_work(context, words))?;
+    let kinds = kinds.clone();
+    run::run(settings, move |context| at_work(context, words, kinds))?;
     say("operator stopped, lease released");
     if let Stage::Local { cluster, ours: true } = stage {
         say("stopping Kubernetes …");
@@ -133,14 +135,14 @@ struct Words {
 }
 
 /// The operator's own work, and the demonstration beside it: the operator ends with it.
-async fn at_work(context: Context, words: Words) -> Result<(), String> {
+async fn at_work(context: Context, words: Words, kinds: Registry) -> Result<(), String> {
     let mut client = DemoClient::new(context.transport.writes(None), &words.namespace);
     client.clear().await.map_err(|error| format!("{error:#}"))?;
-    client.define(linchpin_api::all_crds()).await.map_err(|error| format!("{error:#}"))?;
+    client.define(kinds.definitions()).await.map_err(|error| format!("{error:#}"))?;
     let stays = words.stays;
     let told = tokio::select! {
-        ended = controller::work(context.clone()) => ended,
-        told = show(&context, &words, &mut client) => told,
+        ended = controller::work(context.clone(), kinds.clone()) => ended,
+        told = show(&context, &words, &mut client, &kinds) => told,
     };
     if stays {
         say("taking away what the demonstration made …");
@@ -150,7 +152,12 @@ async fn at_work(context: Context, words: Words) -> Result<(), String> {
 }
 
 /// The demonstration itself.
-async fn show(context: &Context, words: &Words, client: &mut DemoClient) -> Result<(), String> {
+async fn show(
+    context: &Context,
+    words: &Words,
+    client: &mut DemoClient,
+    kinds: &Registry,
+) -> Result<(), String> {
     let begun = Instant::now();
     while !context.health.ready().good {
         if begun.elapsed() > PATIENCE {
@@ -172,7 +179,7 @@ async fn show(context: &Context, words: &Words, client: &mut DemoClient) -> Resu
     say(&indent(&context.health.ready().text));
     tokio::select! {
         () = context.stop.requested() => return Ok(()),
-        told = story::tell(client) => told.map_err(|error| format!("{error:#}"))?,
+        told = story::tell(client, kinds) => told.map_err(|error| format!("{error:#}"))?,
     }
     say(&words.next());
     tokio::select! {

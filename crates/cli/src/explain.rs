@@ -9,8 +9,8 @@ use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 use anyhow::{Result, bail};
 use clap::Args;
 use jiff::Timestamp;
-use linchpin_api::Common;
-use linchpin_doors::kind_of_ours;
+use linchpin_api::{Common, Trouble};
+use linchpin_doors::{Registry, registry::View};
 use linchpin_engine::graph::{Graph, Node, explain};
 use linchpin_view::{Known, State};
 use linchpin_words::{
@@ -20,7 +20,7 @@ use linchpin_words::{
 
 use crate::{
     cli::Usage,
-    live::{Asked, Connection, Live, Speaks, Trouble, standing},
+    live::{Asked, Connection, Live, standing},
     operator::block_on,
     rbac::kinds::plural_of,
 };
@@ -45,16 +45,16 @@ pub(crate) fn reference(command: &ExplainCommand) -> Result<Reference, Usage> {
 }
 
 /// Answers.
-pub(crate) fn run(command: &ExplainCommand, reference: &Reference) -> Result<ExitCode> {
+pub(crate) fn run(command: &ExplainCommand, reference: &Reference, kinds: &Registry) -> Result<ExitCode> {
     let (live, namespace) = block_on(async {
         let (client, default) = command.connection.open().await?;
         let namespace = command.namespace.clone().unwrap_or(default);
-        anyhow::Ok((Live::read(&client, &namespace).await?, namespace))
+        anyhow::Ok((Live::read(&client, &namespace, kinds).await?, namespace))
     })??;
     let name = reference.name.clone().unwrap_or_default();
     let now = Timestamp::now();
     let graph = live.graph();
-    let told = match kind_of_ours(&reference.word) {
+    let told = match kinds.called(&reference.word).map(|kind| kind.names().gvk.group_kind()) {
         Some(kind) => {
             let node = Node::here(ObjectRef::namespaced(kind.clone(), &namespace, &name));
             match (live.find(&node), live.lacks(&kind)) {
@@ -77,7 +77,7 @@ pub(crate) fn run(command: &ExplainCommand, reference: &Reference) -> Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-fn about_ours(graph: &Graph, node: &Node, object: &dyn Speaks, now: Timestamp) -> String {
+fn about_ours(graph: &Graph, node: &Node, object: &dyn View, now: Timestamp) -> String {
     let Known { state, detail, since, .. } = standing(object.said());
     let detail = explain::plain(&detail);
     let for_so_long = since.map_or_else(String::new, |since| format!(", for {}", explain::age(since, now)));

@@ -4,32 +4,31 @@
 //! namespaces where that is allowed, so that causes in other namespaces are found too, and else the one asked for. A
 //! kind that cannot be read is told of and does not keep the others from being shown.
 
-mod ours;
 mod reading;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
+    sync::Arc,
 };
 
 use anyhow::{Result, bail};
 use clap::Args;
 use kube::Client;
-use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_cluster::{
     config,
     own::OwnObject,
     transport::{Options, Transport},
 };
+use linchpin_doors::{
+    Kind, Registry,
+    registry::{Names, Said, View},
+};
 use linchpin_engine::graph::{Edge, Graph, Node, Relation, Wait, WaitState};
 use linchpin_view::{Known, State};
 use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Reason, condition};
 
-use self::reading::Found;
-pub(crate) use self::{
-    ours::{Kind, Said, Speaks, Trouble},
-    reading::ReadScope,
-};
+pub(crate) use self::reading::ReadScope;
 
 /// Which cluster, and as whom.
 #[derive(Debug, Clone, Default, Args)]
@@ -58,11 +57,11 @@ const FEW: usize = 5;
 pub(crate) type NamespacedName = (String, String);
 
 /// All objects of ours that could be read.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Live {
-    pub(crate) resource_dependencies: BTreeMap<NamespacedName, ResourceDependency>,
-    pub(crate) dependency_groups: BTreeMap<NamespacedName, DependencyGroup>,
-    pub(crate) app_bundles: BTreeMap<NamespacedName, AppBundle>,
+    kinds: Vec<(Names, Arc<dyn Kind>)>,
+    /// The objects of each of these kinds.
+    objects: Vec<BTreeMap<NamespacedName, Arc<dyn View>>>,
     /// Where each kind can be read.
     pub(crate) reach: BTreeMap<GroupKind, ReadScope>,
     /// Objects that are there and cannot be read, by kind.
@@ -70,56 +69,87 @@ pub(crate) struct Live {
 }
 
 impl Live {
+    /// None yet, of these kinds.
+    fn new(registry: &Registry) -> Self {
+        let kinds: Vec<_> = registry.waiting().map(|kind| (kind.names(), Arc::clone(kind))).collect();
+        Self { objects: vec![BTreeMap::new(); kinds.len()], kinds, ..Self::default() }
+    }
+
     /// Reads them: each kind everywhere if the user may, else in one namespace. Fails if no kind can be read at all.
-    pub(crate) async fn read(client: &Client, namespace: &str) -> Result<Self> {
-        let mut live = Self::default();
-        live.add::<ResourceDependency>(reading::list::<ResourceDependency>(client, namespace).await?);
-        live.add::<DependencyGroup>(reading::list::<DependencyGroup>(client, namespace).await?);
-        live.add::<AppBundle>(reading::list::<AppBundle>(client, namespace).await?);
+    pub(crate) async fn read(client: &Client, namespace: &str, registry: &Registry) -> Result<Self> {
+        let mut live = Self::new(registry);
+        for names in live.kinds() {
+            let found = reading::list(client, &names, namespace).await?;
+            let kind = names.gvk.group_kind();
+            for object in &found.objects {
+                live.put(&kind, object);
+            }
+            live.reach.insert(kind, found.reach);
+        }
         live.check()?;
         Ok(live)
     }
 
-    fn add<K: Kind>(&mut self, found: Found) {
-        self.reach.insert(K::group_kind(), found.reach);
-        for object in &found.objects {
-            self.put::<K>(object);
-        }
+    /// The kinds that are looked at.
+    pub(crate) fn kinds(&self) -> Vec<Names> {
+        self.kinds.iter().map(|(names, _)| names.clone()).collect()
+    }
+
+    /// What a kind is called.
+    pub(crate) fn names(&self, kind: &GroupKind) -> Option<&Names> {
+        self.kinds.get(self.position(kind)?).map(|(names, _)| names)
+    }
+
+    fn position(&self, kind: &GroupKind) -> Option<usize> {
+        self.kinds.iter().position(|(names, _)| names.gvk.group_kind() == *kind)
     }
 
     /// An object is there, new or changed.
-    pub(crate) fn put<K: Kind>(&mut self, object: &OwnObject) {
+    pub(crate) fn put(&mut self, kind: &GroupKind, object: &OwnObject) {
+        let Some(index) = self.position(kind) else { return };
         let (namespace, name) = object.place();
         let place = (namespace.unwrap_or_default(), name);
-        self.remove::<K>(&place);
-        match object.read() {
-            Ok(object) => drop(K::among(self).insert(place, object)),
-            Err(_) => drop(self.unreadable.entry(K::group_kind()).or_default().insert(place)),
+        self.remove(kind, &place);
+        match self.kinds[index].1.view(object.text()) {
+            Some(Ok(object)) => drop(self.objects[index].insert(place, Arc::from(object))),
+            Some(Err(_)) => drop(self.unreadable.entry(kind.clone()).or_default().insert(place)),
+            None => {}
         }
     }
 
     /// An object is gone.
-    pub(crate) fn remove<K: Kind>(&mut self, place: &NamespacedName) {
-        K::among(self).remove(place);
-        if let Some(unreadable) = self.unreadable.get_mut(&K::group_kind()) {
+    pub(crate) fn remove(&mut self, kind: &GroupKind, place: &NamespacedName) {
+        if let Some(index) = self.position(kind) {
+            self.objects[index].remove(place);
+        }
+        if let Some(unreadable) = self.unreadable.get_mut(kind) {
             unreadable.remove(place);
         }
     }
 
     /// Where each kind can be read, and no objects.
     pub(crate) fn emptied(self) -> Self {
-        Self { reach: self.reach, ..Self::default() }
+        Self { objects: vec![BTreeMap::new(); self.kinds.len()], unreadable: BTreeMap::new(), ..self }
     }
 
     /// Nothing is known of a kind any more.
-    pub(crate) fn forget<K: Kind>(&mut self) {
-        K::among(self).clear();
-        self.unreadable.remove(&K::group_kind());
+    pub(crate) fn forget(&mut self, kind: &GroupKind) {
+        if let Some(index) = self.position(kind) {
+            self.objects[index].clear();
+        }
+        self.unreadable.remove(kind);
     }
 
-    /// Fails if nothing can be read, with what the kind that most have says.
+    /// The objects of one namespace, by name.
+    pub(crate) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = (&str, &dyn View)> {
+        let all = self.objects.iter().flatten().filter(move |(place, _)| place.0 == namespace);
+        all.map(|(place, object)| (place.1.as_str(), &**object))
+    }
+
+    /// Fails if nothing can be read, with what the first kind says.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.lacks(&ResourceDependency::group_kind()) {
+        let first = self.kinds.first().and_then(|(names, _)| self.lacks(&names.gvk.group_kind()));
+        match first {
             Some(why) if self.reach.values().all(|reach| reach.why_not().is_some()) => bail!("{why}"),
             _ => Ok(()),
         }
@@ -156,17 +186,12 @@ impl Live {
         (!gaps.is_empty()).then(|| format!("not shown: {}", gaps.join("; ")))
     }
 
-    fn objects(&self) -> impl Iterator<Item = &dyn Speaks> {
-        fn speaking<K: Speaks>(objects: &BTreeMap<NamespacedName, K>) -> impl Iterator<Item = &dyn Speaks> {
-            objects.values().map(|object| object as &dyn Speaks)
-        }
-        speaking(&self.resource_dependencies)
-            .chain(speaking(&self.dependency_groups))
-            .chain(speaking(&self.app_bundles))
+    fn objects(&self) -> impl Iterator<Item = &dyn View> {
+        self.objects.iter().flat_map(|objects| objects.values().map(|object| &**object))
     }
 
     /// The object that a node is.
-    pub(crate) fn find(&self, node: &Node) -> Option<&dyn Speaks> {
+    pub(crate) fn find(&self, node: &Node) -> Option<&dyn View> {
         self.objects().find(|object| object.node() == *node)
     }
 
@@ -191,7 +216,7 @@ impl Live {
 
     /// The objects of one namespace, or of all, as nodes.
     pub(crate) fn nodes(&self, namespace: Option<&str>) -> Vec<Node> {
-        let nodes = self.objects().map(Speaks::node);
+        let nodes = self.objects().map(View::node);
         let wanted = |node: &Node| namespace.is_none() || node.object.namespace.as_deref() == namespace;
         nodes.filter(wanted).collect()
     }
@@ -279,7 +304,7 @@ pub(crate) fn standing(said: Option<Said<'_>>) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linchpin_api::Status;
+    use linchpin_api::{AppBundle, Ours as _, ResourceDependency, Status};
     use serde_json::json;
 
     fn status(phase: &str, ready: &str, stalled: &str) -> Status {
@@ -290,15 +315,20 @@ mod tests {
         .unwrap()
     }
 
+    fn said(status: &Status) -> Said<'_> {
+        let (phase, message) = (status.phase.as_deref(), status.message.as_deref());
+        Said { phase, message, conditions: &status.conditions }
+    }
+
     #[test]
     fn an_object_stands_as_its_conditions_say() {
-        let state = |status: &Status| standing(Some(status.into())).state;
+        let state = |status: &Status| standing(Some(said(status))).state;
         assert_eq!(state(&status("Completed", "True", "False")), State::Ready);
         assert_eq!(state(&status("Completed", "False", "False")), State::Waiting, "what it had is lost");
         assert_eq!(state(&status("Call us", "False", "True")), State::Failed, "a word of the user's own");
         assert_eq!(state(&status("Running", "False", "False")), State::Running);
         assert_eq!(state(&status("Deploying", "False", "False")), State::Running);
-        assert_eq!(standing(Some((&status("Waiting", "False", "False")).into())).detail, "so it is");
+        assert_eq!(standing(Some(said(&status("Waiting", "False", "False")))).detail, "so it is");
     }
 
     #[test]
@@ -308,9 +338,9 @@ mod tests {
     }
 
     fn read(reach: [ReadScope; 3]) -> Live {
-        let kinds =
-            [ResourceDependency::group_kind(), DependencyGroup::group_kind(), AppBundle::group_kind()];
-        Live { reach: kinds.into_iter().zip(reach).collect(), ..Live::default() }
+        let live = Live::new(&linchpin_doors::registry());
+        let kinds = live.kinds().into_iter().map(|names| names.gvk.group_kind());
+        Live { reach: kinds.zip(reach).collect(), ..live }
     }
 
     #[test]
@@ -329,8 +359,8 @@ mod tests {
              kind"
         );
         assert!(some.check().is_ok(), "the others can be shown");
-        assert_eq!(some.lacks(&ResourceDependency::group_kind()), Some("no such kind"));
-        assert_eq!(some.lacks(&AppBundle::group_kind()), None);
+        assert_eq!(some.lacks(&ResourceDependency::gvk().group_kind()), Some("no such kind"));
+        assert_eq!(some.lacks(&AppBundle::gvk().group_kind()), None);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode, thread, time::Dur
 use anyhow::{Context as _, Result};
 use clap::{ArgAction, Args, ValueEnum};
 use linchpin_cluster::lease::Timing;
+use linchpin_doors::Registry;
 use linchpin_operator::{
     logging::{self, LogFormat},
     run,
@@ -156,9 +157,10 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
 }
 
 /// Runs the process until it is asked to stop.
-pub(crate) fn run(settings: Settings) -> Result<ExitCode> {
+pub(crate) fn run(settings: Settings, kinds: &Registry) -> Result<ExitCode> {
     install_tls();
-    run::run(settings, linchpin_operator::work)?;
+    let kinds = kinds.clone();
+    run::run(settings, |context| linchpin_operator::work(context, kinds))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -16,9 +16,7 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
-use linchpin_doors::{
-    AppBundleDoor, CompileInput, Compiled, DependencyGroupDoor, Door, ResourceDependencyDoor,
-};
+use linchpin_doors::{CompileInput, Compiled, Registry};
 use linchpin_engine::{
     contract::{Actor, Observed, Question, Right, Seen, Want, World},
     plan::Plan,
@@ -29,7 +27,7 @@ use serde_json::json;
 
 use crate::{cli::Usage, live::Connection, operator::block_on};
 use kinds::Kinds;
-use manifests::{Manifest, Ours};
+use manifests::Manifest;
 use roles::{Account, Grants};
 
 /// Kinds that name kinds that name kinds: no plan is deeper than this.
@@ -81,7 +79,7 @@ pub(crate) struct Need {
 }
 
 /// Checks what the parser cannot, and prints.
-pub(crate) fn run(command: &RbacCommand) -> Result<Result<ExitCode, Usage>> {
+pub(crate) fn run(command: &RbacCommand, registry: &Registry) -> Result<Result<ExitCode, Usage>> {
     let formats: &[Output] = match (command.operator, command.check) {
         (true, _) => &[Output::Yaml, Output::Json, Output::Helm],
         (false, true) => &[Output::Text, Output::Yaml, Output::Json],
@@ -101,13 +99,13 @@ pub(crate) fn run(command: &RbacCommand) -> Result<Result<ExitCode, Usage>> {
         operator::print(&command.installation, command.namespace.as_deref(), output)?;
         return Ok(Ok(ExitCode::SUCCESS));
     }
-    for_manifests(command, output).map(Ok)
+    for_manifests(command, output, registry).map(Ok)
 }
 
-fn for_manifests(command: &RbacCommand, output: Output) -> Result<ExitCode> {
+fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> Result<ExitCode> {
     let namespace = command.namespace.as_deref().unwrap_or("default");
-    let manifests = manifests::read(&command.files, namespace)?;
-    let mut kinds = Kinds::new(&manifests.definitions);
+    let manifests = manifests::read(&command.files, namespace, registry)?;
+    let mut kinds = Kinds::new(&manifests.definitions, registry);
     let asked =
         command.check || command.connection.kubeconfig.is_some() || command.connection.context.is_some();
     if asked {
@@ -119,13 +117,7 @@ fn for_manifests(command: &RbacCommand, output: Output) -> Result<ExitCode> {
     let mut grants = Grants::default();
     let mut needs = Vec::new();
     for manifest in &manifests.ours {
-        let plan = match &manifest.object {
-            Ours::Dependency(object) => {
-                compiled::<ResourceDependencyDoor>(command, manifest, object, &mut kinds)
-            }
-            Ours::Group(object) => compiled::<DependencyGroupDoor>(command, manifest, object, &mut kinds),
-            Ours::Bundle(object) => compiled::<AppBundleDoor>(command, manifest, object, &mut kinds),
-        }?;
+        let plan = compiled(command, manifest, &mut kinds)?;
         collect(&plan, &mut grants, &mut needs);
     }
     if command.check {
@@ -152,12 +144,7 @@ fn print_roles(yaml: &str, output: Output) -> Result<()> {
 }
 
 /// Compiles an object, answering the questions that come up until none is new.
-fn compiled<D: Door>(
-    command: &RbacCommand,
-    manifest: &Manifest,
-    object: &D::Object,
-    kinds: &mut Kinds,
-) -> Result<Plan> {
+fn compiled(command: &RbacCommand, manifest: &Manifest, kinds: &mut Kinds) -> Result<Plan> {
     let mut facts = World::new();
     let pins = BTreeMap::new();
     let mut last: Option<Compiled> = None;
@@ -167,7 +154,7 @@ fn compiled<D: Door>(
             kinds: &pins,
             default_service_account: &command.default_service_account,
         };
-        let asks = match D::compile(object, &given) {
+        let asks = match manifest.object.compile(&given) {
             Ok(done) => last.insert(done).wants.clone(),
             Err(error) if error.unready => error.asks,
             Err(error) => return Err(anyhow!("{manifest}: {error}")),

@@ -13,6 +13,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use linchpin_doors::Registry;
 use linchpin_view::{Picture, Selection, dot, json, mermaid, svg, tree};
 
 use crate::{
@@ -62,11 +63,11 @@ enum Form {
 }
 
 /// Draws once, or until Ctrl-C.
-pub(crate) fn run(command: &TreeCommand) -> Result<ExitCode> {
+pub(crate) fn run(command: &TreeCommand, kinds: &Registry) -> Result<ExitCode> {
     block_on(async {
         let (client, default) = command.connection.open().await?;
         let namespace = command.namespace.clone().unwrap_or(default);
-        let live = Live::read(&client, &namespace).await?;
+        let live = Live::read(&client, &namespace, kinds).await?;
         if command.watch {
             return follow(command, &client, &namespace, live).await;
         }

@@ -125,10 +125,27 @@ pub async fn write_status(
     write(own, call::send_for(Method::PUT, &url, "application/json", &body, Form::Metadata)).await
 }
 
+/// One finalizer of an object as it should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finalizer {
+    /// What it is called.
+    pub name: &'static str,
+    /// Whether it is to be there.
+    pub present: bool,
+}
+
+impl Finalizer {
+    /// The finalizers of an object with this one as it should be: nobody else's is touched.
+    pub fn among(self, there: &[String]) -> Vec<String> {
+        let others = there.iter().filter(|other| *other != self.name).cloned();
+        others.chain(self.present.then(|| self.name.to_owned())).collect()
+    }
+}
+
 /// What is to be written of an object's metadata. What it does not name stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnMetadata {
-    /// All finalizers.
+    /// All finalizers, from those at the version that the write relies on ([`Finalizer::among`]).
     pub finalizers: Option<Vec<String>>,
     /// Annotations; none for one that goes.
     pub annotations: BTreeMap<&'static str, Option<String>>,

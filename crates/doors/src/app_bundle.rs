@@ -17,22 +17,13 @@ mod status;
 
 use std::collections::BTreeSet;
 
-use linchpin_api::{
-    AppBundle, AppBundleStatus, Common,
-    common::{Cluster, DeletionPolicy},
-};
+use linchpin_api::{AppBundle, AppBundleStatus};
 use linchpin_engine::{
     contract::{Want, World},
-    journal::Journal,
-    plan::{Removal, SpecError},
-    step::Phase,
+    plan::SpecError,
 };
-use linchpin_words::keys;
 
-use crate::{
-    door::{CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput},
-    journal,
-};
+use crate::door::{Beside, CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput};
 
 /// The door of AppBundle.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +31,6 @@ pub enum AppBundleDoor {}
 
 impl Door for AppBundleDoor {
     type Object = AppBundle;
-    type Status = AppBundleStatus;
 
     fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         compile::compile(object, compile_input)
@@ -50,54 +40,24 @@ impl Door for AppBundleDoor {
         status::draw(object, status_input)
     }
 
-    fn current_status(object: &AppBundle) -> Option<&AppBundleStatus> {
-        object.status.as_ref()
+    fn beside() -> Option<&'static dyn Beside<AppBundle>> {
+        Some(&Revisions)
     }
+}
 
-    fn journal(object: &AppBundle) -> Result<Option<Journal>, SpecError> {
-        let journal = object.status.as_ref().and_then(|status| status.journal.as_ref());
-        journal::read(journal, object.metadata.uid.as_deref().unwrap_or_default())
-    }
+/// What is kept beside a bundle: its revisions, and events about published packages.
+struct Revisions;
 
-    fn records(object: &AppBundle, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
+impl Beside<AppBundle> for Revisions {
+    fn records(&self, object: &AppBundle, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
         porch::catalogue::records(object, status_input.plan)
     }
 
-    fn history_wants(object: &AppBundle) -> BTreeSet<Want> {
+    fn history_wants(&self, object: &AppBundle) -> BTreeSet<Want> {
         BTreeSet::from([history::want(object)])
     }
 
-    fn history(object: &AppBundle, standing: &HistoryInput, world: &World) -> Option<Vec<SideWrite>> {
-        history::records(object, standing, world)
-    }
-
-    fn common(object: &AppBundle) -> &Common {
-        &object.spec.common
-    }
-
-    fn clusters(object: &AppBundle) -> Vec<&Cluster> {
-        let components = object.spec.groups.iter().flat_map(|group| &group.components);
-        let clusters = components.map(|component| &component.cluster);
-        std::iter::once(&object.spec.common.cluster).chain(clusters).flatten().collect()
-    }
-
-    fn removal(object: &AppBundle) -> Removal {
-        match object.spec.common.deletion_policy {
-            None => Self::default_removal(),
-            Some(DeletionPolicy::Delete) => Removal::Delete,
-            Some(DeletionPolicy::Retain | DeletionPolicy::Orphan) => Removal::Retain,
-        }
-    }
-
-    fn default_removal() -> Removal {
-        Removal::Delete
-    }
-
-    fn finalizer() -> &'static str {
-        keys::APP_BUNDLE_FINALIZER
-    }
-
-    fn phase_word(phase: Phase) -> &'static str {
-        status::phase_word(phase)
+    fn history(&self, object: &AppBundle, input: &HistoryInput, world: &World) -> Option<Vec<SideWrite>> {
+        history::records(object, input, world)
     }
 }

@@ -7,19 +7,10 @@ mod compile;
 mod groups;
 mod status;
 
-use linchpin_api::{
-    Common, DependencyGroup, Status,
-    common::{Cluster, DeletionPolicy},
-};
-use linchpin_engine::{
-    journal::Journal,
-    plan::{Removal, SpecError},
-};
+use linchpin_api::{DependencyGroup, Status};
+use linchpin_engine::plan::SpecError;
 
-use crate::{
-    door::{CompileInput, Compiled, Door, StatusInput},
-    journal,
-};
+use crate::door::{CompileInput, Compiled, Door, StatusInput};
 
 /// The door of DependencyGroup.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +18,6 @@ pub enum DependencyGroupDoor {}
 
 impl Door for DependencyGroupDoor {
     type Object = DependencyGroup;
-    type Status = Status;
 
     fn compile(object: &DependencyGroup, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         compile::compile(object, compile_input)
@@ -35,33 +25,5 @@ impl Door for DependencyGroupDoor {
 
     fn status(object: &DependencyGroup, status_input: &StatusInput<'_>) -> Status {
         status::draw(object, status_input)
-    }
-
-    fn current_status(object: &DependencyGroup) -> Option<&Status> {
-        object.status.as_ref()
-    }
-
-    fn journal(object: &DependencyGroup) -> Result<Option<Journal>, SpecError> {
-        let journal = object.status.as_ref().and_then(|status| status.journal.as_ref());
-        journal::read(journal, object.metadata.uid.as_deref().unwrap_or_default())
-    }
-
-    fn common(object: &DependencyGroup) -> &Common {
-        &object.spec.common
-    }
-
-    fn clusters(object: &DependencyGroup) -> Vec<&Cluster> {
-        let actions = object.spec.groups.iter().flat_map(|group| &group.actions);
-        let clusters = actions.map(|action| &action.cluster);
-        std::iter::once(&object.spec.common.cluster).chain(clusters).flatten().collect()
-    }
-
-    fn removal(object: &DependencyGroup) -> Removal {
-        let policy = object.spec.common.deletion_policy;
-        if object.spec.teardown.is_some() || policy == Some(DeletionPolicy::Delete) {
-            Removal::Delete
-        } else {
-            Removal::Retain
-        }
     }
 }

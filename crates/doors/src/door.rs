@@ -1,20 +1,17 @@
-//! What the one controller knows of a kind.
+//! What a kind is, beside what every kind has: [`compile`](Door::compile) and [`status`](Door::status). Called by
+//! [`Planned`](crate::subject), which makes a subject of it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use kube_core::{Resource, object::HasStatus};
-use linchpin_api::{Common, common::Cluster};
+use kube_core::object::HasStatus;
+use linchpin_api::{Ours, common::DeletionPolicy};
 use linchpin_engine::{
     contract::{Authority, StepId, Verb, Via, Want, World},
     journal::Journal,
     plan::{Plan, Removal, SpecError},
     step::{Phase, Report},
 };
-use linchpin_words::{Gvk, ObjectRef, Timestamp, keys};
-use serde::{Serialize, de::DeserializeOwned};
+use linchpin_words::{Gvk, ObjectRef, Timestamp};
 
 use crate::{cluster, owner::Owner};
 
@@ -89,120 +86,68 @@ pub struct SideWrite {
     pub verb: Verb,
 }
 
-/// A kind of ours.
+/// A kind of ours: how its objects become plans, and how their status is made. What every kind has by construction is
+/// [`Ours`].
 pub trait Door: Send + Sync + 'static {
     /// Its objects.
-    type Object: Resource<DynamicType = ()>
-        + HasStatus<Status = Self::Status>
-        + Clone
-        + Debug
-        + Serialize
-        + DeserializeOwned
-        + Send
-        + Sync
-        + 'static;
-    /// Their status.
-    type Status: Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static;
+    type Object: Ours;
 
     /// What is to be done for an object, as far as that can be known now; or which field is wrong.
     fn compile(object: &Self::Object, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError>;
 
     /// The object's status as it should be now. Equal to the one it has where nothing has changed.
-    fn status(object: &Self::Object, status_input: &StatusInput<'_>) -> Self::Status;
+    fn status(object: &Self::Object, status_input: &StatusInput<'_>) -> StatusOf<Self>;
 
-    /// The status the object has.
-    fn current_status(object: &Self::Object) -> Option<&Self::Status>;
-
-    /// The journal in the object's status; none where there is none of this very object. A journal that cannot be
-    /// read is an error to be shown: forgetting what was done could do it twice.
-    fn journal(object: &Self::Object) -> Result<Option<Journal>, SpecError>;
-
-    /// The part of the spec that every kind has.
-    fn common(object: &Self::Object) -> &Common;
-
-    /// What is to be written now beside this object. It is no part of the plan: nothing waits for it.
-    fn records(_object: &Self::Object, _status_input: &StatusInput<'_>) -> Vec<SideWrite> {
-        Vec::new()
+    /// What is kept beside its objects, if anything is.
+    fn beside() -> Option<&'static dyn Beside<Self::Object>> {
+        None
     }
+}
+
+/// The status of a door's objects.
+pub type StatusOf<D> = <<D as Door>::Object as HasStatus>::Status;
+
+/// What is kept beside the objects of a kind: events and a history, written as the operator itself. It is no part of the
+/// plan, and nothing waits for it.
+pub trait Beside<O>: Sync {
+    /// What is to be written now.
+    fn records(&self, object: &O, status_input: &StatusInput<'_>) -> Vec<SideWrite>;
 
     /// What must be observed to keep the object's history.
-    fn history_wants(_object: &Self::Object) -> BTreeSet<Want> {
-        BTreeSet::new()
-    }
+    fn history_wants(&self, object: &O) -> BTreeSet<Want>;
 
     /// What is to be written or deleted now of the history of this object, which may be what it was a while ago; none
-    /// while that is not known, because the history has not been observed. Nothing waits for it either.
-    fn history(_object: &Self::Object, _input: &HistoryInput, _world: &World) -> Option<Vec<SideWrite>> {
-        Some(Vec::new())
-    }
+    /// while that is not known, because the history has not been observed.
+    fn history(&self, object: &O, input: &HistoryInput, world: &World) -> Option<Vec<SideWrite>>;
+}
 
-    /// What becomes of what was made, when the object goes. Asked also while the spec does not compile.
-    fn removal(object: &Self::Object) -> Removal;
-
-    /// The same where the spec says nothing of it, or cannot be read.
-    fn default_removal() -> Removal {
-        Removal::Retain
+/// An object by kind and name.
+pub(crate) fn object_ref<O: Ours>(object: &O) -> ObjectRef {
+    let meta = object.meta();
+    let (kind, name) = (O::gvk().group_kind(), meta.name.clone().unwrap_or_default());
+    if O::is_namespaced() {
+        ObjectRef::namespaced(kind, Owner::of(object).namespace, name)
+    } else {
+        ObjectRef::cluster_scoped(kind, name)
     }
+}
 
-    /// The kind, at the version that is served.
-    fn gvk() -> Gvk {
-        Gvk::new(Self::Object::group(&()), Self::Object::version(&()), Self::Object::kind(&()))
+/// What becomes of what was made.
+pub(crate) fn removal(policy: DeletionPolicy) -> Removal {
+    match policy {
+        DeletionPolicy::Delete => Removal::Delete,
+        DeletionPolicy::Retain | DeletionPolicy::Orphan => Removal::Retain,
     }
+}
 
-    /// Whether its objects live in namespaces.
-    fn is_namespaced() -> bool {
-        true
-    }
+/// Where and as whom an object acts, unless an entry of it names another cluster.
+pub(crate) fn via<O: Ours>(object: &O, default_service_account: &str) -> Via {
+    let account = object.common().service_account_name.as_deref().unwrap_or(default_service_account);
+    Via::service_account(Owner::of(object).namespace, account)
+}
 
-    /// Its plural, as in URLs.
-    fn plural() -> String {
-        Self::Object::plural(&()).into_owned()
-    }
-
-    /// The finalizer that is on an object while there is something we must delete before it may go.
-    fn finalizer() -> &'static str {
-        keys::TEARDOWN_FINALIZER
-    }
-
-    /// Whether the object must keep, or get, its finalizer now.
-    fn needs_finalizer(object: &Self::Object, journal: &Journal) -> bool {
-        journal.has_belongings(Self::removal(object))
-    }
-
-    /// The word that the kind's status shows for a phase.
-    fn phase_word(phase: Phase) -> &'static str {
-        phase.as_str()
-    }
-
-    /// Lower is looked after first, within one namespace.
-    fn priority(object: &Self::Object) -> i32 {
-        Self::common(object).priority
-    }
-
-    /// The name of the ServiceAccount, in the object's namespace, that everything is done as.
-    fn service_account<'a>(object: &'a Self::Object, default: &'a str) -> &'a str {
-        Self::common(object).service_account_name.as_deref().unwrap_or(default)
-    }
-
-    /// Where and as whom the object acts, unless an entry of it names another cluster.
-    fn via(object: &Self::Object, default_service_account: &str) -> Via {
-        let owner = Owner::of(object);
-        Via::service_account(owner.namespace, Self::service_account(object, default_service_account))
-    }
-
-    /// The clusters that the object's spec names, its own first.
-    fn clusters(object: &Self::Object) -> Vec<&Cluster> {
-        Self::common(object).cluster.iter().collect()
-    }
-
-    /// As whom the object removes what it made: as its spec says now.
-    fn authority(object: &Self::Object, default_service_account: &str) -> Authority {
-        let Via { actor, .. } = Self::via(object, default_service_account);
-        Authority { actor, clusters: cluster::named(Self::clusters(object), &Owner::of(object).namespace) }
-    }
-
-    /// The object by kind and name.
-    fn object_ref(object: &Self::Object) -> ObjectRef {
-        Owner::of(object).object_ref()
-    }
+/// As whom an object removes what it made: as its spec says now.
+pub(crate) fn authority<O: Ours>(object: &O, default_service_account: &str) -> Authority {
+    let Via { actor, .. } = via(object, default_service_account);
+    Authority { actor, clusters: cluster::named(object.clusters(), &Owner::of(object).namespace) }
 }

@@ -18,6 +18,7 @@ use std::io::{Read, Write};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
+use linchpin_api::{OurStatus, Ours};
 use linchpin_engine::{
     contract::{StepId, Target},
     journal::{Item, Journal, StepRecord},
@@ -84,6 +85,15 @@ pub fn read(journal: Option<&Value>, uid: &str) -> Result<Option<Journal>, SpecE
     Ok((journal.uid == uid).then_some(journal))
 }
 
+/// The journal in an object's status; none where there is none of this very object.
+///
+/// # Errors
+/// One that cannot be read.
+pub fn of<O: Ours>(object: &O) -> Result<Option<Journal>, SpecError> {
+    let journal = object.status().and_then(OurStatus::journal);
+    read(journal, object.meta().uid.as_deref().unwrap_or_default())
+}
+
 /// What an object made, as far as that can be read of a journal in its status or in its annotation that as a whole cannot;
 /// and whether that may not be all.
 pub fn salvage(journal: Option<&Value>, first: Option<&str>, uid: &str) -> (Vec<Item>, bool) {
@@ -106,7 +116,7 @@ pub fn salvage(journal: Option<&Value>, first: Option<&str>, uid: &str) -> (Vec<
 }
 
 /// The journal as a status holds it.
-pub(crate) fn write(journal: &Journal) -> Option<Value> {
+pub fn write(journal: &Journal) -> Option<Value> {
     text(journal).map(|text| json!({ TEXT: text }))
 }
 

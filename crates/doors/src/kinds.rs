@@ -10,8 +10,6 @@ use std::{
     sync::Arc,
 };
 
-use kube_core::Resource;
-use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_engine::{
     contract::{Question, Seen, Served, Via, Want, World},
     plan::{Profile, SpecError},
@@ -174,20 +172,6 @@ impl<'a> Kinds<'a> {
     pub(crate) fn into_parts(self) -> (BTreeSet<Want>, BTreeMap<String, Gvk>) {
         (self.asked.into_inner(), self.pins.into_inner())
     }
-}
-
-/// The kind of ours that a word means: one whose objects wait for others.
-pub fn kind_of_ours(word: &KindWord) -> Option<GroupKind> {
-    called::<ResourceDependency>(word, &["rd", "resdep"])
-        .or_else(|| called::<DependencyGroup>(word, &["dg", "depgroup"]))
-        .or_else(|| called::<AppBundle>(word, &["ab"]))
-}
-
-fn called<K: Resource<DynamicType = ()>>(word: &KindWord, short: &[&str]) -> Option<GroupKind> {
-    let (group, kind, plural) = (K::group(&()), K::kind(&()), K::plural(&()));
-    let meant =
-        kind.eq_ignore_ascii_case(&word.word) || plural == word.word || short.contains(&word.word.as_str());
-    (meant && word.group.as_ref().is_none_or(|given| *given == group)).then(|| GroupKind::new(group, kind))
 }
 
 /// What a word is remembered under: the same word may mean another kind in another cluster.

@@ -1,6 +1,7 @@
 //! The front doors: each kind of ours compiled to a plan, and its status drawn from what the engine says.
 //!
-//! A [`Door`] is all that the one controller needs to know of a kind. `compile` turns an object into a
+//! The one controller serves a [`Subject`](subject::Subject); [`registry`] lists the kinds that make some. A [`Door`] is
+//! what a kind adds to what all have. `compile` turns an object into a
 //! [`Plan`](linchpin_engine::plan::Plan) with the help of what has been observed so far, or says which field is wrong;
 //! `status` draws the object's status from the engine's report and journal. Both are pure: same inputs, same outputs,
 //! no clock, no I/O. Nothing else in the house knows a kind.
@@ -34,11 +35,15 @@ pub mod dependency_group;
 mod door;
 pub mod journal;
 pub mod readiness_profile;
+pub mod registry;
 pub mod resource_dependency;
+pub mod subject;
 
 pub use app_bundle::AppBundleDoor;
 pub use dependency_group::DependencyGroupDoor;
-pub use door::{Causes, CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput};
-pub use kinds::kind_of_ours;
+pub use door::{
+    Beside, Causes, CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput, StatusOf,
+};
 pub use readiness_profile::ReadinessProfileDoor;
+pub use registry::{Kind, Registry, registry};
 pub use resource_dependency::ResourceDependencyDoor;

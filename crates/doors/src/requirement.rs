@@ -23,8 +23,9 @@ use serde_json::{Value, json};
 use crate::{
     assemble::Frame,
     errors::{at, expression},
-    kinds::{Kind, Meaning, kind_of_ours},
+    kinds::{Kind, Meaning},
     readiness_profile::{self, Taught},
+    registry,
 };
 
 /// What a requirement is about.
@@ -382,7 +383,8 @@ fn target(frame: &Frame<'_>, about: &About, subject: &RequirementSubject) -> Obj
         RequirementSubject::Objects(kind, _) => (kind.gvk.group_kind(), kind.namespaced),
         RequirementSubject::Version | RequirementSubject::Open(_) => {
             let as_written = || GroupKind::new(word.group.clone().unwrap_or_default(), &word.word);
-            (kind_of_ours(word).unwrap_or_else(as_written), true)
+            let ours = registry().called(word).map(|kind| kind.names().gvk.group_kind());
+            (ours.unwrap_or_else(as_written), true)
         }
     };
     let namespace = namespace.as_ref().unwrap_or(&frame.owner.namespace);

@@ -56,7 +56,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// The edges as a status holds them; none where there are none.
-pub(crate) fn write(edges: &[Edge]) -> Option<String> {
+pub fn write(edges: &[Edge]) -> Option<String> {
     let (open, over): (Vec<&Edge>, Vec<&Edge>) =
         edges.iter().filter(|edge| is_shown(edge)).partition(|edge| is_open(edge));
     let mut text = String::new();

@@ -8,19 +8,16 @@
 //! It lives for one term of leadership. What it knows beyond the objects' status dies with it.
 
 mod allowance;
+mod answers;
 mod backlog;
 mod causes;
 mod driver;
 mod entry;
-mod history;
 mod kinds_seen;
 mod notices;
 mod queue;
 mod records;
-mod remnant;
 mod saving;
-mod status_hash;
-mod subject;
 mod telemetry;
 mod throttle;
 mod timers;
@@ -38,18 +35,23 @@ use linchpin_cluster::{
     hub::{Hub, SubscriberId},
     identity::{OperatorClient, Policy},
     lease::Fence,
-    own::{self, NamespacedName, OwnEvent, OwnKind, OwnMetadata, OwnObject, OwnWriteError, Unreadable},
+    own::{self, NamespacedName, OwnEvent, OwnKind, OwnObject, OwnWriteError, Unreadable},
     remote::RemoteSettings,
 };
-use linchpin_doors::{AppBundleDoor, DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor};
-use linchpin_engine::{contract::Outcome, graph::Graph};
-use linchpin_words::Timestamp;
+use linchpin_doors::{Registry, subject::Subject};
+use linchpin_engine::{
+    contract::{Notice, Outcome},
+    graph::{Graph, Node},
+};
+use linchpin_words::{GroupKind, Timestamp};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
+    probes::{BesideHub, ProbeTimes, Probes},
     run::Context,
-    settings::{Doors, Namespaces},
+    settings::Namespaces,
 };
+use answers::Answers;
 use backlog::Backlog;
 use causes::Reporter;
 use driver::Driver;
@@ -59,7 +61,6 @@ use kinds_seen::{KindsSeen, Look};
 use notices::Notices;
 use queue::KeyQueue;
 use saving::UnderWay;
-use subject::{Kind, kind};
 use telemetry::Telemetry;
 use throttle::{Throttled, Unfinished};
 use timers::Timers;
@@ -71,18 +72,6 @@ const TURNS_FOR: Duration = Duration::from_millis(2);
 
 /// The reporter of causes, which may be due while effects are under way, is not asked more often than this.
 const LEAST_PAUSE: Duration = Duration::from_millis(50);
-
-/// The doors that are open, in the order they are served.
-fn doors(open: &Doors) -> Vec<Box<dyn Kind>> {
-    let mut kinds = vec![
-        kind::<ResourceDependencyDoor>(),
-        kind::<DependencyGroupDoor>(),
-        kind::<AppBundleDoor>(),
-        kind::<ReadinessProfileDoor>(),
-    ];
-    kinds.retain(|kind| open.serve(&kind.gvk().kind));
-    kinds
-}
 
 /// What reaches the controller.
 pub(crate) enum Message {
@@ -107,29 +96,25 @@ pub(crate) enum Message {
 
 /// How a write to an object of ours ended.
 pub(crate) struct Written {
-    pub(crate) what: Wrote,
     /// Whether effects, or the end of the object, waited for it.
     pub(crate) waited_for: bool,
     pub(crate) result: Result<String, OwnWriteError>,
-}
-
-/// What was written.
-pub(crate) enum Wrote {
-    /// The status, with so many critical changes in it; with a journal, unless the one that there is cannot be read.
-    Status { critical: u64, journaled: bool },
-    /// Metadata, and with it the first journal with so many critical changes in it.
-    Metadata(OwnMetadata, Option<u64>),
 }
 
 /// The controller of one term.
 pub(crate) struct Controller {
     context: Context,
     own: OperatorClient,
-    hub: Hub,
+    answers: Box<dyn Answers>,
     recorder: Recorder,
-    kinds: Arc<Vec<Box<dyn Kind>>>,
+    kinds: Registry,
+    /// Where each kind is served.
     own_kinds: Vec<OwnKind>,
-    default_service_account: String,
+    /// Each kind by its name.
+    group_kinds: Vec<GroupKind>,
+    /// Our finalizer on objects of each kind.
+    finalizers: Vec<Option<&'static str>>,
+    default_service_account: Arc<str>,
     entries: BTreeMap<SubscriberId, Entry>,
     ids: BTreeMap<(usize, NamespacedName), SubscriberId>,
     next_id: u64,
@@ -154,10 +139,12 @@ pub(crate) struct Controller {
 /// What outlives a term: the hub's caches stay warm, and what is counted goes on.
 #[derive(Clone)]
 struct Parts {
+    kinds: Registry,
     own: OperatorClient,
     hub: Hub,
     recorder: Recorder,
     telemetry: Telemetry,
+    probe_times: ProbeTimes,
     term_inbox: TermInbox,
     sight: KindsSeen,
 }
@@ -183,8 +170,8 @@ impl TermInbox {
     }
 }
 
-/// The operator's work: serves all kinds whenever it leads. The hub outlives terms, so its caches stay warm.
-pub async fn work(context: Context) -> Result<(), String> {
+/// The operator's work: serves these kinds whenever it leads. The hub outlives terms, so its caches stay warm.
+pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
     let term_inbox = TermInbox::default();
     let settings = &context.settings;
     let in_cluster = settings.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
@@ -211,10 +198,14 @@ pub async fn work(context: Context) -> Result<(), String> {
     context.health.require("kinds", move || seen.verdict(std::time::Instant::now()));
     let own = OperatorClient::new(&context.transport);
     let recorder = Recorder::new(own.clone(), &context.identity);
-    let mut telemetry = None;
-    context.metrics.register(|registry| telemetry = Some(Telemetry::register(registry, hub.clone())));
-    let Some(telemetry) = telemetry else { return Err("metrics cannot be registered".to_owned()) };
-    let parts = Parts { own, hub, recorder, telemetry, term_inbox, sight };
+    let mut counts = None;
+    context.metrics.register(|registry| {
+        counts = Some((Telemetry::register(registry, hub.clone()), ProbeTimes::register(registry)));
+    });
+    let Some((telemetry, probe_times)) = counts else {
+        return Err("metrics cannot be registered".to_owned());
+    };
+    let parts = Parts { kinds, own, hub, recorder, telemetry, probe_times, term_inbox, sight };
     context.while_leading(|fence| serve(context.clone(), parts.clone(), fence)).await;
     Ok(())
 }
@@ -223,13 +214,15 @@ pub async fn work(context: Context) -> Result<(), String> {
 async fn serve(context: Context, parts: Parts, fence: Fence) {
     let (back, inbox) = mpsc::unbounded_channel();
     parts.term_inbox.connect(Some(back.clone()));
-    let kinds = Arc::new(doors(&context.settings.doors));
-    let own_kinds: Vec<OwnKind> = kinds.iter().map(|kind| kind.own()).collect();
+    let kinds = parts.kinds.only(|names| context.settings.doors.serve(&names.gvk.kind));
+    let names: Vec<_> = kinds.kinds().iter().map(|kind| kind.names()).collect();
+    let own_kinds: Vec<OwnKind> =
+        names.iter().map(|names| OwnKind::new(&names.gvk, &names.plural, names.namespaced)).collect();
     let mut followers = tokio::task::JoinSet::new();
     for (index, own_kind) in own_kinds.iter().enumerate() {
         let everywhere = Namespaces::All;
         let namespaces =
-            if kinds[index].is_namespaced() { &context.settings.watch_namespaces } else { &everywhere };
+            if names[index].namespaced { &context.settings.watch_namespaces } else { &everywhere };
         for namespace in served(namespaces) {
             let look = parts.sight.follow(own_kind.name(), namespace.as_deref());
             followers.spawn(follow(
@@ -242,16 +235,19 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
             ));
         }
     }
+    let probes = Probes::new(&context.settings.probes, parts.probe_times, parts.term_inbox.listener());
     let limit = context.settings.concurrency.get();
     let may_write: MayWrite = Arc::new(move || fence.check().is_ok());
     let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), Arc::clone(&may_write));
     let driver = Driver::new(executor, back.clone(), limit);
     parts.telemetry.begin();
     let mut controller = Controller {
-        default_service_account: context.settings.default_service_account.clone(),
+        default_service_account: Arc::from(context.settings.default_service_account.as_str()),
         own: parts.own,
-        hub: parts.hub,
+        answers: Box::new(BesideHub::new(parts.hub, probes)),
         recorder: parts.recorder,
+        group_kinds: names.iter().map(|names| names.gvk.group_kind()).collect(),
+        finalizers: kinds.kinds().iter().map(|kind| kind.finalizer()).collect(),
         kinds,
         own_kinds,
         entries: BTreeMap::new(),
@@ -370,7 +366,7 @@ impl Controller {
 
     fn enqueue(&mut self, id: SubscriberId) {
         if let Some(entry) = self.entries.get(&id) {
-            self.queue.push(&entry.namespace(), entry.subject.priority(), id);
+            self.queue.push(entry.subject.key().lane(), entry.subject.priority(), id);
         }
     }
 
@@ -387,7 +383,9 @@ impl Controller {
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.in_flight = entry.in_flight.saturating_sub(1);
                     entry.outcomes.push(*outcome);
-                    entry.saving.confirms |= once;
+                    if once {
+                        entry.saving.confirms();
+                    }
                     self.enqueue(id);
                 }
             }
@@ -399,13 +397,7 @@ impl Controller {
     fn take_in_own(&mut self, kind: usize, event: OwnEvent) {
         match event {
             OwnEvent::There(object) if self.is_echo(kind, &object) => {}
-            OwnEvent::There(object) => match self.kinds[kind].read(&object) {
-                Ok(subject) => self.arrived(kind, subject),
-                Err(error) => match self.kinds[kind].remnant(&object) {
-                    Some(remnant) => self.arrived(kind, remnant),
-                    None => self.unreadable(kind, &object, &error),
-                },
-            },
+            OwnEvent::There(object) => self.arrived(kind, &object),
             OwnEvent::Gone(place) => {
                 if let Some(id) = self.ids.remove(&(kind, place)) {
                     self.forget(id);
@@ -429,38 +421,49 @@ impl Controller {
         );
         let message = format!("This object cannot be read and is not served: {error}. Correct its spec.");
         let uid = object.uid().to_owned();
-        let about = Regarding { kind: self.kinds[kind].gvk(), namespace, name, uid };
-        self.emit_event(about, "Unreadable", &message, true);
+        let gvk = self.kinds.kinds()[kind].names().gvk;
+        let about = Regarding { kind: gvk, namespace, name, uid };
+        self.emit_event(about, Notice { reason: "Unreadable".to_owned(), message, warning: true });
         if let Some(id) = self.ids.remove(&(kind, object.place())) {
             self.forget(id);
         }
     }
 
     /// An object of ours is new or has changed.
-    fn arrived(&mut self, kind: usize, subject: Box<dyn subject::Subject>) {
-        let key = (kind, subject.place());
+    fn arrived(&mut self, kind: usize, object: &OwnObject) {
+        let key = (kind, object.place());
         let known = self.ids.get(&key).copied();
-        let replaced =
-            known.filter(|id| self.entries.get(id).is_some_and(|entry| entry.subject.uid() != subject.uid()));
-        if let Some(id) = replaced {
+        let same = |id: &SubscriberId| {
+            self.entries.get(id).is_some_and(|entry| entry.subject.key().uid == object.uid())
+        };
+        if let Some(id) = known.filter(same) {
+            return self.changed(id, kind, object);
+        }
+        if let Some(id) = known {
             self.forget(id);
         }
-        if let Some(id) = known.filter(|_| replaced.is_none()) {
-            self.changed(id, subject);
-        } else {
-            let id = SubscriberId(self.next_id);
-            self.next_id += 1;
-            self.ids.insert(key, id);
-            self.entries.insert(id, Entry::new(kind, id, subject));
-            self.enqueue(id);
+        match self.kinds.kinds()[kind].subject(object.text(), &self.default_service_account) {
+            Ok(subject) => self.begin(key, object, subject),
+            Err(error) => self.unreadable(kind, object, &error.into()),
         }
+    }
+
+    /// Looks after a subject from now on.
+    fn begin(&mut self, key: (usize, NamespacedName), object: &OwnObject, subject: Box<dyn Subject>) {
+        let id = SubscriberId(self.next_id);
+        self.next_id += 1;
+        let mut entry = Entry::new(key.0, id, subject);
+        entry.saving.arrived(object, entry.subject.as_ref());
+        self.ids.insert(key, id);
+        self.entries.insert(id, entry);
+        self.enqueue(id);
         self.telemetry.objects(self.entries.len());
     }
 
     fn forget(&mut self, id: SubscriberId) {
         if let Some(entry) = self.entries.remove(&id) {
-            self.telemetry.forget(entry.reported_phase);
-            let node = linchpin_engine::graph::Node::here(entry.subject.object_ref());
+            self.telemetry.forget(entry.phase);
+            let node = Node::here(entry.subject.key().object_ref());
             for neighbour in self.graph.remove(&node) {
                 self.enqueue_node(&neighbour);
             }
@@ -468,13 +471,13 @@ impl Controller {
         self.unsaved.remove(id);
         self.timers.set(id, None);
         self.resting.set(id, None);
-        self.hub.subscribe(id, BTreeSet::new());
+        self.answers.subscribe(id, BTreeSet::new());
         self.telemetry.objects(self.entries.len());
     }
 
     /// Queues the object of ours that a node represents.
-    fn enqueue_node(&mut self, node: &linchpin_engine::graph::Node) {
-        let found = self.own_kinds.iter().position(|kind| kind.name() == node.object.kind.kind);
+    fn enqueue_node(&mut self, node: &Node) {
+        let found = self.group_kinds.iter().position(|kind| *kind == node.object.kind);
         let Some(kind) = found.filter(|_| node.cluster.is_none()) else { return };
         let place = (node.object.namespace.clone(), node.object.name.clone());
         if let Some(id) = self.ids.get(&(kind, place)).copied() {

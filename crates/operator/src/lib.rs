@@ -22,10 +22,11 @@ mod server;
 mod shutdown;
 mod workplace;
 
+use linchpin_doors::Registry;
 use run::Context;
 
-/// Everything that the process does inside its frame: the controller while it leads, the webhooks always.
-pub async fn work(context: Context) -> Result<(), String> {
+/// Everything that the process does inside its frame, for these kinds: the controller while it leads, the webhooks always.
+pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
     let serving = context.clone();
     let webhooks = tokio::spawn(async move { webhooks::serve(&serving).await });
     let failed = async {
@@ -37,7 +38,7 @@ pub async fn work(context: Context) -> Result<(), String> {
         }
     };
     tokio::select! {
-        ended = controller::work(context) => ended,
+        ended = controller::work(context, kinds) => ended,
         ended = failed => ended,
     }
 }

@@ -79,8 +79,8 @@ pub const APP_VERSION: &str = "app.kubernetes.io/version";
 /// Annotation of cli-utils on any object: what it depends on.
 pub const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
 
-/// Label on a Namespace, with the value [`BOOT_ENABLED`]: pods and workloads there may be held by BootDependencies.
-/// Annotation on a pod or pod template: the BootDependencies whose entries it carries or is held for. And the name of
+/// Label on a Namespace, with the value [`BOOT_ENABLED`]: pods and workloads there may be held by `BootDependency` objects.
+/// Annotation on a pod or pod template: the `BootDependency` objects whose entries it carries or is held for. And the name of
 /// the scheduling gate that only we take away.
 pub const BOOT: &str = "linchpin.dev/boot";
 

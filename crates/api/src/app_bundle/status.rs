@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     journal::Journal,
+    ours::{OurStatus, Trouble},
     schema,
     status::{self, Blocker, DependencyStatus},
 };
@@ -75,6 +76,66 @@ impl Default for AppBundleStatus {
             edges: None,
             journal: None,
         }
+    }
+}
+
+impl AppBundleStatus {
+    /// All components, with their groups.
+    fn components(&self) -> impl Iterator<Item = (&str, &ComponentStatus)> {
+        self.group_statuses
+            .iter()
+            .flat_map(|group| group.component_statuses.iter().map(|one| (group.name.as_str(), one)))
+    }
+}
+
+impl OurStatus for AppBundleStatus {
+    fn phase(&self) -> Option<&str> {
+        self.phase.as_deref()
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    fn set_journal(&mut self, journal: Option<Journal>) {
+        self.journal = journal;
+    }
+
+    fn edges(&self) -> Option<&str> {
+        self.edges.as_deref()
+    }
+
+    fn blocked_by(&self) -> &[Blocker] {
+        &self.blocked_by
+    }
+
+    fn troubles(&self) -> Vec<Trouble<'_>> {
+        let failed = self.components().filter(|(_, one)| one.phase == "Failed");
+        failed
+            .map(|(group, one)| Trouble {
+                what: format!("component {group}/{}", one.name),
+                state: &one.phase,
+                reason: &one.reason,
+                message: &one.message,
+                since: one.since,
+            })
+            .collect()
+    }
+
+    fn entry_reasons(&self) -> Vec<&str> {
+        let unready = self.components().map(|(_, one)| one).filter(|one| !one.ready);
+        let groups = self.group_statuses.iter().flat_map(|group| &group.requires);
+        let own = self.components().flat_map(|(_, one)| &one.requires);
+        let waits = self.requires.iter().chain(groups).chain(own).filter(|entry| !entry.met);
+        unready.map(|one| &one.reason).chain(waits.map(|entry| &entry.reason)).map(String::as_str).collect()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use linchpin_api::Status;
+use linchpin_doors::{Registry, registry::View};
 use linchpin_words::{ConditionStatus, ConditionType, condition};
 
 use super::{client::DemoClient, say};
@@ -27,44 +27,44 @@ const SETTLED: Duration = Duration::from_millis(1_200);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Tells it from the first line to the last.
-pub(super) async fn tell(client: &mut DemoClient) -> Result<()> {
+pub(super) async fn tell(client: &mut DemoClient, kinds: &Registry) -> Result<()> {
     client.apply(RIGHTS).await?;
     client.apply(SHOP).await?;
     say("Applied examples/quickstart/shop.yaml: four objects that wait for what is not there yet.\n");
-    until(client, "all four wait", |live| live.count() == 4 && live.all(|status| status.phase.is_some()))
-        .await?;
-    show(client).await?;
+    until(client, kinds, "all four wait", |live| live.count() == 4 && live.all_have_a_phase()).await?;
+    show(client, kinds).await?;
 
     say("1. Somebody gives the shop its password: Secret db-credentials.");
     client.apply(CREDENTIALS).await?;
-    until(client, "database is done", |live| live.is_ready("database")).await?;
+    until(client, kinds, "database is done", |live| live.is_ready("database")).await?;
     say("   → database has written ConfigMap db-config and started Job migrate.\n");
-    show(client).await?;
+    show(client, kinds).await?;
 
     say("2. The migration finishes: Job migrate is Complete.");
     client.play(MIGRATED).await?;
-    until(client, "migrate is done", |live| live.is_ready("migrate")).await?;
+    until(client, kinds, "migrate is done", |live| live.is_ready("migrate")).await?;
     say("   → migrate has noted the schema. The storefront waits for a kind that nobody serves:\n");
-    show(client).await?;
+    show(client, kinds).await?;
 
     say("3. The payment operator is installed: kind Payment is served from now on.");
     client.apply(PAYMENT_KIND).await?;
     let payment = |state: &'static str| {
-        move |live: &Live| live.dependency("storefront", "payment") == Some(state.to_owned())
+        move |live: &Shop<'_>| live.dependency("storefront", "payment") == Some(state.to_owned())
     };
-    until(client, "the kind is noticed", payment("NotFound")).await?;
+    until(client, kinds, "the kind is noticed", payment("NotFound")).await?;
     say("   → noticed, without asking again and again.\n");
 
     say("4. A Payment is asked for …");
     client.apply(PAYMENT).await?;
-    until(client, "the Payment is seen", payment("NotReady")).await?;
-    show(client).await?;
+    until(client, kinds, "the Payment is seen", payment("NotReady")).await?;
+    show(client, kinds).await?;
 
     say("5. … and is ready.");
     client.play(PAID).await?;
-    until(client, "the shop is open", |live| live.is_ready("storefront") && live.is_ready("shop")).await?;
+    until(client, kinds, "the shop is open", |live| live.is_ready("storefront") && live.is_ready("shop"))
+        .await?;
     say("   → storefront is connected, and the last action has run.\n");
-    show(client).await?;
+    show(client, kinds).await?;
 
     if client.read("ConfigMap", "shop-open", "/data/open").await?.as_deref() != Some("yes") {
         bail!("the shop should be open, but ConfigMap shop-open does not say so");
@@ -74,12 +74,13 @@ pub(super) async fn tell(client: &mut DemoClient) -> Result<()> {
 }
 
 /// What there is to see, once it has settled: progress is written to statuses once a second at most.
-async fn show(client: &DemoClient) -> Result<()> {
+async fn show(client: &DemoClient, kinds: &Registry) -> Result<()> {
     let begun = Instant::now();
     let (mut last, mut since) = (None, Instant::now());
     let live = loop {
-        let live = Live::read(client.client(), &client.namespace).await?;
-        let seen = Some(live.statuses().map(|(_, status)| status.cloned()).collect::<Vec<_>>());
+        let live = Live::read(client.client(), &client.namespace, kinds).await?;
+        let seen =
+            Some(live.of_namespace(&client.namespace).map(|(_, one)| one.status()).collect::<Vec<_>>());
         if seen != last {
             (last, since) = (seen, Instant::now());
         }
@@ -93,53 +94,60 @@ async fn show(client: &DemoClient) -> Result<()> {
 }
 
 /// Waits until the statuses say something. The story asks; the operator watches.
-async fn until(client: &DemoClient, what: &str, holds: impl Fn(&Live) -> bool) -> Result<()> {
+async fn until(
+    client: &DemoClient,
+    kinds: &Registry,
+    what: &str,
+    holds: impl Fn(&Shop<'_>) -> bool,
+) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let mut live = Live::read(client.client(), &client.namespace).await?;
-        live.keep(&client.namespace);
-        if holds(&live) {
+        let live = Live::read(client.client(), &client.namespace, kinds).await?;
+        if holds(&Shop { live: &live, namespace: &client.namespace }) {
             return Ok(());
         }
         if begun.elapsed() > PATIENCE {
-            show(client).await?;
+            show(client, kinds).await?;
             bail!("not within {PATIENCE:?}: {what}");
         }
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-impl Live {
-    fn keep(&mut self, namespace: &str) {
-        self.resource_dependencies.retain(|place, _| place.0 == namespace);
-        self.dependency_groups.retain(|place, _| place.0 == namespace);
+/// The objects of the story.
+struct Shop<'a> {
+    live: &'a Live,
+    namespace: &'a str,
+}
+
+impl Shop<'_> {
+    fn objects(&self) -> impl Iterator<Item = (&str, &dyn View)> {
+        self.live.of_namespace(self.namespace)
+    }
+
+    fn find(&self, name: &str) -> Option<&dyn View> {
+        self.objects().find(|(other, _)| *other == name).map(|(_, object)| object)
     }
 
     fn count(&self) -> usize {
-        self.resource_dependencies.len() + self.dependency_groups.len()
+        self.objects().count()
     }
 
-    fn statuses(&self) -> impl Iterator<Item = (&str, Option<&Status>)> {
-        let dependencies = self.resource_dependencies.iter().map(|(place, one)| (place, one.status.as_ref()));
-        let groups = self.dependency_groups.iter().map(|(place, one)| (place, one.status.as_ref()));
-        dependencies.chain(groups).map(|(place, status)| (place.1.as_str(), status))
-    }
-
-    fn all(&self, holds: impl Fn(&Status) -> bool) -> bool {
-        self.statuses().all(|(_, status)| status.is_some_and(&holds))
+    fn all_have_a_phase(&self) -> bool {
+        self.objects().all(|(_, object)| object.said().is_some_and(|said| said.phase.is_some()))
     }
 
     fn is_ready(&self, name: &str) -> bool {
-        let found = self.statuses().find(|(other, _)| *other == name).and_then(|(_, status)| status);
-        found
-            .and_then(|status| condition::find(&status.conditions, ConditionType::Ready))
+        let said = self.find(name).and_then(View::said);
+        said.and_then(|said| condition::find(said.conditions, ConditionType::Ready))
             .is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
     /// The state of a dependency of an object.
     fn dependency(&self, name: &str, dependency: &str) -> Option<String> {
-        let (_, status) = self.statuses().find(|(other, _)| *other == name)?;
-        let entry = status?.dependencies.iter().find(|entry| entry.name == dependency)?;
-        Some(entry.state.clone())
+        let status = self.find(name)?.status()?;
+        let entries = status.get("dependencies")?.as_array()?;
+        let entry = entries.iter().find(|entry| entry["name"] == dependency)?;
+        Some(entry.get("state")?.as_str()?.to_owned())
     }
 }

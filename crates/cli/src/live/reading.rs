@@ -9,7 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use kube::{Client, api::ListParams};
 use linchpin_cluster::own::{self, OwnObject};
 
-use super::Kind;
+use linchpin_doors::registry::Names;
+use linchpin_words::Gvk;
 
 /// How often, and how far apart, a server that is too busy is asked again.
 const TRIES_WHEN_BUSY: u32 = 20;
@@ -38,16 +39,16 @@ impl ReadScope {
     }
 
     /// The cluster does not serve the kind, and what to do about it.
-    pub(crate) fn not_served<K: Kind>() -> Self {
-        let kind = plural::<K>();
+    pub(crate) fn not_served(names: &Names) -> Self {
+        let kind = plural(names);
         Self::NotServed(format!(
             "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply -f -`"
         ))
     }
 
     /// The user may not read the kind, as the server says it.
-    pub(crate) fn forbidden<K: Kind>(said: &str) -> Self {
-        Self::Forbidden(format!("reading {}: {said}", plural::<K>()))
+    pub(crate) fn forbidden(names: &Names, said: &str) -> Self {
+        Self::Forbidden(format!("reading {}: {said}", plural(names)))
     }
 }
 
@@ -62,23 +63,23 @@ pub(super) struct Found {
 }
 
 /// Lists a kind: everywhere if the user may, else in one namespace, else not at all.
-pub(super) async fn list<K: Kind>(client: &Client, namespace: &str) -> Result<Found> {
-    let mut found = patiently::<K>(client, None).await;
+pub(super) async fn list(client: &Client, names: &Names, namespace: &str) -> Result<Found> {
+    let mut found = patiently(client, names, None).await;
     let mut reach = ReadScope::Everywhere;
     if code(&found) == Some(403) {
-        found = patiently::<K>(client, Some(namespace)).await;
+        found = patiently(client, names, Some(namespace)).await;
         reach = ReadScope::Here;
     }
     match found {
         Ok(objects) => Ok(Found { reach, objects }),
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            Ok(Found { reach: ReadScope::not_served::<K>(), objects: Vec::new() })
+            Ok(Found { reach: ReadScope::not_served(names), objects: Vec::new() })
         }
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            Ok(Found { reach: ReadScope::forbidden::<K>(&status.message), objects: Vec::new() })
+            Ok(Found { reach: ReadScope::forbidden(names, &status.message), objects: Vec::new() })
         }
-        Err(kube::Error::Api(status)) => bail!("reading {}: {}", plural::<K>(), status.message),
-        Err(error) => Err(error).with_context(|| format!("reading {}", plural::<K>())),
+        Err(kube::Error::Api(status)) => bail!("reading {}: {}", plural(names), status.message),
+        Err(error) => Err(error).with_context(|| format!("reading {}", plural(names))),
     }
 }
 
@@ -90,12 +91,12 @@ fn code<T>(answer: &kube::Result<T>) -> Option<u16> {
 }
 
 /// Lists, and asks again for a while when the server is too busy, as it is right after a definition was installed.
-async fn patiently<K: Kind>(client: &Client, namespace: Option<&str>) -> kube::Result<Vec<OwnObject>> {
+async fn patiently(client: &Client, names: &Names, namespace: Option<&str>) -> kube::Result<Vec<OwnObject>> {
     let mut found = Vec::new();
     let mut parameters = ListParams::default().limit(PAGE);
     let mut tries = 0;
     loop {
-        let request = kube::core::Request::new(K::url_path(&(), namespace)).list(&parameters);
+        let request = kube::core::Request::new(path(names, namespace)).list(&parameters);
         let request = request.map_err(kube::Error::BuildRequest)?;
         let text = match client.request_text(request).await {
             Err(kube::Error::Api(status)) if status.code == 429 && tries < TRIES_WHEN_BUSY => {
@@ -115,6 +116,14 @@ async fn patiently<K: Kind>(client: &Client, namespace: Option<&str>) -> kube::R
 }
 
 /// What a kind is called where it is read: by plural and group.
-fn plural<K: Kind>() -> String {
-    format!("{}.{}", K::plural(&()), K::group(&()))
+fn plural(names: &Names) -> String {
+    format!("{}.{}", names.plural, names.gvk.group)
+}
+
+/// Where the objects of a kind are listed.
+fn path(names: &Names, namespace: Option<&str>) -> String {
+    let Gvk { group, version, .. } = &names.gvk;
+    let place = namespace.filter(|_| names.namespaced);
+    let place = place.map_or_else(String::new, |namespace| format!("namespaces/{namespace}/"));
+    format!("/apis/{group}/{version}/{place}{}", names.plural)
 }

@@ -10,6 +10,7 @@ use kube::{
     Client,
     discovery::{Discovery, Scope},
 };
+use linchpin_doors::Registry;
 use linchpin_engine::{
     contract::Served,
     rights::{CONTROL_PLANES, control_plane},
@@ -81,8 +82,8 @@ pub(crate) struct Kinds {
 
 impl Kinds {
     /// Our own kinds, and those of these definitions.
-    pub(super) fn new(definitions: &[Value]) -> Self {
-        let ours = linchpin_api::all_crds();
+    pub(super) fn new(definitions: &[Value], registry: &Registry) -> Self {
+        let ours = registry.definitions();
         let ours = ours.iter().filter_map(|definition| Entry::of(&json!(definition)));
         let mut known: Vec<Entry> = ours.chain(definitions.iter().filter_map(Entry::of)).collect();
         let plane = Entry {
@@ -207,7 +208,7 @@ mod tests {
     fn a_definition_among_the_manifests_is_no_guess() {
         let definition = json!({"spec": {"group": "a.b", "scope": "Cluster", "versions": [{"name": "v2"}],
             "names": {"kind": "Ox", "plural": "oxen", "shortNames": ["o"]}}});
-        let mut kinds = Kinds::new(&[definition]);
+        let mut kinds = Kinds::new(&[definition], &linchpin_doors::registry());
         for word in ["ox", "oxen.a.b", "o"] {
             let Served::Yes { plural, namespaced, .. } = kinds.answer(&KindWord::parse(word).unwrap(), true)
             else {

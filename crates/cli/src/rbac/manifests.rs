@@ -7,27 +7,15 @@ use std::{
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
+use linchpin_doors::{Registry, registry::View};
 use linchpin_lang::template::parse_documents;
 use serde_json::{Value, json};
 
-/// An object of ours.
-#[derive(Debug)]
-pub(super) enum Ours {
-    /// A ResourceDependency.
-    Dependency(Box<ResourceDependency>),
-    /// A DependencyGroup.
-    Group(Box<DependencyGroup>),
-    /// An AppBundle.
-    Bundle(Box<AppBundle>),
-}
-
 /// An object of ours, and where it was found.
-#[derive(Debug)]
 pub(super) struct Manifest {
     /// File, kind and name.
     pub(super) label: String,
-    pub(super) object: Ours,
+    pub(super) object: Box<dyn View>,
 }
 
 impl fmt::Display for Manifest {
@@ -37,7 +25,7 @@ impl fmt::Display for Manifest {
 }
 
 /// All that matters in the files.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Manifests {
     pub(super) ours: Vec<Manifest>,
     /// Definitions of kinds.
@@ -45,7 +33,7 @@ pub(super) struct Manifests {
 }
 
 /// Reads files; `-` is standard input.
-pub(super) fn read(files: &[std::path::PathBuf], namespace: &str) -> Result<Manifests> {
+pub(super) fn read(files: &[std::path::PathBuf], namespace: &str, registry: &Registry) -> Result<Manifests> {
     let mut found = Manifests::default();
     for file in files {
         let (label, text) = if file == Path::new("-") {
@@ -57,15 +45,31 @@ pub(super) fn read(files: &[std::path::PathBuf], namespace: &str) -> Result<Mani
             let text = fs::read_to_string(file).with_context(|| format!("reading {label}"))?;
             (label, text)
         };
-        take_in(&mut found, &label, &text, namespace)?;
+        take_in(&mut found, &label, &text, namespace, registry)?;
     }
     if found.ours.is_empty() {
-        bail!("there is no ResourceDependency, DependencyGroup or AppBundle in what was given with -f");
+        let kinds: Vec<String> = registry.waiting().map(|kind| kind.names().gvk.kind).collect();
+        bail!("there is no {} in what was given with -f", either(&kinds));
     }
     Ok(found)
 }
 
-pub(super) fn take_in(found: &mut Manifests, label: &str, text: &str, namespace: &str) -> Result<()> {
+/// One of several words, as people say it.
+fn either(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+    }
+}
+
+fn take_in(
+    found: &mut Manifests,
+    label: &str,
+    text: &str,
+    namespace: &str,
+    registry: &Registry,
+) -> Result<()> {
     let documents = parse_documents(label, text).map_err(|error| {
         let (line, column) = error.position();
         anyhow!("{label}: at line {line} column {column}: {}", error.message())
@@ -80,28 +84,21 @@ pub(super) fn take_in(found: &mut Manifests, label: &str, text: &str, namespace:
         let text = |path: &str| document.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (version, kind, name) = (text("/apiVersion"), text("/kind"), text("/metadata/name"));
         let label = format!("{label}: {kind} {name}");
-        match (version.as_str(), kind.as_str()) {
-            ("apiextensions.k8s.io/v1", "CustomResourceDefinition") => found.definitions.push(document),
-            ("tools.kubestellar.io/v1", "ResourceDependency") => {
-                let object = Ours::Dependency(Box::new(object(document, namespace, &label)?));
-                found.ours.push(Manifest { label, object });
-            }
-            ("tools.kubestellar.io/v1", "DependencyGroup") => {
-                let object = Ours::Group(Box::new(object(document, namespace, &label)?));
-                found.ours.push(Manifest { label, object });
-            }
-            ("app.example.com/v1alpha1", "AppBundle") => {
-                let object = Ours::Bundle(Box::new(object(document, namespace, &label)?));
-                found.ours.push(Manifest { label, object });
-            }
-            _ => {}
+        if (version.as_str(), kind.as_str()) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
+            found.definitions.push(document);
+            continue;
+        }
+        let Some(kind) = registry.of_manifest(&version, &kind).filter(|kind| kind.waits()) else { continue };
+        if let Some(object) = kind.view(&tidied(document, namespace).to_string()) {
+            let object = object.with_context(|| format!("{label}: it is not understood"))?;
+            found.ours.push(Manifest { label, object });
         }
     }
     Ok(())
 }
 
 /// Its status says nothing about its needs, and an older one may not even be readable.
-fn object<T: serde::de::DeserializeOwned>(mut document: Value, namespace: &str, label: &str) -> Result<T> {
+fn tidied(mut document: Value, namespace: &str) -> Value {
     if let Some(fields) = document.as_object_mut() {
         fields.remove("status");
     }
@@ -110,7 +107,7 @@ fn object<T: serde::de::DeserializeOwned>(mut document: Value, namespace: &str, 
     {
         metadata.insert("namespace".to_owned(), json!(namespace));
     }
-    serde_json::from_value(document).with_context(|| format!("{label}: it is not understood"))
+    document
 }
 
 #[cfg(test)]
@@ -119,7 +116,7 @@ mod tests {
 
     fn names(text: &str) -> Result<Vec<String>> {
         let mut found = Manifests::default();
-        take_in(&mut found, "f", text, "ns")?;
+        take_in(&mut found, "f", text, "ns", &linchpin_doors::registry())?;
         Ok(found.ours.iter().map(ToString::to_string).collect())
     }
 

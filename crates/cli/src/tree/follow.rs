@@ -13,19 +13,23 @@ use std::{
 
 use anyhow::{Result, bail};
 use kube::Client;
-use linchpin_api::{AppBundle, DependencyGroup, ResourceDependency};
 use linchpin_cluster::own::{self, OwnEvent, OwnKind, OwnTrouble};
-use linchpin_words::{GroupKind, Gvk};
+use linchpin_doors::registry::Names;
+use linchpin_words::GroupKind;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Form, TreeCommand, draw, gaps, print};
-use crate::live::{Kind, Live, ReadScope};
+use crate::live::{Live, ReadScope};
 
 /// How long nothing may change before it is drawn again: one change rarely comes alone.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// What a watch brings, ready to be taken in.
-type Change = Box<dyn FnOnce(&mut Followed) + Send>;
+/// What a watch brings: of which kind, and whether it looks at one namespace only.
+struct Change {
+    kind: GroupKind,
+    here: bool,
+    event: OwnEvent,
+}
 
 /// What is known by now.
 struct Followed {
@@ -44,9 +48,10 @@ pub(super) async fn follow(
     let (tell, mut changes) = mpsc::unbounded_channel();
     // Ends with this function.
     let mut watches = JoinSet::new();
-    watches.spawn(watched::<ResourceDependency>(client, namespace, &live, tell.clone()));
-    watches.spawn(watched::<DependencyGroup>(client, namespace, &live, tell.clone()));
-    watches.spawn(watched::<AppBundle>(client, namespace, &live, tell));
+    for names in &live.kinds() {
+        watches.spawn(watched(client, namespace, &live, names, tell.clone()));
+    }
+    drop(tell);
     let listing = live.reach.keys().cloned().collect();
     // The watches bring all objects again, and what has gone in the meantime is not among them.
     let mut followed = Followed { live: live.emptied(), listing };
@@ -80,20 +85,21 @@ pub(super) async fn follow(
 }
 
 /// Tells what happens to one kind, where it can be read, for ever.
-fn watched<K: Kind>(
+fn watched(
     client: &Client,
     namespace: &str,
     live: &Live,
+    names: &Names,
     tell: mpsc::UnboundedSender<Change>,
-) -> impl Future<Output = ()> + Send + use<K> {
-    let here = matches!(live.reach.get(&K::group_kind()), Some(ReadScope::Here | ReadScope::Forbidden(_)));
+) -> impl Future<Output = ()> + Send + use<> {
+    let group_kind = names.gvk.group_kind();
+    let here = matches!(live.reach.get(&group_kind), Some(ReadScope::Here | ReadScope::Forbidden(_)));
     let (client, namespace) = (client.clone(), here.then(|| namespace.to_owned()));
-    let kind = Gvk::new(&*K::group(&()), &*K::version(&()), &*K::kind(&()));
-    let kind = OwnKind::new(&kind, &K::plural(&()), true);
+    let kind = OwnKind::new(&names.gvk, &names.plural, names.namespaced);
     async move {
         let tell = |event| {
             // Nobody listens any more when the command ends.
-            let _ = tell.send(Box::new(move |followed: &mut Followed| followed.take_in::<K>(event, here)));
+            let _ = tell.send(Change { kind: group_kind.clone(), here, event });
         };
         own::follow(&client, &kind, namespace.as_deref(), tell).await;
     }
@@ -102,37 +108,41 @@ fn watched<K: Kind>(
 /// Takes in the next change; false when there will be none.
 async fn next(changes: &mut mpsc::UnboundedReceiver<Change>, followed: &mut Followed) -> bool {
     let Some(change) = changes.recv().await else { return false };
-    change(followed);
+    followed.take_in(change);
     true
 }
 
 impl Followed {
-    fn take_in<K: Kind>(&mut self, event: OwnEvent, here: bool) {
+    fn take_in(&mut self, Change { kind, here, event }: Change) {
         match event {
-            OwnEvent::There(object) => self.live.put::<K>(&object),
+            OwnEvent::There(object) => self.live.put(&kind, &object),
             OwnEvent::Gone((namespace, name)) => {
-                self.live.remove::<K>(&(namespace.unwrap_or_default(), name));
+                self.live.remove(&kind, &(namespace.unwrap_or_default(), name));
             }
-            OwnEvent::Synced => {
-                self.seen::<K>(if here { ReadScope::Here } else { ReadScope::Everywhere });
+            OwnEvent::Synced => self.seen(kind, if here { ReadScope::Here } else { ReadScope::Everywhere }),
+            OwnEvent::Trouble(OwnTrouble::NotServed(_)) => {
+                let scope = self.live.names(&kind).map(ReadScope::not_served);
+                self.unseen(kind, scope);
             }
-            OwnEvent::Trouble(OwnTrouble::NotServed(_)) => self.unseen::<K>(ReadScope::not_served::<K>()),
             OwnEvent::Trouble(OwnTrouble::Forbidden(why)) => {
-                self.unseen::<K>(ReadScope::forbidden::<K>(&why));
+                let scope = self.live.names(&kind).map(|names| ReadScope::forbidden(names, &why));
+                self.unseen(kind, scope);
             }
             // The API server will be back, and the watch goes on by itself.
             OwnEvent::Trouble(OwnTrouble::Lost(_)) => {}
         }
     }
 
-    fn seen<K: Kind>(&mut self, reach: ReadScope) {
-        self.listing.remove(&K::group_kind());
-        self.live.reach.insert(K::group_kind(), reach);
+    fn seen(&mut self, kind: GroupKind, reach: ReadScope) {
+        self.listing.remove(&kind);
+        self.live.reach.insert(kind, reach);
     }
 
-    fn unseen<K: Kind>(&mut self, reach: ReadScope) {
-        self.live.forget::<K>();
-        self.seen::<K>(reach);
+    fn unseen(&mut self, kind: GroupKind, reach: Option<ReadScope>) {
+        self.live.forget(&kind);
+        if let Some(reach) = reach {
+            self.seen(kind, reach);
+        }
     }
 }
 

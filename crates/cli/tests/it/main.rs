@@ -24,6 +24,7 @@ mod exec;
 mod explain;
 mod faults;
 mod forms;
+mod fourth_door;
 mod history;
 mod identity;
 mod kinds;

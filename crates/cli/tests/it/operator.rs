@@ -39,7 +39,11 @@ pub(crate) struct Operator {
 
 /// The program with everything in the environment that would change its settings taken out.
 pub(crate) fn linchpin() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_linchpin"));
+    without_settings(Command::new(env!("CARGO_BIN_EXE_linchpin")))
+}
+
+/// A program with everything in the environment that would change its settings taken out.
+pub(crate) fn without_settings(mut command: Command) -> Command {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LINCHPIN_")) {
         command.env_remove(name);
     }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use linchpin_api::{AppBundle, AppBundleSpec, Dependency, app_bundle::status::ResourceRef};
+use linchpin_api::{AppBundle, AppBundleSpec, Dependency, Ours, app_bundle::status::ResourceRef};
 use linchpin_engine::{
     contract::StepId,
     plan::{After, Notes, SpecError, Step},
@@ -10,7 +10,7 @@ use linchpin_engine::{
 use linchpin_words::{Gvk, limits};
 
 use super::{
-    AppBundleDoor, component, history,
+    component, history,
     order::{self, Reading},
     outline::{BundleOutline, ComponentOutline, GroupOutline, PackageOutline},
 };
@@ -18,7 +18,7 @@ use crate::{
     apply::Object,
     assemble::{self, Frame, Keys},
     dependency,
-    door::{CompileInput, Compiled, Door},
+    door::{self, CompileInput, Compiled},
     edges,
     errors::{at, bounded},
     names::{self, Named},
@@ -27,7 +27,7 @@ use crate::{
 
 pub(super) fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
     let (spec, looked_at) = history::chosen(object, compile_input)?;
-    let frame = Frame::new(object, &spec.common, compile_input, AppBundleDoor::removal(object))?;
+    let frame = Frame::new(object, &spec.common, compile_input, door::removal(object.deletion_policy()))?;
     let read = Parts::read(&frame, &spec).and_then(|parts| {
         let outline = parts.outline(&spec);
         Ok((parts.steps(&frame, &spec)?, outline))

@@ -1,7 +1,7 @@
 //! Revisions of a bundle: what changed, when, and how that went; and going back to one.
 //!
 //! A revision is taken whenever the spec differs from the newest one, but for `suspend` and `rollback`, which are no
-//! part of what is deployed. The last ten are kept. They are the operator's own ([`Door::history`]): written as itself,
+//! part of what is deployed. The last ten are kept. They are the operator's own ([`Beside::history`]): written as itself,
 //! beside the plan, so that nothing waits for them, and when there is nothing better to do. While `spec.rollback` is
 //! set the plan is made from that revision and no new one is taken.
 //!
@@ -10,7 +10,7 @@
 //! taken is refused. The data of Secrets that are written into a bundle is not copied: a snapshot has a digest in its
 //! place ([`secrets`]).
 //!
-//! [`Door::history`]: crate::Door::history
+//! [`Beside::history`]: crate::Beside::history
 
 mod secrets;
 

@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use linchpin_api::DependencyGroup;
+use linchpin_api::{DependencyGroup, Ours};
 use linchpin_engine::{
     contract::StepId,
     plan::{After, SpecError, Step},
 };
 use linchpin_words::limits;
 
-use super::{DependencyGroupDoor, groups};
+use super::groups;
 use crate::{
     action,
     assemble::{self, Frame, Part},
     dependency,
-    door::{CompileInput, Compiled, Door},
+    door::{self, CompileInput, Compiled},
     edges,
     errors::{bounded, duration},
 };
@@ -26,7 +26,7 @@ pub(super) fn compile(
     let spec = &object.spec;
     bounded(spec.groups.len(), limits::GROUPS, "spec.groups", "groups")?;
     let direct = groups::direct(&spec.groups)?;
-    let frame = Frame::new(object, &spec.common, compile_input, DependencyGroupDoor::removal(object))?;
+    let frame = Frame::new(object, &spec.common, compile_input, door::removal(object.deletion_policy()))?;
     let parts: Vec<Part<'_>> = spec
         .groups
         .iter()

@@ -1,13 +1,12 @@
 //! From a ResourceDependency to a plan.
 
-use linchpin_api::ResourceDependency;
+use linchpin_api::{Ours, ResourceDependency};
 use linchpin_engine::plan::{SpecError, Step};
 
-use super::ResourceDependencyDoor;
 use crate::{
     action,
     assemble::{self, Frame, Part},
-    door::{CompileInput, Compiled, Door},
+    door::{self, CompileInput, Compiled},
     edges,
 };
 
@@ -16,7 +15,7 @@ pub(super) fn compile(
     compile_input: &CompileInput<'_>,
 ) -> Result<Compiled, SpecError> {
     let spec = &object.spec;
-    let removal = ResourceDependencyDoor::removal(object);
+    let removal = door::removal(object.deletion_policy());
     let frame = Frame::new(object, &spec.common, compile_input, removal)?;
     let part = Part {
         name: None,

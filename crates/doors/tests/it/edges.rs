@@ -2,8 +2,11 @@
 
 mod app_bundle;
 
+use kube_core::Resource as _;
+use linchpin_api::Ours as _;
 use linchpin_doors::{DependencyGroupDoor, Door, ResourceDependencyDoor, status_edges};
 use linchpin_engine::graph::{Edge, Graph, Node, Relation, explain};
+use linchpin_words::ObjectRef;
 
 use crate::{stage::Stage, things::deployment};
 
@@ -16,7 +19,9 @@ struct Told {
 
 impl Told {
     fn new<D: Door>(object: &D::Object, edges: Option<&str>) -> Self {
-        let node = Node::here(D::object_ref(object));
+        let (kind, meta) = (D::Object::gvk().group_kind(), object.meta());
+        let place = [&meta.namespace, &meta.name].map(|text| text.clone().unwrap_or_default());
+        let node = Node::here(ObjectRef::namespaced(kind, &place[0], &place[1]));
         Self { edges: status_edges::read(&node, edges), node }
     }
 

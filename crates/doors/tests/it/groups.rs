@@ -1,6 +1,7 @@
 //! DependencyGroup: order, actions, clocks, teardown, and depending on one group.
 
-use linchpin_doors::{DependencyGroupDoor, Door, ResourceDependencyDoor};
+use linchpin_api::{Ours as _, common::DeletionPolicy};
+use linchpin_doors::{DependencyGroupDoor, ResourceDependencyDoor};
 use linchpin_engine::{
     plan::{Plan, Removal},
     step::Phase,
@@ -104,10 +105,10 @@ fn the_clock_of_a_group_starts_when_its_turn_comes() {
 
 #[test]
 fn teardown_and_deletion_policy_say_what_becomes_of_what_was_made() {
-    let removal = |spec: &str| DependencyGroupDoor::removal(&stage(spec).object);
-    assert_eq!(removal("{groups: []}"), Removal::Retain);
-    assert_eq!(removal("{groups: [], teardown: Reverse}"), Removal::Delete);
-    assert_eq!(removal("{groups: [], deletionPolicy: Delete}"), Removal::Delete);
+    let policy = |spec: &str| stage(spec).object.deletion_policy();
+    assert_eq!(policy("{groups: []}"), DeletionPolicy::Retain);
+    assert_eq!(policy("{groups: [], teardown: Reverse}"), DeletionPolicy::Delete);
+    assert_eq!(policy("{groups: [], deletionPolicy: Delete}"), DeletionPolicy::Delete);
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn what_a_group_made_is_taken_away_in_reverse() {
         .map(|item| (item.target.name.clone(), item.after.len()))
         .collect();
     assert_eq!(rows, [("one".to_owned(), 0), ("two".to_owned(), 1)]);
-    assert!(DependencyGroupDoor::needs_finalizer(&stage.object, &stage.memory.journal));
+    assert!(stage.memory.journal.has_belongings(Removal::Delete));
 }
 
 #[test]

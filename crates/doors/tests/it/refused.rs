@@ -1,6 +1,6 @@
 //! Specs that cannot be carried out: which field, and what is wrong with it.
 
-use linchpin_doors::{DependencyGroupDoor, Door, ResourceDependencyDoor};
+use linchpin_doors::{DependencyGroupDoor, Door, ResourceDependencyDoor, journal};
 use serde_json::{Value, json};
 
 use crate::stage::{compile, read};
@@ -257,7 +257,7 @@ fn a_journal_that_cannot_be_read_is_not_forgotten() {
     ] {
         let status = json!({"observedGeneration": 1, "journal": journal});
         object.status = Some(serde_json::from_value(status).expect("a status"));
-        let error = ResourceDependencyDoor::journal(&object).expect_err("unreadable");
+        let error = journal::of(&object).expect_err("unreadable");
         assert!(error.to_string().starts_with("status.journal: it cannot be read"), "{error}");
     }
 }

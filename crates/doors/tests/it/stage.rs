@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use linchpin_doors::{Causes, CompileInput, Compiled, Door, StatusInput};
+use linchpin_doors::{Causes, CompileInput, Compiled, Door, StatusInput, StatusOf, journal};
 use linchpin_engine::{
     contract::{
         Done, Effect, Existing, Failure, Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target,
@@ -215,7 +215,7 @@ impl<D: Door> Stage<D> {
 
     /// The operator starts anew with what the status holds, and has looked at nothing yet.
     pub(crate) fn start_anew(&mut self) -> &mut Self {
-        let journal = D::journal(&self.object).expect("readable").expect("a journal");
+        let journal = journal::of(&self.object).expect("readable").expect("a journal");
         let world = World::new();
         let given = CompileInput { facts: &world, kinds: &journal.kinds, default_service_account: "default" };
         let compiled = D::compile(&self.object, &given).expect("a plan");
@@ -229,7 +229,7 @@ impl<D: Door> Stage<D> {
     }
 
     /// The status as it would be written now; it is written.
-    pub(crate) fn status(&mut self) -> D::Status
+    pub(crate) fn status(&mut self) -> StatusOf<D>
     where
         D::Object: DeserializeOwned,
     {

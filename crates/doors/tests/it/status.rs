@@ -1,7 +1,8 @@
 //! Statuses as people and tools read them.
 
 use linchpin_api::Status;
-use linchpin_doors::ResourceDependencyDoor;
+use linchpin_doors::{ResourceDependencyDoor, journal, registry};
+use linchpin_engine::contract::Via;
 use serde_json::{Value, json};
 
 use crate::{
@@ -193,19 +194,17 @@ fn a_start_of_the_operator_is_no_news() {
 
 #[test]
 fn the_journal_is_read_back_and_that_of_another_object_is_not_believed() {
-    use linchpin_doors::Door;
     let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
     stage.put(config_map("own", "c", &json!({}))).settle();
     stage.status();
-    let journal = ResourceDependencyDoor::journal(&stage.object).expect("readable").expect("a journal");
+    let journal = journal::of(&stage.object).expect("readable").expect("a journal");
     assert_eq!(journal, stage.memory.journal);
     stage.object.metadata.uid = Some("another".to_owned());
-    assert_eq!(ResourceDependencyDoor::journal(&stage.object).expect("readable"), None);
+    assert_eq!(journal::of(&stage.object).expect("readable"), None);
 }
 
 #[test]
 fn the_journal_is_one_text_and_one_that_was_written_as_an_object_is_read_too() {
-    use linchpin_doors::Door;
     let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
     stage.put(config_map("own", "c", &json!({}))).settle();
     let written = stage.status().journal.expect("a journal");
@@ -213,19 +212,24 @@ fn the_journal_is_one_text_and_one_that_was_written_as_an_object_is_read_too() {
     assert_eq!(written, json!({ "text": text }));
     let status = stage.object.status.as_mut().expect("a status");
     status.journal = Some(serde_json::from_str(text).expect("a journal"));
-    let journal = ResourceDependencyDoor::journal(&stage.object).expect("readable").expect("a journal");
+    let journal = journal::of(&stage.object).expect("readable").expect("a journal");
     assert_eq!(journal, stage.memory.journal);
 }
 
 #[test]
 fn the_controller_learns_all_it_needs_of_a_kind() {
-    use linchpin_doors::{DependencyGroupDoor, Door};
-    let stage = Stage::<ResourceDependencyDoor>::new(SPEC);
-    assert_eq!(ResourceDependencyDoor::gvk().to_string(), "tools.kubestellar.io/v1, Kind=ResourceDependency");
-    assert_eq!(ResourceDependencyDoor::plural(), "resourcedependencies");
-    assert_eq!(DependencyGroupDoor::plural(), "dependencygroups");
-    assert_eq!(ResourceDependencyDoor::service_account(&stage.object, "builder"), "builder");
-    assert_eq!(ResourceDependencyDoor::object_ref(&stage.object).to_string(), "ResourceDependency own/x");
-    assert_eq!(ResourceDependencyDoor::finalizer(), "linchpin.dev/teardown");
-    assert_eq!(ResourceDependencyDoor::priority(&stage.object), 0);
+    let registry = registry();
+    let kind = registry.of_manifest("tools.kubestellar.io/v1", "ResourceDependency").expect("registered");
+    let names = kind.names();
+    assert_eq!(names.gvk.to_string(), "tools.kubestellar.io/v1, Kind=ResourceDependency");
+    assert_eq!((names.plural.as_str(), names.namespaced), ("resourcedependencies", true));
+    assert_eq!(names.short, ["resdep", "rd"]);
+    assert_eq!(kind.finalizer(), Some("linchpin.dev/teardown"));
+    let text = r#"{"metadata": {"namespace": "own", "name": "x", "uid": "u"}, "spec": {}}"#;
+    let subject = kind.subject(text, &"builder".into()).expect("readable");
+    assert_eq!(subject.key().object_ref().to_string(), "ResourceDependency own/x");
+    assert_eq!(subject.via(), Some(Via::service_account("own", "builder")));
+    assert_eq!(subject.priority(), 0);
+    let profile = registry.of_manifest("linchpin.dev/v1alpha1", "ReadinessProfile").expect("registered");
+    assert!(!profile.names().namespaced && !profile.waits());
 }

@@ -125,6 +125,16 @@ pub enum Seen {
     Probe(Result<(), Miss>),
 }
 
+impl Seen {
+    /// Whether the same was observed, whenever that was.
+    fn says_the_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Objects(one), Self::Objects(two)) => one.items == two.items,
+            _ => self == other,
+        }
+    }
+}
+
 /// All that has been observed, by question. A question that is missing is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct World(HashMap<Want, Seen, BuildHasherDefault<Fingerprint>>);
@@ -161,6 +171,19 @@ impl World {
     /// The answer, where there is one.
     pub fn get(&self, want: &Want) -> Option<&Seen> {
         self.0.get(want)
+    }
+
+    /// The answers to these questions, as far as there are any.
+    #[must_use]
+    pub fn only<'a>(&self, wants: impl IntoIterator<Item = &'a Want>) -> Self {
+        wants.into_iter().filter_map(|want| Some((want.clone(), self.get(want)?.clone()))).collect()
+    }
+
+    /// Whether the same was observed, whenever that was: how recent a view is makes no difference.
+    pub fn says_the_same(&self, other: &Self) -> bool {
+        let same =
+            |(want, seen): (&Want, &Seen)| other.get(want).is_some_and(|then| seen.says_the_same(then));
+        self.0.len() == other.0.len() && self.0.iter().all(same)
     }
 
     /// All questions and answers, in the order of the questions.

@@ -104,7 +104,7 @@ impl Controller {
         entry.curious = found.asked;
         if asks_more {
             let wants = entry.wants.union(&entry.curious).cloned().collect();
-            self.hub.subscribe(id, BTreeSet::clone(&wants));
+            self.answers.subscribe(id, BTreeSet::clone(&wants));
             entry.wants = wants;
         }
         if found.open || entry.causes == found.causes {
@@ -117,11 +117,11 @@ impl Controller {
 
     fn causes_of(&self, entry: &Entry) -> Found {
         let mut found = Found { causes: Causes::new(), asked: BTreeSet::new(), open: false };
-        if entry.reported_phase == Some(Phase::Completed) || entry.subject.is_deleting() {
+        if entry.phase == Some(Phase::Completed) || entry.subject.is_deleting() {
             return found;
         }
-        let via = entry.subject.via(&self.default_service_account);
-        let node = Node::here(entry.subject.object_ref());
+        let Some(via) = entry.subject.via() else { return found };
+        let node = Node::here(entry.subject.key().object_ref());
         let waits = self.waits_for_ours(&node);
         let asked = RefCell::new(BTreeMap::new());
         let visible = |node: &Node| {
@@ -168,7 +168,7 @@ impl Controller {
     }
 
     fn plural_of_ours(&self, object: &ObjectRef) -> Option<&str> {
-        let known = self.kinds.iter().position(|kind| kind.gvk().group_kind() == object.kind)?;
+        let known = self.group_kinds.iter().position(|kind| *kind == object.kind)?;
         Some(self.own_kinds[known].plural())
     }
 
@@ -207,7 +207,7 @@ impl Controller {
 
     /// The answer to a question, if there is one.
     fn answer(&self, want: Want, asked: &mut BTreeMap<Want, bool>) -> Option<Seen> {
-        let world = self.hub.read(&BTreeSet::from([want.clone()]));
+        let world = self.answers.read(&mut std::iter::once(&want));
         let answer = world.get(&want).filter(|seen| !matches!(seen, Seen::Unknown(_))).cloned();
         asked.insert(want, answer.is_some());
         answer

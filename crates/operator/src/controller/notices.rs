@@ -13,7 +13,7 @@ use futures::StreamExt;
 use linchpin_cluster::events::Regarding;
 use linchpin_engine::contract::Notice;
 
-use super::{Controller, Message, driver::caught, saving::YIELD};
+use super::{Controller, Message, driver::caught, saving::pace::YIELD};
 
 /// How many events of one namespace may wait.
 const KEPT: usize = 2_000;
@@ -69,8 +69,7 @@ impl Notices {
 
 impl Controller {
     /// Puts an event on an object, without waiting for it.
-    pub(super) fn emit_event(&mut self, about: Regarding, reason: &str, message: &str, warning: bool) {
-        let notice = Notice { reason: reason.to_owned(), message: message.to_owned(), warning };
+    pub(super) fn emit_event(&mut self, about: Regarding, notice: Notice) {
         let namespace = about.namespace.clone().unwrap_or_default();
         self.emit_event_for(&namespace, about, notice);
     }

@@ -46,8 +46,8 @@ impl Controller {
                 Ticket { step: StepId::new(format!("{PREFIX}{}", record.name)), run: 0, attempt: 0, part: 0 };
             let effect = Effect { ticket, via: record.via, verb: record.verb.clone(), deadline: DEADLINE };
             entry.sent.last.insert(record.name, record.verb);
-            let about = Arc::new(regarding(self, entry));
-            self.driver.submit(&entry.namespace(), entry.subject.priority(), entry.id, effect, about);
+            let about = Arc::new(regarding(entry));
+            self.driver.submit(entry.subject.key().lane(), entry.subject.priority(), entry.id, effect, about);
         }
     }
 
@@ -58,7 +58,7 @@ impl Controller {
         };
         let failed = outcome.result.as_ref().err().filter(|failure| !matches!(failure, Failure::Gone(_)));
         if let (Some(failure), Some(entry)) = (failed, self.entries.get_mut(&id)) {
-            tracing::warn!(object = %entry.subject.object_ref(), "cannot keep record {name}: {failure}");
+            tracing::warn!(object = %entry.subject.key().object_ref(), "cannot keep record {name}: {failure}");
             entry.sent.last.remove(&StepId::new(name));
             entry.sent.retry_at = Some(now().plus_duration(PATIENCE));
             self.enqueue(id);

@@ -1,146 +1,146 @@
-//! Saving: status and finalizers of our objects, as seldom as possible and as soon as needed.
+//! Saving: status and finalizer of our objects, as seldom as possible and as soon as needed.
 //!
-//! A phase change and whatever effects wait for go at once; progress at most once a second, a phase that flaps less often;
-//! and all but what effects wait for yields to effects for up to a second, counted from when there was something to write, so
-//! that what changes again in the meantime is written once. One write per object at a time, each with the version it
-//! was decided on; few at a time altogether, and beside effects one at a time with pauses between, because a status
-//! costs the API server more than an effect does. A status is drawn only when it may be written. Where many objects
-//! begin at once, the first journal goes with the finalizer.
+//! What is written, and in which order, is said by a machine without time and without I/O ([`machine`]); when, by
+//! [`pace`]. Here the writes are begun, each with the version it was decided on, and their ends are taken in. A phase change
+//! and whatever effects wait for go at once; progress at most once a second, a phase that flaps less often; and all but what
+//! effects wait for yields to effects for up to a second, counted from when there was something to write, so that what
+//! changes again in the meantime is written once. A status is drawn only when it may be written.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+mod machine;
+pub(super) mod pace;
+
+use std::{collections::BTreeMap, time::Instant};
 
 use linchpin_cluster::{
     hub::SubscriberId,
-    own::{self, OwnMetadata, OwnObject, OwnWriteError},
+    own::{self, Finalizer, OwnMetadata, OwnObject, OwnWriteError},
 };
-use linchpin_doors::journal;
-use linchpin_engine::journal::Memory;
+use linchpin_doors::subject::{StatusHash, Subject};
+use linchpin_engine::contract::Effect;
 use linchpin_words::keys;
 
 use super::{
-    Controller, Message, Written, Wrote,
-    allowance::Rate,
-    backlog::Due,
+    Controller, Message, Written,
     driver::{FAILED, caught},
-    entry::{Entry, Saving},
-    status_hash::StatusHash,
-    turn::{number, regarding},
+    entry::Entry,
+    turn::number,
 };
+use machine::{Ended, FirstJournal, FirstJournalMay, Machine, Next, Write};
+pub(crate) use pace::UnderWay;
+use pace::{CROWD, FENCED, Pace};
 
-/// How often progress is written.
-const AT_MOST_EVERY: Duration = Duration::from_secs(1);
-/// How many changes of the phase are reported in an event and written at once. A user who makes a phase flap pays with
-/// their own writes, not with ours.
-const AT_ONCE: Rate = Rate { burst: 8, every: Duration::from_secs(10) };
-/// How often the status of an object is written whose phase flaps.
-const FLAPPING_EVERY: Duration = Duration::from_secs(5);
-/// How long statuses and events yield to effects.
-pub(super) const YIELD: Duration = Duration::from_secs(1);
-/// The longest pause after a failed write.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How soon to look again while nothing may be written: a term that seemed over may turn out to go on.
-const FENCED: Duration = Duration::from_millis(100);
-/// How many statuses and events are written at a time while nothing else is.
-const WHILE_QUIET: usize = 4;
-/// How many are written at a time beside effects.
-const WHILE_BUSY: usize = 1;
-/// After one that was written beside effects there is a pause so many times as long: they take a twentieth of the time.
-const PAUSE: u32 = 19;
-/// The longest such pause: a server that answers late must not make statuses old.
-const LONGEST_REST: Duration = Duration::from_secs(1);
-
-/// From so many objects with something to write on, the first journal goes with the finalizer: one write instead of two
-/// before the first effect. Where there are fewer the status comes before the effects, and shows what is about to happen.
-const CROWD: usize = 4;
 /// A journal that is larger is no annotation: all annotations of an object may have 256 KiB together.
 const LARGEST_FIRST_JOURNAL: usize = 64 * 1024;
 
-/// Writes under way that are no effects.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct UnderWay {
-    /// Those that effects wait for.
-    waited_for: usize,
-    /// Statuses and events.
-    background: usize,
-    /// Whether the last one in the background was an event: they take turns.
-    event_last: bool,
-    /// When the last one in the background was begun.
-    begun: Option<Instant>,
-    /// From when on the next one may be begun beside effects.
-    rested: Option<Instant>,
-}
-
-impl UnderWay {
-    /// One in the background is begun.
-    fn begin(&mut self, now: Instant) {
-        self.background += 1;
-        self.begun = Some(now);
-    }
-
-    /// One in the background has ended.
-    fn end(&mut self, now: Instant) {
-        self.background = self.background.saturating_sub(1);
-        let rest = |begun| (now.saturating_duration_since(begun) * PAUSE).min(LONGEST_REST);
-        self.rested = self.begun.map(|begun| now + rest(begun));
-    }
-
-    /// When the next one in the background may be begun: none until another has ended.
-    fn room(&self, now: Instant, busy: bool) -> Option<Instant> {
-        if !busy {
-            return (self.background < WHILE_QUIET).then_some(now);
-        }
-        (self.background < WHILE_BUSY).then(|| self.rested.map_or(now, |rested| rested.max(now)))
-    }
+/// What is to be written to an object, and what the API server has of it.
+#[derive(Default)]
+pub(crate) struct Saving {
+    /// The resourceVersion that the next write relies on.
+    pub(super) version: String,
+    /// The finalizers at that version.
+    finalizers: Vec<String>,
+    /// The status as the API server has it, as far as we know.
+    current: Option<StatusHash>,
+    /// The status that is being written, and the version it relies on.
+    under_way: (Option<StatusHash>, String),
+    /// What is to be written.
+    machine: Machine,
+    /// When.
+    pace: Pace,
+    /// Effects that start only when the journal is saved.
+    held: Vec<Effect>,
 }
 
 impl Saving {
-    /// The first journal and the count of critical changes in it; none where there was one before, nothing in it has to be
-    /// saved, or it cannot be an annotation.
-    fn first(&self, memory: &Memory) -> Option<(String, u64)> {
-        let first = !self.journaled && memory.critical > memory.saved;
-        let text = first.then(|| journal::write_first(&memory.journal)).flatten();
-        Some((text.filter(|text| text.len() <= LARGEST_FIRST_JOURNAL)?, memory.critical))
+    /// The object is as the API server has it now.
+    pub(super) fn arrived(&mut self, object: &OwnObject, subject: &dyn Subject) {
+        let stored = subject.stored();
+        object.version().clone_into(&mut self.version);
+        object.finalizers().clone_into(&mut self.finalizers);
+        self.current = stored.status;
+        self.machine.arrived(stored.journaled, stored.first_journal);
+    }
+
+    /// A decision was made: its status is to be drawn, and our finalizer is to be like this.
+    pub(super) fn decided(&mut self, finalizer: Option<bool>, released: bool) {
+        self.machine.decided(finalizer, released);
+        self.pace.urgent |= released;
+    }
+
+    /// Nothing is to be written to the object any more.
+    pub(super) fn drop_all(&mut self) {
+        self.machine.drop_all();
+    }
+
+    /// Holds effects until the journal is saved with so many critical changes.
+    pub(super) fn hold(&mut self, effects: Vec<Effect>, critical: u64) {
+        self.held.extend(effects);
+        self.machine.hold(critical);
+        self.pace.urgent = true;
+    }
+
+    /// The held effects, which are not to start any more.
+    pub(super) fn take_held(&mut self) -> Vec<Effect> {
+        self.machine.withdraw();
+        std::mem::take(&mut self.held)
     }
 
     /// The phase has changed. Returns whether that is reported and written at once.
     pub(super) fn hurry(&mut self, now: Instant) -> bool {
-        let at_once = self.hurried.take(now, AT_ONCE);
-        self.urgent |= at_once;
-        at_once
+        self.pace.hurry(now)
     }
 
-    /// When what is to be written may be written; none if there is nothing, or not yet.
-    fn due(&mut self, now: Instant) -> Option<Due> {
-        if !self.has_something() {
-            self.since = None;
-            return None;
-        }
-        let since = *self.since.get_or_insert(now);
-        if !self.is_due() {
-            return None;
-        }
-        let after = |pause: Duration| self.last.map_or(since, |last| last + pause);
-        let waited_for = !self.held.is_empty() || self.released || self.confirms;
-        if self.failures > 0 {
-            let pause = Duration::from_millis(100) * 2_u32.saturating_pow(self.failures.min(10));
-            let at = after(pause.min(LONGEST_PAUSE));
-            return Some(Due { quiet: at, busy: at.max(since + YIELD), waited_for });
-        }
-        let flaps = self.hurried.is_used_up(now, AT_ONCE);
-        let pause = if flaps { FLAPPING_EVERY } else { AT_MOST_EVERY };
-        let quiet = if self.urgent || waited_for { since } else { after(pause).max(since) };
-        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for })
+    /// Something came back that must not happen twice: what came of it is written at once.
+    pub(super) fn confirms(&mut self) {
+        self.pace.confirms = true;
     }
+
+    /// Whether effects are held.
+    pub(super) fn holds(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Whether a write is under way.
+    pub(super) fn is_writing(&self) -> bool {
+        self.machine.is_writing()
+    }
+
+    /// Whether a status was decided and not drawn.
+    pub(super) fn is_undrawn(&self) -> bool {
+        self.machine.is_undrawn()
+    }
+
+    /// Whether there is nothing to write, nothing under way and nothing held.
+    pub(super) fn is_idle(&self) -> bool {
+        self.machine.is_idle()
+    }
+
+    /// Whether what arrived is older than what we have just written ourselves. A store that went back in time also shows
+    /// older versions, but goes on doing so.
+    pub(super) fn is_late(&self, version: &str) -> bool {
+        let recent = self.pace.last.is_some_and(|last| last.elapsed() < pace::OWN_ECHO);
+        recent && number(version) < number(&self.version)
+    }
+
+    /// Whether an object that arrives is the one we have, at most with the status that we wrote.
+    fn is_echo(&self, object: &OwnObject) -> bool {
+        !self.machine.is_outdated()
+            && object.version() == self.version
+            && object.finalizers() == self.finalizers
+    }
+}
+
+/// What is written, ready to be sent.
+enum Request {
+    Status(serde_json::Value),
+    Metadata(OwnMetadata),
 }
 
 impl Controller {
     /// Puts an object where it belongs among those with something to write.
     pub(super) fn schedule(&mut self, entry: &mut Entry) {
-        match entry.saving.due(Instant::now()) {
-            Some(due) => self.unsaved.put(&entry.namespace(), entry.id, due),
+        match entry.saving.pace.due(&entry.saving.machine, Instant::now()) {
+            Some(due) => self.unsaved.put(entry.subject.key().lane(), entry.id, due),
             None => self.unsaved.remove(entry.id),
         }
     }
@@ -202,51 +202,32 @@ impl Controller {
     fn begin_write(&mut self, id: SubscriberId, waited_for: bool) {
         let crowded = self.under_way.waited_for + self.under_way.background + self.unsaved.len() >= CROWD;
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        if entry.saving.finalizers.is_none() {
-            entry.draw();
-        }
-        let place = entry.subject.place();
-        let saving = &mut entry.saving;
-        saving.since = None;
-        let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
-        let version = saving.version.clone();
-        let finalizers = saving.finalizers.take();
-        if finalizers.is_some() || !saving.wanted && saving.sheds() {
-            let memory = entry.memory.as_ref().filter(|_| crowded);
-            let first = memory.and_then(|memory| saving.first(memory));
-            let critical = first.as_ref().map(|(_, critical)| *critical);
-            let annotation = if saving.sheds() { Some(None) } else { first.map(|(text, _)| Some(text)) };
-            let annotations = annotation.map(|value| (keys::FIRST_JOURNAL, value)).into_iter().collect();
-            let metadata = OwnMetadata { finalizers, annotations };
-            saving.under_way = Some((None, version.clone()));
-            tokio::spawn(async move {
-                let result = caught(own::write_metadata(&own, &kind, &place, &version, &metadata))
-                    .await
-                    .unwrap_or_else(failed);
-                let written = Written { what: Wrote::Metadata(metadata, critical), waited_for, result };
-                let _ = back.send(Message::Saved(id, written));
-            });
-        } else if let Some(status) = saving.wanted.then(|| entry.subject.current_status()).flatten() {
-            saving.wanted = false;
-            saving.confirms = false;
-            saving.urgent = false;
-            saving.under_way = Some((Some(StatusHash::of(&status)), version.clone()));
-            let (critical, journaled) = (saving.critical, status.get("journal").is_some());
-            tokio::spawn(async move {
-                let result = caught(own::write_status(&own, &kind, &place, &version, status))
-                    .await
-                    .unwrap_or_else(failed);
-                let written = Written { what: Wrote::Status { critical, journaled }, waited_for, result };
-                let _ = back.send(Message::Saved(id, written));
-            });
-        } else {
-            saving.urgent = false;
-            if entry.may_keep_history() && entry.history.is_put_off(entry.subject.as_ref()) {
+        let Some((write, request)) = entry.next_write(self.finalizers[entry.kind], crowded) else {
+            entry.saving.pace.urgent = false;
+            if entry.is_idle() && entry.subject.puts_off_history() {
                 self.enqueue(id);
             }
             return;
-        }
-        saving.last = Some(Instant::now());
+        };
+        let version = entry.saving.version.clone();
+        entry.saving.begin(write, &request);
+        let key = entry.subject.key();
+        let place = (key.namespace.clone(), key.name.clone());
+        let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
+        tokio::spawn(async move {
+            let sent = async {
+                match request {
+                    Request::Status(status) => own::write_status(&own, &kind, &place, &version, status).await,
+                    Request::Metadata(metadata) => {
+                        own::write_metadata(&own, &kind, &place, &version, &metadata).await
+                    }
+                }
+            };
+            // What is said of a write that panicked: it is tried again, and its place is given back.
+            let failed = || Err(OwnWriteError::Passing(FAILED.to_owned()));
+            let result = caught(sent).await.unwrap_or_else(failed);
+            let _ = back.send(Message::Saved(id, Written { waited_for, result }));
+        });
         if waited_for {
             self.under_way.waited_for += 1;
         } else {
@@ -261,62 +242,16 @@ impl Controller {
         } else {
             self.under_way.end(Instant::now());
         }
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        let (status, relied_on) = entry.saving.under_way.take().unwrap_or_default();
         self.telemetry.saved(&written.result);
-        entry.saving.confirms |= written.waited_for && written.result.is_err();
-        match written.result {
-            Ok(version) => {
-                entry.saving.failures = 0;
-                // Somebody's later change may have arrived before this answer: relying on the older version again would
-                // be a conflict that no further arrival resolves, and what is known of the finalizers is newer.
-                let newest = number(&version) > number(&entry.saving.version);
-                if newest {
-                    entry.saving.version = version;
-                }
-                if status.is_some() {
-                    entry.saving.current = status;
-                }
-                let critical = match written.what {
-                    Wrote::Status { critical, journaled } => {
-                        entry.saving.journaled = journaled;
-                        Some(critical)
-                    }
-                    Wrote::Metadata(metadata, critical) => {
-                        if let Some(first) = metadata.annotations.get(keys::FIRST_JOURNAL) {
-                            entry.saving.first_journal = first.is_some();
-                        }
-                        if let Some(finalizers) = metadata.finalizers.filter(|_| newest) {
-                            entry.subject.set_finalizers(finalizers);
-                            // A turn that was taken in the meantime asked for them once more.
-                            let there = entry.subject.finalizers();
-                            entry.saving.finalizers.take_if(|wanted| *wanted == there);
-                        }
-                        critical
-                    }
-                };
-                if let (Some(memory), Some(critical)) = (&mut entry.memory, critical) {
-                    memory.mark_saved(critical);
-                }
-                self.start_held(id);
-            }
-            Err(OwnWriteError::Conflict) => {
-                // The newer object is on its way; if it is here already, try again with it.
-                entry.saving.outdated = entry.saving.version == relied_on;
-                entry.saving.urgent = true;
-            }
-            Err(OwnWriteError::Gone) => {
-                entry.saving.wanted = false;
-                entry.saving.finalizers = None;
-                entry.saving.first_journal = false;
-            }
-            Err(error) => {
-                entry.saving.failures += 1;
-                if entry.saving.failures == 1 {
-                    tracing::warn!(object = %entry.subject.object_ref(), "the status cannot be written: {error}");
-                }
-            }
+        let Some(mut entry) = self.entries.remove(&id) else { return };
+        let finalizer = self.finalizers[entry.kind];
+        entry.saving.pace.confirms |= written.waited_for && written.result.is_err();
+        entry.write_ended(written.result, finalizer);
+        if entry.saving.machine.release_held() {
+            let held = std::mem::take(&mut entry.saving.held);
+            self.submit(&mut entry, held);
         }
+        self.entries.insert(id, entry);
         // Whatever was not written is drawn again, from the newest object.
         self.enqueue(id);
     }
@@ -325,35 +260,112 @@ impl Controller {
     /// reading it costs more than a decision does.
     pub(super) fn is_echo(&self, kind: usize, object: &OwnObject) -> bool {
         let entry = self.ids.get(&(kind, object.place())).and_then(|id| self.entries.get(id));
-        entry.is_some_and(|entry| {
-            !entry.saving.outdated
-                && object.version() == entry.saving.version
-                && object.uid() == entry.subject.uid()
-                && object.finalizers() == entry.subject.finalizers()
-        })
-    }
-
-    /// Starts the effects that waited for the journal, if all that they rely on is saved.
-    fn start_held(&mut self, id: SubscriberId) {
-        let Some(entry) = self.entries.get_mut(&id) else { return };
-        let saved = entry.memory.as_ref().is_some_and(|memory| memory.saved >= memory.critical);
-        if !saved || entry.saving.finalizers.is_some() {
-            return;
-        }
-        let held = std::mem::take(&mut entry.saving.held);
-        entry.in_flight += held.len();
-        let Some(entry) = self.entries.get(&id) else { return };
-        let about = Arc::new(regarding(self, entry));
-        let (namespace, priority) = (entry.namespace(), entry.subject.priority());
-        for effect in held {
-            self.driver.submit(&namespace, priority, id, effect, Arc::clone(&about));
-        }
+        entry.is_some_and(|entry| object.uid() == entry.subject.key().uid && entry.saving.is_echo(object))
     }
 }
 
-/// What is said of a write that panicked: it is tried again, and its place is given back.
-fn failed<T>() -> Result<T, OwnWriteError> {
-    Err(OwnWriteError::Passing(FAILED.to_owned()))
+impl Saving {
+    fn begin(&mut self, write: Write, request: &Request) {
+        self.machine.begin(write);
+        self.pace.since = None;
+        self.pace.last = Some(Instant::now());
+        let status = match request {
+            Request::Status(status) => {
+                self.pace.confirms = false;
+                self.pace.urgent = false;
+                Some(StatusHash::of(status))
+            }
+            Request::Metadata(_) => None,
+        };
+        self.under_way = (status, self.version.clone());
+    }
+}
+
+impl Entry {
+    /// What is to be written now, if anything is.
+    fn next_write(&mut self, finalizer: Option<&'static str>, crowded: bool) -> Option<(Write, Request)> {
+        self.saving.pace.since = None;
+        let mut next = self.saving.machine.next();
+        if next == Next::Draw {
+            let drawn = self.subject.status(&self.causes);
+            let new = drawn
+                .as_ref()
+                .is_some_and(|drawn| self.saving.current != Some(StatusHash::of(&drawn.status)));
+            let writes = self.saving.machine.drawn(new);
+            if let Some(drawn) = drawn.filter(|_| writes) {
+                let write = Write::Status { critical: drawn.critical, journaled: drawn.journaled };
+                return Some((write, Request::Status(drawn.status)));
+            }
+            next = self.saving.machine.next();
+        }
+        let Next::Metadata { finalizer: present, first_journal } = next else { return None };
+        let entry = finalizer.zip(present).map(|(name, present)| Finalizer { name, present });
+        let first = || self.subject.first_journal().filter(|(text, _)| text.len() <= LARGEST_FIRST_JOURNAL);
+        let (first_journal, annotation) = match first_journal {
+            FirstJournalMay::Go => (Some(FirstJournal::Shed), Some(None)),
+            FirstJournalMay::Be if crowded => match first() {
+                Some((text, critical)) => (Some(FirstJournal::Put(critical)), Some(Some(text))),
+                None => (None, None),
+            },
+            FirstJournalMay::Be | FirstJournalMay::Stay => (None, None),
+        };
+        let annotations: BTreeMap<_, _> =
+            annotation.map(|value| (keys::FIRST_JOURNAL, value)).into_iter().collect();
+        let finalizers = entry.map(|entry| entry.among(&self.saving.finalizers));
+        let metadata = OwnMetadata { finalizers, annotations };
+        Some((Write::Metadata { finalizer: present, first_journal }, Request::Metadata(metadata)))
+    }
+
+    /// The write under way has ended.
+    fn write_ended(&mut self, result: Result<String, OwnWriteError>, finalizer: Option<&'static str>) {
+        let (status, relied_on) = std::mem::take(&mut self.saving.under_way);
+        let saving = &mut self.saving;
+        match result {
+            Ok(version) => {
+                saving.pace.failures = 0;
+                // Somebody's later change may have arrived before this answer: relying on the older version again would
+                // be a conflict that no further arrival resolves, and what is known of the finalizers is newer.
+                let newest = number(&version) > number(&saving.version);
+                if newest {
+                    saving.version = version;
+                }
+                if status.is_some() {
+                    saving.current = status;
+                }
+                let Some(write) = saving.machine.ended(Ended::Done { newest }) else { return };
+                match write {
+                    Write::Status { critical, .. }
+                    | Write::Metadata { first_journal: Some(FirstJournal::Put(critical)), .. } => {
+                        self.subject.saved(critical);
+                    }
+                    Write::Metadata { .. } => {}
+                }
+                if let (Write::Metadata { finalizer: Some(present), .. }, Some(name), true) =
+                    (write, finalizer, newest)
+                {
+                    saving.finalizers = Finalizer { name, present }.among(&saving.finalizers);
+                    self.subject.finalizer_written(present);
+                }
+            }
+            Err(OwnWriteError::Conflict) => {
+                // The newer object is on its way; if it is here already, try again with it.
+                let known = saving.version != relied_on;
+                saving.machine.ended(Ended::Conflict { known });
+                saving.pace.urgent = true;
+            }
+            Err(OwnWriteError::Gone) => {
+                saving.machine.ended(Ended::Gone);
+            }
+            Err(error) => {
+                saving.machine.ended(Ended::Failed);
+                saving.pace.failures += 1;
+                if saving.pace.failures == 1 {
+                    let object = self.subject.key().object_ref();
+                    tracing::warn!(%object, "the status cannot be written: {error}");
+                }
+            }
+        }
+    }
 }
 
 #[cfg(test)]

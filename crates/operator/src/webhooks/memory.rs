@@ -81,8 +81,8 @@ impl BootMemory {
         match event {
             OwnEvent::There(object) => {
                 let (_, name) = object.place();
-                match object.at::<String>(&["metadata", "annotations", keys::WAIT_IMAGE]) {
-                    Some(image) if !image.is_empty() => drop(known.images.insert(name, image)),
+                match object.annotation(keys::WAIT_IMAGE) {
+                    Some(image) if !image.is_empty() => drop(known.images.insert(name, image.to_owned())),
                     _ => drop(known.images.remove(&name)),
                 }
             }

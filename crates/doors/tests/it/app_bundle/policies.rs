@@ -1,9 +1,9 @@
 //! What becomes of objects: whose they are, drift, prune, deletion.
 
-use linchpin_doors::{AppBundleDoor, Door};
+use linchpin_api::{AppBundle, Ours, common::DeletionPolicy};
 use linchpin_engine::{
     contract::Existing,
-    plan::{Body, Immutable, Prune, Removal},
+    plan::{Body, Immutable, Prune},
 };
 
 use super::{action, map, stage};
@@ -105,15 +105,15 @@ fn p15_every_object_is_looked_at_after_it_was_written() {
 
 #[test]
 fn deleting_a_bundle_deletes_what_it_made_unless_that_is_kept() {
-    let removal = |policy: &str| {
+    let policy = |policy: &str| {
         let stage = stage(&format!("{{{policy}groups: [{{name: a, components: [{}]}}]}}", map("x", "")));
-        AppBundleDoor::removal(&stage.object)
+        stage.object.deletion_policy()
     };
-    assert_eq!(removal(""), Removal::Delete);
-    assert_eq!(removal("deletionPolicy: Delete, "), Removal::Delete);
-    assert_eq!(removal("deletionPolicy: Orphan, "), Removal::Retain);
-    assert_eq!(removal("deletionPolicy: Retain, "), Removal::Retain);
-    assert_eq!(AppBundleDoor::finalizer(), "app.example.com/finalizer");
+    assert_eq!(policy(""), DeletionPolicy::Delete);
+    assert_eq!(policy("deletionPolicy: Delete, "), DeletionPolicy::Delete);
+    assert_eq!(policy("deletionPolicy: Orphan, "), DeletionPolicy::Orphan);
+    assert_eq!(policy("deletionPolicy: Retain, "), DeletionPolicy::Retain);
+    assert_eq!(AppBundle::FINALIZER, "app.example.com/finalizer");
 }
 
 #[test]

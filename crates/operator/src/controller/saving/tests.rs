@@ -1,84 +1,110 @@
 //! When what is written, and what goes together.
 
-use super::*;
+use std::time::{Duration, Instant};
 
-fn phase_change(begun: Instant) -> Saving {
-    Saving { wanted: true, urgent: true, last: Some(begun), ..Saving::default() }
+use super::{
+    super::backlog::Due,
+    machine::{Ended, FirstJournal, FirstJournalMay, Machine, Next, Write},
+    pace::{AT_MOST_EVERY, AT_ONCE, FLAPPING_EVERY, LONGEST_REST, Pace, UnderWay, YIELD},
+};
+
+/// An object with a status to write.
+fn changed() -> Machine {
+    let mut machine = Machine::default();
+    machine.decided(None, false);
+    machine
+}
+
+fn phase_change(begun: Instant) -> Pace {
+    Pace { urgent: true, last: Some(begun), ..Pace::default() }
+}
+
+fn due(pace: &mut Pace, now: Instant) -> Due {
+    pace.due(&changed(), now).unwrap()
 }
 
 #[test]
 fn a_status_yields_to_effects_for_a_second_however_old_the_last_one_is() {
     let begun = Instant::now();
-    let changed = begun + Duration::from_mins(1);
-    let mut saving = phase_change(begun);
-    let due = saving.due(changed).unwrap();
-    assert_eq!((due.quiet, due.busy), (changed, changed + YIELD));
-    let again = saving.due(changed + Duration::from_millis(500)).unwrap();
-    assert_eq!(again, due, "another change of the same does not begin the wait anew");
+    let later = begun + Duration::from_mins(1);
+    let mut pace = phase_change(begun);
+    let first = due(&mut pace, later);
+    assert_eq!((first.quiet, first.busy), (later, later + YIELD));
+    let again = due(&mut pace, later + Duration::from_millis(500));
+    assert_eq!(again, first, "another change of the same does not begin the wait anew");
 }
 
 #[test]
 fn progress_is_written_once_a_second_and_a_phase_at_once() {
     let begun = Instant::now();
     let soon = begun + Duration::from_millis(10);
-    assert_eq!(phase_change(begun).due(soon).unwrap().quiet, soon);
-    let mut progress = Saving { urgent: false, ..phase_change(begun) };
-    assert_eq!(progress.due(soon).unwrap().quiet, begun + AT_MOST_EVERY);
-    let mut first = Saving { last: None, ..progress };
-    assert_eq!(first.due(soon).unwrap().quiet, soon);
+    assert_eq!(due(&mut phase_change(begun), soon).quiet, soon);
+    let mut progress = Pace { urgent: false, ..phase_change(begun) };
+    assert_eq!(due(&mut progress, soon).quiet, begun + AT_MOST_EVERY);
+    let mut first = Pace { last: None, ..progress };
+    assert_eq!(due(&mut first, soon).quiet, soon);
 }
 
 #[test]
 fn a_phase_that_flaps_is_written_at_once_a_few_times_and_then_seldom() {
     let begun = Instant::now();
     let soon = begun + Duration::from_millis(10);
-    let mut saving = Saving { urgent: false, ..phase_change(begun) };
+    let mut pace = Pace { urgent: false, ..phase_change(begun) };
     for _ in 0..AT_ONCE.burst {
-        assert!(saving.hurry(soon));
-        assert_eq!(saving.due(soon).unwrap().quiet, soon);
-        saving.urgent = false;
+        assert!(pace.hurry(soon));
+        assert_eq!(due(&mut pace, soon).quiet, soon);
+        pace.urgent = false;
     }
-    assert!(!saving.hurry(soon));
-    assert_eq!(saving.due(soon).unwrap().quiet, begun + FLAPPING_EVERY);
-    assert!(saving.hurry(soon + AT_ONCE.every), "after a while one is written at once again");
-    assert!(!saving.hurry(soon + AT_ONCE.every), "and no more than one");
+    assert!(!pace.hurry(soon));
+    assert_eq!(due(&mut pace, soon).quiet, begun + FLAPPING_EVERY);
+    assert!(pace.hurry(soon + AT_ONCE.every), "after a while one is written at once again");
+    assert!(!pace.hurry(soon + AT_ONCE.every), "and no more than one");
 }
 
 #[test]
-fn the_first_journal_is_written_once_and_only_where_something_in_it_must_be_saved() {
-    let fresh = Memory::fresh("u", 1, linchpin_words::Timestamp::from_microsecond(0));
-    let saving = Saving::default();
-    let (text, critical) = saving.first(&fresh).unwrap();
-    assert_eq!((journal::read_first(&text, "u").unwrap(), critical), (Some(fresh.journal.clone()), 1));
-    assert_eq!(Saving { journaled: true, ..Saving::default() }.first(&fresh), None);
-    let mut saved = fresh;
-    saved.mark_saved(critical);
-    assert_eq!(saving.first(&saved), None);
+fn the_first_journal_may_be_written_with_the_finalizer_and_only_where_there_is_no_journal() {
+    let mut machine = changed();
+    assert_eq!(machine.next(), Next::Draw, "without a finalizer it is worth no write");
+    machine.decided(Some(true), false);
+    let with = |first_journal| Next::Metadata { finalizer: Some(true), first_journal };
+    assert_eq!(machine.next(), with(FirstJournalMay::Be));
+    machine.arrived(true, false);
+    assert_eq!(machine.next(), with(FirstJournalMay::Stay));
+    machine.arrived(true, true);
+    assert_eq!(machine.next(), with(FirstJournalMay::Go));
 }
 
 #[test]
 fn the_first_journal_goes_when_the_status_holds_one() {
-    let mut saving = Saving { first_journal: true, ..Saving::default() };
-    assert!(!saving.has_something(), "it is all there is");
-    saving.journaled = true;
-    assert!(saving.has_something() && saving.due(Instant::now()).is_some_and(|due| !due.waited_for));
+    let mut machine = Machine::default();
+    machine.arrived(false, true);
+    assert!(!machine.has_something(), "it is all there is");
+    machine.arrived(true, true);
+    assert!(Pace::default().due(&machine, Instant::now()).is_some_and(|due| !due.waited_for));
+    assert_eq!(machine.next(), Next::Metadata { finalizer: None, first_journal: FirstJournalMay::Go });
+    machine.begin(Write::Metadata { finalizer: None, first_journal: Some(FirstJournal::Shed) });
+    machine.ended(Ended::Done { newest: true });
+    assert!(!machine.has_something());
 }
 
 #[test]
 fn what_effects_wait_for_stands_in_another_line() {
     let now = Instant::now();
-    let mut saving = Saving { released: true, urgent: false, ..phase_change(now) };
-    let due = saving.due(now).unwrap();
+    let mut machine = changed();
+    machine.decided(Some(false), true);
+    let mut pace = Pace { urgent: false, ..phase_change(now) };
+    let due = pace.due(&machine, now).unwrap();
     assert!(due.waited_for && due.quiet == now);
-    let mut failing = Saving { failures: 1, ..saving };
-    assert_eq!(failing.due(now).unwrap().quiet, now + Duration::from_millis(200), "a failed write pauses");
+    let mut failing = Pace { failures: 1, ..pace };
+    let due = failing.due(&machine, now).unwrap();
+    assert_eq!(due.quiet, now + Duration::from_millis(200), "a failed write pauses");
 }
 
 #[test]
 fn how_a_command_ended_is_written_beside_other_effects() {
     let now = Instant::now();
-    let mut saving = Saving { confirms: true, urgent: false, ..phase_change(now) };
-    let due = saving.due(now).unwrap();
+    let mut pace = Pace { confirms: true, urgent: false, ..phase_change(now) };
+    let due = due(&mut pace, now);
     assert!(due.waited_for && due.quiet == now);
 }
 
@@ -105,9 +131,13 @@ fn beside_effects_one_is_written_at_a_time_and_then_none_for_a_while() {
 #[test]
 fn nothing_is_due_while_a_write_is_under_way_or_a_newer_object_is_on_its_way() {
     let now = Instant::now();
-    let mut saving = Saving { outdated: true, ..phase_change(now) };
-    assert_eq!(saving.due(now), None);
-    let mut saving = Saving { under_way: Some((None, String::new())), ..phase_change(now) };
-    assert_eq!(saving.due(now), None);
-    assert_eq!(Saving::default().due(now), None);
+    let mut machine = changed();
+    machine.begin(Write::Status { critical: 1, journaled: true });
+    machine.decided(None, false);
+    assert_eq!(phase_change(now).due(&machine, now), None);
+    machine.ended(Ended::Conflict { known: false });
+    assert_eq!(phase_change(now).due(&machine, now), None);
+    machine.arrived(true, false);
+    assert!(phase_change(now).due(&machine, now).is_some());
+    assert_eq!(Pace::default().due(&Machine::default(), now), None);
 }

@@ -7,13 +7,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-/// The hash of a JSON value.
+/// The hash of a status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StatusHash(u64);
+pub struct StatusHash(u64);
 
 impl StatusHash {
     /// The hash of a value.
-    pub(crate) fn of(value: &Value) -> Self {
+    pub fn of(value: &Value) -> Self {
         let mut hasher = DefaultHasher::new();
         feed(value, &mut hasher);
         Self(hasher.finish())

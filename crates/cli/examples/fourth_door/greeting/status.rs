@@ -1,0 +1,33 @@
+//! From a report to the status of a Greeting.
+
+use linchpin_api::status::Blocker;
+use linchpin_doors::{StatusInput, journal, status_edges};
+use linchpin_words::{Condition, ConditionType, Reason, condition};
+
+use crate::types::{Greeting, GreetingStatus};
+
+pub(super) fn draw(object: &Greeting, input: &StatusInput<'_>) -> GreetingStatus {
+    let report = input.report;
+    let generation = object.metadata.generation.unwrap_or_default();
+    let mut conditions = object.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+    let reason = report.reason.unwrap_or(Reason::Progressing);
+    let ready =
+        Condition::new(ConditionType::Ready, report.ready, reason, &report.message, generation, input.now);
+    condition::set(&mut conditions, ready);
+    let blocker = |blocker: &linchpin_engine::step::Blocker| Blocker {
+        reason: blocker.reason.to_string(),
+        message: blocker.message.to_string(),
+        object: None,
+        step: blocker.step.as_ref().map(ToString::to_string),
+        since: blocker.since,
+        chain: Vec::new(),
+    };
+    GreetingStatus {
+        phase: Some(report.phase.as_str().to_owned()),
+        message: Some(report.message.clone()),
+        conditions,
+        blocked_by: report.blocked.iter().map(blocker).collect(),
+        edges: status_edges::write(&report.edges),
+        journal: journal::write(input.journal),
+    }
+}

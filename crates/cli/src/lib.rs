@@ -1,0 +1,40 @@
+//! The command `linchpin`: see [`cli`] for its commands.
+//!
+//! A library, so that a program with further kinds is one line: [`main`] with its own registry.
+
+mod check;
+mod cli;
+mod completion;
+mod crds;
+mod demo;
+mod examples;
+mod explain;
+mod live;
+mod local;
+mod manifests;
+mod operator;
+mod rbac;
+mod tree;
+mod version;
+
+use std::{
+    panic::{self, AssertUnwindSafe},
+    process::ExitCode,
+};
+
+use linchpin_doors::Registry;
+
+/// Does what the command line says, for these kinds.
+pub fn main(kinds: &Registry) -> ExitCode {
+    panic::set_hook(Box::new(|found| {
+        let message = found.payload_as_str().unwrap_or("no message");
+        let place = found.location().map(ToString::to_string).unwrap_or_default();
+        eprintln!("{}: internal error: {message} at {place}; please report it", cli::program());
+    }));
+    let run = AssertUnwindSafe(|| cli::run(kinds));
+    let outcome = panic::catch_unwind(run).unwrap_or(Ok(ExitCode::FAILURE));
+    outcome.unwrap_or_else(|error| {
+        eprintln!("{}: {error:#}", cli::program());
+        ExitCode::FAILURE
+    })
+}

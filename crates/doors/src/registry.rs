@@ -1,0 +1,260 @@
+//! All kinds that are served, behind one face: the one place where a kind's type is forgotten.
+//!
+//! [`registry`] is the list; the operator, `tree`, `explain`, `rbac`, `crds` and the tests go through it, and nothing else
+//! names kinds. A new door is one line there. A kind that is no door (it decides by a function of its own, it is not even
+//! ours) implements [`Kind`] itself.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::{CustomResourceExt as _, Resource as _, object::HasStatus as _};
+use linchpin_api::{Common, OurStatus, Ours, Trouble};
+use linchpin_engine::{
+    graph::{Edge, Node},
+    plan::SpecError,
+};
+use linchpin_words::{Condition, Gvk, KindWord};
+use serde_json::Value;
+
+use crate::{
+    AppBundleDoor, DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor,
+    door::{self, CompileInput, Compiled, Door},
+    status_edges,
+    subject::{Planned, Subject},
+};
+
+/// The kinds that are served, in the order in which they are.
+pub fn registry() -> Registry {
+    Registry::default()
+        .with(door::<ResourceDependencyDoor>())
+        .with(door::<DependencyGroupDoor>())
+        .with(door::<AppBundleDoor>())
+        .with(door::<ReadinessProfileDoor>())
+}
+
+/// Some kinds.
+#[derive(Clone, Default)]
+pub struct Registry(Vec<Arc<dyn Kind>>);
+
+impl Registry {
+    /// These kinds, and one more.
+    #[must_use]
+    pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
+        self.0.push(kind);
+        self
+    }
+
+    /// Only the kinds that are called like this, in the order in which they are served.
+    #[must_use]
+    pub fn only(self, wanted: impl Fn(&Names) -> bool) -> Self {
+        Self(self.0.into_iter().filter(|kind| wanted(&kind.names())).collect())
+    }
+
+    /// All kinds.
+    pub fn kinds(&self) -> &[Arc<dyn Kind>] {
+        &self.0
+    }
+
+    /// The kinds whose objects wait for others.
+    pub fn waiting(&self) -> impl Iterator<Item = &Arc<dyn Kind>> {
+        self.0.iter().filter(|kind| kind.waits())
+    }
+
+    /// The kind that a manifest names.
+    pub fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Arc<dyn Kind>> {
+        let wanted = Gvk::from_api_version(api_version, kind);
+        self.0.iter().find(|kind| kind.names().gvk == wanted)
+    }
+
+    /// The kind that a word means, of those whose objects wait for others.
+    pub fn called(&self, word: &KindWord) -> Option<&Arc<dyn Kind>> {
+        self.waiting().find(|kind| kind.names().is_called(word))
+    }
+
+    /// The definitions for the API server, sorted by name: of all kinds of ours, and of these.
+    pub fn definitions(&self) -> Vec<CustomResourceDefinition> {
+        let mut all = linchpin_api::all_crds();
+        for mut further in self.0.iter().flat_map(|kind| kind.definitions()) {
+            if all.iter().all(|known| known.metadata.name != further.metadata.name) {
+                linchpin_api::mark(&mut further);
+                all.push(further);
+            }
+        }
+        all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+        all
+    }
+}
+
+/// What a kind is called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// Group, version and kind.
+    pub gvk: Gvk,
+    /// Its plural, as in URLs.
+    pub plural: String,
+    /// Its short names.
+    pub short: Vec<String>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+}
+
+impl Names {
+    /// Whether a word means it.
+    pub fn is_called(&self, word: &KindWord) -> bool {
+        let by_name = self.gvk.kind.eq_ignore_ascii_case(&word.word)
+            || self.plural == word.word
+            || self.short.contains(&word.word);
+        by_name && word.group.as_ref().is_none_or(|group| *group == self.gvk.group)
+    }
+}
+
+/// A kind whose objects are served.
+pub trait Kind: Send + Sync {
+    /// What it is called.
+    fn names(&self) -> Names;
+
+    /// The subject of an object that has arrived for the first time. `default_service_account` acts for objects that name
+    /// none.
+    ///
+    /// # Errors
+    /// The object cannot be read.
+    fn subject(
+        &self,
+        text: &str,
+        default_service_account: &Arc<str>,
+    ) -> Result<Box<dyn Subject>, serde_json::Error>;
+
+    /// Our finalizer on its objects; none where there is none.
+    fn finalizer(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// The definitions for the API server; none for kinds that are not ours.
+    fn definitions(&self) -> Vec<CustomResourceDefinition> {
+        Vec::new()
+    }
+
+    /// Whether its objects wait for others, and say so in a status of ours.
+    fn waits(&self) -> bool {
+        false
+    }
+
+    /// An object for people's tools; none where these have nothing to say about its kind.
+    fn view(&self, _text: &str) -> Option<Result<Box<dyn View>, serde_json::Error>> {
+        None
+    }
+}
+
+/// An object of ours as `tree`, `explain` and `rbac` see it.
+pub trait View: Send + Sync {
+    /// The part of the spec that every kind has.
+    fn common(&self) -> &Common;
+    /// What is to be done for it: what it needs rights for.
+    fn compile(&self, input: &CompileInput<'_>) -> Result<Compiled, SpecError>;
+    /// The object in the wait-for graph.
+    fn node(&self) -> Node;
+    /// What it waits for and makes, as its status says.
+    fn edges(&self) -> Vec<Edge>;
+    /// Its status; none if nobody has looked at it yet.
+    fn status(&self) -> Option<Value>;
+    /// What it says of itself; none if nobody has looked at it yet.
+    fn said(&self) -> Option<Said<'_>>;
+    /// What it does that did not come to a good end.
+    fn troubles(&self) -> Vec<Trouble<'_>>;
+    /// Why it, and everything in it that does not hold, is as it is.
+    fn reasons(&self) -> Vec<&str>;
+}
+
+/// The words of a status that every kind has.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Said<'a> {
+    /// How far it is, in one word.
+    pub phase: Option<&'a str>,
+    /// How far it is, in one line.
+    pub message: Option<&'a str>,
+    /// Ready, Reconciling and Stalled.
+    pub conditions: &'a [Condition],
+}
+
+/// The kind of a door.
+pub fn door<D: Door>() -> Arc<dyn Kind> {
+    Arc::new(Of::<D>(PhantomData))
+}
+
+struct Of<D>(PhantomData<fn() -> D>);
+
+impl<D: Door> Kind for Of<D> {
+    fn names(&self) -> Names {
+        Names {
+            gvk: D::Object::gvk(),
+            plural: D::Object::plural(&()).into_owned(),
+            short: D::Object::shortnames().iter().map(|&name| name.to_owned()).collect(),
+            namespaced: D::Object::is_namespaced(),
+        }
+    }
+
+    fn subject(
+        &self,
+        text: &str,
+        default_service_account: &Arc<str>,
+    ) -> Result<Box<dyn Subject>, serde_json::Error> {
+        Ok(Box::new(Planned::<D>::new(text, Arc::clone(default_service_account))?))
+    }
+
+    fn finalizer(&self) -> Option<&'static str> {
+        Some(D::Object::FINALIZER)
+    }
+
+    fn definitions(&self) -> Vec<CustomResourceDefinition> {
+        D::Object::definitions()
+    }
+
+    fn waits(&self) -> bool {
+        D::Object::WAITS
+    }
+
+    fn view(&self, text: &str) -> Option<Result<Box<dyn View>, serde_json::Error>> {
+        let object = serde_json::from_str(text);
+        Some(object.map(|object| Box::new(Viewed::<D>(object)) as Box<dyn View>))
+    }
+}
+
+struct Viewed<D: Door>(D::Object);
+
+impl<D: Door> View for Viewed<D> {
+    fn common(&self) -> &Common {
+        self.0.common()
+    }
+
+    fn compile(&self, input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+        D::compile(&self.0, input)
+    }
+
+    fn node(&self) -> Node {
+        Node::here(door::object_ref(&self.0))
+    }
+
+    fn edges(&self) -> Vec<Edge> {
+        status_edges::read(&self.node(), self.0.status().and_then(OurStatus::edges))
+    }
+
+    fn status(&self) -> Option<Value> {
+        serde_json::to_value(self.0.status()?).ok()
+    }
+
+    fn said(&self) -> Option<Said<'_>> {
+        let status = self.0.status()?;
+        Some(Said { phase: status.phase(), message: status.message(), conditions: status.conditions() })
+    }
+
+    fn troubles(&self) -> Vec<Trouble<'_>> {
+        self.0.status().map(OurStatus::troubles).unwrap_or_default()
+    }
+
+    fn reasons(&self) -> Vec<&str> {
+        let Some(status) = self.0.status() else { return Vec::new() };
+        let blockers = status.blocked_by().iter().map(|blocker| blocker.reason.as_str());
+        let conditions = status.conditions().iter().map(|condition| condition.reason.as_str());
+        blockers.chain(status.entry_reasons()).chain(conditions).collect()
+    }
+}

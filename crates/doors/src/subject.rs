@@ -1,0 +1,240 @@
+//! What the one controller serves: a [`Subject`] looks at the world and decides what to do about one thing.
+//!
+//! The controller knows nothing else of it: it reads what the subject wants to see, calls [`Subject::decide`], carries out
+//! the effects (after the subject's journal is saved, where they need that), and writes the status where there is one of
+//! ours. Everything in here is pure: the same looks make the same decisions.
+//!
+//! The subject of a door is [`Planned`]: it compiles the object to a plan and calls `engine::step`. A kind that is no door
+//! (a set that must equal another set, the pods of a namespace) implements [`Subject`] with a function of its own, and has
+//! no [`Own`] part: nothing is written to its object but by effects.
+
+mod body;
+mod history;
+mod planned;
+mod status_hash;
+
+use std::collections::BTreeSet;
+
+use linchpin_engine::{
+    contract::{Effect, Notice, Outcome, Via, Want, World},
+    graph::{Edge, Path},
+    step::Phase,
+};
+use linchpin_words::{Gvk, ObjectRef, Timestamp};
+use serde_json::Value;
+
+pub use self::{planned::Planned, status_hash::StatusHash};
+use crate::door::{Causes, SideWrite};
+
+/// Which subject it is: the object that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubjectKey {
+    /// The object's kind.
+    pub kind: Gvk,
+    /// Its namespace; none for kinds without.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its incarnation.
+    pub uid: String,
+}
+
+impl SubjectKey {
+    /// The object by kind and name.
+    pub fn object_ref(&self) -> ObjectRef {
+        let kind = self.kind.group_kind();
+        ObjectRef { kind, namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+
+    /// The namespace whose turn it takes; empty for kinds without.
+    pub fn lane(&self) -> &str {
+        self.namespace.as_deref().unwrap_or_default()
+    }
+}
+
+/// What a subject decides from.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// What was observed of what it wants to see.
+    pub world: &'a World,
+    /// The effects that came back since its last decision.
+    pub outcomes: &'a [Outcome],
+    /// What the wait-for graph says of it.
+    pub ties: Ties<'a>,
+    /// Whether nothing of it is under way or waits to be written: there is time for what nobody waits for.
+    pub idle: bool,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// What the wait-for graph says of a subject.
+#[derive(Clone, Copy, Debug)]
+pub struct Ties<'a> {
+    /// The circle that it waits in.
+    pub cycle: Option<&'a Path>,
+    /// What is behind the objects of ours that it waits for.
+    pub causes: &'a Causes,
+}
+
+/// What has to be looked at before anything can be decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asks(pub BTreeSet<Want>);
+
+/// What to do, and why.
+#[derive(Debug, Default)]
+pub struct Decision {
+    /// What to observe from now on.
+    pub wants: BTreeSet<Want>,
+    /// What to change.
+    pub effects: Vec<Effect>,
+    /// What has to be saved before these effects may start.
+    pub needs: Needs,
+    /// Whether effects that still wait to be saved must not start any more: they come back as not started.
+    pub withdraws: bool,
+    /// What is to be written beside the object now. Nothing waits for it.
+    pub beside: Vec<SideWrite>,
+    /// What is to be written to the object itself; none where nothing is, as for kinds that are not ours.
+    pub own: Option<Own>,
+    /// Who waits for whom; none where that is as it was.
+    pub edges: Option<Vec<Edge>>,
+    /// When to decide again, if nothing happens before.
+    pub wake_at: Option<Timestamp>,
+    /// Whether there was more to evaluate than one turn may: the next one goes on.
+    pub unfinished: bool,
+    /// What is reported.
+    pub report: News,
+}
+
+/// What has to be saved before effects may start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Needs {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The journal with this many critical changes in it, and the finalizer where one is asked for.
+    Saved(u64),
+}
+
+/// What is to be written to an object of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Own {
+    /// What becomes of our finalizer.
+    pub finalizer: FinalizerChange,
+    /// A new phase: the event that reports it. Its status is written at once, unless the phase flaps.
+    pub phase_event: Option<Notice>,
+}
+
+/// What becomes of our finalizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FinalizerChange {
+    /// It stays as it is.
+    #[default]
+    None,
+    /// It is put on.
+    Add,
+    /// It is taken off.
+    Remove,
+    /// It is taken off, and the object goes with it.
+    Release,
+}
+
+/// What a decision reports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Where the subject is; none while nothing was looked at.
+    pub phase: Option<Phase>,
+    /// Events about the object.
+    pub notices: Vec<Notice>,
+    /// What is said of an object that goes: it can hold no event any more.
+    pub last_notices: Vec<Notice>,
+    /// How many objects stay that should have been deleted with it.
+    pub left_behind: usize,
+}
+
+/// A status to be written.
+#[derive(Clone, Debug)]
+pub struct Drawn {
+    /// The status.
+    pub status: Value,
+    /// How many critical changes of the journal it holds.
+    pub critical: u64,
+    /// Whether it holds a journal at all: one that cannot be read is kept as it is.
+    pub journaled: bool,
+}
+
+/// What the API server has of an object of ours, as it arrived last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stored {
+    /// The hash of the status.
+    pub status: Option<StatusHash>,
+    /// Whether that holds a journal.
+    pub journaled: bool,
+    /// Whether there is a first journal beside it.
+    pub first_journal: bool,
+}
+
+/// What is new about an object that arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// It asks for something else: what was ordered for what it was must not start any more.
+    pub asks_anew: bool,
+    /// Somebody gave an order by hand: everything is read again.
+    pub ordered: bool,
+    /// Somebody else wrote its journal.
+    pub foreign_journal: bool,
+}
+
+/// Something that the controller looks after.
+pub trait Subject: Send {
+    /// Which one.
+    fn key(&self) -> &SubjectKey;
+
+    /// Lower is looked after first, within one namespace.
+    fn priority(&self) -> i32 {
+        0
+    }
+
+    /// Whose rights it uses; none for what no user directs.
+    fn via(&self) -> Option<Via> {
+        None
+    }
+
+    /// Whether its object is being deleted.
+    fn is_deleting(&self) -> bool;
+
+    /// Its object has changed. `echo`: it is as we have just written it ourselves.
+    ///
+    /// # Errors
+    /// The object cannot be read: nobody knows what it asks for now.
+    fn arrived(&mut self, text: &str, echo: bool) -> Result<Arrival, serde_json::Error>;
+
+    /// Decides what to do, or says what has to be looked at first. Outcomes are taken in by a decision only.
+    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks>;
+
+    /// The journal is saved with this many critical changes in it.
+    fn saved(&mut self, _critical: u64) {}
+
+    /// The status that the last decision makes, to be drawn when it may be written; none where there is nothing new to say,
+    /// or no status of ours.
+    fn status(&mut self, _causes: &Causes) -> Option<Drawn> {
+        None
+    }
+
+    /// The journal as an annotation, with how many critical changes are in it; none where none has to be saved.
+    fn first_journal(&self) -> Option<(String, u64)> {
+        None
+    }
+
+    /// What the API server has of it.
+    fn stored(&self) -> Stored {
+        Stored::default()
+    }
+
+    /// Our finalizer was put on, or taken off.
+    fn finalizer_written(&mut self, _present: bool) {}
+
+    /// Whether its history will be kept, but is not yet: it waits for an idle moment.
+    fn puts_off_history(&self) -> bool {
+        false
+    }
+}

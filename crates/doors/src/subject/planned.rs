@@ -1,0 +1,257 @@
+//! The subject of a door: an object of ours, its plan and what the engine remembers of it.
+//!
+//! The object is compiled to a plan when it, or a fact that it was compiled with, has changed; `engine::step` decides; the
+//! status is drawn from the last decision when it may be written. What the engine remembers is recovered from the journal
+//! in the object's status at the first look, and is the authority from then on.
+
+mod decide;
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use kube_core::object::HasStatus as _;
+use linchpin_api::{OurStatus, Ours};
+use linchpin_engine::{
+    contract::{StepId, Via, World},
+    journal::{Item, Journal, Memory},
+    plan::{Plan, SpecError},
+    step::{Phase, Report},
+};
+use linchpin_words::{Reason, Timestamp};
+use serde_json::Value;
+
+use super::{
+    Arrival, Asks, Decision, Drawn, Look, StatusHash, Stored, Subject, SubjectKey,
+    body::{Body, Read},
+    history::History,
+};
+use crate::{
+    door::{Causes, Compiled, Door, StatusInput, StatusOf},
+    journal,
+};
+
+/// An object of ours that is carried out by a plan.
+pub struct Planned<D: Door> {
+    key: SubjectKey,
+    body: Body<D::Object>,
+    /// The ServiceAccount of objects that name none.
+    default_service_account: Arc<str>,
+    stored: Stored,
+    /// The phase that its status showed when it was first seen.
+    shown: Option<String>,
+    /// The journal that it arrived with, until it is remembered; one that cannot be read stays, because nothing else says
+    /// what was done.
+    journal: Option<Value>,
+    /// Whether that cannot be read.
+    unread: bool,
+    /// What the engine remembers; none before the first decision.
+    memory: Option<Memory>,
+    /// The plan, and the facts it was made with; none before it was compiled from this version of the object.
+    compiled: Option<(Result<Compiled, SpecError>, World)>,
+    /// What the status has not been drawn from yet.
+    pending: Option<PendingStatus>,
+    /// The phase that was last reported.
+    phase: Option<Phase>,
+    /// The gates passed by hand that were reported.
+    passed: BTreeSet<StepId>,
+    history: History<D::Object>,
+}
+
+/// What a decision had to say. A status is drawn of it when it may be written: decisions are more frequent.
+struct PendingStatus {
+    report: Report,
+    /// Whether there was a plan.
+    planned: bool,
+    time: Timestamp,
+}
+
+impl<D: Door> Planned<D> {
+    /// The subject of an object that has arrived for the first time.
+    ///
+    /// # Errors
+    /// The object cannot be read, and is not being deleted.
+    pub fn new(text: &str, default_service_account: Arc<str>) -> Result<Self, serde_json::Error> {
+        let Read { body, journal, status, phase } = Read::<D::Object>::from_text(text)?;
+        Ok(Self {
+            key: body.key(),
+            stored: stored(&body, status, journal.as_ref()),
+            body,
+            default_service_account,
+            shown: phase,
+            journal,
+            unread: false,
+            memory: None,
+            compiled: None,
+            pending: None,
+            phase: None,
+            passed: BTreeSet::new(),
+            history: History::default(),
+        })
+    }
+
+    /// The journal that the object arrived with: that of its status, or the first one where there is none yet.
+    fn arrived_journal(&self, journal: Option<&Value>) -> Result<Option<Journal>, SpecError> {
+        match (journal::read(journal, self.body.uid())?, self.body.first_journal()) {
+            (None, Some(first)) => journal::read_first(first, self.body.uid()),
+            (journal, _) => Ok(journal),
+        }
+    }
+
+    /// What the object made, as far as that can be read of a journal that as a whole cannot; and whether that may not be all.
+    fn salvage(&self) -> (Vec<Item>, bool) {
+        journal::salvage(self.journal.as_ref(), self.body.first_journal(), self.body.uid())
+    }
+
+    /// Whether the journal that arrived cannot be one that we wrote.
+    fn is_foreign(&self, journal: Option<&Value>) -> bool {
+        let Some(ours) = self.memory.as_ref().map(|memory| &memory.journal) else { return false };
+        match self.arrived_journal(journal) {
+            Ok(Some(theirs)) => theirs.run.id > ours.run.id || theirs.generation > ours.generation,
+            Ok(None) => false,
+            Err(_) => !self.unread,
+        }
+    }
+
+    /// The status for a report, and that as it is written.
+    fn draw(&self, object: &D::Object, input: &StatusInput<'_>) -> (StatusOf<D>, Value) {
+        let mut status = D::status(object, input);
+        let mut value = serde_json::to_value(&status).unwrap_or_default();
+        if self.unread
+            && let Some(fields) = value.as_object_mut()
+        {
+            // What was done is not known, so nothing new may take the place of what says it, nor of when it began.
+            match &self.journal {
+                Some(journal) => drop(fields.insert("journal".to_owned(), journal.clone())),
+                None => drop(fields.remove("journal")),
+            }
+            let old = object.status().and_then(|status| serde_json::to_value(status).ok());
+            let begun = old.as_ref().and_then(|status| status.get("startTime"));
+            fields.extend(begun.map(|time| ("startTime".to_owned(), time.clone())));
+            if let Ok(kept) = serde_json::from_value(value.clone()) {
+                status = kept;
+            }
+        }
+        status.set_journal(None);
+        (status, value)
+    }
+
+    /// Whether the status already shows what is reported now.
+    fn is_shown(&self, input: &StatusInput<'_>) -> bool {
+        let Some(object) = self.body.whole() else { return true };
+        let (status, value) = self.draw(object, input);
+        match (status.phase(), &self.shown) {
+            (Some(phase), Some(shown)) => phase == shown,
+            (Some(_), None) => false,
+            (None, _) => self.stored.status == Some(StatusHash::of(&value)),
+        }
+    }
+}
+
+/// What the API server has of an object.
+fn stored<O: Ours>(body: &Body<O>, status: Option<StatusHash>, journal: Option<&Value>) -> Stored {
+    Stored { status, journaled: journal.is_some(), first_journal: body.first_journal().is_some() }
+}
+
+/// The gates that somebody let pass by hand.
+fn passed_by_hand(journal: &Journal) -> BTreeSet<StepId> {
+    let passed = journal.steps.iter().filter(|(_, record)| record.reason == Some(Reason::Proceeded));
+    passed.map(|(step, _)| step.clone()).collect()
+}
+
+impl<D: Door> Subject for Planned<D> {
+    fn key(&self) -> &SubjectKey {
+        &self.key
+    }
+
+    fn priority(&self) -> i32 {
+        self.body.priority()
+    }
+
+    fn via(&self) -> Option<Via> {
+        Some(self.body.via(&self.default_service_account))
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.body.is_deleting()
+    }
+
+    fn arrived(&mut self, text: &str, echo: bool) -> Result<Arrival, serde_json::Error> {
+        let Read { body, journal, status, .. } = Read::<D::Object>::from_text(text)?;
+        self.stored = stored(&body, status, journal.as_ref());
+        let old = std::mem::replace(&mut self.body, body);
+        let foreign_journal = !echo && self.is_foreign(journal.as_ref());
+        if self.memory.is_none() || self.unread {
+            self.journal = journal;
+        }
+        if echo {
+            return Ok(Arrival::default());
+        }
+        let ordered = old.orders() != self.body.orders();
+        let another_spec = old.generation() != self.body.generation();
+        let asks_anew = another_spec || ordered || old.is_deleting() != self.body.is_deleting();
+        if asks_anew {
+            self.compiled = None;
+        }
+        if let Body::Whole(old) = old
+            && another_spec
+            && D::beside().is_some()
+        {
+            self.history.owe(*old);
+        }
+        Ok(Arrival { asks_anew, ordered, foreign_journal })
+    }
+
+    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+        self.take_turn(look)
+    }
+
+    fn saved(&mut self, critical: u64) {
+        if let Some(memory) = &mut self.memory {
+            memory.mark_saved(critical);
+        }
+    }
+
+    fn status(&mut self, causes: &Causes) -> Option<Drawn> {
+        let PendingStatus { report, planned, time } = self.pending.take()?;
+        let plan: Option<&Plan> = match &self.compiled {
+            Some((Ok(compiled), _)) if planned => Some(&compiled.plan),
+            // The object has changed since: its next turn has something newer to say.
+            _ if planned => return None,
+            _ => None,
+        };
+        let object = self.body.whole()?;
+        // What cannot be read is not remembered.
+        let nothing;
+        let (journal, critical) = if let Some(memory) = &self.memory {
+            (&memory.journal, memory.critical)
+        } else {
+            nothing = Journal::new(self.body.uid(), self.body.generation(), time);
+            (&nothing, 0)
+        };
+        let input = StatusInput { plan, journal, report: &report, causes, now: time };
+        let (kept, status) = self.draw(object, &input);
+        let journaled = status.get("journal").is_some();
+        if let Body::Whole(object) = &mut self.body {
+            // Kept, written or not: the next one is drawn from it, and takes the times of what has not changed since.
+            *object.status_mut() = Some(kept);
+        }
+        Some(Drawn { status, critical, journaled })
+    }
+
+    fn first_journal(&self) -> Option<(String, u64)> {
+        let memory = self.memory.as_ref().filter(|memory| memory.critical > memory.saved)?;
+        Some((journal::write_first(&memory.journal)?, memory.critical))
+    }
+
+    fn stored(&self) -> Stored {
+        self.stored.clone()
+    }
+
+    fn finalizer_written(&mut self, present: bool) {
+        self.body.set_finalizer(present);
+    }
+
+    fn puts_off_history(&self) -> bool {
+        let lives = self.phase.is_some() && !self.body.is_deleting();
+        D::beside().is_some() && lives && !self.history.is_kept()
+    }
+}

@@ -1,0 +1,302 @@
+//! One turn of an object of ours: recall, compile, step, report; or take down, where it is being deleted.
+
+use std::collections::BTreeSet;
+
+use linchpin_engine::{
+    contract::{Actor, ClusterRef, Notice, ReadSet, Seen, Via, Want, World},
+    journal::Memory,
+    plan::{Plan, Removal, SpecError},
+    step::{self, Goal, Persist, Phase, Report, step},
+};
+use linchpin_words::{Gvk, Reason, Timestamp, keys};
+
+use super::{PendingStatus, Planned, passed_by_hand};
+use crate::{
+    door::{Causes, CompileInput, Door, HistoryInput, StatusInput},
+    subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own},
+};
+
+/// How often compiling may ask for more facts in one turn.
+const ROUNDS: usize = 4;
+
+impl<D: Door> Planned<D> {
+    pub(super) fn take_turn(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+        let memory = match self.recall(look.now) {
+            Ok(memory) => memory,
+            Err(error) => return Ok(self.refuse(&error, look)),
+        };
+        if self.body.is_deleting() {
+            return Ok(self.take_down(memory, look));
+        }
+        self.history.keep_if(look.idle && self.phase.is_some());
+        let settled = match self.compile(&memory, look.world) {
+            Ok(settled) => settled,
+            Err(asks) => {
+                self.memory = Some(memory);
+                return Err(asks);
+            }
+        };
+        let mut decision = self.converge(memory, look);
+        decision.unfinished |= !settled;
+        Ok(decision)
+    }
+
+    /// What is remembered; at the first look, what the object's journal says.
+    fn recall(&mut self, now: Timestamp) -> Result<Memory, SpecError> {
+        if let Some(memory) = self.memory.take() {
+            return Ok(memory);
+        }
+        let fresh = Memory::fresh(self.body.uid(), self.body.generation(), now);
+        match self.arrived_journal(self.journal.as_ref()) {
+            Ok(known) => {
+                self.unread = false;
+                self.journal = None;
+                self.passed = known.as_ref().map(passed_by_hand).unwrap_or_default();
+                Ok(known.map_or(fresh, Memory::recovered))
+            }
+            Err(_) if self.body.is_deleting() => {
+                // It goes all the same: what can be read of its journal is taken away.
+                self.unread = true;
+                let mut memory = fresh;
+                memory.journal.inventory.extend(self.salvage().0);
+                Ok(memory)
+            }
+            Err(error) => {
+                self.unread = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// Nothing is done for an object whose journal cannot be read, and nothing is remembered of it.
+    fn refuse(&mut self, error: &SpecError, look: &Look<'_>) -> Decision {
+        let memory = Memory::fresh(self.body.uid(), self.body.generation(), look.now);
+        let stepped = step(memory, Goal::Invalid(error), &World::new(), &[], None, look.now);
+        let mut decision = Decision { edges: None, ..Decision::default() };
+        self.report(&mut decision, None, stepped, look);
+        self.memory = None;
+        decision
+    }
+
+    /// Compiles the object if it, or a fact it was compiled with, has changed. Says whether the plan is made from all that
+    /// is known, or what has to be looked at first.
+    fn compile(&mut self, memory: &Memory, world: &World) -> Result<bool, Asks> {
+        let Some(object) = self.body.whole() else { return Ok(true) };
+        for _ in 0..ROUNDS {
+            let facts = match &self.compiled {
+                None => World::new(),
+                Some((compiled, known)) => {
+                    let facts = match compiled {
+                        Ok(compiled) => world.only(&compiled.wants),
+                        Err(error) => world.only(&behind(error, known)),
+                    };
+                    if facts.says_the_same(known) {
+                        return match compiled {
+                            // A first look is under way; the answer calls again.
+                            Err(error) if error.unready => Err(Asks(error.asks.clone())),
+                            _ => Ok(true),
+                        };
+                    }
+                    facts
+                }
+            };
+            let input = CompileInput {
+                facts: &facts,
+                kinds: &memory.journal.kinds,
+                default_service_account: &self.default_service_account,
+            };
+            let compiled = D::compile(object, &input).map(|mut compiled| {
+                compiled.plan.authority = self.body.authority(&self.default_service_account);
+                compiled
+            });
+            let asks = compiled.as_ref().map_or_else(|error| &error.asks, |compiled| &compiled.wants);
+            let unasked = asks.iter().any(|want| world.get(want).is_none()).then(|| asks.clone());
+            self.compiled = Some((compiled, facts));
+            if let Some(unasked) = unasked {
+                return Err(Asks(unasked));
+            }
+        }
+        Ok(false)
+    }
+
+    /// Carries out the plan, or touches nothing while there is none.
+    fn converge(&mut self, memory: Memory, look: &Look<'_>) -> Decision {
+        let Some((compiled, facts)) = self.compiled.take() else {
+            self.memory = Some(memory);
+            return Decision { edges: None, ..Decision::default() };
+        };
+        let Look { world, outcomes, ties, now, .. } = *look;
+        let mut decision = Decision::default();
+        let mut extra: BTreeSet<Want> = BTreeSet::new();
+        let stepped = match &compiled {
+            Ok(compiled) => {
+                let stepped = step(memory, Goal::Converge(&compiled.plan), world, outcomes, ties.cycle, now);
+                self.keep_beside(&mut decision, &mut extra, &compiled.plan, &stepped, look);
+                extra.extend(compiled.wants.iter().cloned());
+                stepped
+            }
+            Err(error) => {
+                // Nothing is touched while the spec cannot be carried out, also where a fact made it so.
+                decision.withdraws = true;
+                extra.extend(behind(error, &facts));
+                step(memory, Goal::Invalid(error), &World::new(), outcomes, None, now)
+            }
+        };
+        decision.wants = extra;
+        self.report(&mut decision, compiled.as_ref().ok().map(|compiled| &compiled.plan), stepped, look);
+        self.compiled = Some((compiled, facts));
+        decision
+    }
+
+    /// What is kept beside the object: events of its own, and its history.
+    fn keep_beside(
+        &mut self,
+        decision: &mut Decision,
+        wants: &mut BTreeSet<Want>,
+        plan: &Plan,
+        stepped: &step::Decision,
+        look: &Look<'_>,
+    ) {
+        let (Some(beside), Some(object)) = (D::beside(), self.body.whole()) else { return };
+        let input = status_input(Some(plan), stepped, look.ties.causes, look.now);
+        decision.beside = beside.records(object, &input);
+        self.history.note(HistoryInput::of(&input));
+        decision.beside.extend(self.history.due(beside, object, look.world));
+        wants.extend(self.history.wants(beside, object));
+    }
+
+    /// The object is being deleted.
+    fn take_down(&mut self, memory: Memory, look: &Look<'_>) -> Decision {
+        let mut decision = Decision { edges: None, ..Decision::default() };
+        if !self.body.has_finalizer() {
+            self.memory = Some(memory);
+            self.pending = None;
+            return decision;
+        }
+        let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
+        let namespace = self.key.lane();
+        let own_namespace =
+            Want::object(via, Gvk::new("", "v1", "Namespace"), None, namespace, ReadSet::nothing());
+        let hurry = match look.world.get(&own_namespace) {
+            Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
+            _ => false,
+        };
+        let (authority, removal) = (self.body.authority(&self.default_service_account), self.body.removal());
+        let goal = Goal::Teardown { authority: &authority, removal, hurry };
+        let stepped = step(memory, goal, look.world, look.outcomes, None, look.now);
+        decision.wants.insert(own_namespace);
+        let released = stepped.release;
+        if released {
+            let object = self.key.object_ref();
+            if self.unread && removal == Removal::Delete && self.salvage().1 {
+                decision.report.last_notices.push(left_behind(format!(
+                    "{object} is gone, and what it made is not fully known: its journal could not be read; look for \
+                     objects with the annotation {}: {}",
+                    keys::CREATED_BY,
+                    self.key.uid
+                )));
+            }
+            let left = stepped.report.left.iter();
+            let left = left.map(|left| left_behind(format!("{object} is gone and left behind: {left}")));
+            decision.report.last_notices.extend(left);
+            decision.report.left_behind = stepped.report.left.len();
+        }
+        self.report(&mut decision, None, stepped, look);
+        decision.edges = None;
+        if released && let Some(own) = &mut decision.own {
+            own.finalizer = FinalizerChange::Release;
+        }
+        decision
+    }
+
+    /// Fills in what the engine decided and what is worth an event, and remembers.
+    fn report(
+        &mut self,
+        decision: &mut Decision,
+        plan: Option<&Plan>,
+        mut stepped: step::Decision,
+        look: &Look<'_>,
+    ) {
+        decision.effects = std::mem::take(&mut stepped.effects);
+        if stepped.persist == Persist::BeforeEffects {
+            decision.needs = Needs::Saved(stepped.memory.critical);
+        }
+        decision.edges = Some(stepped.report.edges.clone());
+        decision.wake_at = stepped.wake_at;
+        decision.unfinished = stepped.unfinished;
+        decision.wants.extend(stepped.wants.iter().cloned());
+        self.report_passes(&mut decision.report, &stepped.memory);
+        if plan.is_some() {
+            let left = stepped.report.left.iter();
+            let stays = |left| format!("it is no longer looked after, and not deleted: {left}");
+            decision.report.notices.extend(left.map(|left| left_behind(stays(left))));
+        }
+        let mut own = Own { finalizer: self.finalizer_change(plan, &stepped.memory), phase_event: None };
+        let report = &stepped.report;
+        if self.phase != Some(report.phase) && !is_premature(report) {
+            let input = status_input(plan, &stepped, look.ties.causes, look.now);
+            if self.phase.is_some() || !self.is_shown(&input) {
+                own.phase_event = Some(Notice {
+                    reason: report.reason.map_or(report.phase.as_str(), Reason::as_str).to_owned(),
+                    message: report.message.clone(),
+                    warning: report.phase == Phase::Failed,
+                });
+            }
+            self.phase = Some(report.phase);
+        }
+        decision.report.phase = self.phase;
+        decision.own = Some(own);
+        let pending = PendingStatus { report: stepped.report, planned: plan.is_some(), time: look.now };
+        self.pending = Some(pending);
+        self.memory = Some(stepped.memory);
+    }
+
+    /// Says once which gates somebody let pass by hand.
+    fn report_passes(&mut self, news: &mut News, memory: &Memory) {
+        let passed = passed_by_hand(&memory.journal);
+        let new = passed.difference(&self.passed).map(|step| Notice {
+            reason: Reason::Proceeded.as_str().to_owned(),
+            message: format!("{step} was passed by hand"),
+            warning: false,
+        });
+        news.notices.extend(new);
+        self.passed = passed;
+    }
+
+    /// The finalizer comes off again where nothing must be deleted any more, but never because of a plan that is not there.
+    fn finalizer_change(&self, plan: Option<&Plan>, memory: &Memory) -> FinalizerChange {
+        let needed = memory.journal.has_belongings(self.body.removal());
+        match (needed, self.body.has_finalizer()) {
+            _ if self.body.is_deleting() => FinalizerChange::None,
+            (true, false) => FinalizerChange::Add,
+            (false, true) if plan.is_some() => FinalizerChange::Remove,
+            _ => FinalizerChange::None,
+        }
+    }
+}
+
+fn status_input<'a>(
+    plan: Option<&'a Plan>,
+    stepped: &'a step::Decision,
+    causes: &'a Causes,
+    now: Timestamp,
+) -> StatusInput<'a> {
+    StatusInput { plan, journal: &stepped.memory.journal, report: &stepped.report, causes, now }
+}
+
+fn left_behind(message: String) -> Notice {
+    Notice { reason: Reason::LeftBehind.as_str().to_owned(), message, warning: true }
+}
+
+/// Whether there is nothing to report yet, because the world has not been looked at: that takes milliseconds.
+fn is_premature(report: &Report) -> bool {
+    let first = report.blocked.first();
+    report.phase == Phase::Pending
+        || report.phase == Phase::Waiting
+            && first.is_some_and(|blocker| blocker.reason == Reason::Unsynced.as_str())
+}
+
+/// What an error rests on, which may change: a second kind of the same name may go away.
+fn behind(error: &SpecError, facts: &World) -> BTreeSet<Want> {
+    error.asks.iter().cloned().chain(facts.iter().map(|(want, _)| want.clone())).collect()
+}
