@@ -103,7 +103,7 @@ fn a_further_door_is_served_drawn_explained_and_given_rights() {
     let tree = served.says(&["tree", "-n", "greeted"]);
     assert!(tree.contains("Greeting greeted/hello") && tree.contains("ConfigMap greeted/reader"), "{tree}");
     let told = served.says(&["explain", "greet/hello", "-n", "greeted"]);
-    assert!(told.contains("configmap/reader"), "{told}");
+    assert!(told.contains("waits for ConfigMap greeted/reader"), "{told}");
     served.apply(b"{apiVersion: v1, kind: ConfigMap, metadata: {name: reader, namespace: greeted}}");
     eventually("it is said", seconds(20), || {
         served.get("greeted", "configmap/greeting-hello", "{.data.text}").as_deref() == Some("good morning")
