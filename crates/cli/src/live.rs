@@ -256,9 +256,9 @@ fn parts(edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
     edges.iter().filter_map(|edge| {
         let Edge { from, to, relation: Relation::WaitsFor(wait) } = edge else { return None };
         // While the object is suspended, its parts wait for it.
-        let part = if from.part.is_none() && to.part.is_some() { to } else { from };
-        let inner = from.object == to.object && (from.part.is_none() || to.part.is_none());
-        (inner && part.batch == 0).then(|| (part.clone(), of_part(part, wait, edges)))
+        let part = if from.part.is_none() { to } else { from };
+        let between_whole_and_part = from.whole() == to.whole() && from.part.is_some() != to.part.is_some();
+        (between_whole_and_part && part.batch == 0).then(|| (part.clone(), of_part(part, wait, edges)))
     })
 }
 
@@ -305,6 +305,7 @@ pub(crate) fn standing(said: Option<Said<'_>>) -> Known {
 mod tests {
     use super::*;
     use linchpin_api::{AppBundle, Ours as _, ResourceDependency, Status};
+    use linchpin_words::ObjectRef;
     use serde_json::json;
 
     fn status(phase: &str, ready: &str, stalled: &str) -> Status {
@@ -335,6 +336,32 @@ mod tests {
     fn an_object_nobody_has_looked_at_is_unknown() {
         assert_eq!(standing(None).state, State::Unknown);
         assert_eq!(standing(Some(Said::default())).state, State::Unknown);
+    }
+
+    #[test]
+    fn a_part_is_as_its_object_says_and_no_other_object_is_taken_for_one() {
+        let kind = || linchpin_words::GroupKind::new("tools.kubestellar.io", "ResourceDependency");
+        let object = |name: &str| Node::here(ObjectRef::namespaced(kind(), "shop", name));
+        let (whole, part) = (object("a"), object("a").part("data"));
+        let wait = |state| Wait::new(state, "NotReady").detail("0 of 1");
+        let edges = [
+            Edge::waits(whole.clone(), part.clone(), wait(WaitState::InProgress)),
+            Edge::waits(whole.clone(), object("a").in_cluster("east"), wait(WaitState::Failed)),
+            Edge::waits(part.clone(), object("b"), wait(WaitState::Absent)),
+            Edge::waits(part.batch(1), whole.clone(), wait(WaitState::Failed)),
+            Edge::produces(part.batch(1), object("c"), false),
+        ];
+        let state = |edges: &[Edge]| -> Vec<(Node, State)> {
+            parts(edges).map(|(node, known)| (node, known.state)).collect()
+        };
+        assert_eq!(state(&edges), [(part.clone(), State::Waiting)]);
+        let made = Edge::produces(part.batch(1), object("c"), true);
+        let begun: Vec<Edge> = edges.iter().cloned().chain([made]).collect();
+        assert_eq!(state(&begun), [(part.clone(), State::Running)]);
+        let met = [Edge::waits(whole.clone(), part.clone(), wait(WaitState::Met))];
+        assert_eq!(state(&met), [(part.clone(), State::Ready)]);
+        let held = [Edge::waits(part.clone(), whole, Wait::new(WaitState::InProgress, "Suspended"))];
+        assert_eq!(state(&held), [(part, State::Waiting)]);
     }
 
     fn read(reach: [ReadScope; 3]) -> Live {

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 /// One edge as it is written. Exactly one of `state` and `made` is there.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct EdgeLine {
     /// The part of the object that it starts at, and the batch of that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     part: Option<Text>,
     #[serde(default, skip_serializing_if = "is_zero")]
     batch: u32,
-    to: Target,
+    to: EdgeTarget,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<WaitState>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -35,7 +35,7 @@ struct Line {
 /// What an edge leads to.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Target {
+struct EdgeTarget {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     group: String,
     kind: String,
@@ -62,7 +62,7 @@ pub fn write(edges: &[Edge]) -> Option<String> {
     let mut text = String::new();
     let mut last = String::new();
     for edge in open.into_iter().chain(over) {
-        let Ok(line) = serde_json::to_string(&Line::of(edge)) else { continue };
+        let Ok(line) = serde_json::to_string(&EdgeLine::of(edge)) else { continue };
         // The objects of a selection are written alike.
         if line == last {
             continue;
@@ -79,7 +79,7 @@ pub fn write(edges: &[Edge]) -> Option<String> {
 
 /// The edges in a status of this object. What cannot be read is none.
 pub fn read(owner: &Node, text: Option<&str>) -> Vec<Edge> {
-    let lines: Vec<Line> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let lines: Vec<EdgeLine> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     lines.into_iter().filter_map(|line| line.edge(owner)).collect()
 }
 
@@ -95,13 +95,13 @@ fn is_open(edge: &Edge) -> bool {
     }
 }
 
-impl Line {
+impl EdgeLine {
     fn of(edge: &Edge) -> Self {
         let Node { cluster, object, part, batch } = &edge.to;
         let mut line = Self {
             part: edge.from.part.clone(),
             batch: edge.from.batch,
-            to: Target {
+            to: EdgeTarget {
                 group: object.kind.group.clone(),
                 kind: object.kind.kind.clone(),
                 namespace: object.namespace.clone(),
@@ -135,7 +135,7 @@ impl Line {
 
     fn edge(self, owner: &Node) -> Option<Edge> {
         let from = Node { part: self.part, batch: self.batch, ..owner.clone() };
-        let Target { group, kind, namespace, name, part, batch, cluster } = self.to;
+        let EdgeTarget { group, kind, namespace, name, part, batch, cluster } = self.to;
         let object = ObjectRef { kind: GroupKind::new(group, kind), namespace, name };
         let to = Node { cluster, part, batch, ..Node::here(object) };
         if let Some(done) = self.made {

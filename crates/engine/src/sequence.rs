@@ -49,14 +49,14 @@ fn way_round(before: &[Vec<usize>], missing: &[usize]) -> Vec<usize> {
 
 /// For each position, all that comes before it, however far.
 #[derive(Clone, Debug)]
-pub struct Reach(Vec<Positions>);
+pub struct Reach(Vec<PositionSet>);
 
 impl Reach {
     /// Of rows that are in this sequence.
     pub fn of(before: &[Vec<usize>], sequence: &[usize]) -> Self {
-        let mut reach = vec![Positions::default(); before.len()];
+        let mut reach = vec![PositionSet::default(); before.len()];
         for position in sequence {
-            let mut all = Positions::default();
+            let mut all = PositionSet::default();
             for earlier in &before[*position] {
                 all.insert(*earlier);
                 all.merge(&reach[*earlier]);
@@ -68,7 +68,7 @@ impl Reach {
 
     /// Those of a set that are not reached through another of it: fewer edges, the same order.
     pub fn nearest(&self, set: &[usize]) -> Vec<usize> {
-        let mut through = Positions::default();
+        let mut through = PositionSet::default();
         for earlier in set {
             through.merge(&self.0[*earlier]);
         }
@@ -78,9 +78,9 @@ impl Reach {
 
 /// A set of positions, as bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Positions(Vec<u64>);
+pub struct PositionSet(Vec<u64>);
 
-impl Positions {
+impl PositionSet {
     /// Adds one.
     pub fn insert(&mut self, position: usize) {
         let word = position / 64;
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_set_grows_as_far_as_it_must() {
-        let (mut one, mut other) = (Positions::default(), Positions::default());
+        let (mut one, mut other) = (PositionSet::default(), PositionSet::default());
         one.insert(3);
         other.insert(130);
         one.merge(&other);

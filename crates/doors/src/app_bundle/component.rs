@@ -20,7 +20,7 @@ use linchpin_words::{Gvk, keys};
 use super::{
     order::ComponentPosition,
     porch::{Follow, Package},
-    source::{self, Place, Source},
+    source::{self, Source, SourceContext},
 };
 use crate::{
     apply::{ApplyDraft, ApplyPolicy, ApplySpec, Marks, ReadyTerms},
@@ -76,7 +76,7 @@ impl ComponentDraft {
             !entry.raw && (spec.templating || common.values.is_some() || !common.values_from.is_empty());
         let marks = marks(&frame.owner.name, group, entry);
         let path = names::component(&group.name, &entry.name);
-        let here = Place { frame, via: &via, path: &path, marks: &marks, field };
+        let here = SourceContext { frame, via: &via, path: &path, marks: &marks, field };
         let (mut waits, mut package): (_, Option<Box<Package>>) = (None, None);
         let bodies = match source::read(&here, spec.porch_integration.as_ref(), entry)? {
             Source::Waits(requirement) => {

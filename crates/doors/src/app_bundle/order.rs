@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linchpin_api::{BundleGroup, Component};
 use linchpin_engine::{
     plan::SpecError,
-    sequence::{Positions, Reach, sequence},
+    sequence::{PositionSet, Reach, sequence},
 };
 
 use crate::errors::at;
@@ -47,7 +47,7 @@ pub(super) type Reading = (usize, usize);
 /// The order of a bundle's components. Who reads another comes after it.
 pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) -> Result<Order, SpecError> {
     let graph = Graph::new(groups);
-    let mut before: Vec<Positions> = vec![Positions::default(); graph.places.len()];
+    let mut before: Vec<PositionSet> = vec![PositionSet::default(); graph.places.len()];
     let mut of_groups = Vec::with_capacity(groups.len());
     for (index, group) in groups.iter().enumerate() {
         let of_group = graph.before_group(index, strict)?;
@@ -62,7 +62,7 @@ pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) 
     for (reader, read) in readings {
         before[*reader].insert(*read);
     }
-    let before: Vec<Vec<usize>> = before.iter().map(Positions::members).collect();
+    let before: Vec<Vec<usize>> = before.iter().map(PositionSet::members).collect();
     let order = sequence(&before).map_err(|round| graph.circle(&round))?;
     let reach = Reach::of(&before, &order);
     let groups = of_groups.iter().map(|set| reach.nearest(&set.members())).collect();
@@ -94,7 +94,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The components of a group that others wait for.
-    fn gates(&self, group: usize, set: &mut Positions) {
+    fn gates(&self, group: usize, set: &mut PositionSet) {
         for (inner, component) in self.groups[group].components.iter().enumerate() {
             if component.gate != Some(false) {
                 set.insert(self.first[group] + inner);
@@ -103,8 +103,8 @@ impl<'a> Graph<'a> {
     }
 
     /// What comes before all components of a group.
-    fn before_group(&self, index: usize, strict: bool) -> Result<Positions, SpecError> {
-        let mut set = Positions::default();
+    fn before_group(&self, index: usize, strict: bool) -> Result<PositionSet, SpecError> {
+        let mut set = PositionSet::default();
         let group = &self.groups[index];
         let Some(names) = &group.depends_on else {
             let orders: Vec<Option<i32>> = self.groups.iter().map(|group| group.order).collect();
@@ -134,8 +134,8 @@ impl<'a> Graph<'a> {
         (index, inner): ComponentPosition,
         component: &Component,
         strict: bool,
-    ) -> Result<Positions, SpecError> {
-        let mut set = Positions::default();
+    ) -> Result<PositionSet, SpecError> {
+        let mut set = PositionSet::default();
         let peers = &self.groups[index].components;
         let Some(names) = &component.depends_on else {
             let orders: Vec<Option<i32>> = peers.iter().map(|peer| peer.order).collect();

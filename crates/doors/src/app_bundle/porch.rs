@@ -36,7 +36,7 @@ use self::{
     variant::Variant,
 };
 pub(super) use self::{contents::Contained, follow::Follow};
-use super::source::{Place, Source};
+use super::source::{Source, SourceContext};
 use crate::{assemble::Frame, errors::at, names, requirement::RequirementSpec};
 
 /// The Repository that variants go to, where the bundle names none.
@@ -74,12 +74,12 @@ pub(super) struct Package {
 
 /// Reads a component that is a package.
 pub(super) fn read(
-    place: &Place<'_>,
+    context: &SourceContext<'_>,
     integration: Option<&PorchIntegration>,
     component: &Component,
     reference: &PorchPackageRef,
 ) -> Result<Source, SpecError> {
-    let Place { frame, via, path, marks, field } = *place;
+    let SourceContext { frame, via, path, marks, field } = *context;
     let Some(integration) = integration.filter(|integration| integration.enabled) else {
         let problem = "spec.porchIntegration.enabled is not true, so nothing is taken from Porch";
         return Err(at(field, problem));
@@ -87,7 +87,7 @@ pub(super) fn read(
     let namespace = reference.namespace.as_deref().unwrap_or(NAMESPACE);
     let looking = Looking { frame, via, namespace, field };
     let Some(kind) = looking.is_installed()? else {
-        return Ok(Source::Waits(Box::new(installation(place))));
+        return Ok(Source::Waits(Box::new(installation(context))));
     };
     let downstream = integration.repository.as_deref().unwrap_or(DOWNSTREAM);
     let kept = component.deletion_policy == Some(DeletionPolicy::Orphan) || frame.removal == Removal::Retain;
@@ -147,9 +147,9 @@ pub(super) fn read(
 const INSTALLED: &str = "Porch is not installed: PackageVariant (config.porch.kpt.dev)";
 
 /// That Porch is there: its kind is waited for, and no object of it.
-fn installation(place: &Place<'_>) -> RequirementSpec {
-    let (id, via) = (names::source(place.path), place.via.clone());
-    let spec = RequirementSpec::on_object(id, place.field, via, &variant::kind(), None, "any");
+fn installation(context: &SourceContext<'_>) -> RequirementSpec {
+    let (id, via) = (names::source(context.path), context.via.clone());
+    let spec = RequirementSpec::on_object(id, context.field, via, &variant::kind(), None, "any");
     RequirementSpec { label: INSTALLED.to_owned(), ..spec }
 }
 

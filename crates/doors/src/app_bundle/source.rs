@@ -32,7 +32,7 @@ pub(super) enum Source {
 
 /// The component whose source is read.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
+pub(super) struct SourceContext<'p> {
     pub frame: &'p Frame<'p>,
     pub via: &'p Via,
     /// `group/component`.
@@ -43,11 +43,11 @@ pub(super) struct Place<'p> {
 
 /// Reads the source of a component.
 pub(super) fn read(
-    place: &Place<'_>,
+    context: &SourceContext<'_>,
     porch: Option<&PorchIntegration>,
     component: &Component,
 ) -> Result<Source, SpecError> {
-    let field = place.field;
+    let field = context.field;
     let sources = [
         component.template.is_some(),
         component.templates.is_some(),
@@ -70,8 +70,8 @@ pub(super) fn read(
     if let Some(source) = &component.source {
         let map = &source.config_map_ref;
         let field = format!("{field}.source.configMapRef");
-        let id = names::source(place.path);
-        return Ok(match apply::config_map(place.frame, &map.name, map.key.as_deref(), id, &field)? {
+        let id = names::source(context.path);
+        return Ok(match apply::config_map(context.frame, &map.name, map.key.as_deref(), id, &field)? {
             Bodies::Found(bodies) => Source::Bodies(bodies),
             Bodies::Waits(requirement) => Source::Waits(requirement),
         });
@@ -79,7 +79,7 @@ pub(super) fn read(
     match &component.porch_package_ref {
         Some(package) => {
             let field = format!("{field}.porchPackageRef");
-            porch::read(&Place { field: &field, ..*place }, porch, component, package)
+            porch::read(&SourceContext { field: &field, ..*context }, porch, component, package)
         }
         None => Err(at(field, ONE_SOURCE)),
     }

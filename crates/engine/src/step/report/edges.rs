@@ -24,9 +24,11 @@ pub(in crate::step) fn edges(
     reports: &[StepReport],
 ) -> Vec<Edge> {
     let mut reports = reports.iter();
-    let known: Vec<Option<Known<'_>>> =
-        records.iter().map(|record| Some(Known { record: (*record)?, report: reports.next()? })).collect();
-    let mut weaving = Weaving {
+    let known: Vec<Option<StepFacts<'_>>> = records
+        .iter()
+        .map(|record| Some(StepFacts { record: (*record)?, report: reports.next()? }))
+        .collect();
+    let mut builder = EdgeBuilder {
         plan,
         journal,
         known,
@@ -34,23 +36,23 @@ pub(in crate::step) fn edges(
         edges: Vec::with_capacity(plan.steps().len()),
     };
     for position in 0..plan.steps().len() {
-        weaving.step(position);
+        builder.step(position);
     }
-    weaving.parts();
-    weaving.edges
+    builder.parts();
+    builder.edges
 }
 
 /// What is known of a step.
 #[derive(Clone, Copy)]
-struct Known<'a> {
+struct StepFacts<'a> {
     record: &'a StepRecord,
     report: &'a StepReport,
 }
 
-struct Weaving<'a> {
+struct EdgeBuilder<'a> {
     plan: &'a Plan,
     journal: &'a Journal,
-    known: Vec<Option<Known<'a>>>,
+    known: Vec<Option<StepFacts<'a>>>,
     /// For each requirement, its waits among the edges.
     waits: Vec<Range<usize>>,
     edges: Vec<Edge>,
@@ -65,11 +67,11 @@ struct PartState<'a> {
     of_whole: Vec<usize>,
 }
 
-impl<'a> Weaving<'a> {
+impl<'a> EdgeBuilder<'a> {
     fn step(&mut self, position: usize) {
         let plan = self.plan;
         let (step, outline) = (&plan.steps()[position], plan.outline(position));
-        let Some(Known { record, report }) = self.known[position] else { return };
+        let Some(StepFacts { record, report }) = self.known[position] else { return };
         match &step.kind {
             StepKind::Require(requirement) => {
                 let wait = self.wait(requirement, record, report);
@@ -236,12 +238,12 @@ impl<'a> Weaving<'a> {
 
     /// How a part is as a whole: as the step of it that deserves most attention.
     fn wait_for_part(&self, positions: &[usize]) -> Wait {
-        let unmet: Vec<(&Step, Known<'_>)> = positions
+        let unmet: Vec<(&Step, StepFacts<'_>)> = positions
             .iter()
             .filter_map(|position| Some((&self.plan.steps()[*position], self.known[*position]?)))
             .filter(|(step, known)| !step.optional && !is_good(step, *known))
             .collect();
-        let failed = |(_, known): &&(&Step, Known<'_>)| {
+        let failed = |(_, known): &&(&Step, StepFacts<'_>)| {
             matches!(known.record.state, StepState::Failed | StepState::Unknown)
         };
         let worst = unmet.iter().find(failed);
@@ -251,7 +253,7 @@ impl<'a> Weaving<'a> {
         };
         let broken = unmet.iter().any(|one| failed(&one));
         let standing = if broken { WaitState::Failed } else { WaitState::InProgress };
-        let Known { record, report } = known;
+        let StepFacts { record, report } = known;
         Wait {
             standing,
             reason: report.reason.clone(),
@@ -263,7 +265,7 @@ impl<'a> Weaving<'a> {
 }
 
 /// Whether a step is all that the object's own readiness asks of it.
-fn is_good(step: &Step, known: Known<'_>) -> bool {
+fn is_good(step: &Step, known: StepFacts<'_>) -> bool {
     match &step.kind {
         StepKind::Require(_) => known.record.state == StepState::Met && known.report.ready,
         StepKind::Act(_) => known.record.is_successful(),
