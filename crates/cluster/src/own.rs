@@ -32,22 +32,32 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 /// A kind of ours.
 #[derive(Clone, Debug)]
-pub struct OwnKind(Resource);
+pub struct OwnKind {
+    resource: Resource,
+    /// Whether its objects are followed by their metadata alone.
+    metadata_only: bool,
+}
 
 impl OwnKind {
     /// A kind by name, plural and whether its objects live in namespaces.
     pub fn new(kind: &Gvk, plural: &str, namespaced: bool) -> Self {
-        Self(Resource::new(kind.clone(), plural, namespaced))
+        Self { resource: Resource::new(kind.clone(), plural, namespaced), metadata_only: false }
+    }
+
+    /// The same, followed by the metadata of its objects alone.
+    #[must_use]
+    pub fn metadata_only(self) -> Self {
+        Self { metadata_only: true, ..self }
     }
 
     /// The kind as people call it.
     pub fn name(&self) -> &str {
-        &self.0.kind.kind
+        &self.resource.kind.kind
     }
 
     /// The kind as paths call it.
     pub fn plural(&self) -> &str {
-        &self.0.plural
+        &self.resource.plural
     }
 }
 
@@ -114,7 +124,7 @@ pub async fn write_status(
     version: &str,
     status: Value,
 ) -> Result<String, OwnWriteError> {
-    let resource = &kind.0;
+    let resource = &kind.resource;
     let body = json!({
         "apiVersion": resource.kind.api_version(),
         "kind": resource.kind.kind,
@@ -167,7 +177,7 @@ pub async fn write_metadata(
         patch["metadata"]["annotations"] = json!(metadata.annotations);
     }
     // The kind is ours: looking for fields that it does not have would be in vain.
-    let url = kind.0.object(place.0.as_deref(), &place.1).with("fieldValidation", "Ignore");
+    let url = kind.resource.object(place.0.as_deref(), &place.1).with("fieldValidation", "Ignore");
     let content_type = "application/merge-patch+json";
     write(own, call::send_for(Method::PATCH, &url, content_type, &patch, Form::Metadata)).await
 }

@@ -15,15 +15,13 @@ mod porch;
 mod source;
 mod status;
 
-use std::collections::BTreeSet;
-
 use linchpin_api::{AppBundle, AppBundleStatus};
-use linchpin_engine::{
-    contract::{Want, World},
-    plan::SpecError,
-};
+use linchpin_engine::{contract::World, plan::SpecError};
 
-use crate::door::{Beside, CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput};
+use crate::{
+    door::{Beside, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput},
+    registry::Names,
+};
 
 /// The door of AppBundle.
 #[derive(Clone, Copy, Debug)]
@@ -53,11 +51,11 @@ impl Beside<AppBundle> for Revisions {
         porch::catalogue::records(object, status_input.plan)
     }
 
-    fn history_wants(&self, object: &AppBundle) -> BTreeSet<Want> {
-        BTreeSet::from([history::want(object)])
+    fn history_kind(&self) -> Names {
+        history::kind_names()
     }
 
-    fn history(&self, object: &AppBundle, input: &HistoryInput, world: &World) -> Option<Vec<SideWrite>> {
-        history::records(object, input, world)
+    fn history(&self, object: &AppBundle, input: &HistoryInput, kept: &[Kept], world: &World) -> HistoryStep {
+        history::next(object, input, kept, world)
     }
 }

@@ -13,7 +13,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, ObjectRef, Timestamp};
 
-use crate::{cluster, owner::Owner};
+use crate::{cluster, owner::Owner, registry::Names};
 
 /// What compiling is given beside the object.
 #[derive(Clone, Copy, Debug)]
@@ -113,12 +113,31 @@ pub trait Beside<O>: Sync {
     /// What is to be written now.
     fn records(&self, object: &O, status_input: &StatusInput<'_>) -> Vec<SideWrite>;
 
-    /// What must be observed to keep the object's history.
-    fn history_wants(&self, object: &O) -> BTreeSet<Want>;
+    /// The kind of the records of an object's history, which it owns. Their metadata is followed for all objects at once.
+    fn history_kind(&self) -> Names;
 
-    /// What is to be written or deleted now of the history of this object, which may be what it was a while ago; none
-    /// while that is not known, because the history has not been observed.
-    fn history(&self, object: &O, input: &HistoryInput, world: &World) -> Option<Vec<SideWrite>>;
+    /// What is to be written or deleted now of the history of this object, which may be what it was a while ago.
+    fn history(&self, object: &O, input: &HistoryInput, kept: &[Kept], world: &World) -> HistoryStep;
+}
+
+/// A record of an object's history, by its metadata.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// What it is called.
+    pub name: String,
+    /// Which incarnation.
+    pub uid: String,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// How an object's history goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HistoryStep {
+    /// What must be read of it first; nothing is written as long as it is not.
+    pub wants: BTreeSet<Want>,
+    /// What is to be written or deleted.
+    pub writes: Vec<SideWrite>,
 }
 
 /// An object by kind and name.

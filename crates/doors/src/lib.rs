@@ -42,7 +42,8 @@ pub mod subject;
 pub use app_bundle::AppBundleDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
-    Beside, Causes, CompileInput, Compiled, Door, HistoryInput, SideWrite, StatusInput, StatusOf,
+    Beside, Causes, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput,
+    StatusOf,
 };
 pub use readiness_profile::ReadinessProfileDoor;
 pub use registry::{Kind, Registry, registry};

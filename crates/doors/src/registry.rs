@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::{
     AppBundleDoor, DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor,
-    door::{self, CompileInput, Compiled, Door},
+    door::{self, Beside, CompileInput, Compiled, Door},
     status_edges,
     subject::{Planned, Subject},
 };
@@ -134,6 +134,11 @@ pub trait Kind: Send + Sync {
         Vec::new()
     }
 
+    /// The kind of the records of its objects' history; none where there is none.
+    fn history_kind(&self) -> Option<Names> {
+        None
+    }
+
     /// Whether its objects wait for others, and say so in a status of ours.
     fn waits(&self) -> bool {
         false
@@ -207,6 +212,10 @@ impl<D: Door> Kind for Of<D> {
 
     fn definitions(&self) -> Vec<CustomResourceDefinition> {
         D::Object::definitions()
+    }
+
+    fn history_kind(&self) -> Option<Names> {
+        D::beside().map(Beside::history_kind)
     }
 
     fn waits(&self) -> bool {

@@ -24,7 +24,7 @@ use linchpin_words::{Gvk, ObjectRef, Timestamp};
 use serde_json::Value;
 
 pub use self::{planned::Planned, status_hash::StatusHash};
-use crate::door::{Causes, SideWrite};
+use crate::door::{Causes, Kept, SideWrite};
 
 /// Which subject it is: the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ pub struct Look<'a> {
     pub outcomes: &'a [Outcome],
     /// What the wait-for graph says of it.
     pub ties: Ties<'a>,
+    /// The records of its history; none while they have not been looked at.
+    pub kept: Option<&'a [Kept]>,
     /// Whether nothing of it is under way or waits to be written: there is time for what nobody waits for.
     pub idle: bool,
     /// The time.

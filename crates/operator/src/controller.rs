@@ -13,6 +13,7 @@ mod backlog;
 mod causes;
 mod driver;
 mod entry;
+mod kept;
 mod kinds_seen;
 mod notices;
 mod queue;
@@ -57,6 +58,7 @@ use causes::Reporter;
 use driver::Driver;
 pub(crate) use driver::wall_clock as now;
 use entry::Entry;
+use kept::KeptRecords;
 use kinds_seen::{KindsSeen, Look};
 use notices::Notices;
 use queue::KeyQueue;
@@ -77,6 +79,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) enum Message {
     /// Something happened to an object of ours.
     Own(usize, OwnEvent),
+    /// Something happened to a record of the history of objects of a kind.
+    Kept(usize, OwnEvent),
     /// Answers of the hub have changed.
     Changed(Vec<SubscriberId>),
     /// An effect came back.
@@ -117,6 +121,10 @@ pub(crate) struct Controller {
     default_service_account: Arc<str>,
     entries: BTreeMap<SubscriberId, Entry>,
     ids: BTreeMap<(usize, NamespacedName), SubscriberId>,
+    /// The same by uid.
+    uids: BTreeMap<String, SubscriberId>,
+    /// The records of the history of objects of each kind that has one.
+    kept: BTreeMap<usize, KeptRecords>,
     next_id: u64,
     queue: KeyQueue<SubscriberId>,
     timers: Timers<Timestamp, SubscriberId>,
@@ -235,6 +243,15 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
             ));
         }
     }
+    let mut kept = BTreeMap::new();
+    for (index, kind) in kinds.kinds().iter().enumerate() {
+        let Some(names) = kind.history_kind() else { continue };
+        kept.insert(index, KeptRecords::default());
+        for namespace in served(&context.settings.watch_namespaces) {
+            let records = OwnKind::new(&names.gvk, &names.plural, names.namespaced).metadata_only();
+            followers.spawn(follow_records(parts.own.clone(), records, namespace, index, back.clone()));
+        }
+    }
     let probes = Probes::new(&context.settings.probes, parts.probe_times, parts.term_inbox.listener());
     let limit = context.settings.concurrency.get();
     let may_write: MayWrite = Arc::new(move || fence.check().is_ok());
@@ -252,6 +269,8 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         own_kinds,
         entries: BTreeMap::new(),
         ids: BTreeMap::new(),
+        uids: BTreeMap::new(),
+        kept,
         next_id: 1,
         queue: KeyQueue::default(),
         timers: Timers::default(),
@@ -296,6 +315,22 @@ async fn follow(
         }
         // Nobody listens any more at the end of a term, which ends this task too.
         let _ = back.send(Message::Own(index, event));
+    };
+    own::follow(own.watches(), &kind, namespace.as_deref(), tell).await;
+}
+
+async fn follow_records(
+    own: OperatorClient,
+    kind: OwnKind,
+    namespace: Option<String>,
+    index: usize,
+    back: mpsc::UnboundedSender<Message>,
+) {
+    let tell = |event| {
+        if let OwnEvent::Trouble(message) = &event {
+            tracing::warn!(kind = kind.name(), "cannot watch, so no history is kept: {message}");
+        }
+        let _ = back.send(Message::Kept(index, event));
     };
     own::follow(own.watches(), &kind, namespace.as_deref(), tell).await;
 }
@@ -373,6 +408,7 @@ impl Controller {
     fn take_in(&mut self, message: Message) {
         match message {
             Message::Own(kind, event) => self.take_in_own(kind, event),
+            Message::Kept(kind, event) => self.take_in_kept(kind, &event),
             Message::Changed(ids) => ids.into_iter().for_each(|id| self.enqueue(id)),
             Message::Outcome { id, outcome, once, place } => {
                 self.driver.one_came_back(&place);
@@ -406,6 +442,18 @@ impl Controller {
             OwnEvent::Synced => tracing::debug!(kind = self.own_kinds[kind].name(), "all objects seen"),
             OwnEvent::Trouble(_) => {}
         }
+    }
+
+    fn take_in_kept(&mut self, kind: usize, event: &OwnEvent) {
+        let Some(records) = self.kept.get_mut(&kind) else { return };
+        let first = !records.is_listed();
+        let mut ids: Vec<SubscriberId> =
+            records.take_in(event).iter().filter_map(|uid| self.uids.get(uid).copied()).collect();
+        if first && records.is_listed() {
+            // Now it is known of all of them.
+            ids = self.entries.iter().filter(|(_, entry)| entry.kind == kind).map(|(id, _)| *id).collect();
+        }
+        ids.into_iter().for_each(|id| self.enqueue(id));
     }
 
     /// An object of ours is there and cannot be read: that is said on the object itself, and nothing is done for what
@@ -454,6 +502,7 @@ impl Controller {
         self.next_id += 1;
         let mut entry = Entry::new(key.0, id, subject);
         entry.saving.arrived(object, entry.subject.as_ref());
+        self.uids.insert(entry.subject.key().uid.clone(), id);
         self.ids.insert(key, id);
         self.entries.insert(id, entry);
         self.enqueue(id);
@@ -463,6 +512,7 @@ impl Controller {
     fn forget(&mut self, id: SubscriberId) {
         if let Some(entry) = self.entries.remove(&id) {
             self.telemetry.forget(entry.phase);
+            self.uids.remove(&entry.subject.key().uid);
             let node = Node::here(entry.subject.key().object_ref());
             for neighbour in self.graph.remove(&node) {
                 self.enqueue_node(&neighbour);

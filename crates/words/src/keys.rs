@@ -34,6 +34,16 @@ pub const FIRST_JOURNAL: &str = "linchpin.dev/first-journal";
 /// Annotation on the definitions of our kinds: which schema it is, so that one of another version is noticed.
 pub const SCHEMA_HASH: &str = "linchpin.dev/schema-hash";
 
+/// Annotations on what is kept of an object's history: its number, the generation it was taken of, how it went, and a
+/// fingerprint of it. They say in metadata what the record says, so that nobody has to read the records to know which there are.
+pub const HISTORY_NUMBER: &str = "linchpin.dev/history-number";
+/// See there.
+pub const HISTORY_GENERATION: &str = "linchpin.dev/history-generation";
+/// See there.
+pub const HISTORY_RESULT: &str = "linchpin.dev/history-result";
+/// See there.
+pub const HISTORY_DIGEST: &str = "linchpin.dev/history-digest";
+
 /// Finalizer on an object of ours while there is something that we must delete before it may go.
 pub const TEARDOWN_FINALIZER: &str = "linchpin.dev/teardown";
 

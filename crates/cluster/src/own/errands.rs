@@ -59,7 +59,7 @@ impl Errands {
         name: &str,
         within: Duration,
     ) -> Result<Option<Value>, ErrandError> {
-        let request = call::get(&kind.0.object(namespace, name), Form::Metadata);
+        let request = call::get(&kind.resource.object(namespace, name), Form::Metadata);
         match self.send(request, within).await {
             Ok(object) => Ok(Some(object)),
             Err(error) if error.is_code(404) => Ok(None),
@@ -75,7 +75,7 @@ impl Errands {
         within: Duration,
     ) -> Result<Vec<Value>, ErrandError> {
         // Without a resourceVersion the answer is consistent.
-        let request = call::get(&kind.0.collection(Some(namespace)), Form::Full);
+        let request = call::get(&kind.resource.collection(Some(namespace)), Form::Full);
         let mut list =
             self.send(request, within).await.map_err(|error| refusal(&error, "list", kind.plural()))?;
         match list["items"].take() {
@@ -92,7 +92,7 @@ impl Errands {
         body: &Value,
         within: Duration,
     ) -> Result<(), ErrandError> {
-        let url = kind.0.collection(namespace);
+        let url = kind.resource.collection(namespace);
         let request = call::send_json(Method::POST, &url, "application/json", body);
         let answer = self.send(request, within).await;
         answer.map(drop).map_err(|error| refusal(&error, "create", kind.plural()))
@@ -107,7 +107,7 @@ impl Errands {
         body: &Value,
         within: Duration,
     ) -> Result<(), ErrandError> {
-        let url = kind.0.object(namespace, name);
+        let url = kind.resource.object(namespace, name);
         let request = call::send_json(Method::PUT, &url, "application/json", body);
         let answer = self.send(request, within).await;
         answer.map(drop).map_err(|error| refusal(&error, "update", kind.plural()))
@@ -122,7 +122,7 @@ impl Errands {
         patch: &Value,
         within: Duration,
     ) -> Result<(), ErrandError> {
-        let url = kind.0.object(namespace, name);
+        let url = kind.resource.object(namespace, name);
         let request = call::send_json(Method::PATCH, &url, "application/json-patch+json", patch);
         let answer = self.send(request, within).await;
         answer.map(drop).map_err(|error| refusal(&error, "patch", kind.plural()))

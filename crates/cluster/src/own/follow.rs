@@ -74,17 +74,17 @@ async fn follow_selected(
     let seed = kind.plural().bytes().map(u64::from).sum();
     let features = Features::default();
     // Objects are handed over one by one as they arrive: a first state that comes as a stream is not.
-    features.cannot_stream(&kind.0.kind.group);
+    features.cannot_stream(&kind.resource.kind.group);
     let follower = Follower {
         client: client.clone(),
         clock: Arc::new(Clock::default()),
         features: Arc::new(features),
         counters: Arc::new(Counters::default()),
-        watched: Watched { resource: kind.0.clone(), namespace: namespace.map(str::to_owned), select },
+        watched: Watched { resource: kind.resource.clone(), namespace: namespace.map(str::to_owned), select },
         asker: namespace.unwrap_or_default().to_owned(),
         seed,
     };
-    let sink = Ear { tell, known: Mutex::default() };
+    let sink = Ear { tell, known: Mutex::default(), metadata_only: kind.metadata_only };
     let (_keep, mut never) = channel::channel(0);
     let mut pace = Pace::new(seed);
     loop {
@@ -102,6 +102,7 @@ async fn follow_selected(
 struct Ear<T> {
     tell: T,
     known: Mutex<Known>,
+    metadata_only: bool,
 }
 
 #[derive(Debug, Default)]
@@ -156,7 +157,7 @@ impl<T: Fn(OwnEvent) + Send + Sync> Sink for Ear<T> {
     }
 
     fn is_metadata(&self) -> bool {
-        false
+        self.metadata_only
     }
 
     fn interest(&self, _name: &str) -> Option<Arc<Interest>> {

@@ -20,13 +20,14 @@ use std::{
     sync::Arc,
 };
 
+use kube_core::Resource as _;
 use linchpin_api::{
     AppBundle, AppBundleSpec, BundleRevision, BundleRevisionSpec, Dependency, common::Cluster,
 };
 use linchpin_engine::{
     contract::{
-        Actor, ClusterRef, Existing, Force, PatchKind, Projection, Propagation, Question, ReadSet, Scope,
-        Seen, Selector, StepId, Target, Verb, Via, Want, World,
+        Actor, ClusterRef, Existing, Force, PatchKind, Projection, Propagation, ReadSet, Seen, StepId,
+        Target, Verb, Via, Want, World,
     },
     plan::{SpecError, definition},
     step::Phase,
@@ -35,10 +36,11 @@ use linchpin_words::{Gvk, KindWord, keys, limits, text};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    door::{CompileInput, HistoryInput, SideWrite},
+    door::{CompileInput, HistoryInput, HistoryStep, Kept, SideWrite},
     errors::{at, not_yet},
     names,
     owner::Owner,
+    registry::Names,
 };
 
 /// The fields that say what is deployed. As whom it is, and where, is never gone back to.
@@ -57,25 +59,20 @@ fn via() -> Via {
     Via { cluster: ClusterRef::Here, actor: Actor::Operator }
 }
 
-/// The question for a bundle's revisions, without what they hold of the spec.
-pub(super) fn want(object: &AppBundle) -> Want {
-    let owner = Owner::of(object);
-    let labels = BTreeMap::from([(keys::APP_BUNDLE.to_owned(), owner.name)]);
-    let reads = [
-        "metadata.ownerReferences",
-        "spec.bundle",
-        "spec.revision",
-        "spec.generation",
-        "spec.result",
-        "spec.digest",
-        "spec.parts",
-    ];
-    Want::new(Question::Objects {
-        via: via(),
-        kind: kind(),
-        scope: Scope::Labels { namespace: Some(owner.namespace), selector: Selector::labels(&labels) },
-        reads: ReadSet::dotted(reads),
-    })
+/// What revisions are called.
+pub(super) fn kind_names() -> Names {
+    Names {
+        gvk: kind(),
+        plural: BundleRevision::plural(&()).into_owned(),
+        short: Vec::new(),
+        namespaced: true,
+    }
+}
+
+/// The question what a revision recorded of each part.
+fn parts_want(owner: &Owner, revision: &Known<'_>) -> Want {
+    let reads = ReadSet::dotted(["metadata.ownerReferences", "spec.parts"]);
+    Want::object(via(), kind(), Some(owner.namespace.clone()), &revision.kept.name, reads)
 }
 
 /// The spec that is deployed: the one that is written, or that of an earlier revision; and what was looked at for it.
@@ -176,43 +173,66 @@ fn is_owned(item: &Projection, owner: &Owner) -> bool {
     })
 }
 
-/// What is to be written or deleted of a bundle's revisions now; none while they have not been looked at.
-pub(super) fn records(object: &AppBundle, standing: &HistoryInput, world: &World) -> Option<Vec<SideWrite>> {
+/// How the history of a bundle goes on.
+pub(super) fn next(object: &AppBundle, input: &HistoryInput, kept: &[Kept], world: &World) -> HistoryStep {
+    let mut step = HistoryStep::default();
     if object.spec.rollback.is_some() {
-        return Some(Vec::new());
+        return step;
     }
-    let Some(Seen::Objects(observed)) = world.get(&want(object)) else { return None };
     let owner = Owner::of(object);
-    let mut known: Vec<Known<'_>> =
-        observed.items.iter().filter_map(|item| Known::of(item, &owner)).collect();
+    let mut known: Vec<Known<'_>> = kept.iter().filter_map(|kept| Known::of(kept, &owner)).collect();
     known.sort_by_key(|revision| revision.number);
     let settled =
-        |newest: &Known<'_>| newest.is_of(&owner) && [DEPLOYED, result(standing)].contains(&newest.result);
+        |newest: &Known<'_>| newest.is_of(&owner) && [DEPLOYED, result(input)].contains(&newest.result);
     if known.len() <= limits::REVISIONS && known.last().is_some_and(settled) {
         // By far the most frequent case, known without a look at the spec, which may be large.
-        return Some(Vec::new());
+        return step;
     }
     let snapshot = snapshot(&object.spec);
     let digest = definition(&Value::Object(snapshot.clone()), &Value::Null);
-    let mut records = Vec::new();
     let mut count = known.len();
     match known.last() {
         Some(newest) if newest.digest == digest => {
-            let result = result(standing);
+            let result = result(input);
             if newest.result != DEPLOYED && newest.result != result {
-                records.push(newest.ends(&owner, result, standing));
+                step.writes.push(newest.ends(&owner, result, input));
             }
         }
         newest => {
+            let before = match newest.map(|newest| parts_of(newest, &owner, world)) {
+                Some(Err(want)) => {
+                    step.wants.insert(want);
+                    return step;
+                }
+                Some(Ok(parts)) => Some(parts),
+                None => None,
+            };
             if let Some(open) = newest.filter(|newest| newest.result == DEPLOYING) {
-                records.push(open.ends(&owner, SUPERSEDED, standing));
+                step.writes.push(open.ends(&owner, SUPERSEDED, input));
             }
-            records.push(taken(&owner, newest, snapshot, digest, standing));
+            let number = newest.map_or(1, |newest| newest.number.saturating_add(1));
+            step.writes.push(taken(&owner, number, before.as_ref(), snapshot, digest, input));
             count += 1;
         }
     }
-    records.extend(known.iter().take(count.saturating_sub(limits::REVISIONS)).map(|old| old.goes(&owner)));
-    Some(records)
+    let old = known.iter().take(count.saturating_sub(limits::REVISIONS));
+    step.writes.extend(old.map(|old| old.goes(&owner)));
+    step
+}
+
+/// What a revision recorded of each part; or the question for it, where it was not looked at yet.
+fn parts_of(revision: &Known<'_>, owner: &Owner, world: &World) -> Result<BTreeMap<String, String>, Want> {
+    let want = parts_want(owner, revision);
+    match world.get(&want) {
+        None => Err(want),
+        Some(Seen::Unknown(why)) if why.is_passing() => Err(want),
+        Some(Seen::Objects(observed)) => {
+            let found = observed.items.first().filter(|item| is_owned(item, owner));
+            let parts = found.and_then(|item| item.content.pointer("/spec/parts").cloned());
+            Ok(parts.and_then(|parts| serde_json::from_value(parts).ok()).unwrap_or_default())
+        }
+        Some(_) => Ok(BTreeMap::new()),
+    }
 }
 
 /// The result of the current revision.
@@ -224,9 +244,10 @@ fn result(standing: &HistoryInput) -> &'static str {
     }
 }
 
-/// A revision that is there.
+/// A revision that is there, as its metadata says. A user who may write revisions may write that too: it costs them the
+/// history of their own bundle, and nothing is ever done by it but keeping revisions.
 struct Known<'a> {
-    item: &'a Projection,
+    kept: &'a Kept,
     number: i64,
     generation: i64,
     result: &'a str,
@@ -234,17 +255,18 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(item: &'a Projection, owner: &Owner) -> Option<Self> {
-        let spec = item.content.get("spec")?;
-        let text = |key: &str| spec.get(key).and_then(Value::as_str);
-        (is_owned(item, owner) && text("bundle")? == owner.name).then_some(())?;
+    fn of(kept: &'a Kept, owner: &Owner) -> Option<Self> {
+        let text = |key: &str| kept.annotations.get(key).map(String::as_str);
+        // One that was written before revisions said so in their metadata is known by its name.
+        let number = kept.name.strip_prefix(&owner.name)?.strip_prefix('-')?;
+        let number = text(keys::HISTORY_NUMBER).unwrap_or(number);
         Some(Self {
-            item,
+            kept,
             // Nobody gets that far by changing a spec: such a number was not written by us.
-            number: spec.get("revision")?.as_i64().filter(|number| (1..i64::MAX).contains(number))?,
-            generation: spec.get("generation").and_then(Value::as_i64).unwrap_or_default(),
-            result: text("result").unwrap_or_default(),
-            digest: text("digest").unwrap_or_default(),
+            number: number.parse().ok().filter(|number| (1..i64::MAX).contains(number))?,
+            generation: text(keys::HISTORY_GENERATION).and_then(|text| text.parse().ok()).unwrap_or_default(),
+            result: text(keys::HISTORY_RESULT).unwrap_or_default(),
+            digest: text(keys::HISTORY_DIGEST).unwrap_or_default(),
         })
     }
 
@@ -257,7 +279,7 @@ impl<'a> Known<'a> {
         Target {
             kind: KindWord::from_manifest(Some(&kind().api_version()), &kind().kind),
             namespace: Some(owner.namespace.clone()),
-            name: self.item.name.clone(),
+            name: self.kept.name.clone(),
         }
     }
 
@@ -267,46 +289,44 @@ impl<'a> Known<'a> {
         let verb = Verb::Patch {
             target: self.target(owner),
             kind: PatchKind::Merge,
-            body: Arc::new(json!({"spec": {"result": result, "message": message}})),
+            body: Arc::new(json!({"metadata": {"annotations": {keys::HISTORY_RESULT: result}},
+                "spec": {"result": result, "message": message}})),
             manager: manager(owner),
             once: false,
         };
-        SideWrite { name: StepId::new(&self.item.name), via: via(), verb }
+        SideWrite { name: StepId::new(&self.kept.name), via: via(), verb }
     }
 
     /// It is too old to be kept.
     fn goes(&self, owner: &Owner) -> SideWrite {
         let verb = Verb::Delete {
             target: self.target(owner),
-            uid: Some(self.item.uid.clone()),
+            uid: Some(self.kept.uid.clone()),
             creator: None,
             propagation: Propagation::Background,
         };
-        SideWrite { name: StepId::new(&self.item.name), via: via(), verb }
-    }
-
-    fn parts(&self) -> BTreeMap<String, String> {
-        let parts = self.item.content.pointer("/spec/parts").cloned().unwrap_or_default();
-        serde_json::from_value(parts).unwrap_or_default()
+        SideWrite { name: StepId::new(&self.kept.name), via: via(), verb }
     }
 }
 
 /// A new revision.
 fn taken(
     owner: &Owner,
-    before: Option<&Known<'_>>,
+    number: i64,
+    before: Option<&BTreeMap<String, String>>,
     snapshot: Map<String, Value>,
     digest: String,
     standing: &HistoryInput,
 ) -> SideWrite {
-    let number = before.map_or(1, |before| before.number.saturating_add(1));
     let parts = parts(&snapshot);
+    let annotations = json!({keys::HISTORY_NUMBER: number.to_string(), keys::HISTORY_DIGEST: digest,
+        keys::HISTORY_GENERATION: owner.generation.to_string(), keys::HISTORY_RESULT: result(standing)});
     let spec = BundleRevisionSpec {
         bundle: owner.name.clone(),
         revision: number,
         generation: owner.generation,
         changed_at: standing.begun,
-        changes: before.map_or_else(|| vec!["created".to_owned()], |before| changes(&before.parts(), &parts)),
+        changes: before.map_or_else(|| vec!["created".to_owned()], |before| changes(before, &parts)),
         result: result(standing).to_owned(),
         message: None,
         digest,
@@ -316,6 +336,7 @@ fn taken(
     let mut body = json!(BundleRevision::new(&name(&owner.name, number), spec));
     body["metadata"]["namespace"] = json!(owner.namespace);
     body["metadata"]["labels"] = json!({keys::APP_BUNDLE: owner.name});
+    body["metadata"]["annotations"] = annotations;
     body["metadata"]["ownerReferences"] = json!([{"apiVersion": owner.api_version, "kind": owner.kind,
         "name": owner.name, "uid": owner.uid, "controller": true, "blockOwnerDeletion": false}]);
     let verb = Verb::Apply {

@@ -4,12 +4,12 @@
 //! there was nothing better to do for the object. Nothing is lost by that: what an object was and has not been written
 //! down when it changes is owed, and written down before what it is now.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
-use linchpin_engine::contract::{Want, World};
+use linchpin_engine::contract::World;
 use linchpin_words::limits;
 
-use crate::door::{Beside, HistoryInput, SideWrite};
+use crate::door::{Beside, HistoryInput, HistoryStep, Kept};
 
 /// The history of one object, as far as it is not written down.
 pub(super) struct History<O> {
@@ -54,22 +54,23 @@ impl<O> History<O> {
         }
     }
 
-    /// What must be observed for it.
-    pub(super) fn wants(&self, beside: &dyn Beside<O>, object: &O) -> BTreeSet<Want> {
-        if self.kept { beside.history_wants(object) } else { BTreeSet::new() }
-    }
-
-    /// What is to be written down or deleted now.
-    pub(super) fn due(&mut self, beside: &dyn Beside<O>, object: &O, world: &World) -> Vec<SideWrite> {
-        if !self.kept {
-            return Vec::new();
-        }
+    /// How it goes on now.
+    pub(super) fn next(
+        &mut self,
+        beside: &dyn Beside<O>,
+        object: &O,
+        kept: Option<&[Kept]>,
+        world: &World,
+    ) -> HistoryStep {
+        let Some(kept) = kept.filter(|_| self.kept) else { return HistoryStep::default() };
         while let Some((old, input)) = self.owed.front() {
-            match beside.history(old, input, world) {
-                Some(records) if records.is_empty() => drop(self.owed.pop_front()),
-                records => return records.unwrap_or_default(),
+            let step = beside.history(old, input, kept, world);
+            if step != HistoryStep::default() {
+                return step;
             }
+            self.owed.pop_front();
         }
-        self.present.as_ref().and_then(|input| beside.history(object, input, world)).unwrap_or_default()
+        let present = self.present.as_ref();
+        present.map(|input| beside.history(object, input, kept, world)).unwrap_or_default()
     }
 }

@@ -3,7 +3,12 @@
 //! They are no part of the plan and nothing waits for them. A door says on every turn what is to be written or deleted
 //! now, judged by what it sees; here each is sent once, and again after a while if it fails.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use linchpin_cluster::hub::SubscriberId;
 use linchpin_doors::SideWrite;
@@ -22,8 +27,15 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// What was sent of an object's records.
 #[derive(Default)]
 pub(crate) struct Sent {
-    last: BTreeMap<StepId, Verb>,
+    /// By name, what was sent last: its hash, for a revision holds a whole spec.
+    last: BTreeMap<StepId, u64>,
     retry_at: Option<Timestamp>,
+}
+
+fn fingerprint(verb: &Verb) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    verb.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Controller {
@@ -39,13 +51,14 @@ impl Controller {
             entry.sent.retry_at = None;
         }
         for record in records {
-            if entry.sent.last.get(&record.name) == Some(&record.verb) {
+            let hash = fingerprint(&record.verb);
+            if entry.sent.last.get(&record.name) == Some(&hash) {
                 continue;
             }
             let ticket =
                 Ticket { step: StepId::new(format!("{PREFIX}{}", record.name)), run: 0, attempt: 0, part: 0 };
-            let effect = Effect { ticket, via: record.via, verb: record.verb.clone(), deadline: DEADLINE };
-            entry.sent.last.insert(record.name, record.verb);
+            let effect = Effect { ticket, via: record.via, verb: record.verb, deadline: DEADLINE };
+            entry.sent.last.insert(record.name, hash);
             let about = Arc::new(regarding(entry));
             self.driver.submit(entry.subject.key().lane(), entry.subject.priority(), entry.id, effect, about);
         }

@@ -95,10 +95,12 @@ impl Controller {
         for _ in 0..ROUNDS {
             let cycle = self.graph.cycle_of_owner(&node);
             let world = self.answers.read(&mut entry.wants.iter());
+            let key = entry.subject.key().clone();
             let look = Look {
                 world: &world,
                 outcomes: &entry.outcomes,
                 ties: Ties { cycle: cycle.as_ref(), causes: &entry.causes },
+                kept: self.kept.get(&entry.kind).and_then(|kept| kept.of(key.namespace.as_deref(), &key.uid)),
                 idle: entry.is_idle(),
                 now: now(),
             };

@@ -161,8 +161,9 @@ impl<D: Door> Planned<D> {
         let input = status_input(Some(plan), stepped, look.ties.causes, look.now);
         decision.beside = beside.records(object, &input);
         self.history.note(HistoryInput::of(&input));
-        decision.beside.extend(self.history.due(beside, object, look.world));
-        wants.extend(self.history.wants(beside, object));
+        let step = self.history.next(beside, object, look.kept, look.world);
+        decision.beside.extend(step.writes);
+        wants.extend(step.wants);
     }
 
     /// The object is being deleted.
