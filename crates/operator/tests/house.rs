@@ -22,7 +22,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("wait", &["probe"]),
     ("cluster", &["words", "engine"]),
     ("source", &["words", "engine", "probe"]),
-    ("consist", &["words", "engine", "api", "cluster"]),
+    ("consist", &["words", "engine", "api"]),
+    ("adapters", &["words", "consist"]),
     ("operator", &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "consist"]),
     ("local", &[]),
     ("bench", &["words", "api", "local"]),
@@ -30,14 +31,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "consist", "operator",
-            "local",
+            "words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "consist", "adapters",
+            "operator", "local",
         ],
     ),
 ];
 
 /// The crates that decide.
-const PURE: &[&str] = &["words", "lang", "engine", "api", "doors", "view"];
+const PURE: &[&str] = &["words", "lang", "engine", "api", "doors", "view", "consist"];
 
 /// What must not be near a decision.
 const WORLDLY: &[&str] = &[

@@ -3,6 +3,8 @@
 //! Ours live under `linchpin.dev/`; those that a document gives are kept verbatim under its own name. No other file
 //! spells one out.
 
+pub mod consist;
+
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};

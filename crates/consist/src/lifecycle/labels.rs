@@ -1,0 +1,198 @@
+//! The labels of PodOpsLifecycle, and a working copy of a pod's labels while it is advanced.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linchpin_words::Timestamp;
+
+/// The most passes over a pod: more than one operation has stages.
+pub(super) const STAGES: usize = 24;
+
+/// What the key of a permission begins with; it is followed by the type of the operation, not by its id.
+const PERMISSION: &str = "operation-permission.podopslifecycle.kusionstack.io";
+
+/// The longest id or type: what may follow the slash of a label's key.
+const NAME: usize = 63;
+
+/// The twelve kinds of labels that an operation has, `<prefix>/<id>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Prefix {
+    /// Set by the operation controller, and taken off by it at the end.
+    Operating,
+    /// What kind of operation; its value is the type.
+    OperationType,
+    /// The operation controller gives up.
+    Undo,
+    /// `PreCheck` is under way.
+    PreCheck,
+    /// `PreCheck` is passed.
+    PreChecked,
+    /// The pod leaves traffic.
+    Preparing,
+    /// The permission to operate.
+    Operate,
+    /// The operation is over.
+    Operated,
+    /// What kind of operation it was.
+    DoneType,
+    /// `PostCheck` is under way.
+    PostCheck,
+    /// `PostCheck` is passed.
+    PostChecked,
+    /// The pod comes back.
+    Completing,
+}
+
+impl Prefix {
+    /// All of them.
+    pub const ALL: [Self; 12] = [
+        Self::Operating,
+        Self::OperationType,
+        Self::Undo,
+        Self::PreCheck,
+        Self::PreChecked,
+        Self::Preparing,
+        Self::Operate,
+        Self::Operated,
+        Self::DoneType,
+        Self::PostCheck,
+        Self::PostChecked,
+        Self::Completing,
+    ];
+
+    /// As keys begin.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Operating => "operating.podopslifecycle.kusionstack.io",
+            Self::OperationType => "operation-type.podopslifecycle.kusionstack.io",
+            Self::Undo => "undo-operation-type.podopslifecycle.kusionstack.io",
+            Self::PreCheck => "pre-check.podopslifecycle.kusionstack.io",
+            Self::PreChecked => "pre-checked.podopslifecycle.kusionstack.io",
+            Self::Preparing => "preparing.podopslifecycle.kusionstack.io",
+            Self::Operate => "operate.podopslifecycle.kusionstack.io",
+            Self::Operated => "operated.podopslifecycle.kusionstack.io",
+            Self::DoneType => "done-operation-type.podopslifecycle.kusionstack.io",
+            Self::PostCheck => "post-check.podopslifecycle.kusionstack.io",
+            Self::PostChecked => "post-checked.podopslifecycle.kusionstack.io",
+            Self::Completing => "completing.podopslifecycle.kusionstack.io",
+        }
+    }
+
+    /// The key for an id.
+    pub fn key(self, id: &str) -> String {
+        format!("{}/{id}", self.text())
+    }
+
+    /// The id in a key of this kind.
+    pub fn id(self, key: &str) -> Option<&str> {
+        key.strip_prefix(self.text())?.strip_prefix('/').filter(|id| !id.is_empty() && id.len() <= NAME)
+    }
+
+    /// Whether a key is of this kind.
+    pub fn has(self, key: &str) -> bool {
+        self.id(key).is_some()
+    }
+}
+
+/// The key of the permission for a type.
+pub(super) fn permission(kind: &str) -> String {
+    format!("{PERMISSION}/{kind}")
+}
+
+/// A pod's labels while it is advanced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Labels {
+    all: BTreeMap<String, String>,
+    stamp: String,
+}
+
+impl Labels {
+    pub(super) fn new(labels: &BTreeMap<String, String>, now: Timestamp) -> Self {
+        let nanoseconds = i128::from(now.as_microsecond()) * 1_000;
+        Self { all: labels.clone(), stamp: nanoseconds.to_string() }
+    }
+
+    /// The ids of all operations: any label of the twelve kinds reveals one.
+    pub(super) fn ids(&self) -> BTreeSet<String> {
+        let id = |key: &String| Prefix::ALL.into_iter().find_map(|prefix| prefix.id(key).map(str::to_owned));
+        self.all.keys().filter_map(id).collect()
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.all.contains_key(key)
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&str> {
+        self.all.get(key).map(String::as_str)
+    }
+
+    pub(super) fn set(&mut self, key: &str, value: &str) {
+        self.all.insert(key.to_owned(), value.to_owned());
+    }
+
+    pub(super) fn remove(&mut self, key: &str) {
+        self.all.remove(key);
+    }
+
+    /// Sets a label to now.
+    pub(super) fn stamp(&mut self, key: &str) {
+        self.all.insert(key.to_owned(), self.stamp.clone());
+    }
+
+    pub(super) fn stamp_if_absent(&mut self, key: &str) {
+        if !self.has(key) {
+            self.stamp(key);
+        }
+    }
+
+    /// Since when a label is there. One that says no time, or a time to come, counts from now on.
+    pub(super) fn since(&mut self, key: &str, now: Timestamp) -> Option<Timestamp> {
+        let told = self.all.get(key)?.parse::<i64>().ok().map(|nanoseconds| nanoseconds / 1_000);
+        let told = told.map(Timestamp::from_microsecond).filter(|told| *told <= now);
+        if told.is_none() {
+            self.stamp(key);
+        }
+        Some(told.unwrap_or(now))
+    }
+
+    /// Removes all twelve labels of an id.
+    pub(super) fn sweep(&mut self, id: &str) {
+        for prefix in Prefix::ALL {
+            self.all.remove(&prefix.key(id));
+        }
+    }
+
+    /// The type of the one permission that no id accounts for.
+    pub(super) fn only_permission(&self) -> Option<String> {
+        let types: BTreeSet<&str> = self.types();
+        let permissions = self.all.keys().filter_map(|key| key.strip_prefix(PERMISSION)?.strip_prefix('/'));
+        let mut free = permissions.filter(|kind| !types.contains(kind));
+        let one = free.next().map(str::to_owned);
+        one.filter(|_| free.next().is_none())
+    }
+
+    fn types(&self) -> BTreeSet<&str> {
+        let typed = self.all.iter().filter(|(key, _)| Prefix::OperationType.has(key));
+        typed.map(|(_, kind)| kind.as_str()).collect()
+    }
+
+    /// Removes the permissions of types that no operation has any more.
+    pub(super) fn drop_permissions(&mut self) {
+        let types: BTreeSet<String> = self.types().into_iter().map(str::to_owned).collect();
+        // An operation whose type was taken away together with `operating` still needs its permission to tell the type.
+        let untyped = self
+            .ids()
+            .into_iter()
+            .any(|id| self.has(&Prefix::Operate.key(&id)) && !self.has(&Prefix::OperationType.key(&id)));
+        self.all.retain(|key, _| {
+            let kind = key.strip_prefix(PERMISSION).and_then(|rest| rest.strip_prefix('/'));
+            kind.is_none_or(|kind| untyped || types.contains(kind))
+        });
+    }
+
+    /// What is to be written to get from `before` to these labels.
+    pub(super) fn difference(&self, before: &BTreeMap<String, String>) -> BTreeMap<String, Option<String>> {
+        let removed = before.keys().filter(|key| !self.all.contains_key(*key)).map(|key| (key.clone(), None));
+        let set = self.all.iter().filter(|(key, value)| before.get(*key) != Some(value));
+        removed.chain(set.map(|(key, value)| (key.clone(), Some(value.clone())))).collect()
+    }
+}

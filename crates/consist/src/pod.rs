@@ -1,0 +1,297 @@
+//! A pod as everything here sees it: the few fields that decide, read from the object without ever failing.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{Hash, Hasher},
+    sync::Arc,
+};
+
+use linchpin_words::{Timestamp, hash::Fnv, keys::consist as keys};
+use serde_json::Value;
+
+use crate::{lifecycle::Prefix, marks::Entries};
+
+/// What of a pod is read: what an answerer of wants must keep of it.
+pub const READS: [&str; 15] = [
+    "metadata.labels",
+    "metadata.annotations",
+    "metadata.finalizers",
+    "metadata.creationTimestamp",
+    "metadata.deletionTimestamp",
+    "metadata.ownerReferences",
+    "spec.readinessGates",
+    "spec.hostNetwork",
+    "spec.nodeName",
+    "status.phase",
+    "status.podIP",
+    "status.podIPs",
+    "status.conditions",
+    "status.containerStatuses",
+    "status.initContainerStatuses",
+];
+
+/// One pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodView {
+    /// Its name.
+    pub name: String,
+    /// Which incarnation.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub version: u64,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+    /// Its finalizers.
+    pub finalizers: Vec<String>,
+    /// When it was made.
+    pub created: Option<Timestamp>,
+    /// When it is to be gone; none while nobody deletes it.
+    pub deletion: Option<Timestamp>,
+    /// The kind of the controller that owns it.
+    pub owner: Option<String>,
+    /// Whether its spec has the readiness gate.
+    pub gated: bool,
+    /// The gate's condition: none where there is none.
+    pub gate: Option<bool>,
+    /// When that condition last changed.
+    pub gate_since: Option<Timestamp>,
+    /// Whether it is Ready.
+    pub ready: bool,
+    /// Whether a container of it runs, or may run: false only where every container is known not to.
+    pub running: bool,
+    /// Whether it has a node.
+    pub scheduled: bool,
+    /// Whether it shares its node's addresses.
+    pub host_network: bool,
+    /// Its phase.
+    pub phase: String,
+    /// Its address.
+    pub ip: String,
+    /// Its first IPv6 address.
+    pub ipv6: String,
+    /// The object, as adapters get it.
+    pub object: Arc<Value>,
+}
+
+impl PodView {
+    /// A pod from an object of any shape: what is missing or of another type counts as not there.
+    pub fn of(object: &Arc<Value>) -> Self {
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let time = |path: &str| {
+            object.pointer(path).and_then(Value::as_str).and_then(|text| Timestamp::parse(text).ok())
+        };
+        let gate = condition(object, keys::SERVICE_READY);
+        let addresses = list(object, "/status/podIPs");
+        let mut addresses = addresses.filter_map(|address| address.get("ip").and_then(Value::as_str));
+        let mut gates = list(object, "/spec/readinessGates");
+        let mut owners = list(object, "/metadata/ownerReferences");
+        Self {
+            name: text("/metadata/name"),
+            uid: text("/metadata/uid"),
+            version: text("/metadata/resourceVersion").parse().unwrap_or_default(),
+            labels: texts(object, "/metadata/labels"),
+            annotations: texts(object, "/metadata/annotations"),
+            finalizers: list(object, "/metadata/finalizers")
+                .filter_map(|finalizer| finalizer.as_str().map(str::to_owned))
+                .collect(),
+            created: time("/metadata/creationTimestamp"),
+            deletion: time("/metadata/deletionTimestamp"),
+            owner: owners
+                .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true))
+                .and_then(|owner| owner.get("kind")?.as_str().map(str::to_owned)),
+            gated: gates
+                .any(|gate| gate.get("conditionType").and_then(Value::as_str) == Some(keys::SERVICE_READY)),
+            gate: gate.map(is_true),
+            gate_since: gate
+                .and_then(|gate| gate.get("lastTransitionTime")?.as_str())
+                .and_then(|text| Timestamp::parse(text).ok()),
+            ready: condition(object, "Ready").is_some_and(is_true),
+            running: may_run(object),
+            scheduled: !text("/spec/nodeName").is_empty(),
+            host_network: object.pointer("/spec/hostNetwork").and_then(Value::as_bool).unwrap_or_default(),
+            phase: text("/status/phase"),
+            ip: text("/status/podIP"),
+            ipv6: addresses.find(|address| address.contains(':')).unwrap_or_default().to_owned(),
+            object: Arc::clone(object),
+        }
+    }
+
+    /// Whether it is being deleted.
+    pub fn is_terminating(&self) -> bool {
+        self.deletion.is_some()
+    }
+
+    /// Whether it opted in.
+    pub fn is_controlled(&self) -> bool {
+        self.labels.get(keys::CONTROL).is_some_and(|value| value == "true")
+    }
+
+    /// Its entries.
+    pub fn entries(&self) -> Entries {
+        Entries::read(self.annotations.get(keys::AVAILABLE_CONDITIONS).map(String::as_str))
+    }
+
+    /// Whether it may have traffic, as `GetCommonPodEmployeeStatus` says: not terminating, Ready, and the gate's condition
+    /// is True or absent; without that condition, also not between preparing and the end of an operation.
+    pub fn is_lifecycle_ready(&self) -> bool {
+        let open = match self.gate {
+            Some(open) => open,
+            None => {
+                !self.labels.keys().any(|label| Prefix::Preparing.has(label) || Prefix::Operate.has(label))
+            }
+        };
+        !self.is_terminating() && self.ready && open
+    }
+
+    /// A fingerprint of all that an adapter may make of the pod: our own marks are not part of it, so writing one does not
+    /// make it another question to the provider.
+    pub fn fingerprint(&self) -> u64 {
+        let ours = |key: &&String| key.as_str() != keys::AVAILABLE_CONDITIONS;
+        let mut hash = Fnv::default();
+        (&self.name, &self.uid, &self.labels, self.is_terminating(), self.is_lifecycle_ready())
+            .hash(&mut hash);
+        (&self.ip, &self.ipv6, self.host_network, &self.phase).hash(&mut hash);
+        for key in self.annotations.keys().filter(ours).collect::<BTreeSet<_>>() {
+            (key, self.annotations.get(key)).hash(&mut hash);
+        }
+        hash.finish()
+    }
+}
+
+/// The condition of a type.
+fn condition<'a>(object: &'a Value, of_type: &str) -> Option<&'a Value> {
+    list(object, "/status/conditions")
+        .find(|condition| condition.get("type").and_then(Value::as_str) == Some(of_type))
+}
+
+fn is_true(condition: &Value) -> bool {
+    condition.get("status").and_then(Value::as_str) == Some("True")
+}
+
+fn list<'a>(object: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
+    object.pointer(path).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The texts of a map of texts.
+pub(crate) fn texts(object: &Value, path: &str) -> BTreeMap<String, String> {
+    let fields = object.pointer(path).and_then(Value::as_object).into_iter().flatten();
+    fields.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// Whether a container may be running: what is not said to have ended, may.
+fn may_run(object: &Value) -> bool {
+    if matches!(object.pointer("/status/phase").and_then(Value::as_str), Some("Succeeded" | "Failed")) {
+        return false;
+    }
+    let statuses =
+        || list(object, "/status/containerStatuses").chain(list(object, "/status/initContainerStatuses"));
+    let ended = |status: &Value| status.pointer("/state/terminated").is_some();
+    statuses().next().is_none() || !statuses().all(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(change: impl FnOnce(&mut Value)) -> PodView {
+        let mut object = json!({
+            "metadata": {"name": "web-1", "uid": "u", "resourceVersion": "7", "labels": {"app": "web"}},
+            "status": {"podIP": "10.0.0.7", "podIPs": [{"ip": "10.0.0.7"}, {"ip": "fd00::7"}],
+                "conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        change(&mut object);
+        PodView::of(&Arc::new(object))
+    }
+
+    #[test]
+    fn set_common_pod_employee_status_reads_ip_ipv6_and_lifecycle_ready() {
+        let ready = pod(|_| ());
+        assert_eq!((ready.ip.as_str(), ready.ipv6.as_str()), ("10.0.0.7", "fd00::7"));
+        assert!(ready.is_lifecycle_ready(), "the gate's condition may be absent");
+        let gate = |status: &str| {
+            pod(|object| {
+                object["status"]["conditions"] = json!([{"type": "Ready", "status": "True"},
+                {"type": "pod.kusionstack.io/service-ready", "status": status}]);
+            })
+        };
+        assert!(gate("True").is_lifecycle_ready());
+        assert!(!gate("False").is_lifecycle_ready() && !gate("Unknown").is_lifecycle_ready());
+        assert!(
+            !pod(|object| object["status"]["conditions"][0]["status"] = json!("False")).is_lifecycle_ready()
+        );
+        let terminating =
+            |object: &mut Value| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        assert!(!pod(terminating).is_lifecycle_ready());
+    }
+
+    #[test]
+    fn without_the_gate_a_pod_that_is_prepared_or_operated_on_is_not_lifecycle_ready() {
+        for label in ["preparing", "operate"] {
+            let label = format!("{label}.podopslifecycle.kusionstack.io/a");
+            assert!(!pod(|object| object["metadata"]["labels"][&label] = json!("1")).is_lifecycle_ready());
+        }
+    }
+
+    #[test]
+    fn a_pod_runs_until_every_container_is_known_to_have_ended() {
+        assert!(pod(|_| ()).running, "nothing is said");
+        let ended = json!({"state": {"terminated": {"exitCode": 0}}});
+        let running = json!({"state": {"running": {}}});
+        let statuses = |list: Value| pod(|object| object["status"]["containerStatuses"] = list).running;
+        assert!(statuses(json!([ended, running])));
+        assert!(!statuses(json!([ended, ended])));
+        assert!(!pod(|object| object["status"]["phase"] = json!("Failed")).running);
+    }
+
+    #[test]
+    fn our_own_marks_do_not_make_it_another_question() {
+        let plain = pod(|_| ()).fingerprint();
+        let marked = pod(|object| {
+            object["metadata"]["annotations"] = json!({"pod.kusionstack.io/available-conditions": "{}"});
+            object["metadata"]["finalizers"] = json!(["prot.podopslifecycle.kusionstack.io/x"]);
+            object["metadata"]["resourceVersion"] = json!("8");
+        });
+        assert_eq!(marked.fingerprint(), plain);
+        assert_ne!(pod(|object| object["status"]["podIP"] = json!("10.0.0.8")).fingerprint(), plain);
+    }
+
+    fn garbage() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            ".{0,8}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            let key = prop::sample::select(vec![
+                "metadata",
+                "status",
+                "spec",
+                "labels",
+                "conditions",
+                "podIPs",
+                "finalizers",
+                "type",
+                "name",
+            ]);
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key.prop_map(str::to_owned), inner, 0..4)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn an_object_of_any_shape_is_read(object in garbage()) {
+            let view = PodView::of(&Arc::new(object));
+            let _ = (view.fingerprint(), view.entries(), view.is_lifecycle_ready());
+        }
+    }
+}

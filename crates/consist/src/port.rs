@@ -1,0 +1,302 @@
+//! An adapter as the controller sees it: types erased, all four lists at once or nothing at all.
+//!
+//! Any error, and any answer that cannot be matched, makes the whole answer unknown ([`LookFailed`]): unknown is not
+//! absent.
+
+use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
+
+use linchpin_words::Timestamp;
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{
+    adapter::{Adapter, Batch, Employed, Employment, Kinds, Selection, Trouble},
+    answer::{Answer, Mismatch, Side, pair},
+    options::Options,
+    pod::PodView,
+    state::{EmployeeState, EmployerState},
+};
+
+/// A future that somebody else polls.
+pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// One employer and its employees, as they were observed.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The employer.
+    pub employer: Arc<Value>,
+    /// Its kind, namespace and name.
+    pub key: (String, String, String),
+    /// The employees that it selects.
+    pub employees: Vec<Arc<Value>>,
+    /// Whether the employment ends.
+    pub leaving: bool,
+    /// When this is asked.
+    pub now: Timestamp,
+}
+
+/// Which question a provider did not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Getter {
+    /// `GetExpectedEmployer`.
+    ExpectedEmployer,
+    /// `GetCurrentEmployer`.
+    CurrentEmployer,
+    /// `GetExpectedEmployee`.
+    ExpectedEmployees,
+    /// `GetCurrentEmployee`.
+    CurrentEmployees,
+}
+
+impl Getter {
+    /// The reason of the event that tells of it.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::ExpectedEmployer => "GetExpectedEmployerFailed",
+            Self::CurrentEmployer => "GetCurrentEmployerFailed",
+            Self::ExpectedEmployees => "GetExpectedEmployeesFailed",
+            Self::CurrentEmployees => "GetCurrentEmployeesFailed",
+        }
+    }
+}
+
+/// The provider did not answer, or not with something that can be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{trouble}")]
+pub struct LookFailed {
+    /// Which question.
+    pub getter: Getter,
+    /// Why.
+    pub trouble: Trouble,
+}
+
+/// A call to the provider, in the order in which calls are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    /// `CreateEmployer`.
+    CreateEmployer,
+    /// `UpdateEmployer`.
+    UpdateEmployer,
+    /// `DeleteEmployer`.
+    DeleteEmployer,
+    /// `CreateEmployees`.
+    CreateEmployees,
+    /// `UpdateEmployees`.
+    UpdateEmployees,
+    /// `DeleteEmployees`.
+    DeleteEmployees,
+}
+
+impl Call {
+    /// All of them, in order.
+    pub const ALL: [Self; 6] = [
+        Self::CreateEmployer,
+        Self::UpdateEmployer,
+        Self::DeleteEmployer,
+        Self::CreateEmployees,
+        Self::UpdateEmployees,
+        Self::DeleteEmployees,
+    ];
+
+    /// The document's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CreateEmployer => "CreateEmployer",
+            Self::UpdateEmployer => "UpdateEmployer",
+            Self::DeleteEmployer => "DeleteEmployer",
+            Self::CreateEmployees => "CreateEmployees",
+            Self::UpdateEmployees => "UpdateEmployees",
+            Self::DeleteEmployees => "DeleteEmployees",
+        }
+    }
+
+    /// Whether it is about employees.
+    pub fn is_of_employees(self) -> bool {
+        matches!(self, Self::CreateEmployees | Self::UpdateEmployees | Self::DeleteEmployees)
+    }
+
+    /// Reason and text of the event that tells of its failure.
+    pub fn failure(self, trouble: &str) -> (&'static str, String) {
+        let (reason, what) = if self.is_of_employees() {
+            ("SyncEmployeesFailed", "employees")
+        } else {
+            ("SyncEmployerFailed", "employer")
+        };
+        let part = match self {
+            Self::CreateEmployer | Self::CreateEmployees => "syncCreate",
+            Self::UpdateEmployer | Self::UpdateEmployees => "syncUpdate",
+            Self::DeleteEmployer | Self::DeleteEmployees => "syncDelete",
+        };
+        (reason, format!("sync {what} failed: {part} failed, err: {trouble}"))
+    }
+}
+
+/// An adapter with its types erased.
+pub trait Port: Send + Sync {
+    /// The name of the controller.
+    fn controller_name(&self) -> &str;
+    /// How its employers are served.
+    fn options(&self) -> Options;
+    /// The kinds of employers and employees.
+    fn kinds(&self) -> Kinds;
+    /// Which employees an employer selects.
+    fn employs(&self, employer: &Value) -> Selection;
+    /// All four lists.
+    fn look<'a>(&'a self, about: &'a About) -> Pending<'a, Result<Answer, LookFailed>>;
+    /// One call.
+    fn call<'a>(
+        &'a self,
+        about: &'a About,
+        call: Call,
+        items: Vec<Value>,
+    ) -> Pending<'a, Result<Batch, Trouble>>;
+}
+
+/// An adapter as a port.
+pub fn port<A, Employer, Employee>(adapter: A) -> Arc<dyn Port>
+where
+    A: Adapter<Employer, Employee>,
+    Employer: DeserializeOwned + Send + Sync + 'static,
+    Employee: DeserializeOwned + Send + Sync + 'static,
+{
+    Arc::new(Erased { adapter, types: PhantomData::<fn() -> (Employer, Employee)> })
+}
+
+struct Erased<A, Employer, Employee> {
+    adapter: A,
+    types: PhantomData<fn() -> (Employer, Employee)>,
+}
+
+/// The objects as the adapter's types.
+fn employment<Employer, Employee>(about: &About) -> Result<Employment<Employer, Employee>, Trouble>
+where
+    Employer: DeserializeOwned,
+    Employee: DeserializeOwned,
+{
+    let unreadable = |what: &str| Trouble(format!("{what} has not the shape that its kind asks for"));
+    let employer = Employer::deserialize(&*about.employer).map_err(|_| unreadable("the employer"))?;
+    let read = |object: &Arc<Value>| {
+        let view = PodView::of(object);
+        let typed = Employee::deserialize(&**object).map_err(|_| unreadable(&view.name))?;
+        Ok(Employed { object: typed, view })
+    };
+    let employees = about.employees.iter().map(read).collect::<Result<_, Trouble>>()?;
+    Ok(Employment { employer, key: about.key.clone(), employees, leaving: about.leaving, now: about.now })
+}
+
+fn state<S: Serialize>(state: &S) -> Result<Value, Trouble> {
+    serde_json::to_value(state).map_err(|_| Trouble::new("the adapter's state cannot be written as JSON"))
+}
+
+fn items<S: DeserializeOwned>(items: Vec<Value>) -> Result<Vec<S>, Trouble> {
+    let read = |item| serde_json::from_value(item);
+    let read: Result<_, _> = items.into_iter().map(read).collect();
+    read.map_err(|_| Trouble::new("the adapter's state cannot be read back from JSON"))
+}
+
+fn employer_sides<S: EmployerState>(list: &[S]) -> Result<Vec<Side>, Trouble> {
+    let side = |item: &S| {
+        Ok(Side {
+            id: item.id().to_owned(),
+            name: String::new(),
+            state: state(item)?,
+            ready: None,
+            in_traffic: None,
+        })
+    };
+    list.iter().map(side).collect()
+}
+
+fn employee_sides<S: EmployeeState>(list: &[S]) -> Result<Vec<Side>, Trouble> {
+    let side = |item: &S| {
+        Ok(Side {
+            id: item.id().to_owned(),
+            name: item.name().to_owned(),
+            state: state(item)?,
+            ready: item.lifecycle_ready(),
+            in_traffic: item.in_traffic(),
+        })
+    };
+    list.iter().map(side).collect()
+}
+
+/// Which of two getters a mismatch is to be blamed on.
+fn blamed(expected: Getter, current: Getter) -> impl Fn(Mismatch) -> LookFailed {
+    move |mismatch| match mismatch {
+        Mismatch::Expected(trouble) => LookFailed { getter: expected, trouble },
+        Mismatch::Current(trouble) => LookFailed { getter: current, trouble },
+    }
+}
+
+impl<A, Employer, Employee> Port for Erased<A, Employer, Employee>
+where
+    A: Adapter<Employer, Employee>,
+    Employer: DeserializeOwned + Send + Sync + 'static,
+    Employee: DeserializeOwned + Send + Sync + 'static,
+{
+    fn controller_name(&self) -> &str {
+        self.adapter.controller_name()
+    }
+
+    fn options(&self) -> Options {
+        self.adapter.options()
+    }
+
+    fn kinds(&self) -> Kinds {
+        self.adapter.kinds()
+    }
+
+    fn employs(&self, employer: &Value) -> Selection {
+        self.adapter.employs(employer)
+    }
+
+    fn look<'a>(&'a self, about: &'a About) -> Pending<'a, Result<Answer, LookFailed>> {
+        use Getter::{CurrentEmployees, CurrentEmployer, ExpectedEmployees, ExpectedEmployer};
+        let failed = |getter: Getter| move |trouble: Trouble| LookFailed { getter, trouble };
+        Box::pin(async move {
+            let on = employment(about).map_err(failed(ExpectedEmployer))?;
+            let (mut expected, mut recheck) = (Vec::new(), None);
+            let mut wanted = Vec::new();
+            if !on.leaving {
+                expected = self.adapter.expected_employer(&on).await.map_err(failed(ExpectedEmployer))?;
+                let employees =
+                    self.adapter.expected_employees(&on).await.map_err(failed(ExpectedEmployees))?;
+                (wanted, recheck) = (employees.items, employees.recheck);
+            }
+            let current = self.adapter.current_employer(&on).await.map_err(failed(CurrentEmployer))?;
+            let there = self.adapter.current_employees(&on).await.map_err(failed(CurrentEmployees))?;
+            let employer = pair(
+                employer_sides(&expected).map_err(failed(ExpectedEmployer))?,
+                employer_sides(&current).map_err(failed(CurrentEmployer))?,
+                |one, other| expected[one].same(&current[other]),
+            )
+            .map_err(blamed(ExpectedEmployer, CurrentEmployer))?;
+            let employees = pair(
+                employee_sides(&wanted).map_err(failed(ExpectedEmployees))?,
+                employee_sides(&there).map_err(failed(CurrentEmployees))?,
+                |one, other| wanted[one].same(&there[other]),
+            )
+            .map_err(blamed(ExpectedEmployees, CurrentEmployees))?;
+            Ok(Answer { employer, employees, recheck })
+        })
+    }
+
+    fn call<'a>(
+        &'a self,
+        about: &'a About,
+        call: Call,
+        list: Vec<Value>,
+    ) -> Pending<'a, Result<Batch, Trouble>> {
+        Box::pin(async move {
+            let on = employment(about)?;
+            match call {
+                Call::CreateEmployer => self.adapter.create_employer(&on, items(list)?).await,
+                Call::UpdateEmployer => self.adapter.update_employer(&on, items(list)?).await,
+                Call::DeleteEmployer => self.adapter.delete_employer(&on, items(list)?).await,
+                Call::CreateEmployees => self.adapter.create_employees(&on, items(list)?).await,
+                Call::UpdateEmployees => self.adapter.update_employees(&on, items(list)?).await,
+                Call::DeleteEmployees => self.adapter.delete_employees(&on, items(list)?).await,
+            }
+        })
+    }
+}

@@ -1,0 +1,207 @@
+//! The provider's side of a turn: which answer counts, which call is due, when to look again.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use linchpin_words::Timestamp;
+use serde_json::Value;
+
+use super::{Act, Held, Look, Notice, Slot, Turn};
+use crate::{
+    adapter::Batch,
+    answer::{Answer, Pair},
+    options::POLL_CAP,
+    port::Call,
+};
+
+/// The call that an item needs.
+fn needed(pair: &Pair, of_employees: bool) -> Option<Call> {
+    let calls = if of_employees {
+        [Call::CreateEmployees, Call::UpdateEmployees, Call::DeleteEmployees]
+    } else {
+        [Call::CreateEmployer, Call::UpdateEmployer, Call::DeleteEmployer]
+    };
+    match (&pair.expected, &pair.current) {
+        (Some(_), None) => Some(calls[0]),
+        (Some(_), Some(_)) if !pair.same => Some(calls[1]),
+        (None, Some(_)) => Some(calls[2]),
+        _ => None,
+    }
+}
+
+/// Every item that is not as it should be, with the call that it needs.
+pub(super) fn differences(answer: &Answer) -> impl Iterator<Item = (Call, &Pair)> {
+    let employer = answer.employer.iter().map(|pair| (pair, false));
+    let employees = answer.employees.iter().map(|pair| (pair, true));
+    employer.chain(employees).filter_map(|(pair, of_employees)| Some((needed(pair, of_employees)?, pair)))
+}
+
+/// Items that the provider says are still in traffic although they should not be.
+pub(super) fn draining(answer: &Answer) -> impl Iterator<Item = &Pair> {
+    answer.employees.iter().filter(|pair| !pair.ready.unwrap_or_default() && pair.in_traffic == Some(true))
+}
+
+/// The pause after so many fruitless looks, from 0.
+fn poll(first: Duration, times: u32) -> Duration {
+    first.saturating_mul(1 << times.min(16)).min(POLL_CAP.max(first))
+}
+
+impl Turn<'_> {
+    /// A call came back: nothing that was seen before counts any more, and what is not done is held for a while.
+    pub(super) fn call_ended(&mut self, at: Timestamp, result: &Result<Batch, String>) {
+        let Some((call, ids)) = self.memory.calling.take() else { return };
+        self.memory.floor = Some(at);
+        let options = self.standing.options;
+        if let Err(trouble) = result {
+            let (reason, message) = call.failure(trouble);
+            self.tell(reason, message);
+        }
+        for id in ids {
+            let held = self.memory.held.get(&(call, id.clone()));
+            let times = held.map_or(1, |held| held.times.saturating_add(1));
+            let (pause, why) = match result {
+                Err(trouble) => (options.rate_limit.pause(times, options.resync), trouble.clone()),
+                Ok(batch) => {
+                    let pending = batch.pending.iter().find(|(pending, _)| *pending == id);
+                    let why = pending.map(|(_, why)| why.clone());
+                    if why.is_none() && matches!(call, Call::DeleteEmployer | Call::DeleteEmployees) {
+                        self.memory.known.remove(&(call.is_of_employees(), id.clone()));
+                    }
+                    (
+                        poll(options.poll, times - 1),
+                        why.unwrap_or_else(|| "not seen at the provider yet".to_owned()),
+                    )
+                }
+            };
+            self.memory.held.insert((call, id), Held { times, until: at.plus_duration(pause), why });
+        }
+    }
+
+    /// Takes in a look that is new: counts failures, knows what was seen, forgets what is held in vain.
+    pub(super) fn take_look(&mut self) {
+        let Some(look) = self.standing.look else { return };
+        if self.memory.last_look == Some(look.began) {
+            return;
+        }
+        self.memory.last_look = Some(look.began);
+        let answer = match &look.result {
+            Ok(answer) => answer,
+            Err(failed) => {
+                self.memory.look_failures = self.memory.look_failures.saturating_add(1);
+                self.tell(failed.getter.reason(), failed.trouble.to_string());
+                return;
+            }
+        };
+        self.memory.look_failures = 0;
+        if !self.counts(look) {
+            return;
+        }
+        self.doubt(look, answer);
+        if self.memory.doubt == Some(look.began) {
+            return;
+        }
+        let needed: Vec<(Call, String)> =
+            differences(answer).map(|(call, pair)| (call, pair.id.clone())).collect();
+        self.memory.held.retain(|held, _| needed.contains(held));
+        let waits = !needed.is_empty() || draining(answer).next().is_some();
+        self.memory.waits = if waits { self.memory.waits.saturating_add(1) } else { 0 };
+        if needed.is_empty() {
+            self.memory.told = None;
+        }
+    }
+
+    /// An empty answer where something was seen not long ago is asked for once more: a provider that restarts empty must
+    /// not look like a drained one.
+    fn doubt(&mut self, look: &Look, answer: &Answer) {
+        let there = |pairs: &[Pair], of_employees: bool| {
+            let current = pairs.iter().filter(|pair| pair.current.is_some());
+            current.map(|pair| (of_employees, pair.id.clone())).collect::<Vec<_>>()
+        };
+        let mut seen = there(&answer.employer, false);
+        seen.extend(there(&answer.employees, true));
+        let lately = self.memory.known_at.is_some_and(|at| look.began < at.plus_duration(super::DOUBT));
+        if seen.is_empty() && !self.memory.known.is_empty() && lately && self.memory.doubt.is_none() {
+            self.memory.doubt = Some(look.began);
+            return;
+        }
+        self.memory.doubt = None;
+        self.memory.known = seen.into_iter().collect();
+        self.memory.known_at = Some(look.began);
+    }
+
+    /// Whether a look is about what is there now, and younger than our last call.
+    fn counts(&self, look: &Look) -> bool {
+        look.about == self.about
+            && !self.memory.is_calling()
+            && self.memory.floor.is_none_or(|floor| look.began > floor)
+    }
+
+    /// The answer, where there is one that counts.
+    pub(super) fn answer(&self) -> Option<&Answer> {
+        let look = self.standing.look?;
+        let answer = look.result.as_ref().ok()?;
+        (self.counts(look) && self.memory.doubt.is_none()).then_some(answer)
+    }
+
+    /// Orders the first call that is due. `may_attach` says whether an employee may be put into traffic now.
+    pub(super) fn call(&mut self, answer: &Answer, may_attach: impl Fn(&Pair) -> bool) {
+        if self.memory.is_calling() {
+            return;
+        }
+        let Some(look) = self.standing.look else { return };
+        let mut due: BTreeMap<Call, Vec<(String, Arc<Value>)>> = BTreeMap::new();
+        for (call, pair) in differences(answer) {
+            let held = self.memory.held.get(&(call, pair.id.clone()));
+            if held.is_some_and(|held| held.until > look.began) {
+                continue;
+            }
+            if matches!(call, Call::CreateEmployees | Call::UpdateEmployees) && !may_attach(pair) {
+                continue;
+            }
+            let Some(state) = pair.expected.as_ref().or(pair.current.as_ref()) else { continue };
+            due.entry(call).or_default().push((pair.id.clone(), Arc::clone(state)));
+        }
+        let Some((call, mut items)) = due.into_iter().next() else { return };
+        items.truncate(self.standing.options.batch.max(1));
+        self.memory.calling = Some((call, items.iter().map(|(id, _)| id.clone()).collect()));
+        self.order(Slot::Provider, Act::Call { call, items });
+    }
+
+    /// When the provider is to be looked at next; none while a call is under way: its end asks for a look.
+    pub(super) fn look_at(&self) -> Option<Timestamp> {
+        let options = self.standing.options;
+        if self.memory.is_calling() {
+            return None;
+        }
+        let Some(look) = self.standing.look else { return Some(self.now) };
+        let answer = match &look.result {
+            Err(_) => {
+                let pause = options.rate_limit.pause(self.memory.look_failures.max(1), options.resync);
+                return Some(look.began.plus_duration(pause));
+            }
+            Ok(_) if !self.counts(look) => return Some(self.now),
+            Ok(answer) => answer,
+        };
+        if self.memory.doubt.is_some() {
+            return Some(look.began.plus_duration(options.poll));
+        }
+        let mut at = look.began.plus_duration(answer.recheck.unwrap_or(options.resync).min(options.resync));
+        for (call, pair) in differences(answer) {
+            if let Some(held) = self.memory.held.get(&(call, pair.id.clone())) {
+                at = at.min(held.until);
+            }
+        }
+        if draining(answer).next().is_some() {
+            at = at.min(look.began.plus_duration(poll(options.poll, self.memory.waits.saturating_sub(1))));
+        }
+        Some(at)
+    }
+
+    /// Tells of trouble, once per change.
+    pub(super) fn tell(&mut self, reason: &'static str, message: String) {
+        let told = Some((reason, message.clone()));
+        if self.memory.told != told {
+            self.memory.told = told;
+            self.notices.push(Notice { reason, message, warning: true });
+        }
+    }
+}

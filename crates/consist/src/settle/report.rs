@@ -1,0 +1,260 @@
+//! What people read of an employment: the phase, the one line, a row for every employee.
+
+use linchpin_words::Timestamp;
+
+use super::{Claim, Decision, Turn, protection, provider};
+use crate::{answer::Pair, pod::PodView, port::Call};
+
+/// Where an employment stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The provider has what it should have, and every mark is where it belongs.
+    Synced,
+    /// It is being made so.
+    Syncing,
+    /// The provider does not answer, or refuses.
+    Degraded,
+    /// The employment ends.
+    Deleting,
+}
+
+impl Phase {
+    /// The word in the status.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Synced => "Synced",
+            Self::Syncing => "Syncing",
+            Self::Degraded => "Degraded",
+            Self::Deleting => "Deleting",
+        }
+    }
+}
+
+/// Why an employment stands where it stands: the reason of its condition Ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The provider has what it should have, and every mark is where it belongs.
+    Synced,
+    /// The provider is being looked at or changed.
+    Syncing,
+    /// The provider does not answer, or not with something that can be used.
+    ProviderUnreachable,
+    /// Another adapter serves this employer.
+    AlreadyServed,
+    /// What was made for it is taken away.
+    Deleting,
+}
+
+/// What is known of one item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RowState {
+    /// The provider refuses it.
+    Failed,
+    /// Nothing is known.
+    Unknown,
+    /// It should be in traffic and is not yet.
+    Attaching,
+    /// It should not be in traffic and still is.
+    Draining,
+    /// It is in traffic.
+    Attached,
+    /// It is not in traffic, and should not be.
+    Detached,
+}
+
+impl RowState {
+    /// The word in the status.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Failed => "Failed",
+            Self::Unknown => "Unknown",
+            Self::Attaching => "Attaching",
+            Self::Draining => "Draining",
+            Self::Attached => "Attached",
+            Self::Detached => "Detached",
+        }
+    }
+}
+
+/// One item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its name; the id for the employer's items.
+    pub name: String,
+    /// Its id.
+    pub id: String,
+    /// Where it stands.
+    pub state: RowState,
+    /// Why it is not where it should be.
+    pub reason: String,
+    /// Whether the pod carries the protection finalizer.
+    pub protected: bool,
+}
+
+/// What people read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Where it stands.
+    pub phase: Phase,
+    /// The reason of the condition Ready.
+    pub reason: Why,
+    /// The one line.
+    pub message: String,
+    /// Whether the provider answered last time; none before the first look.
+    pub reachable: Option<bool>,
+    /// When the last answer that counts began.
+    pub last_answer: Option<Timestamp>,
+    /// How many employees are selected.
+    pub selected: usize,
+    /// The employer's items.
+    pub employer: Vec<Row>,
+    /// The employees: what is unsettled first.
+    pub employees: Vec<Row>,
+}
+
+impl Report {
+    /// How many employees are in a state.
+    pub fn count(&self, state: RowState) -> usize {
+        self.employees.iter().filter(|row| row.state == state).count()
+    }
+}
+
+impl Turn<'_> {
+    /// The decision of this turn.
+    pub(super) fn finish(self, look_at: Option<Timestamp>, over: bool) -> Decision {
+        let report = self.report();
+        let (traffic, attaching) = (self.traffic(), self.attaching());
+        let wake_at = match (self.wake_at, look_at.filter(|at| *at > self.now)) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+        Decision {
+            memory: self.memory,
+            orders: self.orders,
+            notices: self.notices,
+            about: self.about,
+            leaving: self.leaving,
+            look_at,
+            wake_at,
+            traffic,
+            attaching,
+            report,
+            over,
+        }
+    }
+
+    fn report(&self) -> Report {
+        let pods = self.standing.employees.unwrap_or_default();
+        let selected: Vec<&PodView> = pods.iter().filter(|pod| self.standing.selects(pod)).collect();
+        let answer = self.answer();
+        let mut employees: Vec<Row> = match answer {
+            Some(answer) => answer.employees.iter().map(|pair| self.row(pair, true)).collect(),
+            None => selected.iter().map(|pod| self.unknown(pod)).collect(),
+        };
+        employees.sort_by(|one, other| (one.state, &one.name).cmp(&(other.state, &other.name)));
+        let employer =
+            answer.map(|answer| answer.employer.iter().map(|pair| self.row(pair, false)).collect());
+        let look = self.standing.look;
+        let (phase, reason, message) = self.headline(&employees);
+        Report {
+            phase,
+            reason,
+            message,
+            reachable: look.map(|look| look.result.is_ok()),
+            last_answer: look.filter(|look| look.result.is_ok()).map(|look| look.began),
+            selected: selected.len(),
+            employer: employer.unwrap_or_default(),
+            employees,
+        }
+    }
+
+    fn unknown(&self, pod: &PodView) -> Row {
+        Row {
+            name: pod.name.clone(),
+            id: String::new(),
+            state: RowState::Unknown,
+            reason: String::new(),
+            protected: self.is_protected(pod),
+        }
+    }
+
+    fn is_protected(&self, pod: &PodView) -> bool {
+        pod.finalizers.iter().any(|finalizer| self.finalizers.has(finalizer))
+    }
+
+    fn row(&self, pair: &Pair, of_employees: bool) -> Row {
+        let held = Call::ALL.into_iter().find_map(|call| {
+            self.memory.held.get(&(call, pair.id.clone())).filter(|_| call.is_of_employees() == of_employees)
+        });
+        let pod = self.standing.employees.into_iter().flatten().find(|pod| pod.name == pair.name);
+        let ready = pair.ready.unwrap_or(pair.expected.is_some());
+        let settled = pair.same && (ready || pair.in_traffic != Some(true));
+        let state = match (ready, settled, pair.current.is_some()) {
+            (true, true, _) => RowState::Attached,
+            (true, false, _) => RowState::Attaching,
+            (false, true, _) | (false, _, false) => RowState::Detached,
+            (false, false, true) => RowState::Draining,
+        };
+        Row {
+            name: if of_employees { pair.name.clone() } else { pair.id.clone() },
+            id: pair.id.clone(),
+            state,
+            reason: held.map(|held| held.why.clone()).unwrap_or_default(),
+            protected: pod.is_some_and(|pod| self.is_protected(pod)),
+        }
+    }
+
+    /// Phase, reason and the one line.
+    fn headline(&self, rows: &[Row]) -> (Phase, Why, String) {
+        let phase = |phase: Phase| if self.leaving { Phase::Deleting } else { phase };
+        if let Claim::Held { adapter, .. } = self.standing.claim
+            && adapter != self.standing.adapter
+        {
+            return (Phase::Degraded, Why::AlreadyServed, format!("adapter {adapter} serves this employer"));
+        }
+        if let Some(Err(failed)) = self.standing.look.map(|look| &look.result) {
+            return (phase(Phase::Degraded), Why::ProviderUnreachable, failed.trouble.to_string());
+        }
+        let Some(answer) = self.answer() else {
+            return (phase(Phase::Syncing), Why::Syncing, "the provider is being looked at".to_owned());
+        };
+        let waiting = rows.iter().find(|row| !matches!(row.state, RowState::Attached | RowState::Detached));
+        if provider::differences(answer).next().is_some() || waiting.is_some() {
+            let message = match waiting {
+                Some(row) if row.reason.is_empty() => format!("{} is {}", row.name, row.state.word()),
+                Some(row) => format!("{} is {}: {}", row.name, row.state.word(), row.reason),
+                None => "the provider is being changed".to_owned(),
+            };
+            return (phase(Phase::Syncing), Why::Syncing, message);
+        }
+        if self.leaving {
+            return (Phase::Deleting, Why::Deleting, "what was made for it is taken away".to_owned());
+        }
+        let unmarked = self.standing.follows && {
+            let by_name = protection::by_name(answer);
+            let pods = self.standing.employees.into_iter().flatten();
+            let mut selected = pods.filter(|pod| self.standing.selects(pod) && !pod.is_terminating());
+            selected.any(|pod| {
+                let on = by_name
+                    .get(pod.name.as_str())
+                    .is_some_and(|pairs| pairs.iter().all(|pair| pair.ready == Some(true)));
+                on != self.is_protected(pod) && by_name.contains_key(pod.name.as_str())
+            })
+        };
+        if unmarked {
+            return (Phase::Syncing, Why::Syncing, "pods are being marked".to_owned());
+        }
+        let attached = rows.iter().filter(|row| row.state == RowState::Attached).count();
+        (
+            Phase::Synced,
+            Why::Synced,
+            format!("{attached} of {} employees are attached", self.standing.selected()),
+        )
+    }
+}
+
+impl super::Standing<'_> {
+    fn selected(&self) -> usize {
+        self.employees.into_iter().flatten().filter(|pod| self.selects(pod)).count()
+    }
+}

@@ -1,0 +1,338 @@
+//! One turn: what is done for an employer that is served, and for one that is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linchpin_words::{Timestamp, keys::consist as keys};
+
+use super::{
+    Act, Claim, Decision, Notice, Order, Outcome, PodRef, Slot, Standing, Turn,
+    protection::{self, Protection, Traffic},
+    provider,
+};
+use crate::{
+    answer::{Answer, Pair},
+    marks::{clean_finalizer, record},
+    pod::PodView,
+};
+
+impl Standing<'_> {
+    /// Whether the employer selects an employee.
+    pub(super) fn selects(&self, pod: &PodView) -> bool {
+        self.options.employee_predicate.admits(&pod.labels) && self.selection.selects(&pod.name, &pod.labels)
+    }
+}
+
+impl Turn<'_> {
+    /// Files an outcome, unless it belongs to an order that is no longer under way.
+    pub(super) fn take_in(&mut self, outcome: &Outcome) {
+        if self.memory.flight.get(&outcome.slot) != Some(&outcome.number) {
+            return;
+        }
+        self.memory.flight.remove(&outcome.slot);
+        if matches!(outcome.slot, Slot::Employer | Slot::Binding) {
+            self.memory.releasing = false;
+        }
+        if outcome.slot == Slot::Provider {
+            let result = outcome.result.clone().map(|done| done.batch.unwrap_or_default());
+            self.call_ended(outcome.at, &result);
+            return;
+        }
+        match &outcome.result {
+            Ok(done) => {
+                self.memory.failed.remove(&outcome.slot);
+                let uid = match &outcome.slot {
+                    Slot::Pod(uid) => uid.clone(),
+                    Slot::Employer => self.standing.employer.uid.clone(),
+                    Slot::Binding | Slot::Provider => return,
+                };
+                if let Some(version) = done.version {
+                    self.memory.written.insert(uid, version);
+                }
+            }
+            Err(trouble) => {
+                let times =
+                    self.memory.failed.get(&outcome.slot).map_or(1, |(times, _)| times.saturating_add(1));
+                let options = self.standing.options;
+                let until = outcome.at.plus_duration(options.rate_limit.pause(times, options.resync));
+                self.memory.failed.insert(outcome.slot.clone(), (times, until));
+                let reason = match &outcome.slot {
+                    Slot::Employer if self.leaving => "CleanEmployerCleanFinalizerFailed",
+                    Slot::Employer => "EnsureEmployerCleanFinalizerFailed",
+                    Slot::Binding => "RecordStatusesFailed",
+                    Slot::Pod(_) | Slot::Provider => "EnsureExpectedFinalizerFailed",
+                };
+                // A lost race is no trouble: the newer object is on its way.
+                if times > 3 {
+                    self.tell(reason, trouble.clone());
+                }
+            }
+        }
+    }
+
+    /// Orders something, unless its place is taken or it has just failed.
+    pub(super) fn order(&mut self, slot: Slot, act: Act) {
+        if self.memory.flight.contains_key(&slot) {
+            return;
+        }
+        if let Some((_, until)) = self.memory.failed.get(&slot).filter(|(_, until)| *until > self.now) {
+            let until = *until;
+            self.wake(until);
+            return;
+        }
+        if matches!(act, Act::Unclaim { .. } | Act::RemoveClean { .. }) {
+            self.memory.releasing = true;
+        }
+        self.memory.last_order += 1;
+        let number = self.memory.last_order;
+        self.memory.flight.insert(slot.clone(), number);
+        self.orders.push(Order { slot, number, act });
+    }
+
+    /// Asks for another turn at a time.
+    pub(super) fn wake(&mut self, at: Timestamp) {
+        self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    fn order_pod(&mut self, pod: &PodView, act: impl FnOnce(PodRef) -> Act) {
+        let reference = PodRef { name: pod.name.clone(), uid: pod.uid.clone(), version: pod.version };
+        self.order(Slot::Pod(pod.uid.clone()), act(reference));
+    }
+
+    /// Whether a pod is as our last write left it, or newer.
+    fn is_fresh(&self, uid: &str, version: u64) -> bool {
+        self.memory.written.get(uid).is_none_or(|written| version >= *written)
+    }
+
+    /// The whole turn.
+    pub(super) fn decide(mut self) -> Decision {
+        let employer = self.standing.employer;
+        let fresh = self.is_fresh(&employer.uid, employer.version);
+        let marked = !employer.clean_finalizers().is_empty();
+        if let Some(pods) = self.standing.employees {
+            let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
+            let employer = employer.uid.as_str();
+            self.memory.written.retain(|uid, _| there.contains(uid.as_str()) || uid == employer);
+        }
+        let ours = match self.standing.claim {
+            Claim::Held { adapter, employer: uid, .. } => {
+                adapter == self.standing.adapter && *uid == employer.uid
+            }
+            Claim::Unknown | Claim::Absent => false,
+        };
+        let idle = self.leaving && !marked && !matches!(self.standing.claim, Claim::Held { .. });
+        let mut looks = false;
+        let mut over = false;
+        match self.standing.claim {
+            Claim::Unknown => {}
+            _ if idle => over = *self.standing.claim == Claim::Absent,
+            Claim::Held { adapter, .. } if adapter != self.standing.adapter => {}
+            Claim::Held { uid, .. } if !ours => self.order(Slot::Binding, Act::Unclaim { uid: uid.clone() }),
+            Claim::Absent if !self.leaving => self.order(Slot::Binding, Act::Claim),
+            _ if self.leaving => {
+                looks = !employer.is_abandoned() && (marked || employer.gone);
+                self.leave(marked, fresh);
+            }
+            _ if !marked => {
+                if fresh {
+                    let finalizer = clean_finalizer(&employer.name);
+                    self.order(Slot::Employer, Act::AddClean { finalizer });
+                }
+            }
+            _ => {
+                looks = true;
+                self.serve(fresh);
+            }
+        }
+        let look_at = if looks && self.standing.employees.is_some() { self.look_at() } else { None };
+        self.finish(look_at, over)
+    }
+
+    /// An employer that is served, with its clean finalizer on.
+    fn serve(&mut self, fresh: bool) {
+        let Some(pods) = self.standing.employees else { return };
+        // It was being left a moment ago: what is under way must end before anything is made again.
+        if self.memory.releasing || !fresh {
+            return;
+        }
+        for pod in pods {
+            self.add_entry(pod);
+        }
+        let answer = self.answer().cloned();
+        self.protect(pods, answer.as_ref());
+        if let Some(answer) = &answer {
+            let follows = self.standing.follows;
+            let (key, finalizer) = (self.key.clone(), self.finalizers.written.clone());
+            let by_name: BTreeMap<&str, &PodView> = pods.iter().map(|pod| (pod.name.as_str(), pod)).collect();
+            let (flight, written) = (self.memory.flight.clone(), self.memory.written.clone());
+            // A pod that is put into traffic has its entry, and nothing is under way that would take its finalizer off.
+            let may_attach = |pair: &Pair| {
+                let Some(ready) = pair.ready.filter(|_| follows) else { return true };
+                let Some(pod) = by_name.get(pair.name.as_str()) else { return !ready };
+                let still = !flight.contains_key(&Slot::Pod(pod.uid.clone()))
+                    && written.get(&pod.uid).is_none_or(|written| pod.version >= *written);
+                pod.entries().has(&key, &finalizer) && (still || !ready)
+            };
+            self.call(answer, may_attach);
+        }
+        self.record(pods);
+    }
+
+    /// The entry on a pod that is selected: at once, the provider is not asked.
+    fn add_entry(&mut self, pod: &PodView) {
+        let wanted = self.standing.follows && !pod.is_terminating() && self.standing.selects(pod);
+        if !wanted || !self.is_fresh(&pod.uid, pod.version) {
+            return;
+        }
+        let entries = pod.entries();
+        if entries.has(&self.key, &self.finalizers.written) {
+            return;
+        }
+        if let Some(text) = entries.with(&self.key, &self.finalizers.written) {
+            self.order_pod(pod, |pod| Act::WriteEntries { pod, text });
+        } else {
+            let message =
+                format!("cannot add an entry to {} of pod {}", keys::AVAILABLE_CONDITIONS, pod.name);
+            self.tell("EnsureExpectedFinalizerFailed", message);
+        }
+    }
+
+    /// Protection finalizers on and off, and the entries of pods that are employed no longer.
+    fn protect(&mut self, pods: &[PodView], answer: Option<&Answer>) {
+        let by_name = answer.map(protection::by_name);
+        for pod in pods {
+            let ours: Vec<String> =
+                pod.finalizers.iter().filter(|finalizer| self.finalizers.has(finalizer)).cloned().collect();
+            let employed = self.standing.follows && self.standing.selects(pod) && !self.leaving;
+            let let_go = !ours.is_empty() && self.must_let_go(pod);
+            let verdict = match &by_name {
+                _ if let_go => Protection::Off,
+                // Nobody follows the lifecycle any more, or somebody ordered the employer to be released.
+                _ if !self.standing.follows || (self.leaving && self.standing.employer.is_abandoned()) => {
+                    Protection::Off
+                }
+                None => Protection::Keep,
+                Some(by_name) => protection::of_pod(pod, by_name.get(pod.name.as_str())),
+            };
+            if !self.is_fresh(&pod.uid, pod.version) {
+                continue;
+            }
+            let entries = pod.entries();
+            match verdict {
+                Protection::On if employed && !pod.is_terminating() => {
+                    let written = self.finalizers.written.clone();
+                    if !ours.contains(&written) && entries.has(&self.key, &written) {
+                        self.order_pod(pod, |pod| Act::Protect { pod, finalizer: written });
+                    }
+                }
+                Protection::Off => {
+                    let shared = |finalizer: &String| entries.shares(&self.key, finalizer);
+                    let finalizers: Vec<String> = ours.into_iter().filter(|own| !shared(own)).collect();
+                    if !finalizers.is_empty() {
+                        self.order_pod(pod, |pod| Act::Release { pod, finalizers });
+                    } else if !employed
+                        && !pod.is_terminating()
+                        && let Some(text) = entries.without(&self.key)
+                    {
+                        self.order_pod(pod, |pod| Act::WriteEntries { pod, text });
+                    }
+                }
+                Protection::On | Protection::Keep => {}
+            }
+        }
+    }
+
+    /// The names of marked pods on the employer, for other tools.
+    fn record(&mut self, pods: &[PodView]) {
+        let wanted = self.standing.options.need_record_employees && self.standing.follows && !self.leaving;
+        let names = |marked: &dyn Fn(&PodView) -> bool| {
+            let marked = pods.iter().filter(|pod| wanted && marked(pod));
+            record(marked.map(|pod| pod.name.as_str()))
+        };
+        let entries = names(&|pod| pod.entries().has_key(&self.key));
+        let finalizers = names(&|pod| pod.finalizers.iter().any(|finalizer| self.finalizers.has(finalizer)));
+        let has = &self.standing.employer.annotations;
+        let mut annotations = BTreeMap::new();
+        for (key, value) in [(keys::RECORDED_ENTRIES, entries), (keys::RECORDED_FINALIZERS, finalizers)] {
+            if has.get(key) != value.as_ref() {
+                annotations.insert(key, value);
+            }
+        }
+        if !annotations.is_empty() {
+            self.order(Slot::Employer, Act::Record { annotations });
+        }
+    }
+
+    /// An employer whose employment ends: provider, pods, recorded names, binding, clean finalizer.
+    fn leave(&mut self, marked: bool, fresh: bool) {
+        let Some(pods) = self.standing.employees else { return };
+        let abandoned = self.standing.employer.is_abandoned();
+        let answer = self.answer().cloned();
+        self.protect(pods, answer.as_ref());
+        if let Some(answer) = answer.as_ref().filter(|_| !abandoned) {
+            self.call(answer, |_| false);
+        }
+        let empty = answer.as_ref().is_some_and(|answer| {
+            answer.employer.iter().chain(&answer.employees).all(|pair| pair.current.is_none())
+        });
+        let bare = |pod: &PodView| {
+            let protected = pod.finalizers.iter().any(|finalizer| {
+                self.finalizers.has(finalizer) && !pod.entries().shares(&self.key, finalizer)
+            });
+            // Of a terminating pod the entry goes with it.
+            !protected && (pod.is_terminating() || !pod.entries().has_key(&self.key))
+        };
+        // Nothing was made for an employer that is there without its clean finalizer, or somebody else took that away.
+        let nothing_made = !marked && !self.standing.employer.gone;
+        if !(pods.iter().all(bare) && (empty || abandoned || nothing_made) && fresh) {
+            return;
+        }
+        let before = self.orders.len();
+        if !self.standing.employer.gone {
+            self.record(pods);
+        }
+        if self.orders.len() > before || self.memory.is_busy() {
+            return;
+        }
+        if let Claim::Held { uid, .. } = self.standing.claim {
+            self.order(Slot::Binding, Act::Unclaim { uid: uid.clone() });
+        } else if marked {
+            let finalizers = self.standing.employer.clean_finalizers();
+            self.order(Slot::Employer, Act::RemoveClean { finalizers });
+            if abandoned {
+                let message = "released by hand: what the provider has of it was not removed".to_owned();
+                self.notices.push(Notice {
+                    reason: "CleanEmployerCleanFinalizerSucceed",
+                    message,
+                    warning: true,
+                });
+            }
+        }
+    }
+
+    /// What is known of each pod's traffic through this employer.
+    pub(super) fn traffic(&self) -> BTreeMap<String, Traffic> {
+        let answer = self.answer();
+        let by_name = answer.map(protection::by_name);
+        let pods = self.standing.employees.into_iter().flatten();
+        let marked = pods.filter(|pod| self.standing.selects(pod) || pod.entries().has_key(&self.key));
+        let of = |pod: &PodView| match &by_name {
+            None => Traffic::Unknown,
+            Some(by_name) => match protection::of_pod(pod, by_name.get(pod.name.as_str())) {
+                Protection::Off => Traffic::Out,
+                Protection::On | Protection::Keep => Traffic::In,
+            },
+        };
+        marked.map(|pod| (pod.uid.clone(), of(pod))).collect()
+    }
+
+    /// Whether an employee that may have traffic waits to be attached.
+    pub(super) fn attaching(&self) -> bool {
+        let Some(answer) = self.answer() else {
+            let pods = self.standing.employees.into_iter().flatten();
+            return pods.filter(|pod| self.standing.selects(pod)).any(|pod| {
+                pod.is_lifecycle_ready() && !pod.finalizers.iter().any(|own| self.finalizers.has(own))
+            });
+        };
+        provider::differences(answer).any(|(_, pair)| pair.ready == Some(true))
+    }
+}
