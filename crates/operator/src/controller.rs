@@ -453,7 +453,9 @@ impl Controller {
             // Now it is known of all of them.
             ids = self.entries.iter().filter(|(_, entry)| entry.kind == kind).map(|(id, _)| *id).collect();
         }
-        ids.into_iter().for_each(|id| self.enqueue(id));
+        for id in ids {
+            self.enqueue(id);
+        }
     }
 
     /// An object of ours is there and cannot be read: that is said on the object itself, and nothing is done for what
