@@ -17,6 +17,7 @@ pub use self::{
 };
 use crate::{
     common::{Common, LabelSelector},
+    ours::Ours,
     schema,
 };
 
@@ -143,8 +144,18 @@ const NOT_HERE: [&str; 8] = [
     "onFailure",
 ];
 
+impl Ours for BootDependency {
+    fn definitions() -> Vec<CustomResourceDefinition> {
+        vec![definition()]
+    }
+
+    fn common(&self) -> &Common {
+        &self.spec.common
+    }
+}
+
 /// The definition for the API server.
-pub(crate) fn definition() -> CustomResourceDefinition {
+fn definition() -> CustomResourceDefinition {
     const SPEC: &str = "/properties/spec/properties";
     const ENTRY: &str = "/properties/spec/properties/dependsOn/items/properties";
     schema::finish(BootDependency::crd(), |schema| {

@@ -49,7 +49,7 @@ pub use self::{
 pub fn all_crds() -> Vec<CustomResourceDefinition> {
     let mut all = [
         AppBundle::definitions(),
-        vec![boot_dependency::definition()],
+        BootDependency::definitions(),
         DependencyGroup::definitions(),
         ReadinessProfile::definitions(),
         ResourceDependency::definitions(),

@@ -7,21 +7,52 @@
 //! agree. `cycles` is the courtesy of the validating webhook. Everything is a function of values.
 
 mod address;
+mod compile;
 mod container;
 mod cycles;
+mod dial;
 mod division;
+mod held;
 mod inject;
 mod names;
+mod notices;
 mod patch;
 mod selection;
+mod service;
+mod status;
+
+use linchpin_api::{BootDependency, BootDependencyStatus};
+use linchpin_engine::plan::SpecError;
 
 use self::address::step_names;
 pub use self::{
     address::entry_name,
+    compile::compile,
     container::WaiterSettings,
     cycles::{Circle, Circles, circles},
     division::{BootSet, CarriedEntry, Division, GatedEntry, Usable, divide},
+    held::HeldPods,
     inject::{Gate, Injection, Place, inject, keep_old_part},
+    notices::due as notices,
     patch::PatchOperation,
     selection::{OwnerName, WorkloadName, is_skipped, label_selector_matches, selects},
+    status::draw as status,
 };
+
+use crate::door::{CompileInput, Compiled, Door, StatusInput};
+
+/// The door of BootDependency.
+#[derive(Clone, Copy, Debug)]
+pub enum BootDependencyDoor {}
+
+impl Door for BootDependencyDoor {
+    type Object = BootDependency;
+
+    fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+        compile::compile(object, compile_input)
+    }
+
+    fn status(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDependencyStatus {
+        status::draw(object, status_input)
+    }
+}

@@ -40,6 +40,7 @@ pub mod resource_dependency;
 pub mod subject;
 
 pub use app_bundle::AppBundleDoor;
+pub use boot_dependency::BootDependencyDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
     Beside, Causes, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     journal::Journal,
+    ours::OurStatus,
     schema,
     status::{self, Blocker},
 };
@@ -62,6 +63,41 @@ impl Default for BootDependencyStatus {
             edges: None,
             journal: None,
         }
+    }
+}
+
+impl OurStatus for BootDependencyStatus {
+    fn phase(&self) -> Option<&str> {
+        self.phase.as_deref()
+    }
+
+    fn message(&self) -> Option<&str> {
+        self.message.as_deref()
+    }
+
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+
+    fn journal(&self) -> Option<&Journal> {
+        self.journal.as_ref()
+    }
+
+    fn set_journal(&mut self, journal: Option<Journal>) {
+        self.journal = journal;
+    }
+
+    fn blocked_by(&self) -> &[Blocker] {
+        &self.blocked_by
+    }
+
+    fn edges(&self) -> Option<&str> {
+        self.edges.as_deref()
+    }
+
+    fn entry_reasons(&self) -> Vec<&str> {
+        let unmet = self.entries.iter().filter(|entry| !entry.met);
+        unmet.map(|entry| entry.reason.as_str()).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! BootDependency: what pods get, whose pods, and circles.
 
 mod circles;
+mod entries;
 mod pods;
 mod properties;
 mod templates;

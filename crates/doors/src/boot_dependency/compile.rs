@@ -1,0 +1,78 @@
+//! From a BootDependency to a plan: a requirement for each entry.
+//!
+//! A Service is answered by the API server alone where it can tell; a host, and whatever needs a request, by a probe; an
+//! object like every other dependency of ours. `timeout` is no clock here: it is how long a pod waits.
+
+use linchpin_api::{BootDependency, BootEntry};
+use linchpin_engine::{
+    contract::{Question, StepId},
+    plan::{Lane, Plan, Removal, Requirement, SpecError, Step, StepKind, definition},
+};
+use linchpin_words::limits;
+use serde_json::Value;
+
+use super::{
+    address::{as_dependency, target_and_port},
+    dial::{self, Dialled},
+    division::fragment,
+    step_names,
+};
+use crate::{
+    assemble::Frame,
+    dependency,
+    door::{CompileInput, Compiled},
+    errors::{at, bounded},
+    names::Named,
+};
+
+/// The plan of an object: a requirement for each entry, which Ready follows for ever.
+pub fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+    let spec = &object.spec;
+    bounded(spec.depends_on.len(), limits::BOOT_ENTRIES, "spec.dependsOn", "entries")?;
+    let frame = Frame::new(object, &spec.common, compile_input, Removal::Retain)?;
+    let names = step_names(&spec.depends_on.iter().collect::<Vec<_>>());
+    let mut steps = Vec::with_capacity(names.len());
+    for (index, (entry, named)) in spec.depends_on.iter().zip(&names).enumerate() {
+        let field = format!("spec.dependsOn[{index}]");
+        steps.push(match (&entry.service, &entry.host) {
+            (None, None) => dependency::read(&frame, &as_dependency(entry), named, &field, None, None)?
+                .finish(Vec::new(), None),
+            _ => dialled(&frame, entry, named, field)?,
+        });
+    }
+    frame.plan(steps, &names, &[], true)
+}
+
+/// Where an entry is seen from: by what the API server says, or from where the operator runs.
+pub(super) fn observed_from(plan: Option<&Plan>, id: &StepId) -> &'static str {
+    let requirement = plan.and_then(|plan| plan.steps()[plan.position(id)?].requirement());
+    match requirement.map(|requirement| requirement.want.question()) {
+        Some(Question::Probe { .. }) => "Operator",
+        _ => "API",
+    }
+}
+
+fn dialled(frame: &Frame<'_>, entry: &BootEntry, named: &Named, field: String) -> Result<Step, SpecError> {
+    let Dialled { want, test, held, rights } =
+        dial::question(frame, entry).map_err(|problem| at(field.clone(), problem))?;
+    Ok(Step {
+        id: named.id.clone(),
+        field,
+        part: None,
+        definition: definition(&fragment(entry), &Value::Null),
+        after: Vec::new(),
+        lane: Lane::Main,
+        when: None,
+        kind: StepKind::Require(Box::new(Requirement {
+            rights,
+            held,
+            ..Requirement::new(target_and_port(entry), want, test)
+        })),
+        optional: false,
+        patience: None,
+        timeout: None,
+        progress_timeout: None,
+        fail_fast: false,
+        delay_after: None,
+    })
+}
