@@ -46,7 +46,7 @@ doc: ## Make the documentation of the code, without warnings
 # Generated pages and files: rights.md, values.md, cli.md, the chart's rbac.yaml, schema and definitions, install.yaml.
 .PHONY: docs
 docs: ## Write what is generated from the code: documentation, the chart's roles, schema and definitions
-	LINCHPIN_UPDATE=1 $(CARGO) test --workspace --lib --bins --test it -- definitions documented rights:: rendered
+	LINCHPIN_UPDATE=1 $(CARGO) test --workspace --lib --bins --test it -- definitions documented rights:: rendered reference docs::the_metrics_page
 
 # The architecture of this machine, as images call it. Packing needs no container engine; `docker build` with the
 # Dockerfile makes the same image from dist/.

@@ -43,14 +43,14 @@ const DEPENDS_ON_PATTERN: &str =
     doc = "A whole application: groups of components, each applied when what comes before it is ready.",
     derive = "PartialEq",
     derive = "Default",
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
     printcolumn(
         name = "Waiting-For",
         type_ = "string",

@@ -34,14 +34,14 @@ use crate::{
     doc = "Waits for groups of objects, each after those it depends on, and acts group by group.",
     derive = "PartialEq",
     derive = "Default",
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
     printcolumn(
         name = "Waiting-For",
         type_ = "string",

@@ -36,8 +36,8 @@ use crate::{
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
     crates(kube_core = "::kube_core")
 )]
 #[schemars(extend("x-kubernetes-validations" = schema::rules(&[

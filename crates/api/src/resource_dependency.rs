@@ -33,14 +33,14 @@ use crate::{
     doc = "Waits until objects are there and in the required state, then acts, in order.",
     derive = "PartialEq",
     derive = "Default",
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(
         name = "Ready",
         type_ = "string",
         json_path = r#".status.conditions[?(@.type=="Ready")].status"#
     ),
-    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
+    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    printcolumn(name = "Message", type_ = "string", json_path = ".status.message"),
     printcolumn(
         name = "Waiting-For",
         type_ = "string",

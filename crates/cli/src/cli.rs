@@ -5,11 +5,16 @@
 use std::{env, path::Path, process::ExitCode, sync::LazyLock};
 
 use anyhow::Result;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory, FromArgMatches, Parser, Subcommand,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 use linchpin_doors::Registry;
 
 use crate::{
-    check, completion, crds, demo, examples, explain, local, manifests, operator, rbac, tree, version,
+    check, completion, crds, demo, examples, explain, local, manifests, operator,
+    orders::{self, Order, OrderCommand, ProceedCommand, RerunCommand, RollbackCommand},
+    rbac, tree, version,
 };
 
 /// The exit code for a command line that makes no sense.
@@ -40,6 +45,15 @@ enum Command {
     Explain(explain::ExplainCommand),
     #[command(after_help = examples::RBAC)]
     Rbac(Box<rbac::RbacCommand>),
+    Rerun(RerunCommand),
+    Proceed(ProceedCommand),
+    /// Ask for an immediate fresh look at an object; an object that recovers by hand begins again.
+    Refresh(OrderCommand),
+    /// Hold an object: nothing starts and no clock runs.
+    Suspend(OrderCommand),
+    /// Let a suspended object go on.
+    Resume(OrderCommand),
+    Rollback(RollbackCommand),
     #[command(after_help = examples::LOCAL)]
     Local(local::LocalCommand),
     /// Start a local Kubernetes with the operator and watch a shop open, one dependency after another.
@@ -103,6 +117,12 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
             Ok(code) => Ok(code),
             Err(Usage(reason)) => Ok(refuse(&reason, "rbac --help")),
         },
+        Command::Rerun(command) => give(&Order::Rerun(&command), "rerun"),
+        Command::Proceed(command) => give(&Order::Proceed(&command), "proceed"),
+        Command::Refresh(command) => give(&Order::Refresh(&command), "refresh"),
+        Command::Suspend(command) => give(&Order::Suspend(&command), "suspend"),
+        Command::Resume(command) => give(&Order::Resume(&command), "resume"),
+        Command::Rollback(command) => give(&Order::Rollback(&command), "rollback"),
         Command::Local(command) => local::run(command),
         Command::Demo => demo::run(kinds),
         Command::Completion(command) => Ok(completion::run(&command, command_line())),
@@ -111,6 +131,14 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
             version::run();
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Gives an order to an object.
+fn give(order: &Order<'_>, verb: &str) -> Result<ExitCode> {
+    match order.object() {
+        Ok((asked, kind)) => orders::run(order, &asked, &kind),
+        Err(Usage(reason)) => Ok(refuse(&reason, &format!("{verb} --help"))),
     }
 }
 
@@ -125,7 +153,7 @@ fn not_understood(error: &clap::Error) -> ExitCode {
             let _ = error.print();
             ExitCode::from(USAGE)
         }
-        _ => refuse(&first_paragraph(&error.to_string()), "--help"),
+        _ => refuse(&in_one_line(error), "--help"),
     }
 }
 
@@ -133,6 +161,18 @@ fn refuse(reason: &str, help: &str) -> ExitCode {
     let program = program();
     eprintln!("{program}: {reason} (see {program} {help})");
     ExitCode::from(USAGE)
+}
+
+/// What is wrong, and the word that was probably meant.
+fn in_one_line(error: &clap::Error) -> String {
+    let problem = first_paragraph(&error.to_string());
+    let meant = [ContextKind::SuggestedSubcommand, ContextKind::SuggestedArg, ContextKind::SuggestedValue];
+    let meant = meant.iter().find_map(|kind| match error.get(*kind) {
+        Some(ContextValue::String(one)) => Some(one),
+        Some(ContextValue::Strings(several)) => several.first(),
+        _ => None,
+    });
+    meant.map_or(problem.clone(), |meant| format!("{problem}; did you mean {meant}?"))
 }
 
 /// clap's messages go on with usage and hints after an empty line.
@@ -227,6 +267,10 @@ mod tests {
     fn a_mistake_is_told_in_one_line() {
         let error = Cli::try_parse_from(["linchpin", "operator", "--no-such-flag"]).unwrap_err();
         assert_eq!(first_paragraph(&error.to_string()), "unexpected argument '--no-such-flag' found");
+        let error = Cli::try_parse_from(["linchpin", "explian"]).unwrap_err();
+        assert_eq!(in_one_line(&error), "unrecognized subcommand 'explian'; did you mean explain?");
+        let error = Cli::try_parse_from(["linchpin", "tree", "--unmeet"]).unwrap_err();
+        assert_eq!(in_one_line(&error), "unexpected argument '--unmeet' found; did you mean --unmet?");
         let error = Cli::try_parse_from(["linchpin", "operator", "--concurrency=none"]).unwrap_err();
         assert!(!first_paragraph(&error.to_string()).contains('\n'));
     }

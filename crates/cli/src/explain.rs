@@ -1,182 +1,398 @@
-//! `linchpin explain KIND/NAME`: why an object of ours does not go on, or who waits for an object of others.
+//! `linchpin explain KIND/NAME`: why an object does not go on, and who waits for it.
 //!
 //! The first line is the whole answer; the chain to each root cause follows, a step a line, with how long it has been
-//! so. Where rights are missing, it says what to run. Exit code 0 when there was an answer, also a bad one; 1 when
-//! there is no such object.
+//! so, then the newest Events of the last object and a command to run next. Chains begin with what statuses say and go
+//! on beyond our own objects with the rights of whoever asks ([`linchpin_engine::descend`]). Exit code 0 when there was
+//! an answer, also a bad one; 1 when there is no such object.
+
+mod beyond;
+mod document;
+mod hints;
+mod lookout;
+mod operators;
 
 use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 
 use anyhow::{Result, bail};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use linchpin_api::{Common, Trouble};
+use linchpin_api::Trouble;
 use linchpin_doors::{Registry, registry::View};
-use linchpin_engine::graph::{Graph, Node, explain};
-use linchpin_view::{Known, State};
-use linchpin_words::{
-    ObjectRef, Reason,
-    reference::{Reference, built_in},
+use linchpin_engine::{
+    descend::Found,
+    graph::{Causes, Chain, End, Graph, Node, Relation, explain},
 };
+use linchpin_view::{Known, State};
+use linchpin_words::{ObjectRef, Reason};
+use serde_json::Value;
 
+use self::{
+    beyond::LongChain,
+    document::EventEntry,
+    hints::Hint,
+    lookout::{Look, Lookout},
+};
 use crate::{
+    asked::{self, Asked as AskedObject, ObjectArgument},
     cli::Usage,
     live::{Asked, Connection, Live, standing},
     operator::block_on,
-    rbac::kinds::plural_of,
 };
 
 /// Say in one line why something waits, then the chain to the root cause.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainCommand {
-    /// rd/NAME (ResourceDependency), dg/NAME (DependencyGroup), ab/NAME (AppBundle), or any object such as
-    /// configmap/NAME: who waits for it?
-    #[arg(value_name = "KIND/NAME")]
-    object: String,
-    /// Its namespace [default: the context's].
-    #[arg(short, long)]
-    namespace: Option<String>,
+    #[command(flatten)]
+    object: ObjectArgument,
+    /// How the answer is written.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Form,
+    /// How many links a chain may go beyond our own objects.
+    #[arg(long, default_value_t = 12, value_name = "LINKS")]
+    depth: usize,
+    /// Leave out the Events of the last object.
+    #[arg(long)]
+    no_events: bool,
     #[command(flatten)]
     connection: Connection,
 }
 
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people.
+    Text,
+    /// For programs.
+    Json,
+}
+
 /// Checks that the object is written as objects are.
-pub(crate) fn reference(command: &ExplainCommand) -> Result<Reference, Usage> {
-    Reference::parse(&command.object).map_err(|error| Usage(error.to_string()))
+pub(crate) fn reference(command: &ExplainCommand) -> Result<AskedObject, Usage> {
+    command.object.read()
+}
+
+/// All that is said about an object.
+struct Explanation {
+    node: Node,
+    state: State,
+    answer: String,
+    chains: Vec<LongChain>,
+    /// How many causes are left out.
+    more: usize,
+    /// Further paragraphs: what did not come to a good end, what is gone, who waits.
+    remarks: Vec<String>,
+    events: Vec<EventEntry>,
+    hints: Vec<Hint>,
+}
+
+impl Explanation {
+    fn new(node: Node, state: State, answer: String) -> Self {
+        Self {
+            node,
+            state,
+            answer,
+            chains: Vec::new(),
+            more: 0,
+            remarks: Vec::new(),
+            events: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// Its causes as the graph phrases them.
+    fn causes(&self) -> Causes {
+        Causes { chains: self.chains.iter().map(|long| long.chain.clone()).collect(), more: self.more }
+    }
+
+    fn text(&self, now: Timestamp) -> String {
+        let mut told = format!("{}\n", self.answer);
+        for long in &self.chains {
+            told.push('\n');
+            for line in explain::lines(&long.chain, Some(now)) {
+                let _ = writeln!(told, "{line}");
+            }
+        }
+        if self.more > 0 {
+            let _ = writeln!(told, "\nand {} more causes", self.more);
+        }
+        for remark in &self.remarks {
+            let _ = writeln!(told, "\n{}", remark.trim_end());
+        }
+        if let Some(first) = self.events.first() {
+            let _ = writeln!(told, "\nevents of {}:", first.id);
+            for EventEntry { kind, reason, message, at, count, .. } in &self.events {
+                let age = at
+                    .parse::<Timestamp>()
+                    .map_or_else(|_| String::new(), |at| format!("{} ago ", explain::age(at, now)));
+                let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+                let _ = writeln!(told, "  {age}{kind} {reason}: {}{times}", explain::plain(message));
+            }
+        }
+        for Hint { text, command } in &self.hints {
+            let _ = writeln!(told, "\ntry: {text}\n\n  {command}");
+        }
+        told
+    }
 }
 
 /// Answers.
-pub(crate) fn run(command: &ExplainCommand, reference: &Reference, kinds: &Registry) -> Result<ExitCode> {
-    let (live, namespace) = block_on(async {
-        let (client, default) = command.connection.open().await?;
-        let namespace = command.namespace.clone().unwrap_or(default);
-        anyhow::Ok((Live::read(&client, &namespace, kinds).await?, namespace))
-    })??;
-    let name = reference.name.clone().unwrap_or_default();
+pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registry) -> Result<ExitCode> {
     let now = Timestamp::now();
-    let graph = live.graph();
-    let told = match kinds.called(&reference.word).map(|kind| kind.names().gvk.group_kind()) {
-        Some(kind) => {
-            let node = Node::here(ObjectRef::namespaced(kind.clone(), &namespace, &name));
-            match (live.find(&node), live.lacks(&kind)) {
-                (Some(object), _) => about_ours(&graph, &node, object, now),
-                (None, Some(why)) => bail!("{why}"),
-                (None, None) => bail!("there is no {} {name} in namespace {namespace}", kind.kind),
+    let (explanation, gaps) = block_on(async {
+        let (client, default) = command.connection.open().await?;
+        let namespace = asked.namespace.clone().unwrap_or(default);
+        let live = Live::read(&client, &namespace, kinds).await?;
+        let gaps = live.gaps(Asked::Here);
+        let mut lookout = Lookout::new(client);
+        let view = Scene { live: &live, graph: live.graph(), depth: command.depth, now };
+        let ours = kinds.called(&asked.reference.word).map(|kind| kind.names().gvk.group_kind());
+        let mut explanation = match ours {
+            Some(kind) => {
+                let node = Node::here(ObjectRef::namespaced(kind.clone(), &namespace, asked.name()));
+                match (live.find(&node), live.lacks(&kind)) {
+                    (Some(object), _) => view.ours(&node, object, &mut lookout).await,
+                    (None, Some(why)) => bail!("{why}"),
+                    (None, None) => {
+                        let place = if lookout.lacks_namespace(&namespace).await {
+                            format!("namespace {namespace} does not exist")
+                        } else {
+                            let (kind, name) = (&kind.kind, asked.name());
+                            let near = view.meant(&node);
+                            format!("there is no {kind} {name} in namespace {namespace}{near}")
+                        };
+                        bail!("{place}");
+                    }
+                }
             }
+            None => view.others(asked, &namespace, &mut lookout).await?,
+        };
+        if !command.no_events {
+            explanation.events = events(&explanation, &lookout).await;
         }
-        None => match about_others(&graph, reference, &namespace, now) {
-            Some(told) => told,
-            None => {
-                bail!("no object of ours waits for {} in namespace {namespace}, or makes it", command.object)
-            }
-        },
-    };
-    print!("{told}");
-    if let Some(gaps) = live.gaps(Asked::Here) {
+        anyhow::Ok((explanation, gaps))
+    })??;
+    print!(
+        "{}",
+        match command.output {
+            Form::Text => explanation.text(now),
+            Form::Json => document::render(&explanation),
+        }
+    );
+    if let Some(gaps) = gaps {
         eprintln!("linchpin: {gaps}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn about_ours(graph: &Graph, node: &Node, object: &dyn View, now: Timestamp) -> String {
-    let Known { state, detail, since, .. } = standing(object.said());
-    let detail = explain::plain(&detail);
-    let for_so_long = since.map_or_else(String::new, |since| format!(", for {}", explain::age(since, now)));
-    if state == State::Ready {
-        return format!("{node} is ready: {detail}{for_so_long}\n");
-    }
-    let causes = graph.root_causes(node, &|_| true);
-    let mut told = if causes.chains.is_empty() {
-        format!("{node}: {detail}{for_so_long}\n")
-    } else {
-        format!("{}\n", explain::answer(node, &causes))
+/// The Events of the last object of the first chain, where it is none of ours.
+async fn events(explanation: &Explanation, lookout: &Lookout) -> Vec<EventEntry> {
+    let Some((long, leaf)) = explanation.chains.first().and_then(|long| Some((long, long.leaf.as_ref()?)))
+    else {
+        return Vec::new();
     };
-    for chain in &causes.chains {
-        told.push('\n');
-        for line in explain::lines(chain, Some(now)) {
-            let _ = writeln!(told, "{line}");
-        }
+    let uid = leaf.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
+    let namespace = long.last().object.namespace.as_deref().unwrap_or_default();
+    match lookout.events(namespace, uid).await {
+        Found::Objects(events) => document::newest(long.last(), &events),
+        Found::NotVisible => Vec::new(),
     }
-    if causes.more > 0 {
-        let _ = writeln!(told, "\nand {} more causes", causes.more);
-    }
-    let troubles = object.troubles();
-    if !troubles.is_empty() {
-        told.push('\n');
-    }
-    for Trouble { what, state, reason, message, since } in troubles {
-        let age =
-            since.map_or_else(String::new, |since| format!(", for {}", explain::age(since.into(), now)));
-        let _ = writeln!(told, "{what}: {state}, {reason}: {}{age}", explain::plain(message));
-    }
-    let missing = [Reason::Forbidden.as_str(), Reason::MissingRights.as_str()];
-    if object.reasons().iter().any(|reason| missing.contains(reason)) {
-        told.push_str(&advice(node, object.common()));
-    }
-    told
 }
 
-/// What to run when rights are missing. The object itself is asked for, so that no file has to be found.
-fn advice(node: &Node, common: &Common) -> String {
-    let account = common.service_account_name.as_deref().unwrap_or("default");
-    let namespace = node.object.namespace.as_deref().unwrap_or_default();
-    let (kind, name) = (node.object.kind.kind.to_ascii_lowercase(), &node.object.name);
-    format!(
-        "\nServiceAccount {namespace}/{account} lacks rights. This gives it what {kind}/{name} needs, and no more:\n\n  \
-         kubectl get {kind} {name} -n {namespace} -o yaml | linchpin rbac -f - | kubectl apply -f -\n\n\
-         With the manifest at hand: linchpin rbac -f FILE | kubectl apply -f -\n"
-    )
+/// What is known of our own objects.
+struct Scene<'a> {
+    live: &'a Live,
+    graph: Graph,
+    depth: usize,
+    now: Timestamp,
 }
 
-/// Who waits for an object that is none of ours, and what becomes of it.
-fn about_others(graph: &Graph, reference: &Reference, namespace: &str, now: Timestamp) -> Option<String> {
-    let node = graph.nodes().find(|node| is_meant(node, reference, namespace))?.clone();
-    let impact = graph.impact(&node);
-    let ours: BTreeSet<&Node> = graph.owners().into_iter().collect();
-    let waiting: Vec<String> = impact
-        .iter()
-        .filter(|dependent| {
-            dependent.held && dependent.node.batch == 0 && ours.contains(&dependent.node.whole())
-        })
-        .map(|dependent| match dependent.distance {
-            1 => dependent.node.to_string(),
-            _ => format!("{} (through others)", dependent.node),
-        })
-        .collect();
-    let causes = graph.root_causes(&node, &|_| true);
-    let mut told = match (waiting.as_slice(), causes.chains.is_empty()) {
-        ([], true) => format!("nothing waits for {node} now\n"),
-        ([one], true) => format!("{one} waits for {node}\n"),
-        (several, true) => format!("{} objects wait for {node}\n", several.len()),
-        (_, false) => format!("{}\n", explain::answer(&node, &causes)),
-    };
-    for chain in &causes.chains {
-        told.push('\n');
-        for line in explain::lines(chain, Some(now)) {
-            let _ = writeln!(told, "{line}");
+impl Scene<'_> {
+    /// The chains of causes behind an object, continued.
+    async fn chains(&self, node: &Node, lookout: &mut Lookout) -> (Vec<LongChain>, usize) {
+        let causes = self.graph.root_causes(node, &|_| true);
+        let mut chains: Vec<LongChain> = causes.chains.into_iter().map(LongChain::new).collect();
+        for long in &mut chains {
+            long.go_on(lookout, self.depth).await;
+        }
+        (chains, causes.more)
+    }
+
+    async fn ours(&self, node: &Node, object: &dyn View, lookout: &mut Lookout) -> Explanation {
+        let Known { state, detail, since, reason } = standing(object.said());
+        let detail = explain::plain(&detail);
+        let age = since.map_or_else(String::new, |since| format!(", for {}", explain::age(since, self.now)));
+        let common = object.common();
+        if state == State::Unknown {
+            let answer = format!("{node}: {}", operators::told(lookout, node).await);
+            return Explanation::new(node.clone(), state, answer);
+        }
+        if state == State::Ready {
+            let mut ready = Explanation::new(node.clone(), state, format!("{node} is ready: {detail}{age}"));
+            ready.hints.extend(hints::of_ours(node, common, &reason, false));
+            self.add_gone(&mut ready, node, lookout).await;
+            return ready;
+        }
+        let (chains, more) = self.chains(node, lookout).await;
+        let mut told = Explanation { chains, more, ..Explanation::new(node.clone(), state, String::new()) };
+        let failed = state == State::Failed;
+        told.answer = match (told.chains.is_empty(), failed) {
+            (true, true) => format!("{node} has failed because {detail}{age}"),
+            (true, false) => format!("{node}: {detail}{age}"),
+            (false, true) => explain::failure(node, &told.causes()),
+            (false, false) => explain::answer(node, &told.causes()),
+        };
+        let troubles: Vec<String> = object
+            .troubles()
+            .into_iter()
+            .map(|Trouble { what, state, reason, message, since }| {
+                let age = since.map_or_else(String::new, |since| {
+                    format!(", for {}", explain::age(since.into(), self.now))
+                });
+                format!("{what}: {state}, {reason}: {}{age}", explain::plain(message))
+            })
+            .collect();
+        if !troubles.is_empty() {
+            told.remarks.push(troubles.join("\n"));
+        }
+        let missing = [Reason::Forbidden.as_str(), Reason::MissingRights.as_str()];
+        if object.reasons().iter().any(|reason| missing.contains(reason)) {
+            told.hints.push(hints::rights(node, common));
+        }
+        told.hints.extend(hints::of_ours(node, common, &reason, failed));
+        if told.hints.is_empty() {
+            told.hints.extend(at_leaf(&told.chains));
+        }
+        told
+    }
+
+    /// What it made and somebody deleted: that is right for what only acts once, and must be said.
+    async fn add_gone(&self, told: &mut Explanation, node: &Node, lookout: &mut Lookout) {
+        let mut gone = Vec::new();
+        for edge in self.graph.edges_from(node) {
+            let Relation::Produces { done: true } = edge.relation else { continue };
+            if edge.to.cluster.is_some() {
+                continue;
+            }
+            let object = &edge.to.object;
+            if lookout.object(&object.kind, object.namespace.as_deref(), &object.name).await == Look::Absent {
+                gone.push(format!("{}, which it made, is gone", edge.to));
+            }
+        }
+        if !gone.is_empty() {
+            told.remarks.push(gone.join("\n"));
+            told.hints.push(hints::rerun(node));
         }
     }
-    let said_already = causes.chains.is_empty() && waiting.len() == 1;
-    if !waiting.is_empty() && !said_already {
-        let _ = writeln!(told, "\nheld up by it:");
-        for one in &waiting {
-            let _ = writeln!(told, "  {one}");
+
+    /// Who waits for an object that is none of ours, and why it is not ready.
+    async fn others(
+        &self,
+        asked: &AskedObject,
+        namespace: &str,
+        lookout: &mut Lookout,
+    ) -> Result<Explanation> {
+        let word = &asked.reference.word;
+        let Some(resource) = lookout.meaning(word).await else {
+            bail!("the cluster serves no kind {}{}", word, asked::kind_meant(word));
+        };
+        let namespace = Some(namespace.to_owned()).filter(|_| resource.namespaced);
+        let kind = resource.gvk.group_kind();
+        let node = Node::here(ObjectRef {
+            kind: kind.clone(),
+            namespace: namespace.clone(),
+            name: asked.name().to_owned(),
+        });
+        let look = lookout.object(&kind, namespace.as_deref(), asked.name()).await;
+        let known = self.graph.contains(&node);
+        match (&look, &namespace) {
+            (Look::NoNamespace, Some(namespace)) if !known => bail!("namespace {namespace} does not exist"),
+            (Look::Absent | Look::NoNamespace, _) if !known => {
+                bail!("there is no {node}, and no object of ours waits for it or makes it")
+            }
+            _ => {}
         }
+        let impact = self.graph.impact(&node);
+        let ours: BTreeSet<&Node> = self.graph.owners().into_iter().collect();
+        let waiting: Vec<String> = impact
+            .iter()
+            .filter(|dependent| {
+                dependent.held && dependent.node.batch == 0 && ours.contains(&dependent.node.whole())
+            })
+            .map(|dependent| match dependent.distance {
+                1 => dependent.node.to_string(),
+                _ => format!("{} (through others)", dependent.node),
+            })
+            .collect();
+        let (mut chains, more) = self.chains(&node, lookout).await;
+        if chains.is_empty() && matches!(look, Look::Found(_)) {
+            chains.extend(descended(&node, lookout, self.depth).await);
+        }
+        let mut told =
+            Explanation { chains, more, ..Explanation::new(node.clone(), State::Waiting, String::new()) };
+        told.answer = match (waiting.as_slice(), told.chains.first()) {
+            (_, Some(_)) => answer(&node, &told),
+            ([], None) if matches!(look, Look::Found(_)) => {
+                told.state = State::Ready;
+                format!("{node} is ready, and nothing waits for it")
+            }
+            ([], None) => format!("nothing waits for {node} now"),
+            ([one], None) => format!("{one} waits for {node}"),
+            (several, None) => format!("{} objects wait for {node}", several.len()),
+        };
+        let said_already = told.chains.is_empty() && waiting.len() == 1;
+        if !waiting.is_empty() && !said_already {
+            let lines: Vec<String> = waiting.iter().map(|one| format!("  {one}")).collect();
+            told.remarks.push(format!("held up by it:\n{}", lines.join("\n")));
+        }
+        told.hints.extend(at_leaf(&told.chains));
+        Ok(told)
     }
-    Some(told)
+
+    /// An object of ours that is called almost so.
+    fn meant(&self, node: &Node) -> String {
+        let namespace = node.object.namespace.as_deref();
+        let nodes = self.live.nodes(namespace);
+        let names = nodes.iter().filter(|other| other.object.kind == node.object.kind);
+        linchpin_words::similar::did_you_mean(
+            &node.object.name,
+            names.map(|other| other.object.name.as_str()),
+        )
+    }
 }
 
-fn is_meant(node: &Node, reference: &Reference, namespace: &str) -> bool {
-    let ObjectRef { kind, namespace: place, name } = &*node.object;
-    let word = &reference.word;
-    let same_kind = if let Some(known) = built_in(word) {
-        known.gvk().group_kind() == *kind
-    } else {
-        let kind_word = kind.kind.to_ascii_lowercase();
-        word.group.as_ref().is_none_or(|group| *group == kind.group)
-            && (word.word == kind_word || word.word == plural_of(&kind_word))
-    };
-    same_kind
-        && node.part.is_none()
-        && reference.name.as_ref() == Some(name)
-        && place.as_deref().is_none_or(|place| place == namespace)
+/// The chain from an object of others itself; none if it lacks nothing.
+async fn descended(node: &Node, lookout: &mut Lookout, depth: usize) -> Option<LongChain> {
+    use linchpin_engine::graph::{Hop, Link, Wait, WaitState};
+    // As if somebody waited for it: its own lack is then told like that of any other link.
+    let link = Link { hop: Hop::WaitsFor(Wait::new(WaitState::Unknown, "")), node: node.clone() };
+    let chain = Chain { start: node.clone(), links: vec![link], skipped: 0, end: End::Leaf };
+    let mut long = LongChain::new(chain);
+    long.go_on(lookout, depth).await;
+    let lacking = long.chain.links.len() > 1 || long.last_wait().is_some_and(|wait| !wait.reason.is_empty());
+    lacking.then_some(long)
+}
+
+/// The one line about an object of others.
+fn answer(node: &Node, told: &Explanation) -> String {
+    let causes = told.causes();
+    match causes.chains.first() {
+        // Its own lack, and nothing behind it.
+        Some(Chain { start, links, .. }) if links.len() == 1 && links[0].node == *start => {
+            let why = told.chains[0].last_wait().map(explain::why).unwrap_or_default();
+            format!("{node} is not ready: {why}")
+        }
+        Some(Chain { start, links, .. }) if links.first().is_some_and(|first| first.node == *start) => {
+            let mut causes = causes.clone();
+            causes.chains[0].links.remove(0);
+            explain::answer(node, &causes)
+        }
+        _ => explain::answer(node, &causes),
+    }
+}
+
+/// What to run where the first chain ends.
+fn at_leaf(chains: &[LongChain]) -> Option<Hint> {
+    let long = chains.first().filter(|long| long.chain.end == End::Leaf)?;
+    let reason = long.last_wait().map(|wait| wait.reason.to_string()).unwrap_or_default();
+    hints::at_leaf(long.last(), &reason)
 }

@@ -2,6 +2,7 @@
 //!
 //! A library, so that a program with further kinds is one line: [`main`] with its own registry.
 
+mod asked;
 mod check;
 mod cli;
 mod completion;
@@ -13,6 +14,7 @@ mod live;
 mod local;
 mod manifests;
 mod operator;
+mod orders;
 mod rbac;
 mod tree;
 mod version;

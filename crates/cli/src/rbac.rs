@@ -116,6 +116,9 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
     }
     let mut grants = Grants::default();
     let mut needs = Vec::new();
+    for account in &manifests.accounts {
+        grants.is_there(account.clone());
+    }
     for manifest in &manifests.ours {
         let plan = compiled(command, manifest, &mut kinds)?;
         collect(&plan, &mut grants, &mut needs);
@@ -124,7 +127,7 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
         return block_on(check::run(&command.connection, &needs, output))?;
     }
     for need in &needs {
-        grants.add(&need.account, &need.right);
+        grants.add(&need.owner, &need.account, &need.right);
     }
     print_roles(&grants.yaml(&kinds.notes(asked)), output)?;
     Ok(ExitCode::SUCCESS)

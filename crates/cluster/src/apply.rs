@@ -20,6 +20,7 @@ mod object;
 mod patch;
 mod remove;
 mod stamp;
+mod trail;
 mod write;
 
 use crate::{
@@ -56,6 +57,8 @@ struct Job<'a> {
     via: &'a Via,
     reach: Arc<ActorClient>,
     may_write: &'a MayWrite,
+    /// Whether what the server says about the body is not to be shown.
+    discreet: bool,
     deadline: Instant,
 }
 
@@ -65,8 +68,16 @@ impl Executor {
         Self { hub, recorder, may_write }
     }
 
-    /// Makes one effect happen before its deadline. `about` is our own object, on which notices are put.
+    /// Makes one effect happen before its deadline, and leaves one line about it in the log. `about` is our own object,
+    /// on which notices are put.
     pub async fn execute(&self, effect: &Effect, about: &Regarding) -> Result<Done, Failure> {
+        let begun = Instant::now();
+        let result = self.in_time(effect, about).await;
+        trail::leave(effect, about, &result, begun.elapsed());
+        result
+    }
+
+    async fn in_time(&self, effect: &Effect, about: &Regarding) -> Result<Done, Failure> {
         if !(self.may_write)() {
             return Err(Failure::NotStarted);
         }
@@ -87,17 +98,19 @@ impl Executor {
             return Ok(Done::default());
         }
         let reach = self.hub.reach(&effect.via, effect.deadline.min(OPENING)).await?;
-        let job = Job { hub: &self.hub, via: &effect.via, reach, may_write: &self.may_write, deadline };
+        let (via, may_write, discreet) = (&effect.via, &self.may_write, effect.discreet);
+        let job = Job { hub: &self.hub, via, reach, may_write, discreet, deadline };
         let done = match &effect.verb {
             Verb::Apply { body, default_namespace, manager, force, yields, existing, creator, owner } => {
                 let owner = owner.as_deref();
                 let (existing, force) = (*existing, *force);
-                let order = write::Order { manager, creator, existing, force, yields, owner };
+                let order = write::Order { manager, creator, existing, force, yields, owner, discreet };
                 job.apply(body, default_namespace, &order).await
             }
             Verb::Create { body, default_namespace, manager, existing, creator } => {
                 let (existing, force) = (*existing, Force::Never);
-                let order = write::Order { manager, creator, existing, force, yields: &[], owner: None };
+                let order =
+                    write::Order { manager, creator, existing, force, yields: &[], owner: None, discreet };
                 job.create(body, default_namespace, &order).await
             }
             Verb::Disown { target, uid, owner } => job.disown(target, uid, owner).await,

@@ -48,7 +48,9 @@ struct Revisions;
 
 impl Beside<AppBundle> for Revisions {
     fn records(&self, object: &AppBundle, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
-        porch::catalogue::records(object, status_input.plan)
+        let mut records = porch::catalogue::records(object, status_input.plan);
+        records.extend(history::rolled_back(object, status_input));
+        records
     }
 
     fn history_kind(&self) -> Names {

@@ -18,7 +18,7 @@ use linchpin_engine::{
     },
 };
 use linchpin_lang::template::StaticReads;
-use linchpin_words::{limits, text};
+use linchpin_words::{limits, similar, text};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -103,7 +103,9 @@ impl Keys {
                 [_] => {}
                 [] => {
                     let known: Vec<&str> = self.steps.keys().take(10).map(String::as_str).collect();
-                    let problem = format!("no {what} has the key {key:?}; there are {}", known.join(", "));
+                    let meant = similar::did_you_mean(key, self.steps.keys().map(String::as_str));
+                    let problem =
+                        format!("no {what} has the key {key:?}; there are {}{meant}", known.join(", "));
                     return Err(at(field, problem));
                 }
                 several => {

@@ -71,7 +71,7 @@ pub(crate) fn read(
         field: field.to_owned(),
         kind_field: format!("{field}.{}", if entry.resource.is_some() { "resource" } else { "ref" }),
         part: part.map(str::to_owned),
-        label: names::label(entry),
+        label: names::label(entry, &frame.owner.namespace),
         keys: requirement::keys(entry.name.as_deref(), &written_kind, reference.name.as_deref(), part),
         definition: definition(&frame.fragment(entry, entry.cluster.is_some()), &Value::Null),
         via,

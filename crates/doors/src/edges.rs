@@ -6,7 +6,7 @@ use linchpin_engine::{
     contract::StepId,
     plan::{After, SpecError},
 };
-use linchpin_words::limits;
+use linchpin_words::{limits, similar};
 
 use crate::{
     action, dependency,
@@ -112,9 +112,10 @@ fn named(
     let mut edges = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let Some(found) = find(name, drafts) else {
+            let meant = similar::did_you_mean(name, drafts.iter().filter_map(|other| other.name.as_deref()));
             let known: Vec<&str> = drafts.iter().filter_map(|other| other.name.as_deref()).take(10).collect();
             let known = if known.is_empty() { "no action has a name".to_owned() } else { known.join(", ") };
-            let problem = format!("there is no action named {name:?}; named are: {known}");
+            let problem = format!("there is no action named {name:?}; named are: {known}{meant}");
             return Err(at(format!("{field}[{index}]"), problem));
         };
         if found.id == draft.id {

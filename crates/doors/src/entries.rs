@@ -44,6 +44,7 @@ pub(crate) fn base(
     if let Some(cause) = root_cause(&blocked_by) {
         message = format!("{message}; root cause: {cause}");
     }
+    message = with_problems(message, report);
     Status {
         observed_generation: generation,
         phase: Some(phase),
@@ -55,6 +56,14 @@ pub(crate) fn base(
         completion_time: status_input.journal.completed,
         journal: journal::write(status_input.journal),
         ..Status::default()
+    }
+}
+
+/// A message with what is wrong with orders by annotation.
+pub(crate) fn with_problems(message: String, report: &Report) -> String {
+    match report.problems.as_slice() {
+        [] => message,
+        problems => format!("{message}; {}", problems.join("; ")),
     }
 }
 

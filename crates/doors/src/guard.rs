@@ -13,6 +13,8 @@ use linchpin_lang::{
     template::{Path, StaticReads},
 };
 
+use linchpin_words::similar;
+
 use crate::{
     assemble::Keys,
     dependency::DependencyDraft,
@@ -109,5 +111,8 @@ fn find(
     } else {
         format!("there are {}", known.join(", "))
     };
-    Err(at(field, format!("there is no dependency {word:?}; {known}")))
+    let words =
+        dependencies.iter().flat_map(|draft| [Some(draft.requirement.id.as_str()), draft.name.as_deref()]);
+    let meant = similar::did_you_mean(word, words.flatten());
+    Err(at(field, format!("there is no dependency {word:?}; {known}{meant}")))
 }

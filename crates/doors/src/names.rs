@@ -103,9 +103,14 @@ pub(crate) fn resource_text(dependency: &Dependency) -> String {
     }
 }
 
-/// A dependency in the user's words, for messages: with its selector, group and cluster.
-pub(crate) fn label(dependency: &Dependency) -> String {
+/// A dependency in the user's words, for messages: with its selector, its namespace where that is not the `own` one, its
+/// group and cluster.
+pub(crate) fn label(dependency: &Dependency, own: &str) -> String {
     let mut label = with_selector(dependency);
+    let inner = dependency.reference.as_ref().and_then(|reference| reference.namespace.as_deref());
+    if let Some(namespace) = dependency.namespace.as_deref().or(inner).filter(|namespace| *namespace != own) {
+        label = format!("{label} in namespace {namespace}");
+    }
     if let Some(group) = &dependency.group {
         label = format!("{label} (group {group})");
     }

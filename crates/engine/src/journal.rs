@@ -491,6 +491,8 @@ pub struct Attempt {
     pub targets: Vec<Target>,
     /// Fields that were left to others, for people.
     pub yielded: Vec<String>,
+    /// Whether something in it stems from a Secret.
+    pub discreet: bool,
 }
 
 impl Memory {

@@ -10,6 +10,7 @@
 //! like any other; nothing else knows them.
 
 pub mod contract;
+pub mod descend;
 pub mod graph;
 pub mod journal;
 pub mod plan;

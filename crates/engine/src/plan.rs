@@ -166,6 +166,8 @@ pub struct ManualOverrides {
     pub rerun: Option<RerunOverride>,
     /// `linchpin.dev/proceed`: let these requirements pass, in this generation.
     pub proceed: Vec<StepId>,
+    /// What is wrong with orders that cannot be followed, for people.
+    pub problems: Vec<String>,
 }
 
 /// An order to run steps again.

@@ -17,7 +17,7 @@ mod network;
 mod related;
 mod runs;
 mod storage;
-mod subject;
+pub(crate) mod subject;
 mod table;
 mod wanted;
 mod workloads;

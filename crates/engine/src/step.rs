@@ -212,8 +212,12 @@ impl Work<'_> {
                 if let Body::Delete { .. } = &action.body {
                     doom(memory, &step.id, views[position].doomed.as_ref());
                 }
-                let attempt =
-                    Attempt { waves: rendered.waves, targets: rendered.targets, ..Attempt::default() };
+                let attempt = Attempt {
+                    waves: rendered.waves,
+                    targets: rendered.targets,
+                    discreet: rendered.discreet,
+                    ..Attempt::default()
+                };
                 memory.attempts.insert(step.id.clone(), attempt);
             }
             Err(render::Problem::Missing(message)) => {
@@ -272,6 +276,7 @@ impl Work<'_> {
                     ticket,
                     via: action.via.clone(),
                     verb,
+                    discreet: attempt.discreet,
                     deadline: deadline(action),
                 });
             }

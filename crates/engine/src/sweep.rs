@@ -210,5 +210,11 @@ fn order(
         Ticket { step: key.rule.clone(), run: memory.orders, attempt: attempts.saturating_add(1), part: 0 };
     memory.flights.insert(ticket.clone(), key.clone());
     memory.records.insert(key.clone(), Record { attempts: ticket.attempt, state: State::Flying });
-    swept.effects.push(Effect { ticket, via: via.clone(), verb: verb.clone(), deadline: REQUEST_DEADLINE });
+    swept.effects.push(Effect {
+        ticket,
+        via: via.clone(),
+        verb: verb.clone(),
+        discreet: false,
+        deadline: REQUEST_DEADLINE,
+    });
 }

@@ -60,14 +60,16 @@ pub enum RunError {
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// A port is taken, say.
-    #[error("cannot listen on {address} for {purpose}: {source}")]
+    #[error("cannot listen on {address} for {purpose}: {why}; choose another address with {flag}")]
     Listen {
         /// Where.
         address: BindAddress,
         /// What for.
         purpose: &'static str,
         /// Why not.
-        source: io::Error,
+        why: String,
+        /// What chooses the address.
+        flag: &'static str,
     },
     /// No threads, say.
     #[error("cannot start the asynchronous runtime: {0}")]
@@ -262,9 +264,20 @@ fn part(leadership: &Leadership) -> CheckResult {
     }
 }
 
+/// The flag that says where something is served.
+fn flag_of(purpose: &str) -> &'static str {
+    if purpose == "metrics" { "--metrics-bind-address" } else { "--health-probe-bind-address" }
+}
+
 async fn listen(address: BindAddress, purpose: &'static str) -> Result<Option<TcpListener>, RunError> {
-    let listener =
-        server::bind(address).await.map_err(|source| RunError::Listen { address, purpose, source })?;
+    let listener = server::bind(address).await.map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::AddrInUse => "the port is taken".to_owned(),
+            io::ErrorKind::PermissionDenied => "that needs more rights".to_owned(),
+            _ => error.to_string(),
+        };
+        RunError::Listen { address, purpose, why, flag: flag_of(purpose) }
+    })?;
     if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()) {
         tracing::info!(%address, purpose, "listening");
     }

@@ -19,6 +19,8 @@ const GROUPS: &[(&str, &str)] = &[
     ("AppBundle", "app.example.com/v1alpha1"),
     ("BootDependency", "core.bootchain-operator.ruicoelho.dev/v1alpha1"),
     ("BundleRevision", "app.example.com/v1alpha1"),
+    ("ValidatingAdmissionPolicy", "admissionregistration.k8s.io/v1"),
+    ("ValidatingAdmissionPolicyBinding", "admissionregistration.k8s.io/v1"),
     ("PriorityClass", "scheduling.k8s.io/v1"),
     ("StorageClass", "storage.k8s.io/v1"),
     ("PackageVariant", "config.porch.kpt.dev/v1alpha1"),
@@ -38,6 +40,8 @@ const CLUSTER_SCOPED: &[&str] = &[
     "ControlPlane",
     "PriorityClass",
     "StorageClass",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
 ];
 
 /// The API version of a kind by its name.

@@ -16,6 +16,7 @@ pub mod reason;
 pub mod reference;
 pub mod shared;
 pub mod shares;
+pub mod similar;
 pub mod text;
 pub mod time;
 

@@ -9,9 +9,11 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Makes an enum of words from lines `Word: "meaning"`.
+/// Makes an enum of words from lines `Word: "meaning"`, or `Word: "meaning" => "what to do"`.
 macro_rules! words {
-    ($(#[$about:meta])* $name:ident { $($word:ident: $meaning:literal,)* }) => {
+    (@remedy) => { None };
+    (@remedy $remedy:literal) => { Some($remedy) };
+    ($(#[$about:meta])* $name:ident { $($word:ident: $meaning:literal $(=> $remedy:literal)?,)* }) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name {
@@ -30,6 +32,11 @@ macro_rules! words {
             /// What it means, in one line.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Self::$word => $meaning,)* }
+            }
+
+            /// What a person can do about it; nothing where nothing is to be done, or the message says it.
+            pub const fn remedy(self) -> Option<&'static str> {
+                match self { $(Self::$word => words!(@remedy $($remedy)?),)* }
             }
 
             /// What it means, as part of a longer sentence: "the spec cannot be understood".
@@ -74,7 +81,7 @@ words! {
     Reason {
         // How far an object or a step is.
         Progressing: "Work is going on.",
-        Waiting: "What must be there first is not there yet.",
+        Waiting: "What must be there first is not there yet." => "Nothing, or ask why: linchpin explain.",
         Running: "The actions are being carried out.",
         Completed: "Everything is done.",
         DeploymentComplete: "All resources of the bundle are deployed and ready.",
@@ -83,51 +90,52 @@ words! {
         Met: "The dependency is in the state that is required.",
         Skipped: "The step's condition is false, so it was left out.",
         Exists: "The object was there already and was left as it is.",
-        CreatedBefore: "The action made the object earlier and left it as it is: create changes nothing, use apply.",
+        CreatedBefore: "The action made the object earlier and left it as it is: create changes nothing, use apply." => "To change the object, use an action of type apply.",
         Proceeded: "Somebody let this gate pass by hand.",
         SoftBroken: "A soft dependency was waited for long enough, and was passed by.",
-        Suspended: "The object is suspended: nothing starts and no clock runs.",
+        Suspended: "The object is suspended: nothing starts and no clock runs." => "linchpin resume lets it go on.",
         Deleting: "The object is being deleted and takes its own things down first.",
-        LeftBehind: "Something we created could not be deleted and was left where it is.",
-        TakenBack: "The object does not carry our mark, so it is not ours to delete.",
-        Drifted: "What was written is no longer as it was written, and is written again.",
-        FieldsYielded: "Others hold fields of the object that are left to them.",
+        LeftBehind: "Something we created could not be deleted and was left where it is." => "Delete what the message names by hand, if it is not wanted.",
+        TakenBack: "The object does not carry our mark, so it is not ours to delete." => "Delete it by hand, or put the annotation linchpin.dev/created-by back.",
+        Drifted: "What was written is no longer as it was written, and is written again." => "Nothing: it is put right. To let others have a field, name it in ignoreFields.",
+        FieldsYielded: "Others hold fields of the object that are left to them." => "To take a field back, write another value to it with kubectl patch once: what an ordinary writer holds is taken back.",
         Recreating: "A field cannot be changed in place, so the object is deleted and made anew.",
+        RolledBack: "An earlier revision is deployed, and the spec is not." => "linchpin rollback ab/NAME --undo deploys the spec again.",
         RevisionPublished: "A new revision of a package was published.",
 
         // What a dependency lacks.
-        NotFound: "The object does not exist.",
-        NotReady: "The object exists and is not ready.",
-        NoEndpoints: "No endpoint of the Service is ready.",
-        PortNotFound: "The Service has no such port.",
-        Failed: "The object has failed.",
-        Terminating: "The object is being deleted, so it counts as neither there nor gone.",
+        NotFound: "The object does not exist." => "Make it, or correct kind, name or namespace: linchpin explain says what is called almost so.",
+        NotReady: "The object exists and is not ready." => "Look at the object: linchpin explain goes on to the pod or claim that is the cause.",
+        Failed: "The object has failed." => "Mend the object; what waits for it goes on by itself.",
+        Terminating: "The object is being deleted, so it counts as neither there nor gone." => "Wait, or look at the finalizers that the object has.",
+        NoEndpoints: "No endpoint of the Service is ready." => "Look at the pods that the Service selects.",
+        PortNotFound: "The Service has no such port." => "Correct the port.",
         StaleGeneration: "The object's controller has not yet looked at its latest change.",
-        ConditionNotMet: "A condition or expression on the object does not hold.",
-        CountNotMet: "Too few or too many objects match the selector.",
-        AwaitingAbsence: "The object still exists and must be gone first.",
-        ValueMissing: "A value that is read does not exist yet.",
-        TimedOut: "It was not there within its timeout.",
-        ProgressTimeout: "It has made no progress within its progress timeout.",
-        GlobalTimeout: "The whole object was not done within its global timeout.",
-        DependencyFailed: "A required dependency has failed or timed out.",
-        DependencyLost: "A dependency that held before holds no longer.",
+        ConditionNotMet: "A condition or expression on the object does not hold." => "Nothing, or correct the condition: the message says what was found.",
+        CountNotMet: "Too few or too many objects match the selector." => "Correct the selector or expect, or make the objects.",
+        AwaitingAbsence: "The object still exists and must be gone first." => "Delete the object, or wait until it is gone.",
+        ValueMissing: "A value that is read does not exist yet." => "Make the value, or correct the path.",
+        TimedOut: "It was not there within its timeout." => "Mend the dependency: it recovers by itself once it is there, unless recovery is Manual (linchpin refresh).",
+        ProgressTimeout: "It has made no progress within its progress timeout." => "As with TimedOut.",
+        GlobalTimeout: "The whole object was not done within its global timeout." => "As with TimedOut.",
+        DependencyFailed: "A required dependency has failed or timed out." => "Mend the dependency.",
+        DependencyLost: "A dependency that held before holds no longer." => "Look at the dependency that the message names.",
 
         // What cannot be seen.
         Unsynced: "The first list of these objects has not arrived yet.",
-        Disconnected: "The connection is down, so what is known may be old.",
+        Disconnected: "The connection is down, so what is known may be old." => "Look at the API server, or at the network to it.",
         OwnWriteNotSeen: "Our own last write has not come back through the watch yet.",
         Evaluating: "There is more to evaluate than one turn may, and the rest follows in the next turns.",
-        KindNotServed: "The API server does not serve this kind now.",
-        AmbiguousKind: "The word names several kinds; the group must be written too.",
-        Forbidden: "The ServiceAccount is not allowed to do this.",
-        MissingRights: "The ServiceAccount lacks rights that the object will need.",
-        IdentityGone: "The ServiceAccount does not exist.",
-        NotATenant: "The operator may not act for ServiceAccounts of this namespace.",
-        ClusterPending: "The other cluster's kubeconfig is not there yet.",
-        ClusterUnreachable: "The other cluster does not answer.",
-        OverBudget: "The namespace has used up its budget of watches, objects, bytes or questions, or one evaluation takes more than a turn may.",
-        TooLarge: "Something is larger than its limit.",
+        KindNotServed: "The API server does not serve this kind now." => "Install the definition of the kind, or correct the word.",
+        AmbiguousKind: "The word names several kinds; the group must be written too." => "Write the group too: kind.group/name.",
+        Forbidden: "The ServiceAccount is not allowed to do this." => "Give the ServiceAccount the right: linchpin rbac prints the smallest Role.",
+        MissingRights: "The ServiceAccount lacks rights that the object will need." => "Give the ServiceAccount the rights: linchpin rbac prints the smallest Role.",
+        IdentityGone: "The ServiceAccount does not exist." => "Make the ServiceAccount, or name another one in serviceAccountName.",
+        NotATenant: "The operator may not act for ServiceAccounts of this namespace." => "Bind the tenant role as the message says.",
+        ClusterPending: "The other cluster's kubeconfig is not there yet." => "Make the Secret with the kubeconfig, or the ControlPlane.",
+        ClusterUnreachable: "The other cluster does not answer." => "Look at the other cluster, its address and its certificate.",
+        OverBudget: "The namespace has used up its budget of watches, objects, bytes or questions, or one evaluation takes more than a turn may." => "Use fewer or narrower selectors and expressions, or several namespaces.",
+        TooLarge: "Something is larger than its limit." => "Make it smaller: limits.md lists every limit.",
 
         // What a probe found.
         Refused: "Nobody listens at that port.",
@@ -142,26 +150,26 @@ words! {
         WaitingForTier: "Dependencies of a lower priority must hold first.",
         WaitingForGroup: "A group that this one depends on must be met first.",
         WaitingForStep: "An earlier action must be done first.",
-        GuardUndecided: "The action's condition cannot be decided while its dependency is still changing.",
-        GuardTimedOut: "The action's condition could not be decided in time.",
+        GuardUndecided: "The action's condition cannot be decided while its dependency is still changing." => "Nothing: it is decided when its dependency has settled.",
+        GuardTimedOut: "The action's condition could not be decided in time." => "As with TimedOut.",
         GuardFalse: "The action's condition is false.",
         Retrying: "The last attempt failed and the next one comes after a pause.",
         Throttled: "The API server asked for patience.",
-        ForeignFinalizer: "Somebody else's finalizer keeps the object from going away.",
+        ForeignFinalizer: "Somebody else's finalizer keeps the object from going away." => "Look for who set the finalizer, and why it does not remove it.",
 
         // How an action failed.
-        DeploymentFailed: "A component of the bundle could not be deployed.",
-        ActionFailed: "An action has failed.",
-        AlreadyExists: "The object exists already and the action says to fail on that.",
-        ApplyConflict: "Another field manager holds a field that is to be written.",
-        Invalid: "The API server refused the object as invalid.",
-        ImmutableField: "A field of the object cannot be changed in place.",
-        RenderFailed: "The template could not be rendered.",
-        OutcomeUnknown: "Whether the action took place cannot be known; it is not repeated by itself.",
+        DeploymentFailed: "A component of the bundle could not be deployed." => "Look at the component that the message names.",
+        ActionFailed: "An action has failed." => "Look at the action that the message names.",
+        AlreadyExists: "The object exists already and the action says to fail on that." => "Delete the object, or set onExisting to Skip or Adopt.",
+        ApplyConflict: "Another field manager holds a field that is to be written." => "Let the other writer give the field up, or leave it out.",
+        Invalid: "The API server refused the object as invalid." => "Correct the object: the message is the server's own.",
+        ImmutableField: "A field of the object cannot be changed in place." => "Delete the object, or set immutable: Recreate on the component.",
+        RenderFailed: "The template could not be rendered." => "Correct the template: the message says where.",
+        OutcomeUnknown: "Whether the action took place cannot be known; it is not repeated by itself." => "Look whether it took place; linchpin rerun runs it again.",
 
         // What is wrong with the object itself.
-        SpecInvalid: "The spec cannot be understood.",
-        Cycle: "Objects wait for each other in a circle.",
+        SpecInvalid: "The spec cannot be understood." => "Correct the field that the message names.",
+        Cycle: "Objects wait for each other in a circle." => "Take one of the waits out: the message spells the circle out.",
 
         // What is wrong with a source.
         HostNotAllowed: "The host of the source is not among those that the administrator allows.",
@@ -206,6 +214,7 @@ mod tests {
             assert!(word.starts_with(|c: char| c.is_ascii_uppercase()), "{word}");
             assert!(word.len() <= 64 && word.chars().all(|c| c.is_ascii_alphanumeric()), "{word}");
             assert!(reason.meaning().ends_with('.'), "{word} ends its sentence");
+            assert!(reason.remedy().is_none_or(|remedy| remedy.ends_with('.')), "{word} ends its advice");
         }
     }
 

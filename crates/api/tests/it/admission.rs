@@ -211,7 +211,7 @@ fn a_bundle_is_shown_as_its_document_shows_it() {
     assert_eq!((&stored["spec"], &stored["status"]), (&spec, &json!({"observedGeneration": -1})));
     let shown = succeed(server(), &["get", "appbundle", "shown"], "");
     let words: Vec<&str> = shown.split_whitespace().collect();
-    assert_eq!(words[..5], ["NAME", "PHASE", "READY", "MESSAGE", "AGE"], "{shown}");
+    assert_eq!(words[..5], ["NAME", "READY", "PHASE", "AGE", "MESSAGE"], "{shown}");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn a_status_of_a_newer_version_keeps_its_journal() {
     assert_eq!(stored["status"]["journal"]["steps"]["a"]["invented"][1]["later"], json!(true));
     let shown = succeed(server(), &["get", "depgroup", "newer", "-o", "wide"], "");
     let words: Vec<&str> = shown.split_whitespace().collect();
-    assert_eq!(words[..6], ["NAME", "PHASE", "READY", "MESSAGE", "AGE", "WAITING-FOR"], "{shown}");
+    assert_eq!(words[..6], ["NAME", "READY", "PHASE", "AGE", "MESSAGE", "WAITING-FOR"], "{shown}");
     assert!(shown.contains("waits for Pod default/x"), "{shown}");
     assert!(shown.contains("db"), "{shown}");
 }

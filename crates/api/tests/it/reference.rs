@@ -6,8 +6,7 @@ use linchpin_words::{ConditionType, Reason, limits};
 use serde_json::Value;
 
 /// Where the generated part of the page begins.
-const MARK: &str =
-    "<!-- Everything below is generated: run the tests of crates/api with LINCHPIN_UPDATE=1. -->\n";
+const MARK: &str = "<!-- Everything below is generated: make docs writes it. -->\n";
 
 /// How a field's type is told in a table.
 fn type_of(schema: &Value) -> String {
@@ -84,33 +83,62 @@ fn generated() -> String {
             fields(&mut page, "", &schema["properties"][part]);
         }
     }
-    page.push_str("\n## Conditions\n\n| type | True means |\n|---|---|\n");
+    page
+}
+
+/// Every reason that a status, condition or event can show.
+fn reasons() -> String {
+    let mut page = String::from("\n## Conditions\n\n| type | True means |\n|---|---|\n");
     for condition in ConditionType::ALL {
         writeln!(page, "| `{condition}` | {} |", condition.meaning()).unwrap();
     }
-    page.push_str("\n## Reasons\n\n| reason | meaning |\n|---|---|\n");
+    page.push_str("\n## Reasons\n\n| reason | meaning | what to do |\n|---|---|---|\n");
     for reason in Reason::ALL {
-        writeln!(page, "| `{reason}` | {} |", reason.meaning()).unwrap();
+        writeln!(page, "| `{reason}` | {} | {} |", reason.meaning(), reason.remedy().unwrap_or_default())
+            .unwrap();
     }
-    page.push_str("\n## Limits\n\n| limit | size | why |\n|---|---|---|\n");
+    page
+}
+
+fn limits() -> String {
+    let mut page = String::from("\n| limit | size | why |\n|---|---|---|\n");
     for (name, size, why) in limits::TABLE {
         writeln!(page, "| {} | {size} | {why} |", name.to_lowercase().replace('_', " ")).unwrap();
     }
     page
 }
 
-#[test]
-fn the_reference_page_is_the_generated_one() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/api.md");
+/// The fields of one kind that its own page lists: those of the spec, as deep as people write them often.
+fn kind(name: &str) -> String {
+    const DEPTH: usize = 3;
+    let definitions = linchpin_api::all_crds();
+    let definition = definitions.iter().find(|definition| definition.spec.names.kind == name).unwrap();
+    let crd = serde_json::to_value(definition).unwrap();
+    let mut all = String::new();
+    fields(&mut all, "", &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]);
+    let near = |line: &&str| line.split('|').nth(1).is_some_and(|path| path.matches('.').count() < DEPTH);
+    let lines: Vec<&str> = all.lines().filter(near).collect();
+    format!("\n| field | type | meaning |\n|---|---|---|\n{}\n", lines.join("\n"))
+}
+
+/// Compares what a page has after the mark, or writes it.
+fn compare(file: &str, generated: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
     let page = fs::read_to_string(&path).unwrap();
-    let (introduction, stored) = page.split_once(MARK).unwrap();
-    let generated = generated();
+    let (introduction, stored) = page.split_once(MARK).unwrap_or_else(|| panic!("{file} has no mark"));
     if env::var_os("LINCHPIN_UPDATE").is_some() {
         fs::write(&path, format!("{introduction}{MARK}{generated}")).unwrap();
         return;
     }
-    assert!(
-        stored == generated,
-        "docs/api.md is out of date: run this test with LINCHPIN_UPDATE=1 and commit what it writes"
-    );
+    assert!(stored == generated, "docs/{file} is out of date: run make docs and commit what it writes");
+}
+
+#[test]
+fn the_reference_pages_are_the_generated_ones() {
+    compare("api.md", &generated());
+    compare("reasons.md", &reasons());
+    compare("limits.md", &limits());
+    compare("resourcedependency.md", &kind("ResourceDependency"));
+    compare("dependencygroup.md", &kind("DependencyGroup"));
+    compare("appbundle.md", &kind("AppBundle"));
 }

@@ -113,6 +113,7 @@ impl Subject for Visited {
                     existing: Existing::Skip,
                     creator: self.key.uid.clone(),
                 },
+                discreet: false,
                 deadline: DEADLINE,
             });
         }

@@ -32,7 +32,7 @@ pub(super) async fn run(connection: &Connection, needs: &[Need], output: Output)
     for (need, _) in answers.iter().filter(|(_, there)| !there) {
         complete = false;
         grants.used_by(&need.account, &need.owner);
-        grants.add(&need.account, &need.right);
+        grants.add(&need.owner, &need.account, &need.right);
     }
     if output == Output::Text {
         for (need, there) in &answers {

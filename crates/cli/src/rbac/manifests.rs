@@ -30,6 +30,8 @@ pub(super) struct Manifests {
     pub(super) ours: Vec<Manifest>,
     /// Definitions of kinds.
     pub(super) definitions: Vec<Value>,
+    /// ServiceAccounts: namespace and name.
+    pub(super) accounts: Vec<(String, String)>,
 }
 
 /// Reads files; `-` is standard input.
@@ -86,6 +88,11 @@ fn take_in(
         let label = format!("{label}: {kind} {name}");
         if (version.as_str(), kind.as_str()) == ("apiextensions.k8s.io/v1", "CustomResourceDefinition") {
             found.definitions.push(document);
+            continue;
+        }
+        if (version.as_str(), kind.as_str()) == ("v1", "ServiceAccount") {
+            let place = Some(text("/metadata/namespace")).filter(|it| !it.is_empty());
+            found.accounts.push((place.unwrap_or_else(|| namespace.to_owned()), name));
             continue;
         }
         let Some(kind) = registry.of_manifest(&version, &kind).filter(|kind| kind.waits()) else { continue };

@@ -1,7 +1,8 @@
 //! From single rights to the fewest rules, and those as YAML.
 //!
-//! Rights of one account in one namespace make one Role and one binding; rights on kinds without namespaces make one
-//! `ClusterRole` and one binding. Verbs on the same things are merged, names with the same verbs are listed together,
+//! Rights that one object of ours needs in one namespace make one Role and one binding, named after the object
+//! (`linchpin:rd:web`), so that applying them for one object takes nothing from another; rights on kinds without
+//! namespaces make one `ClusterRole` and one binding. An account that may be missing is printed too. Verbs on the same things are merged, names with the same verbs are listed together,
 //! and a right on all objects of a kind takes the place of the same right on one. The same rights in any order give the
 //! same text.
 
@@ -13,17 +14,24 @@ use std::{
 use linchpin_engine::contract::Right;
 use linchpin_words::ObjectRef;
 
+use crate::asked::short_name;
+
 /// A ServiceAccount: namespace and name.
 pub(super) type Account = (String, String);
 
 /// Things that verbs are about: group, resource, and one name or all.
 type Thing = (String, String, Option<String>);
 
+/// Things, and what is done to each.
+type Verbs = BTreeMap<Thing, BTreeSet<String>>;
+
 /// What accounts need, and what for.
 #[derive(Debug, Default)]
 pub(super) struct Grants {
-    /// By account and namespace; no namespace for kinds that have none.
-    rights: BTreeMap<(Account, Option<String>), BTreeMap<Thing, BTreeSet<String>>>,
+    /// By who needs them, account and namespace; no namespace for kinds that have none.
+    rights: BTreeMap<(ObjectRef, Account, Option<String>), Verbs>,
+    /// Accounts that are surely there.
+    present: BTreeSet<Account>,
     elsewhere: BTreeMap<(Account, String), BTreeSet<String>>,
     users: BTreeMap<Account, BTreeSet<String>>,
     notes: BTreeSet<String>,
@@ -35,13 +43,18 @@ impl Grants {
         self.users.entry(account.clone()).or_default().insert(owner.to_string());
     }
 
+    /// An account is there: it need not be made.
+    pub(super) fn is_there(&mut self, account: Account) {
+        self.present.insert(account);
+    }
+
     /// Adds a right in this cluster.
-    pub(super) fn add(&mut self, account: &Account, right: &Right) {
+    pub(super) fn add(&mut self, owner: &ObjectRef, account: &Account, right: &Right) {
         let resource = match &right.subresource {
             Some(subresource) => format!("{}/{subresource}", right.resource),
             None => right.resource.clone(),
         };
-        let place = (account.clone(), right.namespace.clone());
+        let place = (owner.clone(), account.clone(), right.namespace.clone());
         let thing = (right.group.clone(), resource, right.name.clone());
         self.rights.entry(place).or_default().entry(thing).or_default().insert(right.verb.clone());
     }
@@ -85,15 +98,34 @@ impl Grants {
         if self.rights.is_empty() {
             out.push_str("# No rights are needed.\n");
         }
-        for ((account, namespace), things) in &self.rights {
-            out.push_str(&role(account, namespace.as_deref(), things));
+        // Every namespace has an account `default`.
+        let missing =
+            self.users.keys().filter(|account| account.1 != "default" && !self.present.contains(*account));
+        for (namespace, name) in missing {
+            let (namespace, name) = (word(namespace), word(name));
+            let _ = write!(
+                out,
+                "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}, namespace: {namespace}}}\n"
+            );
+        }
+        for ((owner, account, namespace), things) in &self.rights {
+            out.push_str(&role(owner, account, namespace.as_deref(), things));
         }
         out
     }
 }
 
-fn role(account: &Account, namespace: Option<&str>, things: &BTreeMap<Thing, BTreeSet<String>>) -> String {
-    let name = word(&format!("linchpin:{}:{}", account.0, account.1));
+/// What the roles of an object are called: `linchpin:rd:web` in its own namespace, `linchpin:rd:shop:web` elsewhere.
+fn role_name(owner: &ObjectRef, namespace: Option<&str>) -> String {
+    let kind = short_name(&owner.kind);
+    match &owner.namespace {
+        Some(own) if Some(own.as_str()) != namespace => format!("linchpin:{kind}:{own}:{}", owner.name),
+        _ => format!("linchpin:{kind}:{}", owner.name),
+    }
+}
+
+fn role(owner: &ObjectRef, account: &Account, namespace: Option<&str>, things: &Verbs) -> String {
+    let name = word(&role_name(owner, namespace));
     let (kind, place) = match namespace {
         Some(namespace) => ("Role", format!(", namespace: {}", word(namespace))),
         None => ("ClusterRole", String::new()),
@@ -136,7 +168,7 @@ struct Rule {
 }
 
 /// The fewest rules that give exactly these rights.
-fn rules(things: &BTreeMap<Thing, BTreeSet<String>>) -> BTreeSet<Rule> {
+fn rules(things: &Verbs) -> BTreeSet<Rule> {
     let mut by_verbs: BTreeMap<(&str, &str, bool, BTreeSet<String>), BTreeSet<String>> = BTreeMap::new();
     for ((group, resource, name), verbs) in things {
         let all = things.get(&(group.clone(), resource.clone(), None)).filter(|_| name.is_some());
@@ -186,10 +218,31 @@ mod tests {
         }
     }
 
+    fn owner(namespace: &str) -> ObjectRef {
+        let kind = linchpin_words::GroupKind::new("tools.kubestellar.io", "ResourceDependency");
+        ObjectRef::namespaced(kind, namespace, "web")
+    }
+
+    #[test]
+    fn roles_are_named_after_the_object_and_an_account_that_may_be_missing_is_made() {
+        assert_eq!(role_name(&owner("shop"), Some("shop")), "linchpin:rd:web");
+        assert_eq!(role_name(&owner("shop"), Some("data")), "linchpin:rd:shop:web");
+        assert_eq!(role_name(&owner("shop"), None), "linchpin:rd:shop:web");
+        let account = |name: &str| ("shop".to_owned(), name.to_owned());
+        let mut grants = Grants::default();
+        for name in ["default", "there", "web"] {
+            grants.used_by(&account(name), &owner("shop"));
+        }
+        grants.is_there(account("there"));
+        let yaml = grants.yaml(&[]);
+        assert_eq!(yaml.matches("kind: ServiceAccount").count(), 1, "{yaml}");
+        assert!(yaml.contains("metadata: {name: web, namespace: shop}"), "{yaml}");
+    }
+
     fn rules_of(rights: &[Right]) -> Vec<String> {
         let mut grants = Grants::default();
         for right in rights {
-            grants.add(&("shop".to_owned(), "web".to_owned()), right);
+            grants.add(&owner("shop"), &("shop".to_owned(), "web".to_owned()), right);
         }
         let yaml = grants.yaml(&[]);
         yaml.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned).collect()

@@ -5,6 +5,7 @@ use crate::{
     eventually, seconds,
     tree::{all_wait, apply, bundles, chain, feed, key, looks, phase, serving, watched},
 };
+use serde_json::{Value, json};
 
 #[test]
 fn the_first_line_names_the_root_cause_and_the_chain_follows() {
@@ -24,8 +25,24 @@ fn the_first_line_names_the_root_cause_and_the_chain_follows() {
         ),
         "{text}"
     );
-    assert!(lines.last().unwrap().contains("└─ waits for ConfigMap explain-chain/go: "), "{text}");
-    assert!(lines.last().unwrap().contains(", for "), "{text}");
+    let last = lines.iter().rfind(|line| line.contains("└─ ")).unwrap();
+    assert!(last.contains("└─ waits for ConfigMap explain-chain/go: "), "{text}");
+    assert!(last.contains(", for "), "{text}");
+    assert_eq!(lines.last().unwrap().trim(), "kubectl get configmap -n explain-chain", "{text}");
+
+    // The same for programs, by two words and with the namespace inside.
+    let (code, json, error) = looks(&["explain", "dg", "explain-chain/all", "-o", "json"]);
+    assert_eq!(code, 0, "{error}");
+    let document: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(document["schema"], "linchpin.dev/explain/v1");
+    assert_eq!(document["id"], "DependencyGroup.tools.kubestellar.io explain-chain/all");
+    assert_eq!(document["answer"], lines[0]);
+    let root = &document["chains"][0]["root"];
+    assert_eq!((&root["id"], &root["reason"]), (&json!("ConfigMap explain-chain/go"), &json!("NotFound")));
+    let relations: Vec<&Value> =
+        document["chains"][0]["links"].as_array().unwrap().iter().map(|link| &link["relation"]).collect();
+    assert_eq!(relations, ["waitsFor", "waitsFor", "waitsFor", "madeBy", "waitsFor"]);
+    assert_eq!(document["hints"][0]["command"], "kubectl get configmap -n explain-chain");
 
     let (code, text, error) = looks(&["explain", "cm/go", "-n", "explain-chain"]);
     assert_eq!(code, 0, "{error}");
@@ -73,7 +90,8 @@ fn bundles_are_explained_and_chains_go_through_them() {
         shop.replacen(" waits for", ", which waits for", 1)
     );
     assert_eq!(format!("{}\n", lines[0]), last, "{text}");
-    assert!(lines.last().unwrap().contains("└─ waits for Secret explain-bundles/key: "), "{text}");
+    let last = lines.iter().rfind(|line| line.contains("└─ ")).unwrap();
+    assert!(last.contains("└─ waits for Secret explain-bundles/key: "), "{text}");
     // An object that a bundle is to make leads to what the bundle waits for.
     let (_, text, _) = looks(&["explain", "cm/page", "-n", "explain-bundles"]);
     assert!(
@@ -113,7 +131,7 @@ fn a_bundle_that_lacks_rights_is_told_what_to_run_and_that_helps() {
         ),
         "{told}"
     );
-    assert!(told.contains("\ncomponent app/web: Failed, MissingRights: "), "{told}");
+    assert!(told.lines().next().unwrap().ends_with(", MissingRights"), "{told}");
     let get = ["get", "appbundle", "poor", "-n", "explain-bundle-rights", "-o", "yaml"];
     let object = watched().kubectl().args(get).output().unwrap();
     let roles = feed(linchpin().args(["rbac", "-f", "-"]), &object.stdout);
@@ -126,10 +144,17 @@ fn what_is_not_there_is_exit_code_1_and_what_is_no_reference_2() {
     for (object, code, words) in [
         ("rd/nowhere", 1, "there is no ResourceDependency nowhere in namespace default"),
         ("ab/nowhere", 1, "there is no AppBundle nowhere in namespace default"),
-        ("secret/nowhere", 1, "no object of ours waits for secret/nowhere"),
+        (
+            "secret/nowhere",
+            1,
+            "there is no Secret default/nowhere, and no object of ours waits for it or makes it",
+        ),
+        ("secret/othr/x", 1, "namespace othr does not exist"),
+        ("rd/othr/x", 1, "namespace othr does not exist"),
+        ("deploymnet/x", 1, "the cluster serves no kind deploymnet; did you mean deployment?"),
         ("nowhere", 2, "has no name"),
     ] {
-        let (found, _, error) = looks(&["explain", object, "-n", "default"]);
+        let (found, _, error) = looks(&["explain", object]);
         assert_eq!(found, code, "{error}");
         assert!(error.contains(words), "{error}");
         assert_eq!(error.trim_end().lines().count(), 1, "{error}");
@@ -158,4 +183,186 @@ fn whoever_lacks_rights_is_told_what_to_run_and_that_helps() {
     feed(watched().kubectl().args(["apply", "-f", "-"]), &roles.stdout);
     // A watch that was forbidden is tried again within half a minute.
     eventually("it is done", seconds(60), || phase("explain-rights", "rd/poor") == "Completed");
+}
+
+#[test]
+fn a_chain_goes_on_to_what_holds_a_pod_and_as_far_as_the_user_may_look() {
+    let _operator = serving("explain-beyond");
+    apply(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: explain-beyond},
+  spec: {serviceAccountName: web, dependencies: [{name: db, resource: deployment/db}]}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: db, namespace: explain-beyond},
+  spec: {replicas: 1, selector: {matchLabels: {app: db}}, template: {metadata: {labels: {app: db}}, spec: {containers: [{name: db, image: db}]}}}}",
+    );
+    // There are no controllers here: what they would make and say is written by hand.
+    let uid = |object: &str| {
+        let get = ["get", object, "-n", "explain-beyond", "-o", "jsonpath={.metadata.uid}"];
+        String::from_utf8(watched().kubectl().args(get).output().unwrap().stdout).unwrap()
+    };
+    let owned = |kind: &str, version: &str, name: &str, uid: &str| {
+        format!(
+            "ownerReferences: [{{apiVersion: {version}, kind: {kind}, name: {name}, uid: {uid}, controller: true}}]"
+        )
+    };
+    let status = |object: &str, status: &str| {
+        let patch =
+            ["patch", object, "-n", "explain-beyond", "--subresource=status", "--type=merge", "-p", status];
+        let done = watched().kubectl().args(patch).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    status("deployment/db", r#"{"status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1}}"#);
+    apply(&format!(
+        "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: db-1, namespace: explain-beyond, labels: {{app: db}}, {}}},
+  spec: {{replicas: 1, selector: {{matchLabels: {{app: db}}}}, template: {{metadata: {{labels: {{app: db}}}}, spec: {{containers: [{{name: db, image: db}}]}}}}}}}}",
+        owned("Deployment", "apps/v1", "db", &uid("deployment/db"))
+    ));
+    apply(&format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: db-1-x, namespace: explain-beyond, labels: {{app: db}}, {}}},
+  spec: {{containers: [{{name: db, image: db}}]}}}}",
+        owned("ReplicaSet", "apps/v1", "db-1", &uid("rs/db-1"))
+    ));
+    status("rs/db-1", r#"{"status": {"observedGeneration": 1, "replicas": 1}}"#);
+    status(
+        "pod/db-1-x",
+        r#"{"status": {"phase": "Pending", "containerStatuses": [{"name": "db", "image": "db", "imageID": "", "ready": false,
+            "restartCount": 0, "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"db\""}}}]}}"#,
+    );
+    let all = "ResourceDependency explain-beyond/web waits for Deployment explain-beyond/db, which waits for ReplicaSet \
+               explain-beyond/db-1, which waits for Pod explain-beyond/db-1-x: container db: ImagePullBackOff: Back-off \
+               pulling image \"db\"\n";
+    let mut told = String::new();
+    eventually("the chain is told", seconds(20), || {
+        told = looks(&["explain", "rd/web", "-n", "explain-beyond"]).1;
+        told.starts_with(all)
+    });
+    assert!(told.contains("kubectl describe pod db-1-x -n explain-beyond"), "{told}");
+    let (_, json, _) = looks(&["explain", "rd/web", "-n", "explain-beyond", "-o", "json"]);
+    let document: Value = serde_json::from_str(&json).unwrap();
+    let relations: Vec<&Value> =
+        document["chains"][0]["links"].as_array().unwrap().iter().map(|link| &link["relation"]).collect();
+    assert_eq!(relations, ["waitsFor", "owns", "runs"]);
+    // Any object can be asked about, and it says who waits.
+    let (_, text, _) = looks(&["explain", "deploy/explain-beyond/db"]);
+    assert!(
+        text.starts_with(
+            "Deployment explain-beyond/db waits for ReplicaSet explain-beyond/db-1, which waits for Pod "
+        ),
+        "{text}"
+    );
+    assert!(text.contains("held up by it:\n  ResourceDependency explain-beyond/web\n"), "{text}");
+    // Whoever may not look at pods is told that there is more.
+    apply(
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: explain-beyond}, rules: [
+  {apiGroups: [tools.kubestellar.io, app.example.com], resources: ['*'], verbs: [get, list]},
+  {apiGroups: [apps], resources: [deployments, replicasets], verbs: [get, list]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: explain-beyond},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: explain-beyond},
+  subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: short-sighted}]}",
+    );
+    let kubeconfig = watched().kubeconfig_for("short-sighted", None).unwrap();
+    let kubeconfig = kubeconfig.to_str().unwrap();
+    let (code, text, error) =
+        looks(&["explain", "rd/web", "-n", "explain-beyond", "--kubeconfig", kubeconfig]);
+    assert_eq!(code, 0, "{error}");
+    assert!(text.lines().next().unwrap().ends_with(" (not visible)"), "{text}");
+    assert!(!text.contains("Pod "), "{text}");
+}
+
+#[test]
+fn an_object_that_nobody_serves_says_whether_an_operator_is_there() {
+    apply("{apiVersion: v1, kind: Namespace, metadata: {name: explain-alone}}");
+    apply(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: explain-alone},
+  spec: {dependencies: [{resource: configmap/go}]}}",
+    );
+    let (code, text, error) = looks(&["explain", "rd/web", "-n", "explain-alone"]);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(
+        text,
+        "ResourceDependency explain-alone/web: no operator holds a Lease linchpin in any namespace: is it running?\n"
+    );
+}
+
+#[test]
+fn what_was_made_and_deleted_is_told_and_how_to_make_it_again() {
+    let _operator = serving("explain-gone");
+    apply(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: explain-gone},
+  spec: {serviceAccountName: web, actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}}",
+    );
+    eventually("it is done", seconds(20), || phase("explain-gone", "rd/web") == "Completed");
+    let (_, text, _) = looks(&["explain", "rd/web", "-n", "explain-gone"]);
+    assert!(!text.contains("is gone"), "{text}");
+    let delete = ["delete", "configmap", "made", "-n", "explain-gone"];
+    assert!(watched().kubectl().args(delete).output().unwrap().status.success());
+    let (_, text, _) = looks(&["explain", "rd/web", "-n", "explain-gone"]);
+    assert!(text.contains("\nConfigMap explain-gone/made, which it made, is gone\n"), "{text}");
+    assert!(text.contains("\n  linchpin rerun resourcedependency web -n explain-gone\n"), "{text}");
+
+    // Exactly that; a step that is not there is told at once.
+    let (code, _, error) = looks(&["rerun", "rd/web", "-n", "explain-gone", "--step", "maek"]);
+    assert_eq!(
+        (code, error.as_str()),
+        (1, "linchpin: it has no action maek; did you mean make? (there are: make)\n")
+    );
+    let (code, text, error) = looks(&["rerun", "resourcedependency", "web", "-n", "explain-gone"]);
+    assert_eq!(code, 0, "{error}");
+    assert!(
+        text.starts_with(
+            "ResourceDependency explain-gone/web runs all its actions again\n  kubectl annotate "
+        ),
+        "{text}"
+    );
+    eventually("it is made again", seconds(20), || {
+        let get = ["get", "configmap", "made", "-n", "explain-gone"];
+        watched().kubectl().args(get).output().unwrap().status.success()
+    });
+}
+
+#[test]
+fn orders_are_given_with_the_users_rights_and_printed_as_kubectl_lines() {
+    let _operator = serving("orders");
+    apply(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: orders},
+  spec: {serviceAccountName: web, dependencies: [{name: gate, resource: configmap/never}]}}",
+    );
+    eventually("it waits", seconds(20), || phase("orders", "rd/web") == "Waiting");
+    let (code, text, error) = looks(&["suspend", "rd/orders/web"]);
+    assert_eq!(code, 0, "{error}");
+    assert_eq!(
+        text,
+        "ResourceDependency orders/web is suspended: nothing starts\n  kubectl patch resourcedependency web -n orders \
+         --type merge -p '{\"spec\":{\"suspend\":true}}'\n"
+    );
+    eventually("it is suspended", seconds(20), || phase("orders", "rd/web") == "Suspended");
+    let (_, text, _) = looks(&["explain", "rd/orders/web"]);
+    assert!(text.contains("\n  linchpin resume resourcedependency web -n orders\n"), "{text}");
+    let (code, text, _) = looks(&["resume", "rd/orders/web", "--dry-run"]);
+    assert_eq!(code, 0);
+    assert_eq!(
+        text,
+        "kubectl patch resourcedependency web -n orders --type merge -p '{\"spec\":{\"suspend\":null}}'\n"
+    );
+    assert_eq!(phase("orders", "rd/web"), "Suspended", "nothing was changed");
+    assert_eq!(looks(&["resume", "rd/orders/web"]).0, 0);
+    eventually("it waits", seconds(20), || phase("orders", "rd/web") == "Waiting");
+    assert_eq!(looks(&["refresh", "rd/orders/web"]).0, 0);
+    assert_eq!(looks(&["proceed", "rd/orders/web"]).0, 0);
+    eventually("it is done", seconds(20), || phase("orders", "rd/web") == "Completed");
+    for (arguments, code, words) in [
+        (
+            &["rollback", "rd/web", "--to", "2"][..],
+            2,
+            "only an AppBundle has revisions to go back to, not a ResourceDependency",
+        ),
+        (&["rollback", "ab/web"], 2, "--to"),
+        (&["rollback", "ab/nowhere", "-n", "orders", "--to", "2"], 1, "reading AppBundle orders/nowhere: "),
+        (&["suspend", "deploy/web"], 2, "deploy is no kind of Linchpin (kinds: ab, "),
+    ] {
+        let (found, _, error) = looks(arguments);
+        assert_eq!(found, code, "{error}");
+        assert!(error.contains(words), "{error}");
+    }
 }

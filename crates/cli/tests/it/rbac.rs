@@ -19,24 +19,68 @@ fn printed(arguments: &[&str]) -> String {
 
 const SHOP: &str = r#"# What ServiceAccount shop/shop needs for DependencyGroup shop/shop, ResourceDependency shop/database, ResourceDependency shop/migrate, ResourceDependency shop/storefront.
 ---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: shop, namespace: shop}
+---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
-metadata: {name: "linchpin:shop:shop", namespace: shop}
+metadata: {name: "linchpin:dg:shop", namespace: shop}
 rules:
 - {apiGroups: [""], resources: [configmaps], verbs: [create]}
-- {apiGroups: [""], resources: [configmaps], resourceNames: [db-config], verbs: [get, list, watch]}
-- {apiGroups: [""], resources: [configmaps], resourceNames: [schema, storefront], verbs: [get, patch]}
 - {apiGroups: [""], resources: [configmaps], resourceNames: [shop-open], verbs: [get]}
-- {apiGroups: [""], resources: [secrets], resourceNames: [db-credentials], verbs: [list, watch]}
-- {apiGroups: [batch], resources: [jobs], verbs: [create]}
-- {apiGroups: [batch], resources: [jobs], resourceNames: [migrate], verbs: [get, list, watch]}
-- {apiGroups: [shop.example.com], resources: [payments], resourceNames: [default], verbs: [list, watch]}
 - {apiGroups: [tools.kubestellar.io], resources: [resourcedependencies], resourceNames: [database, migrate, storefront], verbs: [list, watch]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: "linchpin:shop:shop", namespace: shop}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "linchpin:shop:shop"}
+metadata: {name: "linchpin:dg:shop", namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "linchpin:dg:shop"}
+subjects: [{kind: ServiceAccount, name: shop, namespace: shop}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: "linchpin:rd:database", namespace: shop}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [create]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [db-config], verbs: [get]}
+- {apiGroups: [""], resources: [secrets], resourceNames: [db-credentials], verbs: [list, watch]}
+- {apiGroups: [batch], resources: [jobs], verbs: [create]}
+- {apiGroups: [batch], resources: [jobs], resourceNames: [migrate], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: "linchpin:rd:database", namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "linchpin:rd:database"}
+subjects: [{kind: ServiceAccount, name: shop, namespace: shop}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: "linchpin:rd:migrate", namespace: shop}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [create]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [db-config], verbs: [list, watch]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [schema], verbs: [get, patch]}
+- {apiGroups: [batch], resources: [jobs], resourceNames: [migrate], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: "linchpin:rd:migrate", namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "linchpin:rd:migrate"}
+subjects: [{kind: ServiceAccount, name: shop, namespace: shop}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: "linchpin:rd:storefront", namespace: shop}
+rules:
+- {apiGroups: [""], resources: [configmaps], verbs: [create]}
+- {apiGroups: [""], resources: [configmaps], resourceNames: [storefront], verbs: [get, patch]}
+- {apiGroups: [shop.example.com], resources: [payments], resourceNames: [default], verbs: [list, watch]}
+- {apiGroups: [tools.kubestellar.io], resources: [resourcedependencies], resourceNames: [migrate], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: "linchpin:rd:storefront", namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: "linchpin:rd:storefront"}
 subjects: [{kind: ServiceAccount, name: shop, namespace: shop}]
 "#;
 
@@ -68,13 +112,15 @@ fn each_namespace_and_each_account_gets_its_own() {
     let text = String::from_utf8(output.stdout).unwrap();
     for words in [
         "# In the cluster of Secret own/east, its credential must allow: list jobs.batch far in own, watch jobs.batch far in own\n",
-        "kind: ClusterRole\nmetadata: {name: \"linchpin:own:default\"}\nrules:\n\
+        "kind: ClusterRole\nmetadata: {name: \"linchpin:rd:own:a\"}\nrules:\n\
          - {apiGroups: [\"\"], resources: [namespaces], resourceNames: [x], verbs: [list, watch]}\n",
-        "kind: Role\nmetadata: {name: \"linchpin:own:default\", namespace: own}\nrules:\n\
+        "kind: Role\nmetadata: {name: \"linchpin:rd:a\", namespace: own}\nrules:\n\
          - {apiGroups: [\"\"], resources: [secrets], resourceNames: [east], verbs: [get, list, watch]}\n",
         "- {apiGroups: [\"\"], resources: [pods], verbs: [list, watch]}\n",
         "- {apiGroups: [\"\"], resources: [pods/exec], resourceNames: [db-0], verbs: [create, get]}\n",
-        "kind: Role\nmetadata: {name: \"linchpin:other:builder\", namespace: other}\n",
+        "kind: Role\nmetadata: {name: \"linchpin:rd:b\", namespace: other}\n",
+        "kind: Role\nmetadata: {name: \"linchpin:rd:own:a\", namespace: data}\n",
+        "kind: ServiceAccount\nmetadata: {name: builder, namespace: other}\n",
     ] {
         assert!(text.contains(words), "{words}\n--- is not in\n{text}");
     }

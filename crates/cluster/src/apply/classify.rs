@@ -1,10 +1,13 @@
 //! What a refusal means, and what of it may be shown.
 //!
-//! Bodies are rendered from anything, Secrets included, and servers like to repeat values in their errors. So of an
-//! error about a body only the machine-readable parts pass: reason, field paths, names of managers and of policies.
-//! Which right is missing is said by the request that was made, not by the server's prose.
+//! The server's own sentence says best what is wrong, and is kept. But bodies are rendered from anything, Secrets
+//! included, and servers like to repeat values in their errors: of an error about a body that holds a Secret's value, or
+//! about a kind that holds secrets, only the machine-readable parts pass: field paths, what is wrong with each in our
+//! words, names of managers, policies and quotas. Which right is missing is said by the request that was made, not by
+//! the server's prose.
 
 use crate::call::{CallError, Refused, Resource};
+use kube::core::response::StatusCause;
 use linchpin_engine::contract::{Failure, Right};
 use linchpin_words::text;
 use std::time::Duration;
@@ -20,9 +23,16 @@ pub(super) struct Attempt<'a> {
     pub(super) subresource: Option<&'static str>,
     pub(super) namespace: Option<&'a str>,
     pub(super) name: &'a str,
+    /// Whether something in the body stems from a Secret.
+    pub(super) discreet: bool,
 }
 
 impl Attempt<'_> {
+    /// Whether the server's own words may be shown.
+    fn tells(&self) -> bool {
+        !self.discreet && !self.resource.kind.kind.contains("Secret")
+    }
+
     /// The object as people name it.
     pub(super) fn what(&self) -> String {
         match self.namespace.filter(|_| self.resource.namespaced) {
@@ -74,7 +84,7 @@ impl Attempt<'_> {
             503 if retry_after.is_some() => Failure::Throttled(retry_after.unwrap_or_default()),
             // A body of the wrong types is the author's fault, whatever the server calls it.
             500 if status.message.contains("failed to create typed patch object") => {
-                Failure::Invalid(format!("{what} was refused: {}", reduced(refused)))
+                Failure::Invalid(format!("{what} was refused: {}", self.problems(refused)))
             }
             408 | 500.. => Failure::Transient(match webhook(&status.message) {
                 Some(name) => format!("{what}: admission webhook {name} failed"),
@@ -85,9 +95,12 @@ impl Attempt<'_> {
             }
             422 if self.verb == "patch" && is_immutable(refused) => Failure::Immutable {
                 target: super::written(self.resource, self.namespace, self.name),
-                message: format!("{what} cannot be changed in place: {}", reduced(refused)),
+                message: format!("{what} cannot be changed in place: {}", self.problems(refused)),
             },
-            _ => Failure::Invalid(format!("{what} was refused: {}", reduced(refused))),
+            _ => Failure::Invalid(match denial(&status.message) {
+                Some(denial) => self.denied(&denial),
+                None => format!("{what} was refused: {}", self.problems(refused)),
+            }),
         }
     }
 
@@ -106,6 +119,9 @@ impl Attempt<'_> {
                 "the operator may not impersonate ServiceAccounts (to act in namespace {namespace})"
             ));
         }
+        if let Some(denial) = denial(message) {
+            return Failure::Invalid(self.denied(&denial));
+        }
         // Some requests need two rights: server-side apply of what is not there patch and create, exec get and create.
         // The server's message says which of them is missing.
         let named = ["create", "get", self.verb]
@@ -115,10 +131,37 @@ impl Attempt<'_> {
             return Failure::Forbidden(self.right(verb));
         }
         let what = self.what();
-        Failure::Invalid(match (policy(message), message.contains("exceeded quota")) {
-            (Some(name), _) => format!("{what} was refused by admission policy {name}"),
-            (None, true) => format!("{what} was refused: it exceeds a resource quota"),
-            (None, false) => format!("{what} was refused by an admission check"),
+        let quota = message.split("exceeded quota: ").nth(1).and_then(|rest| rest.split(',').next());
+        let said = message.split_once(" is forbidden: ").map_or(message.as_str(), |(_, said)| said);
+        Failure::Invalid(match quota {
+            _ if self.tells() => text::line(&format!("{what} was refused: {said}")),
+            Some(quota) => format!("{what} was refused: it exceeds resource quota {}", text::quote(quota)),
+            None => format!("{what} was refused by an admission check"),
+        })
+    }
+
+    /// Which policy or webhook denied, and why.
+    fn denied(&self, denial: &Denial<'_>) -> String {
+        let Denial { by, name, why } = denial;
+        let why = if self.tells() && !why.is_empty() { format!(": {why}") } else { String::new() };
+        text::line(&format!("{} was refused by {by} {}{why}", self.what(), text::quote(name)))
+    }
+
+    /// What is wrong with the body, field by field.
+    fn problems(&self, refused: &Refused) -> String {
+        let causes = refused.status.details.iter().flat_map(|details| &details.causes);
+        let problem = |cause: &StatusCause| match cause.message.as_str() {
+            said if self.tells() && !said.is_empty() => format!("{}: {said}", path(&cause.field)),
+            _ => format!("{}: {}", path(&cause.field), spelled(&cause.reason)),
+        };
+        let fields: Vec<String> = causes.filter(|cause| !cause.field.is_empty()).map(problem).collect();
+        let fields = if fields.is_empty() { typed(&refused.status.message) } else { fields };
+        let (reason, message) = (&refused.status.reason, &refused.status.message);
+        text::line(&match fields.is_empty() {
+            false => several(fields),
+            true if self.tells() && !message.is_empty() => said(message).to_owned(),
+            true if reason.is_empty() => "Invalid".to_owned(),
+            true => reason.clone(),
         })
     }
 
@@ -160,36 +203,71 @@ fn conflicts(refused: &Refused) -> Option<String> {
     (!held.is_empty()).then(|| text::line(&several(held)))
 }
 
-/// Reason and field paths.
-fn reduced(refused: &Refused) -> String {
-    let causes = refused.status.details.iter().flat_map(|details| &details.causes);
-    let fields: Vec<String> = causes
-        .filter(|cause| !cause.field.is_empty())
-        .map(|cause| format!("{} ({})", cause.field, spelled(&cause.reason)))
-        .collect();
-    let fields = if fields.is_empty() { typed(&refused.status.message) } else { fields };
-    let reason = if refused.status.reason.is_empty() { "Invalid" } else { &refused.status.reason };
-    text::line(&if fields.is_empty() { reason.to_owned() } else { format!("{reason}: {}", several(fields)) })
+/// A field as people write it, from the top.
+fn path(field: &str) -> String {
+    if field.starts_with(['.', '<']) { field.to_owned() } else { format!(".{field}") }
 }
 
-/// Field paths in the errors that come without causes: unknown fields, and values of the wrong type.
+/// The server's sentence without what it says about itself and the object.
+fn said(message: &str) -> &str {
+    ["\" is invalid: ", " is invalid: ", " is forbidden: "]
+        .iter()
+        .find_map(|before| message.split_once(before))
+        .map_or(message, |(_, said)| said)
+}
+
+/// Fields in the errors that come without causes: unknown fields, and values of the wrong type.
 fn typed(message: &str) -> Vec<String> {
     let mut fields = Vec::new();
     for part in message.split("unknown field ").skip(1) {
         if let Some(field) = quoted(part) {
-            fields.push(format!("{field} (unknown field)"));
+            fields.push(format!("{}: unknown field", path(field)));
         }
     }
-    // "… : .spec.replicas: expected numeric (int or float), got &value.…": the value comes last and is cut off.
+    // "… : .spec.replica: field not declared in schema", and "… : .spec.replicas: expected numeric (int or float), got
+    // &value.…": the value comes last and is cut off.
     for line in message.lines() {
-        let Some((before, _)) = line.split_once(", got ") else { continue };
-        let Some((path, expected)) = before.rsplit_once(": expected ") else { continue };
-        let path = path.rsplit(": ").next().unwrap_or_default();
-        if path.starts_with('.') {
-            fields.push(format!("{path} (expected {expected})"));
+        for (before, problem) in
+            line.match_indices(": field not declared in schema").map(|(at, _)| (&line[..at], "unknown field"))
+        {
+            if let Some(field) = last_path(before) {
+                fields.push(format!("{field}: {problem}"));
+            }
         }
+        let Some((before, _)) = line.split_once(", got ") else { continue };
+        let Some((before, expected)) = before.rsplit_once(": expected ") else { continue };
+        if let Some(field) = last_path(before) {
+            fields.push(format!("{field}: expected {expected}"));
+        }
+    }
+    // "… json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
+    if let Some((_, rest)) = message.split_once("json: cannot unmarshal ")
+        && let Some((found, rest)) = rest.split_once(" into Go struct field ")
+        && let Some((field, kind)) = rest.split_once(" of type ")
+    {
+        let field = field.split_once('.').map_or(field, |(_, field)| field);
+        let word = |text: &'_ str| text.split_whitespace().next().unwrap_or_default().to_owned();
+        let (kind, found) = (word(kind), word(found));
+        fields.push(format!("{}: expected {}, got {found}", path(field), kind_of_value(&kind)));
     }
     fields
+}
+
+/// The path that a text ends in.
+fn last_path(text: &str) -> Option<&str> {
+    text.rsplit(": ").next().map(str::trim).filter(|path| path.starts_with('.'))
+}
+
+/// A type of Go in words.
+fn kind_of_value(kind: &str) -> &str {
+    match kind.trim_start_matches('*') {
+        "int" | "int32" | "int64" | "float64" => "a number",
+        "bool" => "true or false",
+        "string" => "a text",
+        kind if kind.starts_with("[]") => "a list",
+        kind if kind.starts_with("map[") => "an object",
+        _ => "something else",
+    }
 }
 
 fn several(mut parts: Vec<String>) -> String {
@@ -227,10 +305,25 @@ fn webhook(message: &str) -> Option<String> {
     message.split("failed calling webhook ").nth(1).and_then(quoted).map(text::quote)
 }
 
-fn policy(message: &str) -> Option<String> {
-    let named = message.split("ValidatingAdmissionPolicy '").nth(1).and_then(|rest| rest.split('\'').next());
-    let webhook = message.split("admission webhook ").nth(1).and_then(quoted);
-    named.or(webhook).map(text::quote)
+/// Who denied a request, and why.
+struct Denial<'a> {
+    by: &'static str,
+    name: &'a str,
+    why: &'a str,
+}
+
+/// A denial by a policy or a webhook; both name themselves, and nothing else in the answer does.
+fn denial(message: &str) -> Option<Denial<'_>> {
+    let policy =
+        message.split_once("ValidatingAdmissionPolicy '").and_then(|(_, rest)| rest.split_once('\''));
+    if let Some((name, rest)) = policy {
+        let why = rest.split_once(" denied request: ").map_or("", |(_, why)| why);
+        return Some(Denial { by: "admission policy", name, why });
+    }
+    let (_, rest) = message.split_once("admission webhook \"")?;
+    let (name, rest) = rest.split_once('"')?;
+    let why = rest.strip_prefix(" denied the request")?;
+    Some(Denial { by: "admission webhook", name, why: why.strip_prefix(": ").unwrap_or_default() })
 }
 
 #[cfg(test)]

@@ -11,8 +11,14 @@ impl Job<'_> {
     pub(super) async fn disown(&self, target: &Target, uid: &str, owner: &str) -> Result<Done, Failure> {
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt =
-            Attempt { verb: "patch", resource: &resource, subresource: None, namespace, name: &target.name };
+        let attempt = Attempt {
+            verb: "patch",
+            resource: &resource,
+            subresource: None,
+            namespace,
+            name: &target.name,
+            discreet: self.discreet,
+        };
         let done = Done { target: Some(written(&resource, namespace, &target.name)), ..Done::default() };
         let Some(found) = self.get(&resource, namespace, &target.name).await? else {
             return Ok(Done { gone: true, ..done });

@@ -41,6 +41,7 @@ impl Job<'_> {
             subresource: Some("exec"),
             namespace,
             name: &order.pod,
+            discreet: self.discreet,
         };
         let mut parameters = AttachParams::default().stdin(false).stdout(true).stderr(true).tty(false);
         if let Some(container) = &order.container {

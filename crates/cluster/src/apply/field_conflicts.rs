@@ -55,6 +55,13 @@ impl Conflict {
     }
 }
 
+impl Conflict {
+    /// What is said of it where it is taken back.
+    pub(super) fn taken_back(&self) -> String {
+        text::line(&format!("{} was changed by {} and is put right", self.field, text::quote(&self.manager)))
+    }
+}
+
 /// Takes what lies at a path of the server's out of a document: `.spec.containers[name="web"].image`.
 pub(super) fn leave_out(document: &mut Value, path: &str) {
     let mut here = document;

@@ -25,8 +25,14 @@ impl Job<'_> {
         }
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt =
-            Attempt { verb: "patch", resource: &resource, subresource: None, namespace, name: &target.name };
+        let attempt = Attempt {
+            verb: "patch",
+            resource: &resource,
+            subresource: None,
+            namespace,
+            name: &target.name,
+            discreet: self.discreet,
+        };
         let seen = if once || kind == PatchKind::Apply {
             let found = self.get(&resource, namespace, &target.name).await?;
             Some(found.ok_or_else(|| Failure::Gone(format!("{} does not exist", attempt.what())))?)
@@ -45,7 +51,9 @@ impl Job<'_> {
             PatchKind::Json => "application/json-patch+json",
             PatchKind::Apply => "application/apply-patch+yaml",
         };
+        // What the server does not know it would drop without a word.
         let url = resource.object(namespace, &target.name).with("fieldManager", manager);
+        let url = url.with("fieldValidation", "Strict");
         self.check()?;
         let answer = async {
             let request = call::send_json(Method::PATCH, &url, content_type, &body)?;

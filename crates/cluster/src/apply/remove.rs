@@ -22,8 +22,14 @@ impl Job<'_> {
     ) -> Result<Done, Failure> {
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt =
-            Attempt { verb: "delete", resource: &resource, subresource: None, namespace, name: &target.name };
+        let attempt = Attempt {
+            verb: "delete",
+            resource: &resource,
+            subresource: None,
+            namespace,
+            name: &target.name,
+            discreet: self.discreet,
+        };
         let policy = match propagation {
             Propagation::Background => "Background",
             Propagation::Foreground => "Foreground",

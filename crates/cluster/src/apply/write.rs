@@ -41,6 +41,7 @@ pub(super) struct Order<'a> {
     pub(super) force: Force,
     pub(super) yields: &'a [String],
     pub(super) owner: Option<&'a Owner>,
+    pub(super) discreet: bool,
 }
 
 /// A document with its place.
@@ -59,6 +60,7 @@ impl Placed<'_> {
             subresource: None,
             namespace: self.namespace,
             name: &self.document.name,
+            discreet: self.order.discreet,
         }
     }
 
@@ -89,6 +91,7 @@ struct Applied {
     code: StatusCode,
     returned: Value,
     yielded: Vec<String>,
+    taken_back: Vec<String>,
 }
 
 impl Job<'_> {
@@ -128,7 +131,9 @@ impl Job<'_> {
         let placed =
             Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
         let body = document.body(Some(order.creator), None, Only::Whatever);
+        // What the server does not know it would drop without a word.
         let url = resource.collection(namespace.as_deref()).with("fieldManager", order.manager);
+        let url = url.with("fieldValidation", "Strict");
         self.check()?;
         let request = call::send_json(Method::POST, &url, "application/json", &body);
         let answer = match request {
@@ -197,10 +202,12 @@ impl Job<'_> {
                 if order.existing == Existing::Fail {
                     return Err(Failure::AlreadyExists(what));
                 }
-                return Ok(Done { yielded: applied.yielded, ..placed.done(&applied.returned, false) });
+                let Applied { returned, yielded, taken_back, .. } = applied;
+                return Ok(Done { yielded, taken_back, ..placed.done(&returned, false) });
             }
         };
-        Ok(Done { yielded: applied.yielded, ..placed.done(&applied.returned, created) })
+        let Applied { returned, yielded, taken_back, .. } = applied;
+        Ok(Done { yielded, taken_back, ..placed.done(&returned, created) })
     }
 
     /// Applies the document; where fields that others hold may be taken back, once more with all but those that are left
@@ -220,7 +227,7 @@ impl Job<'_> {
                 Force::Always => true,
             };
         let attempt = placed.attempt("patch");
-        let mut yielded = Vec::new();
+        let (mut yielded, mut reclaimed) = (Vec::new(), Vec::new());
         self.check()?;
         let answer = match self.send_apply(placed, &body, false).await {
             Err(CallError::Refused(refused))
@@ -230,6 +237,8 @@ impl Job<'_> {
                     if conflict.is_yielded(placed.order.yields, placed.order.manager) {
                         leave_out(&mut body, &conflict.field);
                         yielded.push(conflict.told());
+                    } else {
+                        reclaimed.push(conflict.taken_back());
                     }
                 }
                 self.check()?;
@@ -238,7 +247,7 @@ impl Job<'_> {
             answer => answer,
         };
         let (code, returned) = answer.map_err(|error| attempt.failure(&error))?;
-        Ok(Applied { code, returned, yielded })
+        Ok(Applied { code, returned, yielded, taken_back: reclaimed })
     }
 
     async fn send_apply(
@@ -273,7 +282,8 @@ impl Job<'_> {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Value>, Failure> {
-        let attempt = Attempt { verb: "get", resource, subresource: None, namespace, name };
+        let attempt =
+            Attempt { verb: "get", resource, subresource: None, namespace, name, discreet: self.discreet };
         let answer = async {
             let request = call::get(&resource.object(namespace, name), Form::Metadata)?;
             call::call(&self.reach.writes, request).await?.read::<Value>()

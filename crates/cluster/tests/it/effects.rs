@@ -44,7 +44,7 @@ impl<'a> Hand<'a> {
     pub async fn order(&self, verb: Verb) -> Result<Done, Failure> {
         let ticket = Ticket { step: StepId::new("s"), run: 1, attempt: 1, part: 0 };
         let deadline = Duration::from_secs(10);
-        let effect = Effect { ticket, via: self.stage.via("builder"), verb, deadline };
+        let effect = Effect { ticket, via: self.stage.via("builder"), verb, discreet: false, deadline };
         self.executor.execute(&effect, &self.about()).await
     }
 
@@ -241,7 +241,7 @@ async fn refusals_come_out_as_what_they_are() {
     let Err(Failure::Invalid(said)) = hand.create(body("Bad_Name", &json!({})), Existing::Fail).await else {
         panic!()
     };
-    assert!(said.contains("metadata.name (invalid value)"), "{said}");
+    assert!(said.contains(".metadata.name: Invalid value"), "{said}");
     let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "t"}, "data": {"x": {"hunter2": 1}}});
     let refused = hand.apply(wrong, Existing::Fail).await;
     let Err(Failure::Invalid(said)) = refused else { panic!("{refused:?}") };

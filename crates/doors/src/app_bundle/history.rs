@@ -26,17 +26,17 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::{
-        Actor, ClusterRef, Existing, Force, PatchKind, Projection, Propagation, ReadSet, Seen, StepId,
-        Target, Verb, Via, Want, World,
+        Actor, ClusterRef, Existing, Force, Notice, PatchKind, Projection, Propagation, ReadSet, Seen,
+        StepId, Target, Verb, Via, Want, World,
     },
     plan::{SpecError, definition},
     step::Phase,
 };
-use linchpin_words::{Gvk, KindWord, keys, limits, text};
+use linchpin_words::{Gvk, KindWord, Reason, keys, limits, text};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    door::{CompileInput, HistoryInput, HistoryStep, Kept, SideWrite},
+    door::{CompileInput, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput},
     errors::{at, not_yet},
     names,
     owner::Owner,
@@ -350,6 +350,15 @@ fn taken(
         owner: None,
     };
     SideWrite { name: StepId::new(name(&owner.name, number)), via: via(), verb }
+}
+
+/// The event that an earlier revision is deployed, until the status says it.
+pub(super) fn rolled_back(object: &AppBundle, status_input: &StatusInput<'_>) -> Option<SideWrite> {
+    let told = object.status.as_ref().is_some_and(super::status::says_rolled_back);
+    let message = super::status::rolled_back(object).filter(|_| status_input.report.ready && !told)?;
+    let reason = Reason::RolledBack.as_str().to_owned();
+    let verb = Verb::Notice(Notice { reason, message, warning: true });
+    Some(SideWrite { name: StepId::new("rolled-back"), via: via(), verb })
 }
 
 fn manager(owner: &Owner) -> String {

@@ -15,6 +15,7 @@ use linchpin_engine::{
     plan::SpecError,
     sequence::{PositionSet, Reach, sequence},
 };
+use linchpin_words::similar;
 
 use crate::errors::at;
 
@@ -157,9 +158,10 @@ impl<'a> Graph<'a> {
                     let Some(group) = known else {
                         let names: Vec<&str> = peers.iter().map(|peer| peer.name.as_str()).take(10).collect();
                         let problem = format!(
-                            "there is no component {name:?} in group {:?}, and no other group of that name; there are {}",
+                            "there is no component {name:?} in group {:?}, and no other group of that name; there are {}{}",
                             self.groups[index].name,
-                            names.join(", ")
+                            names.join(", "),
+                            similar::did_you_mean(name, peers.iter().map(|peer| peer.name.as_str()))
                         );
                         return Err(at(field, problem));
                     };
@@ -178,7 +180,8 @@ impl<'a> Graph<'a> {
     fn group(&self, name: &str, field: &str) -> Result<usize, SpecError> {
         self.names.get(name).copied().ok_or_else(|| {
             let known: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).take(10).collect();
-            at(field, format!("there is no group {name:?}; there are {}", known.join(", ")))
+            let meant = similar::did_you_mean(name, self.groups.iter().map(|group| group.name.as_str()));
+            at(field, format!("there is no group {name:?}; there are {}{meant}", known.join(", ")))
         })
     }
 
@@ -190,8 +193,9 @@ impl<'a> Graph<'a> {
             at(
                 field,
                 format!(
-                    "there is no component {component:?} in group {group:?}; there are {}",
-                    known.join(", ")
+                    "there is no component {component:?} in group {group:?}; there are {}{}",
+                    known.join(", "),
+                    similar::did_you_mean(component, components.iter().map(|one| one.name.as_str()))
                 ),
             )
         })?;

@@ -63,6 +63,7 @@ pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBun
         phase.to_owned(),
         message,
     );
+    let message = entries::with_problems(message, status_input.report);
     let before = current.map_or(&[][..], |status| status.blocked_by.as_slice());
     AppBundleStatus {
         observed_generation: generation,
@@ -207,7 +208,10 @@ impl Sketch<'_> {
         };
         let message = match phase {
             _ if report.reason == Some(Reason::NotATenant) => report.message.clone(),
-            DEPLOYED if report.ready => "All groups deployed successfully".to_owned(),
+            DEPLOYED if report.ready => match rolled_back(self.object) {
+                Some(told) => format!("{told}; to deploy it: {}", self.undo()),
+                None => left_to_others(components().map(|(_, component)| component)),
+            },
             DEPLOYED => components().find(|(_, component)| !component.ready).map_or_else(
                 || report.message.clone(),
                 |(group, component)| {
@@ -229,7 +233,17 @@ impl Sketch<'_> {
             }
             _ => report.message.clone(),
         };
+        let message = match rolled_back(self.object).filter(|_| !report.ready && !report.invalid) {
+            Some(told) => format!("{message} ({told})"),
+            None => message,
+        };
         (phase, message)
+    }
+
+    /// The line that deploys the spec again.
+    fn undo(&self) -> String {
+        let name = self.object.metadata.name.as_deref().unwrap_or_default();
+        format!("kubectl patch ab {name} --type merge -p '{{\"spec\":{{\"rollback\":null}}}}'")
     }
 
     fn conditions(&self, phase: &str, message: &str, generation: i64) -> Vec<Condition> {
@@ -239,11 +253,13 @@ impl Sketch<'_> {
         let reason = match phase {
             _ if report.reason == Some(Reason::NotATenant) => Reason::NotATenant,
             FAILED => Reason::DeploymentFailed,
+            _ if report.ready && self.object.spec.rollback.is_some() => Reason::RolledBack,
             _ if report.ready => Reason::DeploymentComplete,
             DEPLOYING => Reason::Progressing,
             _ => report.reason.unwrap_or(Reason::Progressing),
         };
-        let message = if report.ready { "All resources deployed successfully" } else { message };
+        let plain = report.ready && reason != Reason::RolledBack;
+        let message = if plain { "All resources deployed successfully" } else { message };
         let mut conditions = self.current.map(|status| status.conditions.clone()).unwrap_or_default();
         for (kind, holds) in [
             (ConditionType::Ready, report.ready),
@@ -254,6 +270,28 @@ impl Sketch<'_> {
             condition::set(&mut conditions, new);
         }
         conditions
+    }
+}
+
+/// That an earlier revision is deployed instead of the spec.
+pub(super) fn rolled_back(object: &AppBundle) -> Option<String> {
+    let revision = object.spec.rollback?;
+    let generation = object.metadata.generation.unwrap_or_default();
+    Some(format!("rolled back to revision {revision}; the spec (generation {generation}) is not deployed"))
+}
+
+/// Whether the status says so already.
+pub(super) fn says_rolled_back(status: &AppBundleStatus) -> bool {
+    let ready = condition::find(&status.conditions, ConditionType::Ready);
+    ready.is_some_and(|ready| ready.reason == Reason::RolledBack.as_str())
+}
+
+/// All is deployed; what others hold is left to them, and said.
+fn left_to_others<'c>(mut components: impl Iterator<Item = &'c ComponentStatus>) -> String {
+    let yielding = components.find(|one| one.reason == Reason::FieldsYielded.as_str());
+    match yielding.and_then(|one| one.message.split_once("; ")) {
+        Some((_, told)) => format!("deployed; {told}"),
+        None => "All groups deployed successfully".to_owned(),
     }
 }
 

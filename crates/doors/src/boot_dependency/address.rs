@@ -39,7 +39,10 @@ pub fn entry_name(entry: &BootEntry) -> String {
 pub(super) fn target_and_port(entry: &BootEntry) -> String {
     match (entry.port, entry.service.is_some() || entry.host.is_some()) {
         (Some(port), true) => format!("{}:{port}", bracketed(&target(entry))),
-        _ => names::label(&as_dependency(entry)),
+        _ => {
+            let written = as_dependency(entry);
+            names::label(&written, written.namespace.as_deref().unwrap_or_default())
+        }
     }
 }
 

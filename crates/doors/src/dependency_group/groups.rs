@@ -7,6 +7,7 @@ use linchpin_engine::{
     plan::SpecError,
     sequence::{Reach, sequence},
 };
+use linchpin_words::similar;
 
 use crate::errors::at;
 
@@ -27,10 +28,10 @@ pub(super) fn direct(groups: &[Group]) -> Result<Vec<Vec<usize>>, SpecError> {
             let field = format!("spec.groups[{index}].dependsOn[{place}]");
             let Some(one) = positions.get(name.as_str()) else {
                 let known: Vec<&str> = groups.iter().map(|group| group.name.as_str()).take(10).collect();
-                return Err(at(
-                    field,
-                    format!("there is no group named {name:?}; there are {}", known.join(", ")),
-                ));
+                let meant = similar::did_you_mean(name, groups.iter().map(|group| group.name.as_str()));
+                let problem =
+                    format!("there is no group named {name:?}; there are {}{meant}", known.join(", "));
+                return Err(at(field, problem));
             };
             earlier.insert(*one);
         }

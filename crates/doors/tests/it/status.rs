@@ -39,7 +39,7 @@ fn a_waiting_object_says_what_it_waits_for() {
     let status = stage.status();
     let at = "1970-01-01T00:16:40Z";
     let why = status.dependencies[0].message.clone();
-    let message = format!("waiting for deployment/db: {why}");
+    let message = format!("waiting for deployment/db in namespace data: {why}");
     assert_eq!(
         shown(&status),
         json!({
@@ -52,7 +52,7 @@ fn a_waiting_object_says_what_it_waits_for() {
                 condition("Stalled", "False", "Waiting", &message, at)
             ],
             "blockedBy": [{
-                "reason": status.dependencies[0].reason, "message": format!("deployment/db: {why}"), "step": "db",
+                "reason": status.dependencies[0].reason, "message": format!("deployment/db in namespace data: {why}"), "step": "db",
                 "object": {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "data", "name": "db"},
                 "since": at
             }],
@@ -66,9 +66,9 @@ fn a_waiting_object_says_what_it_waits_for() {
             ],
             "actions": [
                 {"name": "go", "type": "create", "state": "Waiting", "reason": "WaitingForStep",
-                    "message": "waits for deployment/db", "since": at},
+                    "message": "waits for deployment/db in namespace data", "since": at},
                 {"name": "create:ConfigMap/d", "type": "create", "state": "Waiting", "reason": "WaitingForStep",
-                    "message": "waits for deployment/db, go", "since": at}
+                    "message": "waits for deployment/db in namespace data, go", "since": at}
             ],
             "startTime": at
         })
@@ -115,7 +115,7 @@ fn a_failed_object_is_stalled_and_shows_the_words_the_user_chose() {
     let status = stage.status();
     assert_eq!(status.phase.as_deref(), Some("Broken"));
     let message = status.message.as_deref().expect("a message");
-    assert_eq!(message, "call us: timed out: deployment/db: it does not exist");
+    assert_eq!(message, "call us: timed out: deployment/db in namespace data: it does not exist");
     assert_eq!(status.dependencies[0].state, "TimedOut");
     let told: Vec<(&str, &str)> =
         status.conditions.iter().map(|one| (one.kind.as_str(), one.reason.as_str())).collect();

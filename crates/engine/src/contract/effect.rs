@@ -97,6 +97,9 @@ pub struct Effect {
     pub via: Via,
     /// What.
     pub verb: Verb,
+    /// Whether something in it stems from a Secret: then nothing that the server says about it is shown, but for the
+    /// names of fields, policies and managers.
+    pub discreet: bool,
     /// How long the request may take.
     pub deadline: Duration,
 }
@@ -175,6 +178,21 @@ pub enum Verb {
     Exec(ExecOrder),
     /// Say something as an Event on our own object.
     Notice(Notice),
+}
+
+impl Verb {
+    /// The word for it, in metrics and logs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Apply { .. } => "apply",
+            Self::Disown { .. } => "disown",
+            Self::Create { .. } => "create",
+            Self::Patch { .. } => "patch",
+            Self::Delete { .. } => "delete",
+            Self::Exec(_) => "exec",
+            Self::Notice(_) => "notice",
+        }
+    }
 }
 
 /// Whether fields that others hold are taken back.
@@ -320,6 +338,8 @@ pub struct Done {
     pub disowned: bool,
     /// Fields that were left to others, each with who holds it: for people.
     pub yielded: Vec<String>,
+    /// Fields that others had changed and that were taken back, each with who had: for people.
+    pub taken_back: Vec<String>,
     /// The object after the write.
     pub stamp: Option<Stamp>,
     /// Exit code of a command.
@@ -388,4 +408,30 @@ pub enum Failure {
     /// Whether it took place cannot be known.
     #[error("{0}")]
     Unknowable(String),
+}
+
+impl Failure {
+    /// The word for it, in metrics and logs: it says nothing of what it is about.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::AlreadyExists(_) => "already_exists",
+            Self::FieldConflict(_) => "conflict",
+            Self::StalePrecondition(_) => "stale",
+            Self::NotOurs(_) => "not_ours",
+            Self::Forbidden(_) => "forbidden",
+            Self::Invalid(_) => "invalid",
+            Self::Immutable { .. } => "immutable",
+            Self::NotServed(_) => "not_served",
+            Self::Gone(_) => "gone",
+            Self::Terminating(_) => "terminating",
+            Self::IdentityGone(_) => "identity_gone",
+            Self::CredentialAbsent(_) => "credential_absent",
+            Self::Throttled(_) => "throttled",
+            Self::Transient(_) => "transient",
+            Self::Render(_) => "render",
+            Self::Exit(_) => "exit",
+            Self::NotStarted => "not_started",
+            Self::Unknowable(_) => "unknowable",
+        }
+    }
 }

@@ -27,8 +27,27 @@ pub fn answer(node: &Node, causes: &Causes) -> String {
     }
 }
 
+/// The one-line answer to "why has `node` failed?".
+pub fn failure(node: &Node, causes: &Causes) -> String {
+    let Some(first) = causes.chains.first() else {
+        return format!("{node} has failed");
+    };
+    let others = causes.chains.len() - 1 + causes.more;
+    let line = sentence(first, " has failed because of ");
+    match others {
+        0 => line,
+        1 => format!("{line} (and 1 more cause)"),
+        _ => format!("{line} (and {others} more causes)"),
+    }
+}
+
 /// One chain as one sentence.
 pub fn one_line(chain: &Chain) -> String {
+    sentence(chain, " waits for ")
+}
+
+/// One chain as one sentence that begins so.
+fn sentence(chain: &Chain, first: &str) -> String {
     let mut line = clean(&chain.start.to_string());
     let (head, tail) = chain.halves();
     let count = chain.links.len();
@@ -37,7 +56,7 @@ pub fn one_line(chain: &Chain) -> String {
             let _ = write!(line, ", … ({} more) …", chain.skipped);
         }
         match &link.hop {
-            Hop::WaitsFor(_) if at == 0 => line.push_str(" waits for "),
+            Hop::WaitsFor(_) if at == 0 => line.push_str(first),
             Hop::WaitsFor(_) => line.push_str(", which waits for "),
             Hop::MadeBy if at == 0 => line.push_str(" is to be made by "),
             Hop::MadeBy => line.push_str(", to be made by "),

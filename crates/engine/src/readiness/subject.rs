@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{Options, Related, State, Verdict};
 
 /// What lies at a path, if it is there and not null.
-pub(super) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
+pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter()
         .try_fold(value, |value, name| field(value.as_object()?, name))
         .filter(|value| !value.is_null())
@@ -27,27 +27,27 @@ fn field<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
 }
 
 /// The text at a path; empty if there is none.
-pub(super) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
+pub(crate) fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     at(value, path).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The number at a path.
-pub(super) fn number(value: &Value, path: &[&str]) -> Option<i64> {
+pub(crate) fn number(value: &Value, path: &[&str]) -> Option<i64> {
     at(value, path).and_then(Value::as_i64)
 }
 
 /// The elements of the list at a path.
-pub(super) fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
+pub(crate) fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     at(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
 /// Whether the flag at a path is set.
-pub(super) fn flag(value: &Value, path: &[&str]) -> bool {
+pub(crate) fn flag(value: &Value, path: &[&str]) -> bool {
     at(value, path).and_then(Value::as_bool) == Some(true)
 }
 
 /// Whether an object is being deleted.
-pub(super) fn is_terminating(object: &Value) -> bool {
+pub(crate) fn is_terminating(object: &Value) -> bool {
     at(object, &["metadata", "deletionTimestamp"]).is_some()
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use linchpin_words::GroupKind;
+use linchpin_words::{GroupKind, similar};
 use serde_json::Value;
 
 use super::{Options, Related, Row, State, Verdict, in_table, row, subject::JudgedObject};
@@ -153,6 +153,14 @@ fn by_presence(wanted: &Wanted, subject: &JudgedObject<'_>) -> Judgement {
     Judgement::new(*wanted == Wanted::Exists, true, verdict)
 }
 
+/// The state that was probably meant by a word that nothing is called.
+fn meant(word: &str) -> String {
+    similar::did_you_mean(
+        word,
+        ["Exists", "Absent", "Ready", "Available", "Completed", "Succeeded", "Failed"],
+    )
+}
+
 fn by_word(
     words: &[&str],
     object: &Value,
@@ -195,8 +203,8 @@ fn by_word(
     let (word, settled) = (words.first().copied().unwrap_or_default(), verdict.state != State::InProgress);
     let message = match (subject.condition(word), phase) {
         (Some(condition), _) => condition.describe(),
-        (None, "") => format!("it has neither a condition {word} nor a phase"),
-        (None, phase) => format!("phase is {phase}, not {word}"),
+        (None, "") => format!("it has neither a condition {word} nor a phase{}", meant(word)),
+        (None, phase) => format!("phase is {phase}, not {word}{}", meant(word)),
     };
     let progress = verdict.progress;
     Judgement::new(

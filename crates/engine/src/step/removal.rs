@@ -221,7 +221,13 @@ fn order(
         part: u32::try_from(index).unwrap_or(u32::MAX),
     };
     memory.flight.insert(ticket.clone());
-    removal.effects.push(Effect { ticket, via: authority.via(&item.place), verb, deadline: DEADLINE });
+    removal.effects.push(Effect {
+        ticket,
+        via: authority.via(&item.place),
+        verb,
+        discreet: false,
+        deadline: DEADLINE,
+    });
 }
 
 /// Takes away the rows that `chosen` names.

@@ -33,6 +33,8 @@ pub(super) struct Rendered {
     pub waves: Vec<Vec<Verb>>,
     /// The objects it will make or write, as far as they are named.
     pub targets: Vec<Target>,
+    /// Whether something in it stems from a Secret.
+    pub discreet: bool,
 }
 
 /// What a step of a template takes, against one of an expression.
@@ -73,7 +75,7 @@ pub(super) fn render(
             creator: Some(plan.uid.clone()),
             propagation: Propagation::Background,
         };
-        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new() });
+        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new(), discreet: false });
     }
     if let Body::Delete { target, propagation } = &action.body {
         let known = journal.steps.get(&step.id).and_then(|record| record.deletes.clone());
@@ -83,7 +85,7 @@ pub(super) fn render(
         };
         let (target, propagation) = (target.clone(), *propagation);
         let verb = Verb::Delete { target, uid: Some(uid), creator: None, propagation };
-        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new() });
+        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new(), discreet: false });
     }
     // What was missing is missing as long as nothing that is read has changed.
     let key = || mark_of(plan, step, action, basis);
@@ -93,13 +95,15 @@ pub(super) fn render(
     if !effort.may_render() {
         return Err(Problem::Postponed);
     }
-    let mut spent = 1;
+    let (mut spent, mut discreet) = (1, false);
     let rendered = match data(plan, action, basis, &mut spent) {
         Ok(data) => {
             let secrets = Secrets::of_plan(plan, basis.world);
-            let context = Context { plan, step, journal, data, secrets, spent: Cell::new(spent) };
+            let (spending, discretion) = (Cell::new(spent), Cell::new(false));
+            let context =
+                Context { plan, step, journal, data, secrets, spent: spending, discreet: discretion };
             let rendered = context.verbs(action);
-            spent = context.spent.get();
+            (spent, discreet) = (context.spent.get(), context.discreet.get());
             rendered
         }
         Err(too_much) => Err(Problem::Wrong(format!("{}: {too_much}", step.field))),
@@ -110,7 +114,7 @@ pub(super) fn render(
     }
     let verbs = rendered?;
     let targets = verbs.iter().filter_map(|verb| target_of(verb, &action.default_namespace)).collect();
-    Ok(Rendered { waves: in_waves(verbs), targets })
+    Ok(Rendered { waves: in_waves(verbs), targets, discreet })
 }
 
 /// A number that represents an action's text and all that it reads.
@@ -168,6 +172,8 @@ struct Context<'a> {
     data: Value,
     secrets: Secrets,
     spent: Cell<u64>,
+    /// Whether a Secret's value was read on the way.
+    discreet: Cell<bool>,
 }
 
 impl Context<'_> {
@@ -258,7 +264,7 @@ impl Context<'_> {
                             self.spend(taken * TEMPLATE_PRICE)?;
                             let rendered = rendered.map_err(|error| self.problem(&error))?;
                             self.spend(weight(&rendered.value, limits::TURN_STEPS))?;
-                            if self.secrets.any(rendered.reads.iter()) {
+                            if self.reads_secrets(rendered.reads.iter()) {
                                 self.check_fields(&document.value)?;
                             }
                             Ok(rendered.value)
@@ -382,7 +388,17 @@ impl Context<'_> {
         let mut taken = 0;
         let rendered = template.render_counted(data, &self.clock(), &mut taken);
         self.spend(taken * TEMPLATE_PRICE)?;
+        if let Ok(rendered) = &rendered {
+            self.reads_secrets(rendered.reads.iter());
+        }
         Ok(rendered)
+    }
+
+    /// Whether one of these reads a Secret's value; what does is not spoken of.
+    fn reads_secrets<'p>(&self, paths: impl Iterator<Item = &'p template::Path>) -> bool {
+        let reads = self.secrets.any(paths);
+        self.discreet.set(self.discreet.get() || reads);
+        reads
     }
 
     fn problem(&self, error: &RenderError) -> Problem {

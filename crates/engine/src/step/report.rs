@@ -76,6 +76,8 @@ pub struct Report {
     pub field: FieldPath,
     /// What it waits for and makes: its part of the wait-for graph.
     pub edges: Vec<Edge>,
+    /// What is wrong with orders by annotation.
+    pub problems: Vec<String>,
 }
 
 /// Something that holds the object.
@@ -235,5 +237,6 @@ pub(super) fn converging(
         );
     }
     let edges = edges(plan, &advanced.memory.journal, records, &steps);
-    Report { phase, ready, reason, message, blocked, steps, left: Vec::new(), edges, ..Report::default() }
+    let problems = plan.orders.problems.clone();
+    Report { phase, ready, reason, message, blocked, steps, edges, problems, ..Report::default() }
 }

@@ -122,6 +122,7 @@ mod tests {
             ticket: ticket(part),
             via: Via::service_account("shop", "default"),
             verb: Verb::Notice(Notice { warning: false, reason: String::new(), message: String::new() }),
+            discreet: false,
             deadline: Duration::from_secs(1),
         };
         let refused = |part| Outcome { ticket: ticket(part), at, result: Err(Failure::NotStarted) };

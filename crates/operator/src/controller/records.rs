@@ -57,7 +57,8 @@ impl Controller {
             }
             let ticket =
                 Ticket { step: StepId::new(format!("{PREFIX}{}", record.name)), run: 0, attempt: 0, part: 0 };
-            let effect = Effect { ticket, via: record.via, verb: record.verb, deadline: DEADLINE };
+            let effect =
+                Effect { ticket, via: record.via, verb: record.verb, discreet: false, deadline: DEADLINE };
             entry.sent.last.insert(record.name, hash);
             let about = Arc::new(regarding(entry));
             self.driver.submit(entry.subject.key().lane(), entry.subject.priority(), entry.id, effect, about);

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use linchpin_cluster::{hub::Hub, own::OwnWriteError};
 use linchpin_engine::{
-    contract::{Effect, Failure, Outcome, Verb},
+    contract::{Effect, Failure, Outcome},
     step::Phase,
 };
 use prometheus_client::{
@@ -113,43 +113,12 @@ impl Telemetry {
 
     pub(super) fn effects(&self, effects: &[Effect]) {
         for effect in effects {
-            let verb = match effect.verb {
-                Verb::Apply { .. } => "apply",
-                Verb::Disown { .. } => "disown",
-                Verb::Create { .. } => "create",
-                Verb::Patch { .. } => "patch",
-                Verb::Delete { .. } => "delete",
-                Verb::Exec(_) => "exec",
-                Verb::Notice(_) => "notice",
-            };
-            self.0.effects.get_or_create(&VerbLabel { verb }).inc();
+            self.0.effects.get_or_create(&VerbLabel { verb: effect.verb.word() }).inc();
         }
     }
 
     pub(super) fn outcome(&self, outcome: &Outcome) {
-        let outcome = match &outcome.result {
-            Ok(_) => "done",
-            Err(failure) => match failure {
-                Failure::AlreadyExists(_) => "already_exists",
-                Failure::FieldConflict(_) => "conflict",
-                Failure::StalePrecondition(_) => "stale",
-                Failure::NotOurs(_) => "not_ours",
-                Failure::Forbidden(_) => "forbidden",
-                Failure::Invalid(_) => "invalid",
-                Failure::Immutable { .. } => "immutable",
-                Failure::NotServed(_) => "not_served",
-                Failure::Gone(_) => "gone",
-                Failure::Terminating(_) => "terminating",
-                Failure::IdentityGone(_) => "identity_gone",
-                Failure::CredentialAbsent(_) => "credential_absent",
-                Failure::Throttled(_) => "throttled",
-                Failure::Transient(_) => "transient",
-                Failure::Render(_) => "render",
-                Failure::Exit(_) => "exit",
-                Failure::NotStarted => "not_started",
-                Failure::Unknowable(_) => "unknowable",
-            },
-        };
+        let outcome = outcome.result.as_ref().map_or_else(Failure::word, |_| "done");
         self.0.outcomes.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 

@@ -10,9 +10,18 @@ fn failure(code: u16, status: Value) -> Failure {
 }
 
 fn failure_of(verb: &'static str, code: u16, status: Value) -> Failure {
+    failure_with(verb, code, status, false)
+}
+
+/// The same of a body that holds a Secret's value.
+fn discreet(code: u16, status: Value) -> Failure {
+    failure_with("patch", code, status, true)
+}
+
+fn failure_with(verb: &'static str, code: u16, status: Value, discreet: bool) -> Failure {
     let resource = Resource::new(Gvk::new("apps", "v1", "Deployment"), "deployments", true);
-    let attempt =
-        Attempt { verb, resource: &resource, subresource: None, namespace: Some("shop"), name: "web" };
+    let (namespace, name) = (Some("shop"), "web");
+    let attempt = Attempt { verb, resource: &resource, subresource: None, namespace, name, discreet };
     let status: Status = serde_json::from_value(status).unwrap();
     attempt.failure(&CallError::Refused(Box::new(Refused { code, status, retry_after: None })))
 }
@@ -36,14 +45,42 @@ fn a_right_of_the_operators_own_is_no_failure_of_the_action() {
 }
 
 #[test]
-fn an_admission_check_is_not_a_missing_right() {
+fn whoever_denied_is_named_for_every_code_and_what_it_says_is_kept_where_it_may_be() {
     let policy = "deployments.apps \"web\" is forbidden: ValidatingAdmissionPolicy 'no-latest' with binding 'b' \
-                  denied request: image hunter2 is bad";
-    let failure = failure(403, json!({"message": policy}));
+                  denied request: you cannot create image hunter2";
+    let webhook = "admission webhook \"w.example.com\" denied the request: no hunter2 here";
+    for code in [400, 403, 422] {
+        for (message, by, why) in [
+            (policy, "admission policy \"no-latest\"", ": you cannot create image hunter2"),
+            (webhook, "admission webhook \"w.example.com\"", ": no hunter2 here"),
+        ] {
+            let invalid =
+                |why: &str| Failure::Invalid(format!("Deployment shop/web was refused by {by}{why}"));
+            assert_eq!(failure(code, json!({"message": message})), invalid(why), "{code}");
+            assert_eq!(discreet(code, json!({"message": message})), invalid(""), "{code}");
+        }
+    }
+    let quota =
+        "pods \"web\" is forbidden: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2";
+    let Failure::Invalid(said) = failure(403, json!({"message": quota})) else { panic!() };
     assert_eq!(
-        failure,
-        Failure::Invalid("Deployment shop/web was refused by admission policy \"no-latest\"".into())
+        said,
+        "Deployment shop/web was refused: exceeded quota: small, requested: pods=1, used: pods=2, limited: pods=2"
     );
+    let Failure::Invalid(said) = discreet(403, json!({"message": quota})) else { panic!() };
+    assert_eq!(said, "Deployment shop/web was refused: it exceeds resource quota \"small\"");
+}
+
+#[test]
+fn nothing_that_is_said_about_a_secret_is_shown() {
+    let resource = Resource::new(Gvk::new("", "v1", "Secret"), "secrets", true);
+    let (namespace, name) = (Some("shop"), "key");
+    let attempt =
+        Attempt { verb: "create", resource: &resource, subresource: None, namespace, name, discreet: false };
+    let message = "Secret \"key\" is invalid: data[a]: Invalid value: \"hunter2\"";
+    let status = serde_json::from_value(json!({"reason": "Invalid", "message": message})).unwrap();
+    let refused = CallError::Refused(Box::new(Refused { code: 422, status, retry_after: None }));
+    assert_eq!(attempt.failure(&refused), Failure::Invalid("Secret shop/key was refused: Invalid".into()));
 }
 
 #[test]
@@ -85,35 +122,65 @@ fn conflicts_of_three_kinds_are_told_apart() {
 }
 
 #[test]
-fn an_invalid_body_is_described_by_fields_and_never_by_values() {
+fn an_invalid_body_is_described_by_fields_and_by_values_only_where_no_secret_is_in_it() {
     let causes = json!([
         {"reason": "FieldValueInvalid", "field": "spec.replicas", "message": "Invalid value: \"hunter2\": must be a number"},
         {"reason": "FieldValueRequired", "field": "spec.selector", "message": "Required value"},
     ]);
-    let failure =
-        failure(422, json!({"reason": "Invalid", "message": "… hunter2 …", "details": {"causes": causes}}));
-    let Failure::Invalid(said) = failure else { panic!() };
+    let status = json!({"reason": "Invalid", "message": "… hunter2 …", "details": {"causes": causes}});
+    let Failure::Invalid(said) = failure(422, status.clone()) else { panic!() };
     assert_eq!(
         said,
-        "Deployment shop/web was refused: Invalid: spec.replicas (invalid value), spec.selector (required)"
+        "Deployment shop/web was refused: .spec.replicas: Invalid value: \"hunter2\": must be a number, \
+         .spec.selector: Required value"
     );
+    let Failure::Invalid(said) = discreet(422, status) else { panic!() };
+    assert_eq!(
+        said,
+        "Deployment shop/web was refused: .spec.replicas: invalid value, .spec.selector: required"
+    );
+    let bare = json!({"reason": "Invalid", "message": "Deployment.apps \"web\" is invalid: it is hunter2"});
+    let Failure::Invalid(said) = failure(422, bare.clone()) else { panic!() };
+    assert_eq!(said, "Deployment shop/web was refused: it is hunter2");
+    let Failure::Invalid(said) = discreet(422, bare) else { panic!() };
+    assert_eq!(said, "Deployment shop/web was refused: Invalid");
 }
 
 #[test]
-fn errors_of_type_keep_the_field_and_lose_the_value() {
-    let message = "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): .spec.replicas: \
-                   expected numeric (int or float), got &value.valueUnstructured{Value:\"hunter2\"}";
-    let Failure::Invalid(said) = failure(400, json!({"reason": "BadRequest", "message": message})) else {
-        panic!()
-    };
-    assert_eq!(
-        said,
-        "Deployment shop/web was refused: BadRequest: .spec.replicas (expected numeric (int or float))"
-    );
-    let unknown =
-        json!({"reason": "BadRequest", "message": "strict decoding error: unknown field \"spec.foo\""});
-    let Failure::Invalid(said) = failure(400, unknown) else { panic!() };
-    assert!(said.ends_with("spec.foo (unknown field)"), "{said}");
+fn unknown_fields_and_wrong_types_are_named_by_path_and_lose_the_value() {
+    let typed = "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): ";
+    for (message, said) in [
+        (
+            format!("{typed}.spec.replicas: expected numeric (int or float), got &value.valueUnstructured{{Value:\"hunter2\"}}"),
+            ".spec.replicas: expected numeric (int or float)",
+        ),
+        (format!("{typed}.spec.replica: field not declared in schema"), ".spec.replica: unknown field"),
+        (
+            format!("{typed}errors:\n  .spec.a: field not declared in schema\n  .spec.b: field not declared in schema"),
+            ".spec.a: unknown field, .spec.b: unknown field",
+        ),
+        (
+            "Deployment in version \"v1\" cannot be handled as a Deployment: strict decoding error: unknown field \"spec.replica\""
+                .to_owned(),
+            ".spec.replica: unknown field",
+        ),
+        (
+            "Deployment in version \"v1\" cannot be handled as a Deployment: json: cannot unmarshal string into Go struct \
+             field DeploymentSpec.spec.replicas of type int32"
+                .to_owned(),
+            ".spec.replicas: expected a number, got string",
+        ),
+    ] {
+        for code in [400, 500] {
+            let status = json!({"reason": "BadRequest", "message": message});
+            if code == 500 && !message.contains("typed patch object") {
+                continue;
+            }
+            let expected = Failure::Invalid(format!("Deployment shop/web was refused: {said}"));
+            assert_eq!(failure(code, status.clone()), expected);
+            assert_eq!(discreet(code, status), expected);
+        }
+    }
 }
 
 #[test]
@@ -124,7 +191,7 @@ fn many_fields_are_counted() {
     else {
         panic!()
     };
-    assert!(said.ends_with("a[4] (invalid value) and 4 more"), "{said}");
+    assert!(said.ends_with(".a[4]: invalid value and 4 more"), "{said}");
 }
 
 #[test]

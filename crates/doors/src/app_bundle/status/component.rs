@@ -75,13 +75,8 @@ impl Drawing<'_> {
             let reason = source.map_or(Reason::Waiting.as_str(), |source| source.reason.as_str());
             return (PENDING, reason.to_owned(), message);
         };
-        let refused =
-            [Reason::MissingRights, Reason::Forbidden].iter().any(|reason| reason.as_str() == act.reason);
         match act.state {
             StepState::Failed | StepState::Unknown => (FAILED, act.reason.to_string(), self.failure(act)),
-            StepState::Waiting | StepState::Met if act.blocking && refused => {
-                (FAILED, act.reason.to_string(), self.failure(act))
-            }
             StepState::Waiting | StepState::Met
                 if source.is_some_and(|source| source.state != StepState::Met && source.blocking) =>
             {

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use linchpin_engine::{
-    contract::{Actor, ClusterRef, Notice, ReadSet, Seen, Via, Want, World},
+    contract::{Actor, ClusterRef, Done, Notice, Outcome, ReadSet, Seen, Via, Want, World},
     journal::Memory,
     plan::{Plan, Removal, SpecError},
-    step::{self, Goal, Persist, Phase, Report, step},
+    step::{self, Blocker, Goal, Persist, Phase, Report, step},
 };
-use linchpin_words::{Gvk, Reason, Timestamp, keys};
+use linchpin_words::{Gvk, Reason, Timestamp, keys, text};
 
 use super::{PendingStatus, Planned, passed_by_hand};
 use crate::{
@@ -227,6 +227,7 @@ impl<D: Door> Planned<D> {
         decision.unfinished = stepped.unfinished;
         decision.wants.extend(stepped.wants.iter().cloned());
         self.report_passes(&mut decision.report, &stepped.memory);
+        decision.report.notices.extend(look.outcomes.iter().filter_map(put_right));
         if plan.is_some() {
             let left = stepped.report.left.iter();
             let stays = |left| format!("it is no longer looked after, and not deleted: {left}");
@@ -291,10 +292,17 @@ fn left_behind(message: String) -> Notice {
 
 /// Whether there is nothing to report yet, because the world has not been looked at: that takes milliseconds.
 fn is_premature(report: &Report) -> bool {
-    let first = report.blocked.first();
+    let asking = |blocker: &Blocker| blocker.reason == Reason::Unsynced.as_str();
     report.phase == Phase::Pending
-        || report.phase == Phase::Waiting
-            && first.is_some_and(|blocker| blocker.reason == Reason::Unsynced.as_str())
+        || matches!(report.phase, Phase::Waiting | Phase::Running) && report.blocked.iter().any(asking)
+}
+
+/// What somebody else had changed and was put right.
+fn put_right(outcome: &Outcome) -> Option<Notice> {
+    let Ok(Done { taken_back, target: Some(target), .. }) = &outcome.result else { return None };
+    let message = text::line(&format!("{target}: {}", taken_back.join("; ")));
+    let reason = Reason::Drifted.as_str().to_owned();
+    (!taken_back.is_empty()).then_some(Notice { reason, message, warning: true })
 }
 
 /// What an error rests on, which may change: a second kind of the same name may go away.

@@ -119,17 +119,18 @@ fn p14_what_has_failed_is_told_from_what_is_on_its_way() {
 }
 
 #[test]
-fn missing_rights_are_a_failure_that_names_group_and_component() {
+fn missing_rights_are_waited_for_and_named_with_group_and_component() {
     let mut stage = stage(&two());
     let mut first = stage_rights(&two());
     stage.denied.append(&mut first);
     stage.settle();
     assert_eq!(stage.done(), Vec::<String>::new());
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Failed"), "{status:?}");
+    assert_eq!(status.group_statuses[0].phase, "Pending", "{status:?}");
+    assert_eq!(status.group_statuses[0].component_statuses[0].reason, "MissingRights");
     let message = status.message.expect("a message");
     assert!(
-        message.starts_with("group db: Failed to deploy component db: Failed to create resource: "),
+        message.contains("db/db: the ServiceAccount may not create deployments.apps in own"),
         "{message}"
     );
     stage.denied.clear();

@@ -5,7 +5,7 @@ use std::{
     cell::{Cell, RefCell},
 };
 
-use linchpin_words::{Reason, Text, probe::Miss};
+use linchpin_words::{Reason, Text, probe::Miss, reference::all_built_in, similar};
 use serde_json::Value;
 
 use super::{
@@ -90,7 +90,7 @@ pub(super) fn judge_requirement(
             let found = view("Unknown", why.reason.as_str(), why.message.clone(), false);
             (unknown(why.is_passing(), !why.is_passing()), found)
         }
-        Some(Seen::Kind(served)) => kind_in_the_way(served),
+        Some(Seen::Kind(served)) => kind_in_the_way(served, requirement.want.question()),
         Some(Seen::Version(version)) => judge_version(test, version, fresh_world),
         Some(Seen::Probe(answer)) => judge_probe(answer),
         Some(Seen::Right(_)) => {
@@ -111,7 +111,7 @@ pub(super) fn judge_requirement(
 }
 
 /// A requirement whose question is still the kind itself.
-fn kind_in_the_way(served: &Served) -> (Fact, View) {
+fn kind_in_the_way(served: &Served, question: &Question) -> (Fact, View) {
     match served {
         // Known now: the door compiles again with it, and asks for the object.
         Served::Yes { .. } => {
@@ -119,7 +119,8 @@ fn kind_in_the_way(served: &Served) -> (Fact, View) {
         }
         Served::No => {
             let why = Reason::KindNotServed;
-            (unknown(false, true), view("Unknown", why.as_str(), why.in_words(), false))
+            let message = format!("{}{}", why.in_words(), kind_meant(question));
+            (unknown(false, true), view("Unknown", why.as_str(), message, false))
         }
         Served::Several(kinds) => {
             let names: Vec<String> = kinds.iter().map(|kind| kind.group_kind().to_string()).collect();
@@ -138,6 +139,13 @@ fn judge_probe(answer: &Result<(), Miss>) -> (Fact, View) {
         Err(miss) => view("NotReady", miss.reason().as_str(), miss.to_string(), false),
     };
     (fact, found)
+}
+
+/// The kind of Kubernetes' own that was probably meant by a word that no kind is called by.
+fn kind_meant(question: &Question) -> String {
+    let Question::Kind { word, .. } = question else { return String::new() };
+    let kinds: Vec<String> = all_built_in().iter().map(|kind| kind.kind.to_ascii_lowercase()).collect();
+    similar::did_you_mean(&word.word, kinds.iter().map(String::as_str))
 }
 
 fn judge_version(test: &Test, version: &Value, fresh_world: &FreshWorld<'_>) -> (Fact, View) {

@@ -88,6 +88,9 @@ pub(super) fn step_report(
             if let Some(message) = message.filter(|_| held_by_itself) {
                 report.message = Text::new(message);
             }
+            if let Some(wait) = retries_after(record).filter(|_| report.blocking) {
+                report.message = format!("{}; tried again in {wait} s", report.message).into();
+            }
             if report.blocking && report.message.is_empty() {
                 report.message = format!("{} is {}", step.id, report.word.to_lowercase()).into();
             }
@@ -100,6 +103,13 @@ pub(super) fn step_report(
         }
     }
     report
+}
+
+/// How long after its failure an action that was refused is tried again: a number that stays the same until then.
+fn retries_after(record: &StepRecord) -> Option<i64> {
+    let at = record.retry_at.filter(|_| record.state == StepState::Failed)?;
+    let seconds = at.as_second() - record.since.as_second();
+    (seconds > 0).then_some(seconds)
 }
 
 /// Whether an action lacks rights: reported before its turn comes, so that somebody can give them while it waits.

@@ -306,6 +306,7 @@ fn deletion(item: &Item) -> Effect {
             creator: None,
             propagation: Propagation::Background,
         },
+        discreet: false,
         deadline: std::time::Duration::from_secs(30),
     }
 }

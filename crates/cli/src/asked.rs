@@ -1,0 +1,195 @@
+//! Which object is meant on a command line: `rd/web`, `rd/shop/web`, `rd web`.
+//!
+//! The words of a reference are those of `resource` in our kinds, with the namespace between kind and name where it is
+//! not the one of `-n` or the context; two words are understood as kubectl understands them. A kind of ours is known
+//! without a cluster, by all its names.
+
+use clap::Args;
+use linchpin_words::{
+    GroupKind, Gvk, KindWord, Reference,
+    reference::{all_built_in, built_in},
+    similar,
+};
+use serde_json::{Value, json};
+
+use crate::cli::Usage;
+
+/// The object a command is about.
+#[derive(Debug, Args)]
+pub(crate) struct ObjectArgument {
+    /// The object: kind/name, kind/namespace/name, or kind and name as two words.
+    #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
+    object: Vec<String>,
+    /// Its namespace [default: the context's].
+    #[arg(short, long)]
+    pub(crate) namespace: Option<String>,
+}
+
+/// An object as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// Its kind and name.
+    pub(crate) reference: Reference,
+    /// Its namespace, where the command line says one.
+    pub(crate) namespace: Option<String>,
+}
+
+impl ObjectArgument {
+    /// Reads what was asked for.
+    pub(crate) fn read(&self) -> Result<Asked, Usage> {
+        let written = self.object.join("/");
+        let parts: Vec<&str> = written.split('/').collect();
+        let (text, inner) = match parts.as_slice() {
+            [kind, namespace, name] => (format!("{kind}/{name}"), Some((*namespace).to_owned())),
+            _ => (written.clone(), None),
+        };
+        let reference = Reference::parse(&text).map_err(|error| Usage(error.to_string()))?;
+        match (&inner, &self.namespace) {
+            (Some(inner), Some(flag)) if inner != flag => Err(Usage(format!(
+                "{written} names namespace {inner}, and -n names {flag}; name one of them"
+            ))),
+            _ => Ok(Asked { reference, namespace: inner.or_else(|| self.namespace.clone()) }),
+        }
+    }
+}
+
+impl Asked {
+    /// The name; a reference that was read has one.
+    pub(crate) fn name(&self) -> &str {
+        self.reference.name.as_deref().unwrap_or_default()
+    }
+
+    /// The kind of ours that is meant.
+    pub(crate) fn ours(&self) -> Option<OwnKind> {
+        own_kinds().into_iter().find(|kind| kind.is_called(&self.reference.word))
+    }
+
+    /// The kind of ours that is meant, or what to write instead.
+    pub(crate) fn must_be_ours(&self) -> Result<OwnKind, Usage> {
+        self.ours().ok_or_else(|| {
+            let word = &self.reference.word.word;
+            let kinds = own_kinds();
+            let names: Vec<&str> = kinds.iter().flat_map(OwnKind::names).collect();
+            let known: Vec<String> = kinds.iter().map(|kind| short_name(&kind.group_kind())).collect();
+            let meant = similar::did_you_mean(word, names);
+            Usage(format!("{word} is no kind of Linchpin{meant} (kinds: {})", known.join(", ")))
+        })
+    }
+}
+
+/// What may have been meant by a word that no kind is called by.
+pub(crate) fn kind_meant(word: &KindWord) -> String {
+    if built_in(word).is_some() {
+        return String::new();
+    }
+    let ours = own_kinds();
+    let mut known: Vec<String> = all_built_in().iter().map(|kind| kind.kind.to_ascii_lowercase()).collect();
+    known.extend(all_built_in().iter().map(|kind| kind.plural.to_owned()));
+    known.extend(ours.iter().flat_map(OwnKind::names).map(str::to_owned));
+    similar::did_you_mean(&word.word, known.iter().map(String::as_str))
+}
+
+/// A kind of ours whose objects people speak of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnKind {
+    /// The kind.
+    pub(crate) gvk: Gvk,
+    /// As in URLs.
+    pub(crate) plural: String,
+    singular: String,
+    short: Vec<String>,
+}
+
+impl OwnKind {
+    /// Whether it is this one.
+    pub(crate) fn group_kind(&self) -> GroupKind {
+        self.gvk.group_kind()
+    }
+
+    /// What kubectl is told: the kind in lower case.
+    pub(crate) fn word(&self) -> String {
+        self.singular.clone()
+    }
+
+    fn is_called(&self, word: &KindWord) -> bool {
+        let named =
+            self.gvk.kind.eq_ignore_ascii_case(&word.word) || self.names().any(|name| name == word.word);
+        named && word.group.as_ref().is_none_or(|group| *group == self.gvk.group)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        [self.singular.as_str(), self.plural.as_str()]
+            .into_iter()
+            .chain(self.short.iter().map(String::as_str))
+    }
+}
+
+/// The shortest name of a kind of ours; of any other kind its own, in lower case.
+pub(crate) fn short_name(kind: &GroupKind) -> String {
+    let ours = own_kinds().into_iter().find(|own| own.group_kind() == *kind);
+    let short = ours.and_then(|own| own.short.into_iter().min_by_key(String::len));
+    short.unwrap_or_else(|| kind.kind.to_ascii_lowercase())
+}
+
+/// All kinds of ours whose objects say how they are, in namespaces, from their definitions.
+fn own_kinds() -> Vec<OwnKind> {
+    let definitions = linchpin_api::all_crds();
+    let kinds = definitions.iter().map(|definition| json!(definition.spec));
+    kinds.filter(|spec| spec["scope"] == "Namespaced").filter_map(|spec| own_kind(&spec)).collect()
+}
+
+fn own_kind(spec: &Value) -> Option<OwnKind> {
+    let text = |path: &str| spec.pointer(path).and_then(Value::as_str);
+    spec.pointer("/versions/0/subresources/status")?;
+    let short = spec.pointer("/names/shortNames").and_then(Value::as_array)?;
+    Some(OwnKind {
+        gvk: Gvk::new(text("/group")?, text("/versions/0/name")?, text("/names/kind")?),
+        plural: text("/names/plural")?.to_owned(),
+        singular: text("/names/kind")?.to_ascii_lowercase(),
+        short: short.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str], namespace: Option<&str>) -> Result<Asked, String> {
+        let object = words.iter().map(|word| (*word).to_owned()).collect();
+        ObjectArgument { object, namespace: namespace.map(str::to_owned) }.read().map_err(|Usage(why)| why)
+    }
+
+    #[test]
+    fn an_object_is_written_in_one_word_or_two_with_or_without_its_namespace() {
+        for (words, flag, namespace) in [
+            (&["rd/web"][..], None, None),
+            (&["rd", "web"], None, None),
+            (&["rd/shop/web"], None, Some("shop")),
+            (&["rd", "shop/web"], None, Some("shop")),
+            (&["resourcedependencies.tools.kubestellar.io/web"], Some("shop"), Some("shop")),
+            (&["rd/shop/web"], Some("shop"), Some("shop")),
+        ] {
+            let asked = read(words, flag).unwrap();
+            assert_eq!((asked.name(), asked.namespace.as_deref()), ("web", namespace), "{words:?}");
+            assert_eq!(asked.must_be_ours().map_err(|_| ()).unwrap().gvk.kind, "ResourceDependency");
+        }
+        let both = read(&["rd/shop/web"], Some("other")).unwrap_err();
+        assert_eq!(both, "rd/shop/web names namespace shop, and -n names other; name one of them");
+        assert!(read(&["rd"], None).unwrap_err().contains("has no name"));
+        assert!(read(&["a/b/c/d"], None).is_err());
+    }
+
+    #[test]
+    fn what_is_no_kind_of_ours_is_told_which_was_meant() {
+        let why = |text: &str| read(&[text], None).unwrap().must_be_ours().unwrap_err().0;
+        let told = why("appbundel/x");
+        assert!(
+            told.starts_with("appbundel is no kind of Linchpin; did you mean appbundle? (kinds: ab, "),
+            "{told}"
+        );
+        assert!(why("secret/x").starts_with("secret is no kind of Linchpin (kinds: ab, "));
+        let word = |text: &str| Reference::parse(text).unwrap().word;
+        assert_eq!(kind_meant(&word("deploymnet/x")), "; did you mean deployment?");
+        assert_eq!(kind_meant(&word("deployment/x")), "");
+    }
+}

@@ -1,0 +1,153 @@
+//! A chain of causes continued beyond our own objects, with the rights of whoever asks.
+
+use std::collections::BTreeSet;
+
+use linchpin_engine::{
+    descend::{self, Descent, Lack, Relation},
+    graph::{Chain, End, Hop, Link, Node, Wait, WaitState},
+    readiness::State,
+};
+use linchpin_words::{ObjectRef, Reason, similar};
+use serde_json::Value;
+
+use super::lookout::{Look, Lookout};
+
+/// How one link of a chain leads to the next, as programs read it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum LinkKind {
+    /// It is waited for.
+    WaitsFor,
+    /// It makes the one before.
+    MadeBy,
+    /// Found beyond our own objects.
+    #[serde(untagged)]
+    Beyond(Relation),
+}
+
+/// A chain, how each of its links is come to, and the uid of the last object where it was looked at.
+#[derive(Debug, Clone)]
+pub(super) struct LongChain {
+    pub(super) chain: Chain,
+    pub(super) kinds: Vec<LinkKind>,
+    pub(super) leaf: Option<Value>,
+}
+
+impl LongChain {
+    pub(super) fn new(chain: Chain) -> Self {
+        let kinds = chain.links.iter().map(|link| match link.hop {
+            Hop::WaitsFor(_) => LinkKind::WaitsFor,
+            Hop::MadeBy => LinkKind::MadeBy,
+        });
+        Self { kinds: kinds.collect(), chain, leaf: None }
+    }
+
+    /// The last object of the chain.
+    pub(super) fn last(&self) -> &Node {
+        self.chain.links.last().map_or(&self.chain.start, |link| &link.node)
+    }
+
+    /// Why the last object is as it is.
+    pub(super) fn last_wait(&self) -> Option<&Wait> {
+        match self.chain.links.last().map(|link| &link.hop) {
+            Some(Hop::WaitsFor(wait)) => Some(wait),
+            _ => None,
+        }
+    }
+
+    /// Goes on from the last object, `depth` further links at most.
+    pub(super) async fn go_on(&mut self, lookout: &mut Lookout, depth: usize) {
+        if self.chain.end != End::Leaf || self.last().cluster.is_some() || self.last().part.is_some() {
+            return;
+        }
+        let mut passed: BTreeSet<ObjectRef> = BTreeSet::from([(*self.last().object).clone()]);
+        let mut look = look_at(lookout, &self.last().object).await;
+        for _ in 0..depth {
+            let object = match look {
+                Look::Found(object) => *object,
+                other => {
+                    self.ends_without(lookout, &other).await;
+                    return;
+                }
+            };
+            let kind = self.last().object.kind.clone();
+            let answers = lookout.answers(descend::questions(&kind, &object)).await;
+            let Descent { lack, next, hidden } = descend::descend(&kind, &object, &answers);
+            self.leaf = Some(object);
+            if lack.state.is_ready() && next.is_none() {
+                return;
+            }
+            self.lacks(&lack);
+            if hidden {
+                self.chain.end = End::Opaque;
+            }
+            let Some(next) = next.filter(|next| passed.insert(next.place.object())) else { return };
+            look = lookout.at(&next.place).await;
+            let wait = Wait::new(WaitState::Unknown, "");
+            let node = Node::here(next.place.object());
+            self.chain.links.push(Link { hop: Hop::WaitsFor(wait), node });
+            self.kinds.push(LinkKind::Beyond(next.relation));
+        }
+    }
+
+    /// What is known now of the last object; what our own object requires of it in other words stays as it is.
+    fn lacks(&mut self, lack: &Lack) {
+        let Some(Link { hop: Hop::WaitsFor(wait), .. }) = self.chain.links.last_mut() else { return };
+        let ours = [Reason::ConditionNotMet, Reason::CountNotMet, Reason::AwaitingAbsence, Reason::TimedOut];
+        let deleting = lack.reason == Reason::Terminating.as_str();
+        if ours.iter().any(|reason| *wait.reason == *reason.as_str()) && !deleting {
+            return;
+        }
+        wait.standing = match lack.state {
+            State::NotFound => WaitState::Absent,
+            State::InProgress => WaitState::InProgress,
+            State::Ready | State::Completed => WaitState::Met,
+            State::Failed => WaitState::Failed,
+        };
+        wait.reason = lack.reason.clone().into();
+        wait.detail = lack.message.clone().into();
+        wait.since = lack.since.or(wait.since);
+    }
+
+    /// The last object cannot be looked at.
+    async fn ends_without(&mut self, lookout: &Lookout, look: &Look) {
+        let object = (*self.last().object).clone();
+        let near = match look {
+            Look::Absent => neighbour(lookout, &object).await,
+            _ => None,
+        };
+        let Some(Link { hop: Hop::WaitsFor(wait), .. }) = self.chain.links.last_mut() else { return };
+        let told = match look {
+            Look::NoNamespace => {
+                format!("namespace {} does not exist", object.namespace.unwrap_or_default())
+            }
+            Look::Absent if &*wait.reason == Reason::AwaitingAbsence.as_str() => return,
+            Look::Absent => match near {
+                Some(near) => format!("it does not exist; did you mean {near}?"),
+                // Whoever waits says it in its own words.
+                None if !wait.detail.is_empty() => return,
+                None => "it does not exist".to_owned(),
+            },
+            Look::NotVisible => {
+                if wait.reason.is_empty() {
+                    self.chain.end = End::Opaque;
+                }
+                return;
+            }
+            Look::NotServed | Look::Found(_) => return,
+        };
+        wait.standing = WaitState::Absent;
+        wait.reason = Reason::NotFound.as_str().into();
+        wait.detail = told.into();
+    }
+}
+
+async fn look_at(lookout: &mut Lookout, object: &ObjectRef) -> Look {
+    lookout.object(&object.kind, object.namespace.as_deref(), &object.name).await
+}
+
+/// An object of the same kind and place that is called almost the same.
+async fn neighbour(lookout: &Lookout, object: &ObjectRef) -> Option<String> {
+    let names = lookout.names(object).await;
+    similar::nearest(&object.name, names.iter().map(String::as_str)).map(str::to_owned)
+}

@@ -1,0 +1,141 @@
+//! What to run next: one command that can be pasted, chosen by where the chain of causes ends.
+
+use linchpin_api::{Common, common::Recovery};
+use linchpin_engine::graph::Node;
+use linchpin_words::Reason;
+use serde::Serialize;
+
+/// Something to run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Hint {
+    /// What it is good for.
+    pub(super) text: String,
+    /// The command.
+    pub(super) command: String,
+}
+
+impl Hint {
+    fn new(text: impl Into<String>, command: impl Into<String>) -> Self {
+        Self { text: text.into(), command: command.into() }
+    }
+}
+
+/// `rd web -n shop`, as kubectl and our own verbs take it.
+fn place(node: &Node) -> String {
+    let object = &node.object;
+    let kind = object.kind.kind.to_ascii_lowercase();
+    match &object.namespace {
+        Some(namespace) => format!("{kind} {} -n {namespace}", object.name),
+        None => format!("{kind} {}", object.name),
+    }
+}
+
+/// Rights are missing. The object itself is asked for, so that no file has to be found.
+pub(super) fn rights(node: &Node, common: &Common) -> Hint {
+    let account = common.service_account_name.as_deref().unwrap_or("default");
+    let namespace = node.object.namespace.as_deref().unwrap_or_default();
+    let (kind, name) = (node.object.kind.kind.to_ascii_lowercase(), &node.object.name);
+    Hint::new(
+        format!(
+            "ServiceAccount {namespace}/{account} lacks rights; this gives it what {kind}/{name} needs, and no more"
+        ),
+        format!("kubectl get {} -o yaml | linchpin rbac -f - | kubectl apply -f -", place(node)),
+    )
+}
+
+/// What the object of ours itself says can be done.
+pub(super) fn of_ours(node: &Node, common: &Common, reason: &str, failed: bool) -> Option<Hint> {
+    let reason = Reason::from_word(reason);
+    match reason {
+        Some(Reason::Suspended) => {
+            Some(Hint::new("it is suspended; this lets it go on", format!("linchpin resume {}", place(node))))
+        }
+        Some(Reason::RolledBack) => Some(Hint::new(
+            "this deploys its spec again",
+            format!("linchpin rollback {} --undo", place(node)),
+        )),
+        Some(Reason::OutcomeUnknown) => Some(Hint::new(
+            "whether it took place cannot be known; if it may happen again, this runs it again",
+            format!("linchpin rerun {}", place(node)),
+        )),
+        _ if failed && common.recovery == Some(Recovery::Manual) => Some(Hint::new(
+            "it recovers by hand only; this lets it begin again",
+            format!("linchpin refresh {}", place(node)),
+        )),
+        _ => None,
+    }
+}
+
+/// What it made and somebody deleted.
+pub(super) fn rerun(node: &Node) -> Hint {
+    Hint::new("this makes it again", format!("linchpin rerun {}", place(node)))
+}
+
+/// What to look at where a chain ends.
+pub(super) fn at_leaf(leaf: &Node, reason: &str) -> Option<Hint> {
+    if leaf.cluster.is_some() || leaf.part.is_some() {
+        return None;
+    }
+    let namespace = leaf.object.namespace.as_deref().map_or_else(String::new, |it| format!(" -n {it}"));
+    let (kind, name) = (leaf.object.kind.kind.as_str(), &leaf.object.name);
+    Some(match (kind, reason) {
+        ("Pod", "CrashLoopBackOff") => {
+            Hint::new("what it said before it ended", format!("kubectl logs {name}{namespace} --previous"))
+        }
+        ("Job", "BackoffLimitExceeded" | "DeadlineExceeded") => {
+            Hint::new("what it said", format!("kubectl logs job/{name}{namespace} --tail=20"))
+        }
+        (_, "NotFound") => Hint::new(
+            "what there is instead",
+            format!("kubectl get {}{namespace}", leaf.object.kind.to_string().to_ascii_lowercase()),
+        ),
+        ("ResourceDependency" | "DependencyGroup" | "AppBundle", _) => return None,
+        _ => Hint::new("all that is known of it", format!("kubectl describe {}", place(leaf))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use linchpin_words::{GroupKind, ObjectRef};
+
+    use super::*;
+
+    fn node(group: &str, kind: &str) -> Node {
+        Node::here(ObjectRef::namespaced(GroupKind::new(group, kind), "shop", "web"))
+    }
+
+    #[test]
+    fn every_hint_can_be_pasted() {
+        let ours = node("tools.kubestellar.io", "ResourceDependency");
+        let common = Common { recovery: Some(Recovery::Manual), ..Common::default() };
+        for (hint, command) in [
+            (
+                rights(&ours, &common),
+                "kubectl get resourcedependency web -n shop -o yaml | linchpin rbac -f - | kubectl apply -f -",
+            ),
+            (rerun(&ours), "linchpin rerun resourcedependency web -n shop"),
+            (
+                of_ours(&ours, &common, "Suspended", false).unwrap(),
+                "linchpin resume resourcedependency web -n shop",
+            ),
+            (
+                of_ours(&ours, &common, "TimedOut", true).unwrap(),
+                "linchpin refresh resourcedependency web -n shop",
+            ),
+            (at_leaf(&node("", "Pod"), "CrashLoopBackOff").unwrap(), "kubectl logs web -n shop --previous"),
+            (
+                at_leaf(&node("batch", "Job"), "BackoffLimitExceeded").unwrap(),
+                "kubectl logs job/web -n shop --tail=20",
+            ),
+            (at_leaf(&node("", "Pod"), "Unschedulable").unwrap(), "kubectl describe pod web -n shop"),
+            (
+                at_leaf(&node("apps", "Deployment"), "NotFound").unwrap(),
+                "kubectl get deployment.apps -n shop",
+            ),
+        ] {
+            assert_eq!(hint.command, command);
+        }
+        assert_eq!(of_ours(&ours, &Common::default(), "TimedOut", true), None, "it recovers by itself");
+        assert_eq!(at_leaf(&ours, "Waiting"), None);
+    }
+}

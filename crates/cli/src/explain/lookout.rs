@@ -1,0 +1,251 @@
+//! Looking at objects of others as the user, one request each: what is there, and what may be seen of it.
+//!
+//! Nothing is watched and nothing kept but which kinds there are. Whatever goes wrong beside a missing right is told as
+//! not visible too: an explanation that ends early is better than none.
+
+use std::collections::BTreeMap;
+
+use kube::{Client, discovery::Scope};
+use linchpin_engine::{
+    descend::{Answers, Found, Place, Question},
+    readiness::{Need, Select},
+};
+use linchpin_words::{
+    GroupKind, Gvk, KindWord, ObjectRef,
+    reference::{built_in, built_in_kind},
+};
+use serde_json::Value;
+
+/// How many objects of one kind are looked at.
+const MANY: &str = "500";
+
+/// Lists without what is in the objects: names are all that is wanted.
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+
+/// A kind as the server has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Resource {
+    pub(super) gvk: Gvk,
+    pub(super) plural: String,
+    pub(super) namespaced: bool,
+}
+
+/// What became of a look at one object.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Look {
+    /// It is there.
+    Found(Box<Value>),
+    /// It is not.
+    Absent,
+    /// Its namespace is not.
+    NoNamespace,
+    /// The server does not know such a kind.
+    NotServed,
+    /// The user may not see it, or it could not be asked for.
+    NotVisible,
+}
+
+/// Looks at a cluster.
+pub(super) struct Lookout {
+    client: Client,
+    kinds: BTreeMap<GroupKind, Option<Resource>>,
+}
+
+impl Lookout {
+    pub(super) fn new(client: Client) -> Self {
+        Self { client, kinds: BTreeMap::new() }
+    }
+
+    /// The kind that a word means, as far as one request per group tells.
+    pub(super) async fn meaning(&self, word: &KindWord) -> Option<Resource> {
+        if let Some(kind) = built_in(word) {
+            return Some(Resource {
+                gvk: kind.gvk(),
+                plural: kind.plural.to_owned(),
+                namespaced: kind.namespaced,
+            });
+        }
+        let found = kube::Discovery::new(self.client.clone()).run_aggregated().await.ok()?;
+        let mut resources = found.groups().flat_map(kube::discovery::ApiGroup::recommended_resources);
+        let (resource, capabilities) = resources.find(|(resource, _)| {
+            word.group.as_ref().is_none_or(|group| *group == resource.group)
+                && (resource.kind.eq_ignore_ascii_case(&word.word) || resource.plural == word.word)
+        })?;
+        Some(Resource {
+            gvk: Gvk::new(resource.group, resource.version, resource.kind),
+            plural: resource.plural,
+            namespaced: capabilities.scope == Scope::Namespaced,
+        })
+    }
+
+    /// The kind by its name; asked once.
+    pub(super) async fn kind(&mut self, kind: &GroupKind) -> Option<Resource> {
+        if let Some(known) = built_in_kind(&kind.group, &kind.kind) {
+            let (gvk, plural) = (known.gvk(), known.plural.to_owned());
+            return Some(Resource { gvk, plural, namespaced: known.namespaced });
+        }
+        if let Some(known) = self.kinds.get(kind) {
+            return known.clone();
+        }
+        let found = kube::discovery::group(&self.client, &kind.group).await.ok();
+        let found = found.and_then(|group| group.recommended_kind(&kind.kind));
+        let found = found.map(|(resource, capabilities)| Resource {
+            gvk: Gvk::new(resource.group, resource.version, resource.kind),
+            plural: resource.plural,
+            namespaced: capabilities.scope == Scope::Namespaced,
+        });
+        self.kinds.insert(kind.clone(), found.clone());
+        found
+    }
+
+    /// One object.
+    pub(super) async fn object(&mut self, kind: &GroupKind, namespace: Option<&str>, name: &str) -> Look {
+        let Some(resource) = self.kind(kind).await else { return Look::NotServed };
+        let namespace = namespace.filter(|_| resource.namespaced);
+        match self.read(&format!("{}/{name}", path(&resource, namespace)), &[]).await {
+            Ok(found) => Look::Found(Box::new(found)),
+            Err(404) => match namespace {
+                Some(namespace) if self.lacks_namespace(namespace).await => Look::NoNamespace,
+                _ => Look::Absent,
+            },
+            Err(_) => Look::NotVisible,
+        }
+    }
+
+    /// Whether a namespace is surely not there.
+    pub(super) async fn lacks_namespace(&self, namespace: &str) -> bool {
+        self.read(&format!("/api/v1/namespaces/{namespace}"), &[]).await == Err(404)
+    }
+
+    /// The names of the objects of the same kind in the same place.
+    pub(super) async fn names(&self, object: &ObjectRef) -> Vec<String> {
+        let known = built_in_kind(&object.kind.group, &object.kind.kind).map(|known| Resource {
+            gvk: known.gvk(),
+            plural: known.plural.to_owned(),
+            namespaced: known.namespaced,
+        });
+        let Some(resource) = known.or_else(|| self.kinds.get(&object.kind).cloned().flatten()) else {
+            return Vec::new();
+        };
+        let query = [("limit", MANY.to_owned())];
+        let place = path(&resource, object.namespace.as_deref());
+        let Ok(found) = self.read_as(&place, &query, METADATA).await else { return Vec::new() };
+        let items = found.get("items").and_then(Value::as_array).into_iter().flatten();
+        let name =
+            |object: &Value| object.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
+        items.filter_map(name).collect()
+    }
+
+    /// The object at a place, whose kind and version are known.
+    pub(super) async fn at(&mut self, place: &Place) -> Look {
+        self.object(&place.kind.group_kind(), place.namespace.as_deref(), &place.name).await
+    }
+
+    /// What these questions need.
+    pub(super) async fn answers(&mut self, questions: Vec<Question>) -> Answers {
+        let mut answers = Answers::default();
+        for question in questions {
+            let found = self.answer(&question).await;
+            answers.0.insert(question, found);
+        }
+        answers
+    }
+
+    async fn answer(&mut self, question: &Question) -> Found {
+        let (gvk, namespace, select) = match question {
+            Question::Events { namespace, uid } => return self.events(namespace, uid).await,
+            Question::Related(Need::Served { .. }) => return Found::NotVisible,
+            Question::Related(Need::Objects { gvk, namespace, select }) => {
+                (gvk, namespace.as_deref(), select)
+            }
+        };
+        match select {
+            Select::Name(name) => match self.object(&gvk.group_kind(), namespace, name).await {
+                Look::Found(object) => Found::Objects(vec![*object]),
+                Look::Absent | Look::NoNamespace | Look::NotServed => Found::Objects(Vec::new()),
+                Look::NotVisible => Found::NotVisible,
+            },
+            Select::Labels(labels) => {
+                let Some(resource) = self.kind(&gvk.group_kind()).await else { return Found::NotVisible };
+                let labels: Vec<String> =
+                    labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+                let query = [("labelSelector", labels.join(",")), ("limit", MANY.to_owned())];
+                self.list(&path(&resource, namespace), &query).await
+            }
+        }
+    }
+
+    /// The Events about an object.
+    pub(super) async fn events(&self, namespace: &str, uid: &str) -> Found {
+        let place = if namespace.is_empty() { "default" } else { namespace };
+        let about = format!("involvedObject.uid={uid}");
+        let query = [("fieldSelector", about), ("limit", MANY.to_owned())];
+        self.list(&format!("/api/v1/namespaces/{place}/events"), &query).await
+    }
+
+    /// The objects at a path.
+    pub(super) async fn list(&self, path: &str, query: &[(&str, String)]) -> Found {
+        match self.read(path, query).await {
+            Ok(mut list) => match list.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => Found::Objects(items),
+                _ => Found::Objects(Vec::new()),
+            },
+            Err(_) => Found::NotVisible,
+        }
+    }
+
+    /// What is at a path; else the server's code, 0 if it did not answer.
+    async fn read(&self, path: &str, query: &[(&str, String)]) -> Result<Value, u16> {
+        self.read_as(path, query, "application/json").await
+    }
+
+    async fn read_as(&self, path: &str, query: &[(&str, String)], form: &str) -> Result<Value, u16> {
+        let query: Vec<String> =
+            query.iter().map(|(key, value)| format!("{key}={}", encoded(value))).collect();
+        let url = format!("{path}?{}", query.join("&"));
+        let request = http::Request::get(url).header("Accept", form).body(Vec::new()).map_err(|_| 0_u16)?;
+        self.client.request::<Value>(request).await.map_err(|error| match error {
+            kube::Error::Api(status) => status.code,
+            _ => 0,
+        })
+    }
+}
+
+/// Where objects of a kind are.
+pub(super) fn path(resource: &Resource, namespace: Option<&str>) -> String {
+    let group = match resource.gvk.group.as_str() {
+        "" => format!("/api/{}", resource.gvk.version),
+        group => format!("/apis/{group}/{}", resource.gvk.version),
+    };
+    match namespace.filter(|_| resource.namespaced) {
+        Some(namespace) => format!("{group}/namespaces/{namespace}/{}", resource.plural),
+        None => format!("{group}/{}", resource.plural),
+    }
+}
+
+/// A value fit for a query.
+fn encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    value
+        .bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_queries_are_those_of_the_api_server() {
+        let resource = |group: &str, namespaced| Resource {
+            gvk: Gvk::new(group, "v1", "Thing"),
+            plural: "things".to_owned(),
+            namespaced,
+        };
+        assert_eq!(path(&resource("", true), Some("shop")), "/api/v1/namespaces/shop/things");
+        assert_eq!(path(&resource("apps", true), Some("shop")), "/apis/apps/v1/namespaces/shop/things");
+        assert_eq!(path(&resource("apps", false), Some("shop")), "/apis/apps/v1/things");
+        assert_eq!(encoded("app=web,tier=a/b ü"), "app%3Dweb%2Ctier%3Da%2Fb%20%C3%BC");
+    }
+}

@@ -1,0 +1,278 @@
+//! The documentation: its links lead somewhere, its commands work, its generated parts are current.
+
+use crate::{
+    eventually,
+    operator::linchpin,
+    seconds,
+    tree::{apply, phase, serving},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// All pages that people read, by their path from the root.
+fn pages() -> BTreeMap<PathBuf, String> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![root().join("docs"), root().join("examples")];
+    let mut files: Vec<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+        .iter()
+        .map(|name| root().join(name))
+        .collect();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                files.push(path);
+            }
+        }
+    }
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        found.insert(file.strip_prefix(root()).unwrap().to_owned(), text);
+    }
+    found
+}
+
+/// A page without its fenced blocks.
+fn prose(text: &str) -> String {
+    let mut inside = false;
+    let lines = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        inside ^= fence;
+        !inside && !fence
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The anchor of a heading, as forges make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.to_lowercase();
+    let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'));
+    kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
+}
+
+fn anchors(text: &str) -> BTreeSet<String> {
+    let prose = prose(text);
+    let headings = prose.lines().filter(|line| line.starts_with('#'));
+    headings.map(|line| anchor(line.trim_start_matches('#').trim())).collect()
+}
+
+/// Where the links of a page lead.
+fn links(text: &str) -> Vec<String> {
+    let prose = prose(text);
+    let mut found = Vec::new();
+    for part in prose.split("](").skip(1) {
+        if let Some((target, _)) = part.split_once(')') {
+            found.push(target.to_owned());
+        }
+    }
+    found
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let pages = pages();
+    let mut dead = Vec::new();
+    for (page, text) in &pages {
+        for link in links(text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            let (file, heading) =
+                link.split_once('#').map_or((link.as_str(), None), |(file, it)| (file, Some(it)));
+            let target = if file.is_empty() {
+                root().join(page)
+            } else {
+                root().join(page).parent().unwrap().join(file)
+            };
+            let Ok(target) = target.canonicalize() else {
+                dead.push(format!("{}: {link}", page.display()));
+                continue;
+            };
+            let known = target.strip_prefix(root()).ok().and_then(|target| pages.get(target));
+            if let (Some(heading), Some(known)) = (heading, known)
+                && !anchors(known).contains(heading)
+            {
+                dead.push(format!("{}: {link}: no such heading", page.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+#[test]
+fn every_page_is_in_the_index() {
+    let pages = pages();
+    let index = &pages[Path::new("docs/README.md")];
+    for page in pages.keys() {
+        let Ok(name) = page.strip_prefix("docs") else { continue };
+        let name = name.to_str().unwrap();
+        if name != "README.md" && !name.contains('/') {
+            assert!(index.contains(&format!("]({name})")), "docs/README.md does not name {name}");
+        }
+    }
+}
+
+/// Every id that `linchpin check` prints has a heading, and each alert a runbook.
+#[test]
+fn every_check_and_every_alert_has_a_heading() {
+    let pages = pages();
+    let headings = anchors(&pages[Path::new("docs/troubleshooting.md")]);
+    for id in [
+        "api-reachable",
+        "api-version",
+        "can-install",
+        "no-other-install",
+        "no-foreign-crds",
+        "crds-served",
+        "crds-current",
+        "operator-ready",
+        "operator-version",
+        "lease-renewed",
+        "rights-current",
+        "rights-not-wider",
+        "webhook-answers",
+        "webhook-ca",
+        "certificate-valid",
+        "tenants-bound",
+        "nothing-stalled",
+        "no-finalizers",
+        "no-held-pods",
+    ] {
+        assert!(headings.contains(id), "{id}");
+    }
+    let runbooks = anchors(&pages[Path::new("docs/operations.md")]);
+    for alert in [
+        "LinchpinAbsent",
+        "LinchpinNoLeader",
+        "LinchpinForbidden",
+        "LinchpinStalled",
+        "LinchpinWebhookErrors",
+        "LinchpinCertificateExpiring",
+        "LinchpinApiErrors",
+    ] {
+        assert!(runbooks.contains(&alert.to_lowercase()), "{alert}");
+    }
+}
+
+/// Blocks of a page: how they are marked, the line before them, and what is in them.
+fn blocks(text: &str) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    let mut before = String::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if let Some(mark) = line.strip_prefix("```") {
+            let body: Vec<&str> = lines.by_ref().take_while(|line| !line.starts_with("```")).collect();
+            found.push((mark.to_owned(), before.clone(), body.join("\n")));
+        }
+        if !line.is_empty() {
+            line.clone_into(&mut before);
+        }
+    }
+    found
+}
+
+#[test]
+fn a_block_that_is_only_shown_says_why() {
+    for (page, text) in pages() {
+        for (mark, before, body) in blocks(&text) {
+            if mark == "console" {
+                assert!(before.starts_with("<!-- console: "), "{}: {body}", page.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn from_nothing_to_a_blocked_thing_explained_in_five_commands() {
+    let page = &pages()[Path::new("docs/quickstart.md")];
+    let all = blocks(page);
+    let until = |heading: &str| page.find(heading).unwrap();
+    let (here, then, own) =
+        (until("## On this machine"), until("## And then"), until("## On a cluster of your own"));
+    let commands = |from: usize, to: usize| -> Vec<String> {
+        blocks(&page[from..to]).iter().flat_map(|(_, _, body)| body.lines().map(str::to_owned)).collect()
+    };
+    for part in [commands(here, then), commands(own, page.len())] {
+        assert!(part.len() <= 5, "{part:#?}");
+        assert!(part.last().unwrap().starts_with("linchpin explain "), "{part:#?}");
+    }
+    // Exactly as they are written, in one shell; the directory of the cluster is the test's own.
+    let directory = tempfile::tempdir().unwrap();
+    let script: Vec<&str> =
+        all.iter().filter(|(mark, ..)| mark == "sh").map(|(_, _, body)| body.as_str()).collect();
+    let mut script = script.join("\n");
+    // Somebody who reads waits a moment before the next command.
+    let look = "linchpin explain dg/shop/shop";
+    let patient = format!(
+        "for _ in $(seq 100); do {look} | grep -q 'Secret shop/db-credentials' && break; sleep 0.2; done; {look}"
+    );
+    script = script.replace(look, &patient);
+    script = script.replace("linchpin operator --log-level=warn", "linchpin operator --log-level=warn --metrics-bind-address=127.0.0.1:0 --health-probe-bind-address=127.0.0.1:0");
+    script = script.replace("linchpin tree -n shop", "linchpin tree -n shop; kill %1");
+    let program = PathBuf::from(linchpin().get_program());
+    let path = format!("{}:{}", program.parent().unwrap().display(), env::var("PATH").unwrap());
+    let output = Command::new("bash")
+        .args(["-ec", &format!("set -m\n{script}")])
+        .current_dir(root())
+        .env("PATH", path)
+        .env("XDG_STATE_HOME", directory.path())
+        .env_remove("KUBECONFIG")
+        .output()
+        .unwrap();
+    let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}\n{error}");
+    let answer = text
+        .lines()
+        .find(|line| line.starts_with("DependencyGroup shop/shop waits for "))
+        .unwrap_or_else(|| panic!("{text}\n{error}"));
+    assert!(answer.contains("Secret shop/db-credentials: it does not exist, NotFound"), "{text}");
+}
+
+/// What the page says of each metric: name, type, labels are seen at the operator's own port.
+#[test]
+fn the_metrics_page_lists_what_the_operator_serves() {
+    const MARK: &str = "<!-- Everything below is generated: make docs writes it. -->\n";
+    let operator = serving("docs-metrics");
+    apply(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: docs-metrics},
+  spec: {serviceAccountName: web, actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}}",
+    );
+    eventually("it is done", seconds(30), || phase("docs-metrics", "rd/web") == "Completed");
+    let metrics = operator.metrics();
+    let mut rows: BTreeMap<String, (String, String)> = BTreeMap::new();
+    for line in metrics.lines() {
+        let words: Vec<&str> = line.splitn(4, ' ').collect();
+        if let ["#", what, name, rest] = words.as_slice() {
+            let row = rows.entry((*name).to_owned()).or_default();
+            match *what {
+                "HELP" => rest.trim_end_matches('.').clone_into(&mut row.1),
+                "TYPE" => (*rest).clone_into(&mut row.0),
+                _ => {}
+            }
+        }
+    }
+    let lines: Vec<String> =
+        rows.iter().map(|(name, (kind, help))| format!("| `{name}` | {kind} | {help}. |")).collect();
+    let generated = format!("\n| metric | type | meaning |\n|---|---|---|\n{}\n", lines.join("\n"));
+    let path = root().join("docs/metrics.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let (introduction, stored) = page.split_once(MARK).unwrap();
+    if env::var_os("LINCHPIN_UPDATE").is_some() {
+        fs::write(&path, format!("{introduction}{MARK}{generated}")).unwrap();
+        return;
+    }
+    assert!(
+        stored == generated,
+        "docs/metrics.md is out of date: run make docs and commit what it writes\n{generated}"
+    );
+}

@@ -1,0 +1,143 @@
+//! Twenty mistakes that newcomers make, and exactly what each is told: what is wrong, where, and what to do.
+
+use crate::world::{scenario, world};
+use linchpin_testkit::Scenario;
+
+/// How a mistake comes to light.
+enum Told {
+    /// The API server refuses the object, with this in its answer.
+    Refused(&'static str),
+    /// The object's status has this line.
+    Message(&'static str),
+}
+use Told::{Message, Refused};
+
+/// What is done wrong, the spec of a ResourceDependency, and what is told. `$NS` is the namespace.
+const TABLE: &[(&str, &str, Told)] = &[
+    (
+        "kind",
+        "dependencies: [{resource: deploymnet/web}]",
+        Message(
+            "waiting for deploymnet/web: the API server does not serve this kind now; did you mean deployment?",
+        ),
+    ),
+    ("field", "dependancies: [{resource: configmap/a}]", Refused("unknown field \"spec.dependancies\"")),
+    (
+        "cycle",
+        "actions: [{name: a, type: wait, wait: 1s, after: [b]}, {name: b, type: wait, wait: 1s, after: [a]}]",
+        Message("spec.actions[0]: these steps wait for each other: a → b → a"),
+    ),
+    (
+        "unit",
+        "dependencies: [{resource: configmap/a, timeout: 30 seconds}]",
+        Refused("write a duration such as 30s, 5m or 1m30s"),
+    ),
+    (
+        "duplicate",
+        "dependencies: [{name: db, resource: configmap/a}, {name: db, resource: configmap/b}]",
+        Refused("two dependencies have the same name"),
+    ),
+    (
+        "order",
+        "actions: [{name: first, type: wait, wait: 1s}, {name: second, type: wait, wait: 1s, after: [frist]}]",
+        Message(
+            "spec.actions[1].after[0]: there is no action named \"frist\"; named are: first, second; did you mean first?",
+        ),
+    ),
+    (
+        "guard",
+        "dependencies: [{name: db, resource: configmap/there}]
+actions: [{name: a, type: wait, wait: 1s, condition: {dependency: dbb}}]",
+        Message(
+            "spec.actions[0].condition.dependency: there is no dependency \"dbb\"; there are \"db\"; did you mean db?",
+        ),
+    ),
+];
+
+/// Numbers that no test can know are not compared.
+fn steady(text: &str) -> String {
+    let mut steady = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("tried again in ") {
+        let (_, after) = after.split_once(" s").unwrap_or(("", after));
+        steady.push_str(before);
+        steady.push_str("tried again in N s");
+        rest = after;
+    }
+    steady.push_str(rest);
+    steady
+}
+
+#[test]
+fn each_mistake_is_told_in_words_that_help() {
+    let scenario = scenario("mistakes");
+    scenario.config_map("there", "x");
+    scenario.apply(
+        "
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: no-forbidden-names}
+spec:
+  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [configmaps]}]}
+  validations: [{expression: \"!object.metadata.name.startsWith('forbidden-')\", message: 'call it otherwise', reason: Invalid}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: no-forbidden-names}
+spec: {policyName: no-forbidden-names, validationActions: [Deny]}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: ready}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}
+",
+    );
+    let wrong: Vec<String> =
+        TABLE.iter().filter_map(|(name, spec, told)| judge(&scenario, name, spec, told)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What is told instead, if it is something else.
+fn judge(scenario: &Scenario, name: &str, spec: &str, told: &Told) -> Option<String> {
+    let spec = spec.replace("$NS", &scenario.namespace);
+    match told {
+        Refused(words) => {
+            let said = scenario.refused_resource_dependency(name, &spec);
+            (!said.contains(words)).then(|| format!("{name}: {said}"))
+        }
+        Message(words) => {
+            let words = words.replace("$NS", &scenario.namespace);
+            scenario.resource_dependency(name, &spec);
+            let mut last = String::new();
+            for _ in 0..400 {
+                let object = scenario.get("ResourceDependency", name).unwrap_or_default();
+                last = steady(object["status"]["message"].as_str().unwrap_or_default());
+                if last == words {
+                    return None;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(25));
+            }
+            Some(format!("{name}: {last}"))
+        }
+    }
+}
+
+#[test]
+fn an_object_in_a_system_namespace_says_why_it_is_not_served() {
+    let api = &world().api;
+    let manifest = serde_json::json!({"apiVersion": "tools.kubestellar.io/v1", "kind": "ResourceDependency",
+        "metadata": {"name": "mistake", "namespace": "kube-public"}, "spec": {"dependencies": [{"resource": "configmap/a"}]}});
+    api.apply(&manifest).unwrap();
+    let mut last = String::new();
+    for _ in 0..400 {
+        let object = api.get("ResourceDependency", "kube-public", "mistake").unwrap_or_default();
+        last = object["status"]["message"].as_str().unwrap_or_default().to_owned();
+        if last.contains("kube-public") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    api.delete("ResourceDependency", "kube-public", "mistake");
+    assert_eq!(
+        last,
+        "waiting for configmap/a: objects in namespace kube-public are not served: start the operator with \
+         --allow-system-namespaces if they should be"
+    );
+}
