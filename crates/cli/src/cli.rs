@@ -45,14 +45,20 @@ enum Command {
     Explain(explain::ExplainCommand),
     #[command(after_help = examples::RBAC)]
     Rbac(Box<rbac::RbacCommand>),
+    #[command(after_help = examples::RERUN)]
     Rerun(RerunCommand),
+    #[command(after_help = examples::PROCEED)]
     Proceed(ProceedCommand),
     /// Ask for an immediate fresh look at an object; an object that recovers by hand begins again.
+    #[command(after_help = examples::REFRESH)]
     Refresh(OrderCommand),
     /// Hold an object: nothing starts and no clock runs.
+    #[command(after_help = examples::SUSPEND)]
     Suspend(OrderCommand),
     /// Let a suspended object go on.
+    #[command(after_help = examples::RESUME)]
     Resume(OrderCommand),
+    #[command(after_help = examples::ROLLBACK)]
     Rollback(RollbackCommand),
     #[command(after_help = examples::LOCAL)]
     Local(local::LocalCommand),

@@ -38,7 +38,35 @@ Examples:
 pub(crate) const EXPLAIN: &str = "\
 Examples:
   linchpin explain rd/migrate -n shop
-  linchpin explain configmap/db-config -n shop        who waits for it";
+  linchpin explain deployment/shop/web        why it is not ready, and who waits for it
+  linchpin explain ab shop -n shop -o json";
+
+pub(crate) const RERUN: &str = "\
+Examples:
+  linchpin rerun rd/web -n shop
+  linchpin rerun rd/web -n shop --step seed        one of its actions";
+
+pub(crate) const PROCEED: &str = "\
+Examples:
+  linchpin proceed rd/web -n shop        past the only dependency that is not met
+  linchpin proceed rd/web -n shop --gate db";
+
+pub(crate) const REFRESH: &str = "\
+Examples:
+  linchpin refresh rd/web -n shop";
+
+pub(crate) const SUSPEND: &str = "\
+Examples:
+  linchpin suspend ab/shop -n shop";
+
+pub(crate) const RESUME: &str = "\
+Examples:
+  linchpin resume ab/shop -n shop";
+
+pub(crate) const ROLLBACK: &str = "\
+Examples:
+  linchpin rollback ab/shop -n shop --to 2
+  linchpin rollback ab/shop -n shop --undo        deploy the spec again";
 
 pub(crate) const RBAC: &str = "\
 Examples:

@@ -36,8 +36,6 @@ pub(crate) struct OrderCommand {
 
 /// Run the actions of an object again.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  linchpin rerun rd/web              all its actions\n  \
-                        linchpin rerun rd/web --step seed  one of them")]
 pub(crate) struct RerunCommand {
     /// One action, by its name in status; all if left out.
     #[arg(long, value_name = "NAME")]
@@ -48,10 +46,6 @@ pub(crate) struct RerunCommand {
 
 /// Let a gate pass by hand, for this generation of the object.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  linchpin proceed rd/web            the only dependency that is not met\n  \
-                        linchpin proceed rd/web --gate db  this one"
-)]
 pub(crate) struct ProceedCommand {
     /// A dependency, by its name in status; may be repeated. Needed where several are not met.
     #[arg(long, value_name = "NAME")]
@@ -62,10 +56,6 @@ pub(crate) struct ProceedCommand {
 
 /// Go back to an earlier revision of an AppBundle, or to its spec again.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  linchpin rollback ab/shop --to 2   deploy revision 2 (kubectl get bundlerevisions)\n  \
-                        linchpin rollback ab/shop --undo   deploy the spec again"
-)]
 pub(crate) struct RollbackCommand {
     /// The revision to deploy.
     #[arg(long, value_name = "REVISION", required_unless_present = "undo", conflicts_with = "undo",

@@ -21,7 +21,11 @@ const TABLE: &[(&str, &str, Told)] = &[
             "waiting for deploymnet/web: the API server does not serve this kind now; did you mean deployment?",
         ),
     ),
-    ("field", "dependancies: [{resource: configmap/a}]", Refused("unknown field \"spec.dependancies\"")),
+    (
+        "field",
+        "dependancies: [{resource: configmap/a}]",
+        Refused(".spec.dependancies: field not declared in schema"),
+    ),
     (
         "cycle",
         "actions: [{name: a, type: wait, wait: 1s, after: [b]}, {name: b, type: wait, wait: 1s, after: [a]}]",
