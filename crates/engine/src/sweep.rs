@@ -39,14 +39,18 @@ pub enum Need {
     /// Nothing.
     Settled,
     /// This order.
-    Due {
-        /// Where and as whom.
-        via: Via,
-        /// What: idempotent, and for this incarnation only.
-        verb: Verb,
-    },
+    Due(Box<Order>),
     /// Nothing yet: something else must come first.
     Held,
+}
+
+/// What is to be done to an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Where and as whom.
+    pub via: Via,
+    /// What: idempotent, and for this incarnation only.
+    pub verb: Verb,
 }
 
 /// One object of the set.
@@ -182,7 +186,7 @@ fn order(
     limit: usize,
     now: Timestamp,
 ) {
-    let Need::Due { via, verb } = &item.need else {
+    let Need::Due(due) = &item.need else {
         // What needs nothing has nothing to be tried again.
         if memory.records.get(key).is_some_and(|record| matches!(record.state, State::Resting { .. })) {
             memory.records.remove(key);
@@ -212,8 +216,8 @@ fn order(
     memory.records.insert(key.clone(), Record { attempts: ticket.attempt, state: State::Flying });
     swept.effects.push(Effect {
         ticket,
-        via: via.clone(),
-        verb: verb.clone(),
+        via: due.via.clone(),
+        verb: due.verb.clone(),
         discreet: false,
         deadline: REQUEST_DEADLINE,
     });

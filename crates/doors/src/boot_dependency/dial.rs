@@ -109,6 +109,7 @@ const SECRET: Read = Read { group: "", kind: "Secret", plural: "secrets" };
 const CONFIG_MAP: Read = Read { group: "", kind: "ConfigMap", plural: "configmaps" };
 
 /// Which objects of a kind.
+#[derive(Clone, Copy)]
 enum Which<'a> {
     /// One, by name.
     Named(&'a str),

@@ -18,7 +18,7 @@ use linchpin_engine::{
         Actor, ClusterRef, Observed, PatchKind, Projection, Question, ReadSet, Scope, Seen, Selector, StepId,
         Target, Verb, Via, Want,
     },
-    sweep::{Item, ItemKey, Need, SweepMemory, sweep},
+    sweep::{Item, ItemKey, Need, Order, SweepMemory, sweep},
 };
 use linchpin_words::{Gvk, KindWord, keys};
 use serde::{Deserialize, de::IgnoredAny};
@@ -186,7 +186,7 @@ impl HeldIn {
             let verdict =
                 if enabled { judge::pod(pod, &owners(pod), &judged, look.now) } else { Verdict::Release };
             let need = match verdict {
-                Verdict::Release => Need::Due { via: operator(), verb: release(pod) },
+                Verdict::Release => Need::Due(Box::new(Order { via: operator(), verb: release(pod) })),
                 Verdict::Hold(until) => {
                     decision.wake_at = [decision.wake_at, until].into_iter().flatten().min();
                     Need::Held

@@ -68,9 +68,12 @@ pub fn inject(
     let spec = &pod["spec"];
     let current = init_containers(spec);
     // Without a BootDependency the predecessor's containers are none of our business.
-    let is_ours = |container: &Value| match division.owners.is_empty() {
-        true => container::is_marked(container),
-        false => container::is_ours(container),
+    let is_ours = |container: &Value| {
+        if division.owners.is_empty() {
+            container::is_marked(container)
+        } else {
+            container::is_ours(container)
+        }
     };
     let foreign: Vec<&Value> = current.iter().filter(|container| !is_ours(container)).collect();
     let ours: Vec<&Value> = current.iter().filter(|container| is_ours(container)).collect();
@@ -80,14 +83,14 @@ pub fn inject(
         block.into_iter().enumerate().map(|(index, container)| (at + index, container)).collect();
 
     let mut patch = Vec::new();
-    let path = place.path();
-    set_containers(&mut patch, path, spec, &is_ours, &placed);
+    let root = place.path();
+    set_containers(&mut patch, root, spec, &is_ours, &placed);
     let hash = division.hash();
     // A gate of our name that somebody else wrote would never be found without the label.
     let has_gate = spec["schedulingGates"].as_array().is_some_and(|gates| gates.iter().any(is_our_gate));
     let holds = place == Place::Pod && (has_gate || gate == Gate::Hold && !division.gated.is_empty());
     let owners = (!placed.is_empty() || holds).then(|| division.owners.join(","));
-    set_marks(&mut patch, path, pod, owners.as_deref(), hash.as_deref().filter(|_| !placed.is_empty()));
+    set_marks(&mut patch, root, pod, owners.as_deref(), hash.as_deref().filter(|_| !placed.is_empty()));
     if holds {
         hold(&mut patch, pod);
     }
@@ -108,10 +111,10 @@ pub fn keep_old_part(old: &Value, new: &Value) -> Option<Vec<PatchOperation>> {
         .map(|(index, container)| (index, container.clone()))
         .collect();
     let mut patch = Vec::new();
-    let path = Place::DeploymentTemplate.path();
-    set_containers(&mut patch, path, &new["spec"], &container::is_ours, &placed);
+    let root = Place::DeploymentTemplate.path();
+    set_containers(&mut patch, root, &new["spec"], &container::is_ours, &placed);
     let mark = |key: &str| old["metadata"]["annotations"][key].as_str();
-    set_marks(&mut patch, path, new, mark(keys::BOOT), mark(keys::BOOT_HASH));
+    set_marks(&mut patch, root, new, mark(keys::BOOT), mark(keys::BOOT_HASH));
     Some(patch)
 }
 
@@ -157,10 +160,10 @@ fn block(
     let apps: Vec<String> = spec["containers"].as_array().into_iter().flatten().filter_map(named).collect();
     let mut taken: BTreeSet<String> = foreign.iter().filter_map(|container| named(container)).collect();
     let entries: Vec<_> = division.carried.iter().map(|carried| &carried.entry).collect();
-    let names = names::of(&entries, &apps.iter().map(String::as_str).collect());
+    let chosen = names::of(&entries, &apps.iter().map(String::as_str).collect());
     let mut block = Vec::new();
     let mut skipped = Vec::new();
-    for (carried, name) in division.carried.iter().zip(names) {
+    for (carried, name) in division.carried.iter().zip(chosen) {
         if !taken.insert(name.clone()) {
             skipped.push(super::entry_name(&carried.entry));
             continue;
@@ -192,7 +195,7 @@ fn position(foreign: &[&Value], settings: &WaiterSettings) -> usize {
 /// Takes our containers out and puts these in, at these places of the whole list; nothing if they are there already.
 fn set_containers(
     patch: &mut Vec<PatchOperation>,
-    path: &str,
+    root: &str,
     spec: &Value,
     is_ours: &dyn Fn(&Value) -> bool,
     placed: &[(usize, Value)],
@@ -205,7 +208,7 @@ fn set_containers(
     if same {
         return;
     }
-    let list = format!("{path}/spec/initContainers");
+    let list = format!("{root}/spec/initContainers");
     if there.len() == current.len() {
         // None but ours: the list begins or ends with them.
         if placed.is_empty() {
@@ -227,17 +230,17 @@ fn set_containers(
 /// The annotations that say what was put in.
 fn set_marks(
     patch: &mut Vec<PatchOperation>,
-    path: &str,
+    root: &str,
     pod: &Value,
     owners: Option<&str>,
     hash: Option<&str>,
 ) {
     let metadata = &pod["metadata"];
     if !metadata.is_object() && (owners.is_some() || hash.is_some()) {
-        patch.push(PatchOperation::add(format!("{path}/metadata"), json!({})));
+        patch.push(PatchOperation::add(format!("{root}/metadata"), json!({})));
     }
     let wanted = [(keys::BOOT, owners), (keys::BOOT_HASH, hash)];
-    set_text(patch, &format!("{path}/metadata/annotations"), &metadata["annotations"], &wanted);
+    set_text(patch, &format!("{root}/metadata/annotations"), &metadata["annotations"], &wanted);
 }
 
 /// The gate, and the label by which held pods are found.

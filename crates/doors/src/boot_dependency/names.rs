@@ -46,11 +46,11 @@ pub(super) fn of(entries: &[&BootEntry], taken: &BTreeSet<&str>) -> Vec<String> 
             }
         })
         .collect();
-    apart(chosen, &plain, entries)
+    apart(&chosen, &plain, entries)
 }
 
 /// Of names that are still equal, because one entry's target is written like another's hash, each gets its hash.
-fn apart(chosen: Vec<String>, plain: &[String], entries: &[&BootEntry]) -> Vec<String> {
+fn apart(chosen: &[String], plain: &[String], entries: &[&BootEntry]) -> Vec<String> {
     let twice = |name: &String| chosen.iter().filter(|other| *other == name).count() > 1;
     let again = chosen.iter().zip(plain.iter().zip(entries));
     again

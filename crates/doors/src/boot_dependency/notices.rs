@@ -42,18 +42,14 @@ pub fn due(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideW
 
 fn missing(entry: &BootEntry, row: &EntryStatus) -> String {
     let target = target_and_port(entry);
-    match is_dialled(entry) {
-        true => format!("Dependency {target} is not reachable: {}", row.message),
-        false => format!("Dependency {target} is not ready: {}", row.message),
-    }
+    let word = if is_dialled(entry) { "reachable" } else { "ready" };
+    format!("Dependency {target} is not {word}: {}", row.message)
 }
 
 fn there(entry: &BootEntry) -> String {
     let target = target_and_port(entry);
-    match is_dialled(entry) {
-        true => format!("Dependency {target} is reachable"),
-        false => format!("Dependency {target} is ready"),
-    }
+    let word = if is_dialled(entry) { "reachable" } else { "ready" };
+    format!("Dependency {target} is {word}")
 }
 
 fn is_dialled(entry: &BootEntry) -> bool {

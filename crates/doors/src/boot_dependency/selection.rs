@@ -41,12 +41,11 @@ impl WorkloadName {
     pub fn of(object: &BootDependency) -> Option<Self> {
         match (&object.spec.target_ref, &object.spec.selector) {
             (Some(WorkloadRef { api_version, kind, name }), _) => {
-                let group = match api_version {
-                    Some(version) => Some(version.split_once('/').map_or("", |(group, _)| group).to_owned()),
-                    None => {
-                        let word = KindWord::from_manifest(None, kind);
-                        built_in(&word).map(|known| known.group.to_owned())
-                    }
+                let group = if let Some(version) = api_version {
+                    Some(version.split_once('/').map_or("", |(group, _)| group).to_owned())
+                } else {
+                    let word = KindWord::from_manifest(None, kind);
+                    built_in(&word).map(|known| known.group.to_owned())
                 };
                 Some(Self { group, kind: kind.clone(), name: name.clone() })
             }

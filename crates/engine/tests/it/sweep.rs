@@ -12,7 +12,7 @@ use std::{
 
 use linchpin_engine::{
     contract::{Done, Effect, Failure, Outcome, PatchKind, Stamp, StepId, Target, Verb, Via},
-    sweep::{Item, ItemKey, Need, SweepMemory, sweep},
+    sweep::{Item, ItemKey, Need, Order, SweepMemory, sweep},
 };
 use linchpin_words::{KindWord, Timestamp};
 use serde_json::json;
@@ -111,7 +111,11 @@ impl State {
             return None;
         }
         let items = self.views.iter().enumerate().map(|(index, view)| {
-            let need = if view.due { Need::Due { via: via(), verb: verb(index) } } else { Need::Settled };
+            let need = if view.due {
+                Need::Due(Box::new(Order { via: via(), verb: verb(index) }))
+            } else {
+                Need::Settled
+            };
             let seen = if bug == Bug::BelievesOldViews { u64::MAX } else { view.version };
             (key(index), Item { seen, need })
         });
@@ -189,15 +193,20 @@ impl State {
         };
         add(&|state| state.turn(&[], bug));
         for at in 0..self.sent.len() {
-            add(&|state| Ok(state.arrive(at, true, true)));
+            add(&|state| {
+                state.arrive(at, true, true);
+                Ok(())
+            });
             if self.failures < 2 {
                 add(&|state| {
                     state.failures += 1;
-                    Ok(state.arrive(at, false, true))
+                    state.arrive(at, false, true);
+                    Ok(())
                 });
                 add(&|state| {
                     state.failures += 1;
-                    Ok(state.arrive(at, true, false))
+                    state.arrive(at, true, false);
+                    Ok(())
                 });
             }
         }
@@ -300,7 +309,9 @@ fn the_explorer_notices_known_mistakes() {
 #[test]
 fn an_item_that_fails_rests_and_touches_no_other() {
     let items: BTreeMap<ItemKey, Item> = (0..3)
-        .map(|index| (key(index), Item { seen: 1, need: Need::Due { via: via(), verb: verb(index) } }))
+        .map(|index| {
+            (key(index), Item { seen: 1, need: Need::Due(Box::new(Order { via: via(), verb: verb(index) })) })
+        })
         .collect();
     let now = Timestamp::from_second(0);
     let first = sweep(&SweepMemory::default(), Some(&items), &[], 3, now);

@@ -211,10 +211,11 @@ fn the_examples_apply() {
     succeed(server(), &["apply", "-f", "-"], &example("namespace.yaml"));
     let mut seen = 0;
     for file in std::fs::read_dir(&folder).unwrap() {
-        let name = file.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".yaml") && name != "namespace.yaml" {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.extension().is_some_and(|extension| extension == "yaml") && name != "namespace.yaml" {
             eprintln!("{name}");
-            succeed(server(), &["apply", "--dry-run=server", "-f", "-"], &example(&name));
+            succeed(server(), &["apply", "--dry-run=server", "-f", "-"], &example(name));
             seen += 1;
         }
     }
