@@ -19,7 +19,7 @@ pub(crate) const AUTHORITY_DAYS: i64 = 365;
 /// How long a server's certificate is valid, in days.
 pub(crate) const LEAF_DAYS: i64 = 30;
 /// How long the old authority stays after the server's certificate is signed by the new one.
-const OVERLAP: Duration = Duration::from_secs(24 * 3600);
+const OVERLAP: Duration = Duration::from_hours(24);
 
 /// What is stored of the certificates, as far as it matters when they are renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,7 +28,7 @@ use run::Context;
 /// Everything that the process does inside its frame, for these kinds: the controller while it leads, the webhooks always.
 pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
     let serving = context.clone();
-    let webhooks = tokio::spawn(async move { webhooks::serve(&serving).await });
+    let webhooks = tokio::spawn(async move { Box::pin(webhooks::serve(&serving)).await });
     let failed = async {
         match webhooks.await {
             // Switched off.

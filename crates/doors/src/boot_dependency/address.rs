@@ -37,13 +37,12 @@ pub fn entry_name(entry: &BootEntry) -> String {
 
 /// The document's `<target>:<port>`; of an object its resource.
 pub(super) fn target_and_port(entry: &BootEntry) -> String {
-    match (entry.port, entry.service.is_some() || entry.host.is_some()) {
-        (Some(port), true) => format!("{}:{port}", bracketed(&target(entry))),
-        _ => {
-            let written = as_dependency(entry);
-            names::label(&written, written.namespace.as_deref().unwrap_or_default())
-        }
+    let dialled = entry.service.is_some() || entry.host.is_some();
+    if let Some(port) = entry.port.filter(|_| dialled) {
+        return format!("{}:{port}", bracketed(&target(entry)));
     }
+    let written = as_dependency(entry);
+    names::label(&written, written.namespace.as_deref().unwrap_or_default())
 }
 
 /// The part of an entry that is a dependency like those of every other kind.

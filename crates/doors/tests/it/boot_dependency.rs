@@ -63,27 +63,27 @@ pub(crate) fn init_names(pod: &Value) -> Vec<&str> {
 pub(crate) fn apply(object: &Value, patch: &[PatchOperation]) -> Value {
     let mut object = object.clone();
     for operation in patch {
-        let (path, value) = match operation {
+        let (place, value) = match operation {
             PatchOperation::Add { path, value } | PatchOperation::Replace { path, value } => {
                 (path, Some(value))
             }
             PatchOperation::Remove { path } => (path, None),
         };
-        let (parent, last) = path.rsplit_once('/').expect("a path");
+        let (parent, last) = place.rsplit_once('/').expect("a path");
         let last = last.replace("~1", "/").replace("~0", "~");
         match object.pointer_mut(parent).expect("the parent exists") {
             Value::Object(map) => match value {
                 Some(value) => drop(map.insert(last, value.clone())),
                 None => drop(map.shift_remove(&last).expect("what is removed exists")),
             },
-            Value::Array(list) => {
-                let at = if last == "-" { list.len() } else { last.parse().expect("an index") };
+            Value::Array(items) => {
+                let at = if last == "-" { items.len() } else { last.parse().expect("an index") };
                 match value {
-                    Some(value) => list.insert(at, value.clone()),
-                    None => drop(list.remove(at)),
+                    Some(value) => items.insert(at, value.clone()),
+                    None => drop(items.remove(at)),
                 }
             }
-            other => panic!("{path}: {other} has no parts"),
+            other => panic!("{place}: {other} has no parts"),
         }
     }
     object

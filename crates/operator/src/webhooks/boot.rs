@@ -47,7 +47,7 @@ pub(super) const PLURAL: &str = "bootdependencies";
 /// How long a question to the API server may take.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long an answer about a right counts.
-const RIGHT_COUNTS: Duration = Duration::from_secs(60);
+const RIGHT_COUNTS: Duration = Duration::from_mins(1);
 /// How many answers about rights are kept.
 const RIGHTS: usize = 10_000;
 /// How young a workload may be for its BootDependency to be still on its way to us.
@@ -267,13 +267,12 @@ impl BootWebhooks {
         let list = {
             let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
             lists.retain(|_, list| list.strong_count() > 0);
-            match lists.get(namespace).and_then(Weak::upgrade) {
-                Some(list) => list,
-                None => {
-                    let list = Arc::new(self.ask(namespace).boxed().shared());
-                    lists.insert(namespace.to_owned(), Arc::downgrade(&list));
-                    list
-                }
+            if let Some(list) = lists.get(namespace).and_then(Weak::upgrade) {
+                list
+            } else {
+                let list = Arc::new(self.ask(namespace).boxed().shared());
+                lists.insert(namespace.to_owned(), Arc::downgrade(&list));
+                list
             }
         };
         SharedList::clone(&list).await

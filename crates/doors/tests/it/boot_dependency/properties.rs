@@ -1,5 +1,6 @@
 //! What holds for every pod and every set.
 
+use linchpin_api::common::LabelSelector;
 use linchpin_doors::boot_dependency::{BootSet, OwnerName, is_skipped, label_selector_matches, selects};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -105,7 +106,7 @@ fn b13_pods_of_any_kind_are_selected_by_their_chain_or_their_labels() {
     assert!(!selects(&labelled, &json!({"a": "b", "c": "d"}), &[]));
     assert!(!selects(&labelled, &json!({"a": "b", "e": ""}), &[]));
     assert!(
-        label_selector_matches(&Default::default(), &Value::Null),
+        label_selector_matches(&LabelSelector::default(), &Value::Null),
         "an empty selector matches everything"
     );
 }
