@@ -52,7 +52,11 @@ fn p16_an_object_that_is_not_allowed() {
     let bad = "{name: bad, template: {apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: bad}, \
                spec: {podSelector: {}}}}";
     scenario.app_bundle("shop", &around(bad));
-    fails(&scenario, "networkpolicies");
+    // A right that is missing is waited for: somebody can give it.
+    let waiting = scenario.until("waits for the right", "AppBundle", "shop", |object| {
+        object["status"]["message"].as_str().unwrap_or_default().contains("networkpolicies")
+    });
+    assert_ne!(waiting["status"]["phase"], "Failed", "{:#}", waiting["status"]);
     scenario.apply(
         "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: more},
            rules: [{apiGroups: [networking.k8s.io], resources: [networkpolicies], verbs: ['*']}]}
