@@ -1,4 +1,4 @@
-//! The command `linchpin`: see [`cli`] for its commands.
+//! The command `linchpin`: see `cli` for its commands.
 //!
 //! A library, so that a program with further kinds is one line: [`main`] with its own registry.
 

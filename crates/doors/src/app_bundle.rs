@@ -2,7 +2,7 @@
 //!
 //! A component is an act (apply its objects) and a requirement for each of them (it is ready) with that act as its
 //! floor. `order` gives the edges, `source` the objects (`porch` those of packages), `component` their labels, sync wave
-//! and policies (applying itself is [`crate::apply`]), `status` the document's phases and messages, `history` its
+//! and policies (applying itself is `crate::apply`), `status` the document's phases and messages, `history` its
 //! revisions. Objects are kept as they were written, pruned when they leave the bundle, and deleted in reverse when it
 //! goes.
 

@@ -1,6 +1,6 @@
 //! The front doors: each kind of ours compiled to a plan, and its status drawn from what the engine says.
 //!
-//! The one controller serves a [`Subject`](subject::Subject); [`registry`] lists the kinds that make some. A [`Door`] is
+//! The one controller serves a [`Subject`](subject::Subject); [`registry`](registry()) lists the kinds that make some. A [`Door`] is
 //! what a kind adds to what all have. `compile` turns an object into a
 //! [`Plan`](linchpin_engine::plan::Plan) with the help of what has been observed so far, or says which field is wrong;
 //! `status` draws the object's status from the engine's report and journal. Both are pure: same inputs, same outputs,

@@ -4,7 +4,7 @@
 //! unchanged, and the controller repairs what was missed. `server` takes requests within limits of size, depth, time and
 //! number; `review` reads and writes AdmissionReviews; `keeper` looks after certificates and configurations; `boot` has
 //! the three webhooks of BootDependency, with `memory` of what they must know. A further kind adds handlers to
-//! [`handlers`] and rows to `configuration`.
+//! `boot::handlers` and rows to `configuration`.
 
 mod boot;
 mod configuration;

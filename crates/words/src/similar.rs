@@ -1,7 +1,7 @@
 //! The word that was probably meant where one is not known: `deploymnet` is near `deployment`.
 //!
 //! Called by whatever refuses a word because it is none of a known few, so that the refusal can say which of them was
-//! meant. Small and bounded: words over [`LONGEST`] bytes are near nothing.
+//! meant. Small and bounded: words over `LONGEST` bytes are near nothing.
 
 /// Words that are longer are not compared.
 const LONGEST: usize = 64;
