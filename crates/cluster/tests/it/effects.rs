@@ -245,7 +245,7 @@ async fn refusals_come_out_as_what_they_are() {
     let wrong = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "t"}, "data": {"x": {"hunter2": 1}}});
     let refused = hand.apply(wrong, Existing::Fail).await;
     let Err(Failure::Invalid(said)) = refused else { panic!("{refused:?}") };
-    assert!(said.contains(".data.x (expected string)") && !said.contains("hunter2"), "{said}");
+    assert!(said.contains(".data.x: expected string") && !said.contains("hunter2"), "{said}");
     let unknown =
         json!({"apiVersion": "nowhere.example.com/v1", "kind": "Nothing", "metadata": {"name": "t"}});
     assert!(matches!(hand.apply(unknown, Existing::Fail).await, Err(Failure::NotServed(_))));

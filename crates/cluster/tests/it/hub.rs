@@ -268,8 +268,8 @@ async fn unsubscribing_ends_the_watch_at_the_server() {
     let after = audience.hub.metrics();
     assert_eq!(
         (before.watches - after.watches, after.questions),
-        (1, 1),
-        "only the question for the account is left"
+        (1, 2),
+        "only the questions for the account and for the right to act as it are left"
     );
     eventually("the server saw the watch end", || !ended().is_empty()).await;
 }

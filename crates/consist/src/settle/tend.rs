@@ -127,6 +127,8 @@ impl Turn<'_> {
             _ if idle => over = *self.standing.claim == Claim::Absent,
             Claim::Held { adapter, .. } if adapter != self.standing.adapter => {}
             Claim::Held { uid, .. } if !ours => self.order(Slot::Binding, Act::Unclaim { uid: uid.clone() }),
+            // What takes the clean finalizer off is on its way: a claim made now would lose it.
+            Claim::Absent if !self.leaving && self.memory.releasing => {}
             Claim::Absent if !self.leaving => self.order(Slot::Binding, Act::Claim),
             _ if self.leaving => {
                 looks = !employer.is_abandoned() && (marked || employer.gone);
