@@ -141,7 +141,7 @@ async fn at_work(context: Context, words: Words, kinds: Registry) -> Result<(), 
     client.define(kinds.definitions()).await.map_err(|error| format!("{error:#}"))?;
     let stays = words.stays;
     let told = tokio::select! {
-        ended = controller::work(context.clone(), kinds.clone()) => ended,
+        ended = controller::work(context.clone(), kinds.clone(), std::sync::Arc::new(controller::NoPorts)) => ended,
         told = show(&context, &words, &mut client, &kinds) => told,
     };
     if stays {

@@ -7,6 +7,7 @@
 //! Everything here is a plain value. Observations are shared (`Arc`), so building a world costs pointers, not copies.
 
 mod effect;
+mod external;
 mod reads;
 mod seen;
 mod want;
@@ -15,6 +16,7 @@ pub use effect::{
     Done, Effect, ExecOrder, Existing, Failure, Force, Notice, Outcome, Owner, PatchKind, Propagation, Stamp,
     StepId, Target, Ticket, Verb,
 };
+pub use external::{ExternalOrder, Payload};
 pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint};
 pub use seen::{Observed, Projection, Seen, Served, Why, World};
 pub use want::{

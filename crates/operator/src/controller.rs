@@ -18,6 +18,7 @@ mod kinds_seen;
 mod notices;
 mod queue;
 mod records;
+mod router;
 mod saving;
 mod telemetry;
 mod throttle;
@@ -62,6 +63,8 @@ use kept::KeptRecords;
 use kinds_seen::{KindsSeen, Look};
 use notices::Notices;
 use queue::KeyQueue;
+use router::Router;
+pub use router::{Answering, NoPorts, Ports};
 use saving::UnderWay;
 use telemetry::Telemetry;
 use throttle::{Throttled, Unfinished};
@@ -148,6 +151,7 @@ pub(crate) struct Controller {
 #[derive(Clone)]
 struct Parts {
     kinds: Registry,
+    ports: Arc<dyn Ports>,
     own: OperatorClient,
     hub: Hub,
     recorder: Recorder,
@@ -178,8 +182,9 @@ impl TermInbox {
     }
 }
 
-/// The operator's work: serves these kinds whenever it leads. The hub outlives terms, so its caches stay warm.
-pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
+/// The operator's work: serves these kinds whenever it leads, and reaches what is no API server through these ports. The
+/// hub outlives terms, so its caches stay warm.
+pub async fn work(context: Context, kinds: Registry, ports: Arc<dyn Ports>) -> Result<(), String> {
     let term_inbox = TermInbox::default();
     let settings = &context.settings;
     let in_cluster = settings.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
@@ -213,8 +218,8 @@ pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
     let Some((telemetry, probe_times)) = counts else {
         return Err("metrics cannot be registered".to_owned());
     };
-    let parts = Parts { kinds, own, hub, recorder, telemetry, probe_times, term_inbox, sight };
-    context.while_leading(|fence| serve(context.clone(), parts.clone(), fence)).await;
+    let lasting = Parts { kinds, ports, own, hub, recorder, telemetry, probe_times, term_inbox, sight };
+    context.while_leading(|fence| serve(context.clone(), lasting.clone(), fence)).await;
     Ok(())
 }
 
@@ -256,7 +261,8 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
     let limit = context.settings.concurrency.get();
     let may_write: MayWrite = Arc::new(move || fence.check().is_ok());
     let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), Arc::clone(&may_write));
-    let driver = Driver::new(executor, back.clone(), limit);
+    let router = Router::new(executor, parts.ports, Arc::clone(&may_write));
+    let driver = Driver::new(router, back.clone(), limit);
     parts.telemetry.begin();
     let mut controller = Controller {
         default_service_account: Arc::from(context.settings.default_service_account.as_str()),

@@ -22,6 +22,8 @@ mod server;
 mod shutdown;
 mod workplace;
 
+use std::sync::Arc;
+
 use linchpin_doors::Registry;
 use run::Context;
 
@@ -38,7 +40,7 @@ pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
         }
     };
     tokio::select! {
-        ended = controller::work(context, kinds) => ended,
+        ended = controller::work(context, kinds, Arc::new(controller::NoPorts)) => ended,
         ended = failed => ended,
     }
 }

@@ -1,5 +1,5 @@
 //! The driver: starts effects, a bounded number at a time, and hands their outcomes back. It decides nothing: which is
-//! next is said by [`Shares`].
+//! next is said by [`Shares`], and who carries it out by [`Router`].
 
 use std::{
     panic::AssertUnwindSafe,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use linchpin_cluster::{apply::Executor, events::Regarding, hub::SubscriberId};
+use linchpin_cluster::{events::Regarding, hub::SubscriberId};
 use linchpin_engine::contract::{Done, Effect, Failure, Outcome, Ticket, Verb};
 use linchpin_words::{
     Timestamp,
@@ -16,7 +16,7 @@ use linchpin_words::{
 };
 use tokio::sync::mpsc;
 
-use super::{Message, now};
+use super::{Message, now, router::Router};
 
 /// How long after an effect came back the next one, which may depend on it, is waited for before anything else is
 /// done: the event that it causes arrives at about the time of its answer, before or after it.
@@ -34,6 +34,8 @@ pub(crate) enum Lane {
     Elsewhere,
     /// A command in a container, in whatever cluster.
     Command,
+    /// To something that is no API server.
+    External,
 }
 
 impl shares::Lane for Lane {
@@ -49,7 +51,7 @@ pub(crate) type EffectSlot = Slot<Lane>;
 
 /// Effects that wait for their turn, and those under way.
 pub(crate) struct Driver {
-    executor: Executor,
+    router: Router,
     back: mpsc::UnboundedSender<Message>,
     shares: Shares<Lane, Job>,
     /// When an effect on this cluster was last started or came back.
@@ -63,8 +65,8 @@ struct Job {
 }
 
 impl Driver {
-    pub(crate) fn new(executor: Executor, back: mpsc::UnboundedSender<Message>, limit: usize) -> Self {
-        Self { executor, back, shares: Shares::new(limit), stirred: None }
+    pub(crate) fn new(router: Router, back: mpsc::UnboundedSender<Message>, limit: usize) -> Self {
+        Self { router, back, shares: Shares::new(limit), stirred: None }
     }
 
     /// Queues an effect and starts what may be started.
@@ -114,11 +116,11 @@ impl Driver {
     fn start_waiting(&mut self) {
         while let Some((place, job)) = self.shares.pop() {
             self.stir(&place);
-            let (executor, back) = (self.executor.clone(), self.back.clone());
+            let (router, back) = (self.router.clone(), self.back.clone());
             let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
             let errand = Errand { id: job.id, ticket: job.effect.ticket.clone(), once, place };
             tokio::spawn(async move {
-                errand.run(executor.execute(&job.effect, &job.about), &back).await;
+                errand.run(router.execute(&job.effect, &job.about), &back).await;
             });
         }
     }
@@ -165,6 +167,9 @@ pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
 fn route(effect: &Effect) -> Route<Lane> {
     let cluster = &effect.via.cluster;
     let lane = match &effect.verb {
+        Verb::External(order) => {
+            return Route { lane: Lane::External, backend: Some(order.port.to_string()) };
+        }
         Verb::Exec(_) => Lane::Command,
         _ if cluster.is_here() => Lane::Here,
         _ => Lane::Elsewhere,
