@@ -27,7 +27,7 @@ use linchpin_operator::{
     controller,
     logging::{self, LogFormat},
     run::{self, Context},
-    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings},
+    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings},
 };
 
 use crate::{operator::install_tls, version};
@@ -78,6 +78,7 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         allow_system_namespaces: false,
         allow_loopback_clusters: true,
         probes: ProbeSettings::default(),
+        sources: SourceSettings::default(),
         webhooks: None,
         commit: version::COMMIT.map(str::to_owned),
     };

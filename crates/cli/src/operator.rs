@@ -11,7 +11,10 @@ use linchpin_doors::Registry;
 use linchpin_operator::{
     logging::{self, LogFormat},
     run,
-    settings::{BindAddress, Doors, HARMLESS_METHODS, LeaderElection, Namespaces, ProbeSettings, Settings},
+    settings::{
+        BindAddress, Doors, FLUX_HOSTS, HARMLESS_METHODS, LeaderElection, Namespaces, ProbeSettings,
+        Settings, SourceSettings,
+    },
 };
 use linchpin_words::{
     Period,
@@ -105,6 +108,19 @@ pub(crate) struct OperatorCommand {
     /// The domain of Services [default: that of /etc/resolv.conf, else cluster.local].
     #[arg(long, env = "LINCHPIN_CLUSTER_DOMAIN", value_name = "DOMAIN")]
     cluster_domain: Option<String>,
+    /// The hosts that sources of Syncs may be fetched from: [http://]host[:port], *.domain or *; none by default. One without
+    /// http:// is spoken to over TLS alone.
+    #[arg(
+        long,
+        env = "LINCHPIN_SOURCE_HOSTS",
+        value_name = "HOST,...",
+        default_value = "",
+        hide_default_value = true
+    )]
+    source_hosts: String,
+    /// The hosts that Flux serves the artifacts of a fluxRef from.
+    #[arg(long, env = "LINCHPIN_FLUX_HOSTS", value_name = "HOST,...", default_value = FLUX_HOSTS)]
+    flux_hosts: String,
     #[command(flatten)]
     webhooks: WebhookFlags,
 }
@@ -151,6 +167,7 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
             methods: command.probe_methods.into_iter().collect(),
             cluster_domain: command.cluster_domain,
         },
+        sources: SourceSettings::parse(&command.source_hosts, &command.flux_hosts).map_err(Usage)?,
         webhooks: command.webhooks.settings()?,
         commit: version::COMMIT.map(str::to_owned),
     })

@@ -18,7 +18,7 @@ pub use effect::{
 };
 pub use external::{ExternalOrder, Payload};
 pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint};
-pub use seen::{Observed, Projection, Seen, Served, Why, World};
+pub use seen::{Artifact, Manifests, Observed, Projection, Seen, Served, SourceFault, Why, World};
 pub use want::{
     Actor, Authority, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Pace, Question, Right, Scope,
     Selector, Via, Want,

@@ -8,7 +8,6 @@
 //! It lives for one term of leadership. What it knows beyond the objects' status dies with it.
 
 mod allowance;
-mod answers;
 mod backlog;
 mod causes;
 mod driver;
@@ -49,11 +48,12 @@ use linchpin_words::{GroupKind, Timestamp};
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::{
-    probes::{BesideHub, ProbeTimes, Probes},
+    answers::Answers,
+    probes::{ProbeTimes, Probes},
     run::Context,
     settings::Namespaces,
+    sources::Sources,
 };
-use answers::Answers;
 use backlog::Backlog;
 use causes::Reporter;
 use driver::Driver;
@@ -112,7 +112,7 @@ pub(crate) struct Written {
 pub(crate) struct Controller {
     context: Context,
     own: OperatorClient,
-    answers: Box<dyn Answers>,
+    answers: Answers,
     recorder: Recorder,
     kinds: Registry,
     /// Where each kind is served.
@@ -258,6 +258,8 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         }
     }
     let probes = Probes::new(&context.settings.probes, parts.probe_times, parts.term_inbox.listener());
+    let sources =
+        Sources::new(&context.settings.sources, &context.settings.probes.egress, parts.term_inbox.listener());
     let limit = context.settings.concurrency.get();
     let may_write: MayWrite = Arc::new(move || fence.check().is_ok());
     let executor = Executor::new(parts.hub.clone(), parts.recorder.clone(), Arc::clone(&may_write));
@@ -267,7 +269,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
     let mut controller = Controller {
         default_service_account: Arc::from(context.settings.default_service_account.as_str()),
         own: parts.own,
-        answers: Box::new(BesideHub::new(parts.hub, probes)),
+        answers: Answers::new(parts.hub).with(probes).with(sources),
         recorder: parts.recorder,
         group_kinds: names.iter().map(|names| names.gvk.group_kind()).collect(),
         finalizers: kinds.kinds().iter().map(|kind| kind.finalizer()).collect(),

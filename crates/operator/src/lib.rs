@@ -3,8 +3,9 @@
 //! [`run`] is the frame: it finds the cluster, serves health and metrics, takes part in leader election, starts the
 //! work and stops everything in order. The work is handed in as a function of a [`run::Context`], so the frame knows
 //! no kind and no engine. [`settings`] is everything a user can choose, already parsed. [`rights`] is all that the
-//! operator may do as itself.
+//! operator may do as itself. [`answers`] is who answers what subjects want to see.
 
+pub mod answers;
 pub mod controller;
 pub mod health;
 pub mod logging;
@@ -13,6 +14,7 @@ pub mod probes;
 pub mod rights;
 pub mod run;
 pub mod settings;
+pub mod sources;
 pub mod webhooks;
 
 mod certificates;

@@ -5,7 +5,6 @@
 //! (`linchpin-probe`), and share nothing with the runtimes of the controller. Used by the controller as the hub is:
 //! subscribe, read, refresh.
 
-mod beside_hub;
 mod schedule;
 
 use std::{
@@ -16,7 +15,7 @@ use std::{
 };
 
 use linchpin_cluster::hub::{Listener, SubscriberId};
-use linchpin_engine::contract::{Seen, Want};
+use linchpin_engine::contract::{Question, Seen, Want};
 use linchpin_probe::{Miss, Names, Rules};
 use linchpin_words::{Reason, probe::Probe};
 use prometheus_client::{
@@ -28,9 +27,8 @@ use prometheus_client::{
     registry::Registry,
 };
 
-pub use self::beside_hub::BesideHub;
 use self::schedule::{Ended, Job, ProbeId, Schedule};
-use crate::settings::ProbeSettings;
+use crate::{answers::Answerer, settings::ProbeSettings};
 
 /// Enough for TLS, little enough for many.
 const STACK: usize = 512 << 10;
@@ -104,9 +102,14 @@ impl Probes {
         };
         Self { inner: Arc::new(inner) }
     }
+}
 
-    /// Replaces all that `subscriber` asks for. An empty set unsubscribes.
-    pub fn subscribe(&self, subscriber: SubscriberId, wants: BTreeSet<Want>) {
+impl Answerer for Probes {
+    fn answers(&self, question: &Question) -> bool {
+        matches!(question, Question::Probe { .. })
+    }
+
+    fn subscribe(&self, subscriber: SubscriberId, wants: BTreeSet<Want>) {
         let mut state = self.inner.lock();
         let now = self.inner.now();
         state.schedule.subscribe(subscriber, wants, now);
@@ -123,19 +126,13 @@ impl Probes {
         self.inner.changed.notify_all();
     }
 
-    /// The present answer.
-    pub fn read(&self, want: &Want) -> Seen {
+    fn read(&self, want: &Want) -> Seen {
         self.inner.lock().schedule.read(want)
     }
 
-    /// Asks for an immediate fresh look.
-    pub fn refresh<'a>(&self, wants: impl IntoIterator<Item = &'a Want>) {
-        let mut state = self.inner.lock();
+    fn refresh(&self, want: &Want) {
         let now = self.inner.now();
-        for want in wants {
-            state.schedule.refresh(want, now);
-        }
-        drop(state);
+        self.inner.lock().schedule.refresh(want, now);
         self.inner.changed.notify_all();
     }
 }

@@ -342,6 +342,7 @@ mod tests {
             allow_system_namespaces: false,
             allow_loopback_clusters: false,
             probes: crate::settings::ProbeSettings::default(),
+            sources: crate::settings::SourceSettings::default(),
             webhooks: None,
             commit: None,
         };

@@ -2,6 +2,7 @@
 
 use crate::webhooks::WebhookSettings;
 use linchpin_cluster::lease::Timing;
+use linchpin_source::hosts::HostList;
 use linchpin_words::egress::Egress;
 use std::{
     collections::BTreeSet,
@@ -41,6 +42,8 @@ pub struct Settings {
     pub allow_loopback_clusters: bool,
     /// What may be probed, and how.
     pub probes: ProbeSettings,
+    /// Where sources may be fetched from.
+    pub sources: SourceSettings,
     /// The webhooks; none where they are switched off.
     pub webhooks: Option<WebhookSettings>,
     /// The commit the program was built from, for the build information.
@@ -64,6 +67,36 @@ pub struct ProbeSettings {
     pub methods: BTreeSet<String>,
     /// The domain of Services; otherwise that of the pod's `/etc/resolv.conf`.
     pub cluster_domain: Option<String>,
+}
+
+/// The hosts that sources may be fetched from. Addresses are judged as those of probes are.
+#[derive(Debug, Clone)]
+pub struct SourceSettings {
+    /// Hosts that users may name.
+    pub hosts: HostList,
+    /// Hosts that the status of an object of Flux may name.
+    pub flux_hosts: HostList,
+}
+
+/// Where Flux serves artifacts, unless it was installed elsewhere.
+pub const FLUX_HOSTS: &str = "http://source-controller.flux-system.svc.cluster.local";
+
+impl Default for SourceSettings {
+    /// Nothing may be fetched.
+    fn default() -> Self {
+        Self { hosts: HostList::none("--source-hosts"), flux_hosts: HostList::none("--flux-hosts") }
+    }
+}
+
+impl SourceSettings {
+    /// Reads both lists.
+    ///
+    /// # Errors
+    /// An entry is no host; which one, and of which flag.
+    pub fn parse(hosts: &str, flux_hosts: &str) -> Result<Self, String> {
+        let list = |flag, text| HostList::parse(flag, text).map_err(|error| format!("{flag}: {error}"));
+        Ok(Self { hosts: list("--source-hosts", hosts)?, flux_hosts: list("--flux-hosts", flux_hosts)? })
+    }
 }
 
 /// Methods that change nothing.

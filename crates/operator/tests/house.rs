@@ -24,7 +24,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("source", &["words", "engine", "probe"]),
     ("consist", &["words", "engine", "api"]),
     ("adapters", &["words", "consist"]),
-    ("operator", &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "consist"]),
+    (
+        "operator",
+        &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "source", "consist"],
+    ),
     ("local", &[]),
     ("bench", &["words", "api", "local"]),
     ("testkit", &["words", "lang", "engine", "api", "doors", "cluster", "operator", "local"]),

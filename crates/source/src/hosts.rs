@@ -41,9 +41,9 @@ impl HostList {
         Ok(Self { flag, entries: entries? })
     }
 
-    /// Whether anything is allowed at all.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    /// A list of none; `flag` is named where a host is asked for.
+    pub fn none(flag: &'static str) -> Self {
+        Self { flag, entries: Vec::new() }
     }
 
     /// Refuses an address whose host is not listed, or only for TLS.

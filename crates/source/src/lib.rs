@@ -14,6 +14,7 @@ pub mod hosts;
 pub mod http;
 mod problem;
 pub mod registry;
+pub mod request;
 pub mod tls;
 pub mod url;
 

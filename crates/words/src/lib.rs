@@ -1,7 +1,7 @@
 //! Words that every crate of Linchpin shares.
 //!
 //! Kinds and references, durations and times, conditions and reasons, the keys of labels, annotations and
-//! finalizers, the table of limits, probes and where they may go, and the one rule for places that are few. Plain values with their text forms and
+//! finalizers, the table of limits, probes and sources and where they may lead, and the one rule for places that are few. Plain values with their text forms and
 //! nothing else: no clock, no I/O, no knowledge of any custom resource. Everything else depends on this crate; it depends on none of ours.
 
 pub mod condition;
@@ -17,6 +17,7 @@ pub mod reference;
 pub mod shared;
 pub mod shares;
 pub mod similar;
+pub mod source;
 pub mod text;
 pub mod time;
 

@@ -163,6 +163,9 @@ limits! {
     SOURCE_STRIP: u32 = 8, "Leading directories that are taken off the names in an archive.";
     SOURCE_REDIRECTS: usize = 3, "Redirects followed for one request: forges and registries send to their storage, once or twice.";
     SOURCE_URL: usize = 2048, "A URL: servers take no longer ones.";
+    FETCHES: usize = 4, "Sources fetched at once, one of a namespace: a slow server holds up its own namespace alone.";
+    SOURCE_NAMESPACE_BYTES: usize = 64 << 20, "Manifests kept in memory for one namespace.";
+    SOURCE_BYTES: usize = 256 << 20, "Manifests kept in memory in all.";
     ENTRY_NAME: usize = 1024, "A name in an archive, in bytes.";
     ENTRY_DEPTH: usize = 32, "Directories in a name in an archive.";
     ENTRY_EXTENSION: u64 = 64 << 10, "An extended header in a tar: a few names and times.";

@@ -5,7 +5,7 @@ use crate::{bare, eventually, history::History, operator::get, seconds, shared, 
 use linchpin_cluster::lease::Timing;
 use linchpin_operator::{
     run,
-    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings},
+    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings},
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -45,6 +45,7 @@ fn work_that_computes_without_end_costs_neither_the_lease_nor_the_truth_of_healt
         allow_system_namespaces: false,
         allow_loopback_clusters: false,
         probes: ProbeSettings::default(),
+        sources: SourceSettings::default(),
         webhooks: None,
         commit: None,
     };

@@ -133,7 +133,7 @@ impl State {
                 let message = format!("a {} without a name is asked for", kind.kind);
                 Source::Nowhere(Why::new(Reason::SpecInvalid, message))
             }
-            Question::Probe { .. } => {
+            Question::Probe { .. } | Question::Artifact { .. } => {
                 let message = "what is on the network is not asked of an API server";
                 Source::Nowhere(Why::new(Reason::ProbeDenied, message))
             }

@@ -208,7 +208,14 @@ pub(super) async fn ask(
                 (seen, if denied { pause.min(LATEST_OF_OURS) } else { pause })
             }
             (_, _, Gate::Closed { why, .. }) => (Seen::Unknown(why.clone()), VERSION_AGAIN),
-            (Question::Objects { .. } | Question::Kind { .. } | Question::Probe { .. }, _, _) => return,
+            (
+                Question::Objects { .. }
+                | Question::Kind { .. }
+                | Question::Probe { .. }
+                | Question::Artifact { .. },
+                _,
+                _,
+            ) => return,
         };
         failures = if pause < LATEST + LATEST { failures + 1 } else { 0 };
         let passing = matches!(&seen, Seen::Unknown(why) if why.is_passing());

@@ -268,6 +268,7 @@ impl<D: Door> Stage<D> {
             Question::Right { right, .. } => Seen::Right(!self.denied.contains(&right.to_string())),
             Question::Kind { word, .. } => Seen::Kind(Arc::new(self.served(word))),
             Question::Probe { .. } => Seen::Probe(Ok(())),
+            Question::Artifact { .. } => Seen::Unknown(Why::new(Reason::Unsynced, "not fetched yet")),
             Question::Objects { kind, scope, reads, .. } => {
                 let known = self.customs.iter().any(|custom| custom.kind == *kind);
                 let word = KindWord::from_manifest(Some(&kind.api_version()), &kind.kind);

@@ -108,6 +108,42 @@ pub enum Served {
     Several(Vec<Gvk>),
 }
 
+/// What is known of a source: the newest content that could be used, what is wrong with the newest look, or both.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Artifact {
+    /// The newest content that could be used; none while there was none.
+    pub content: Option<Arc<Manifests>>,
+    /// What is wrong since then; none while all is well.
+    pub fault: Option<SourceFault>,
+}
+
+/// What a source holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manifests {
+    /// What this state of the source is called.
+    pub revision: String,
+    /// The digest of what was downloaded.
+    pub digest: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// When it was first seen.
+    pub fetched: Timestamp,
+    /// The texts with where they lie in it, sorted by that; an empty path for a source that is one text.
+    pub files: Vec<(String, String)>,
+}
+
+/// Why a source cannot be used as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFault {
+    /// The kind of fault.
+    pub reason: Reason,
+    /// For people, in our own words.
+    pub message: String,
+    /// Whether the source was read and is refused, as opposed to not being read now: then what was read before is not its
+    /// state any more.
+    pub refused: bool,
+}
+
 /// An answer to a [`Want`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -123,6 +159,8 @@ pub enum Seen {
     Right(bool),
     /// Whether it answers, or why not.
     Probe(Result<(), Miss>),
+    /// What a source holds, and what is wrong with it.
+    Artifact(Arc<Artifact>),
 }
 
 impl Seen {

@@ -8,9 +8,10 @@ use std::{
     fmt,
     hash::{Hash, Hasher},
     sync::Arc,
+    time::Duration,
 };
 
-use linchpin_words::{Gvk, ObjectRef, Shared, hash::Fnv, probe::Probe, reference::KindWord};
+use linchpin_words::{Gvk, ObjectRef, Shared, hash::Fnv, probe::Probe, reference::KindWord, source::Source};
 use serde::{Deserialize, Serialize};
 
 use super::reads::ReadSet;
@@ -297,6 +298,17 @@ pub enum Question {
         /// How urgent the answer is while there is none.
         pace: Pace,
     },
+    /// The manifests of a source, fetched by the operator from a server that a user names.
+    Artifact {
+        /// On whose behalf: in whose share of the fetches.
+        via: Via,
+        /// What is fetched.
+        source: Shared<Source>,
+        /// How often it is looked at again, where its content may change.
+        interval: Duration,
+        /// How long one fetch may take.
+        timeout: Duration,
+    },
 }
 
 /// How often something is probed that does not answer.
@@ -349,7 +361,8 @@ impl Want {
             | Question::Kind { via, .. }
             | Question::Version { via }
             | Question::Right { via, .. }
-            | Question::Probe { via, .. } => via,
+            | Question::Probe { via, .. }
+            | Question::Artifact { via, .. } => via,
         }
     }
 

@@ -207,7 +207,7 @@ impl Controller {
 
     /// The answer to a question, if there is one.
     fn answer(&self, want: Want, asked: &mut BTreeMap<Want, bool>) -> Option<Seen> {
-        let world = self.answers.read(&mut std::iter::once(&want));
+        let world = self.answers.read([&want]);
         let answer = world.get(&want).filter(|seen| !matches!(seen, Seen::Unknown(_))).cloned();
         asked.insert(want, answer.is_some());
         answer

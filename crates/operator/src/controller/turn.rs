@@ -94,7 +94,7 @@ impl Controller {
         let node = Node::here(entry.subject.key().object_ref());
         for _ in 0..ROUNDS {
             let cycle = self.graph.cycle_of_owner(&node);
-            let world = self.answers.read(&mut entry.wants.iter());
+            let world = self.answers.read(entry.wants.iter());
             let key = entry.subject.key().clone();
             let look = Look {
                 world: &world,
@@ -135,7 +135,7 @@ impl Controller {
         if wants != entry.wants {
             self.answers.subscribe(entry.id, wants.clone());
             // What is known already, through somebody else's question, comes without a word.
-            let added = self.answers.read(&mut wants.difference(&entry.wants));
+            let added = self.answers.read(wants.difference(&entry.wants));
             let known = |(_, seen): (&Want, &Seen)| !matches!(seen, Seen::Unknown(why) if why.is_passing());
             if added.iter().any(known) {
                 self.push(entry);

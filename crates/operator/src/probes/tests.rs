@@ -8,6 +8,7 @@ use linchpin_engine::contract::{Pace, Question, Via};
 use linchpin_words::{Shared, egress::Egress, probe::Place};
 
 use super::*;
+use crate::answers::Answers;
 
 /// Probes that may go where the rule says, what they tell, and what is counted.
 fn probes(egress: Egress) -> (Probes, mpsc::Receiver<Vec<SubscriberId>>, Registry) {
@@ -37,11 +38,11 @@ fn a_port_is_seen_to_open_and_to_close() {
     assert_eq!(told.recv().unwrap(), [SubscriberId(7)]);
     assert_eq!(probes.read(&want), Seen::Probe(Err(Miss::Refused)));
     let listener = TcpListener::bind(address).unwrap();
-    probes.refresh([&want]);
+    probes.refresh(&want);
     assert_eq!(told.recv().unwrap(), [SubscriberId(7)]);
     assert_eq!(probes.read(&want), Seen::Probe(Ok(())));
     drop(listener);
-    probes.refresh([&want]);
+    probes.refresh(&want);
     assert_eq!(told.recv().unwrap(), [SubscriberId(7)], "after the second look");
     assert_eq!(probes.read(&want), Seen::Probe(Err(Miss::Refused)));
     let mut text = String::new();
@@ -76,7 +77,7 @@ async fn each_question_is_answered_by_whoever_can() {
     // An API server that is not there: the hub knows nothing, and the probes do not care.
     let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
     let transport = Transport::new(&nowhere, &Options::default()).unwrap();
-    let both = BesideHub::new(Hub::new(transport, Settings::default(), Arc::new(|_| {})), probes);
+    let both = Answers::new(Hub::new(transport, Settings::default(), Arc::new(|_| {}))).with(probes);
     let network = want("127.0.0.1", port);
     let version = Want::new(Question::Version { via: Via::service_account("shop", "default") });
     both.subscribe(SubscriberId(1), [network.clone(), version.clone()].into());

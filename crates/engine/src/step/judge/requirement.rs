@@ -93,7 +93,7 @@ pub(super) fn judge_requirement(
         Some(Seen::Kind(served)) => kind_in_the_way(served, requirement.want.question()),
         Some(Seen::Version(version)) => judge_version(test, version, fresh_world),
         Some(Seen::Probe(answer)) => judge_probe(answer),
-        Some(Seen::Right(_)) => {
+        Some(Seen::Right(_) | Seen::Artifact(_)) => {
             (unknown(false, true), view("Error", Reason::Invalid.as_str(), "not an object", true))
         }
         Some(Seen::Objects(observed)) if !fresh_world.shows_our_writes(&requirement.want, observed) => {
