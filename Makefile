@@ -146,7 +146,7 @@ down: ## End the local Kubernetes and remove everything of it
 
 # Tests on a real node need containerd. As root on Debian it is installed; elsewhere those tests say that they were
 # skipped and why. With CI=true, as root on Debian, they fail instead.
-NODE_PACKAGES = containerd runc containernetworking-plugins iproute2 util-linux
+NODE_PACKAGES = haproxy containerd runc containernetworking-plugins iproute2 util-linux
 
 .PHONY: node-packages
 node-packages:

@@ -23,7 +23,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("cluster", &["words", "engine"]),
     ("source", &["words", "engine", "probe"]),
     ("consist", &["words", "engine", "api"]),
-    ("adapters", &["words", "consist"]),
+    ("adapters", &["words", "consist", "source"]),
     (
         "operator",
         &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "source", "consist"],

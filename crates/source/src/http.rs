@@ -1,16 +1,16 @@
-//! One GET, to a server that was checked: its host by the administrator's list, its address by the deny-list.
+//! One request, to a server that was checked: its host by the administrator's list, its address by the deny-list.
 //!
-//! A request has one connection, which is closed behind it. Redirects are followed here, each through both lists, never
-//! from TLS to plain text; credentials go to the first server alone. A body is counted while it is read. What a server
-//! answers is never repeated in an error.
+//! A request has one connection, which is closed behind it. Redirects of a [`Get`] are followed here, each through both
+//! lists, never from TLS to plain text; credentials go to the first server alone; those of an [`Ask`] are not followed. A
+//! body is counted while it is read. What a server answers is never repeated in an error.
 
 use std::{net::SocketAddr, sync::Arc};
 
 use http::{
-    HeaderMap, HeaderValue, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
     header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONNECTION, HOST, LOCATION, RETRY_AFTER, USER_AGENT},
 };
-use http_body_util::{BodyExt, Empty};
+use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use linchpin_words::{Reason, egress::Egress, limits, text::quote};
@@ -54,6 +54,33 @@ pub struct Get<'g> {
     pub limit: usize,
 }
 
+/// One request of any method, with a body: to a server that the administrator names. Redirects are not followed.
+pub struct Ask<'a> {
+    /// What is asked for.
+    pub method: Method,
+    /// Where to.
+    pub url: &'a Url,
+    /// Headers beside the usual ones.
+    pub headers: HeaderMap,
+    /// The Authorization header.
+    pub authorization: Option<&'a str>,
+    /// Whom to believe.
+    pub tls: &'a Arc<ClientConfig>,
+    /// What is sent.
+    pub body: Bytes,
+    /// How large the answer may be.
+    pub limit: usize,
+}
+
+/// What is sent to one server.
+struct Message<'m> {
+    method: &'m Method,
+    headers: &'m HeaderMap,
+    authorization: Option<&'m str>,
+    tls: &'m Arc<ClientConfig>,
+    body: Bytes,
+}
+
 /// An answer, whatever its status.
 #[derive(Debug)]
 pub struct Answer {
@@ -61,7 +88,7 @@ pub struct Answer {
     pub status: StatusCode,
     /// Its headers.
     pub headers: HeaderMap,
-    /// Its body; empty unless the status is a success.
+    /// Its body; to a [`Get`] empty unless the status is a success.
     pub body: Vec<u8>,
     /// The server that gave it, after redirects.
     pub from: Url,
@@ -74,9 +101,12 @@ impl Reach {
         for _ in 0..=limits::SOURCE_REDIRECTS {
             self.hosts.check(&url)?;
             let authorization = get.authorization.filter(|_| url.same_server(get.url));
-            let Exchange { response, running } = self.send(&url, get, authorization).await?;
+            let Get { headers, tls, .. } = get;
+            let message = Message { method: &Method::GET, headers, authorization, tls, body: Bytes::new() };
+            let Exchange { response, running } = self.send(&url, message).await?;
             if !response.status().is_redirection() || response.status() == StatusCode::NOT_MODIFIED {
-                let answer = answer(response, url, get.limit).await;
+                let wanted = response.status().is_success();
+                let answer = answer(response, url, wanted, get.limit).await;
                 drop(running);
                 return answer;
             }
@@ -91,18 +121,29 @@ impl Reach {
         Err(failed(&url, &format!("redirects more than {} times", limits::SOURCE_REDIRECTS)))
     }
 
-    async fn send(&self, url: &Url, get: &Get<'_>, authorization: Option<&str>) -> Result<Exchange, Problem> {
+    /// Sends a request of any method, and reads the answer whatever its status. The caller bounds the time.
+    pub async fn ask(&self, ask: Ask<'_>) -> Result<Answer, Problem> {
+        self.hosts.check(ask.url)?;
+        let Ask { method, url, headers, authorization, tls, body, limit } = ask;
+        let message = Message { method: &method, headers: &headers, authorization, tls, body };
+        let Exchange { response, running } = self.send(url, message).await?;
+        let answer = answer(response, url.clone(), true, limit).await;
+        drop(running);
+        answer
+    }
+
+    async fn send(&self, url: &Url, message: Message<'_>) -> Result<Exchange, Problem> {
         let stream = self.dial(url).await?;
         match url.scheme {
-            Scheme::Http => exchange(stream, url, get, authorization).await,
+            Scheme::Http => exchange(stream, url, message).await,
             Scheme::Https => {
                 let name = ServerName::try_from(url.host.clone())
                     .map_err(|_| failed(url, "has a host that no certificate can name"))?;
-                let stream = TlsConnector::from(get.tls.clone())
+                let stream = TlsConnector::from(message.tls.clone())
                     .connect(name, stream)
                     .await
                     .map_err(|_| failed(url, "offers no TLS that can be believed (see ca.crt)"))?;
-                exchange(stream, url, get, authorization).await
+                exchange(stream, url, message).await
             }
         }
     }
@@ -149,22 +190,23 @@ impl Drop for Running {
 async fn exchange<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     stream: S,
     url: &Url,
-    get: &Get<'_>,
-    authorization: Option<&str>,
+    message: Message<'_>,
 ) -> Result<Exchange, Problem> {
     let broken = |_| failed(url, "does not speak HTTP");
-    let mut request = Request::get(&url.path)
-        .body(Empty::<Bytes>::new())
+    let mut request = Request::builder()
+        .method(message.method)
+        .uri(&url.path)
+        .body(Full::new(message.body))
         .map_err(|_| failed(url, "has an unusable path"))?;
     let headers = request.headers_mut();
-    headers.extend(get.headers.clone());
+    headers.extend(message.headers.clone());
     let host = HeaderValue::from_str(&url.authority()).map_err(|_| failed(url, "has an unusable host"))?;
     headers.insert(HOST, host);
     headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     headers.insert(CONNECTION, HeaderValue::from_static("close"));
     headers.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
-    if let Some(authorization) = authorization {
+    if let Some(authorization) = message.authorization {
         let mut value = HeaderValue::from_str(authorization)
             .map_err(|_| failed(url, "cannot be sent these credentials"))?;
         value.set_sensitive(true);
@@ -177,11 +219,16 @@ async fn exchange<S: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     Ok(Exchange { response, running })
 }
 
-/// Reads the body of a good answer, within its bound.
-async fn answer(response: Response<Incoming>, from: Url, limit: usize) -> Result<Answer, Problem> {
+/// Reads the body of an answer where it is wanted, within its bound.
+async fn answer(
+    response: Response<Incoming>,
+    from: Url,
+    wanted: bool,
+    limit: usize,
+) -> Result<Answer, Problem> {
     let (parts, mut incoming) = response.into_parts();
     let mut body = Vec::new();
-    if parts.status.is_success() {
+    if wanted {
         while let Some(frame) = incoming.frame().await {
             let frame = frame.map_err(|_| failed(&from, "broke off in the middle of its answer"))?;
             let Some(data) = frame.data_ref() else { continue };

@@ -89,6 +89,9 @@ limits! {
     PROBES: usize = 256, "Different probes of one namespace.";
     PROBE_ROOTS: usize = 96 << 10, "A CA bundle of a probe: it must fit into an environment variable.";
 
+    PROVIDER_ANSWER: usize = 4 << 20, "One answer of an adapter's provider: room for every employee of the largest employer.";
+    DEMO_ITEMS: usize = 20_000, "Items that the demo provider keeps: it has only memory.";
+
     EXEC_SECONDS: u64 = 3600, "How long a command may run: each holds a connection and one of its namespace's places. What takes longer is a Job.";
 
     // Templates and documents, in bytes unless said otherwise.
