@@ -20,6 +20,7 @@ mod budget;
 mod objects;
 mod pool;
 mod promotion;
+mod rights;
 pub(crate) mod session;
 mod state;
 mod supply;
@@ -32,7 +33,7 @@ use crate::{
     transport::Transport,
     watch::Counters,
 };
-use linchpin_engine::contract::{Failure, Via, Want, World};
+use linchpin_engine::contract::{Failure, Seen, Via, Want, World};
 use std::{
     collections::BTreeSet,
     sync::{
@@ -217,6 +218,20 @@ impl Inner {
 
     fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Takes note of the answer to a question that is no watch, and notifies whom it concerns. That nothing is known for a
+    /// moment does not take the place of what was known.
+    fn answered(&self, want: &Want, seen: Seen) {
+        let readers = {
+            let mut state = self.state();
+            let passing = matches!(&seen, Seen::Unknown(why) if why.is_passing());
+            if passing && !matches!(state.answer(want), Seen::Unknown(_)) {
+                return;
+            }
+            state.asked(want, seen)
+        };
+        self.wake(readers);
     }
 
     /// Notifies everybody whose answers have changed. Never called with the lock held.

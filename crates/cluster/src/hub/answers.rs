@@ -46,7 +46,7 @@ impl State {
             None => Seen::Unknown(Why::new(Reason::Unsynced, "nobody asked for this")),
             Some(Source::Nowhere(why)) => Seen::Unknown(why.clone()),
             Some(Source::Held) => Seen::Unknown(self.why_starved(want)),
-            Some(Source::Asked { answer, .. }) => answer.clone(),
+            Some(Source::Asked { answer, .. } | Source::Right(answer)) => answer.clone(),
             Some(Source::Objects(supply)) => self.observed(want, supply),
         }
     }

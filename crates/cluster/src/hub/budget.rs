@@ -9,10 +9,11 @@
 use super::{
     Inner,
     objects::WatchKey,
+    rights::RightNote,
     state::{Reader, Source, State, WatchId},
     tasks,
 };
-use linchpin_engine::contract::{Actor, Seen, Via, Want, Why};
+use linchpin_engine::contract::{Actor, Question, Seen, Via, Want, Why};
 use linchpin_words::{Reason, limits};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -342,10 +343,14 @@ impl State {
         self.charge(want.via(), |used| used.questions += 1);
         let session = self.session(inner, want.via());
         session.enter();
+        let answer = Seen::Unknown(Why::new(Reason::Unsynced, "not asked yet"));
+        if let Question::Right { .. } = want.question() {
+            session.note_right(inner, RightNote::Ask(want.clone()));
+            return Source::Right(answer);
+        }
         let gate = session.gate();
         let (again, asked) = watch::channel(0);
         let task = inner.runtime.spawn(tasks::ask(Arc::downgrade(inner), want.clone(), gate, asked));
-        let answer = Seen::Unknown(Why::new(Reason::Unsynced, "not asked yet"));
         Source::Asked { answer, again, task: task.abort_handle() }
     }
 }

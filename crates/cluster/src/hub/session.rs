@@ -6,7 +6,11 @@
 //! ([`crate::remote`]). When a session closes, its watches say why; when it opens again, they begin anew. Sessions
 //! that nobody uses are dropped after a minute.
 
-use super::{Inner, state::Reader};
+use super::{
+    Inner,
+    rights::{self, RightNote},
+    state::Reader,
+};
 use crate::{
     access::Reviewer,
     discovery::Discovery,
@@ -25,7 +29,7 @@ use std::{
     time::{Duration, Instant},
 };
 use tokio::{
-    sync::{Notify, watch},
+    sync::{Notify, mpsc, watch},
     task::AbortHandle,
 };
 
@@ -119,6 +123,8 @@ pub(super) struct Session {
     users: usize,
     idle_since: Instant,
     task: AbortHandle,
+    /// Where its rights are asked for; none before one is.
+    rights: Option<mpsc::UnboundedSender<RightNote>>,
 }
 
 impl Drop for Session {
@@ -155,13 +161,32 @@ impl Session {
             }
             _ => inner.runtime.spawn(remote::resolve::keep(keeper, via.clone())),
         };
-        Self { number, gate, wake, users: 0, idle_since: Instant::now(), task: task.abort_handle() }
+        let (task, idle_since) = (task.abort_handle(), Instant::now());
+        Self { number, gate, wake, users: 0, idle_since, task, rights: None }
     }
 
     /// The gate, for one request or for as long as a user is counted.
     pub(super) fn gate(&mut self) -> watch::Receiver<Gate> {
         self.idle_since = Instant::now();
         self.gate.subscribe()
+    }
+
+    /// Says something about a right, to a task that is begun with the first. It ends with the session.
+    pub(super) fn note_right(&mut self, inner: &Arc<Inner>, note: RightNote) {
+        if self.rights.is_none() {
+            let (rights, notes) = mpsc::unbounded_channel();
+            inner.runtime.spawn(rights::keep(Arc::downgrade(inner), self.gate(), notes));
+            self.rights = Some(rights);
+        }
+        self.pass_on(note);
+    }
+
+    /// The same, to a task that was begun.
+    pub(super) fn pass_on(&self, note: RightNote) {
+        if let Some(rights) = &self.rights {
+            // It ends only with the session.
+            let _ = rights.send(note);
+        }
     }
 
     pub(super) fn enter(&mut self) {

@@ -5,6 +5,7 @@ use super::{
     budget::{Budget, ByArrival, Starved, Weight, place},
     objects::{WatchKey, Watching},
     promotion::{Families, Family},
+    rights::RightNote,
     session::{Gate, Session},
 };
 use crate::watch::Select;
@@ -43,6 +44,8 @@ pub(super) enum Source {
     Objects(Supply),
     /// A task that asks now and then.
     Asked { answer: Seen, again: watch::Sender<u64>, task: AbortHandle },
+    /// A right, asked for by the task of its session.
+    Right(Seen),
     /// Nobody yet: there are too many questions of its namespace.
     Held,
     /// Nothing: the question itself cannot be asked.
@@ -169,11 +172,28 @@ impl State {
         match topic.source {
             Source::Asked { task, .. } => {
                 task.abort();
-                self.release(want.via());
-                self.charge(want.via(), |used| used.questions = used.questions.saturating_sub(1));
+                self.asks_no_more(want);
+            }
+            Source::Right(_) => {
+                self.note_right(RightNote::Forget(want.clone()));
+                self.asks_no_more(want);
             }
             Source::Objects(supply) => self.withdraw(inner, want, &supply),
             Source::Held | Source::Nowhere(_) => {}
+        }
+    }
+
+    /// A question that is no watch is no longer asked.
+    fn asks_no_more(&mut self, want: &Want) {
+        self.release(want.via());
+        self.charge(want.via(), |used| used.questions = used.questions.saturating_sub(1));
+    }
+
+    /// Passes a word about a right on to the session that asks for it.
+    fn note_right(&self, note: RightNote) {
+        let (RightNote::Ask(want) | RightNote::Forget(want) | RightNote::Again(want)) = &note;
+        if let Some(session) = self.sessions.get(want.via()) {
+            session.pass_on(note);
         }
     }
 
@@ -248,7 +268,9 @@ impl State {
     /// Records the answer of a task, and whom it concerns if it is another one than before.
     pub(super) fn asked(&mut self, want: &Want, fresh: Seen) -> BTreeSet<Reader> {
         match self.topics.get_mut(want) {
-            Some(Topic { readers, source: Source::Asked { answer, .. }, .. }) if *answer != fresh => {
+            Some(Topic { readers, source: Source::Asked { answer, .. } | Source::Right(answer), .. })
+                if *answer != fresh =>
+            {
                 *answer = fresh;
                 readers.clone()
             }
@@ -259,6 +281,7 @@ impl State {
     pub(super) fn refresh(&self, want: &Want) {
         match self.topics.get(want).map(|topic| &topic.source) {
             Some(Source::Asked { again, .. }) => again.send_modify(|count| *count += 1),
+            Some(Source::Right(_)) => self.note_right(RightNote::Again(want.clone())),
             Some(Source::Objects(supply)) => {
                 let numbers = [supply.own, supply.wide];
                 for watching in numbers.iter().flatten().filter_map(|(id, _)| self.watches.get(id)) {

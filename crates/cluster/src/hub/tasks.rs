@@ -1,4 +1,5 @@
-//! The tasks behind the answers: one per watch, one per kind, version or right asked for, and one that tidies up.
+//! The tasks behind the answers: one per watch, one per kind or version asked for, and one that tidies up. Rights have
+//! one per session ([`rights`](super::rights)).
 //!
 //! Each waits at its session's gate, does its requests, and reports. None of them keeps the hub alive.
 
@@ -17,7 +18,7 @@ use crate::{
     transport::Reachability,
     watch::{Watched, follow::Follower},
 };
-use linchpin_engine::contract::{Actor, Question, Right, Seen, Served, Want, Why};
+use linchpin_engine::contract::{Question, Seen, Served, Want, Why};
 use linchpin_words::{Gvk, KindWord, Reason, text};
 use serde_json::Value;
 use std::{
@@ -29,16 +30,11 @@ use tokio::{sync::watch, time};
 
 /// How often the hub is tidied and wide watches are weighed.
 const TIDY: Duration = Duration::from_secs(30);
-/// How often a version, and a right that is there, is asked for again.
+/// How often a version is asked for again.
 const VERSION_AGAIN: Duration = Duration::from_hours(1);
-const RIGHT_AGAIN: Duration = Duration::from_mins(10);
-/// How soon and how late a right that is missing, or a question that failed, is asked for again.
+/// How soon and how late what is missing, or a question that failed, is asked for again.
 const SOONEST: Duration = Duration::from_secs(1);
-const LATEST: Duration = Duration::from_secs(30);
-/// The operator itself asks more often: a namespace that becomes a tenant is served within seconds.
-const LATEST_OF_OURS: Duration = Duration::from_secs(10);
-/// How old the first answer about a right may be.
-const RECENT: Duration = Duration::from_secs(1);
+pub(super) const LATEST: Duration = Duration::from_secs(30);
 
 /// The task of one watch.
 pub(super) struct Watcher {
@@ -167,11 +163,11 @@ fn not_served(kind: &Gvk, versions: &[&str]) -> Why {
     Why::new(Reason::KindNotServed, text::line(&message))
 }
 
-fn backoff(failures: u32) -> Duration {
+pub(super) fn backoff(failures: u32) -> Duration {
     SOONEST.saturating_mul(1 << failures.saturating_sub(1).min(5)).min(LATEST)
 }
 
-/// Answers one question that is no watch, as long as it is asked. A change of `again` asks anew at once.
+/// Answers one question about a kind or a version, as long as it is asked. A change of `again` asks anew at once.
 pub(super) async fn ask(
     inner: Weak<Inner>,
     want: Want,
@@ -179,8 +175,6 @@ pub(super) async fn ask(
     mut again: watch::Receiver<u64>,
 ) {
     let mut failures = 0;
-    // The first answer may be as old as this; later ones, which somebody asks for, are fresh.
-    let mut since = Instant::now().checked_sub(RECENT);
     loop {
         again.borrow_and_update();
         let open = gate.borrow_and_update().clone();
@@ -202,37 +196,18 @@ pub(super) async fn ask(
                 }
             }
             (Question::Version { .. }, _, Gate::Open(reach)) => version(reach, failures).await,
-            (Question::Right { via, right }, _, Gate::Open(reach)) => {
-                let (seen, pause) = allowed(reach, right, since.take(), failures).await;
-                let denied = via.actor == Actor::Operator && matches!(seen, Seen::Right(false));
-                (seen, if denied { pause.min(LATEST_OF_OURS) } else { pause })
-            }
             (_, _, Gate::Closed { why, .. }) => (Seen::Unknown(why.clone()), VERSION_AGAIN),
-            (
-                Question::Objects { .. }
-                | Question::Kind { .. }
-                | Question::Probe { .. }
-                | Question::Artifact { .. },
-                _,
-                _,
-            ) => return,
+            (_, _, Gate::Open(_)) => return,
         };
         failures = if pause < LATEST + LATEST { failures + 1 } else { 0 };
-        let passing = matches!(&seen, Seen::Unknown(why) if why.is_passing());
         let Some(strong) = inner.upgrade() else { return };
-        let keep = passing && !matches!(strong.state().answer(&want), Seen::Unknown(_));
-        if !keep {
-            let readers = strong.state().asked(&want, seen);
-            strong.wake(readers);
-        }
+        strong.answered(&want, seen);
         drop(strong);
         let news = async {
             match &mut newest {
                 // A server with other kinds may well be another version.
-                Some(newest) if !matches!(want.question(), Question::Right { .. }) => {
-                    drop(newest.changed().await);
-                }
-                _ => std::future::pending().await,
+                Some(newest) => drop(newest.changed().await),
+                None => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -271,21 +246,7 @@ async fn version(reach: &ActorClient, failures: u32) -> (Seen, Duration) {
     }
 }
 
-async fn allowed(
-    reach: &ActorClient,
-    right: &Right,
-    since: Option<Instant>,
-    failures: u32,
-) -> (Seen, Duration) {
-    let since = since.unwrap_or_else(Instant::now);
-    match reach.rights.may(&reach.writes, right, since).await {
-        Ok(true) => (Seen::Right(true), RIGHT_AGAIN),
-        Ok(false) => (Seen::Right(false), backoff(failures + 1)),
-        Err(error) => (failed(&error, reach), backoff(failures + 1)),
-    }
-}
-
-fn failed(error: &call::CallError, reach: &ActorClient) -> Seen {
+pub(super) fn failed(error: &call::CallError, reach: &ActorClient) -> Seen {
     match (error.is_code(403), &reach.place.remote) {
         (true, _) => unknown(Reason::Forbidden, &format!("{} may not ask this: {error}", reach.who)),
         (false, Some(name)) => {

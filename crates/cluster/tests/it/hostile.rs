@@ -4,9 +4,15 @@
 use crate::stage::{Stage, config_map};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_engine::contract::{Actor, ClusterRef, Question, ReadSet, Scope, Seen, Selector, Via, Want};
-use linchpin_words::Reason;
+use linchpin_words::{Reason, limits};
 use serde_json::json;
-use std::sync::Arc;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -28,8 +34,17 @@ enum Evil {
     Refusal,
 }
 
+/// What became of the answers without an end.
+#[derive(Default)]
+struct Taken {
+    /// The most bytes that anybody took of one.
+    most: AtomicUsize,
+    /// How many nobody wanted any more of.
+    ended: AtomicUsize,
+}
+
 /// Starts such a server and returns a kubeconfig for it.
-async fn serve(evil: Evil) -> String {
+async fn serve(evil: Evil, taken: Arc<Taken>) -> String {
     let rcgen::CertifiedKey { cert, signing_key } =
         rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let mut tls = rustls::ServerConfig::builder()
@@ -42,10 +57,10 @@ async fn serve(evil: Evil) -> String {
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((tcp, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
+            let (acceptor, taken) = (acceptor.clone(), Arc::clone(&taken));
             tokio::spawn(async move {
                 if let Ok(mut stream) = acceptor.accept(tcp).await {
-                    let _ = converse(&mut stream, evil).await;
+                    let _ = converse(&mut stream, evil, &taken).await;
                 }
             });
         }
@@ -59,7 +74,7 @@ async fn serve(evil: Evil) -> String {
 }
 
 /// Answers one request after another.
-async fn converse(stream: &mut TlsStream<TcpStream>, evil: Evil) -> std::io::Result<()> {
+async fn converse(stream: &mut TlsStream<TcpStream>, evil: Evil, taken: &Taken) -> std::io::Result<()> {
     loop {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -69,7 +84,7 @@ async fn converse(stream: &mut TlsStream<TcpStream>, evil: Evil) -> std::io::Res
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let path = target.split('?').next().unwrap_or_default();
         match (path, evil) {
-            ("/api", Evil::Discovery) => return endless(stream, "200 OK", "").await,
+            ("/api", Evil::Discovery) => return endless(stream, "200 OK", "", taken).await,
             ("/api", _) => answer(stream, r#"{"kind": "APIVersions", "versions": ["v1"]}"#).await?,
             ("/apis", _) => answer(stream, r#"{"kind": "APIGroupList", "groups": []}"#).await?,
             ("/api/v1", _) => {
@@ -77,13 +92,13 @@ async fn converse(stream: &mut TlsStream<TcpStream>, evil: Evil) -> std::io::Res
                 answer(stream, &format!(r#"{{"resources": [{resource}]}}"#)).await?;
             }
             (path, Evil::Line) if path.ends_with("configmaps") && target.contains("watch=true") => {
-                return endless(stream, "200 OK", r#"{"type": "ADDED", "object": {"x": ""#).await;
+                return endless(stream, "200 OK", r#"{"type": "ADDED", "object": {"x": ""#, taken).await;
             }
             (path, Evil::Page) if path.ends_with("configmaps") => {
-                return endless(stream, "200 OK", r#"{"items": ["#).await;
+                return endless(stream, "200 OK", r#"{"items": ["#, taken).await;
             }
             (path, Evil::Refusal) if path.ends_with("configmaps") => {
-                return endless(stream, "403 Forbidden", "").await;
+                return endless(stream, "403 Forbidden", "", taken).await;
             }
             (path, Evil::Pages) if path.ends_with("configmaps") => {
                 let objects =
@@ -113,20 +128,34 @@ async fn answer(stream: &mut TlsStream<TcpStream>, body: &str) -> std::io::Resul
     stream.write_all(body.as_bytes()).await
 }
 
-async fn endless(stream: &mut TlsStream<TcpStream>, status: &str, begin: &str) -> std::io::Result<()> {
+async fn endless(
+    stream: &mut TlsStream<TcpStream>,
+    status: &str,
+    begin: &str,
+    taken: &Taken,
+) -> std::io::Result<()> {
     let head = format!("HTTP/1.1 {status}\r\nTransfer-Encoding: chunked\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     if !begin.is_empty() {
         stream.write_all(format!("{:x}\r\n{begin}\r\n", begin.len()).as_bytes()).await?;
     }
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
-    loop {
-        stream.write_all(chunk.as_bytes()).await?;
+    for sent in (0..).step_by(chunk.len()) {
+        taken.most.fetch_max(sent, Ordering::Relaxed);
+        if stream.write_all(chunk.as_bytes()).await.is_err() {
+            break;
+        }
     }
+    taken.ended.fetch_add(1, Ordering::Relaxed);
+    Ok(())
 }
 
 /// How such a server ends: not reached, refused, or beyond what one namespace may have.
 const ENDS: [Reason; 3] = [Reason::ClusterUnreachable, Reason::Forbidden, Reason::OverBudget];
+
+/// What may be on its way when the other side stops to read: the buffers of two sockets and of TLS. Until an answer must
+/// be complete, a hundred times as much could be read of it.
+const ON_THE_WAY: usize = 16 << 20;
 
 /// The most memory that this process ever had, in MiB.
 fn peak() -> usize {
@@ -145,7 +174,8 @@ async fn a_server_that_answers_without_end_harms_nobody_but_who_names_it() {
     let mut wants = Vec::new();
     for (number, evil) in evils.into_iter().enumerate() {
         let name = format!("evil-{number}");
-        let kubeconfig = STANDARD.encode(serve(evil).await);
+        let taken = Arc::new(Taken::default());
+        let kubeconfig = STANDARD.encode(serve(evil, Arc::clone(&taken)).await);
         stage
             .put(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": stage.namespace},
                 "data": {"value": kubeconfig}}))
@@ -169,13 +199,13 @@ async fn a_server_that_answers_without_end_harms_nobody_but_who_names_it() {
         let selector = Selector::requirements(vec!["a=b".to_owned()]);
         let scope = Scope::Labels { namespace: Some("x".to_owned()), selector };
         let reads = ReadSet::dotted(["data"]);
-        wants.push((evil, Want::new(Question::Objects { via, kind: config_map(), scope, reads })));
+        wants.push((evil, Want::new(Question::Objects { via, kind: config_map(), scope, reads }), taken));
     }
     let mut audience = stage.audience().await;
     let here = stage.want("builder", "here");
-    audience.ask(wants.iter().map(|(_, want)| want.clone()).chain([here.clone()]));
+    audience.ask(wants.iter().map(|(_, want, _)| want.clone()).chain([here.clone()]));
     audience.until_data(&here, json!({"x": "1"})).await;
-    for (evil, want) in &wants {
+    for (evil, want, taken) in &wants {
         let seen = audience
             .until(want, &format!("the end of {evil:?}"), |seen| {
                 matches!(seen, Seen::Unknown(why) if ENDS.contains(&why.reason))
@@ -185,6 +215,16 @@ async fn a_server_that_answers_without_end_harms_nobody_but_who_names_it() {
         if let Seen::Unknown(why) = seen {
             assert!(why.message.len() < 500, "{}", why.message);
         }
+        let limit = match evil {
+            Evil::Discovery | Evil::Page | Evil::Pages => limits::REMOTE_ANSWER,
+            Evil::Line => limits::WATCH_LINE,
+            Evil::Refusal => limits::REFUSAL,
+        };
+        while !matches!(evil, Evil::Pages) && taken.ended.load(Ordering::Relaxed) == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let most = taken.most.load(Ordering::Relaxed);
+        assert!(most <= limit + ON_THE_WAY, "{evil:?}: {most} bytes of one answer were read");
     }
     stage.put(stage.map("here", json!({"x": "2"}))).await;
     audience.until_data(&here, json!({"x": "2"})).await;
