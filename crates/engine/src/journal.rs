@@ -172,7 +172,7 @@ pub enum StepState {
     Unknown,
 }
 
-/// What is known of one step.
+/// What is known of one step. Most plans have many steps that little has happened to: what is rare is kept apart.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StepRecord {
@@ -203,7 +203,7 @@ pub struct StepRecord {
     pub retry_at: Option<Timestamp>,
     /// What must be seen before it goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub awaits: Option<Awaits>,
+    pub awaits: Option<Box<Awaits>>,
     /// The token of an effect that must not happen twice: written before the effect is ordered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
@@ -237,7 +237,7 @@ pub struct StepRecord {
     pub repairing: bool,
     /// The incarnation that is deleted first, so that it can be made anew with what cannot be changed in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recreate: Option<Recreate>,
+    pub recreate: Option<Box<Recreate>>,
 }
 
 impl StepRecord {

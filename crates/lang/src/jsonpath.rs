@@ -86,11 +86,13 @@ enum Comparison {
 impl Path {
     /// Checks `source`, which stands in the spec at `field`.
     pub fn compile(field: &str, source: &str) -> Result<Self, PathError> {
-        let steps = parse::parse(source).map_err(|refusal| PathError {
+        let mut steps = parse::parse(source).map_err(|refusal| PathError {
             field: field.to_owned(),
             column: source.get(..refusal.at).map_or(1, |before| before.chars().count() + 1),
             problem: refusal.problem,
         })?;
+        // Paths are kept for as long as whoever wrote them waits.
+        steps.shrink_to_fit();
         Ok(Path { source: source.to_owned(), steps })
     }
 

@@ -8,7 +8,7 @@ use std::{
 use linchpin_words::{ObjectRef, hash::Fnv};
 
 use super::{
-    FieldPath, Notes, Plan, Step, Terms,
+    FieldPath, Notes, Plan, Step, StepKind, Terms,
     outline::{self, Outline, Wants},
 };
 use crate::{
@@ -140,7 +140,7 @@ impl Plan {
         for old in &order {
             if let Some((step, earlier)) = placed[*old].take() {
                 before.push(earlier.into_iter().map(|position| rank[position]).collect());
-                steps.push(step);
+                steps.push(slim(step));
             }
         }
         let mut by_name: Vec<usize> = (0..steps.len()).collect();
@@ -197,6 +197,19 @@ impl Plan {
             gates: Vec::new(),
         })
     }
+}
+
+/// A step without room for more: plans are kept for as long as their objects wait.
+fn slim(mut step: Step) -> Step {
+    match &mut step.kind {
+        StepKind::Require(requirement) => requirement.rights.shrink_to_fit(),
+        StepKind::Act(action) => {
+            action.rights.shrink_to_fit();
+            action.later_rights.shrink_to_fit();
+            action.sketched.shrink_to_fit();
+        }
+    }
+    step
 }
 
 /// The objects that are remembered, and a mark of all that their rows hold.

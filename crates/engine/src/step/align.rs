@@ -13,6 +13,7 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
         memory = Memory::fresh(&plan.uid, plan.generation, now);
     }
     let mut records = Vec::with_capacity(plan.steps().len());
+    let mut more_to_do = false;
     for (step, known) in plan.steps().iter().zip(memory.journal.in_order_of(plan)) {
         records.push(match known {
             Some(record) if record.definition == step.definition => record.clone(),
@@ -26,6 +27,7 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
             }
             known => {
                 memory.attempts.remove(&step.id);
+                more_to_do |= is_action(step) && step.lane == Lane::Main;
                 let mut record = StepRecord::new(&step.definition, now);
                 // What its former text wrote stays known: the floor under later observations.
                 record.wrote = known.map(|known| known.wrote.clone()).unwrap_or_default();
@@ -46,6 +48,9 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
         renew(plan, &mut memory, &mut records, now);
     } else if edition_changed {
         renew(plan, &mut memory, &mut records, now);
+    } else if more_to_do && memory.journal.completed.take().is_some() {
+        // All was done, and something that the plan is made from (values of another object) asks for more.
+        begin_run(&mut memory, now);
     }
     follow_overrides(plan, &mut memory, &mut records, now);
     stop_clocks(plan, &mut memory.journal, &mut records, now);

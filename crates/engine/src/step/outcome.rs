@@ -130,7 +130,7 @@ fn end_well(
 ) {
     memory.messages.remove(&step.id);
     if attempt.awaits.is_some() {
-        record.awaits = attempt.awaits;
+        record.awaits = attempt.awaits.map(Box::new);
         record.become_state(StepState::Running, Some(Reason::AwaitingAbsence), now);
         return;
     }
@@ -174,7 +174,7 @@ fn cannot_change(
             let Some(uid) = ours(memory, &step.id, &action.via.cluster.place(), target) else {
                 return false;
             };
-            record.recreate = Some(Recreate { target: target.clone(), uid: uid.clone() });
+            record.recreate = Some(Box::new(Recreate { target: target.clone(), uid: uid.clone() }));
             record.become_state(StepState::Waiting, Some(Reason::Recreating), now);
             true
         }
@@ -247,11 +247,11 @@ pub(super) fn fail(
             (StepState::Waiting, Some(Reason::ClusterPending), Some(after(Pace::Absent)))
         }
         Failure::Gone(_) => {
-            record.awaits = action.target().map(Awaits::Present);
+            record.awaits = action.target().map(Awaits::Present).map(Box::new);
             (StepState::Waiting, Some(Reason::NotFound), Some(after(Pace::Absent)))
         }
         Failure::NotServed(_) => {
-            record.awaits = action.target().map(|target| Awaits::Served(target.kind));
+            record.awaits = action.target().map(|target| Box::new(Awaits::Served(target.kind)));
             (StepState::Waiting, Some(Reason::KindNotServed), Some(after(Pace::Absent)))
         }
         Failure::AlreadyExists(_) => refused(Reason::AlreadyExists, automatic, after(Pace::Refused)),

@@ -1,9 +1,15 @@
 //! What a failed action stops, and what it does not.
 
-use linchpin_engine::{contract::Failure, step::Phase};
+use std::time::Duration;
+
+use linchpin_engine::{
+    contract::Failure,
+    plan::{Plan, Terms},
+    step::Phase,
+};
 
 use crate::{
-    build::{Steps, apply, plan},
+    build::{Steps, apply, plan, plan_with},
     play::{Play, steps_of},
 };
 
@@ -40,4 +46,36 @@ fn a_step_that_will_not_run_does_not_hold_up_later_priorities() {
     let effects = play.step();
     play.fail(&effects[0], Failure::Invalid("refused".to_owned()));
     assert_eq!(steps_of(&play.step()), ["y"], "named waits for x in vain");
+}
+
+/// One action with this definition, which has a minute.
+fn a_minute_for(definition: &str) -> Plan {
+    let mut step = apply("x");
+    step.definition = definition.into();
+    let terms = Terms { global_timeout: Some(Duration::from_mins(1)), watch: true, ..Terms::default() };
+    plan_with(1, vec![step], terms)
+}
+
+#[test]
+fn what_changes_without_a_new_generation_after_all_was_done_has_the_whole_time_again() {
+    let mut play = Play::new(a_minute_for("1:first"));
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Completed);
+    let run = play.memory.journal.run.id;
+    play.pass(86_400);
+    play.step();
+    assert_eq!(play.memory.journal.run.id, run, "nothing is new");
+    play.plan = a_minute_for("1:second");
+    let effects = play.step();
+    assert_eq!(steps_of(&effects), ["x"], "{:?}", play.decision().report);
+    assert_eq!(play.memory.journal.run.id, run + 1);
+    play.fail(&effects[0], Failure::Transient("no connection".to_owned()));
+    play.pass(59);
+    play.step();
+    assert_ne!(play.decision().report.phase, Phase::Failed, "the minute is not over");
+    play.pass(2);
+    play.step();
+    assert!(play.memory.journal.halt.is_some(), "it is over now");
 }
