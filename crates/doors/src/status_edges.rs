@@ -7,7 +7,7 @@
 //! ([`limits::EDGE_BYTES`]), within which what is still open comes first.
 
 use linchpin_engine::graph::{Edge, Node, Relation, Wait, WaitState};
-use linchpin_words::{GroupKind, ObjectRef, Text, Timestamp, limits};
+use linchpin_words::{GroupKind, ObjectRef, Text, Timestamp, limits, text};
 use serde::{Deserialize, Serialize};
 
 /// One edge as it is written. Exactly one of `state` and `made` is there.
@@ -77,8 +77,10 @@ pub fn write(edges: &[Edge]) -> Option<String> {
     (!text.is_empty()).then(|| text + "]")
 }
 
-/// The edges in a status of this object. What cannot be read is none.
+/// The edges in a status of this object. What cannot be read, or is larger than any we write, is none: whoever may write a
+/// status may write anything here. It says of nobody but its owner what it waits for and makes, and nothing acts on it.
 pub fn read(owner: &Node, text: Option<&str>) -> Vec<Edge> {
+    let text = text.filter(|text| text.len() <= limits::EDGE_BYTES);
     let lines: Vec<EdgeLine> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     lines.into_iter().filter_map(|line| line.edge(owner)).collect()
 }
@@ -93,6 +95,11 @@ fn is_open(edge: &Edge) -> bool {
         Relation::WaitsFor(wait) => !wait.met(),
         Relation::Produces { done } => !done,
     }
+}
+
+/// A text on one line, without what a terminal would obey.
+fn shown(said: impl AsRef<str>) -> Text {
+    text::line(said.as_ref()).into()
 }
 
 impl EdgeLine {
@@ -125,7 +132,7 @@ impl EdgeLine {
                 }
                 if !wait.met() {
                     line.reason = wait.reason.clone();
-                    line.message = linchpin_words::text::line(&wait.detail).into();
+                    line.message = text::line(&wait.detail).into();
                     line.since = wait.since.map(Into::into);
                 }
             }
@@ -134,14 +141,16 @@ impl EdgeLine {
     }
 
     fn edge(self, owner: &Node) -> Option<Edge> {
-        let from = Node { part: self.part, batch: self.batch, ..owner.clone() };
+        let from = Node { part: self.part.map(shown), batch: self.batch, ..owner.clone() };
         let EdgeTarget { group, kind, namespace, name, part, batch, cluster } = self.to;
-        let object = ObjectRef { kind: GroupKind::new(group, kind), namespace, name };
-        let to = Node { cluster, part, batch, ..Node::here(object) };
+        let kind = GroupKind::new(text::line(&group), text::line(&kind));
+        let namespace = namespace.map(|namespace| text::line(&namespace));
+        let object = ObjectRef { kind, namespace, name: text::line(&name) };
+        let to = Node { cluster: cluster.map(shown), part: part.map(shown), batch, ..Node::here(object) };
         if let Some(done) = self.made {
             return Some(Edge::produces(from, to, done));
         }
-        let mut wait = Wait::new(self.state?, self.reason).detail(self.message);
+        let mut wait = Wait::new(self.state?, shown(self.reason)).detail(shown(self.message));
         wait.since = self.since.map(Into::into);
         Some(Edge::waits(from, to, wait))
     }
@@ -182,6 +191,27 @@ mod tests {
             [],
             "neither a wait nor a product"
         );
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_there_is_about_its_owner_alone_and_moves_no_terminal() {
+        let forged = r#"[{"part":"p\u001b[2J","to":{"group":"g\n","kind":"K\u0007","namespace":"n\r","name":"a\u001b]0;x",
+            "part":"q\t","cluster":"c\u009b"},"state":"Absent","reason":"r\u001b","message":"first\nsecond\u001b[31m"},
+            {"to":{"kind":"Deployment","name":"web"},"made":false,"from":{"kind":"Other","name":"other"}}]"#;
+        let edges = read(&node("owner"), Some(forged));
+        assert_eq!(edges.len(), 2);
+        for edge in &edges {
+            assert_eq!(edge.from.whole(), node("owner"), "it says nothing of others");
+            let words = match &edge.relation {
+                Relation::WaitsFor(wait) => format!("{} {}", wait.reason, wait.detail),
+                Relation::Produces { .. } => String::new(),
+            };
+            let said = format!("{} {} {words}", edge.from, edge.to);
+            assert!(!said.chars().any(char::is_control), "{said:?}");
+        }
+        let large = format!("[{}]", vec![r#"{"to":{"kind":"A","name":"b"},"made":true}"#; 3_000].join(","));
+        assert!(large.len() > limits::EDGE_BYTES);
+        assert_eq!(read(&node("owner"), Some(&large)), []);
     }
 
     #[test]

@@ -94,7 +94,9 @@ fn a_phase_that_somebody_else_writes_is_put_right_and_believed_by_nobody() {
     let at = "2026-01-01T00:00:00Z";
     let ready = json!({"type": "Ready", "status": "True", "reason": "Completed", "message": "trust me",
         "observedGeneration": 1, "lastTransitionTime": at});
-    let lie = json!({"status": {"phase": "Completed", "message": "trust me", "conditions": [ready]}});
+    // Its edges too: as if it made what it waits for, and waited for what makes it wait.
+    let edges = r#"[{"to":{"kind":"ConfigMap","namespace":"spoof","name":"trust me"},"made":false}]"#;
+    let lie = json!({"status": {"phase": "Completed", "message": "trust me", "conditions": [ready], "edges": edges}});
     scenario.api.merge("ResourceDependency", "spoof", "rd", "/status", &lie).unwrap();
     let mended = scenario.until("is put right", "ResourceDependency", "rd", |object| {
         object["status"]["phase"] == "Waiting" && !object["status"].to_string().contains("trust me")

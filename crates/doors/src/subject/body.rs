@@ -1,8 +1,11 @@
 //! An object of ours as it arrived: whole, or what is left of one that is being deleted and cannot be read as its kind.
 //!
-//! Such a remnant is served from what can be read of it whatever the rest looks like: its metadata, the account and the
-//! deletion policy that its spec names, and its journal. So a spec that nobody understands keeps neither the object nor
-//! what it made. Nothing is written of it but its finalizer.
+//! A whole object is needed when its plan is compiled and when its status is drawn, and between the two it lies there, for
+//! hours or days: as a text then, which takes a third of the memory. What is asked of it on every turn is kept beside it.
+//!
+//! A remnant is served from what can be read of it whatever the rest looks like: its metadata, the account and the deletion
+//! policy that its spec names, and its journal. So a spec that nobody understands keeps neither the object nor what it
+//! made. Nothing is written of it but its finalizer.
 
 use std::collections::BTreeMap;
 
@@ -20,18 +23,29 @@ use super::{StatusHash, SubjectKey};
 use crate::door;
 
 /// An object of ours.
-pub(super) enum Body<O> {
-    /// One that is understood.
-    Whole(Box<O>),
-    /// One that is going.
-    Remnant(Box<Remnant>),
+pub(super) struct Body<O> {
+    key: SubjectKey,
+    generation: i64,
+    is_deleting: bool,
+    has_finalizer: bool,
+    priority: i32,
+    removal: Removal,
+    via: Via,
+    /// The annotations that are orders, by key.
+    orders: Box<[(String, String)]>,
+    /// The first journal, beside the status.
+    first_journal: Option<Box<str>>,
+    content: Content<O>,
 }
 
-/// What is left of an object.
-pub(super) struct Remnant {
-    meta: ObjectMeta,
-    service_account: Option<String>,
-    removal: Removal,
+/// All of an object.
+enum Content<O> {
+    /// As its kind.
+    Whole(Box<O>),
+    /// As its kind, put away.
+    Packed(Box<str>),
+    /// It is going, and cannot be read as its kind.
+    Remnant,
 }
 
 /// An object of ours that has just arrived, and what the controller has to remember of its status: the status itself is
@@ -49,10 +63,10 @@ impl<O: Ours> Read<O> {
     ///
     /// # Errors
     /// It cannot be read, and is not being deleted.
-    pub(super) fn from_text(text: &str) -> Result<Self, serde_json::Error> {
+    pub(super) fn from_text(text: &str, default_service_account: &str) -> Result<Self, serde_json::Error> {
         let mut object: O = match serde_json::from_str(text) {
             Ok(object) => object,
-            Err(error) => return remnant::<O>(text).ok_or(error),
+            Err(error) => return remnant::<O>(text, default_service_account).ok_or(error),
         };
         // Who wrote which field of our own objects is of no interest, and larger than all the rest.
         object.meta_mut().managed_fields = None;
@@ -63,12 +77,19 @@ impl<O: Ours> Read<O> {
         if let Some(status) = object.status_mut() {
             status.set_journal(None);
         }
-        Ok(Self { body: Body::Whole(Box::new(object)), journal, status, phase })
+        let body = Body {
+            priority: object.common().priority,
+            removal: door::removal(object.deletion_policy()),
+            via: door::via(&object, default_service_account),
+            ..Body::new(object.meta(), Removal::Retain, default_service_account)
+        };
+        let body = Body { content: Content::Whole(Box::new(object)), ..body };
+        Ok(Self { body, journal, status, phase })
     }
 }
 
 /// What is left of an object; none where it is not being deleted.
-fn remnant<O: Ours>(text: &str) -> Option<Read<O>> {
+fn remnant<O: Ours>(text: &str, default_service_account: &str) -> Option<Read<O>> {
     // What others say of its fields may be as deep as they are: it is not read.
     fn field<T: DeserializeOwned>(text: &str, name: &str) -> Option<T> {
         at(text, &["metadata", name])
@@ -91,9 +112,10 @@ fn remnant<O: Ours>(text: &str) -> Option<Read<O>> {
         None if torn_down => Removal::Delete,
         None => door::removal(O::DELETION_POLICY),
     };
-    let service_account = at(text, &["spec", "serviceAccountName"]);
+    let service_account: Option<String> = at(text, &["spec", "serviceAccountName"]);
+    let account = service_account.as_deref().unwrap_or(default_service_account);
     Some(Read {
-        body: Body::Remnant(Box::new(Remnant { meta: metadata, service_account, removal })),
+        body: Body::new(&metadata, removal, account),
         journal: at(text, &["status", "journal"]),
         status: None,
         phase: None,
@@ -112,103 +134,131 @@ fn at<T: DeserializeOwned>(text: &str, path: &[&str]) -> Option<T> {
 }
 
 impl<O: Ours> Body<O> {
-    pub(super) fn meta(&self) -> &ObjectMeta {
-        match self {
-            Self::Whole(object) => object.meta(),
-            Self::Remnant(remnant) => &remnant.meta,
+    /// What metadata alone says.
+    fn new(meta: &ObjectMeta, removal: Removal, account: &str) -> Self {
+        let annotations = || meta.annotations.iter().flatten();
+        let is_order = |(key, _): &(&String, &String)| keys::ORDERS.contains(&key.as_str());
+        let owned = |(key, value): (&String, &String)| (key.clone(), value.clone());
+        let first_journal = annotations().find(|(key, _)| *key == keys::FIRST_JOURNAL);
+        Self {
+            key: SubjectKey {
+                kind: O::gvk(),
+                namespace: meta.namespace.clone(),
+                name: meta.name.clone().unwrap_or_default(),
+                uid: meta.uid.clone().unwrap_or_default(),
+            },
+            generation: meta.generation.unwrap_or_default(),
+            is_deleting: meta.deletion_timestamp.is_some(),
+            has_finalizer: meta.finalizers.iter().flatten().any(|finalizer| finalizer == O::FINALIZER),
+            priority: 0,
+            removal,
+            via: Via::service_account(meta.namespace.clone().unwrap_or_default(), account),
+            orders: annotations().filter(is_order).map(owned).collect(),
+            first_journal: first_journal.map(|(_, text)| text.as_str().into()),
+            content: Content::Remnant,
         }
     }
 
-    /// The object, where it is understood.
+    /// The object, where it is understood and was not put away.
     pub(super) fn whole(&self) -> Option<&O> {
-        match self {
-            Self::Whole(object) => Some(object),
-            Self::Remnant(_) => None,
+        match &self.content {
+            Content::Whole(object) => Some(object),
+            Content::Packed(_) | Content::Remnant => None,
         }
     }
 
-    pub(super) fn key(&self) -> SubjectKey {
-        let meta = self.meta();
-        SubjectKey {
-            kind: O::gvk(),
-            namespace: meta.namespace.clone(),
-            name: meta.name.clone().unwrap_or_default(),
-            uid: meta.uid.clone().unwrap_or_default(),
+    /// The same, to be changed.
+    pub(super) fn whole_mut(&mut self) -> Option<&mut O> {
+        match &mut self.content {
+            Content::Whole(object) => Some(object),
+            Content::Packed(_) | Content::Remnant => None,
         }
+    }
+
+    /// The object itself, where it is understood.
+    pub(super) fn into_whole(mut self) -> Option<O> {
+        self.unpack();
+        match self.content {
+            Content::Whole(object) => Some(*object),
+            Content::Packed(_) | Content::Remnant => None,
+        }
+    }
+
+    /// Whether it is understood.
+    pub(super) fn is_understood(&self) -> bool {
+        !matches!(self.content, Content::Remnant)
+    }
+
+    /// Puts the object away until it is needed.
+    pub(super) fn pack(&mut self) {
+        if let Some(text) = self.whole().and_then(|object| serde_json::to_string(object).ok()) {
+            self.content = Content::Packed(text.into_boxed_str());
+        }
+    }
+
+    /// Gets the object out again, if it was put away.
+    pub(super) fn unpack(&mut self) {
+        // What was written as its kind can be read as its kind.
+        if let Content::Packed(text) = &self.content
+            && let Ok(object) = serde_json::from_str(text)
+        {
+            self.content = Content::Whole(Box::new(object));
+        }
+    }
+
+    pub(super) fn key(&self) -> &SubjectKey {
+        &self.key
     }
 
     pub(super) fn uid(&self) -> &str {
-        self.meta().uid.as_deref().unwrap_or_default()
+        &self.key.uid
     }
 
     pub(super) fn generation(&self) -> i64 {
-        self.meta().generation.unwrap_or_default()
+        self.generation
     }
 
     pub(super) fn is_deleting(&self) -> bool {
-        self.meta().deletion_timestamp.is_some()
+        self.is_deleting
     }
 
     pub(super) fn has_finalizer(&self) -> bool {
-        self.meta().finalizers.iter().flatten().any(|finalizer| finalizer == O::FINALIZER)
+        self.has_finalizer
     }
 
     /// Our finalizer was put on, or taken off.
     pub(super) fn set_finalizer(&mut self, present: bool) {
-        let meta = match self {
-            Self::Whole(object) => object.meta_mut(),
-            Self::Remnant(remnant) => &mut remnant.meta,
-        };
-        let finalizers = meta.finalizers.get_or_insert_default();
-        finalizers.retain(|finalizer| finalizer != O::FINALIZER);
-        if present {
-            finalizers.push(O::FINALIZER.to_owned());
-        }
+        self.has_finalizer = present;
     }
 
     /// What besides the spec decides the plan: the annotations that are orders.
-    pub(super) fn orders(&self) -> Vec<(&str, &str)> {
-        let annotations = self.meta().annotations.iter().flatten();
-        annotations
-            .filter(|(key, _)| keys::ORDERS.contains(&key.as_str()))
-            .map(|(key, value)| (key.as_str(), value.as_str()))
-            .collect()
+    pub(super) fn orders(&self) -> &[(String, String)] {
+        &self.orders
     }
 
     /// The first journal, beside the status.
     pub(super) fn first_journal(&self) -> Option<&str> {
-        self.meta().annotations.as_ref()?.get(keys::FIRST_JOURNAL).map(String::as_str)
+        self.first_journal.as_deref()
     }
 
     pub(super) fn priority(&self) -> i32 {
-        self.whole().map_or(0, |object| object.common().priority)
+        self.priority
     }
 
     pub(super) fn removal(&self) -> Removal {
-        match self {
-            Self::Whole(object) => door::removal(object.deletion_policy()),
-            Self::Remnant(remnant) => remnant.removal,
-        }
+        self.removal
     }
 
-    pub(super) fn via(&self, default_service_account: &str) -> Via {
-        match self {
-            Self::Whole(object) => door::via(&**object, default_service_account),
-            Self::Remnant(remnant) => {
-                let account = remnant.service_account.as_deref().unwrap_or(default_service_account);
-                Via::service_account(remnant.meta.namespace.clone().unwrap_or_default(), account)
-            }
-        }
+    pub(super) fn via(&self) -> Via {
+        self.via.clone()
     }
 
-    pub(super) fn authority(&self, default_service_account: &str) -> Authority {
-        match self {
-            Self::Whole(object) => door::authority(&**object, default_service_account),
-            // The clusters that it names cannot be read: nobody is impersonated there.
-            Self::Remnant(_) => {
-                Authority { actor: self.via(default_service_account).actor, clusters: Vec::new() }
-            }
-        }
+    /// As whom it removes what it made.
+    pub(super) fn authority(&mut self, default_service_account: &str) -> Authority {
+        self.unpack();
+        // The clusters that a remnant names cannot be read: nobody is impersonated there.
+        let nowhere = || Authority { actor: self.via.actor.clone(), clusters: Vec::new() };
+        self.whole().map_or_else(nowhere, |object| door::authority(object, default_service_account))
     }
 }
 
@@ -231,12 +281,12 @@ mod tests {
     fn what_is_nested_too_deeply_is_a_remnant_while_it_is_being_deleted_and_else_an_error() {
         let deleting = r#", "deletionTimestamp": "2026-01-01T00:00:00Z""#;
         for depth in [200, 20_000, 500_000] {
-            assert!(Read::<ResourceDependency>::from_text(&text(depth, "")).is_err());
-            let read = Read::<ResourceDependency>::from_text(&text(depth, deleting)).unwrap();
+            assert!(Read::<ResourceDependency>::from_text(&text(depth, ""), "default").is_err());
+            let read = Read::<ResourceDependency>::from_text(&text(depth, deleting), "default").unwrap();
             assert!(read.body.whole().is_none() && read.body.is_deleting());
             assert!(read.body.has_finalizer() && read.body.generation() == 3);
             assert_eq!(read.body.removal(), Removal::Delete);
-            assert_eq!(read.body.via("default"), Via::service_account("shop", "actor"));
+            assert_eq!(read.body.via(), Via::service_account("shop", "actor"));
             assert_eq!(read.journal, Some(serde_json::json!({"text": "{}"})));
             assert_eq!(at::<Value>(&text(depth, deleting), &["spec", "values"]), None);
             assert_eq!(at::<Value>(&text(depth, deleting), &["status", "missing"]), None);
@@ -244,9 +294,15 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_object_is_kept_without_its_journal() {
-        let read = Read::<ResourceDependency>::from_text(&text(3, "")).unwrap();
-        let status = read.body.whole().unwrap().status.as_ref().unwrap();
+    fn a_whole_object_is_kept_without_its_journal_and_comes_back_as_it_was_put_away() {
+        let mut read = Read::<ResourceDependency>::from_text(&text(3, ""), "default").unwrap();
+        let object = read.body.whole().unwrap().clone();
+        let status = object.status.as_ref().unwrap();
         assert!(status.journal.is_none() && read.journal.is_some() && read.status.is_some());
+        read.body.pack();
+        assert!(read.body.whole().is_none() && read.body.is_understood());
+        assert_eq!(read.body.via(), Via::service_account("shop", "actor"));
+        read.body.unpack();
+        assert_eq!(read.body.whole(), Some(&object));
     }
 }

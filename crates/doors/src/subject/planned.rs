@@ -31,7 +31,6 @@ use crate::{
 
 /// An object of ours that is carried out by a plan.
 pub struct Planned<D: Door> {
-    key: SubjectKey,
     body: Body<D::Object>,
     /// The ServiceAccount of objects that name none.
     default_service_account: Arc<str>,
@@ -48,7 +47,7 @@ pub struct Planned<D: Door> {
     /// The plan, and the facts it was made with; none before it was compiled from this version of the object.
     compiled: Option<(Result<Compiled, SpecError>, World)>,
     /// What the status has not been drawn from yet.
-    pending: Option<PendingStatus>,
+    pending: Option<Box<PendingStatus>>,
     /// The phase that was last reported.
     phase: Option<Phase>,
     /// The gates passed by hand that were reported.
@@ -70,9 +69,9 @@ impl<D: Door> Planned<D> {
     /// # Errors
     /// The object cannot be read, and is not being deleted.
     pub fn new(text: &str, default_service_account: Arc<str>) -> Result<Self, serde_json::Error> {
-        let Read { body, journal, status, phase } = Read::<D::Object>::from_text(text)?;
+        let Read { body, journal, status, phase } =
+            Read::<D::Object>::from_text(text, &default_service_account)?;
         Ok(Self {
-            key: body.key(),
             stored: stored(&body, status, journal.as_ref()),
             body,
             default_service_account,
@@ -135,7 +134,8 @@ impl<D: Door> Planned<D> {
     }
 
     /// Whether the status already shows what is reported now.
-    fn is_shown(&self, input: &StatusInput<'_>) -> bool {
+    fn is_shown(&mut self, input: &StatusInput<'_>) -> bool {
+        self.body.unpack();
         let Some(object) = self.body.whole() else { return true };
         let (status, value) = self.draw(object, input);
         match (status.phase(), &self.shown) {
@@ -159,7 +159,7 @@ fn passed_by_hand(journal: &Journal) -> BTreeSet<StepId> {
 
 impl<D: Door> Subject for Planned<D> {
     fn key(&self) -> &SubjectKey {
-        &self.key
+        self.body.key()
     }
 
     fn priority(&self) -> i32 {
@@ -167,7 +167,7 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn via(&self) -> Option<Via> {
-        Some(self.body.via(&self.default_service_account))
+        Some(self.body.via())
     }
 
     fn is_deleting(&self) -> bool {
@@ -175,7 +175,8 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn arrived(&mut self, text: &str, echo: bool) -> Result<Arrival, serde_json::Error> {
-        let Read { body, journal, status, .. } = Read::<D::Object>::from_text(text)?;
+        let Read { body, journal, status, .. } =
+            Read::<D::Object>::from_text(text, &self.default_service_account)?;
         self.stored = stored(&body, status, journal.as_ref());
         let old = std::mem::replace(&mut self.body, body);
         let foreign_journal = !echo && self.is_foreign(journal.as_ref());
@@ -191,11 +192,11 @@ impl<D: Door> Subject for Planned<D> {
         if asks_anew {
             self.compiled = None;
         }
-        if let Body::Whole(old) = old
-            && another_spec
+        if another_spec
             && D::beside().is_some()
+            && let Some(old) = old.into_whole()
         {
-            self.history.owe(*old);
+            self.history.owe(old);
         }
         Ok(Arrival { asks_anew, ordered, foreign_journal })
     }
@@ -211,13 +212,14 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn status(&mut self, causes: &Causes) -> Option<Drawn> {
-        let PendingStatus { report, planned, time } = self.pending.take()?;
+        let PendingStatus { report, planned, time } = *self.pending.take()?;
         let plan: Option<&Plan> = match &self.compiled {
             Some((Ok(compiled), _)) if planned => Some(&compiled.plan),
             // The object has changed since: its next turn has something newer to say.
             _ if planned => return None,
             _ => None,
         };
+        self.body.unpack();
         let object = self.body.whole()?;
         // What cannot be read is not remembered.
         let nothing;
@@ -230,10 +232,11 @@ impl<D: Door> Subject for Planned<D> {
         let input = StatusInput { plan, journal, report: &report, causes, now: time };
         let (kept, status) = self.draw(object, &input);
         let journaled = status.get("journal").is_some();
-        if let Body::Whole(object) = &mut self.body {
+        if let Some(object) = self.body.whole_mut() {
             // Kept, written or not: the next one is drawn from it, and takes the times of what has not changed since.
             *object.status_mut() = Some(kept);
         }
+        self.body.pack();
         Some(Drawn { status, critical, journaled })
     }
 

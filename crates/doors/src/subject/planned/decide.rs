@@ -81,7 +81,9 @@ impl<D: Door> Planned<D> {
     /// Compiles the object if it, or a fact it was compiled with, has changed. Says whether the plan is made from all that
     /// is known, or what has to be looked at first.
     fn compile(&mut self, memory: &Memory, world: &World) -> Result<bool, Asks> {
-        let Some(object) = self.body.whole() else { return Ok(true) };
+        if !self.body.is_understood() {
+            return Ok(true);
+        }
         for _ in 0..ROUNDS {
             let facts = match &self.compiled {
                 None => World::new(),
@@ -105,8 +107,10 @@ impl<D: Door> Planned<D> {
                 kinds: &memory.journal.kinds,
                 default_service_account: &self.default_service_account,
             };
+            let authority = self.body.authority(&self.default_service_account);
+            let Some(object) = self.body.whole() else { return Ok(true) };
             let compiled = D::compile(object, &input).map(|mut compiled| {
-                compiled.plan.authority = self.body.authority(&self.default_service_account);
+                compiled.plan.authority = authority;
                 compiled
             });
             let asks = compiled.as_ref().map_or_else(|error| &error.asks, |compiled| &compiled.wants);
@@ -157,7 +161,9 @@ impl<D: Door> Planned<D> {
         stepped: &step::Decision,
         look: &Look<'_>,
     ) {
-        let (Some(beside), Some(object)) = (D::beside(), self.body.whole()) else { return };
+        let Some(beside) = D::beside() else { return };
+        self.body.unpack();
+        let Some(object) = self.body.whole() else { return };
         let input = status_input(Some(plan), stepped, look.ties.causes, look.now);
         decision.beside = beside.records(object, &input);
         self.history.note(HistoryInput::of(&input));
@@ -175,7 +181,7 @@ impl<D: Door> Planned<D> {
             return decision;
         }
         let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
-        let namespace = self.key.lane();
+        let namespace = self.body.key().lane();
         let own_namespace =
             Want::object(via, Gvk::new("", "v1", "Namespace"), None, namespace, ReadSet::nothing());
         let hurry = match look.world.get(&own_namespace) {
@@ -188,13 +194,13 @@ impl<D: Door> Planned<D> {
         decision.wants.insert(own_namespace);
         let released = stepped.release;
         if released {
-            let object = self.key.object_ref();
+            let object = self.body.key().object_ref();
             if self.unread && removal == Removal::Delete && self.salvage().1 {
                 decision.report.last_notices.push(left_behind(format!(
                     "{object} is gone, and what it made is not fully known: its journal could not be read; look for \
                      objects with the annotation {}: {}",
                     keys::CREATED_BY,
-                    self.key.uid
+                    self.body.uid()
                 )));
             }
             let left = stepped.report.left.iter();
@@ -249,7 +255,7 @@ impl<D: Door> Planned<D> {
         decision.report.phase = self.phase;
         decision.own = Some(own);
         let pending = PendingStatus { report: stepped.report, planned: plan.is_some(), time: look.now };
-        self.pending = Some(pending);
+        self.pending = Some(Box::new(pending));
         self.memory = Some(stepped.memory);
     }
 

@@ -1,0 +1,112 @@
+//! What an object that waits weighs: a thousand subjects in memory, counted by the allocator. A test binary of its own,
+//! because everything that is allocated in the process counts.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use linchpin_doors::{
+    Causes,
+    subject::{Asks, Decision, Look, Subject, Ties},
+};
+use linchpin_engine::contract::{Observed, Projection, Question, Scope, Seen, Want, Why, World};
+use linchpin_words::{Reason, Timestamp};
+use peak_alloc::PeakAlloc;
+use serde_json::{Value, json};
+
+#[global_allocator]
+static MEMORY: PeakAlloc = PeakAlloc;
+
+/// How many are weighed.
+const COUNT: usize = 1_000;
+
+fn object(number: usize, status: Option<&Value>) -> String {
+    let mut object = json!({
+        "apiVersion": "tools.kubestellar.io/v1", "kind": "ResourceDependency",
+        "metadata": {"name": format!("wait-{number}"), "namespace": "crowd", "uid": format!("uid-{number}"),
+            "resourceVersion": "7", "generation": 1, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "serviceAccountName": "builder",
+            "dependencies": [{"name": "it", "resource": format!("configmap/cause-{number}"),
+                "conditions": [{"jsonPath": ".data.released", "operator": "eq", "value": "yes"}]}],
+            "actions": [{"name": "make", "type": "create", "resource": {
+                "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("effect-{number}")},
+                "data": {"go": "yes"}}}],
+        },
+    });
+    if let Some(status) = status {
+        object["status"] = status.clone();
+    }
+    object.to_string()
+}
+
+/// Everything may be done, and every object is there without what is waited for.
+fn answer(want: &Want) -> Seen {
+    match want.question() {
+        Question::Right { .. } => Seen::Right(true),
+        Question::Objects { kind, scope: Scope::Name { namespace, name }, .. } => {
+            let item = Projection {
+                kind: kind.clone(),
+                namespace: namespace.clone(),
+                name: name.clone(),
+                uid: format!("uid-{name}"),
+                generation: 0,
+                version: 5,
+                deleting: false,
+                content: json!({"data": {}}),
+            };
+            Seen::Objects(Arc::new(Observed {
+                items: vec![Arc::new(item)],
+                as_of: 5,
+                live: true,
+                looked: None,
+            }))
+        }
+        _ => Seen::Unknown(Why::new(Reason::Unsynced, "nobody asks for this")),
+    }
+}
+
+/// One turn, with everything answered that is asked for; the world is forgotten afterwards, as the controller does.
+fn decide(subject: &mut dyn Subject, wants: &mut BTreeSet<Want>) -> Decision {
+    loop {
+        let world: World = wants.iter().map(|want| (want.clone(), answer(want))).collect();
+        let causes = Causes::new();
+        let look = Look {
+            world: &world,
+            outcomes: &[],
+            ties: Ties { cycle: None, causes: &causes },
+            kept: None,
+            idle: true,
+            now: Timestamp::from_second(1_000),
+        };
+        match subject.decide(&look) {
+            Ok(decision) if decision.wants.is_subset(wants) => return decision,
+            Ok(Decision { wants: asks, .. }) | Err(Asks(asks)) => wants.extend(asks),
+        }
+    }
+}
+
+#[test]
+fn an_object_that_waits_weighs_little() {
+    let kinds = linchpin_doors::registry();
+    let account: Arc<str> = Arc::from("default");
+    let mut subjects = Vec::with_capacity(COUNT);
+    let serve = |number: usize| {
+        let mut subject = kinds.kinds()[0].subject(&object(number, None), &account).unwrap();
+        let mut wants = BTreeSet::new();
+        let decision = decide(&mut *subject, &mut wants);
+        assert!(decision.effects.is_empty() && decision.own.is_some());
+        let drawn = subject.status(&Causes::new()).unwrap();
+        assert_eq!(drawn.status["phase"], "Waiting", "{}", drawn.status);
+        subject.saved(drawn.critical);
+        subject.arrived(&object(number, Some(&drawn.status)), true).unwrap();
+        decide(&mut *subject, &mut wants);
+        drop(subject.status(&Causes::new()));
+        subject
+    };
+    // What is made once for all of them does not count.
+    subjects.push(serve(0));
+    let before = MEMORY.current_usage();
+    subjects.extend((1..=COUNT).map(serve));
+    let each = (MEMORY.current_usage() - before) / COUNT;
+    println!("{each} bytes each");
+    assert!(each <= 16 * 1024, "an object that waits takes {each} bytes");
+}
