@@ -97,14 +97,14 @@ pub(crate) enum Message {
     },
     /// A status write ended.
     Saved(SubscriberId, Written),
-    /// The writing of an event ended.
-    EventWritten,
+    /// The writing of an event ended, in the turn of this namespace.
+    EventWritten(Arc<str>),
 }
 
 /// How a write to an object of ours ended.
 pub(crate) struct Written {
-    /// Whether effects, or the end of the object, waited for it.
-    pub(crate) waited_for: bool,
+    /// In the turn of which namespace it was written; none where effects, or the end of the object, waited for it.
+    pub(crate) background: Option<Arc<str>>,
     pub(crate) result: Result<String, OwnWriteError>,
 }
 
@@ -434,7 +434,7 @@ impl Controller {
                 }
             }
             Message::Saved(id, written) => self.saved(id, written),
-            Message::EventWritten => self.event_written(),
+            Message::EventWritten(namespace) => self.event_written(&namespace),
         }
     }
 

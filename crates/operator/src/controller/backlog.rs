@@ -24,6 +24,9 @@ pub(crate) struct Due {
     pub(crate) waited_for: bool,
 }
 
+/// Namespaces whose turn it is not: they have as much under way as they may. Never many.
+pub(crate) type Full = Vec<Arc<str>>;
+
 /// Keys of what is to be written.
 #[derive(Debug)]
 pub(crate) struct Backlog<K: Ord + Copy> {
@@ -65,8 +68,8 @@ impl<K: Ord + Copy> Line<K> {
     }
 
     /// The first of the namespace whose turn it is, of those whose time has come.
-    fn next(&mut self, now: Instant) -> Option<K> {
-        if self.first()? > now {
+    fn next(&mut self, now: Instant, full: &Full) -> Option<K> {
+        if self.first(full)? > now {
             return None;
         }
         let after = self.last.clone().map_or(Bound::Unbounded, Bound::Excluded);
@@ -75,14 +78,19 @@ impl<K: Ord + Copy> Line<K> {
         let mut turns = later.chain(self.namespaces.range((Bound::Unbounded, upto)));
         let (namespace, key) = turns.find_map(|(namespace, line)| {
             let (at, key) = line.first()?;
-            (*at <= now).then(|| (Arc::clone(namespace), *key))
+            (*at <= now && !full.contains(namespace)).then(|| (Arc::clone(namespace), *key))
         })?;
         self.last = Some(namespace);
         Some(key)
     }
 
-    fn first(&self) -> Option<Instant> {
-        self.all.first().map(|(at, _)| *at)
+    /// The earliest time of those whose turn it may be.
+    fn first(&self, full: &Full) -> Option<Instant> {
+        if full.is_empty() {
+            return self.all.first().map(|(at, _)| *at);
+        }
+        let others = self.namespaces.iter().filter(|(namespace, _)| !full.contains(namespace));
+        others.filter_map(|(_, line)| Some(line.first()?.0)).min()
     }
 }
 
@@ -130,22 +138,23 @@ impl<K: Ord + Copy> Backlog<K> {
 
     /// Takes out the next one that effects wait for, if its time has come.
     pub(crate) fn pop_waited_for(&mut self, now: Instant) -> Option<K> {
-        let key = self.waited_for.next(now)?;
+        let key = self.waited_for.next(now, &Full::new())?;
         self.remove(key);
         Some(key)
     }
 
-    /// Takes out the next of the others, if its time has come.
-    pub(crate) fn pop(&mut self, now: Instant, busy: bool) -> Option<K> {
+    /// Takes out the next of the others, if its time has come, and not of these namespaces.
+    pub(crate) fn pop(&mut self, now: Instant, busy: bool, full: &Full) -> Option<K> {
         let line = if busy { &mut self.busy } else { &mut self.quiet };
-        let key = line.next(now)?;
+        let key = line.next(now, full)?;
         self.remove(key);
         Some(key)
     }
 
-    /// When the next time comes: of those that effects wait for, and of the others.
-    pub(crate) fn next(&self, busy: bool) -> [Option<Instant>; 2] {
-        [self.waited_for.first(), if busy { self.busy.first() } else { self.quiet.first() }]
+    /// When the next time comes: of those that effects wait for, and of the others, but for these namespaces.
+    pub(crate) fn next(&self, busy: bool, full: &Full) -> [Option<Instant>; 2] {
+        let line = if busy { &self.busy } else { &self.quiet };
+        [self.waited_for.first(&Full::new()), line.first(full)]
     }
 }
 
@@ -166,13 +175,13 @@ mod tests {
         let mut backlog = Backlog::default();
         backlog.put("a", 1, due(begun, 5, 1000));
         backlog.put("a", 2, due(begun, 0, 1500));
-        assert_eq!(backlog.next(false), [None, Some(begun)]);
-        assert_eq!(backlog.next(true), [None, Some(at(1000))]);
-        assert_eq!(backlog.pop(at(999), true), None);
-        assert_eq!(backlog.pop(at(4), false), Some(2));
-        assert_eq!(backlog.pop(at(4), false), None);
-        assert_eq!(backlog.pop(at(1000), true), Some(1));
-        assert_eq!(backlog.next(false), [None, None]);
+        assert_eq!(backlog.next(false, &Full::new()), [None, Some(begun)]);
+        assert_eq!(backlog.next(true, &Full::new()), [None, Some(at(1000))]);
+        assert_eq!(backlog.pop(at(999), true, &Full::new()), None);
+        assert_eq!(backlog.pop(at(4), false, &Full::new()), Some(2));
+        assert_eq!(backlog.pop(at(4), false, &Full::new()), None);
+        assert_eq!(backlog.pop(at(1000), true, &Full::new()), Some(1));
+        assert_eq!(backlog.next(false, &Full::new()), [None, None]);
     }
 
     #[test]
@@ -181,15 +190,19 @@ mod tests {
         let mut backlog = Backlog::default();
         backlog.put("a", 1, due(begun, 0, 0));
         backlog.put("a", 1, due(begun, 7, 9));
-        assert_eq!(backlog.pop(begun, false), None);
-        assert_eq!(backlog.pop(begun, true), None);
+        assert_eq!(backlog.pop(begun, false, &Full::new()), None);
+        assert_eq!(backlog.pop(begun, true, &Full::new()), None);
         backlog.put("a", 1, Due { waited_for: true, ..due(begun, 0, 0) });
-        assert_eq!(backlog.pop(begun + Duration::from_secs(1), true), None, "it is in the other line");
+        assert_eq!(
+            backlog.pop(begun + Duration::from_secs(1), true, &Full::new()),
+            None,
+            "it is in the other line"
+        );
         assert_eq!(backlog.pop_waited_for(begun), Some(1));
         assert_eq!(backlog.pop_waited_for(begun), None);
         backlog.put("a", 2, due(begun, 0, 0));
         backlog.remove(2);
-        assert_eq!(backlog.pop(begun, false), None);
+        assert_eq!(backlog.pop(begun, false, &Full::new()), None);
         assert!(backlog.quiet.namespaces.is_empty() && backlog.busy.namespaces.is_empty());
     }
 
@@ -204,9 +217,26 @@ mod tests {
             backlog.put("alone", 5000, Due { waited_for, ..due(begun, 1500, 1500) });
             backlog.put("zeta", 6000, Due { waited_for, ..due(begun, 1500, 1500) });
             let now = begun + Duration::from_secs(2);
-            let mut next = || if waited_for { backlog.pop_waited_for(now) } else { backlog.pop(now, true) };
+            let mut next = || {
+                if waited_for { backlog.pop_waited_for(now) } else { backlog.pop(now, true, &Full::new()) }
+            };
             let first: Vec<u64> = std::iter::from_fn(&mut next).take(5).collect();
             assert_eq!(first, [5000, 0, 6000, 1, 2]);
         }
+    }
+
+    #[test]
+    fn a_namespace_with_all_that_it_may_have_under_way_keeps_nobody_else_waiting_and_is_not_woken_for() {
+        let begun = Instant::now();
+        let mut backlog = Backlog::default();
+        backlog.put("crowd", 1, due(begun, 0, 0));
+        backlog.put("alone", 2, due(begun, 7, 7));
+        let full: Full = vec!["crowd".into()];
+        let later = begun + Duration::from_millis(7);
+        assert_eq!(backlog.next(false, &full), [None, Some(later)]);
+        assert_eq!(backlog.pop(begun, false, &full), None);
+        assert_eq!(backlog.pop(later, false, &full), Some(2));
+        assert_eq!(backlog.next(true, &full), [None, None]);
+        assert_eq!(backlog.pop(later, true, &Full::new()), Some(1));
     }
 }

@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -13,7 +14,7 @@ use futures::StreamExt;
 use linchpin_cluster::events::Regarding;
 use linchpin_engine::contract::Notice;
 
-use super::{Controller, Message, driver::caught, saving::pace::YIELD};
+use super::{Controller, Message, backlog::Full, driver::caught, saving::pace::YIELD};
 
 /// How many events of one namespace may wait.
 const KEPT: usize = 2_000;
@@ -47,24 +48,32 @@ impl Notices {
     }
 
     /// When the next one may be written.
-    pub(super) fn next(&self, busy: bool) -> Option<Instant> {
-        let since = self.turns.iter().filter_map(|namespace| self.first_of(namespace)).min()?;
+    pub(super) fn next(&self, busy: bool, full: &Full) -> Option<Instant> {
+        let turns = self.turns.iter().filter(|namespace| !is_full(full, namespace));
+        let since = turns.filter_map(|namespace| self.first_of(namespace)).min()?;
         Some(if busy { since + YIELD } else { since })
     }
 
-    fn pop(&mut self, now: Instant, busy: bool) -> Option<(Regarding, Notice)> {
+    /// The next one whose time has come, and the namespace whose turn it takes; not one of these.
+    fn pop(&mut self, now: Instant, busy: bool, full: &Full) -> Option<(String, Regarding, Notice)> {
         let pause = if busy { YIELD } else { Duration::ZERO };
-        let is_due = |namespace: &String| self.first_of(namespace).is_some_and(|since| since + pause <= now);
+        let is_due = |namespace: &String| {
+            !is_full(full, namespace) && self.first_of(namespace).is_some_and(|since| since + pause <= now)
+        };
         let namespace = self.turns.iter().position(is_due).and_then(|index| self.turns.remove(index))?;
         let line = self.namespaces.get_mut(&namespace)?;
         let next = line.pop_front();
         if line.is_empty() {
             self.namespaces.remove(&namespace);
         } else {
-            self.turns.push_back(namespace);
+            self.turns.push_back(namespace.clone());
         }
-        next.map(|(_, about, notice)| (about, notice))
+        next.map(|(_, about, notice)| (namespace, about, notice))
     }
+}
+
+fn is_full(full: &Full, namespace: &str) -> bool {
+    full.iter().any(|full| &**full == namespace)
 }
 
 impl Controller {
@@ -81,13 +90,15 @@ impl Controller {
 
     /// Begins to write the next event whose time has come; whether there was one.
     pub(super) fn begin_event(&mut self, now: Instant, busy: bool) -> bool {
-        let Some((about, notice)) = self.notices.pop(now, busy) else { return false };
-        self.begun_event();
+        let full = self.under_way.full();
+        let Some((namespace, about, notice)) = self.notices.pop(now, busy, &full) else { return false };
+        let namespace: Arc<str> = namespace.into();
+        self.begun_event(&namespace);
         let (recorder, back) = (self.recorder.clone(), self.back.clone());
         tokio::spawn(async move {
             // Even where it panics: its place is given back.
             let _ = caught(recorder.record(&about, &notice)).await;
-            let _ = back.send(Message::EventWritten);
+            let _ = back.send(Message::EventWritten(namespace));
         });
         true
     }
@@ -96,9 +107,9 @@ impl Controller {
     pub(super) async fn flush_events(&mut self) {
         let mut notices = std::mem::take(&mut self.notices);
         let now = Instant::now();
-        let notices: Vec<_> = std::iter::from_fn(|| notices.pop(now, false)).collect();
+        let notices: Vec<_> = std::iter::from_fn(|| notices.pop(now, false, &Full::new())).collect();
         let recorder = &self.recorder;
-        let say = |(about, notice)| async move { recorder.record(&about, &notice).await };
+        let say = |(_, about, notice)| async move { recorder.record(&about, &notice).await };
         let all = futures::stream::iter(notices).for_each_concurrent(AT_THE_END, say);
         let _ = tokio::time::timeout(FLUSH_DEADLINE, all).await;
     }
@@ -120,7 +131,8 @@ mod tests {
     }
 
     fn rest(notices: &mut Notices, now: Instant) -> Vec<String> {
-        std::iter::from_fn(|| notices.pop(now, false).map(|(_, notice)| notice.message)).collect()
+        std::iter::from_fn(|| notices.pop(now, false, &Full::new()).map(|(_, _, notice)| notice.message))
+            .collect()
     }
 
     #[test]
@@ -128,12 +140,12 @@ mod tests {
         let now = Instant::now();
         let mut notices = Notices::default();
         emit_event(&mut notices, "a", 2, now);
-        assert!(notices.pop(now, true).is_none());
-        assert_eq!(notices.next(true), Some(now + YIELD));
-        assert_eq!(notices.pop(now, false).unwrap().1.message, "a0");
-        assert_eq!(notices.pop(now + YIELD, true).unwrap().1.message, "a1");
-        assert!(notices.pop(now + YIELD, false).is_none());
-        assert_eq!(notices.next(false), None);
+        assert!(notices.pop(now, true, &Full::new()).is_none());
+        assert_eq!(notices.next(true, &Full::new()), Some(now + YIELD));
+        assert_eq!(notices.pop(now, false, &Full::new()).unwrap().2.message, "a0");
+        assert_eq!(notices.pop(now + YIELD, true, &Full::new()).unwrap().2.message, "a1");
+        assert!(notices.pop(now + YIELD, false, &Full::new()).is_none());
+        assert_eq!(notices.next(false, &Full::new()), None);
     }
 
     #[test]
@@ -151,5 +163,17 @@ mod tests {
             assert_eq!(rest[..4], ["b0".to_owned(), first, "c0".to_owned(), rest[3].clone()]);
             assert_eq!(rest[4], "c1");
         }
+    }
+
+    #[test]
+    fn a_namespace_with_all_that_it_may_have_under_way_is_passed_over() {
+        let now = Instant::now();
+        let mut notices = Notices::default();
+        emit_event(&mut notices, "a", 2, now);
+        emit_event(&mut notices, "b", 1, now);
+        let full: Full = vec!["a".into()];
+        assert_eq!(notices.pop(now, false, &full).map(|(namespace, ..)| namespace).as_deref(), Some("b"));
+        assert!(notices.pop(now, false, &full).is_none() && notices.next(false, &full).is_none());
+        assert!(notices.next(false, &Full::new()).is_some());
     }
 }

@@ -9,7 +9,7 @@
 mod machine;
 pub(super) mod pace;
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use linchpin_cluster::{
     hub::SubscriberId,
@@ -167,29 +167,31 @@ impl Controller {
     }
 
     fn begin_status(&mut self, now: Instant, busy: bool) -> bool {
-        let Some(id) = self.unsaved.pop(now, busy) else { return false };
+        let full = self.under_way.full();
+        let Some(id) = self.unsaved.pop(now, busy, &full) else { return false };
         self.under_way.event_last = false;
         self.begin_write(id, false);
         true
     }
 
     /// An event is being written.
-    pub(super) fn begun_event(&mut self) {
+    pub(super) fn begun_event(&mut self, namespace: &Arc<str>) {
         self.under_way.event_last = true;
-        self.under_way.begin(Instant::now());
+        self.under_way.begin(namespace, Instant::now());
     }
 
     /// An event was written, or could not be.
-    pub(super) fn event_written(&mut self) {
-        self.under_way.end(Instant::now());
+    pub(super) fn event_written(&mut self, namespace: &Arc<str>) {
+        self.under_way.end(namespace, Instant::now());
     }
 
     /// When to look again for something to write; none if only a message can change that.
     pub(super) fn next_save(&self) -> Option<Instant> {
         let now = Instant::now();
         let busy = self.driver.is_busy(now);
-        let [waited_for, status] = self.unsaved.next(busy);
-        let next = [status, self.notices.next(busy)].into_iter().flatten().min();
+        let full = self.under_way.full();
+        let [waited_for, status] = self.unsaved.next(busy, &full);
+        let next = [status, self.notices.next(busy, &full)].into_iter().flatten().min();
         let next = next.zip(self.under_way.room(now, busy)).map(|(next, room)| next.max(room));
         // What yields now may be written as soon as effects have come to rest.
         let quiet = self.driver.quiet_from().filter(|_| busy && next.is_some());
@@ -213,6 +215,12 @@ impl Controller {
         entry.saving.begin(write, &request);
         let key = entry.subject.key();
         let place = (key.namespace.clone(), key.name.clone());
+        // What effects wait for has places of its own.
+        let namespace: Option<Arc<str>> = (!waited_for).then(|| key.lane().into());
+        match &namespace {
+            Some(namespace) => self.under_way.begin(namespace, Instant::now()),
+            None => self.under_way.waited_for += 1,
+        }
         let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
         tokio::spawn(async move {
             let sent = async {
@@ -226,26 +234,21 @@ impl Controller {
             // What is said of a write that panicked: it is tried again, and its place is given back.
             let failed = || Err(OwnWriteError::Passing(FAILED.to_owned()));
             let result = caught(sent).await.unwrap_or_else(failed);
-            let _ = back.send(Message::Saved(id, Written { waited_for, result }));
+            let _ = back.send(Message::Saved(id, Written { background: namespace, result }));
         });
-        if waited_for {
-            self.under_way.waited_for += 1;
-        } else {
-            self.under_way.begin(Instant::now());
-        }
     }
 
     /// A write has ended.
     pub(super) fn saved(&mut self, id: SubscriberId, written: Written) {
-        if written.waited_for {
-            self.under_way.waited_for = self.under_way.waited_for.saturating_sub(1);
-        } else {
-            self.under_way.end(Instant::now());
+        let waited_for = written.background.is_none();
+        match &written.background {
+            Some(namespace) => self.under_way.end(namespace, Instant::now()),
+            None => self.under_way.waited_for = self.under_way.waited_for.saturating_sub(1),
         }
         self.telemetry.saved(&written.result);
         let Some(mut entry) = self.entries.remove(&id) else { return };
         let finalizer = self.finalizers[entry.kind];
-        entry.saving.pace.confirms |= written.waited_for && written.result.is_err();
+        entry.saving.pace.confirms |= waited_for && written.result.is_err();
         entry.write_ended(written.result, finalizer);
         if entry.saving.machine.release_held() {
             let held = std::mem::take(&mut entry.saving.held);

@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`YIELD`] | 1 s | statuses and events beside effects made a hop 2.6 times a bare client's, yielding 1.1 times; no longer, because a person watches |
 //! | [`WHILE_BUSY`], [`WHILE_QUIET`] | 1, 4 | part of the same measurement; more at a time were not measured |
+//! | [`OF_ONE_NAMESPACE`] | 2 | nobody holds more places than are left free: four statuses at once keep both cores of a small API server from another namespace's hop for 20 ms |
 //! | [`PAUSE`] | 19 × | beside effects statuses take a twentieth of the time: a status of 40 components costs the API server 23 ms |
 //! | [`CROWD`] | 4 | finalizer and journal cost 16 and 23 ms for 40 components, in one write 20 ms (decision 8); four are more than a person applies at once |
 //! | [`AT_MOST_EVERY`] | 1 s | chosen: a person reads no faster |
@@ -14,12 +15,16 @@
 //! | [`OWN_ECHO`] | 10 s | chosen: the deadline of a write; a store that went back in time shows older objects for longer |
 //! | [`FENCED`] | 100 ms | chosen: a term that seemed over may turn out to go on |
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     super::{
         allowance::{Allowance, Rate},
-        backlog::Due,
+        backlog::{Due, Full},
     },
     machine::Machine,
 };
@@ -43,6 +48,8 @@ pub(super) const OWN_ECHO: Duration = Duration::from_secs(10);
 pub(super) const FENCED: Duration = Duration::from_millis(100);
 /// How many statuses and events are written at a time while nothing else is.
 const WHILE_QUIET: usize = 4;
+/// How many of these one namespace may have under way.
+const OF_ONE_NAMESPACE: usize = 2;
 /// How many are written at a time beside effects.
 const WHILE_BUSY: usize = 1;
 /// After one that was written beside effects there is a pause so many times as long.
@@ -103,12 +110,14 @@ impl Pace {
 }
 
 /// Writes under way that are no effects.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct UnderWay {
     /// Those that effects wait for.
     pub(super) waited_for: usize,
     /// Statuses and events.
     pub(super) background: usize,
+    /// The same by namespace.
+    namespaces: BTreeMap<Arc<str>, usize>,
     /// Whether the last one in the background was an event: they take turns.
     pub(super) event_last: bool,
     /// When the last one in the background was begun.
@@ -119,16 +128,29 @@ pub(crate) struct UnderWay {
 
 impl UnderWay {
     /// One in the background is begun.
-    pub(super) fn begin(&mut self, now: Instant) {
+    pub(super) fn begin(&mut self, namespace: &Arc<str>, now: Instant) {
         self.background += 1;
+        *self.namespaces.entry(Arc::clone(namespace)).or_default() += 1;
         self.begun = Some(now);
     }
 
     /// One in the background has ended.
-    pub(super) fn end(&mut self, now: Instant) {
+    pub(super) fn end(&mut self, namespace: &Arc<str>, now: Instant) {
         self.background = self.background.saturating_sub(1);
+        if let Some(count) = self.namespaces.get_mut(namespace) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.namespaces.remove(namespace);
+            }
+        }
         let rest = |begun| (now.saturating_duration_since(begun) * PAUSE).min(LONGEST_REST);
         self.rested = self.begun.map(|begun| now + rest(begun));
+    }
+
+    /// The namespaces that have as many in the background as they may.
+    pub(in super::super) fn full(&self) -> Full {
+        let full = self.namespaces.iter().filter(|(_, count)| **count >= OF_ONE_NAMESPACE);
+        full.map(|(namespace, _)| Arc::clone(namespace)).collect()
     }
 
     /// When the next one in the background may be begun: none until another has ended.

@@ -114,17 +114,17 @@ fn beside_effects_one_is_written_at_a_time_and_then_none_for_a_while() {
     let ended = begun + Duration::from_millis(20);
     let mut under_way = UnderWay::default();
     assert_eq!(under_way.room(begun, true), Some(begun));
-    under_way.begin(begun);
+    under_way.begin(&"a".into(), begun);
     assert_eq!(under_way.room(begun, true), None);
     assert_eq!(under_way.room(begun, false), Some(begun), "but while it is quiet");
-    under_way.end(ended);
+    under_way.end(&"a".into(), ended);
     assert_eq!(under_way.room(ended, true), Some(ended + Duration::from_millis(380)));
     assert_eq!(under_way.room(ended, false), Some(ended));
     let later = ended + Duration::from_secs(1);
     assert_eq!(under_way.room(later, true), Some(later));
-    under_way.begin(later);
+    under_way.begin(&"a".into(), later);
     let late = later + Duration::from_secs(10);
-    under_way.end(late);
+    under_way.end(&"a".into(), late);
     assert_eq!(under_way.room(late, true), Some(late + LONGEST_REST), "no pause is long");
 }
 
@@ -140,4 +140,18 @@ fn nothing_is_due_while_a_write_is_under_way_or_a_newer_object_is_on_its_way() {
     machine.arrived(true, false);
     assert!(phase_change(now).due(&machine, now).is_some());
     assert_eq!(Pace::default().due(&Machine::default(), now), None);
+}
+
+#[test]
+fn one_namespace_has_at_most_half_of_what_is_written_at_a_time() {
+    let (now, mut under_way) = (Instant::now(), UnderWay::default());
+    let (crowd, alone) = ("crowd".into(), "alone".into());
+    under_way.begin(&crowd, now);
+    assert_eq!(under_way.full(), []);
+    under_way.begin(&crowd, now);
+    under_way.begin(&alone, now);
+    assert_eq!(under_way.full(), [std::sync::Arc::clone(&crowd)]);
+    assert_eq!(under_way.room(now, false), Some(now), "there is room for others");
+    under_way.end(&crowd, now);
+    assert_eq!(under_way.full(), []);
 }
