@@ -230,6 +230,16 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// The plan of one hop: answers `cause-n` with `effect-n`.
+    pub(crate) fn hop(number: usize) -> Self {
+        Self {
+            name: format!("hop-{number}"),
+            waits_for: format!("cause-{number}"),
+            creates: format!("effect-{number}"),
+            on_content: false,
+        }
+    }
+
     fn body(&self, namespace: &str) -> Value {
         let mut dependency = json!({"name": "it", "resource": format!("configmap/{}", self.waits_for)});
         if self.on_content {

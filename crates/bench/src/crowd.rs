@@ -31,14 +31,7 @@ pub(crate) async fn measure(arena: &Arena, program: &str, sizes: Sizes, table: &
     arena.namespace(NAMESPACE).await?;
     let causes: Vec<String> = (0..count).map(|number| format!("cause-{number}")).collect();
     arena.write_all(NAMESPACE, &causes).await?;
-    let plans: Vec<Plan> = (0..count)
-        .map(|number| Plan {
-            name: format!("wait-{number}"),
-            waits_for: format!("cause-{number}"),
-            creates: format!("effect-{number}"),
-            on_content: true,
-        })
-        .collect();
+    let plans: Vec<Plan> = (0..count).map(|number| Plan { on_content: true, ..Plan::hop(number) }).collect();
     arena.plans(NAMESPACE, &plans).await?;
     operator.settle("Waiting", count).await?;
     let (now, most) = operator.memory()?;

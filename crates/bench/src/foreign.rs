@@ -50,6 +50,12 @@ impl Frozen {
     }
 }
 
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.is_frozen.store(false, Ordering::SeqCst);
+    }
+}
+
 fn carry(mut from: TcpStream, mut to: TcpStream, frozen: &AtomicBool) {
     let mut bytes = [0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut bytes) {

@@ -2,7 +2,11 @@
 
 use anyhow::Result;
 use futures::StreamExt;
-use kube::runtime::watcher::{self, Event};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    runtime::watcher::{self, Event},
+};
 use std::time::{Duration, Instant};
 
 use crate::{
@@ -30,14 +34,7 @@ pub(crate) async fn measure(
     plain.abort();
 
     arena.namespace("hop").await?;
-    let plans: Vec<Plan> = (0..sizes.hops)
-        .map(|number| Plan {
-            name: format!("hop-{number}"),
-            waits_for: format!("cause-{number}"),
-            creates: format!("effect-{number}"),
-            on_content: false,
-        })
-        .collect();
+    let plans: Vec<Plan> = (0..sizes.hops).map(Plan::hop).collect();
     arena.plans("hop", &plans).await?;
     operator.settle("Waiting", sizes.hops).await?;
     let before = operator.processor_time()?;
@@ -50,23 +47,41 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-pub(crate) async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Duration>> {
-    let sightings = Sightings::of(arena, namespace).await?;
-    // The first hop finds connections and caches cold on either side.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Duration>> {
+    let track = Track::of(arena, namespace).await?;
     let mut times = Vec::new();
     for number in 0..count {
-        arena.write(namespace, &format!("cause-{number}")).await?;
-        let answered = Instant::now();
-        let seen = sightings.when(&format!("effect-{number}")).await?;
-        times.push(seen.saturating_duration_since(answered));
+        times.push(track.hop(number).await?);
         tokio::time::sleep(PAUSE).await;
     }
     Ok(times)
 }
 
+/// A namespace in which somebody answers each `cause-n` with an `effect-n`, and the observer who times that.
+pub(crate) struct Track {
+    causes: Api<ConfigMap>,
+    sightings: Sightings,
+}
+
+impl Track {
+    pub(crate) async fn of(arena: &Arena, namespace: &str) -> Result<Self> {
+        let sightings = Sightings::of(arena, namespace).await?;
+        // The first hop finds connections and caches cold on either side.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Ok(Self { causes: arena.config_maps(namespace), sightings })
+    }
+
+    /// One hop.
+    pub(crate) async fn hop(&self, number: usize) -> Result<Duration> {
+        arena::write(&self.causes, &format!("cause-{number}")).await?;
+        let answered = Instant::now();
+        let seen = self.sightings.when(&format!("effect-{number}")).await?;
+        Ok(seen.saturating_duration_since(answered))
+    }
+}
+
 /// What somebody would write by hand: a watch, and a write for each event.
-async fn plain_client(api: kube::Api<k8s_openapi::api::core::v1::ConfigMap>) -> Result<()> {
+pub(crate) async fn plain_client(api: Api<ConfigMap>) -> Result<()> {
     let mut events = watcher::watcher(api.clone(), watcher::Config::default()).boxed();
     while let Some(event) = events.next().await {
         if let Ok(Event::Apply(object)) = event

@@ -7,6 +7,8 @@
 //! `BENCH_SIZE` (1000) is the size of long chains, fan-outs and crowds; `BENCH_HOPS` (100) the number of single hops;
 //! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
 //! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `neighbour`.
+//! `BENCH_NEIGHBOUR_HOPS` (300) hops are measured beside each of `BENCH_ATTACKS` (all): `cel`, `hanging`, `endless`,
+//! `budget`, `flapping`.
 
 mod arena;
 mod bundles;
@@ -69,7 +71,7 @@ async fn main() -> Result<()> {
     operator.stop().await?;
     // With an operator of its own, which may reach loopback addresses.
     if wanted("neighbour") {
-        neighbour::measure(&arena, &program, sizes, &mut table).await?;
+        neighbour::measure(&arena, &program, setting("BENCH_NEIGHBOUR_HOPS", 300)?, &mut table).await?;
     }
     arena.stop().await?;
     println!("\n{table}");

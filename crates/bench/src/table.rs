@@ -13,6 +13,12 @@ impl Table {
         self.row(figure, &time(floor), &time(ours), &format!("{ratio:.2} ×"), &format!("≤ {goal} ×"));
     }
 
+    /// A time beside another one, without a goal.
+    pub(crate) fn comparison(&mut self, figure: &str, one: Duration, other: Duration) {
+        let ratio = other.as_secs_f64() / one.as_secs_f64();
+        self.row(figure, &time(one), &time(other), &format!("{ratio:.2} ×"), "–");
+    }
+
     /// A figure without a floor.
     pub(crate) fn plain(&mut self, figure: &str, ours: &str, goal: &str) {
         self.row(figure, "–", ours, "–", goal);
