@@ -15,7 +15,10 @@ use linchpin_words::limits;
 use serde_json::value::RawValue;
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 use tokio::sync::watch;
@@ -31,6 +34,8 @@ const OVERTIME: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_secs(1);
 /// How long a watch must have been up for its end to be an ordinary one.
 const LASTING: Duration = Duration::from_secs(1);
+/// How long after an attempt began it is begun anew because somebody ordered that: orders are carried out together.
+const BETWEEN_ORDERED: Duration = Duration::from_millis(250);
 /// How long the first state of a stream may take.
 const FIRST_STATE: Duration = Duration::from_mins(1);
 
@@ -91,6 +96,18 @@ impl End {
     }
 }
 
+/// Why an attempt is over.
+enum News {
+    /// It ended by itself.
+    Ended(End),
+    /// A fresh look was asked for.
+    Ordered,
+    /// The store went back in time.
+    Rewound,
+    /// Nobody is interested any more.
+    Nobody,
+}
+
 /// What is known between attempts.
 struct Course {
     kind: Arc<KindClock>,
@@ -115,23 +132,20 @@ impl Follower {
             up_since: None,
         };
         loop {
-            let end = tokio::select! {
-                biased;
-                changed = restart.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
-                    course.at = None;
-                    continue;
-                }
-                _ = epoch.changed() => {
+            let end = match self.until_news(sink, &mut course, restart, &mut epoch).await {
+                News::Ended(end) => end,
+                News::Ordered => continue,
+                News::Rewound => {
                     Counters::add(&self.counters.rewinds, 1);
-                    sink.report(Report::Lost { failures: 1, message: "the store went back in time".to_owned() });
+                    sink.report(Report::Lost {
+                        failures: 1,
+                        message: "the store went back in time".to_owned(),
+                    });
                     course.at = None;
                     course.lost = true;
                     continue;
                 }
-                end = self.attempt(sink, &mut course) => end,
+                News::Nobody => return,
             };
             // Only what lasted counts as success: a stream that ends at once, again and again, is no better than none.
             let lasted = course.up_since.take().is_some_and(|since| since.elapsed() > LASTING);
@@ -166,6 +180,38 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// One attempt, until it ends or has to begin anew. Orders that come soon after it began are carried out together: each
+    /// costs the server a list, and anybody may give them.
+    async fn until_news(
+        &self,
+        sink: &dyn Sink,
+        course: &mut Course,
+        restart: &mut watch::Receiver<u64>,
+        epoch: &mut watch::Receiver<u64>,
+    ) -> News {
+        let at_the_earliest = tokio::time::Instant::now() + BETWEEN_ORDERED;
+        let is_owed = AtomicBool::new(false);
+        let ordered = async {
+            if restart.changed().await.is_err() {
+                return News::Nobody;
+            }
+            is_owed.store(true, Ordering::Relaxed);
+            tokio::time::sleep_until(at_the_earliest).await;
+            restart.borrow_and_update();
+            News::Ordered
+        };
+        let news = tokio::select! {
+            biased;
+            news = ordered => news,
+            _ = epoch.changed() => News::Rewound,
+            end = self.attempt(sink, course) => News::Ended(end),
+        };
+        if is_owed.load(Ordering::Relaxed) {
+            course.at = None;
+        }
+        news
     }
 
     fn failed(&self, error: CallError, sink: &dyn Sink, course: &mut Course) -> Duration {

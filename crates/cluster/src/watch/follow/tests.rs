@@ -217,6 +217,16 @@ fn follower(client: Client, features: Arc<Features>, group: &str, asker: &str, s
 }
 
 async fn run_with(select: Select, script: Vec<Script>, record: Record) -> Arc<Record> {
+    run_ordered(select, script, record, async |_keep| std::future::pending().await).await
+}
+
+/// The same, while somebody orders fresh looks.
+async fn run_ordered(
+    select: Select,
+    script: Vec<Script>,
+    record: Record,
+    orders: impl AsyncFnOnce(watch::Sender<u64>),
+) -> Arc<Record> {
     let record = Arc::new(record);
     let script = Arc::new(Mutex::new(VecDeque::from(script)));
     let asked = Arc::clone(&record);
@@ -230,8 +240,9 @@ async fn run_with(select: Select, script: Vec<Script>, record: Record) -> Arc<Re
         }
     });
     let follower = follower(Client::new(service, "default"), Arc::default(), "", "shop", select);
-    let (_keep, mut restart) = watch::channel(0);
-    let _ = tokio::time::timeout(Duration::from_mins(2), follower.run(&*record, &mut restart)).await;
+    let (order, mut restart) = watch::channel(0);
+    let all = futures::future::join(follower.run(&*record, &mut restart), orders(order));
+    let _ = tokio::time::timeout(Duration::from_mins(2), all).await;
     record
 }
 
@@ -434,4 +445,26 @@ async fn where_only_metadata_was_asked_for_and_more_is_read_all_is_asked_for_ane
         ["all [a] at 5", "all [a b] at 9"],
         "metadata alone is never told as the whole"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn orders_to_look_afresh_are_carried_out_together_and_none_is_forgotten() {
+    let looks = || (0..100).map(|number| Script::Stays(vec![bookmark(7 + number, true)])).collect();
+    let burst = async |order: watch::Sender<u64>| {
+        for _ in 0..200 {
+            order.send_modify(|count| *count += 1);
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let record = run_ordered(named(), looks(), Record::default(), burst).await;
+    let count = record.asked().len();
+    assert!((4..=6).contains(&count), "{count} looks for 200 orders within a second");
+    let later = async |order: watch::Sender<u64>| {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        order.send_modify(|count| *count += 1);
+        std::future::pending::<()>().await;
+    };
+    let record = run_ordered(named(), looks(), Record::default(), later).await;
+    assert_eq!(record.asked(), ["stream", "stream"]);
 }
