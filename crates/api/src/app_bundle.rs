@@ -151,6 +151,10 @@ impl Ours for AppBundle {
         &self.spec.common
     }
 
+    fn parts(&self) -> Vec<&str> {
+        self.spec.groups.iter().map(|group| group.name.as_str()).collect()
+    }
+
     fn clusters(&self) -> Vec<&Cluster> {
         let components = self.spec.groups.iter().flat_map(|group| &group.components);
         let clusters = components.map(|component| &component.cluster);

@@ -139,6 +139,10 @@ impl Ours for DependencyGroup {
         &self.spec.common
     }
 
+    fn parts(&self) -> Vec<&str> {
+        self.spec.groups.iter().map(|group| group.name.as_str()).collect()
+    }
+
     fn clusters(&self) -> Vec<&Cluster> {
         let actions = self.spec.groups.iter().flat_map(|group| &group.actions);
         let clusters = actions.map(|action| &action.cluster);

@@ -55,6 +55,11 @@ pub trait Ours:
         self.common().deletion_policy.unwrap_or(Self::DELETION_POLICY)
     }
 
+    /// The parts of it that others can wait for on their own, as they are written down.
+    fn parts(&self) -> Vec<&str> {
+        Vec::new()
+    }
+
     /// The kind, at the version that is served.
     fn gvk() -> Gvk {
         Gvk::new(Self::group(&()), Self::version(&()), Self::kind(&()))

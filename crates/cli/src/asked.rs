@@ -37,23 +37,27 @@ pub(crate) struct Asked {
 impl ObjectArgument {
     /// Reads what was asked for.
     pub(crate) fn read(&self) -> Result<Asked, Usage> {
-        let written = self.object.join("/");
-        let parts: Vec<&str> = written.split('/').collect();
-        let (text, inner) = match parts.as_slice() {
-            [kind, namespace, name] => (format!("{kind}/{name}"), Some((*namespace).to_owned())),
-            _ => (written.clone(), None),
-        };
-        let reference = Reference::parse(&text).map_err(|error| Usage(error.to_string()))?;
-        match (&inner, &self.namespace) {
-            (Some(inner), Some(flag)) if inner != flag => Err(Usage(format!(
-                "{written} names namespace {inner}, and -n names {flag}; name one of them"
-            ))),
-            _ => Ok(Asked { reference, namespace: inner.or_else(|| self.namespace.clone()) }),
-        }
+        Asked::read(&self.object.join("/"), self.namespace.as_deref())
     }
 }
 
 impl Asked {
+    /// Reads `kind/name` or `kind/namespace/name`; `namespace` is that of the command line.
+    pub(crate) fn read(written: &str, namespace: Option<&str>) -> Result<Self, Usage> {
+        let parts: Vec<&str> = written.split('/').collect();
+        let (text, inner) = match parts.as_slice() {
+            [kind, namespace, name] => (format!("{kind}/{name}"), Some((*namespace).to_owned())),
+            _ => (written.to_owned(), None),
+        };
+        let reference = Reference::parse(&text).map_err(|error| Usage(error.to_string()))?;
+        match (&inner, namespace) {
+            (Some(inner), Some(flag)) if inner != flag => Err(Usage(format!(
+                "{written} names namespace {inner}, and -n names {flag}; name one of them"
+            ))),
+            _ => Ok(Self { reference, namespace: inner.or_else(|| namespace.map(str::to_owned)) }),
+        }
+    }
+
     /// The name; a reference that was read has one.
     pub(crate) fn name(&self) -> &str {
         self.reference.name.as_deref().unwrap_or_default()

@@ -114,7 +114,10 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         Command::Crds => crds::run(kinds),
         Command::Manifests(command) => manifests::run(&command),
         Command::Check(command) => check::run(&command),
-        Command::Tree(command) => tree::run(&command, kinds),
+        Command::Tree(command) => match tree::references(&command) {
+            Ok(asked) => tree::run(&command, &asked, kinds),
+            Err(Usage(reason)) => Ok(refuse(&reason, "tree --help")),
+        },
         Command::Explain(command) => match explain::reference(&command) {
             Ok(reference) => explain::run(&command, &reference, kinds),
             Err(Usage(reason)) => Ok(refuse(&reason, "explain --help")),

@@ -32,6 +32,7 @@ Examples:
 pub(crate) const TREE: &str = "\
 Examples:
   linchpin tree -n shop
+  linchpin tree rd/migrate -n shop                    one object, and what is under it
   linchpin tree -A --unmet --watch
   linchpin tree -n shop -o svg > shop.svg";
 

@@ -8,7 +8,6 @@
 mod beyond;
 mod document;
 mod hints;
-mod lookout;
 mod operators;
 
 use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
@@ -26,16 +25,12 @@ use linchpin_view::{Known, State};
 use linchpin_words::{ObjectRef, Reason};
 use serde_json::Value;
 
-use self::{
-    beyond::LongChain,
-    document::EventEntry,
-    hints::Hint,
-    lookout::{Look, Lookout},
-};
+use self::{beyond::LongChain, document::EventEntry, hints::Hint};
 use crate::{
     asked::{self, Asked as AskedObject, ObjectArgument},
     cli::Usage,
     live::{Asked, Connection, Live, standing},
+    lookout::{Look, Lookout},
     operator::block_on,
 };
 
@@ -144,7 +139,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
         let live = Live::read(&client, &namespace, kinds).await?;
         let gaps = live.gaps(Asked::Here);
         let mut lookout = Lookout::new(client);
-        let view = Scene { live: &live, graph: live.graph(), depth: command.depth, now };
+        let view = Scene { graph: live.graph(), depth: command.depth, now };
         let ours = kinds.called(&asked.reference.word).map(|kind| kind.names().gvk.group_kind());
         let mut explanation = match ours {
             Some(kind) => {
@@ -152,16 +147,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
                 match (live.find(&node), live.lacks(&kind)) {
                     (Some(object), _) => view.ours(&node, object, &mut lookout).await,
                     (None, Some(why)) => bail!("{why}"),
-                    (None, None) => {
-                        let place = if lookout.lacks_namespace(&namespace).await {
-                            format!("namespace {namespace} does not exist")
-                        } else {
-                            let (kind, name) = (&kind.kind, asked.name());
-                            let near = view.meant(&node);
-                            format!("there is no {kind} {name} in namespace {namespace}{near}")
-                        };
-                        bail!("{place}");
-                    }
+                    (None, None) => bail!("{}", lookout.nowhere(&live, &node).await),
                 }
             }
             None => view.others(asked, &namespace, &mut lookout).await?,
@@ -199,14 +185,13 @@ async fn events(explanation: &Explanation, lookout: &Lookout) -> Vec<EventEntry>
 }
 
 /// What is known of our own objects.
-struct Scene<'a> {
-    live: &'a Live,
+struct Scene {
     graph: Graph,
     depth: usize,
     now: Timestamp,
 }
 
-impl Scene<'_> {
+impl Scene {
     /// The chains of causes behind an object, continued.
     async fn chains(&self, node: &Node, lookout: &mut Lookout) -> (Vec<LongChain>, usize) {
         let causes = self.graph.root_causes(node, &|_| true);
@@ -346,17 +331,6 @@ impl Scene<'_> {
         }
         told.hints.extend(at_leaf(&told.chains));
         Ok(told)
-    }
-
-    /// An object of ours that is called almost so.
-    fn meant(&self, node: &Node) -> String {
-        let namespace = node.object.namespace.as_deref();
-        let nodes = self.live.nodes(namespace);
-        let names = nodes.iter().filter(|other| other.object.kind == node.object.kind);
-        linchpin_words::similar::did_you_mean(
-            &node.object.name,
-            names.map(|other| other.object.name.as_str()),
-        )
     }
 }
 

@@ -12,6 +12,7 @@ mod examples;
 mod explain;
 mod live;
 mod local;
+mod lookout;
 mod manifests;
 mod operator;
 mod orders;

@@ -26,7 +26,7 @@ use linchpin_doors::{
 };
 use linchpin_engine::graph::{Edge, Graph, Node, Relation, Wait, WaitState};
 use linchpin_view::{Known, State};
-use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Reason, condition};
+use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Reason, condition, similar};
 
 pub(crate) use self::reading::ReadScope;
 
@@ -193,6 +193,23 @@ impl Live {
     /// The object that a node is.
     pub(crate) fn find(&self, node: &Node) -> Option<&dyn View> {
         self.objects().find(|object| object.node() == *node)
+    }
+
+    /// An object of ours that is called almost so.
+    pub(crate) fn meant(&self, node: &Node) -> String {
+        let nodes = self.nodes(node.object.namespace.as_deref());
+        let names = nodes.iter().filter(|other| other.object.kind == node.object.kind);
+        similar::did_you_mean(&node.object.name, names.map(|other| other.object.name.as_str()))
+    }
+
+    /// What kinds of ours are called in short.
+    pub(crate) fn short_kinds(&self) -> BTreeMap<GroupKind, String> {
+        self.kinds.iter().map(|(names, _)| (names.gvk.group_kind(), names.shortest())).collect()
+    }
+
+    /// The parts of all of them, as they are written down.
+    pub(crate) fn parts(&self) -> Vec<Node> {
+        self.objects().flat_map(View::parts).collect()
     }
 
     /// The wait-for graph among them.

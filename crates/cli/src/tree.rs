@@ -1,26 +1,37 @@
 //! `linchpin tree`: the live wait-for graph of all objects of ours, drawn.
 //!
 //! Reads the cluster as the user and draws what the statuses say: a tree of text, or DOT, Mermaid, SVG or JSON. With
-//! `--watch` it draws again whenever something has changed. A namespace is drawn with all it needs, also from others.
+//! `--watch` it draws again whenever something has changed. A namespace is drawn with all it needs, also from others; one
+//! object with what is under it. Statuses remember what was made: whether it is still there is looked at, with the user's
+//! rights, so that nothing that is gone is shown as good.
 
 mod follow;
+mod gone;
 
 use std::{
+    collections::BTreeSet,
     env,
     io::{self, IsTerminal, Write},
     process::ExitCode,
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
+use kube::Client;
 use linchpin_doors::Registry;
+use linchpin_engine::graph::Node;
 use linchpin_view::{Picture, Selection, dot, json, mermaid, svg, tree};
+use linchpin_words::ObjectRef;
 
 use crate::{
+    asked::{self, Asked as AskedObject},
+    cli::Usage,
     live::{Asked, Connection, Live},
+    lookout::Lookout,
     operator::block_on,
 };
 use follow::follow;
+use gone::gone;
 
 /// As wide as a terminal that does not say how wide it is may be drawn to.
 const WIDTH: usize = 120;
@@ -28,6 +39,12 @@ const WIDTH: usize = 120;
 /// Draw what waits for what.
 #[derive(Debug, Args)]
 pub(crate) struct TreeCommand {
+    /// Only these objects and what is under them: kind/name or kind/namespace/name [default: all of the namespace].
+    #[arg(value_name = "KIND/NAME", conflicts_with = "all_namespaces")]
+    objects: Vec<String>,
+    /// Draw who needs these objects, instead of what they need.
+    #[arg(long, requires = "objects")]
+    needed_by: bool,
     /// The namespace whose objects are drawn, with all they need [default: the context's].
     #[arg(short, long, conflicts_with = "all_namespaces")]
     namespace: Option<String>,
@@ -52,6 +69,8 @@ pub(crate) struct TreeCommand {
 enum Form {
     /// An indented tree.
     Text,
+    /// The same with whole names of kinds.
+    Wide,
     /// For Graphviz.
     Dot,
     /// For Markdown.
@@ -62,54 +81,149 @@ enum Form {
     Json,
 }
 
+/// Checks that objects are written as objects are.
+pub(crate) fn references(command: &TreeCommand) -> Result<Vec<AskedObject>, Usage> {
+    let read = |object: &String| AskedObject::read(object, command.namespace.as_deref());
+    command.objects.iter().map(read).collect()
+}
+
 /// Draws once, or until Ctrl-C.
-pub(crate) fn run(command: &TreeCommand, kinds: &Registry) -> Result<ExitCode> {
+pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry) -> Result<ExitCode> {
     block_on(async {
         let (client, default) = command.connection.open().await?;
         let namespace = command.namespace.clone().unwrap_or(default);
         let live = Live::read(&client, &namespace, kinds).await?;
+        let roots = match asked {
+            [] => None,
+            asked => Some(found(asked, &live, &namespace, &client, kinds).await?),
+        };
+        let scene = Scene { command, namespace, roots };
         if command.watch {
-            return follow(command, &client, &namespace, live).await;
+            return follow(&scene, &client, live).await;
         }
-        print(&draw(command, &live, &namespace));
-        if let Some(gaps) = gaps(command, &live, &namespace) {
+        print(&scene.draw(&client, &live).await.text);
+        if let Some(gaps) = scene.gaps(&live) {
             eprintln!("linchpin: {gaps}");
         }
         Ok(ExitCode::SUCCESS)
     })?
 }
 
-/// What is not in the picture, in one line.
-fn gaps(command: &TreeCommand, live: &Live, namespace: &str) -> Option<String> {
-    live.gaps(if command.all_namespaces { Asked::Everywhere { instead: namespace } } else { Asked::Here })
+/// The objects that were asked for, as they are in the graph.
+async fn found(
+    asked: &[AskedObject],
+    live: &Live,
+    namespace: &str,
+    client: &Client,
+    kinds: &Registry,
+) -> Result<Vec<Node>> {
+    let lookout = Lookout::new(client.clone());
+    let graph = live.drawn_graph();
+    let mut nodes = Vec::new();
+    for one in asked {
+        let namespace = one.namespace.as_deref().unwrap_or(namespace);
+        let word = &one.reference.word;
+        let ours = kinds.called(word).map(|kind| kind.names());
+        let (kind, namespaced) = if let Some(names) = &ours {
+            (names.gvk.group_kind(), names.namespaced)
+        } else if let Some(resource) = lookout.meaning(word).await {
+            (resource.gvk.group_kind(), resource.namespaced)
+        } else {
+            bail!("the cluster serves no kind {word}{}", asked::kind_meant(word));
+        };
+        let object = ObjectRef {
+            kind: kind.clone(),
+            namespace: namespaced.then(|| namespace.to_owned()),
+            name: one.name().to_owned(),
+        };
+        let node = Node::here(object);
+        match (ours.is_some(), live.lacks(&kind)) {
+            (true, Some(why)) => bail!("{why}"),
+            (true, None) if live.find(&node).is_none() => bail!("{}", lookout.nowhere(live, &node).await),
+            (false, _) if !graph.contains(&node) => {
+                bail!("no object of ours waits for {node} or makes it")
+            }
+            _ => nodes.push(node),
+        }
+    }
+    Ok(nodes)
 }
 
-/// The picture of one namespace, or of all, in the form asked for.
-fn draw(command: &TreeCommand, live: &Live, namespace: &str) -> String {
-    let picture = picture(live, (!command.all_namespaces).then_some(namespace));
-    match command.output {
-        Form::Text => text(&picture, command.unmet),
-        Form::Dot => dot::render(&picture),
-        Form::Mermaid => mermaid::render(&picture),
-        Form::Svg => svg::render(&picture, &svg::Options { title: None, now: Some(jiff::Timestamp::now()) }),
-        Form::Json => json::render(&picture),
+/// What is drawn, and how.
+struct Scene<'a> {
+    command: &'a TreeCommand,
+    namespace: String,
+    /// The objects that were asked for; none for all.
+    roots: Option<Vec<Node>>,
+}
+
+impl Scene<'_> {
+    /// What is not in the picture, in one line.
+    fn gaps(&self, live: &Live) -> Option<String> {
+        let everywhere = self.command.all_namespaces;
+        live.gaps(if everywhere { Asked::Everywhere { instead: &self.namespace } } else { Asked::Here })
+    }
+
+    /// The picture in the form asked for.
+    async fn draw(&self, client: &Client, live: &Live) -> Drawn {
+        let namespace = (!self.command.all_namespaces).then_some(self.namespace.as_str());
+        let roots = self.roots.clone().unwrap_or_else(|| live.nodes(namespace));
+        let selection = match self.command.needed_by {
+            true => Selection::NeededBy(roots),
+            false => Selection::Needs(roots),
+        };
+        let (picture, gone) = picture(client, live, &selection).await;
+        let (unmet, now) = (self.command.unmet, Some(jiff::Timestamp::now()));
+        let text = match self.command.output {
+            Form::Text => text(&picture, live, tree::Kinds::Short(live.short_kinds()), unmet),
+            Form::Wide => text(&picture, live, tree::Kinds::Full, unmet),
+            Form::Dot => dot::render(&picture),
+            Form::Mermaid => mermaid::render(&picture),
+            Form::Svg => svg::render(&picture, &svg::Options { title: None, now }),
+            Form::Json => json::render(&picture),
+        };
+        Drawn { text, gone }
     }
 }
 
-/// What there is to see in one namespace, or in all.
-pub(crate) fn picture(live: &Live, namespace: Option<&str>) -> Picture {
-    let selection = Selection::Needs(live.nodes(namespace));
-    Picture::of(&live.drawn_graph(), &selection, &live.known())
+/// What was drawn.
+struct Drawn {
+    text: String,
+    /// What was made, and is there no longer.
+    gone: BTreeSet<Node>,
+}
+
+/// The objects of a namespace with all they need, as a tree.
+pub(crate) async fn of_namespace(client: &Client, live: &Live, namespace: &str) -> String {
+    let selection = Selection::Needs(live.nodes(Some(namespace)));
+    let (picture, _) = picture(client, live, &selection).await;
+    text(&picture, live, tree::Kinds::Short(live.short_kinds()), false)
+}
+
+/// What there is to see of a selection, and what of it was made and is there no longer.
+async fn picture(client: &Client, live: &Live, selection: &Selection) -> (Picture, BTreeSet<Node>) {
+    let graph = live.drawn_graph();
+    let mut known = live.known();
+    let drawn = Picture::of(&graph, selection, &known);
+    let gone = gone(client, &drawn).await;
+    let nodes: BTreeSet<Node> = gone.keys().cloned().collect();
+    if nodes.is_empty() {
+        return (drawn, nodes);
+    }
+    known.extend(gone);
+    (Picture::of(&graph, selection, &known), nodes)
 }
 
 /// A picture as a tree, fit for where standard output goes: as wide as a terminal and coloured on one, whole elsewhere.
-pub(crate) fn text(picture: &Picture, only_unmet: bool) -> String {
+fn text(picture: &Picture, live: &Live, kinds: tree::Kinds, only_unmet: bool) -> String {
     let terminal = io::stdout().is_terminal();
     let options = tree::Options {
         width: terminal.then(columns),
         now: Some(jiff::Timestamp::now()),
         color: terminal && env::var_os("NO_COLOR").is_none(),
         only_unmet,
+        kinds,
+        parts: live.parts(),
         ..tree::Options::default()
     };
     tree::render(picture, &options)

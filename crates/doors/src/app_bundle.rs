@@ -16,7 +16,11 @@ mod source;
 mod status;
 
 use linchpin_api::{AppBundle, AppBundleStatus};
-use linchpin_engine::{contract::World, plan::SpecError};
+use linchpin_engine::{
+    contract::{Notice, World},
+    plan::SpecError,
+    step::Report,
+};
 
 use crate::{
     door::{Beside, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput},
@@ -36,6 +40,10 @@ impl Door for AppBundleDoor {
 
     fn status(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBundleStatus {
         status::draw(object, status_input)
+    }
+
+    fn event(object: Option<&AppBundle>, report: &Report) -> Option<Notice> {
+        status::event(object, report)
     }
 
     fn beside() -> Option<&'static dyn Beside<AppBundle>> {

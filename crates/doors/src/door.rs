@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube_core::object::HasStatus;
 use linchpin_api::{Ours, common::DeletionPolicy};
 use linchpin_engine::{
-    contract::{Authority, StepId, Verb, Via, Want, World},
+    contract::{Authority, Notice, StepId, Verb, Via, Want, World},
     journal::Journal,
     plan::{Plan, Removal, SpecError},
     step::{Phase, Report},
 };
-use linchpin_words::{Gvk, ObjectRef, Timestamp};
+use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp};
 
 use crate::{cluster, owner::Owner, registry::Names};
 
@@ -98,9 +98,24 @@ pub trait Door: Send + Sync + 'static {
     /// The object's status as it should be now. Equal to the one it has where nothing has changed.
     fn status(object: &Self::Object, status_input: &StatusInput<'_>) -> StatusOf<Self>;
 
+    /// The event about an object that has come to another phase; none where something else tells of it. The object is not
+    /// there where it cannot be read.
+    fn event(_object: Option<&Self::Object>, report: &Report) -> Option<Notice> {
+        Some(phase_event(report))
+    }
+
     /// What is kept beside its objects, if anything is.
     fn beside() -> Option<&'static dyn Beside<Self::Object>> {
         None
+    }
+}
+
+/// The event about a phase in the words of its report.
+pub(crate) fn phase_event(report: &Report) -> Notice {
+    Notice {
+        reason: report.reason.map_or(report.phase.as_str(), Reason::as_str).to_owned(),
+        message: report.message.clone(),
+        warning: report.phase == Phase::Failed,
     }
 }
 

@@ -106,6 +106,15 @@ impl Names {
             || self.short.contains(&word.word);
         by_name && word.group.as_ref().is_none_or(|group| *group == self.gvk.group)
     }
+
+    /// Its shortest name.
+    pub fn shortest(&self) -> String {
+        self.short
+            .iter()
+            .min_by_key(|name| name.len())
+            .cloned()
+            .unwrap_or_else(|| self.gvk.kind.to_lowercase())
+    }
 }
 
 /// A kind whose objects are served.
@@ -158,6 +167,8 @@ pub trait View: Send + Sync {
     fn compile(&self, input: &CompileInput<'_>) -> Result<Compiled, SpecError>;
     /// The object in the wait-for graph.
     fn node(&self) -> Node;
+    /// Its parts, as they are written down.
+    fn parts(&self) -> Vec<Node>;
     /// What it waits for and makes, as its status says.
     fn edges(&self) -> Vec<Edge>;
     /// Its status; none if nobody has looked at it yet.
@@ -241,6 +252,11 @@ impl<D: Door> View for Viewed<D> {
 
     fn node(&self) -> Node {
         Node::here(door::object_ref(&self.0))
+    }
+
+    fn parts(&self) -> Vec<Node> {
+        let node = self.node();
+        self.0.parts().into_iter().map(|part| node.clone().part(part.to_owned())).collect()
     }
 
     fn edges(&self) -> Vec<Edge> {

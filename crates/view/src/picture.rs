@@ -136,7 +136,7 @@ pub struct Group {
 pub enum Selection {
     /// Everything.
     All,
-    /// These and all that they need.
+    /// These, what they make, and all that they need.
     Needs(Vec<Node>),
     /// These and all that needs them.
     NeededBy(Vec<Node>),
@@ -228,6 +228,10 @@ fn selected<'a>(graph: &'a Graph, edges: &'a [Edge], selection: &Selection) -> V
         next.entry(from).or_default().push(to);
     }
     let roots: BTreeSet<&Node> = roots.iter().collect();
+    let makes = |edge: &&Edge| matches!(edge.relation, Relation::Produces { .. });
+    let made_by_root = |edge: &&Edge| roots.contains(&edge.from) || roots.contains(&edge.from.whole());
+    let made = edges.iter().filter(|_| forward).filter(makes).filter(made_by_root).map(|edge| &edge.to);
+    let made: Vec<&Node> = made.collect();
     let mut seen: BTreeSet<&Node> = graph.nodes().filter(|node| roots.contains(node)).collect();
     let mut queue: Vec<&Node> = seen.iter().copied().collect();
     while let Some(node) = queue.pop() {
@@ -237,6 +241,7 @@ fn selected<'a>(graph: &'a Graph, edges: &'a [Edge], selection: &Selection) -> V
             }
         }
     }
+    seen.extend(made);
     seen.into_iter().collect()
 }
 

@@ -30,6 +30,42 @@ pub(crate) fn cut_middle(text: &str, columns: usize, mark: &str) -> String {
     format!("{}{mark}{tail}", take(text.chars(), room - width(&tail)))
 }
 
+/// The text in lines of at most `columns`, broken between words where that can be.
+pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(1);
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.extend(pieces(word, columns)),
+        }
+    }
+    lines
+}
+
+/// A word in pieces of at most `columns`; a character that is wider stands alone.
+fn pieces(word: &str, columns: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    let mut used = usize::MAX;
+    for character in word.chars() {
+        let wide = character.width().unwrap_or(0);
+        match pieces.last_mut() {
+            Some(piece) if used.saturating_add(wide) <= columns => {
+                piece.push(character);
+                used += wide;
+            }
+            _ => {
+                pieces.push(character.to_string());
+                used = wide;
+            }
+        }
+    }
+    pieces
+}
+
 fn take(characters: impl Iterator<Item = char>, columns: usize) -> String {
     let mut used = 0;
     characters

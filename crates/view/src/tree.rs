@@ -1,16 +1,21 @@
 //! The picture as an indented tree, for terminals.
 //!
-//! Each thing is followed by what it needs, one level deeper, with its state, why, and for how long. What was spelled
+//! Each thing is followed by what it needs, one level deeper, with its state, for how long, and why. What was spelled
 //! out above is named again but not repeated; a way that comes back to itself ends there. Lines never exceed the
-//! width asked for, and the order never depends on the states, so that a tree can be watched.
+//! width asked for: a reason that does not fit beside its object has lines of its own below it, and nothing of it is cut
+//! off. The order never depends on the states, so that a tree can be watched; the parts of an object are in their own.
 
+mod parts;
 mod rows;
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
-use linchpin_engine::graph::explain;
+use linchpin_engine::graph::{Node, explain};
+use linchpin_words::{GroupKind, reference::built_in_kind};
 
 use crate::picture::{Picture, State};
-use crate::text::{cut, cut_middle, width};
+use crate::text::{cut, cut_middle, width, wrap};
 use rows::Row;
 
 /// Which characters the tree is drawn with.
@@ -23,8 +28,30 @@ pub enum Charset {
     Ascii,
 }
 
+/// How kinds are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Kinds {
+    /// `ResourceDependency shop/web`.
+    #[default]
+    Full,
+    /// `rd shop/web`: as kubectl shortens Kubernetes' own kinds, and as told here for others.
+    Short(BTreeMap<GroupKind, String>),
+}
+
+impl Kinds {
+    /// An object as it is written.
+    fn shown(&self, node: &Node) -> String {
+        let full = node.to_string();
+        let Self::Short(told) = self else { return explain::clean(&full) };
+        let kind = &node.object.kind;
+        let known = || built_in_kind(&kind.group, &kind.kind)?.short.first().map(|&short| short.to_owned());
+        let short = told.get(kind).cloned().or_else(known).unwrap_or_else(|| kind.kind.to_lowercase());
+        explain::clean(&format!("{short}{}", full.get(kind.kind.len()..).unwrap_or_default()))
+    }
+}
+
 /// How to draw a tree.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// Characters to draw with.
     pub charset: Charset,
@@ -36,10 +63,18 @@ pub struct Options {
     pub color: bool,
     /// Leave out waits that are over.
     pub only_unmet: bool,
+    /// How kinds are written.
+    pub kinds: Kinds,
+    /// The parts of objects in the order in which they were written down; those that it does not name follow by name.
+    pub parts: Vec<Node>,
 }
 
 const STATE_WIDTH: usize = 7;
 const GAP: &str = "  ";
+/// What names leave of a line to the reasons beside them.
+const LEAST_WHY: usize = 16;
+/// How much room words need below a tree.
+const LEAST_WORDS: usize = 12;
 
 /// The picture as a tree: a heading, the rows, the cycles, and a line that counts.
 pub fn render(picture: &Picture, options: &Options) -> String {
@@ -48,13 +83,23 @@ pub fn render(picture: &Picture, options: &Options) -> String {
     }
     let rows = rows::rows(picture, options);
     let columns = Columns::fit(&rows, options);
-    let mut out = columns.line(options, "NEEDS", None, "WHY", "FOR");
+    let mut out = columns.line(options, "NEEDS", None, "FOR", "WHY");
     for row in &rows {
-        out.push_str(&columns.line(options, &row.tree(), row.state, &row.why, &row.age));
+        let beside = columns.has_room_for(&row.why);
+        out.push_str(&columns.line(
+            options,
+            &row.tree(),
+            row.state,
+            &row.age,
+            if beside { &row.why } else { "" },
+        ));
+        if !beside {
+            out.push_str(&own_lines(options, row));
+        }
     }
     let arrow = if options.charset == Charset::Unicode { " → " } else { " -> " };
     for (at, cycle) in picture.cycles.iter().enumerate() {
-        let mut names: Vec<String> = cycle.0.iter().map(|node| explain::clean(&node.to_string())).collect();
+        let mut names: Vec<String> = cycle.0.iter().map(|node| options.kinds.shown(node)).collect();
         names.extend(names.first().cloned());
         let text = format!("cycle: {}\n", names.join(arrow));
         out.push_str(if at == 0 { "\n" } else { "" });
@@ -66,11 +111,20 @@ pub fn render(picture: &Picture, options: &Options) -> String {
     out
 }
 
+/// A reason that does not fit beside its object, below it.
+fn own_lines(options: &Options, row: &Row) -> String {
+    let limit = options.width.unwrap_or(usize::MAX);
+    // A tree that leaves no room is left out, so that the words are still there.
+    let below = if width(&row.below) + LEAST_WORDS <= limit { row.below.as_str() } else { "" };
+    let lines = wrap(&row.why, limit.saturating_sub(width(below)));
+    lines.iter().fold(String::new(), |out, line| out + &cut_plain(options, &format!("{below}{line}")) + "\n")
+}
+
 /// How wide each column is.
 struct Columns {
     tree: usize,
-    why: usize,
     age: usize,
+    why: usize,
 }
 
 impl Columns {
@@ -79,23 +133,24 @@ impl Columns {
             |of: &dyn Fn(&Row) -> usize, least: usize| rows.iter().map(of).max().unwrap_or(0).max(least);
         let mut columns = Self {
             tree: widest(&|row| width(&row.tree()), 5),
-            why: widest(&|row| width(&row.why), 3),
             age: widest(&|row| width(&row.age), 3),
+            why: widest(&|row| width(&row.why), 3),
         };
         if let Some(limit) = options.width {
             let fixed = STATE_WIDTH + columns.age + 3 * GAP.len();
             let room = limit.saturating_sub(fixed);
-            if columns.tree + columns.why > room {
-                // The reason gives way first, down to a third of the room; then the names.
-                let least = columns.why.min(room / 3);
-                columns.tree = columns.tree.min(room - least);
-                columns.why = room - columns.tree;
-            }
+            // Names give way only where they would take all the room: a reason has lines of its own to go to.
+            columns.tree = columns.tree.min(room.saturating_sub(LEAST_WHY.min(room / 3)));
+            columns.why = columns.why.min(room - columns.tree);
         }
         columns
     }
 
-    fn line(&self, options: &Options, tree: &str, state: Option<State>, why: &str, age: &str) -> String {
+    fn has_room_for(&self, why: &str) -> bool {
+        width(why) <= self.why
+    }
+
+    fn line(&self, options: &Options, tree: &str, state: Option<State>, age: &str, why: &str) -> String {
         let mark = if options.charset == Charset::Unicode { "…" } else { "~" };
         let heading = why == "WHY" && state.is_none() && tree == "NEEDS";
         let word = match state {
@@ -107,12 +162,12 @@ impl Columns {
         let why = cut(why, self.why, mark);
         let pad = |text: &str, columns: usize| " ".repeat(columns.saturating_sub(width(text)));
         let tree_pad = pad(&tree, self.tree);
-        let (word_pad, why_pad) = (pad(word, STATE_WIDTH), pad(&why, self.why));
+        let (word_pad, age_pad) = (pad(word, STATE_WIDTH), pad(age, self.age));
         let (tree, word) = match state {
             Some(state) => (paint_mark(options, state, &tree), paint(options, state, word)),
             None => (tree, word.to_owned()),
         };
-        let line = format!("{tree}{tree_pad}{GAP}{word}{word_pad}{GAP}{why}{why_pad}{GAP}{age}");
+        let line = format!("{tree}{tree_pad}{GAP}{word}{word_pad}{GAP}{age}{age_pad}{GAP}{why}");
         let line = cut_plain(options, line.trim_end());
         format!("{line}\n")
     }

@@ -84,6 +84,7 @@ words! {
         Waiting: "What must be there first is not there yet." => "Nothing, or ask why: linchpin explain.",
         Running: "The actions are being carried out.",
         Completed: "Everything is done.",
+        Deployed: "Everything of the bundle is deployed and ready.",
         DeploymentComplete: "All resources of the bundle are deployed and ready.",
         AllDependenciesReady: "Everything that pods wait for is there.",
         DependenciesNotReady: "Something that pods wait for is not there yet.",

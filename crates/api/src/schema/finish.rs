@@ -3,6 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 
+use super::DURATION_PATTERN;
 use crate::{action, common::DeletionPolicy, dependency};
 
 /// What validation rules cannot say because they do not see fields of any type: alternatives for the objects that
@@ -16,6 +17,7 @@ fn alternatives() -> [(&'static str, Value); 2] {
 /// - nothing is nullable: a null, which Helm charts produce easily, is dropped by the server and means "not given";
 /// - nothing in the spec has a default, so that what is stored is what the user wrote;
 /// - descriptions are one paragraph, whatever lines the source has;
+/// - where a duration is wanted a number is refused by our rule, with what to write instead, not by its type;
 /// - alternatives that validation rules cannot express are added;
 /// - `status` starts as `{observedGeneration: -1}`, so that a fresh object never looks ready to kstatus;
 /// - `edit` makes corrections of one kind, on its `openAPIV3Schema`.
@@ -48,6 +50,10 @@ fn tidy(schema: &mut Value) {
     object.remove("default");
     if let Some(Value::String(description)) = object.get_mut("description") {
         *description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    }
+    if object.get("pattern").and_then(Value::as_str) == Some(DURATION_PATTERN) {
+        object.remove("type");
+        object.insert("x-kubernetes-int-or-string".to_owned(), json!(true));
     }
     if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
         properties.values_mut().for_each(tidy);

@@ -14,6 +14,9 @@ fn type_of(schema: &Value) -> String {
         let words: Vec<String> = words.iter().map(|word| format!("`{}`", word.as_str().unwrap())).collect();
         return words.join(", ");
     }
+    if schema["pattern"].as_str().is_some_and(|pattern| pattern.contains("ns|us")) {
+        return "duration".to_owned();
+    }
     match schema["type"].as_str() {
         Some("array") => format!("list of {}", type_of(&schema["items"])),
         Some("object") if schema["properties"].is_null() => match &schema["additionalProperties"] {
@@ -21,9 +24,6 @@ fn type_of(schema: &Value) -> String {
             _ => "any object".to_owned(),
         },
         Some("string") if schema["format"] == "date-time" => "time".to_owned(),
-        Some("string") if schema["pattern"].as_str().is_some_and(|pattern| pattern.contains("ns|us")) => {
-            "duration".to_owned()
-        }
         Some(other) => other.to_owned(),
         None => "any".to_owned(),
     }

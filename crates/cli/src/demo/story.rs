@@ -89,7 +89,7 @@ async fn show(client: &DemoClient, kinds: &Registry) -> Result<()> {
         }
         tokio::time::sleep(PAUSE).await;
     };
-    say(&tree::text(&tree::picture(&live, Some(&client.namespace)), false));
+    say(&tree::of_namespace(client.client(), &live, &client.namespace).await);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use linchpin_engine::{
 use linchpin_words::{ObjectRef, Reason, similar};
 use serde_json::Value;
 
-use super::lookout::{Look, Lookout};
+use crate::lookout::{Look, Lookout};
 
 /// How one link of a chain leads to the next, as programs read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]

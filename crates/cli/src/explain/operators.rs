@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use linchpin_engine::{descend::Found, graph::Node};
 use serde_json::Value;
 
-use super::lookout::Lookout;
+use crate::lookout::Lookout;
 
 /// The Lease that operators hold, unless they are told otherwise.
 const LEASE: &str = "linchpin";

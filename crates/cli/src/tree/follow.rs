@@ -18,11 +18,14 @@ use linchpin_doors::registry::Names;
 use linchpin_words::GroupKind;
 use tokio::{sync::mpsc, task::JoinSet};
 
-use super::{Form, TreeCommand, draw, gaps, print};
+use super::{Form, Scene, TreeCommand, print};
 use crate::live::{Live, ReadScope};
 
 /// How long nothing may change before it is drawn again: one change rarely comes alone.
 const QUIET: Duration = Duration::from_millis(100);
+
+/// How long after a drawing it is looked again whether what was made is still there: nothing tells of that.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What a watch brings: of which kind, and whether it looks at one namespace only.
 struct Change {
@@ -39,12 +42,8 @@ struct Followed {
 }
 
 /// Draws until Ctrl-C, beginning with what was just read: it tells where each kind may be watched.
-pub(super) async fn follow(
-    command: &TreeCommand,
-    client: &Client,
-    namespace: &str,
-    live: Live,
-) -> Result<ExitCode> {
+pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: Live) -> Result<ExitCode> {
+    let (command, namespace) = (scene.command, scene.namespace.as_str());
     let (tell, mut changes) = mpsc::unbounded_channel();
     // Ends with this function.
     let mut watches = JoinSet::new();
@@ -55,9 +54,10 @@ pub(super) async fn follow(
     let listing = live.reach.keys().cloned().collect();
     // The watches bring all objects again, and what has gone in the meantime is not among them.
     let mut followed = Followed { live: live.emptied(), listing };
-    let (mut shown, mut told) = (String::new(), None);
+    let (mut shown, mut gone, mut told) = (String::new(), BTreeSet::new(), None);
     loop {
-        if !next(&mut changes, &mut followed).await {
+        let news = tokio::time::timeout(LOOK_AGAIN, next(&mut changes, &mut followed)).await;
+        if news == Ok(false) {
             bail!("the watch has ended");
         }
         while let Ok(true) = tokio::time::timeout(QUIET, next(&mut changes, &mut followed)).await {}
@@ -65,15 +65,18 @@ pub(super) async fn follow(
         if !followed.listing.is_empty() {
             continue;
         }
-        let drawn = draw(command, &followed.live, namespace);
-        let again = drawn != shown;
+        let drawn = scene.draw(client, &followed.live).await;
+        // Ages alone are no reason to draw again.
+        let again = drawn.text != shown && (news.is_ok() || drawn.gone != gone || shown.is_empty());
+        gone = drawn.gone;
         if again {
+            let drawn = drawn.text;
             if !print(&frame(command, &drawn, shown.is_empty())) {
                 return Ok(ExitCode::SUCCESS);
             }
             shown = drawn;
         }
-        let missing = gaps(command, &followed.live, namespace);
+        let missing = scene.gaps(&followed.live);
         // A drawing on a terminal has wiped out what was told below the one before.
         if missing != told || (again && on_a_screen(command)) {
             if let Some(missing) = &missing {
@@ -147,7 +150,7 @@ impl Followed {
 }
 
 fn on_a_screen(command: &TreeCommand) -> bool {
-    command.output == Form::Text && io::stdout().is_terminal()
+    matches!(command.output, Form::Text | Form::Wide) && io::stdout().is_terminal()
 }
 
 /// On a terminal each drawing takes the place of the one before; elsewhere they follow each other.

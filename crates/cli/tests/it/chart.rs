@@ -27,18 +27,31 @@ fn chart() -> PathBuf {
     root().join("charts/linchpin")
 }
 
-/// Helm with a home of its own, on a cluster if one is given.
+/// Helm with a home of its own, on a cluster.
+pub(crate) struct Helm {
+    home: tempfile::TempDir,
+    kubeconfig: PathBuf,
+}
+
+impl Helm {
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
+        Self { home: tempfile::tempdir().unwrap(), kubeconfig: kubeconfig.to_owned() }
+    }
+
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(linchpin_local::helm().expect("Helm"));
+        for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+            command.env(variable, self.home.path());
+        }
+        command.env("KUBECONFIG", &self.kubeconfig);
+        command
+    }
+}
+
+/// What Helm says, on a cluster if one is given.
 fn helm(kubeconfig: Option<&Path>, arguments: &[&str]) -> Output {
-    let home = tempfile::tempdir().unwrap();
-    let mut command = Command::new(linchpin_local::helm().expect("Helm"));
-    for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
-        command.env(variable, home.path());
-    }
-    command.env_remove("KUBECONFIG").args(arguments);
-    if let Some(kubeconfig) = kubeconfig {
-        command.arg("--kubeconfig").arg(kubeconfig);
-    }
-    command.output().unwrap()
+    let helm = Helm::new(kubeconfig.unwrap_or(Path::new("/nonexistent")));
+    helm.command().args(arguments).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {

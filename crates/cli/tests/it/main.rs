@@ -13,6 +13,8 @@ mod boot_dependency;
 mod by_hand;
 mod causes;
 mod chart;
+mod check;
+mod citizens;
 mod clocks;
 mod commands;
 mod cycles;

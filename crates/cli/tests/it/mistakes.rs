@@ -34,12 +34,17 @@ const TABLE: &[(&str, &str, Told)] = &[
     (
         "unit",
         "dependencies: [{resource: configmap/a, timeout: 30 seconds}]",
-        Refused("write a duration such as 30s, 5m or 1m30s"),
+        Refused("spec.dependencies[0].timeout: Invalid value: \"30 seconds\": write a duration such as 30s, 5m or 1m30s"),
+    ),
+    (
+        "no-unit",
+        "dependencies: [{resource: configmap/a, timeout: 30}]",
+        Refused("spec.dependencies[0].timeout: Invalid value: 30: write a duration such as 30s, 5m or 1m30s"),
     ),
     (
         "duplicate",
         "dependencies: [{name: db, resource: configmap/a}, {name: db, resource: configmap/b}]",
-        Refused("two dependencies have the same name"),
+        Refused("spec.dependencies: Invalid value: two dependencies have the same name; names must differ"),
     ),
     (
         "order",
@@ -56,16 +61,104 @@ actions: [{name: a, type: wait, wait: 1s, condition: {dependency: dbb}}]",
             "spec.actions[0].condition.dependency: there is no dependency \"dbb\"; there are \"db\"; did you mean db?",
         ),
     ),
+    (
+        "namespace",
+        "dependencies: [{resource: configmap/a, namespace: othr}]",
+        Message("waiting for configmap/a in namespace othr: namespace othr does not exist"),
+    ),
+    (
+        "namespace-unseen",
+        "dependencies: [{resource: service/a, namespace: othr}]",
+        Message(
+            "waiting for service/a in namespace othr: ServiceAccount $NS/actor is not allowed to list and watch \
+             services a in othr; asked again in 30 s at most; does namespace othr exist?",
+        ),
+    ),
+    (
+        "right",
+        "actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ServiceAccount, metadata: {name: new}}}]",
+        Message("?"),
+    ),
+    (
+        "json-path",
+        "dependencies: [{resource: configmap/there, conditions: [{jsonPath: '.data[value', operator: eq, value: x}]}]",
+        Message("?"),
+    ),
+    (
+        "json-path-of-nothing",
+        "dependencies: [{resource: configmap/there, conditions: [{jsonPath: .data.hots, operator: eq, value: x}]}]",
+        Message("?"),
+    ),
+    (
+        "template",
+        "dependencies: [{name: db, resource: configmap/there}]
+actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Dependencies.dbb.Name }}'}}}]",
+        Message("?"),
+    ),
+    (
+        "data-key",
+        "dependencies: [{name: db, resource: configmap/there}]
+actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Dependencies.db.Object.data.valeu }}'}}}]",
+        Message("?"),
+    ),
+    (
+        "value",
+        "values: {host: a}
+actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Values.hots }}'}}}]",
+        Message("?"),
+    ),
+    ("itself", "dependencies: [{resource: rd/itself}]", Message("?")),
+    (
+        "service-account",
+        "serviceAccountName: nobody
+dependencies: [{resource: configmap/there}]",
+        Message("?"),
+    ),
+    (
+        "patch-target",
+        "actions: [{name: a, type: patch, target: configmap/nothing, patch: {data: {a: b}}}]",
+        Message("?"),
+    ),
+    (
+        "brace",
+        "actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Now }'}}}]",
+        Message("?"),
+    ),
+    (
+        "policy",
+        "actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: forbidden-a}}}]",
+        Message("?"),
+    ),
+    (
+        "unknown-field-in-create",
+        "actions: [{name: a, type: create, resource: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replica: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}}]",
+        Message("?"),
+    ),
+    (
+        "unknown-field-in-apply",
+        "actions: [{name: a, type: apply, resource: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replica: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}}]",
+        Message("?"),
+    ),
+    (
+        "wrong-type",
+        "actions: [{name: a, type: create, resource: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: two, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}}]",
+        Message("?"),
+    ),
+    (
+        "state",
+        "dependencies: [{resource: deployment/ready, state: Redy}]",
+        Message("?"),
+    ),
 ];
 
 /// Numbers that no test can know are not compared.
 fn steady(text: &str) -> String {
     let mut steady = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("tried again in ") {
+    while let Some((before, after)) = rest.split_once("asked again in ") {
         let (_, after) = after.split_once(" s").unwrap_or(("", after));
         steady.push_str(before);
-        steady.push_str("tried again in N s");
+        steady.push_str("asked again in N s");
         rest = after;
     }
     steady.push_str(rest);
@@ -93,6 +186,8 @@ spec: {policyName: no-forbidden-names, validationActions: [Deny]}
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: ready}, spec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}
 ",
     );
+    scenario
+        .allow_everywhere("looks", "[{apiGroups: [''], resources: [configmaps], verbs: [get, list, watch]}]");
     let wrong: Vec<String> =
         TABLE.iter().filter_map(|(name, spec, told)| judge(&scenario, name, spec, told)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -2,7 +2,13 @@
 
 use crate::{bare, eventually, operator::Operator, seconds};
 use linchpin_local::Cluster;
-use linchpin_operator::rights::manifests::{Installation, Tenants};
+use linchpin_operator::{
+    rights::{
+        Row, TABLE,
+        manifests::{Installation, Tenants},
+    },
+    settings::DoorName,
+};
 use linchpin_testkit::{
     Api, OPERATOR, Scenario,
     audit::{Audit, Event},
@@ -11,6 +17,33 @@ use linchpin_testkit::{
 use serde_json::json;
 
 const MAKES: &str = "actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]";
+
+/// The requests of the operator, in its own name and in others'.
+pub(crate) fn own_requests(audit: &Audit, is_operator: impl Fn(&Event) -> bool) -> Vec<Event> {
+    audit.events().into_iter().filter(is_operator).collect()
+}
+
+/// The rows of the operator's table that none of these requests used. A row that was used is needed: without it that
+/// request is refused, and no request of the operator's own may be.
+pub(crate) fn unused(requests: &[Event]) -> Vec<&'static Row> {
+    let uses = |row: &Row, event: &Event| {
+        let resource = match event.subresource.as_str() {
+            "" => event.resource.clone(),
+            subresource => format!("{}/{subresource}", event.resource),
+        };
+        let named = row.names.is_empty() || row.names.contains(&event.name.as_str()) || event.name.is_empty();
+        event.acting_as.is_none()
+            && named
+            && row.groups.contains(&event.group.as_str())
+            && row.resources.contains(&resource.as_str())
+            && row.verbs.contains(&event.verb.as_str())
+    };
+    let acts = requests.iter().any(|event| event.acting_as.is_some());
+    let used = |row: &Row| {
+        requests.iter().any(|event| uses(row, event)) && (acts || !row.verbs.contains(&"impersonate"))
+    };
+    TABLE.iter().filter(|row| !used(row)).collect()
+}
 
 fn start(installation: &Installation, flags: &[&str]) -> (Cluster, Api, Operator) {
     let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
@@ -66,6 +99,24 @@ fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was
     scenario.completed("waits");
     scenario.deployed("bundle");
     assert!(scenario.has("made") && scenario.has("bundled"));
+    scenario.apply(
+        "
+{apiVersion: tools.kubestellar.io/v1, kind: DependencyGroup, metadata: {name: group}, spec: {serviceAccountName: actor, groups: [{name: a, dependencies: [{name: gate, resource: configmap/gate}]}]}}
+---
+{apiVersion: linchpin.dev/v1alpha1, kind: ReadinessProfile, metadata: {name: things}, spec: {group: test.example.com, kind: Thing, readyWhen: {cel: 'self.status.ok'}}}
+",
+    );
+    scenario.phase("DependencyGroup", "group", "Completed");
+    eventually("the profile is looked at", seconds(60), || {
+        api.get("ReadinessProfile", "", "things").unwrap_or_default()["status"]["observedGeneration"] == 1
+    });
+    // What must be deleted with it needs the operator, and a look at its namespace.
+    scenario.delete("AppBundle", "bundle");
+    eventually("the bundle is gone", seconds(60), || scenario.get("AppBundle", "bundle").is_none());
+    let own = own_requests(&scenario.audit, Event::is_by_operator);
+    let served = [None, Some(DoorName::ResourceDependency), Some(DoorName::AppBundle)];
+    let unused: Vec<_> = unused(&own).into_iter().filter(|row| served.contains(&row.door)).collect();
+    assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
     let refused: Vec<_> = scenario
         .audit
         .events()

@@ -153,12 +153,12 @@ fn a_tree_shows_bundles_with_what_they_wait_for_and_who_waits_for_them() {
     let (code, text, error) = looks(&["tree", "-n", "tree-bundles"]);
     assert_eq!((code, error.as_str()), (0, ""));
     let order = [
-        "ResourceDependency tree-bundles/last",
-        "AppBundle tree-bundles/shop ",
-        "AppBundle tree-bundles/base ",
-        "AppBundle tree-bundles/base[app]",
-        "AppBundle tree-bundles/base[data]",
-        "Secret tree-bundles/key",
+        "rd tree-bundles/last",
+        "ab tree-bundles/shop ",
+        "ab tree-bundles/base ",
+        "ab tree-bundles/base[data]",
+        "secret tree-bundles/key",
+        "ab tree-bundles/base[app]",
     ];
     for pair in order.windows(2) {
         assert!(
@@ -168,9 +168,9 @@ fn a_tree_shows_bundles_with_what_they_wait_for_and_who_waits_for_them() {
             pair[1]
         );
     }
-    let secret = row(&text, "Secret tree-bundles/key").1;
+    let secret = row(&text, "secret tree-bundles/key").1;
     assert!(secret.contains("missing") && secret.contains("for component conf"), "{text}");
-    let page = row(&text, "its own ConfigMap tree-bundles/page").1;
+    let page = row(&text, "its own cm tree-bundles/page").1;
     assert!(page.contains("missing") && page.contains("waits for appbundle/base"), "{text}");
     for (form, words) in
         [("dot", "digraph linchpin"), ("mermaid", "flowchart LR"), ("svg", "<svg"), ("json", "\"nodes\"")]
@@ -181,11 +181,11 @@ fn a_tree_shows_bundles_with_what_they_wait_for_and_who_waits_for_them() {
         assert!(text.contains(words) && whole, "{form}: {text}");
     }
     let (_, everywhere, _) = looks(&["tree", "-A"]);
-    assert!(everywhere.contains("AppBundle tree-bundles/shop"), "{everywhere}");
+    assert!(everywhere.contains("ab tree-bundles/shop"), "{everywhere}");
     apply(&key("tree-bundles"));
     eventually("all is ready", seconds(20), || phase("tree-bundles", "rd/last") == "Completed");
     let (_, text, _) = looks(&["tree", "-n", "tree-bundles"]);
-    assert!(row(&text, "its own ConfigMap tree-bundles/page").1.contains("ready"), "{text}");
+    assert!(row(&text, "its own cm tree-bundles/page").1.contains("ready"), "{text}");
     let (_, unmet, _) = looks(&["tree", "-n", "tree-bundles", "--unmet"]);
     assert!(!unmet.contains("tree-bundles/key") && unmet.lines().count() < text.lines().count(), "{unmet}");
 }
@@ -199,14 +199,8 @@ fn a_tree_shows_what_waits_for_what_in_every_form() {
     });
     let (code, text, error) = looks(&["tree", "-n", "tree-forms"]);
     assert_eq!(code, 0, "{error}");
-    let order = [
-        "all",
-        "[one]",
-        "tree-forms/last",
-        "ConfigMap tree-forms/made",
-        "tree-forms/first",
-        "ConfigMap tree-forms/go",
-    ];
+    let order =
+        ["all", "[one]", "tree-forms/last", "cm tree-forms/made", "tree-forms/first", "cm tree-forms/go"];
     for pair in order.windows(2) {
         assert!(
             row(&text, pair[0]).0 < row(&text, pair[1]).0,
@@ -215,7 +209,7 @@ fn a_tree_shows_what_waits_for_what_in_every_form() {
             pair[1]
         );
     }
-    assert!(row(&text, "ConfigMap tree-forms/go").1.contains("missing"), "{text}");
+    assert!(row(&text, "cm tree-forms/go").1.contains("missing"), "{text}");
     for (form, words) in
         [("dot", "digraph linchpin"), ("mermaid", "flowchart LR"), ("svg", "<svg"), ("json", "\"nodes\"")]
     {
@@ -232,6 +226,41 @@ fn a_tree_shows_what_waits_for_what_in_every_form() {
 }
 
 #[test]
+fn a_tree_of_one_object_shows_what_is_under_it_and_what_of_it_is_gone() {
+    let _operator = serving("tree-one");
+    let namespace = ["-n", "tree-one"];
+    let tree = |object: &str| looks(&[&["tree", object][..], &namespace[..]].concat());
+    apply(&chain("tree-one"));
+    apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: go, namespace: tree-one}}");
+    eventually("it is made", seconds(20), || phase("tree-one", "rd/last") == "Completed");
+    let (code, text, error) = tree("rd/first");
+    assert_eq!((code, error.as_str()), (0, ""));
+    assert!(row(&text, "makes cm tree-one/made").1.contains("ready"), "{text}");
+    assert!(row(&text, "cm tree-one/go").1.contains("ready") && !text.contains("tree-one/last"), "{text}");
+    let (_, wide, _) = looks(&["tree", "rd/tree-one/first", "-o", "wide"]);
+    assert!(wide.contains("✓ makes ConfigMap tree-one/made"), "{wide}");
+    let (_, needed, _) = looks(&["tree", "cm/go", "-n", "tree-one", "--needed-by"]);
+    assert!(needed.contains("dg tree-one/all") && needed.contains("rd tree-one/last"), "{needed}");
+    watched().kubectl().args(["delete", "configmap", "made", "-n", "tree-one"]).output().unwrap();
+    let (_, text, _) = tree("rd/first");
+    let gone = row(&text, "makes cm tree-one/made").1;
+    assert!(
+        gone.contains("○") && gone.contains("missing") && gone.contains("it was made, and is gone"),
+        "{text}"
+    );
+    for (object, told) in [
+        ("rd/frist", "there is no ResourceDependency frist in namespace tree-one; did you mean first?"),
+        ("cm/other", "no object of ours waits for ConfigMap tree-one/other or makes it"),
+        ("deploymnet/x", "the cluster serves no kind deploymnet; did you mean deployment?"),
+    ] {
+        let (code, _, error) = tree(object);
+        assert_eq!((code, error.as_str()), (1, format!("linchpin: {told}\n").as_str()));
+    }
+    let (code, _, error) = looks(&["tree", "rd/first", "-n", "othr"]);
+    assert_eq!((code, error.as_str()), (1, "linchpin: namespace othr does not exist\n"));
+}
+
+#[test]
 fn a_watched_tree_is_drawn_again_when_something_changes() {
     let _operator = serving("tree-watch");
     apply(&chain("tree-watch"));
@@ -243,13 +272,13 @@ fn a_watched_tree_is_drawn_again_when_something_changes() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(tree.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("ConfigMap tree-watch/go") && line.contains("missing")));
+    assert!(lines.any(|line| line.contains("cm tree-watch/go") && line.contains("missing")));
     apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: go, namespace: tree-watch}}");
-    assert!(lines.any(|line| line.contains("DependencyGroup tree-watch/all") && line.contains("ready")));
+    assert!(lines.any(|line| line.contains("dg tree-watch/all") && line.contains("ready")));
     apply(&bundles("tree-watch").replace("name: last", "name: follower"));
-    assert!(lines.any(|line| line.contains("Secret tree-watch/key") && line.contains("missing")));
+    assert!(lines.any(|line| line.contains("secret tree-watch/key") && line.contains("missing")));
     apply(&key("tree-watch"));
-    assert!(lines.any(|line| line.contains("AppBundle tree-watch/shop ") && line.contains("ready")));
+    assert!(lines.any(|line| line.contains("ab tree-watch/shop ") && line.contains("ready")));
     tree.kill().unwrap();
     tree.wait().unwrap();
 }
@@ -289,7 +318,7 @@ fn a_kind_that_may_not_be_listed_is_told_in_one_line_and_the_others_are_shown() 
     };
     let (code, text, error) = looks(&["tree", "-n", "tree-partial"]);
     assert_eq!(code, 0, "{error}");
-    assert!(text.contains("ResourceDependency tree-partial/first"), "{text}");
+    assert!(text.contains("rd tree-partial/first"), "{text}");
     assert!(
         error.contains("not shown: ") && error.contains("appbundles.app.example.com is forbidden"),
         "{error}"
@@ -345,7 +374,7 @@ fn a_kind_that_is_not_served_is_told_in_one_line_and_shown_once_it_is() {
         child.wait().unwrap().success()
     });
     // It is asked for again at a growing distance, half a minute at most.
-    assert!(lines.any(|line| line.contains("AppBundle default/shop")));
+    assert!(lines.any(|line| line.contains("ab default/shop")));
     watch.kill().unwrap();
     watch.wait().unwrap();
 }

@@ -8,6 +8,9 @@ use crate::call::Refused;
 use linchpin_words::{keys, text};
 use serde_json::Value;
 
+/// How much of a manager's name is shown: the server takes no longer ones.
+const MANAGER: usize = 128;
+
 /// A field that somebody else holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Conflict {
@@ -51,14 +54,22 @@ impl Conflict {
 
     /// What is said about it.
     pub(super) fn told(&self) -> String {
-        text::line(&format!("{} is left to {}", self.field, text::quote(&self.manager)))
+        text::line(&format!("{} is left to {}", self.path(), self.holder()))
     }
-}
 
-impl Conflict {
     /// What is said of it where it is taken back.
     pub(super) fn taken_back(&self) -> String {
-        text::line(&format!("{} was changed by {} and is put right", self.field, text::quote(&self.manager)))
+        text::line(&format!("{} was changed by {} and is put right", self.path(), self.holder()))
+    }
+
+    /// The field as people write it.
+    fn path(&self) -> &str {
+        self.field.trim_start_matches('.')
+    }
+
+    /// Who holds it; managers are called as their users like.
+    fn holder(&self) -> String {
+        text::line_of(&self.manager, MANAGER)
     }
 }
 

@@ -55,6 +55,7 @@ impl Pace {
         let milliseconds = match trouble {
             Trouble::Connection | Trouble::Expired if self.failures == 1 => return Duration::ZERO,
             Trouble::Connection | Trouble::Expired => doubled(50, 1_700, self.failures - 2),
+            // With what is added below no more than `FORBIDDEN_AGAIN`.
             Trouble::Forbidden => doubled(1_000, 25_000, self.failures - 1),
             Trouble::Throttled(asked) => {
                 let asked = asked.map_or(0, |asked| u64::try_from(asked.as_millis()).unwrap_or(u64::MAX));

@@ -103,7 +103,7 @@ async fn a_missing_right_is_said_and_noticed_when_it_is_there() {
     audience.ask([want.clone()]);
     let message = audience.until_unknown(&want, Reason::Forbidden).await;
     let expected = format!(
-        "ServiceAccount {ns}/builder is not allowed to list and watch configmaps a in {ns}",
+        "ServiceAccount {ns}/builder is not allowed to list and watch configmaps a in {ns}; asked again in 30 s at most",
         ns = stage.namespace
     );
     assert_eq!(message, expected);

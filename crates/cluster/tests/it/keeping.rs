@@ -65,7 +65,7 @@ async fn a_field_that_somebody_changes_or_removes_is_drift_and_is_taken_back_but
     assert!(matches!(refused, Failure::FieldConflict(_)), "{refused:?}");
     let repaired = hand.keep(document(), Force::Always, None).await.unwrap();
     assert_eq!(repaired.yielded.len(), 1, "{:?}", repaired.yielded);
-    assert!(repaired.yielded[0].starts_with(".data.left is left to"), "{:?}", repaired.yielded);
+    assert!(repaired.yielded[0].starts_with("data.left is left to"), "{:?}", repaired.yielded);
     let data = hand.stored("kept").await.unwrap()["data"].clone();
     assert_eq!(data, json!({"a": "1", "b": "1", "left": "theirs", "other": "theirs"}));
     // What was left is not ours any more, so it is no drift from here on.

@@ -14,7 +14,7 @@ use linchpin_api::{
     status::DependencyStatus,
 };
 use linchpin_engine::{
-    contract::StepId,
+    contract::{Notice, StepId},
     journal::StepState,
     step::{Phase, Report, StepReport},
 };
@@ -22,12 +22,18 @@ use linchpin_words::{Condition, ConditionType, Reason, condition, text};
 
 use self::component::Drawing;
 use super::outline::{BundleOutline, GroupOutline};
-use crate::{door::StatusInput, entries, journal, names};
+use crate::{
+    door::{self, StatusInput},
+    entries, journal, names,
+};
 
 pub(super) const PENDING: &str = "Pending";
 pub(super) const DEPLOYING: &str = "Deploying";
 pub(super) const DEPLOYED: &str = "Deployed";
 pub(super) const FAILED: &str = "Failed";
+
+/// The message of a bundle that is deployed and ready.
+const ALL_DEPLOYED: &str = "All groups deployed successfully";
 
 /// How the message of a component begins whose object is there and not ready.
 pub(super) const NOT_READY: &str = "Resource not ready: ";
@@ -273,6 +279,20 @@ impl Sketch<'_> {
     }
 }
 
+/// What is told of a bundle that has come to another phase. Of one that is rolled back there is a warning of its own.
+pub(super) fn event(object: Option<&AppBundle>, report: &Report) -> Option<Notice> {
+    let told = door::phase_event(report);
+    match (report.phase, object) {
+        (Phase::Completed, Some(object)) if object.spec.rollback.is_some() => None,
+        (Phase::Completed, _) if report.ready => Some(Notice {
+            reason: Reason::Deployed.as_str().to_owned(),
+            message: ALL_DEPLOYED.to_owned(),
+            ..told
+        }),
+        _ => Some(told),
+    }
+}
+
 /// That an earlier revision is deployed instead of the spec.
 pub(super) fn rolled_back(object: &AppBundle) -> Option<String> {
     let revision = object.spec.rollback?;
@@ -290,8 +310,10 @@ pub(super) fn says_rolled_back(status: &AppBundleStatus) -> bool {
 fn left_to_others<'c>(mut components: impl Iterator<Item = &'c ComponentStatus>) -> String {
     let yielding = components.find(|one| one.reason == Reason::FieldsYielded.as_str());
     match yielding.and_then(|one| one.message.split_once("; ")) {
-        Some((_, told)) => format!("deployed; {told}"),
-        None => "All groups deployed successfully".to_owned(),
+        Some((_, told)) => {
+            format!("deployed; {told}; to take it back, write another value to it once with kubectl patch")
+        }
+        None => ALL_DEPLOYED.to_owned(),
     }
 }
 

@@ -115,7 +115,7 @@ fn a_failed_object_is_stalled_and_shows_the_words_the_user_chose() {
     let status = stage.status();
     assert_eq!(status.phase.as_deref(), Some("Broken"));
     let message = status.message.as_deref().expect("a message");
-    assert_eq!(message, "call us: timed out: deployment/db in namespace data: it does not exist");
+    assert_eq!(message, "call us: timed out: deployment/db in namespace data: namespace data does not exist");
     assert_eq!(status.dependencies[0].state, "TimedOut");
     let told: Vec<(&str, &str)> =
         status.conditions.iter().map(|one| (one.kind.as_str(), one.reason.as_str())).collect();

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_engine::graph::explain::{age, clean, why as wait_why};
+use linchpin_engine::graph::explain::{age, why as wait_why};
 
-use super::{Charset, Options, mark};
+use super::{Charset, Options, mark, parts};
 use crate::picture::{Arrow, Item, Need, Picture, State, seen};
 use crate::text::why;
 
@@ -25,6 +25,8 @@ pub(super) struct Row {
     pub why: String,
     /// Since when, as an age.
     pub age: String,
+    /// What leads past it to the rows below.
+    pub below: String,
 }
 
 impl Row {
@@ -75,6 +77,7 @@ pub(super) fn rows(picture: &Picture, options: &Options) -> Vec<Row> {
     for list in &mut needs {
         list.retain(|&at| shown(&picture.arrows[at]));
     }
+    parts::sort(picture, &options.parts, &mut needs);
     let mut makes = vec![Vec::new(); picture.items.len()];
     for (at, arrow) in picture.arrows.iter().enumerate() {
         if matches!(arrow.need, Need::MadeBy { .. }) && shown(arrow) {
@@ -144,7 +147,8 @@ impl Walk<'_> {
             let returns = self.way.contains(&visit.item);
             let done = self.expanded[visit.item] || (visit.product && self.unfolded[visit.item]);
             let again = done && !children.is_empty();
-            self.row(&visit, returns, again);
+            let goes_on = !returns && !again && !children.is_empty();
+            self.row(&visit, returns, again, goes_on);
             if returns || again {
                 continue;
             }
@@ -180,7 +184,7 @@ impl Walk<'_> {
         needs.chain(makes.filter(|&(made, ..)| Some(made) != parent)).collect()
     }
 
-    fn row(&mut self, visit: &Visit, returns: bool, again: bool) {
+    fn row(&mut self, visit: &Visit, returns: bool, again: bool, goes_on: bool) {
         let item = &self.picture.items[visit.item];
         let arrow = visit.arrow.map(|at| &self.picture.arrows[at]);
         let (mut state, mut why, mut since) = (item.state, why(&item.reason, &item.detail), item.since);
@@ -212,15 +216,25 @@ impl Walk<'_> {
         self.shown[visit.item] = true;
         self.rows.push(Row {
             lead: format!("{}{branch}", visit.lead),
-            label: format!("{} {role}{}{reference}", mark(self.options.charset, state), shown(item)),
+            label: format!("{} {role}{}{reference}", mark(self.options.charset, state), self.shown(item)),
             state: Some(state),
             why,
+            below: self.lead_below(visit)
+                + match (goes_on, self.options.charset) {
+                    (true, Charset::Unicode) => "│  ",
+                    (true, Charset::Ascii) => "|  ",
+                    (false, _) => "   ",
+                },
             age: match (since, self.options.now) {
                 (Some(since), Some(now)) => age(since, now),
                 (Some(since), None) => since.to_string(),
                 (None, _) => String::new(),
             },
         });
+    }
+
+    fn shown(&self, item: &Item) -> String {
+        self.options.kinds.shown(&item.node)
     }
 
     /// How much of what an item waits for it does not have.
@@ -277,8 +291,9 @@ impl Walk<'_> {
             lead: format!("{lead}{branch}"),
             label,
             state: None,
-            why: format!("see the tree of {}", shown(&self.picture.items[item])),
+            why: format!("see the tree of {}", self.shown(&self.picture.items[item])),
             age: String::new(),
+            below: format!("{lead}   "),
         });
     }
 }
@@ -288,10 +303,8 @@ fn state_of(item: &Item, seen: State) -> State {
     match (item.state, seen) {
         (State::Cycle, seen) if seen != State::Ready => State::Cycle,
         (State::Waiting, State::Running) => State::Waiting,
+        // Whoever waited for it saw it; somebody has looked since.
+        (State::Missing, State::Ready) if item.speaks => State::Missing,
         (_, seen) => seen,
     }
-}
-
-fn shown(item: &Item) -> String {
-    clean(&item.node.to_string())
 }

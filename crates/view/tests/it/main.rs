@@ -38,6 +38,55 @@ fn a_tree_fits_the_width_it_is_given() {
 }
 
 #[test]
+fn a_reason_that_does_not_fit_has_lines_of_its_own_and_nothing_of_it_is_lost() {
+    let long = "0/1 nodes are available: 1 Insufficient memory. preemption: 0/1 nodes are available, because \
+                nothing of a lower priority could be taken away from it";
+    let known = |detail: &str| linchpin_view::Known {
+        state: State::Waiting,
+        reason: "Waiting".to_owned(),
+        detail: detail.to_owned(),
+        since: None,
+    };
+    let graph = samples::graph([waits(&ours("a"), &ours("b")), waits(&ours("b"), &object("Job", "c"))]);
+    let known = BTreeMap::from([(ours("a"), known(long)), (ours("b"), known(long))]);
+    let picture = Picture::of(&graph, &Selection::All, &known);
+    for width in [60, 80, 120, 200] {
+        let text = tree::render(&picture, &unicode(Some(width)));
+        let bare = text.replace(['│', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(bare.matches(long).count(), 2, "{width}:\n{text}");
+        assert!(!text.contains('…'), "{width}:\n{text}");
+    }
+    let text = tree::render(&picture, &unicode(None));
+    assert_eq!(text.lines().filter(|line| line.ends_with(&format!("{long}, Waiting"))).count(), 2, "{text}");
+}
+
+#[test]
+fn kinds_are_written_as_kubectl_shortens_them() {
+    let short = BTreeMap::from([(ours("a").object.kind.clone(), "rd".to_owned())]);
+    let options = tree::Options { kinds: tree::Kinds::Short(short), ..unicode(None) };
+    golden("shop.tree.short.txt", &tree::render(&shop(), &options));
+}
+
+#[test]
+fn the_parts_of_an_object_come_in_their_own_order() {
+    let part = |name: &str| ours("all").part(name.to_owned());
+    let order = |edges: Vec<linchpin_engine::graph::Edge>, written: &[&str]| -> Vec<String> {
+        let parts = written.iter().map(|name| part(name)).collect();
+        let picture = Picture::of(&samples::graph(edges), &Selection::All, &BTreeMap::new());
+        let text = tree::render(&picture, &tree::Options { parts, ..unicode(None) });
+        let rows = text.lines().filter_map(|line| line.strip_prefix("├─ ").or(line.strip_prefix("└─ ")));
+        rows.filter_map(|row| Some(row.split_once('[')?.1.split_once(']')?.0.to_owned())).collect()
+    };
+    let whole = || ["a", "b", "c"].map(|name| waits(&ours("all"), &part(name))).to_vec();
+    assert_eq!(order(whole(), &["c", "a", "b"]), ["c", "a", "b"], "as they were written down");
+    assert_eq!(order(whole(), &["c"]), ["c", "a", "b"], "others by name");
+    let after = |first: &str, then: &str| waits(&part(then), &part(first));
+    assert_eq!(order([whole(), vec![after("c", "a")]].concat(), &["a", "b", "c"]), ["b", "c", "a"]);
+    let circle = vec![after("a", "b"), after("b", "a")];
+    assert_eq!(order([whole(), circle].concat(), &["a", "b", "c"]).len(), 3, "also in a circle");
+}
+
+#[test]
 fn a_tree_can_be_plain_ascii() {
     let options = tree::Options { charset: tree::Charset::Ascii, ..unicode(Some(100)) };
     let text = tree::render(&shop(), &options);

@@ -71,6 +71,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
         "write a duration such as 30s, 5m or 1m30s",
     ),
     (RD, "{dependencies: [{resource: pod/x, timeout: '10'}]}", "write a duration such as 30s, 5m or 1m30s"),
+    (RD, "{dependencies: [{resource: pod/x, timeout: 30}]}", "write a duration such as 30s, 5m or 1m30s"),
     (RD, "{dependencies: [{resource: pod/x, timeout: -5s}]}", "write a duration such as 30s, 5m or 1m30s"),
     (RD, "{dependencies: [{resource: pod/x, timeout: 10}]}", "spec.dependencies[0].timeout: Invalid value"),
     (RD, "{dependencies: [{resource: pod/x, progressTimeout: soon}]}", "write a duration such as 30s"),

@@ -5,12 +5,16 @@
 use std::{env, io::Write, path::PathBuf, process::Output};
 
 use linchpin_local::{Cluster, Options, check_node_support};
-use linchpin_operator::rights::TABLE;
 use linchpin_testkit::audit::{Audit, Event};
 use serde_json::Value;
 
 use super::{chart, helm, root, text};
-use crate::{eventually, operator::linchpin, seconds};
+use crate::{
+    eventually,
+    operator::linchpin,
+    seconds,
+    tenancy::{own_requests, unused},
+};
 
 const ACCOUNT: &str = "system:serviceaccount:linchpin-system:linchpin";
 const TENANT: &str = "create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
@@ -77,12 +81,6 @@ impl Installed {
         let line = format!("apply {status} -f {}", file.display());
         eventually(&line, seconds(60), || self.kubectl(&line).status.success());
     }
-}
-
-/// What the operator itself asked for.
-fn own_requests(audit: &Audit) -> Vec<Event> {
-    let own = |event: &Event| event.user == ACCOUNT && event.acting_as.is_none();
-    audit.events().into_iter().filter(own).collect()
 }
 
 #[test]
@@ -159,25 +157,11 @@ fn helm_installs_two_operators_that_serve_with_the_charts_rights_and_leaves_only
         linchpin().args(["check", "--kubeconfig"]).arg(installed.cluster.kubeconfig()).output().unwrap();
     assert!(check.status.success(), "{}", text(&check.stdout));
 
-    let own = own_requests(&audit);
-    let refused: Vec<&Event> = own.iter().filter(|event| event.code == 403).collect();
+    let own = own_requests(&audit, |event| event.user == ACCOUNT);
+    let refused: Vec<&Event> =
+        own.iter().filter(|event| event.acting_as.is_none() && event.code == 403).collect();
     assert!(refused.is_empty(), "the operator asked for what it may not: {refused:#?}");
-    let unused: Vec<_> = TABLE
-        .iter()
-        .filter(|row| {
-            let uses = |event: &Event| {
-                let resource = match event.subresource.as_str() {
-                    "" => event.resource.clone(),
-                    subresource => format!("{}/{subresource}", event.resource),
-                };
-                row.groups.contains(&event.group.as_str())
-                    && row.resources.contains(&resource.as_str())
-                    && row.verbs.contains(&event.verb.as_str())
-            };
-            let impersonates = row.verbs.contains(&"impersonate");
-            !(impersonates || own.iter().any(uses))
-        })
-        .collect();
+    let unused = unused(&own);
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
 
     installed.must("delete namespace shop --timeout=120s");

@@ -93,6 +93,8 @@ impl WatchSink {
             namespace: self.key.family.namespace.clone().filter(|_| self.resource.namespaced),
             name,
         };
-        Why::new(Reason::Forbidden, text::line(&format!("{} is not allowed to {right}", self.who)))
+        let again = crate::watch::FORBIDDEN_AGAIN.as_secs();
+        let message = format!("{} is not allowed to {right}; asked again in {again} s at most", self.who);
+        Why::new(Reason::Forbidden, text::line(&message))
     }
 }

@@ -244,11 +244,7 @@ impl<D: Door> Planned<D> {
         if self.phase != Some(report.phase) && !is_premature(report) {
             let input = status_input(plan, &stepped, look.ties.causes, look.now);
             if self.phase.is_some() || !self.is_shown(&input) {
-                own.phase_event = Some(Notice {
-                    reason: report.reason.map_or(report.phase.as_str(), Reason::as_str).to_owned(),
-                    message: report.message.clone(),
-                    warning: report.phase == Phase::Failed,
-                });
+                own.phase_event = D::event(self.body.whole(), report);
             }
             self.phase = Some(report.phase);
         }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{View, fresh_world::FreshWorld, guard::judge_guard, reach::judge_reach};
 use crate::{
-    contract::{Question, ReadSet, Seen, Served, StepId, Target, Via, Want, World},
+    contract::{Actor, Question, ReadSet, Seen, Served, StepId, Target, Via, Want, World},
     journal::{Awaits, Journal, StepRecord, StepState, Trigger},
     plan::{Action, Body, Input, Plan, Rerun, Step},
     step::{
@@ -16,6 +16,9 @@ use crate::{
         fact::{Fact, GuardAnswer},
     },
 };
+
+/// How long after a right was found missing it is asked for again, in seconds: nothing tells when it is given.
+const RIGHT_AGAIN: u64 = 30;
 
 /// One action of a plan, with what is known of it.
 pub(super) struct ActionContext<'a> {
@@ -154,7 +157,12 @@ fn judge_rights(place: &ActionContext<'_>, fresh_world: &FreshWorld<'_>, fact: &
     } else if !missing.is_empty() {
         fact.supplied = false;
         found.reason = Reason::MissingRights.as_str().into();
-        found.message = format!("the ServiceAccount may not {}", missing.join(", ")).into();
+        let account = match &place.action.via.actor {
+            Actor::ServiceAccount { namespace, name } => format!("ServiceAccount {namespace}/{name}"),
+            Actor::Operator => "the operator".to_owned(),
+        };
+        let missing = missing.join(", ");
+        found.message = format!("{account} may not {missing}; asked again in {RIGHT_AGAIN} s at most").into();
     } else if open {
         fact.supplied = false;
         found.reason = Reason::Unsynced.as_str().into();

@@ -5,7 +5,7 @@ use std::{
     cell::{Cell, RefCell},
 };
 
-use linchpin_words::{Reason, Text, probe::Miss, reference::all_built_in, similar};
+use linchpin_words::{Gvk, Reason, Text, probe::Miss, reference::all_built_in, similar};
 use serde_json::Value;
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
     related::{Neighbours, need_as_want},
 };
 use crate::{
-    contract::{Observed, Projection, Question, Scope, Seen, Served, Via},
+    contract::{Actor, ClusterRef, Observed, Projection, Question, ReadSet, Scope, Seen, Served, Via, Want},
     plan::{Judged, Outline, Requirement, Test},
     readiness::{self, Judgement, Options, State, Wanted},
     step::{
@@ -87,7 +87,14 @@ pub(super) fn judge_requirement(
             (unknown(true, false), view("Unknown", Reason::Unsynced.as_str(), "not looked at yet", false))
         }
         Some(Seen::Unknown(why)) => {
-            let found = view("Unknown", why.reason.as_str(), why.message.clone(), false);
+            let elsewhere =
+                elsewhere(requirement.want.question()).filter(|_| why.reason == Reason::Forbidden);
+            // Who may not look there is not told what there is.
+            let message = match elsewhere {
+                Some(namespace) => format!("{}; does namespace {namespace} exist?", why.message),
+                None => why.message.clone(),
+            };
+            let found = view("Unknown", why.reason.as_str(), message, false);
             (unknown(why.is_passing(), !why.is_passing()), found)
         }
         Some(Seen::Kind(served)) => kind_in_the_way(served, requirement.want.question()),
@@ -105,8 +112,42 @@ pub(super) fn judge_requirement(
                 let fact = Fact { holds: Holds::Unmet, live: observed.live, ..Fact::default() };
                 (fact, view("NotReady", held.reason.as_str(), held.message.clone(), false))
             }
-            None => judge_objects(subject, test, wanted, latch, observed, fresh_world),
+            None => {
+                let (fact, mut found) = judge_objects(subject, test, wanted, latch, observed, fresh_world);
+                if fact.holds == Holds::Unmet
+                    && let Some(message) =
+                        without_namespace(requirement.want.question(), observed, fresh_world)
+                {
+                    found.message = message.into();
+                }
+                (fact, found)
+            }
         },
+    }
+}
+
+/// The namespace of what is asked for in this cluster, where it is another one than that of whoever asks.
+fn elsewhere(question: &Question) -> Option<&str> {
+    let Question::Objects { via, scope, .. } = question else { return None };
+    let (Scope::Name { namespace, .. } | Scope::Labels { namespace, .. }) = scope;
+    let Actor::ServiceAccount { namespace: own, .. } = &via.actor else { return None };
+    namespace.as_deref().filter(|namespace| namespace != own && via.cluster == ClusterRef::Here)
+}
+
+/// That there is nothing because there is no such namespace: told only to who may look into it.
+fn without_namespace(
+    question: &Question,
+    observed: &Observed,
+    fresh_world: &FreshWorld<'_>,
+) -> Option<String> {
+    let namespace = elsewhere(question).filter(|_| observed.items.is_empty())?;
+    let operator = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
+    let kind = Gvk::new("", "v1", "Namespace");
+    match fresh_world.ask(Want::object(operator, kind, None, namespace, ReadSet::nothing())) {
+        Some(Seen::Objects(found)) if found.items.is_empty() => {
+            Some(format!("namespace {namespace} does not exist"))
+        }
+        _ => None,
     }
 }
 

@@ -89,7 +89,7 @@ pub(super) fn step_report(
                 report.message = Text::new(message);
             }
             if let Some(wait) = retries_after(record).filter(|_| report.blocking) {
-                report.message = format!("{}; tried again in {wait} s", report.message).into();
+                report.message = format!("{}; asked again in {wait} s", report.message).into();
             }
             if report.blocking && report.message.is_empty() {
                 report.message = format!("{} is {}", step.id, report.word.to_lowercase()).into();

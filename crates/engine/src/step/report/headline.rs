@@ -127,7 +127,15 @@ pub(super) fn headline(
         Phase::Waiting => {
             let text = first.map_or_else(
                 || Reason::Waiting.in_words(),
-                |blocker| format!("waiting for {}{}", blocker.message, more(blocked.len())),
+                |blocker| {
+                    // An action is not waited for: it waits.
+                    let action = blocker.step.as_ref().filter(|id| actions.iter().any(|one| one.id == **id));
+                    let (message, more) = (&blocker.message, more(blocked.len()));
+                    match action {
+                        Some(action) => format!("{action} waits: {message}{more}"),
+                        None => format!("waiting for {message}{more}"),
+                    }
+                },
             );
             (Reason::Waiting, text)
         }

@@ -3,11 +3,12 @@
 //! Nothing is watched and nothing kept but which kinds there are. Whatever goes wrong beside a missing right is told as
 //! not visible too: an explanation that ends early is better than none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{Client, discovery::Scope};
 use linchpin_engine::{
     descend::{Answers, Found, Place, Question},
+    graph::Node,
     readiness::{Need, Select},
 };
 use linchpin_words::{
@@ -16,23 +17,28 @@ use linchpin_words::{
 };
 use serde_json::Value;
 
+use crate::live::Live;
+
 /// How many objects of one kind are looked at.
 const MANY: &str = "500";
 
 /// Lists without what is in the objects: names are all that is wanted.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
+/// So many objects of one kind and place are asked for one by one; more are listed.
+const FEW: usize = 3;
+
 /// A kind as the server has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Resource {
-    pub(super) gvk: Gvk,
-    pub(super) plural: String,
-    pub(super) namespaced: bool,
+pub(crate) struct Resource {
+    pub(crate) gvk: Gvk,
+    pub(crate) plural: String,
+    pub(crate) namespaced: bool,
 }
 
 /// What became of a look at one object.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Look {
+pub(crate) enum Look {
     /// It is there.
     Found(Box<Value>),
     /// It is not.
@@ -46,18 +52,18 @@ pub(super) enum Look {
 }
 
 /// Looks at a cluster.
-pub(super) struct Lookout {
+pub(crate) struct Lookout {
     client: Client,
     kinds: BTreeMap<GroupKind, Option<Resource>>,
 }
 
 impl Lookout {
-    pub(super) fn new(client: Client) -> Self {
+    pub(crate) fn new(client: Client) -> Self {
         Self { client, kinds: BTreeMap::new() }
     }
 
     /// The kind that a word means, as far as one request per group tells.
-    pub(super) async fn meaning(&self, word: &KindWord) -> Option<Resource> {
+    pub(crate) async fn meaning(&self, word: &KindWord) -> Option<Resource> {
         if let Some(kind) = built_in(word) {
             return Some(Resource {
                 gvk: kind.gvk(),
@@ -79,7 +85,7 @@ impl Lookout {
     }
 
     /// The kind by its name; asked once.
-    pub(super) async fn kind(&mut self, kind: &GroupKind) -> Option<Resource> {
+    pub(crate) async fn kind(&mut self, kind: &GroupKind) -> Option<Resource> {
         if let Some(known) = built_in_kind(&kind.group, &kind.kind) {
             let (gvk, plural) = (known.gvk(), known.plural.to_owned());
             return Some(Resource { gvk, plural, namespaced: known.namespaced });
@@ -99,7 +105,7 @@ impl Lookout {
     }
 
     /// One object.
-    pub(super) async fn object(&mut self, kind: &GroupKind, namespace: Option<&str>, name: &str) -> Look {
+    pub(crate) async fn object(&mut self, kind: &GroupKind, namespace: Option<&str>, name: &str) -> Look {
         let Some(resource) = self.kind(kind).await else { return Look::NotServed };
         let namespace = namespace.filter(|_| resource.namespaced);
         match self.read(&format!("{}/{name}", path(&resource, namespace)), &[]).await {
@@ -113,12 +119,41 @@ impl Lookout {
     }
 
     /// Whether a namespace is surely not there.
-    pub(super) async fn lacks_namespace(&self, namespace: &str) -> bool {
+    pub(crate) async fn lacks_namespace(&self, namespace: &str) -> bool {
         self.read(&format!("/api/v1/namespaces/{namespace}"), &[]).await == Err(404)
     }
 
+    /// Why an object of ours is not there, in words.
+    pub(crate) async fn nowhere(&self, live: &Live, node: &Node) -> String {
+        let namespace = node.object.namespace.as_deref().unwrap_or_default();
+        if self.lacks_namespace(namespace).await {
+            return format!("namespace {namespace} does not exist");
+        }
+        let (kind, name) = (&node.object.kind.kind, &node.object.name);
+        format!("there is no {kind} {name} in namespace {namespace}{}", live.meant(node))
+    }
+
+    /// Those of these objects that surely are not there, in few requests.
+    pub(crate) async fn absent(&mut self, objects: &BTreeSet<ObjectRef>) -> BTreeSet<ObjectRef> {
+        let mut places: BTreeMap<(&GroupKind, Option<&str>), Vec<&ObjectRef>> = BTreeMap::new();
+        for object in objects {
+            places.entry((&object.kind, object.namespace.as_deref())).or_default().push(object);
+        }
+        let mut absent = BTreeSet::new();
+        for members in places.into_values() {
+            let listed = if members.len() > FEW { self.names(members[0]).await } else { Vec::new() };
+            for object in members.into_iter().filter(|object| !listed.contains(&object.name)) {
+                let look = self.object(&object.kind, object.namespace.as_deref(), &object.name).await;
+                if matches!(look, Look::Absent | Look::NoNamespace) {
+                    absent.insert(object.clone());
+                }
+            }
+        }
+        absent
+    }
+
     /// The names of the objects of the same kind in the same place.
-    pub(super) async fn names(&self, object: &ObjectRef) -> Vec<String> {
+    pub(crate) async fn names(&self, object: &ObjectRef) -> Vec<String> {
         let known = built_in_kind(&object.kind.group, &object.kind.kind).map(|known| Resource {
             gvk: known.gvk(),
             plural: known.plural.to_owned(),
@@ -137,12 +172,12 @@ impl Lookout {
     }
 
     /// The object at a place, whose kind and version are known.
-    pub(super) async fn at(&mut self, place: &Place) -> Look {
+    pub(crate) async fn at(&mut self, place: &Place) -> Look {
         self.object(&place.kind.group_kind(), place.namespace.as_deref(), &place.name).await
     }
 
     /// What these questions need.
-    pub(super) async fn answers(&mut self, questions: Vec<Question>) -> Answers {
+    pub(crate) async fn answers(&mut self, questions: Vec<Question>) -> Answers {
         let mut answers = Answers::default();
         for question in questions {
             let found = self.answer(&question).await;
@@ -176,7 +211,7 @@ impl Lookout {
     }
 
     /// The Events about an object.
-    pub(super) async fn events(&self, namespace: &str, uid: &str) -> Found {
+    pub(crate) async fn events(&self, namespace: &str, uid: &str) -> Found {
         let place = if namespace.is_empty() { "default" } else { namespace };
         let about = format!("involvedObject.uid={uid}");
         let query = [("fieldSelector", about), ("limit", MANY.to_owned())];
@@ -184,7 +219,7 @@ impl Lookout {
     }
 
     /// The objects at a path.
-    pub(super) async fn list(&self, path: &str, query: &[(&str, String)]) -> Found {
+    pub(crate) async fn list(&self, path: &str, query: &[(&str, String)]) -> Found {
         match self.read(path, query).await {
             Ok(mut list) => match list.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) => Found::Objects(items),
@@ -212,7 +247,7 @@ impl Lookout {
 }
 
 /// Where objects of a kind are.
-pub(super) fn path(resource: &Resource, namespace: Option<&str>) -> String {
+pub(crate) fn path(resource: &Resource, namespace: Option<&str>) -> String {
     let group = match resource.gvk.group.as_str() {
         "" => format!("/api/{}", resource.gvk.version),
         group => format!("/apis/{group}/{}", resource.gvk.version),

@@ -1,0 +1,251 @@
+//! `linchpin check` on a real API server, in each of the states in which it is asked: every one has its own line and hint.
+//!
+//! Nothing runs in this cluster but the API server, so the Deployment is as ready as the test says.
+
+use linchpin_local::Cluster;
+use serde_json::Value;
+
+use crate::{bare, operator::linchpin, tree::feed};
+
+struct Asked {
+    cluster: Cluster,
+}
+
+impl Asked {
+    #[track_caller]
+    fn kubectl(&self, arguments: &[&str]) {
+        let output = self.cluster.kubectl().args(arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn apply(&self, yaml: &str) {
+        feed(
+            self.cluster.kubectl().args(["apply", "--server-side", "--force-conflicts", "-f", "-"]),
+            yaml.as_bytes(),
+        );
+    }
+
+    /// Writes the status of an object, as the operator.
+    fn status(&self, object: &str, namespace: &str, status: &str) {
+        self.kubectl(&[
+            "patch",
+            object,
+            "-n",
+            namespace,
+            "--subresource=status",
+            "--type=merge",
+            "--as=system:serviceaccount:linchpin-system:linchpin",
+            "-p",
+            &format!("{{\"status\":{status}}}"),
+        ]);
+    }
+
+    /// How `check` ends, and the lines of one check: its result, and what to try.
+    #[track_caller]
+    fn says(&self, flags: &[&str], id: &str) -> (i32, String) {
+        let kubeconfig = self.cluster.kubeconfig();
+        says(&[&["--kubeconfig", kubeconfig.to_str().unwrap()], flags].concat(), id)
+    }
+}
+
+#[track_caller]
+fn says(flags: &[&str], id: &str) -> (i32, String) {
+    let output = linchpin().env_remove("KUBECONFIG").arg("check").args(flags).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let begin = format!(" {id}: ");
+    let mut lines = text.lines().skip_while(|line| !line.contains(&begin));
+    let first = lines.next().unwrap_or_else(|| panic!("{id} is not told:\n{text}")).to_owned();
+    let hint = lines.next().filter(|line| line.starts_with("    → ")).unwrap_or_default();
+    (output.status.code().unwrap(), format!("{first}\n{hint}"))
+}
+
+#[test]
+fn without_a_cluster_it_says_so_and_what_to_look_at() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let config = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], \
+                  clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: a, user: {}}]}";
+    std::fs::write(file.path(), config).unwrap();
+    let (code, told) = says(&["--kubeconfig", file.path().to_str().unwrap()], "api-reachable");
+    assert_eq!(code, 1);
+    assert!(told.starts_with("✗ api-reachable: the API server does not answer: "), "{told}");
+    assert!(
+        told.ends_with("→ is the cluster up, and is it the right one? kubectl config current-context"),
+        "{told}"
+    );
+}
+
+#[test]
+fn each_state_of_an_installation_has_its_own_line_and_hint() {
+    let asked = Asked { cluster: Cluster::start(&bare()).expect("a local Kubernetes") };
+    let (code, told) = asked.says(&["--pre"], "no-other-install");
+    assert_eq!((code, told.as_str()), (0, "✓ no-other-install: there is no other installation\n"));
+    let (code, told) = asked.says(&[], "crds-served");
+    assert_eq!(code, 1);
+    assert!(told.starts_with("✗ crds-served: the cluster does not serve "), "{told}");
+    assert!(told.ends_with("    → linchpin crds | kubectl apply --server-side -f -"), "{told}");
+    let (_, told) = asked.says(&[], "operator-ready");
+    assert!(
+        told.starts_with(
+            "✗ operator-ready: there is no operator in namespace linchpin-system\n    → install it"
+        ),
+        "{told}"
+    );
+
+    // Installed, and nothing runs.
+    asked.kubectl(&["create", "namespace", "linchpin-system"]);
+    let manifests = linchpin().arg("manifests").output().unwrap();
+    asked.apply(&String::from_utf8(manifests.stdout).unwrap());
+    asked.kubectl(&[
+        "wait",
+        "--for=condition=Established",
+        "crd",
+        "-l",
+        "app.kubernetes.io/part-of=linchpin",
+        "--timeout=60s",
+    ]);
+    let (code, told) = asked.says(&[], "operator-ready");
+    assert_eq!(
+        (code, told.as_str()),
+        (
+            1,
+            "✗ operator-ready: no Pod of Deployment linchpin-system/linchpin is ready\n    → kubectl describe pods -n \
+             linchpin-system -l app.kubernetes.io/name=linchpin"
+        )
+    );
+    asked.kubectl(&[
+        "patch",
+        "deployment",
+        "linchpin",
+        "-n",
+        "linchpin-system",
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        r#"{"status":{"replicas":2,"readyReplicas":2,"availableReplicas":2,"updatedReplicas":2}}"#,
+    ]);
+    let (code, told) = asked.says(&[], "lease-renewed");
+    assert_eq!(
+        (code, told.as_str()),
+        (
+            1,
+            "✗ lease-renewed: there is no Lease linchpin-system/linchpin: no operator has led yet\n    → kubectl logs -n \
+             linchpin-system -l app.kubernetes.io/name=linchpin"
+        )
+    );
+    let lease = |renewed: &str| {
+        asked.apply(&format!(
+            "{{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {{name: linchpin, namespace: linchpin-system}}, \
+             spec: {{holderIdentity: pod-a, leaseDurationSeconds: 15, renewTime: '{renewed}'}}}}"
+        ));
+    };
+    lease("2026-01-01T00:00:00.000000Z");
+    let (_, told) = asked.says(&[], "lease-renewed");
+    assert!(
+        told.contains("pod-a holds Lease linchpin-system/linchpin and has not renewed it since 2026-01-01"),
+        "{told}"
+    );
+    lease("2126-01-01T00:00:00.000000Z");
+    let (code, told) = asked.says(&[], "lease-renewed");
+    assert_eq!((code, told.as_str()), (0, "✓ lease-renewed: pod-a leads\n"), "everything is well now");
+    let (code, told) = asked.says(&["--pre"], "no-other-install");
+    assert!(code == 1 && told.contains("Linchpin is installed already: linchpin-system/linchpin"), "{told}");
+
+    // Definitions of another version.
+    let crd = "appbundles.app.example.com";
+    let hash = |value: &str| {
+        asked.kubectl(&["annotate", "crd", crd, "--overwrite", &format!("linchpin.dev/schema-hash={value}")]);
+    };
+    let now = asked.cluster.kubectl().args(["get", "crd", crd, "-o", "json"]).output().unwrap();
+    let now: Value = serde_json::from_slice(&now.stdout).unwrap();
+    hash("old");
+    let (code, told) = asked.says(&[], "crds-current");
+    assert_eq!(
+        (code, told.as_str()),
+        (
+            1,
+            "✗ crds-current: appbundles.app.example.com are of another version than this program\n    → linchpin crds | \
+             kubectl apply --server-side --force-conflicts -f -"
+        )
+    );
+    hash(now["metadata"]["annotations"]["linchpin.dev/schema-hash"].as_str().unwrap());
+
+    // A right less, and one more.
+    let rules = |op: &str, value: &str| {
+        asked.kubectl(&[
+            "patch",
+            "clusterrole",
+            "linchpin",
+            "--type=json",
+            "-p",
+            &format!(r#"[{{"op":"{op}","path":"/rules/{}"{value}}}]"#, if op == "add" { "-" } else { "0" }),
+        ]);
+    };
+    rules("add", r#","value":{"apiGroups":[""],"resources":["nodes"],"verbs":["delete"]}"#);
+    let (code, told) = asked.says(&[], "rights-not-wider");
+    assert_eq!(code, 0, "what is more than needed is a warning");
+    assert!(told.starts_with("! rights-not-wider: the operator's roles give more than it needs: "), "{told}");
+    assert!(
+        told.contains("nodes") && told.contains("→ upgrade the release, or: linchpin manifests"),
+        "{told}"
+    );
+    rules("remove", "");
+    let (code, told) = asked.says(&[], "rights-current");
+    assert!(code == 1 && told.starts_with("✗ rights-current: the operator's roles lack "), "{told}");
+    assert!(told.contains("(ClusterRole linchpin)") && told.contains("→ upgrade the release"), "{told}");
+    let manifests = linchpin().args(["manifests", "--no-crds"]).output().unwrap();
+    asked.apply(&String::from_utf8(manifests.stdout).unwrap());
+
+    // Objects that wait for a binding, and one that cannot go on.
+    asked.kubectl(&["create", "namespace", "shop"]);
+    asked.apply("{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: shop}, \
+                 spec: {dependencies: [{resource: configmap/a}]}}");
+    let condition = |kind: &str, status: &str, reason: &str| {
+        format!(
+            r#"{{"type":"{kind}","status":"{status}","reason":"{reason}","message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}}"#
+        )
+    };
+    asked.status(
+        "rd/web",
+        "shop",
+        &format!(r#"{{"conditions":[{}]}}"#, condition("Ready", "False", "NotATenant")),
+    );
+    let (code, told) = asked.says(&[], "tenants-bound");
+    assert_eq!(
+        (code, told.as_str()),
+        (
+            1,
+            "✗ tenants-bound: objects of ours wait in namespaces that are no tenants: shop\n    → kubectl create rolebinding \
+             linchpin-tenant -n shop --clusterrole=linchpin-tenant --serviceaccount=linchpin-system:linchpin"
+        )
+    );
+    let stalled = condition("Stalled", "True", "SpecInvalid");
+    asked.status(
+        "rd/web",
+        "shop",
+        &format!(r#"{{"conditions":[{},{stalled}]}}"#, condition("Ready", "False", "SpecInvalid")),
+    );
+    let (code, told) = asked.says(&[], "nothing-stalled");
+    assert_eq!(code, 0, "what stands is its owner's business");
+    assert!(told.starts_with("! nothing-stalled: 1 of 1 objects of ours cannot go on: "), "{told}");
+    assert!(told.contains("shop/web") && told.ends_with("→ linchpin explain KIND/NAME says why"), "{told}");
+
+    // Before it goes.
+    let (code, told) = asked.says(&["--pre-uninstall"], "no-finalizers");
+    assert_eq!((code, told.as_str()), (0, "✓ no-finalizers: no object of ours needs an operator to go\n"));
+    asked.kubectl(&[
+        "patch",
+        "rd",
+        "web",
+        "-n",
+        "shop",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":["linchpin.dev/teardown"]}}"#,
+    ]);
+    let (code, told) = asked.says(&["--pre-uninstall"], "no-finalizers");
+    assert!(
+        code == 1 && told.contains("1 objects of ours would hang without an operator: shop/web"),
+        "{told}"
+    );
+    assert!(told.contains("→ delete them while the operator runs"), "{told}");
+}
