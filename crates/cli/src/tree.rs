@@ -168,10 +168,8 @@ impl Scene<'_> {
     async fn draw(&self, client: &Client, live: &Live) -> Drawn {
         let namespace = (!self.command.all_namespaces).then_some(self.namespace.as_str());
         let roots = self.roots.clone().unwrap_or_else(|| live.nodes(namespace));
-        let selection = match self.command.needed_by {
-            true => Selection::NeededBy(roots),
-            false => Selection::Needs(roots),
-        };
+        let needed_by = self.command.needed_by;
+        let selection = if needed_by { Selection::NeededBy(roots) } else { Selection::Needs(roots) };
         let (picture, gone) = picture(client, live, &selection).await;
         let (unmet, now) = (self.command.unmet, Some(jiff::Timestamp::now()));
         let text = match self.command.output {

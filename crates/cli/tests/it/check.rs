@@ -150,7 +150,13 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
     let (code, told) = asked.says(&["--pre"], "no-other-install");
     assert!(code == 1 && told.contains("Linchpin is installed already: linchpin-system/linchpin"), "{told}");
 
-    // Definitions of another version.
+    definitions_of_another_version(&asked);
+    a_right_less_and_one_more(&asked);
+    objects_that_wait_or_stand(&asked);
+    before_it_goes(&asked);
+}
+
+fn definitions_of_another_version(asked: &Asked) {
     let crd = "appbundles.app.example.com";
     let hash = |value: &str| {
         asked.kubectl(&["annotate", "crd", crd, "--overwrite", &format!("linchpin.dev/schema-hash={value}")]);
@@ -168,8 +174,9 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
         )
     );
     hash(now["metadata"]["annotations"]["linchpin.dev/schema-hash"].as_str().unwrap());
+}
 
-    // A right less, and one more.
+fn a_right_less_and_one_more(asked: &Asked) {
     let rules = |op: &str, value: &str| {
         asked.kubectl(&[
             "patch",
@@ -194,8 +201,10 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
     assert!(told.contains("(ClusterRole linchpin)") && told.contains("→ upgrade the release"), "{told}");
     let manifests = linchpin().args(["manifests", "--no-crds"]).output().unwrap();
     asked.apply(&String::from_utf8(manifests.stdout).unwrap());
+}
 
-    // Objects that wait for a binding, and one that cannot go on.
+/// Objects that wait for a binding, and one that cannot go on.
+fn objects_that_wait_or_stand(asked: &Asked) {
     asked.kubectl(&["create", "namespace", "shop"]);
     asked.apply("{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: shop}, \
                  spec: {dependencies: [{resource: configmap/a}]}}");
@@ -228,8 +237,9 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
     assert_eq!(code, 0, "what stands is its owner's business");
     assert!(told.starts_with("! nothing-stalled: 1 of 1 objects of ours cannot go on: "), "{told}");
     assert!(told.contains("shop/web") && told.ends_with("→ linchpin explain KIND/NAME says why"), "{told}");
+}
 
-    // Before it goes.
+fn before_it_goes(asked: &Asked) {
     let (code, told) = asked.says(&["--pre-uninstall"], "no-finalizers");
     assert_eq!((code, told.as_str()), (0, "✓ no-finalizers: no object of ours needs an operator to go\n"));
     asked.kubectl(&[

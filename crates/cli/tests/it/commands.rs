@@ -66,6 +66,7 @@ fn a_taken_port_is_exit_code_1_and_one_line() {
         fails(&["operator", "--log-level=error", "--kubeconfig", path.to_str().unwrap(), &health]);
     assert_eq!(code, 1, "{text}");
     one_line(&text, &format!("cannot listen on {address} for health"));
+    assert!(text.contains("--health-probe-bind-address") && !text.contains("os error"), "{text}");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use crate::picture::{Need, Picture};
 pub(super) fn sort(picture: &Picture, written: &[Node], needs: &mut [Vec<usize>]) {
     let written: BTreeMap<&Node, usize> = written.iter().enumerate().map(|(at, node)| (node, at)).collect();
     let outgoing = picture.outgoing();
-    for item in 0..needs.len() {
-        let whole = &picture.items[item].node;
+    for (item, needs) in picture.items.iter().zip(needs) {
+        let whole = &item.node;
         if whole.part.is_some() {
             continue;
         }
@@ -21,10 +21,10 @@ pub(super) fn sort(picture: &Picture, written: &[Node], needs: &mut [Vec<usize>]
             to.part.is_some() && to.whole() == *whole
         };
         let places: Vec<usize> =
-            needs[item].iter().enumerate().filter(|(_, at)| is_part(at)).map(|(at, _)| at).collect();
-        let parts: Vec<usize> = places.iter().map(|&place| needs[item][place]).collect();
+            needs.iter().enumerate().filter(|(_, at)| is_part(at)).map(|(at, _)| at).collect();
+        let parts: Vec<usize> = places.iter().map(|&place| needs[place]).collect();
         for (place, arrow) in places.into_iter().zip(ordered(picture, &outgoing, &written, parts)) {
-            needs[item][place] = arrow;
+            needs[place] = arrow;
         }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use linchpin_engine::graph::explain::{age, why as wait_why};
 
+use linchpin_words::Reason;
+
 use super::{Charset, Options, mark, parts};
 use crate::picture::{Arrow, Item, Need, Picture, State, seen};
 use crate::text::why;
@@ -204,7 +206,8 @@ impl Walk<'_> {
         if why.is_empty() && state == State::Waiting {
             why = self.unmet(visit.item);
         }
-        if state == State::Ready {
+        // What is good needs no words, unless it is good in another way than was meant.
+        if state == State::Ready && item.reason != Reason::RolledBack.as_str() {
             (why, since) = (String::new(), None);
         }
         let reference = match (returns, again) {

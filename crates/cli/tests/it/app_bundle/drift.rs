@@ -35,7 +35,7 @@ fn what_another_object_of_ours_holds_is_left_to_it_and_told_and_a_borrowed_name_
         scenario.until("is put right", "ConfigMap", "a", |object| object["data"]["value"] == "one");
     }
     take("b", "linchpin:AppBundle:managers/other:x");
-    let told = r#"Resource deployed successfully; data.value is left to linchpin:AppBundle:managers/other:x"#;
+    let told = "Resource deployed successfully; data.value is left to linchpin:AppBundle:managers/other:x";
     scenario.until("is told", "AppBundle", "shop", |object| {
         object["status"].to_string().contains(&json!(told).to_string())
     });

@@ -34,8 +34,15 @@ fn p27_every_change_is_a_revision_and_one_can_go_back() {
     assert_eq!(newest["spec"]["changes"], json!(["changed g0/a", "added g1/c", "removed g1/b"]));
     assert_eq!(newest["metadata"]["ownerReferences"][0]["name"], "shop");
     let count = written(&scenario).len();
+    crate::eventually("that it is deployed is told", crate::seconds(30), || {
+        let told = |(reason, message): &(String, String)| {
+            reason == "Deployed" && message == "All groups deployed successfully"
+        };
+        scenario.events("shop").iter().any(told)
+    });
     scenario.merge("AppBundle", "shop", &json!({"spec": {"rollback": 1}}));
-    scenario.deployed("shop");
+    let back = scenario.deployed("shop");
+    says_everywhere_that_it_went_back(&scenario, &back);
     scenario.gone("ConfigMap", "c");
     assert_eq!(scenario.data("a", "value").as_deref(), Some("one"));
     assert!(scenario.has("b"));
@@ -50,6 +57,35 @@ fn p27_every_change_is_a_revision_and_one_can_go_back() {
     scenario.deployed("shop");
     assert_eq!(scenario.data("a", "value").as_deref(), Some("two"));
     assert_eq!(results(&scenario, "shop").len(), 2);
+}
+
+/// Status, events, columns, `explain` and `tree` say that the spec is not what is deployed, and how it would be.
+#[track_caller]
+fn says_everywhere_that_it_went_back(scenario: &Scenario, bundle: &Value) {
+    let told = "rolled back to revision 1; the spec (generation 3) is not deployed";
+    let whole = format!(
+        "{told}; to deploy it: kubectl patch ab shop --type merge -p '{{\"spec\":{{\"rollback\":null}}}}'"
+    );
+    assert_eq!(bundle["status"]["message"], whole);
+    assert_eq!(condition(bundle, "Ready")["reason"], "RolledBack");
+    crate::eventually("an event says it", crate::seconds(30), || {
+        let says = |(reason, message): &(String, String)| reason == "RolledBack" && message == told;
+        scenario.events("shop").iter().any(says)
+    });
+    let cluster = &crate::world::world().cluster;
+    let place = ["-n", scenario.namespace.as_str()];
+    let shown = cluster.kubectl().args(["get", "ab", "shop"]).args(place).output().unwrap();
+    assert!(String::from_utf8(shown.stdout).unwrap().contains(&whole));
+    for command in ["explain", "tree"] {
+        let output = crate::operator::linchpin()
+            .env("KUBECONFIG", cluster.kubeconfig())
+            .args([command, "ab/shop"])
+            .args(place)
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains(told), "{command}: {text}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use std::{env, io::Write, path::PathBuf, process::Output};
 
-use linchpin_local::{Cluster, Options, check_node_support};
+use linchpin_local::{Cluster, Component, Options, check_node_support};
 use linchpin_testkit::audit::{Audit, Event};
 use serde_json::Value;
 
@@ -14,11 +14,15 @@ use crate::{
     operator::linchpin,
     seconds,
     tenancy::{own_requests, unused},
+    tree::feed,
 };
 
 const ACCOUNT: &str = "system:serviceaccount:linchpin-system:linchpin";
 const TENANT: &str = "create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
                       --serviceaccount=linchpin-system:linchpin";
+
+/// How many objects are made while operators are replaced.
+const LOAD: usize = 20;
 
 /// The image to install, or why the test is skipped.
 fn image() -> Result<PathBuf, String> {
@@ -75,12 +79,55 @@ impl Installed {
         holder.rsplit_once('_').map(|(pod, _)| pod.to_owned()).unwrap_or_default()
     }
 
+    #[track_caller]
+    fn apply_text(&self, manifests: &str) {
+        feed(self.cluster.kubectl().args(["apply", "-f", "-"]), manifests.as_bytes());
+    }
+
     fn apply(&self, path: &str) {
         let file = root().join("examples/quickstart").join(path);
         let status = if path.contains(".status.") { "--server-side --subresource=status" } else { "" };
         let line = format!("apply {status} -f {}", file.display());
         eventually(&line, seconds(60), || self.kubectl(&line).status.success());
     }
+}
+
+/// Under load the kubelet goes and comes, and both operators are replaced: nothing is lost, and nothing done twice.
+fn replaced_under_load(installed: &Installed, audit: &Audit, release: &[&str]) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..LOAD {
+                installed.apply_text(&format!(
+                    "{{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {{name: load-{number}, namespace: shop}}, \
+                     spec: {{serviceAccountName: bundler, actions: [{{name: make, type: create, resource: {{apiVersion: v1, \
+                     kind: ConfigMap, metadata: {{name: load-{number}}}}}}}]}}}}"
+                ));
+            }
+        });
+        installed.cluster.restart(Component::Kubelet).unwrap();
+        installed.helm(&[&["upgrade"], release, &["--set", "concurrency=8"]].concat());
+    });
+    installed.must("wait --for=condition=Ready rd --all -n shop --timeout=300s");
+    let requests = audit.events();
+    for number in 0..LOAD {
+        let name = format!("load-{number}");
+        let makes = |event: &&Event| {
+            (event.verb.as_str(), event.resource.as_str(), event.code) == ("create", "configmaps", 201)
+                && event.name == name
+        };
+        assert_eq!(requests.iter().filter(makes).count(), 1, "ConfigMap {name} is made once");
+    }
+}
+
+/// What is left of an installation, by kind.
+fn left_behind(installed: &Installed) -> Vec<Value> {
+    let mut left = Vec::new();
+    for kind in installed.must("api-resources --verbs=list -o name").lines() {
+        let found = installed.must(&format!("get {kind} -A -o json -l app.kubernetes.io/part-of=linchpin"));
+        let found: Value = serde_json::from_str(&found).unwrap();
+        left.extend(found["items"].as_array().unwrap().iter().map(|one| one["kind"].clone()));
+    }
+    left
 }
 
 #[test]
@@ -140,23 +187,39 @@ fn helm_installs_two_operators_that_serve_with_the_charts_rights_and_leaves_only
     installed.must("wait --for=condition=Ready dg/shop -n shop --timeout=180s");
     assert_ne!(installed.leader(), leader);
 
-    // A bundle, so that every right is used; and one that is deleted with its namespace.
-    let bundle = "{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {name: web, namespace: shop}, spec: {serviceAccountName: shop, \
-                  groups: [{name: a, components: [{name: b, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: schema-2}}}]}]}}\n---\n\
-                  {apiVersion: linchpin.dev/v1alpha1, kind: ReadinessProfile, metadata: {name: payments}, spec: {kinds: []}}\n";
-    let file = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(file.path(), bundle).unwrap();
-    let _ = installed.kubectl(&format!("apply -f {}", file.path().display()));
-    eventually("the bundle is looked at", seconds(60), || {
-        installed.must("get ab web -n shop -o jsonpath={.status.observedGeneration}") == "1"
-    });
+    // A bundle and a profile, so that every right is used.
+    installed.apply_text(
+        "
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: bundler, namespace: shop}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: bundler, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: ServiceAccount, name: bundler, namespace: shop}]
+---
+apiVersion: app.example.com/v1alpha1
+kind: AppBundle
+metadata: {name: web, namespace: shop}
+spec:
+  serviceAccountName: bundler
+  groups: [{name: a, components: [{name: b, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: bundled}}}]}]
+---
+apiVersion: linchpin.dev/v1alpha1
+kind: ReadinessProfile
+metadata: {name: things}
+spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
+",
+    );
+    installed.must("wait --for=condition=Ready ab/web -n shop --timeout=180s");
 
-    installed.helm(&[&["upgrade"], &release[..], &["--set", "concurrency=8"]].concat());
+    replaced_under_load(&installed, &audit, &release);
     installed.helm(&["test", "linchpin", "-n", "linchpin-system", "--timeout=5m"]);
     let check =
         linchpin().args(["check", "--kubeconfig"]).arg(installed.cluster.kubeconfig()).output().unwrap();
     assert!(check.status.success(), "{}", text(&check.stdout));
 
+    installed.must("delete namespace shop --timeout=180s");
     let own = own_requests(&audit, |event| event.user == ACCOUNT);
     let refused: Vec<&Event> =
         own.iter().filter(|event| event.acting_as.is_none() && event.code == 403).collect();
@@ -164,14 +227,8 @@ fn helm_installs_two_operators_that_serve_with_the_charts_rights_and_leaves_only
     let unused = unused(&own);
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
 
-    installed.must("delete namespace shop --timeout=120s");
     installed.helm(&["uninstall", "linchpin", "-n", "linchpin-system", "--wait"]);
-    let mut left = Vec::new();
-    for kind in installed.must("api-resources --verbs=list -o name").lines() {
-        let found = installed.must(&format!("get {kind} -A -o json -l app.kubernetes.io/part-of=linchpin"));
-        let found: Value = serde_json::from_str(&found).unwrap();
-        left.extend(found["items"].as_array().unwrap().iter().map(|one| one["kind"].clone()));
-    }
+    let left = left_behind(&installed);
     assert!(left.iter().all(|kind| kind == "CustomResourceDefinition"), "left behind: {left:?}");
     assert_eq!(left.len(), linchpin_api::all_crds().len());
 }

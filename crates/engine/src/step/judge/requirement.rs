@@ -107,22 +107,19 @@ pub(super) fn judge_requirement(
             let why = Reason::OwnWriteNotSeen;
             (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
         }
-        Some(Seen::Objects(observed)) => match &requirement.held {
-            Some(held) => {
+        Some(Seen::Objects(observed)) => {
+            if let Some(held) = &requirement.held {
                 let fact = Fact { holds: Holds::Unmet, live: observed.live, ..Fact::default() };
-                (fact, view("NotReady", held.reason.as_str(), held.message.clone(), false))
+                return (fact, view("NotReady", held.reason.as_str(), held.message.clone(), false));
             }
-            None => {
-                let (fact, mut found) = judge_objects(subject, test, wanted, latch, observed, fresh_world);
-                if fact.holds == Holds::Unmet
-                    && let Some(message) =
-                        without_namespace(requirement.want.question(), observed, fresh_world)
-                {
-                    found.message = message.into();
-                }
-                (fact, found)
+            let (fact, mut found) = judge_objects(subject, test, wanted, latch, observed, fresh_world);
+            if fact.holds == Holds::Unmet
+                && let Some(message) = without_namespace(requirement.want.question(), observed, fresh_world)
+            {
+                found.message = message.into();
             }
-        },
+            (fact, found)
+        }
     }
 }
 
