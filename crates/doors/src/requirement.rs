@@ -307,6 +307,13 @@ impl RequirementDraft {
     /// Adds what somebody else reads of it.
     pub(crate) fn also_read(&mut self, reads: &ReadSet) {
         self.reads.merge(reads);
+        // Of a key that is missing it is told which there are.
+        let of_data = |path: &[String]| path.len() == 2 && path[0] == "data";
+        if self.kind().is_some_and(|kind| kind.group.is_empty() && kind.kind == "ConfigMap")
+            && reads.paths().any(of_data)
+        {
+            self.reads.add_shape(vec!["data".to_owned()]);
+        }
     }
 
     /// The requirement, after these steps.

@@ -17,7 +17,7 @@ pub use effect::{
     StepId, Target, Ticket, Verb,
 };
 pub use external::{ExternalOrder, Payload};
-pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint};
+pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint, names_instead};
 pub use seen::{Artifact, Manifests, Observed, Projection, Seen, Served, SourceFault, Why, World};
 pub use want::{
     Actor, Authority, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Pace, Question, Right, Scope,

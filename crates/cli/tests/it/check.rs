@@ -95,14 +95,7 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
     asked.kubectl(&["create", "namespace", "linchpin-system"]);
     let manifests = linchpin().arg("manifests").output().unwrap();
     asked.apply(&String::from_utf8(manifests.stdout).unwrap());
-    asked.kubectl(&[
-        "wait",
-        "--for=condition=Established",
-        "crd",
-        "-l",
-        "app.kubernetes.io/part-of=linchpin",
-        "--timeout=60s",
-    ]);
+    asked.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
     let (code, told) = asked.says(&[], "operator-ready");
     assert_eq!(
         (code, told.as_str()),

@@ -77,77 +77,77 @@ actions: [{name: a, type: wait, wait: 1s, condition: {dependency: dbb}}]",
     (
         "right",
         "actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ServiceAccount, metadata: {name: new}}}]",
-        Message("?"),
+        Message("a waits: ServiceAccount $NS/actor may not create serviceaccounts in $NS, get serviceaccounts new in $NS; asked again in 30 s at most"),
     ),
     (
         "json-path",
         "dependencies: [{resource: configmap/there, conditions: [{jsonPath: '.data[value', operator: eq, value: x}]}]",
-        Message("?"),
+        Message("spec.dependencies[0].conditions[0].jsonPath: at character 7: expected a quoted name, an index, a slice, * or ?(…), found 'v'"),
     ),
     (
         "json-path-of-nothing",
         "dependencies: [{resource: configmap/there, conditions: [{jsonPath: .data.hots, operator: eq, value: x}]}]",
-        Message("?"),
+        Message("waiting for configmap/there: .data.hots is not there yet"),
     ),
     (
         "template",
         "dependencies: [{name: db, resource: configmap/there}]
 actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Dependencies.dbb.Name }}'}}}]",
-        Message("?"),
+        Message("spec.actions[0].resource: no dependency has the key \"dbb\"; there are configmap_there, db; did you mean db?"),
     ),
     (
         "data-key",
         "dependencies: [{name: db, resource: configmap/there}]
 actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Dependencies.db.Object.data.valeu }}'}}}]",
-        Message("?"),
+        Message("its action is not done yet: spec.actions[0].resource.data.a:1:4: no value at .Dependencies.db.Object.data.valeu (near \"{{ .Dependencies.db.Object.data.valeu }}\"); .data has: value; did you mean value?"),
     ),
     (
         "value",
         "values: {host: a}
 actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Values.hots }}'}}}]",
-        Message("?"),
+        Message("a: spec.actions[0].resource.data.a:1:4: no value at .Values.hots (near \"{{ .Values.hots }}\"); .Values has: host; did you mean host?; asked again in N s"),
     ),
-    ("itself", "dependencies: [{resource: rd/itself}]", Message("?")),
+    ("itself", "dependencies: [{resource: rd/itself}]", Message("waits for itself: ResourceDependency $NS/itself → ResourceDependency $NS/itself")),
     (
         "service-account",
         "serviceAccountName: nobody
 dependencies: [{resource: configmap/there}]",
-        Message("?"),
+        Message("waiting for configmap/there: ServiceAccount $NS/nobody does not exist: create it or name another one in serviceAccountName"),
     ),
     (
         "patch-target",
-        "actions: [{name: a, type: patch, target: configmap/nothing, patch: {data: {a: b}}}]",
-        Message("?"),
+        "actions: [{name: a, type: patch, patch: {target: {apiVersion: v1, kind: ConfigMap, name: nothing}, patch: '{\"data\": {\"a\": \"b\"}}'}}]",
+        Message("its action is not done yet: ConfigMap $NS/nothing does not exist"),
     ),
     (
         "brace",
         "actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Now }'}}}]",
-        Message("?"),
+        Message("spec.actions[0].resource.data.a: not a template at line 1 column 1: this action is not closed with }} (near \"{{ .Now }\")"),
     ),
     (
         "policy",
         "actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: forbidden-a}}}]",
-        Message("?"),
+        Message("a: ConfigMap $NS/forbidden-a was refused by admission policy \"no-forbidden-names\": call it otherwise; asked again in N s"),
     ),
     (
         "unknown-field-in-create",
         "actions: [{name: a, type: create, resource: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replica: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}}]",
-        Message("?"),
+        Message("a: Deployment $NS/a was refused: .spec.replica: unknown field; asked again in N s"),
     ),
     (
         "unknown-field-in-apply",
         "actions: [{name: a, type: apply, resource: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replica: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}}]",
-        Message("?"),
+        Message("a: Deployment $NS/a was refused: .spec.replica: unknown field; asked again in N s"),
     ),
     (
         "wrong-type",
         "actions: [{name: a, type: create, resource: {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: two, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: a, image: a}]}}}}}]",
-        Message("?"),
+        Message("a: Deployment $NS/a was refused: .spec.replicas: expected a number, got string; asked again in N s"),
     ),
     (
         "state",
         "dependencies: [{resource: deployment/ready, state: Redy}]",
-        Message("?"),
+        Message("waiting for deployment/ready: it has neither a condition Redy nor a phase; did you mean Ready?"),
     ),
 ];
 

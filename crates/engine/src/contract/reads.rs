@@ -10,8 +10,11 @@
 use std::collections::BTreeSet;
 
 use linchpin_lang::reads::Reads;
-use linchpin_words::hash::sha256_hex;
+use linchpin_words::{hash::sha256_hex, similar};
 use serde_json::{Map, Value};
+
+/// How many names are told.
+const NAMED: usize = 5;
 
 /// A path of field names from an object's root.
 pub type Path = Vec<String>;
@@ -21,6 +24,8 @@ pub type Path = Vec<String>;
 pub struct ReadSet {
     whole: bool,
     paths: BTreeSet<Path>,
+    /// Maps of which the names in them are read, so that it can be told which there are.
+    shapes: BTreeSet<Path>,
     /// Field managers whose held fields are read.
     managers: BTreeSet<String>,
 }
@@ -62,6 +67,11 @@ impl ReadSet {
         }
     }
 
+    /// Adds the names in a map, without their values.
+    pub fn add_shape(&mut self, path: Path) {
+        self.shapes.insert(path);
+    }
+
     /// Adds all that `other` reads.
     pub fn merge(&mut self, other: &Self) {
         if other.whole {
@@ -70,6 +80,7 @@ impl ReadSet {
         for path in &other.paths {
             self.add(path.clone());
         }
+        self.shapes.extend(other.shapes.iter().cloned());
         self.managers.extend(other.managers.iter().cloned());
     }
 
@@ -97,6 +108,9 @@ impl ReadSet {
         }
         for path in &self.paths {
             copy(object, kept, path);
+        }
+        for path in &self.shapes {
+            copy_names(object, kept, path);
         }
         for manager in &self.managers {
             let held =
@@ -178,8 +192,45 @@ fn copy(mut from: &Value, mut to: &mut Value, path: &[String]) {
             insert(target, key, value, depth);
             return;
         }
-        to = target.entry(key).or_insert_with(|| Value::Object(Map::new()));
+        to = target.entry(key).or_insert(Value::Null);
+        if to.is_null() {
+            *to = Value::Object(Map::new());
+        }
         from = value;
+    }
+}
+
+/// Keeps which names there are in the map at `path`; values that are kept already stay.
+fn copy_names(mut from: &Value, mut to: &mut Value, path: &[String]) {
+    for name in path {
+        let (Some(source), Some(target)) = (from.as_object(), to.as_object_mut()) else { return };
+        let Some((key, value)) = find_field(source, name).filter(|(_, value)| value.is_object()) else {
+            return;
+        };
+        to = target.entry(key).or_insert(Value::Null);
+        if to.is_null() {
+            *to = Value::Object(Map::new());
+        }
+        from = value;
+    }
+    let (Some(source), Some(target)) = (from.as_object(), to.as_object_mut()) else { return };
+    for name in source.keys() {
+        target.entry(name).or_insert(Value::Null);
+    }
+}
+
+/// Which names there are instead of one that is missing in the map of a ConfigMap's data: `; .data has: host, port`.
+pub fn names_instead(content: &Value, path: &[String]) -> String {
+    let [map, missing] = path else { return String::new() };
+    let Some(fields) = content.get(map.as_str()).and_then(Value::as_object) else { return String::new() };
+    let mut names: Vec<&str> = fields.keys().map(String::as_str).filter(|name| name != missing).collect();
+    let near = similar::did_you_mean(missing, names.iter().copied());
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    match (names.is_empty(), more) {
+        (true, _) => String::new(),
+        (false, 0) => format!("; .{map} has: {}{near}", names.join(", ")),
+        (false, more) => format!("; .{map} has: {} and {more} more{near}", names.join(", ")),
     }
 }
 
@@ -279,6 +330,22 @@ mod tests {
             assert_eq!(other_way_round, kept);
             assert_eq!(reads.project(&kept), kept, "a projection can be projected again");
         }
+    }
+
+    #[test]
+    fn of_a_map_the_names_may_be_kept_without_their_values() {
+        let object = json!({"data": {"host": "a", "port": "b", "deep": {"c": 1}}});
+        let mut names = ReadSet::dotted(["data.host"]);
+        names.add_shape(vec!["data".to_owned()]);
+        let kept = names.project(&object);
+        assert_eq!(kept, json!({"data": {"host": "a", "port": null, "deep": null}}));
+        assert_eq!(names.project(&kept), kept, "a projection can be projected again");
+        let mut further = kept.clone();
+        ReadSet::dotted(["data.deep.c"]).project_onto(&object, &mut further);
+        assert_eq!(further, json!({"data": {"host": "a", "port": null, "deep": {"c": 1}}}));
+        let path = |name: &str| vec!["data".to_owned(), name.to_owned()];
+        assert_eq!(names_instead(&kept, &path("hots")), "; .data has: deep, host, port; did you mean host?");
+        assert_eq!(names_instead(&json!({}), &path("hots")), "");
     }
 
     #[test]

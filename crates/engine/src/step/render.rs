@@ -22,7 +22,7 @@ use super::{
     secret::{self, Secrets},
 };
 use crate::{
-    contract::{ExecOrder, Force, PatchKind, Propagation, ReadSet, Target, Verb, World},
+    contract::{ExecOrder, Force, PatchKind, Propagation, ReadSet, Seen, Target, Verb, World, names_instead},
     journal::Journal,
     plan::{Action, Body, Documents, Drift, Plan, REQUIREMENT_ROOTS, Step, target_of_document},
 };
@@ -100,8 +100,16 @@ pub(super) fn render(
         Ok(data) => {
             let secrets = Secrets::of_plan(plan, basis.world);
             let (spending, discretion) = (Cell::new(spent), Cell::new(false));
-            let context =
-                Context { plan, step, journal, data, secrets, spent: spending, discreet: discretion };
+            let context = Context {
+                world: basis.world,
+                plan,
+                step,
+                journal,
+                data,
+                secrets,
+                spent: spending,
+                discreet: discretion,
+            };
             let rendered = context.verbs(action);
             (spent, discreet) = (context.spent.get(), context.discreet.get());
             rendered
@@ -166,6 +174,7 @@ fn force(step: &Step, action: &Action, journal: &Journal, body: &Value) -> Force
 }
 
 struct Context<'a> {
+    world: &'a World,
     plan: &'a Plan,
     step: &'a Step,
     journal: &'a Journal,
@@ -408,10 +417,27 @@ impl Context<'_> {
             {
                 match self.ambiguous(path.segments().get(1)) {
                     Some(why) => Problem::Wrong(why),
-                    None => Problem::Missing(error.to_string()),
+                    None => Problem::Missing(format!("{error}{}", self.instead(path.segments()))),
                 }
             }
+            Some(path) if path.segments().len() == 2 => {
+                Problem::Wrong(format!("{error}{}", names_instead(&self.data, path.segments())))
+            }
             _ => Problem::Wrong(error.to_string()),
+        }
+    }
+
+    /// Which keys a ConfigMap has instead of one that is read of it: `.Dependencies.db.Object.data.host`.
+    fn instead(&self, path: &[String]) -> String {
+        let [_, key, object, path @ ..] = path else { return String::new() };
+        let named = |step: &&Step| step.requirement().is_some_and(|one| one.keys.contains(key));
+        let requirement = self.plan.steps().iter().find(named).and_then(Step::requirement);
+        match requirement.and_then(|requirement| self.world.get(&requirement.want)) {
+            Some(Seen::Objects(observed)) if object == "Object" => {
+                let item = observed.items.first().filter(|item| !item.is_secret());
+                item.map(|item| names_instead(&item.content, path)).unwrap_or_default()
+            }
+            _ => String::new(),
         }
     }
 

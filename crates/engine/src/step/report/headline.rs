@@ -30,6 +30,13 @@ pub(super) fn phase(
             && record.is_some_and(|record| record.state != StepState::Waiting)
     });
     let held = journal.is_held(plan);
+    let lacking = [Reason::MissingRights, Reason::NotATenant];
+    let lacks_rights = plan.steps().iter().zip(views).any(|(step, found)| {
+        step.action().is_some() && lacking.iter().any(|reason| found.reason == reason.as_str())
+    });
+    if !begun && lacks_rights {
+        return Phase::Waiting;
+    }
     if begun && !held {
         return Phase::Running;
     }
