@@ -35,6 +35,7 @@ impl Asked {
             "--subresource=status",
             "--type=merge",
             "--as=system:serviceaccount:linchpin-system:linchpin",
+            "--as-group=system:masters",
             "-p",
             &format!("{{\"status\":{status}}}"),
         ]);

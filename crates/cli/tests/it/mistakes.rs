@@ -71,13 +71,13 @@ actions: [{name: a, type: wait, wait: 1s, condition: {dependency: dbb}}]",
         "dependencies: [{resource: service/a, namespace: othr}]",
         Message(
             "waiting for service/a in namespace othr: ServiceAccount $NS/actor is not allowed to list and watch \
-             services a in othr; asked again in 30 s at most; does namespace othr exist?",
+             services a in othr; asked again in N s at most; does namespace othr exist?",
         ),
     ),
     (
         "right",
         "actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ServiceAccount, metadata: {name: new}}}]",
-        Message("a waits: ServiceAccount $NS/actor may not create serviceaccounts in $NS, get serviceaccounts new in $NS; asked again in 30 s at most"),
+        Message("a waits: ServiceAccount $NS/actor may not create serviceaccounts in $NS, get serviceaccounts new in $NS; asked again in N s at most"),
     ),
     (
         "json-path",

@@ -224,6 +224,7 @@ pub fn names_instead(content: &Value, path: &[String]) -> String {
     let [map, missing] = path else { return String::new() };
     let Some(fields) = content.get(map.as_str()).and_then(Value::as_object) else { return String::new() };
     let mut names: Vec<&str> = fields.keys().map(String::as_str).filter(|name| name != missing).collect();
+    names.sort_unstable();
     let near = similar::did_you_mean(missing, names.iter().copied());
     let more = names.len().saturating_sub(NAMED);
     names.truncate(NAMED);
