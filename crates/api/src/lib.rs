@@ -17,10 +17,12 @@ pub mod app_bundle;
 pub mod boot_dependency;
 pub mod bundle_revision;
 pub mod common;
+pub mod consist_binding;
 pub mod dependency;
 pub mod dependency_group;
 pub mod journal;
 pub mod ours;
+pub mod pod_transition_rule;
 pub mod readiness_profile;
 pub mod resource_dependency;
 pub mod status;
@@ -36,10 +38,12 @@ pub use self::{
     boot_dependency::{BootDependency, BootDependencySpec, BootDependencyStatus, BootEntry},
     bundle_revision::{BundleRevision, BundleRevisionSpec},
     common::Common,
+    consist_binding::{ConsistBinding, ConsistBindingSpec, ConsistBindingStatus},
     dependency::Dependency,
     dependency_group::{DependencyGroup, DependencyGroupSpec, Group},
     journal::Journal,
     ours::{OurStatus, Ours, Trouble},
+    pod_transition_rule::{PodTransitionRule, PodTransitionRuleSpec, PodTransitionRuleStatus},
     readiness_profile::{ReadinessProfile, ReadinessProfileSpec},
     resource_dependency::{ResourceDependency, ResourceDependencySpec},
     status::Status,
@@ -53,6 +57,7 @@ pub fn all_crds() -> Vec<CustomResourceDefinition> {
         DependencyGroup::definitions(),
         ReadinessProfile::definitions(),
         ResourceDependency::definitions(),
+        vec![consist_binding::definition(), pod_transition_rule::definition()],
     ]
     .concat();
     all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));

@@ -12,7 +12,7 @@ use clap::{
 use linchpin_doors::Registry;
 
 use crate::{
-    check, completion, crds, demo, examples, explain, local, manifests, operator,
+    check, completion, consist, crds, demo, examples, explain, local, manifests, operator,
     orders::{self, Order, OrderCommand, ProceedCommand, RerunCommand, RollbackCommand},
     rbac, tree, version,
 };
@@ -45,6 +45,8 @@ enum Command {
     Explain(explain::ExplainCommand),
     #[command(after_help = examples::RBAC)]
     Rbac(Box<rbac::RbacCommand>),
+    #[command(after_help = examples::CONSIST)]
+    Consist(consist::ConsistCommand),
     #[command(after_help = examples::RERUN)]
     Rerun(RerunCommand),
     #[command(after_help = examples::PROCEED)]
@@ -125,6 +127,10 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         Command::Rbac(command) => match rbac::run(&command, kinds)? {
             Ok(code) => Ok(code),
             Err(Usage(reason)) => Ok(refuse(&reason, "rbac --help")),
+        },
+        Command::Consist(command) => match consist::run(command)? {
+            Ok(code) => Ok(code),
+            Err(Usage(reason)) => Ok(refuse(&reason, "consist --help")),
         },
         Command::Rerun(command) => give(&Order::Rerun(&command), "rerun"),
         Command::Proceed(command) => give(&Order::Proceed(&command), "proceed"),

@@ -12,6 +12,14 @@ Examples:
   linchpin operator --kubeconfig ~/.kube/config --log-format=text
   linchpin operator --watch-namespaces=shop,data --doors=appBundle";
 
+pub(crate) const CONSIST: &str = "\
+Examples:
+  linchpin consist demo-provider                      a provider to look at, on port 9900
+  linchpin consist enable demo --provider http://127.0.0.1:9900
+  linchpin consist enable haproxy --haproxy unix:/run/haproxy/admin.sock
+  linchpin consist list                               what is served
+  linchpin consist disable demo --provider http://127.0.0.1:9900";
+
 pub(crate) const CRDS: &str = "\
 Examples:
   linchpin crds | kubectl apply --server-side -f -";

@@ -6,6 +6,7 @@
 //! an answer, also a bad one; 1 when there is no such object.
 
 mod beyond;
+mod consist;
 mod document;
 mod hints;
 mod operators;
@@ -330,7 +331,28 @@ impl Scene {
             told.remarks.push(format!("held up by it:\n{}", lines.join("\n")));
         }
         told.hints.extend(at_leaf(&told.chains));
+        self.add_consist(&mut told, &node, &look, lookout).await;
         Ok(told)
+    }
+
+    /// What `linchpin consist` says of an employer or a pod comes first.
+    async fn add_consist(&self, told: &mut Explanation, node: &Node, look: &Look, lookout: &Lookout) {
+        let (Look::Found(object), Some(namespace)) = (look, &node.object.namespace) else { return };
+        let bindings = lookout.bindings(namespace).await;
+        let name = &node.object.name;
+        let said = if node.object.kind.kind == "Pod" && node.object.kind.group.is_empty() {
+            consist::of_pod(object, &bindings, self.now)
+        } else {
+            consist::of_employer(&node.object.kind.kind, name, &bindings, self.now)
+        };
+        let Some(consist::Told { line, waits }) = said else { return };
+        let before = std::mem::replace(&mut told.answer, line);
+        if waits || told.state == State::Ready {
+            told.state = if waits { State::Waiting } else { State::Ready };
+        }
+        if !told.chains.is_empty() {
+            told.remarks.insert(0, before);
+        }
     }
 }
 

@@ -6,6 +6,7 @@ mod asked;
 mod check;
 mod cli;
 mod completion;
+mod consist;
 mod crds;
 mod demo;
 mod examples;

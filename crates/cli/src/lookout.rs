@@ -118,6 +118,13 @@ impl Lookout {
         }
     }
 
+    /// The bindings of `linchpin consist` in a namespace; none where they cannot be seen.
+    pub(super) async fn bindings(&self, namespace: &str) -> Vec<Value> {
+        let path = format!("/apis/linchpin.dev/v1alpha1/namespaces/{namespace}/consistbindings");
+        let list = self.read(&path, &[]).await.unwrap_or_default();
+        list.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
+    }
+
     /// Whether a namespace is surely not there.
     pub(crate) async fn lacks_namespace(&self, namespace: &str) -> bool {
         self.read(&format!("/api/v1/namespaces/{namespace}"), &[]).await == Err(404)

@@ -7,6 +7,7 @@
 //! else guessed, which the output says.
 
 pub(crate) mod check;
+mod consist;
 pub(crate) mod kinds;
 mod manifests;
 mod operator;
@@ -37,7 +38,7 @@ const ROUNDS: usize = 8;
 #[derive(Debug, Args)]
 pub(crate) struct RbacCommand {
     /// A file with manifests, or - for standard input; may be repeated.
-    #[arg(short, long = "filename", required_unless_present = "operator", num_args = 1.., value_name = "FILE")]
+    #[arg(short, long = "filename", required_unless_present_any = ["operator", "consist"], num_args = 1.., value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The namespace of objects that name none [default: default]; with --operator, that of the operator
     /// [default: linchpin-system].
@@ -52,6 +53,11 @@ pub(crate) struct RbacCommand {
     /// Print the operator's own ServiceAccount, roles and bindings instead.
     #[arg(long, conflicts_with = "files")]
     operator: bool,
+    /// Print the ServiceAccount, roles and bindings of linchpin consist instead.
+    #[arg(long, conflicts_with_all = ["files", "operator", "check"])]
+    consist: bool,
+    #[command(flatten)]
+    served: consist::ServedFlags,
     #[command(flatten)]
     installation: operator::InstallationFlags,
     /// How it is printed: yaml; json, a v1 List; text, with --check; helm, with --operator: the chart's template.
@@ -94,6 +100,9 @@ pub(crate) fn run(command: &RbacCommand, registry: &Registry) -> Result<Result<E
         };
         let word = output.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
         return Ok(Err(Usage(format!("-o {word} is not for rbac {mode}"))));
+    }
+    if command.consist {
+        return consist::print(&command.served, command.namespace.as_deref(), output == Output::Json);
     }
     if command.operator {
         operator::print(&command.installation, command.namespace.as_deref(), output)?;

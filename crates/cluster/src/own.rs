@@ -7,6 +7,7 @@
 
 mod errands;
 mod follow;
+mod marks;
 mod object;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 pub use self::{
     errands::{ErrandError, Errands},
     follow::{OwnEvent, OwnTrouble, follow, follow_one},
+    marks::{Change, Place},
     object::{OwnObject, Unreadable, page},
 };
 use crate::{

@@ -14,16 +14,20 @@
 //! a pod without the gate is drained all the same; `operate` needs an observation that says out of traffic.
 
 mod labels;
+mod operations;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
-use linchpin_words::{Timestamp, keys::consist as keys};
+use linchpin_words::{Period, Timestamp, keys::consist as keys};
 
-pub use self::labels::Prefix;
 use self::labels::{Labels, permission};
+pub use self::{
+    labels::Prefix,
+    operations::{Operation, operations},
+};
 use crate::{marks::protects, pod::PodView};
 
 /// The id of a deletion that was asked for by label.
@@ -52,6 +56,8 @@ pub struct Facts {
     pub settle: Option<Duration>,
     /// How long a drain before a deletion may take before it is given up.
     pub drain_timeout: Duration,
+    /// Whether an eviction did not come about lately: none is begun now.
+    pub evictions_rest: bool,
 }
 
 /// What is to be written. Nothing where nothing changes.
@@ -108,7 +114,7 @@ pub fn step(before: Option<&PodView>, pod: &PodView, facts: &Facts) -> Patch {
     let mut patch = Patch::default();
     let mut labels = Labels::new(&pod.labels, facts.now);
     keep_types(before, &mut labels, &mut patch);
-    begin_deletion(pod, &mut labels);
+    begin_deletion(pod, facts, &mut labels);
     end_deletion(pod, facts.now, &mut labels, &mut patch);
     // Every transition removes or adds labels in one direction, so this ends; the bound is for our own mistakes.
     for _ in 0..labels::STAGES {
@@ -144,7 +150,7 @@ fn keep_types(before: Option<&PodView>, labels: &mut Labels, patch: &mut Patch) 
 
 /// The label that asks for a deletion, and the annotation that asks for an eviction, begin operations; taking them away
 /// before `operate` ends them.
-fn begin_deletion(pod: &PodView, labels: &mut Labels) {
+fn begin_deletion(pod: &PodView, facts: &Facts, labels: &mut Labels) {
     let asked = [
         (POD_DELETE, asks_for_deletion(pod)),
         (POD_EVICT, pod.annotations.contains_key(keys::EVICT_REQUESTED)),
@@ -152,7 +158,7 @@ fn begin_deletion(pod: &PodView, labels: &mut Labels) {
     for (id, asked) in asked {
         let operating = Prefix::Operating.key(id);
         let known = labels.ids().contains(id);
-        if asked && !known {
+        if asked && !known && !(id == POD_EVICT && facts.evictions_rest) {
             labels.stamp(&operating);
             labels.set(&Prefix::OperationType.key(id), DELETE);
             labels.stamp(keys::PREPARING_TO_DELETE);
@@ -313,8 +319,8 @@ fn gives_up(pod: &PodView, facts: &Facts, id: &str, labels: &mut Labels, patch: 
         patch.wake(last);
         return false;
     }
-    let seconds = facts.drain_timeout.as_secs();
-    patch.given_up = Some(format!("drain given up after {seconds}s: {}", crate::admission::holder(pod)));
+    let after = Period::new(facts.drain_timeout).brief();
+    patch.given_up = Some(format!("drain given up after {after}: {}", crate::admission::holder(pod)));
     true
 }
 

@@ -121,6 +121,14 @@ impl Entries {
         matches!(self, Self::Known(entries) if entries.contains_key(key))
     }
 
+    /// The keys of the employers that have an entry.
+    pub fn keys(&self) -> BTreeSet<String> {
+        match self {
+            Self::Known(entries) => entries.keys().cloned().collect(),
+            Self::Unreadable => BTreeSet::new(),
+        }
+    }
+
     /// Whether every finalizer that is expected is there.
     pub fn satisfied(&self, finalizers: &[String]) -> bool {
         match self {

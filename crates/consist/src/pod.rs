@@ -133,6 +133,11 @@ impl PodView {
         Entries::read(self.annotations.get(keys::AVAILABLE_CONDITIONS).map(String::as_str))
     }
 
+    /// Whether its entries may have one of this employer: cheaper than reading them.
+    pub fn mentions(&self, key: &str) -> bool {
+        self.annotations.get(keys::AVAILABLE_CONDITIONS).is_some_and(|text| text.contains(key))
+    }
+
     /// Whether it may have traffic, as `GetCommonPodEmployeeStatus` says: not terminating, Ready, and the gate's condition
     /// is True or absent; without that condition, also not between preparing and the end of an operation.
     pub fn is_lifecycle_ready(&self) -> bool {

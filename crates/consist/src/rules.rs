@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use linchpin_api::pod_transition_rule as api;
 use linchpin_words::keys::consist as keys;
 use serde_json::Value;
 
@@ -83,7 +84,104 @@ pub enum Ask {
         min_available: Option<Amount>,
     },
     /// `labelCheck.requires`: labels that the pod must have.
-    Labels(BTreeMap<String, String>),
+    Labels(Labelled),
+}
+
+/// A label selector.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labelled {
+    /// Labels with these values.
+    pub labels: BTreeMap<String, String>,
+    /// Tests on labels.
+    pub tests: Vec<(String, LabelTest)>,
+}
+
+/// A test on a label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LabelTest {
+    /// It is there, with one of these values.
+    In(Vec<String>),
+    /// It is not there, or with none of these values.
+    NotIn(Vec<String>),
+    /// It is there.
+    Exists,
+    /// It is not there.
+    DoesNotExist,
+}
+
+impl Labelled {
+    /// The selector as it is written; none where an operator is not known.
+    pub fn of(written: &api::LabelTest) -> Option<Self> {
+        let test = |one: &api::LabelExpression| {
+            let test = match one.operator.as_str() {
+                "In" => LabelTest::In(one.values.clone()),
+                "NotIn" => LabelTest::NotIn(one.values.clone()),
+                "Exists" => LabelTest::Exists,
+                "DoesNotExist" => LabelTest::DoesNotExist,
+                _ => return None,
+            };
+            Some((one.key.clone(), test))
+        };
+        let tests = written.match_expressions.iter().map(test).collect::<Option<_>>()?;
+        Some(Self { labels: written.match_labels.clone(), tests })
+    }
+
+    /// Whether all of it holds.
+    pub fn admits(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.lacking(labels).is_none()
+    }
+
+    /// The first thing that does not hold, for people.
+    fn lacking(&self, labels: &BTreeMap<String, String>) -> Option<String> {
+        let missing = self.labels.iter().find(|(key, value)| labels.get(*key) != Some(value));
+        if let Some((key, value)) = missing {
+            return Some(format!("{key}={value}"));
+        }
+        self.tests.iter().find_map(|(key, test)| {
+            let value = labels.get(key);
+            let among = |values: &[String]| value.is_some_and(|value| values.contains(value));
+            let (holds, word) = match test {
+                LabelTest::In(values) => (among(values), format!("{key} in ({})", values.join(","))),
+                LabelTest::NotIn(values) => (!among(values), format!("{key} notin ({})", values.join(","))),
+                LabelTest::Exists => (value.is_some(), key.clone()),
+                LabelTest::DoesNotExist => (value.is_none(), format!("!{key}")),
+            };
+            (!holds).then_some(word)
+        })
+    }
+}
+
+/// The rules that a rule object asks for, and which pods it is about; none where it selects none or cannot be understood.
+pub fn read(spec: &api::PodTransitionRuleSpec) -> Option<(Labelled, Vec<Rule>)> {
+    let selector = Labelled::of(&spec.selector)?;
+    let mut rules = Vec::new();
+    for written in &spec.rules {
+        let filter = written.filter.as_ref().and_then(|filter| filter.label_selector.as_ref());
+        let filter = match filter {
+            Some(filter) => Labelled::of(filter)?,
+            None => Labelled::default(),
+        };
+        let stage =
+            if written.stage.as_deref() == Some("PostCheck") { Stage::PostCheck } else { Stage::PreCheck };
+        let rule = |ask: Ask| Rule {
+            name: written.name.clone(),
+            disabled: written.disabled,
+            stage,
+            conditions: written.conditions.clone(),
+            filter: filter.clone(),
+            ask,
+        };
+        if let Some(policy) = &written.available_policy {
+            rules.push(rule(Ask::Available {
+                max_unavailable: policy.max_unavailable_value.as_ref().and_then(Amount::read),
+                min_available: policy.min_available_value.as_ref().and_then(Amount::read),
+            }));
+        }
+        if let Some(check) = &written.label_check {
+            rules.push(rule(Ask::Labels(Labelled::of(&check.requires)?)));
+        }
+    }
+    Some((selector, rules))
 }
 
 /// One rule of a rule object.
@@ -95,8 +193,10 @@ pub struct Rule {
     pub disabled: bool,
     /// The check it belongs to.
     pub stage: Stage,
+    /// The types of operations that it is about; all, where none is given.
+    pub conditions: Vec<String>,
     /// Which of the selected pods it is asked about.
-    pub filter: BTreeMap<String, String>,
+    pub filter: Labelled,
     /// What it asks for.
     pub ask: Ask,
 }
@@ -163,8 +263,11 @@ fn is_in(pod: &PodView, stage: Stage) -> bool {
 
 /// Whether a rule is asked about a pod.
 fn concerns(rule: &Rule, pod: &PodView) -> bool {
-    let filtered = rule.filter.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
-    filtered && !skipped(pod).contains(&rule.name)
+    let of_type = |wanted: &String| {
+        pod.labels.iter().any(|(key, value)| Prefix::OperationType.has(key) && value == wanted)
+    };
+    let meant = rule.conditions.is_empty() || rule.conditions.iter().any(of_type);
+    meant && rule.filter.admits(&pod.labels) && !skipped(pod).contains(&rule.name)
 }
 
 /// The rules that are not asked about a pod.
@@ -179,11 +282,10 @@ fn apply(rule: &Rule, pods: &[&PodView], asked: &[&PodView], found: &mut [Detail
     match &rule.ask {
         Ask::Labels(required) => {
             for (pod, detail) in asked.iter().zip(found) {
-                let missing = required.iter().find(|(key, value)| pod.labels.get(*key) != Some(value));
-                match missing.filter(|_| concerns(rule, pod)) {
+                match required.lacking(&pod.labels).filter(|_| concerns(rule, pod)) {
                     None => detail.passed.push(rule.name.clone()),
-                    Some((key, value)) => {
-                        detail.rejected.push((rule.name.clone(), format!("label {key}={value} is required")));
+                    Some(lacking) => {
+                        detail.rejected.push((rule.name.clone(), format!("label {lacking} is required")));
                     }
                 }
             }

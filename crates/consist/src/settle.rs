@@ -55,8 +55,9 @@ pub struct Standing<'a> {
     pub follows: bool,
     /// Whether the employer is to be served: it is chosen and has its label.
     pub serve: bool,
-    /// All employees of the employer's namespace; none while that is not known.
-    pub employees: Option<&'a [PodView]>,
+    /// The employees in the employer's namespace, at least those that it selects or that carry a mark of it; none while
+    /// that is not known.
+    pub employees: Option<&'a [Arc<PodView>]>,
     /// What is seen of the binding.
     pub claim: &'a Claim,
     /// The last answer of the provider.
@@ -290,8 +291,8 @@ pub struct Decision {
     pub wake_at: Option<Timestamp>,
     /// What is known of each pod's traffic through this employer, by the pod's uid.
     pub traffic: BTreeMap<String, Traffic>,
-    /// Whether an employee that may have traffic waits to be attached.
-    pub attaching: bool,
+    /// Employees that may have traffic and wait to be attached, by name.
+    pub attaching: BTreeSet<String>,
     /// What people read.
     pub report: Report,
     /// Whether nothing of this employment is left.

@@ -21,7 +21,7 @@ mod router;
 mod saving;
 mod telemetry;
 mod throttle;
-mod timers;
+pub(crate) mod timers;
 mod turn;
 
 use std::{
@@ -57,7 +57,7 @@ use crate::{
 use backlog::Backlog;
 use causes::Reporter;
 use driver::Driver;
-pub(crate) use driver::wall_clock as now;
+pub(crate) use driver::{FAILED, caught, wall_clock as now};
 use entry::Entry;
 use kept::KeptRecords;
 use kinds_seen::{KindsSeen, Look};

@@ -6,6 +6,7 @@
 //! operator may do as itself. [`answers`] is who answers what subjects want to see.
 
 pub mod answers;
+pub mod consist;
 pub mod controller;
 pub mod health;
 pub mod logging;

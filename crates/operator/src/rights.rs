@@ -7,6 +7,7 @@
 //! To add a right, add a row; the tests of the chart fail for a row that nothing needs.
 
 pub mod compare;
+pub mod consist;
 pub mod helm;
 pub mod manifests;
 pub mod page;

@@ -7,22 +7,28 @@
 //! `boot::handlers` and rows to `configuration`.
 
 mod boot;
-mod configuration;
+pub(crate) mod configuration;
 mod counts;
-mod keeper;
+pub(crate) mod keeper;
 pub mod label_selector;
 mod material;
 mod memory;
 mod owners;
-mod review;
-mod server;
+pub(crate) mod review;
+pub(crate) mod server;
 mod settings;
 
 use std::{io, sync::Arc};
 
 use linchpin_cluster::{identity::OperatorClient, own::Errands};
 
-use self::{boot::BootWebhooks, counts::Counts, keeper::Keeper, memory::BootMemory, server::Certificate};
+use self::{
+    boot::BootWebhooks,
+    counts::Counts,
+    keeper::{Charge, Content, Keeper},
+    memory::BootMemory,
+    server::{Certificate, Handlers},
+};
 use crate::{run::Context, server as sockets};
 
 pub use self::settings::{Reached, ReachedError, WebhookSettings};
@@ -53,8 +59,14 @@ pub(crate) async fn serve(context: &Context) -> io::Result<()> {
         context.settings.default_service_account.clone(),
         cluster_domain.clone(),
     );
+    let charge = Charge {
+        secret: "linchpin-webhook-tls",
+        content: Arc::new(|which, ingredients| Some(configuration::whole(which, ingredients))),
+        whole: false,
+    };
     let keeper = Keeper::new(
         errands.clone(),
+        charge,
         Arc::clone(&settings),
         settings.reached.names(&cluster_domain),
         context.namespace.clone(),
@@ -66,5 +78,37 @@ pub(crate) async fn serve(context: &Context) -> io::Result<()> {
         keeper.run(),
         server::serve(listener, certificate, boot::handlers(webhooks), counts),
     );
+    Ok(())
+}
+
+/// Serves the webhooks of the consist process until it stops. Returns at once where webhooks are switched off.
+pub(crate) async fn serve_consist(context: &Context, handlers: Handlers, says: Content) -> io::Result<()> {
+    let Some(settings) = context.settings.webhooks.clone() else {
+        tracing::info!("webhooks are off: new pods are marked late, and deletions are not held");
+        return Ok(());
+    };
+    let Some(listener) = sockets::bind(settings.address).await? else {
+        return Ok(());
+    };
+    if let Ok(address) = listener.local_addr() {
+        tracing::info!(%address, purpose = "webhooks", "listening");
+    }
+    let settings = Arc::new(settings);
+    let resolv_conf = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let cluster_domain = context.settings.probes.domain(&resolv_conf);
+    let counts = Counts::default();
+    context.metrics.register(|registry| counts.register(registry));
+    let certificate = Certificate::default();
+    let charge = Charge { secret: "linchpin-consist-webhook-tls", content: says, whole: true };
+    let keeper = Keeper::new(
+        Errands::new(OperatorClient::new(&context.transport)),
+        charge,
+        Arc::clone(&settings),
+        settings.reached.names(&cluster_domain),
+        context.namespace.clone(),
+        context.leadership.clone(),
+        certificate.clone(),
+    );
+    tokio::join!(keeper.run(), server::serve(listener, certificate, handlers, counts));
     Ok(())
 }

@@ -186,6 +186,12 @@ words! {
         SourceUnsupported: "The source must be rendered by another tool first.",
         SourceEmpty: "The source has no objects.",
 
+        // How far an employment of consist is.
+        Synced: "The provider has what it should have, and every mark is where it belongs.",
+        Syncing: "The provider is being looked at or changed.",
+        ProviderUnreachable: "The provider does not answer, or not with something that can be used: nothing is detached or released." => "Look at the provider; linchpin.dev/proceed: clean on the employer releases it without the provider.",
+        AlreadyServed: "Another adapter serves this employer." => "Choose one with the label linchpin.dev/adapter on the employer.",
+
         // Of other versions.
         Unrecognised: "A reason that this version does not know.",
     }

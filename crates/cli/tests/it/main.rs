@@ -17,6 +17,7 @@ mod check;
 mod citizens;
 mod clocks;
 mod commands;
+mod consist;
 mod cycles;
 mod demo;
 mod dependency_group;

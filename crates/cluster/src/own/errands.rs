@@ -162,7 +162,7 @@ impl Errands {
         Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
         request: Result<http::Request<kube::client::Body>, CallError>,
         within: Duration,

@@ -1,5 +1,7 @@
 //! What people read of an employment: the phase, the one line, a row for every employee.
 
+use std::sync::Arc;
+
 use linchpin_words::Timestamp;
 
 use super::{Claim, Decision, Turn, protection, provider};
@@ -145,7 +147,7 @@ impl Turn<'_> {
 
     fn report(&self) -> Report {
         let pods = self.standing.employees.unwrap_or_default();
-        let selected: Vec<&PodView> = pods.iter().filter(|pod| self.standing.selects(pod)).collect();
+        let selected: Vec<&Arc<PodView>> = pods.iter().filter(|pod| self.standing.selects(pod)).collect();
         let answer = self.answer();
         let mut employees: Vec<Row> = match answer {
             Some(answer) => answer.employees.iter().map(|pair| self.row(pair, true)).collect(),

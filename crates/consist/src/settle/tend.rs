@@ -1,6 +1,9 @@
 //! One turn: what is done for an employer that is served, and for one that is left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use linchpin_words::{Timestamp, keys::consist as keys};
 
@@ -164,7 +167,8 @@ impl Turn<'_> {
         if let Some(answer) = &answer {
             let follows = self.standing.follows;
             let (key, finalizer) = (self.key.clone(), self.finalizers.written.clone());
-            let by_name: BTreeMap<&str, &PodView> = pods.iter().map(|pod| (pod.name.as_str(), pod)).collect();
+            let by_name: BTreeMap<&str, &PodView> =
+                pods.iter().map(|pod| (pod.name.as_str(), &**pod)).collect();
             let (flight, written) = (self.memory.flight.clone(), self.memory.written.clone());
             // A pod that is put into traffic has its entry, and nothing is under way that would take its finalizer off.
             let may_attach = |pair: &Pair| {
@@ -199,7 +203,7 @@ impl Turn<'_> {
     }
 
     /// Protection finalizers on and off, and the entries of pods that are employed no longer.
-    fn protect(&mut self, pods: &[PodView], answer: Option<&Answer>) {
+    fn protect(&mut self, pods: &[Arc<PodView>], answer: Option<&Answer>) {
         let by_name = answer.map(protection::by_name);
         for pod in pods {
             let ours: Vec<String> =
@@ -244,7 +248,7 @@ impl Turn<'_> {
     }
 
     /// The names of marked pods on the employer, for other tools.
-    fn record(&mut self, pods: &[PodView]) {
+    fn record(&mut self, pods: &[Arc<PodView>]) {
         let wanted = self.standing.options.need_record_employees && self.standing.follows && !self.leaving;
         let names = |marked: &dyn Fn(&PodView) -> bool| {
             let marked = pods.iter().filter(|pod| wanted && marked(pod));
@@ -276,7 +280,7 @@ impl Turn<'_> {
         let empty = answer.as_ref().is_some_and(|answer| {
             answer.employer.iter().chain(&answer.employees).all(|pair| pair.current.is_none())
         });
-        let bare = |pod: &PodView| {
+        let bare = |pod: &Arc<PodView>| {
             let protected = pod.finalizers.iter().any(|finalizer| {
                 self.finalizers.has(finalizer) && !pod.entries().shares(&self.key, finalizer)
             });
@@ -317,7 +321,7 @@ impl Turn<'_> {
         let by_name = answer.map(protection::by_name);
         let pods = self.standing.employees.into_iter().flatten();
         let marked = pods.filter(|pod| self.standing.selects(pod) || pod.entries().has_key(&self.key));
-        let of = |pod: &PodView| match &by_name {
+        let of = |pod: &Arc<PodView>| match &by_name {
             None => Traffic::Unknown,
             Some(by_name) => match protection::of_pod(pod, by_name.get(pod.name.as_str())) {
                 Protection::Off => Traffic::Out,
@@ -327,14 +331,17 @@ impl Turn<'_> {
         marked.map(|pod| (pod.uid.clone(), of(pod))).collect()
     }
 
-    /// Whether an employee that may have traffic waits to be attached.
-    pub(super) fn attaching(&self) -> bool {
+    /// Employees that may have traffic and wait to be attached.
+    pub(super) fn attaching(&self) -> BTreeSet<String> {
         let Some(answer) = self.answer() else {
             let pods = self.standing.employees.into_iter().flatten();
-            return pods.filter(|pod| self.standing.selects(pod)).any(|pod| {
-                pod.is_lifecycle_ready() && !pod.finalizers.iter().any(|own| self.finalizers.has(own))
-            });
+            let waits = |pod: &&Arc<PodView>| {
+                let protected = pod.finalizers.iter().any(|own| self.finalizers.has(own));
+                self.standing.selects(pod) && pod.is_lifecycle_ready() && !protected
+            };
+            return pods.filter(waits).map(|pod| pod.name.clone()).collect();
         };
-        provider::differences(answer).any(|(_, pair)| pair.ready == Some(true))
+        let waiting = provider::differences(answer).filter(|(_, pair)| pair.ready == Some(true));
+        waiting.map(|(_, pair)| pair.name.clone()).collect()
     }
 }

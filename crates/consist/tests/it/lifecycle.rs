@@ -33,6 +33,7 @@ fn facts() -> Facts {
         out_of_traffic: true,
         settle: None,
         drain_timeout: Duration::from_mins(5),
+        evictions_rest: false,
     }
 }
 
@@ -520,7 +521,7 @@ fn a_drain_before_a_deletion_is_given_up_after_the_drain_timeout_and_others_are_
     };
     let (pod, patch) = stepped(|object| draining(object, "pod-delete"), &held);
     assert!(after(&pod, &patch).contains(&label("operate", "pod-delete")));
-    assert!(patch.given_up.unwrap().starts_with("drain given up after 300s: "));
+    assert!(patch.given_up.unwrap().starts_with("drain given up after 5m: "));
     let (pod, patch) = stepped(|object| draining(object, "collaset"), &held);
     assert!(!after(&pod, &patch).contains(&label("operate", "collaset")));
 }

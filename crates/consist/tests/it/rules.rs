@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linchpin_consist::{
     PodView,
-    rules::{Amount, Ask, Rule, Stage, judge},
+    rules::{Amount, Ask, Labelled, Rule, Stage, judge},
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -27,7 +27,18 @@ fn named(name: &str, available: bool, stage: Option<&str>) -> PodView {
 }
 
 fn rule(ask: Ask) -> Rule {
-    Rule { name: "r".to_owned(), disabled: false, stage: Stage::PreCheck, filter: BTreeMap::new(), ask }
+    Rule {
+        name: "r".to_owned(),
+        disabled: false,
+        stage: Stage::PreCheck,
+        conditions: Vec::new(),
+        filter: Labelled::default(),
+        ask,
+    }
+}
+
+fn labelled(key: &str, value: &str) -> Labelled {
+    Labelled { labels: BTreeMap::from([(key.to_owned(), value.to_owned())]), tests: Vec::new() }
 }
 
 fn available(max: Option<Amount>, min: Option<Amount>) -> Rule {
@@ -68,7 +79,7 @@ fn pods_that_are_unavailable_pass_freely_and_take_a_place() {
 fn label_check_asks_for_labels_and_a_refused_pod_takes_nobodys_place() {
     let mut pods = all_asking(2);
     pods[1].labels.insert("ok".to_owned(), "yes".to_owned());
-    let check = rule(Ask::Labels(BTreeMap::from([("ok".to_owned(), "yes".to_owned())])));
+    let check = rule(Ask::Labels(labelled("ok", "yes")));
     assert_eq!(passed(&[available(Some(Amount::Number(1)), None), check.clone()], &pods), ["p1"]);
     let refs: Vec<&PodView> = pods.iter().collect();
     let details = judge(&[check], &refs);
@@ -85,7 +96,7 @@ fn disabled_filtered_and_skipped_rules_are_not_asked() {
     let none = available(Some(Amount::Number(0)), None);
     assert!(passed(std::slice::from_ref(&none), &pods).is_empty());
     assert_eq!(passed(&[Rule { disabled: true, ..none.clone() }], &pods), ["p0"]);
-    let filter = BTreeMap::from([("tier".to_owned(), "gold".to_owned())]);
+    let filter = labelled("tier", "gold");
     assert_eq!(passed(&[Rule { filter, ..none.clone() }], &pods), ["p0"]);
     assert_eq!(passed(&[Rule { stage: Stage::PostCheck, ..none.clone() }], &pods), ["p0"]);
     let mut skipping = all_asking(1);

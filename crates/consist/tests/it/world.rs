@@ -230,6 +230,7 @@ impl World {
         {
             look.began = self.now();
         }
+        let pods: Vec<Arc<PodView>> = pods.into_iter().map(Arc::new).collect();
         let standing = Standing {
             employer: &employer,
             adapter: "demo",

@@ -155,11 +155,11 @@ impl Errand {
 }
 
 /// What is said of work that panicked. What it panicked about may hold a secret, and goes to the log alone.
-pub(super) const FAILED: &str =
+pub(crate) const FAILED: &str =
     "the operator itself failed while it was doing this: its log says where, please report it";
 
 /// What comes of some work; none where it panics.
-pub(super) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     AssertUnwindSafe(work).catch_unwind().await.ok()
 }
 

@@ -15,15 +15,15 @@ impl<T, K> Default for Timers<T, K> {
     }
 }
 
-impl<T: Ord + Copy, K: Ord + Copy> Timers<T, K> {
+impl<T: Ord + Copy, K: Ord + Clone> Timers<T, K> {
     /// Sets the time of a key, instead of the one it had; none takes it out.
     pub(crate) fn set(&mut self, key: K, at: Option<T>) {
         let old = match at {
-            Some(at) => self.at.insert(key, at),
+            Some(at) => self.at.insert(key.clone(), at),
             None => self.at.remove(&key),
         };
         if let Some(old) = old {
-            self.order.remove(&(old, key));
+            self.order.remove(&(old, key.clone()));
         }
         if let Some(at) = at {
             self.order.insert((at, key));
@@ -49,8 +49,8 @@ impl<T: Ord + Copy, K: Ord + Copy> Timers<T, K> {
 
     /// Takes out a key whose time has come.
     pub(crate) fn pop(&mut self, now: T) -> Option<K> {
-        let (_, key) = self.order.first().copied().filter(|(at, _)| *at <= now)?;
-        self.set(key, None);
+        let (_, key) = self.order.first().cloned().filter(|(at, _)| *at <= now)?;
+        self.set(key.clone(), None);
         Some(key)
     }
 }

@@ -16,7 +16,7 @@ const INJECTED: &str = "cert-manager.io/inject-ca-from";
 
 /// One of the two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     Mutating,
     Validating,
 }
@@ -24,7 +24,7 @@ pub(super) enum Which {
 impl Which {
     pub(super) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
-    pub(super) fn kind(self) -> &'static str {
+    pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Mutating => "MutatingWebhookConfiguration",
             Self::Validating => "ValidatingWebhookConfiguration",
@@ -39,7 +39,7 @@ impl Which {
     }
 
     /// Its name, with the prefix that the user chose.
-    pub(super) fn name(self, prefix: &str) -> String {
+    pub(crate) fn name(self, prefix: &str) -> String {
         match self {
             Self::Mutating => format!("{prefix}-mutating"),
             Self::Validating => format!("{prefix}-validating"),
@@ -49,12 +49,12 @@ impl Which {
 
 /// Everything that a configuration is made of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ingredients<'a> {
-    pub(super) reached: &'a Reached,
-    pub(super) bundle: &'a str,
-    pub(super) namespaces: &'a Value,
-    pub(super) own_namespace: &'a str,
-    pub(super) prefix: &'a str,
+pub(crate) struct Ingredients<'a> {
+    pub(crate) reached: &'a Reached,
+    pub(crate) bundle: &'a str,
+    pub(crate) namespaces: &'a Value,
+    pub(crate) own_namespace: &'a str,
+    pub(crate) prefix: &'a str,
 }
 
 /// The whole configuration.
@@ -132,7 +132,8 @@ pub(super) fn whole(which: Which, ingredients: &Ingredients<'_>) -> Value {
     })
 }
 
-fn client_config(path: &str, ingredients: &Ingredients<'_>) -> Value {
+/// How the webhook at a path is reached, and whom the API server believes there.
+pub(crate) fn client_config(path: &str, ingredients: &Ingredients<'_>) -> Value {
     let bundle = STANDARD.encode(ingredients.bundle);
     match ingredients.reached {
         Reached::Url { url, .. } => json!({"url": format!("{url}{path}"), "caBundle": bundle}),

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use linchpin_cluster::{
     lease::{Fence, Leadership},
-    own::{ErrandError, Errands, OwnEvent, OwnKind, OwnTrouble, follow_one},
+    own::{ErrandError, Errands, OwnEvent, OwnKind, OwnTrouble, Place, follow_one},
 };
 use linchpin_words::{Gvk, Timestamp};
 use serde_json::Value;
@@ -22,8 +22,6 @@ use super::{
 };
 use crate::{certificates, controller::now};
 
-/// The Secret with the certificates.
-const SECRET: &str = "linchpin-webhook-tls";
 /// How often everything is looked over, and how often files are read.
 const PERIOD: Duration = Duration::from_secs(10);
 /// How long one request may take.
@@ -50,9 +48,24 @@ enum About {
     Configuration(Which),
 }
 
+/// What a configuration says; none where it is not to be there.
+pub(crate) type Content = Arc<dyn Fn(Which, &Ingredients<'_>) -> Option<Value> + Send + Sync>;
+
+/// Whose webhooks are kept.
+#[derive(Clone)]
+pub(super) struct Charge {
+    /// The Secret with the certificates.
+    pub(super) secret: &'static str,
+    /// What the configurations say.
+    pub(super) content: Content,
+    /// Whether they are written whole also where they name a Service: nobody else makes them.
+    pub(super) whole: bool,
+}
+
 /// The keeper.
 pub(super) struct Keeper {
     errands: Errands,
+    charge: Charge,
     settings: Arc<WebhookSettings>,
     /// The names that the certificate must have.
     names: Vec<String>,
@@ -72,6 +85,7 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) fn new(
         errands: Errands,
+        charge: Charge,
         settings: Arc<WebhookSettings>,
         names: Vec<String>,
         own_namespace: String,
@@ -80,6 +94,7 @@ impl Keeper {
     ) -> Self {
         Self {
             errands,
+            charge,
             settings,
             names,
             own_namespace,
@@ -107,9 +122,10 @@ impl Keeper {
         };
         // With certificates of somebody else's there is no Secret of ours.
         let has_secret = self.settings.cert_dir.is_none();
+        let secret_name = self.charge.secret;
         let secret = async {
             if has_secret {
-                follow(About::Secret, secret_kind(), Some(own_namespace), SECRET.to_owned()).await;
+                follow(About::Secret, secret_kind(), Some(own_namespace), secret_name.to_owned()).await;
             } else {
                 futures::future::pending::<()>().await;
             }
@@ -239,11 +255,12 @@ impl Keeper {
             return Err(ErrandError::Forbidden { verb: "watch", plural: "secrets".to_owned() });
         }
         let namespace = self.own_namespace.as_str();
-        let body = material::secret(SECRET, namespace, version, material);
+        let name = self.charge.secret;
+        let body = material::secret(name, namespace, version, material);
         let kind = secret_kind();
         match version {
             None => self.errands.create(&kind, Some(namespace), &body, DEADLINE).await,
-            Some(_) => self.errands.replace(&kind, Some(namespace), SECRET, &body, DEADLINE).await,
+            Some(_) => self.errands.replace(&kind, Some(namespace), name, &body, DEADLINE).await,
         }
     }
 
@@ -271,19 +288,23 @@ impl Keeper {
             own_namespace: &self.own_namespace,
             prefix: &self.settings.config_name,
         };
-        let written = match (&self.settings.reached, stored) {
+        let Some(mut wanted) = (self.charge.content)(which, &ingredients) else {
+            let uid = stored.and_then(|stored| stored["metadata"]["uid"].as_str());
+            let Some(uid) = uid.filter(|_| self.charge.whole) else { return Ok(()) };
+            let place = Place { kind: &kind, namespace: None, name: &name };
+            let removed = self.errands.remove(place, uid, DEADLINE).await;
+            return removed.map_err(|error| format!("deleting {} {name}: {error}", which.kind()));
+        };
+        let whole = self.charge.whole || matches!(self.settings.reached, Reached::Url { .. });
+        let written = match (whole, stored) {
             // The chart's: it makes them, and we keep the one field that it cannot know.
-            (Reached::Service { .. }, None) => return Ok(()),
-            (Reached::Service { .. }, Some(stored)) => match configuration::publish(stored, bundle) {
+            (false, None) => return Ok(()),
+            (false, Some(stored)) => match configuration::publish(stored, bundle) {
                 None => return Ok(()),
                 Some(patch) => self.errands.patch(&kind, None, &name, &patch, DEADLINE).await,
             },
-            (Reached::Url { .. }, None) => {
-                let wanted = configuration::whole(which, &ingredients);
-                self.errands.create(&kind, None, &wanted, DEADLINE).await
-            }
-            (Reached::Url { .. }, Some(stored)) => {
-                let mut wanted = configuration::whole(which, &ingredients);
+            (true, None) => self.errands.create(&kind, None, &wanted, DEADLINE).await,
+            (true, Some(stored)) => {
                 if configuration::covers(stored, &wanted) {
                     return Ok(());
                 }

@@ -12,22 +12,32 @@ const API_VERSION: &str = "admission.k8s.io/v1";
 
 /// What is asked.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Review {
+pub(crate) struct Review {
     /// What the answer must name.
-    pub(super) uid: String,
+    pub(crate) uid: String,
     /// Whether the object is new.
-    pub(super) is_creation: bool,
+    pub(crate) is_creation: bool,
     /// The object's namespace.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     /// The object as it would be stored.
-    pub(super) object: Value,
+    pub(crate) object: Value,
     /// The object as it is stored; null for one that is new.
-    pub(super) old_object: Value,
+    pub(crate) old_object: Value,
+    /// The object's name; empty for one that is new and gets a name yet.
+    pub(crate) name: String,
+    /// Who asks.
+    pub(crate) user: String,
+    /// The groups of who asks.
+    pub(crate) groups: Vec<String>,
+    /// Whether nothing is to happen in earnest.
+    pub(crate) dry_run: bool,
+    /// With which options; null where there are none.
+    pub(crate) options: Value,
 }
 
 /// Why a request is no AdmissionReview that is understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Unreadable {
+pub(crate) enum Unreadable {
     /// Not JSON, too deep, or without what every review has.
     #[error("the body is no AdmissionReview of {API_VERSION}")]
     NoReview,
@@ -62,6 +72,22 @@ struct Request {
     object: Value,
     #[serde(default)]
     old_object: Value,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    user_info: UserInfo,
+    #[serde(default)]
+    dry_run: Option<bool>,
+    #[serde(default)]
+    options: Value,
+}
+
+#[derive(Default, Deserialize)]
+struct UserInfo {
+    #[serde(default)]
+    username: Option<String>,
+    #[serde(default)]
+    groups: Option<Vec<String>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -73,7 +99,7 @@ struct Kind {
 }
 
 /// Reads a review about objects of a kind. JSON that is nested more than 128 levels deep is not read.
-pub(super) fn read(body: &[u8], group: &str, kind: &str) -> Result<Review, Unreadable> {
+pub(crate) fn read(body: &[u8], group: &str, kind: &str) -> Result<Review, Unreadable> {
     let envelope: Envelope = serde_json::from_slice(body).map_err(|_| Unreadable::NoReview)?;
     if envelope.api_version != API_VERSION || envelope.kind != "AdmissionReview" {
         return Err(Unreadable::NoReview);
@@ -91,39 +117,49 @@ pub(super) fn read(body: &[u8], group: &str, kind: &str) -> Result<Review, Unrea
         namespace: request.namespace,
         object: request.object,
         old_object: request.old_object,
+        name: request.name.unwrap_or_default(),
+        user: request.user_info.username.unwrap_or_default(),
+        groups: request.user_info.groups.unwrap_or_default(),
+        dry_run: request.dry_run.unwrap_or_default(),
+        options: request.options,
     })
 }
 
 /// What is answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Verdict {
+pub(crate) struct Verdict {
     /// Why it is refused; none where it is allowed.
-    pub(super) refusal: Option<String>,
+    pub(crate) refusal: Option<String>,
     /// What is changed.
-    pub(super) patch: Vec<PatchOperation>,
+    pub(crate) patch: Vec<PatchOperation>,
     /// What the user is told.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+    /// The whole status of a refusal that says more than 403.
+    pub(crate) status: Option<Value>,
 }
 
 impl Verdict {
     /// Allowed, with these changes.
-    pub(super) fn patched(patch: Vec<PatchOperation>) -> Self {
+    pub(crate) fn patched(patch: Vec<PatchOperation>) -> Self {
         Self { patch, ..Self::default() }
     }
 
     /// The word for it in metrics.
-    pub(super) fn outcome(&self) -> &'static str {
-        match (&self.refusal, self.patch.is_empty()) {
-            (Some(_), _) => "denied",
-            (None, true) => "allowed",
-            (None, false) => "patched",
+    pub(crate) fn outcome(&self) -> &'static str {
+        match (self.refusal.is_some() || self.status.is_some(), self.patch.is_empty()) {
+            (true, _) => "denied",
+            (false, true) => "allowed",
+            (false, false) => "patched",
         }
     }
 
     /// The answer to a review.
-    pub(super) fn answer(&self, uid: &str) -> Value {
-        let mut response = json!({"uid": uid, "allowed": self.refusal.is_none()});
-        if let Some(message) = &self.refusal {
+    pub(crate) fn answer(&self, uid: &str) -> Value {
+        let allowed = self.refusal.is_none() && self.status.is_none();
+        let mut response = json!({"uid": uid, "allowed": allowed});
+        if let Some(status) = &self.status {
+            response["status"] = status.clone();
+        } else if let Some(message) = &self.refusal {
             response["status"] = json!({"code": 403, "reason": "Forbidden", "message": message});
         } else if let (false, Ok(patch)) = (self.patch.is_empty(), serde_json::to_vec(&self.patch)) {
             response["patchType"] = json!("JSONPatch");

@@ -48,17 +48,17 @@ const REQUESTS: usize = 64;
 const CONNECTIONS: usize = 256;
 
 /// A webhook at its path.
-pub(super) struct Handler {
+pub(crate) struct Handler {
     /// Its name in metrics.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// The group and kind of the objects that it is asked about.
-    pub(super) kind: (&'static str, &'static str),
+    pub(crate) kind: (&'static str, &'static str),
     /// What it answers.
-    pub(super) answer: Box<dyn Fn(Review) -> BoxFuture<'static, Verdict> + Send + Sync>,
+    pub(crate) answer: Box<dyn Fn(Review) -> BoxFuture<'static, Verdict> + Send + Sync>,
 }
 
 /// Handlers by their path.
-pub(super) type Handlers = BTreeMap<&'static str, Handler>;
+pub(crate) type Handlers = BTreeMap<&'static str, Handler>;
 
 /// The certificate that is shown now. Clones share it.
 #[derive(Clone, Debug, Default)]

@@ -1,0 +1,324 @@
+//! `linchpin consist enable` and `disable`: flags or a file turned into adapters, and the process started.
+
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result};
+use clap::Args;
+use linchpin_adapters::{AdapterConfig, ConfigError, NAMES, open};
+use linchpin_operator::{
+    consist::{
+        self, Consist, Enabled, Lifecycle, Mode, Opening, Overrides,
+        flags::{AdapterFlags, LifecycleFlags, ProcessFlags},
+    },
+    health::Gate,
+    run,
+    settings::BindAddress,
+};
+use serde::Deserialize;
+
+use crate::{cli::Usage, operator::install_tls, version};
+
+/// The pause between two attempts to reach an adapter that is elsewhere.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Run adapters: pods leave traffic before anything happens to them, and come back after.
+#[derive(Debug, Args)]
+pub(super) struct EnableCommand {
+    #[command(flatten)]
+    chosen: ChosenAdapters,
+    #[command(flatten)]
+    lifecycle: LifecycleFlags,
+    #[command(flatten)]
+    process: ProcessFlags,
+}
+
+/// Take everything off again that adapters left: in the provider, on pods, on employers. Stop the process first.
+#[derive(Debug, Args)]
+pub(super) struct DisableCommand {
+    #[command(flatten)]
+    chosen: ChosenAdapters,
+    /// Only employers of this namespace.
+    #[arg(short, long, conflicts_with = "all_namespaces")]
+    namespace: Option<String>,
+    /// Employers of all namespaces; what is meant where no namespace is given.
+    #[arg(short = 'A', long)]
+    all_namespaces: bool,
+    /// Take the marks off without the provider; what it still has is left there.
+    #[arg(long)]
+    without_provider: bool,
+    #[command(flatten)]
+    lifecycle: LifecycleFlags,
+    #[command(flatten)]
+    process: ProcessFlags,
+}
+
+/// Which adapters, and where their providers are.
+#[derive(Debug, Args)]
+struct ChosenAdapters {
+    /// The adapters: demo, http, remote, haproxy, alibabacloudslb.
+    #[arg(value_name = "ADAPTER")]
+    adapters: Vec<String>,
+    /// demo, http: the provider.
+    #[arg(long, value_name = "URL")]
+    provider: Option<String>,
+    /// http: the kind of employers [default: v1/Service].
+    #[arg(long, value_name = "VERSION/KIND")]
+    employer: Option<String>,
+    /// http: the kind of employees [default: v1/Pod].
+    #[arg(long, value_name = "VERSION/KIND")]
+    employee: Option<String>,
+    /// http: where an employer's selector is [default: .spec.selector].
+    #[arg(long, value_name = "PATH")]
+    selector_path: Option<String>,
+    /// remote: the adapter.
+    #[arg(long, value_name = "URL")]
+    adapter_url: Option<String>,
+    /// demo, http, remote: a file with a bearer token, read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// demo, http, remote: a file with the certificates to believe, read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// demo, http, remote: let plain http:// leave this machine.
+    #[arg(long)]
+    allow_insecure_provider: bool,
+    /// haproxy: its runtime API, `unix:/path` or `tcp://host:port`; several with commas.
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
+    haproxy: Vec<String>,
+    /// haproxy: how long a server takes to its full weight [default: 0s].
+    #[arg(long, value_name = "DURATION")]
+    haproxy_ramp: Option<linchpin_words::Period>,
+    /// haproxy: how long sessions may last once their server drains [default: 5m].
+    #[arg(long, value_name = "DURATION")]
+    haproxy_drain_timeout: Option<linchpin_words::Period>,
+    #[command(flatten)]
+    common: AdapterFlags,
+    /// A file of kind `ConsistConfig` with lifecycle and adapters, instead of flags.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// The file of `--config`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ConsistConfig {
+    #[serde(default, rename = "apiVersion")]
+    _api_version: Option<String>,
+    kind: String,
+    #[serde(default)]
+    lifecycle: LifecycleFlags,
+    adapters: Vec<AdapterConfig>,
+}
+
+impl ChosenAdapters {
+    /// The adapters, and what is said of the lifecycle.
+    fn read(self, lifecycle: &LifecycleFlags) -> Result<(Vec<AdapterConfig>, Lifecycle), Usage> {
+        let Some(file) = self.config.clone() else {
+            let configs = self.configs()?;
+            return Ok((configs, lifecycle.lifecycle()));
+        };
+        if *lifecycle != LifecycleFlags::default() || self.says_something() {
+            return Err(Usage(
+                "--config says everything about adapters and lifecycle: give no such flags beside it"
+                    .to_owned(),
+            ));
+        }
+        let config = read_config(&file)?;
+        Ok((config.adapters, config.lifecycle.lifecycle()))
+    }
+
+    fn says_something(&self) -> bool {
+        let texts = [&self.provider, &self.employer, &self.employee, &self.selector_path, &self.adapter_url];
+        !self.adapters.is_empty()
+            || texts.iter().any(|text| text.is_some())
+            || self.token_file.is_some()
+            || self.ca_file.is_some()
+            || self.allow_insecure_provider
+            || !self.haproxy.is_empty()
+            || self.haproxy_ramp.is_some()
+            || self.haproxy_drain_timeout.is_some()
+            || self.common != AdapterFlags::default()
+    }
+
+    fn configs(&self) -> Result<Vec<AdapterConfig>, Usage> {
+        if self.adapters.is_empty() {
+            return Err(Usage(format!("name at least one adapter: {}", names())));
+        }
+        for name in &self.adapters {
+            if !NAMES.iter().any(|(known, _)| known == name) {
+                return Err(Usage(format!("there is no adapter {name:?}; there are {}", names())));
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        if let Some(twice) = self.adapters.iter().find(|name| !seen.insert(*name)) {
+            return Err(Usage(format!("{twice} is named twice: --config can enable one adapter twice")));
+        }
+        Ok(self.adapters.iter().map(|name| self.config(name)).collect())
+    }
+
+    /// One adapter; of several each gets the flags that are for it.
+    fn config(&self, adapter: &str) -> AdapterConfig {
+        let alone = self.adapters.len() == 1;
+        let fits = |adapters: &[&str]| alone || adapters.contains(&adapter);
+        let (contract, http) = (fits(&["demo", "http"]), fits(&["http"]));
+        let (asks, remote, haproxy) =
+            (fits(&["demo", "http", "remote"]), fits(&["remote"]), fits(&["haproxy"]));
+        AdapterConfig {
+            name: String::new(),
+            adapter: adapter.to_owned(),
+            provider: self.provider.clone().filter(|_| contract),
+            employer: self.employer.clone().filter(|_| http),
+            employee: self.employee.clone().filter(|_| http),
+            selector_path: self.selector_path.clone().filter(|_| http),
+            adapter_url: self.adapter_url.clone().filter(|_| remote),
+            token_file: self.token_file.clone().filter(|_| asks),
+            ca_file: self.ca_file.clone().filter(|_| asks),
+            allow_insecure_provider: self.allow_insecure_provider && asks,
+            follow_pod_ops_lifecycle: self.common.follow_pod_ops_lifecycle,
+            need_record_employees: self.common.need_record_employees,
+            max_concurrent_reconciles: self.common.max_concurrent_reconciles,
+            timeout: self.common.timeout,
+            resync: self.common.resync,
+            finalizer_rule: self.common.finalizer_rule.map(|rule| rule.word().to_owned()),
+            haproxy: if haproxy { self.haproxy.clone() } else { Vec::new() },
+            haproxy_ramp: self.haproxy_ramp.filter(|_| haproxy),
+            haproxy_drain_timeout: self.haproxy_drain_timeout.filter(|_| haproxy),
+        }
+    }
+}
+
+fn names() -> String {
+    NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+fn read_config(file: &Path) -> Result<ConsistConfig, Usage> {
+    let shown = file.display();
+    let text = std::fs::read_to_string(file).map_err(|error| Usage(format!("--config {shown}: {error}")))?;
+    let config: ConsistConfig = serde_saphyr::from_str(&text)
+        .map_err(|error| Usage(format!("--config {shown} cannot be read: {error}")))?;
+    if config.kind != "ConsistConfig" {
+        return Err(Usage(format!("--config {shown} is of kind {:?}, not ConsistConfig", config.kind)));
+    }
+    if config.adapters.is_empty() {
+        return Err(Usage(format!("--config {shown} names no adapter; there are {}", names())));
+    }
+    let called =
+        |one: &AdapterConfig| if one.name.is_empty() { one.adapter.clone() } else { one.name.clone() };
+    let mut seen = std::collections::BTreeSet::new();
+    for adapter in &config.adapters {
+        if !NAMES.iter().any(|(known, _)| *known == adapter.adapter) {
+            return Err(Usage(format!("there is no adapter {:?}; there are {}", adapter.adapter, names())));
+        }
+        if !seen.insert(called(adapter)) {
+            return Err(Usage(format!("--config {shown}: two adapters are called {}", called(adapter))));
+        }
+    }
+    Ok(config)
+}
+
+/// Opens adapters, waiting for those that are elsewhere and do not answer yet.
+fn opening(configs: Vec<AdapterConfig>) -> Opening {
+    Box::new(move |gate: Gate| {
+        Box::pin(async move {
+            let mut enabled = Vec::new();
+            for config in configs {
+                let opened = loop {
+                    match open(&config).await {
+                        Ok(opened) => break opened,
+                        Err(ConfigError::Wrong(why)) => return Err(why),
+                        Err(ConfigError::NotYet(trouble)) => {
+                            let why = format!("adapter {} does not answer yet: {trouble}", config.adapter);
+                            tracing::warn!("{why}");
+                            gate.set(Err(why));
+                            tokio::time::sleep(AGAIN).await;
+                        }
+                    }
+                };
+                enabled.push(Enabled {
+                    name: opened.name,
+                    port: opened.port,
+                    overrides: Overrides::default(),
+                    until_changed: Some(opened.until_changed),
+                });
+            }
+            Ok(enabled)
+        })
+    })
+}
+
+/// Refuses before anything starts what makes no sense: exit 2, with the reason.
+fn check(configs: &[AdapterConfig]) -> Result<Result<(), Usage>> {
+    crate::operator::block_on(async {
+        for config in
+            configs.iter().filter(|config| config.adapter != "remote" || config.adapter_url.is_none())
+        {
+            if let Err(ConfigError::Wrong(why)) = open(config).await {
+                return Err(Usage(why));
+            }
+        }
+        Ok(())
+    })
+    .context("checking the adapters")
+}
+
+/// Runs the process until it is asked to stop.
+pub(super) fn enable(command: EnableCommand) -> Result<Result<ExitCode, Usage>> {
+    let (configs, lifecycle) = match command.chosen.read(&command.lifecycle) {
+        Ok(read) => read,
+        Err(usage) => return Ok(Err(usage)),
+    };
+    if let Err(usage) = check(&configs)? {
+        return Ok(Err(usage));
+    }
+    let settings = match command.process.settings(version::COMMIT.map(str::to_owned)) {
+        Ok(settings) => settings,
+        Err(reason) => return Ok(Err(Usage(reason))),
+    };
+    install_tls();
+    let work = Consist { adapters: opening(configs), lifecycle, mode: Mode::Serve };
+    run::run(settings, move |context| consist::work(context, work))?;
+    Ok(Ok(ExitCode::SUCCESS))
+}
+
+/// Takes everything off again, and returns.
+pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, Usage>> {
+    let without_provider = command.without_provider;
+    let chosen = ChosenAdapters {
+        // Whoever takes marks off without the provider need not say where it is.
+        provider: command
+            .chosen
+            .provider
+            .or_else(|| without_provider.then(|| "http://127.0.0.1:9".to_owned())),
+        ..command.chosen
+    };
+    let chosen = match chosen.read(&command.lifecycle) {
+        Ok(read) => read,
+        Err(usage) => return Ok(Err(usage)),
+    };
+    let (configs, lifecycle) = chosen;
+    if let Err(usage) = check(&configs)? {
+        return Ok(Err(usage));
+    }
+    let mut settings = match command.process.settings(version::COMMIT.map(str::to_owned)) {
+        Ok(settings) => settings,
+        Err(reason) => return Ok(Err(Usage(reason))),
+    };
+    if let Some(namespace) = command.namespace {
+        match namespace.parse() {
+            Ok(only) => settings.watch_namespaces = only,
+            Err(error) => return Ok(Err(Usage(format!("--namespace: {error}")))),
+        }
+    }
+    settings.health_address = BindAddress::Off;
+    settings.metrics_address = BindAddress::Off;
+    install_tls();
+    let mode = Mode::Leave { without_provider };
+    let work = Consist { adapters: opening(configs), lifecycle, mode };
+    run::run(settings, move |context| consist::work(context, work))?;
+    println!("Nothing of these adapters is left.");
+    Ok(Ok(ExitCode::SUCCESS))
+}

@@ -1,0 +1,78 @@
+//! The operations on a pod, for people.
+
+use std::collections::BTreeMap;
+
+use linchpin_words::Timestamp;
+
+use super::labels::Prefix;
+
+/// One operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Its id.
+    pub id: String,
+    /// Its type; empty where nobody says.
+    pub kind: String,
+    /// How far it is.
+    pub stage: &'static str,
+    /// Since when.
+    pub since: Option<Timestamp>,
+}
+
+/// The stages, the last first.
+const STAGES: [(Prefix, &str); 7] = [
+    (Prefix::Completing, "Completing"),
+    (Prefix::PostCheck, "PostCheck"),
+    (Prefix::Operated, "Operated"),
+    (Prefix::Operate, "Operate"),
+    (Prefix::Preparing, "Preparing"),
+    (Prefix::PreCheck, "PreCheck"),
+    (Prefix::Operating, "Begun"),
+];
+
+/// The operations that a pod's labels tell of, sorted by id.
+pub fn operations(labels: &BTreeMap<String, String>) -> Vec<Operation> {
+    let mut found: BTreeMap<&str, Operation> = BTreeMap::new();
+    for (prefix, stage) in STAGES {
+        for (key, value) in labels {
+            let Some(id) = prefix.id(key) else { continue };
+            found.entry(id).or_insert_with(|| {
+                let kind = [Prefix::OperationType, Prefix::DoneType]
+                    .into_iter()
+                    .find_map(|kind| labels.get(&kind.key(id)).cloned());
+                let since = value.parse::<i64>().ok().map(|nanoseconds| nanoseconds / 1_000);
+                Operation {
+                    id: id.to_owned(),
+                    kind: kind.unwrap_or_default(),
+                    stage,
+                    since: since.map(Timestamp::from_microsecond),
+                }
+            });
+        }
+    }
+    found.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_is_told_with_its_latest_stage() {
+        let labels = BTreeMap::from(
+            [
+                ("operating.podopslifecycle.kusionstack.io/a", "1000"),
+                ("operation-type.podopslifecycle.kusionstack.io/a", "update"),
+                ("preparing.podopslifecycle.kusionstack.io/a", "2000000"),
+                ("operated.podopslifecycle.kusionstack.io/b", "x"),
+                ("done-operation-type.podopslifecycle.kusionstack.io/b", "delete"),
+            ]
+            .map(|(key, value)| (key.to_owned(), value.to_owned())),
+        );
+        let [a, b] = operations(&labels).try_into().unwrap();
+        assert_eq!((a.id.as_str(), a.kind.as_str(), a.stage), ("a", "update", "Preparing"));
+        assert_eq!(a.since, Some(Timestamp::from_microsecond(2000)));
+        assert_eq!((b.kind.as_str(), b.stage, b.since), ("delete", "Operated", None));
+        assert!(operations(&BTreeMap::new()).is_empty());
+    }
+}

@@ -1,0 +1,191 @@
+//! Orders carried out: one request each, nothing repeated, and never anything under `spec` of an object that is not ours.
+
+use std::{sync::Arc, time::Duration};
+
+use linchpin_cluster::{
+    lease::Fence,
+    own::{Change, Errands, OwnWriteError, Place},
+};
+use linchpin_consist::{
+    About, Call, Port,
+    marks::protects,
+    settle::{Act, Done, EmployerView, PodRef},
+};
+use linchpin_words::{Timestamp, keys::consist as keys};
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use super::sight::Followed;
+use crate::controller::{FAILED, caught};
+
+/// How long one request may take.
+pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// What every write is made with.
+#[derive(Clone)]
+pub(super) struct Hands {
+    pub(super) errands: Errands,
+    pub(super) fence: Fence,
+}
+
+/// Where an order leads.
+#[derive(Clone)]
+pub(super) struct Aim {
+    pub(super) employer: Arc<EmployerView>,
+    pub(super) employer_kind: Followed,
+    pub(super) pods: Followed,
+    pub(super) bindings: Followed,
+    pub(super) binding_name: String,
+    /// The binding as it is to be made.
+    pub(super) binding: Value,
+}
+
+impl Hands {
+    /// Whether a write may be sent now.
+    fn check(&self) -> Result<(), String> {
+        self.fence.check().map_err(|_| "this process does not lead any more".to_owned())
+    }
+
+    /// Carries out an order that is no call to the provider.
+    pub(super) async fn carry_out(&self, act: &Act, aim: &Aim) -> Result<Done, String> {
+        self.check()?;
+        let namespace = aim.employer.namespace.as_str();
+        let version = match act {
+            Act::Claim => {
+                let made = self.errands.make(&aim.bindings.own, namespace, &aim.binding, DEADLINE).await;
+                made.map(|()| None)
+            }
+            Act::Unclaim { uid } => {
+                let place =
+                    Place { kind: &aim.bindings.own, namespace: Some(namespace), name: &aim.binding_name };
+                self.errands.remove(place, uid, DEADLINE).await.map(|()| None)
+            }
+            Act::AddClean { finalizer } => self.finalizers(aim, std::slice::from_ref(finalizer), true).await,
+            Act::RemoveClean { finalizers } => self.finalizers(aim, finalizers, false).await,
+            Act::Record { annotations } => {
+                let body = json!({"metadata": {"resourceVersion": aim.employer.version.to_string(), "annotations": annotations}});
+                self.errands.change(of_employer(aim), None, Change::Merge, &body, DEADLINE).await
+            }
+            Act::WriteEntries { pod, text } => {
+                let body = json!({"metadata": {"resourceVersion": pod.version.to_string(),
+                    "annotations": {keys::AVAILABLE_CONDITIONS: text}}});
+                self.errands.change(of_pod(aim, namespace, pod), None, Change::Merge, &body, DEADLINE).await
+            }
+            Act::Protect { pod, finalizer } => {
+                let body = one_entry(&pod.uid, std::slice::from_ref(finalizer), true);
+                self.errands
+                    .change(of_pod(aim, namespace, pod), None, Change::Strategic, &body, DEADLINE)
+                    .await
+            }
+            Act::Release { pod, finalizers } => {
+                debug_assert!(finalizers.iter().all(|finalizer| protects(finalizer)));
+                let body = one_entry(&pod.uid, finalizers, false);
+                self.errands
+                    .change(of_pod(aim, namespace, pod), None, Change::Strategic, &body, DEADLINE)
+                    .await
+            }
+            Act::Call { .. } => return Err("a call is no write".to_owned()),
+        };
+        version.map(|version| Done { version, batch: None }).map_err(|error| error.to_string())
+    }
+
+    /// Puts finalizers on an employer or takes them off, and nothing else.
+    async fn finalizers(
+        &self,
+        aim: &Aim,
+        finalizers: &[String],
+        present: bool,
+    ) -> Result<Option<u64>, OwnWriteError> {
+        let employer = &aim.employer;
+        // Kinds that Kubernetes itself knows merge the list by its entries.
+        if linchpin_words::reference::built_in_kind(&employer.kind.group, &employer.kind.kind).is_some() {
+            let body = one_entry(&employer.uid, finalizers, present);
+            return self.errands.change(of_employer(aim), None, Change::Strategic, &body, DEADLINE).await;
+        }
+        let mut all: Vec<&String> =
+            employer.finalizers.iter().filter(|one| !finalizers.contains(one)).collect();
+        if present {
+            all.extend(finalizers);
+        }
+        let body = json!({"metadata": {"resourceVersion": employer.version.to_string(), "finalizers": all}});
+        self.errands.change(of_employer(aim), None, Change::Merge, &body, DEADLINE).await
+    }
+}
+
+fn of_employer(aim: &Aim) -> Place<'_> {
+    Place { kind: &aim.employer_kind.own, namespace: Some(&aim.employer.namespace), name: &aim.employer.name }
+}
+
+fn of_pod<'a>(aim: &'a Aim, namespace: &'a str, pod: &'a PodRef) -> Place<'a> {
+    Place { kind: &aim.pods.own, namespace: Some(namespace), name: &pod.name }
+}
+
+/// The patch that puts entries into the list of finalizers, or takes them out, of one incarnation.
+fn one_entry(uid: &str, finalizers: &[String], present: bool) -> Value {
+    let list = if present { "finalizers" } else { "$deleteFromPrimitiveList/finalizers" };
+    json!({"metadata": {"uid": uid, list: finalizers}})
+}
+
+/// A provider, and who may be in its hands.
+#[derive(Clone)]
+pub(super) struct Provider {
+    pub(super) port: Arc<dyn Port>,
+    pub(super) seats: Arc<Semaphore>,
+    pub(super) timeout: Duration,
+}
+
+impl Provider {
+    /// One look. Returns when it began, and what came of it.
+    pub(super) async fn look(
+        &self,
+        mut about: About,
+        clock: fn() -> Timestamp,
+    ) -> (Timestamp, Result<linchpin_consist::Answer, linchpin_consist::LookFailed>) {
+        // The semaphore is never closed.
+        let _seat = self.seats.acquire().await.ok();
+        let began = clock();
+        about.now = began;
+        let failed = |words: String| linchpin_consist::LookFailed {
+            getter: linchpin_consist::Getter::CurrentEmployees,
+            trouble: linchpin_consist::Trouble::new(words),
+        };
+        let look = tokio::time::timeout(self.timeout, caught(self.port.look(&about))).await;
+        let result = match look {
+            Ok(Some(result)) => result,
+            Ok(None) => Err(failed(FAILED.to_owned())),
+            Err(_) => Err(failed(late(self.timeout))),
+        };
+        (began, result)
+    }
+
+    /// One call.
+    pub(super) async fn call(&self, about: About, call: Call, items: Vec<Value>) -> Result<Done, String> {
+        let _seat = self.seats.acquire().await.ok();
+        let called = tokio::time::timeout(self.timeout, caught(self.port.call(&about, call, items))).await;
+        match called {
+            Ok(Some(Ok(batch))) => Ok(Done { version: None, batch: Some(batch) }),
+            Ok(Some(Err(trouble))) => Err(trouble.to_string()),
+            Ok(None) => Err(FAILED.to_owned()),
+            Err(_) => Err(late(self.timeout)),
+        }
+    }
+}
+
+fn late(timeout: Duration) -> String {
+    format!("no answer within {}", linchpin_words::Period::new(timeout).brief())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_finalizer_is_one_entry_of_one_incarnation() {
+        let names = ["x".to_owned()];
+        assert_eq!(one_entry("u", &names, true), json!({"metadata": {"uid": "u", "finalizers": ["x"]}}));
+        assert_eq!(
+            one_entry("u", &names, false),
+            json!({"metadata": {"uid": "u", "$deleteFromPrimitiveList/finalizers": ["x"]}})
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! What the consist process counts, and what it has said already.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use linchpin_consist::{
+    PodView,
+    lifecycle::operations,
+    settle::{Phase, Report, RowState},
+};
+use linchpin_words::Timestamp;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric},
+    metrics::{
+        counter::Counter,
+        family::Family,
+        gauge::ConstGauge,
+        histogram::{Histogram, exponential_buckets},
+    },
+    registry::Registry,
+};
+
+use super::sight::{EmployerKey, Name};
+use crate::controller::now;
+
+/// An operation that takes longer is stuck.
+const STUCK: Duration = Duration::from_mins(5);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct CallLabels {
+    adapter: String,
+    call: &'static str,
+    result: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AdapterLabel {
+    adapter: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StageLabel {
+    stage: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct AnswerLabel {
+    answer: &'static str,
+}
+
+fn seconds() -> Histogram {
+    Histogram::new(exponential_buckets(0.001, 3.0, 12))
+}
+
+/// Everything that is counted. Clones count together.
+#[derive(Clone)]
+pub(super) struct Counts {
+    calls: Family<CallLabels, Counter>,
+    call_seconds: Family<AdapterLabel, Histogram, fn() -> Histogram>,
+    drain_seconds: Family<AdapterLabel, Histogram, fn() -> Histogram>,
+    stage_seconds: Family<StageLabel, Histogram, fn() -> Histogram>,
+    grace_delete: Family<AnswerLabel, Counter>,
+    standing: Arc<Mutex<StandingCounts>>,
+}
+
+#[derive(Debug, Default)]
+struct StandingCounts {
+    /// Adapter, whether it is ready, and how many employees are in which state.
+    employers: BTreeMap<EmployerKey, (String, bool, BTreeMap<&'static str, usize>)>,
+    /// When an employee began to drain.
+    draining: BTreeMap<(EmployerKey, String), Instant>,
+    /// The operations on pods: their stage, and since when.
+    operations: BTreeMap<(Name, String), (&'static str, Timestamp)>,
+    oddities: BTreeMap<EmployerKey, String>,
+}
+
+const STATES: [RowState; 6] = [
+    RowState::Attached,
+    RowState::Attaching,
+    RowState::Draining,
+    RowState::Detached,
+    RowState::Failed,
+    RowState::Unknown,
+];
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            calls: Family::default(),
+            call_seconds: Family::new_with_constructor(seconds),
+            drain_seconds: Family::new_with_constructor(seconds),
+            stage_seconds: Family::new_with_constructor(seconds),
+            grace_delete: Family::default(),
+            standing: Arc::default(),
+        }
+    }
+}
+
+impl Counts {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("linchpin_consist_calls", "Looks at and calls to providers", self.calls.clone());
+        let help = "Time that a look or call takes";
+        registry.register("linchpin_consist_call_seconds", help, self.call_seconds.clone());
+        let help = "Time from draining to out of traffic";
+        registry.register("linchpin_consist_drain_seconds", help, self.drain_seconds.clone());
+        let help = "Time that an operation on a pod spends in a stage";
+        registry.register("linchpin_lifecycle_stage_seconds", help, self.stage_seconds.clone());
+        let help = "Deletions and evictions of pods that were asked for";
+        registry.register("linchpin_grace_delete", help, self.grace_delete.clone());
+        registry.register_collector(Box::new(Standing(Arc::clone(&self.standing))));
+    }
+
+    fn standing(&self) -> MutexGuard<'_, StandingCounts> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A look or a call ended.
+    pub(super) fn called(&self, adapter: &str, call: &'static str, succeeded: bool, took: Duration) {
+        let result = if succeeded { "done" } else { "failed" };
+        self.calls.get_or_create(&CallLabels { adapter: adapter.to_owned(), call, result }).inc();
+        let adapter = AdapterLabel { adapter: adapter.to_owned() };
+        self.call_seconds.get_or_create(&adapter).observe(took.as_secs_f64());
+    }
+
+    /// A deletion or an eviction was answered.
+    pub(super) fn answered(&self, answer: &'static str) {
+        self.grace_delete.get_or_create(&AnswerLabel { answer }).inc();
+    }
+
+    /// A drain was given up.
+    pub(super) fn given_up(&self) {
+        self.answered("given_up");
+    }
+
+    /// How far an employment is.
+    pub(super) fn employment(&self, key: &EmployerKey, adapter: &str, report: &Report) {
+        let mut standing = self.standing();
+        let counts = STATES.iter().map(|state| (state.word(), report.count(*state))).collect();
+        let ready = report.phase == Phase::Synced;
+        standing.employers.insert(key.clone(), (adapter.to_owned(), ready, counts));
+        standing.oddities.remove(key);
+        for row in &report.employees {
+            let place = (key.clone(), row.name.clone());
+            if row.state == RowState::Draining {
+                standing.draining.entry(place).or_insert_with(Instant::now);
+            } else if let Some(began) = standing.draining.remove(&place)
+                && row.state == RowState::Detached
+            {
+                let adapter = AdapterLabel { adapter: adapter.to_owned() };
+                self.drain_seconds.get_or_create(&adapter).observe(began.elapsed().as_secs_f64());
+            }
+        }
+        let there = |(employer, name): &(EmployerKey, String)| {
+            employer != key || report.employees.iter().any(|row| row.name == *name)
+        };
+        standing.draining.retain(|place, _| there(place));
+    }
+
+    /// An employment is over.
+    pub(super) fn forget(&self, key: &EmployerKey) {
+        let mut standing = self.standing();
+        standing.employers.remove(key);
+        standing.oddities.remove(key);
+        standing.draining.retain(|(employer, _), _| employer != key);
+    }
+
+    /// Whether something odd about an employer has not been said yet.
+    pub(super) fn is_new_oddity(&self, key: &EmployerKey, message: &str) -> bool {
+        let mut standing = self.standing();
+        let known = standing.oddities.insert(key.clone(), message.to_owned());
+        known.as_deref() != Some(message)
+    }
+
+    /// The operations on a pod, as its labels say; none where they are not ours.
+    pub(super) fn operations(&self, name: &Name, pod: &PodView, own: bool) {
+        let found = if own { operations(&pod.labels) } else { Vec::new() };
+        let mut standing = self.standing();
+        let from = (name.clone(), String::new());
+        let known: Vec<(Name, String)> = standing
+            .operations
+            .range(from..)
+            .take_while(|((pod, _), _)| pod == name)
+            .map(|(key, _)| key.clone())
+            .collect();
+        let ended = |id: &String, stage: &str| !found.iter().any(|one| one.id == *id && one.stage == stage);
+        for key in known {
+            if let Some((stage, since)) = standing.operations.get(&key).copied()
+                && ended(&key.1, stage)
+            {
+                let took = Duration::from(now().since(since));
+                self.stage_seconds.get_or_create(&StageLabel { stage }).observe(took.as_secs_f64());
+                standing.operations.remove(&key);
+            }
+        }
+        for one in found {
+            let since = one.since.unwrap_or_else(now);
+            standing.operations.insert((name.clone(), one.id), (one.stage, since));
+        }
+    }
+}
+
+/// What is read when it is asked for.
+#[derive(Debug)]
+struct Standing(Arc<Mutex<StandingCounts>>);
+
+impl Collector for Standing {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
+        let standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_ready: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        let mut by_state: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        for (adapter, ready, states) in standing.employers.values() {
+            *by_ready.entry((adapter, if *ready { "true" } else { "false" })).or_default() += 1;
+            for (state, count) in states {
+                *by_state.entry((adapter, state)).or_default() += i64::try_from(*count).unwrap_or(i64::MAX);
+            }
+        }
+        let mut stages: BTreeMap<&str, i64> = BTreeMap::new();
+        let mut stuck = 0;
+        let time = now();
+        for (stage, since) in standing.operations.values() {
+            *stages.entry(stage).or_default() += 1;
+            stuck += i64::from(Duration::from(time.since(*since)) > STUCK);
+        }
+        let gauge = ConstGauge::new(0_i64);
+        let mut family = encoder.encode_descriptor(
+            "linchpin_consist_employers",
+            "Employers that are served",
+            None,
+            gauge.metric_type(),
+        )?;
+        for ((adapter, ready), count) in by_ready {
+            let labels = [("adapter", adapter), ("ready", ready)];
+            ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+        }
+        let mut family = encoder.encode_descriptor(
+            "linchpin_consist_employees",
+            "Employees by their state",
+            None,
+            gauge.metric_type(),
+        )?;
+        for ((adapter, state), count) in by_state {
+            let labels = [("adapter", adapter), ("state", state)];
+            ConstGauge::new(count).encode(family.encode_family(&labels)?)?;
+        }
+        let mut family = encoder.encode_descriptor(
+            "linchpin_lifecycle_operations",
+            "Operations on pods by their stage",
+            None,
+            gauge.metric_type(),
+        )?;
+        for (stage, count) in stages {
+            ConstGauge::new(count).encode(family.encode_family(&[("stage", stage)])?)?;
+        }
+        let family = encoder.encode_descriptor(
+            "linchpin_lifecycle_stuck",
+            "Operations on pods that take longer than five minutes",
+            None,
+            gauge.metric_type(),
+        )?;
+        ConstGauge::new(stuck).encode(family)
+    }
+}

@@ -1,0 +1,228 @@
+//! The adapters at work: who serves which employer, and which employers a pod has.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::BoxFuture;
+use linchpin_consist::{
+    FinalizerRule, Options, Port, Predicate, Selection, Trouble,
+    marks::{OwnFinalizers, key},
+    settle::{Choice, EmployerView, choose},
+};
+use linchpin_words::{Gvk, hash::sha256_hex};
+use tokio::sync::Semaphore;
+
+use super::sight::{EmployerKey, PODS, Sight};
+
+/// An adapter that is to be enabled.
+pub struct Enabled {
+    /// The name it is served under: what `linchpin.dev/adapter` and a binding's `spec.adapter` say.
+    pub name: String,
+    /// The adapter.
+    pub port: Arc<dyn Port>,
+    /// What the administrator says instead of the adapter.
+    pub overrides: Overrides,
+    /// Comes to an end when the adapter has become another one, so that the process must begin anew.
+    pub until_changed: Option<BoxFuture<'static, Trouble>>,
+}
+
+/// What an administrator may say instead of an adapter; none: as the adapter says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Overrides {
+    /// Whether pods are marked and held.
+    pub follow_pod_ops_lifecycle: Option<bool>,
+    /// Whether the names of marked pods are written on the employer.
+    pub need_record_employees: Option<bool>,
+    /// How many employers may be in the provider's hands at a time.
+    pub max_concurrent_reconciles: Option<usize>,
+    /// How long one look or one call may take.
+    pub timeout: Option<Duration>,
+    /// How often the provider is looked at although nothing changed.
+    pub resync: Option<Duration>,
+    /// What the protection finalizer is made of.
+    pub finalizer: Option<FinalizerRule>,
+}
+
+impl Overrides {
+    /// The options with these in them.
+    pub fn on(&self, options: Options) -> Options {
+        Options {
+            follow_pod_ops_lifecycle: self
+                .follow_pod_ops_lifecycle
+                .unwrap_or(options.follow_pod_ops_lifecycle),
+            need_record_employees: self.need_record_employees.unwrap_or(options.need_record_employees),
+            max_concurrent_reconciles: self
+                .max_concurrent_reconciles
+                .unwrap_or(options.max_concurrent_reconciles),
+            timeout: self.timeout.unwrap_or(options.timeout),
+            resync: self.resync.unwrap_or(options.resync),
+            finalizer: self.finalizer.unwrap_or(options.finalizer),
+            ..options
+        }
+    }
+}
+
+/// An adapter at work.
+pub(super) struct Worker {
+    pub(super) name: String,
+    pub(super) port: Arc<dyn Port>,
+    pub(super) options: Options,
+    /// The number of its employers' kind.
+    pub(super) employer: usize,
+    /// The number of its employees' kind.
+    pub(super) employee: usize,
+    pub(super) employer_kind: Gvk,
+    pub(super) employee_kind: Gvk,
+    /// Whether pods are marked: it follows PodOpsLifecycle, and its employees are pods.
+    pub(super) follows: bool,
+    /// How many employers may be in the provider's hands at a time.
+    pub(super) seats: Arc<Semaphore>,
+}
+
+impl Worker {
+    pub(super) fn new(enabled: Enabled, numbers: [usize; 2]) -> Self {
+        let options = enabled.overrides.on(enabled.port.options());
+        let kinds = enabled.port.kinds();
+        let follows = options.follow_pod_ops_lifecycle && kinds.employs_pods();
+        if options.follow_pod_ops_lifecycle && !follows {
+            tracing::warn!(
+                adapter = enabled.name,
+                "its employees are no pods, so that it does not follow PodOpsLifecycle"
+            );
+        }
+        Self {
+            seats: Arc::new(Semaphore::new(options.max_concurrent_reconciles.max(1))),
+            name: enabled.name,
+            employer: numbers[0],
+            employee: numbers[1],
+            employer_kind: kinds.employer,
+            employee_kind: kinds.employee,
+            follows,
+            options,
+            port: enabled.port,
+        }
+    }
+
+    /// Which employees an employer selects; none where they cannot be selected at all.
+    pub(super) fn selection(&self, employer: &EmployerView) -> Selection {
+        self.port.employs(&employer.object)
+    }
+
+    pub(super) fn finalizers(&self, employer: &EmployerView) -> OwnFinalizers {
+        let EmployerView { kind, namespace, name, .. } = employer;
+        OwnFinalizers::of(self.options.finalizer, &kind.kind, &kind.group, namespace, name)
+    }
+}
+
+/// All of them.
+pub(super) struct Crew(pub(super) Vec<Worker>);
+
+impl Crew {
+    /// Who serves an employer.
+    pub(super) fn choice(&self, employer: &EmployerView) -> Choice<'_> {
+        let one = |worker| {
+            let Worker { name, employer_kind, options, .. }: &Worker = worker;
+            (name.as_str(), employer_kind, &options.predicate as &Predicate)
+        };
+        choose(employer, self.0.iter().map(one))
+    }
+
+    /// The adapter of a name.
+    pub(super) fn named(&self, name: &str) -> Option<&Worker> {
+        self.0.iter().find(|worker| worker.name == name)
+    }
+
+    /// The adapter that serves an employer.
+    pub(super) fn of(&self, employer: &EmployerView) -> Option<&Worker> {
+        match self.choice(employer) {
+            Choice::One(name) => self.named(name),
+            Choice::Nobody | Choice::Several(_) | Choice::Other => None,
+        }
+    }
+
+    /// The employers of ours that select a pod, and that mark pods: each one's key and finalizer.
+    pub(super) fn entries(
+        &self,
+        sight: &Sight,
+        namespace: &str,
+        pod: &str,
+        labels: &std::collections::BTreeMap<String, String>,
+    ) -> Vec<(String, String)> {
+        let mut entries = Vec::new();
+        for kind in self.0.iter().filter(|worker| worker.employee == PODS).map(|worker| worker.employer) {
+            for employer in employers_of(sight, kind, namespace).filter(|employer| !employer.deleting) {
+                let Some(worker) = self.of(employer).filter(|worker| worker.follows) else { continue };
+                let admitted = worker.options.employee_predicate.admits(labels);
+                if admitted && worker.selection(employer).selects(pod, labels) {
+                    let entry = (
+                        key(&employer.kind.kind, namespace, &employer.name),
+                        worker.finalizers(employer).written,
+                    );
+                    if !entries.contains(&entry) {
+                        entries.push(entry);
+                    }
+                }
+            }
+        }
+        entries
+    }
+}
+
+/// The employers of a kind in a namespace.
+pub(super) fn employers_of<'a>(
+    sight: &'a Sight,
+    kind: usize,
+    namespace: &'a str,
+) -> impl Iterator<Item = &'a Arc<EmployerView>> {
+    let from: EmployerKey = (kind, namespace.to_owned(), String::new());
+    let here = sight
+        .employers
+        .range(from..)
+        .take_while(move |((number, place, _), _)| *number == kind && place == namespace);
+    here.map(|(_, employer)| employer)
+}
+
+/// The name of an employer's binding: kind, group and name, cut and hashed where that is too long.
+pub(super) fn binding_name(kind: &Gvk, employer: &str) -> String {
+    const LONGEST: usize = 253;
+    let word = kind.kind.to_lowercase();
+    let whole = if kind.group.is_empty() {
+        format!("{word}-{employer}")
+    } else {
+        format!("{word}.{}-{employer}", kind.group)
+    };
+    if whole.len() <= LONGEST {
+        return whole;
+    }
+    let mut hash = sha256_hex(whole.as_bytes());
+    hash.truncate(16);
+    let kept: String = whole.chars().take(LONGEST - 17).collect();
+    format!("{}-{hash}", kept.trim_end_matches(['-', '.']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_binding_is_called_as_its_employer_and_never_too_long() {
+        assert_eq!(binding_name(&Gvk::new("", "v1", "Service"), "web"), "service-web");
+        let gateway = Gvk::new("example.com", "v1", "Gateway");
+        assert_eq!(binding_name(&gateway, "web"), "gateway.example.com-web");
+        let long = binding_name(&gateway, &"n".repeat(253));
+        assert_eq!(long.len(), 253);
+        assert_ne!(long, binding_name(&gateway, &format!("{}m", "n".repeat(252))));
+    }
+
+    #[test]
+    fn what_an_administrator_says_wins_over_the_adapter() {
+        let options = Overrides::default().on(Options::default());
+        assert_eq!(options, Options::default());
+        let overrides = Overrides {
+            follow_pod_ops_lifecycle: Some(false),
+            max_concurrent_reconciles: Some(9),
+            ..Overrides::default()
+        };
+        let options = overrides.on(Options::default());
+        assert!(!options.follow_pod_ops_lifecycle && options.max_concurrent_reconciles == 9);
+    }
+}

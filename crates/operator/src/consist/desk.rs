@@ -1,0 +1,319 @@
+//! Where the consist process decides, for one term of leadership: observe, decide, act, report.
+//!
+//! One task owns everything about all employers and pods, so there are no races between them. What changed makes employers
+//! and pods *dirty*; every dirty employer is settled (`linchpin_consist::settle`), then every dirty pod is advanced
+//! (`linchpin_consist::lifecycle`), from the same sight. Requests and calls run elsewhere and come back as messages. What
+//! is remembered here may be lost at any time: what must survive lies on the objects.
+
+mod employers;
+mod leaving;
+mod pods;
+mod rulebook;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use linchpin_cluster::{
+    events::{Recorder, Regarding},
+    own::OwnWriteError,
+};
+use linchpin_consist::{
+    marks::key,
+    settle::{Look, Outcome},
+};
+use linchpin_engine::contract::Notice;
+use linchpin_words::{Gvk, Timestamp};
+use tokio::{
+    sync::{Notify, Semaphore, mpsc},
+    time::Instant,
+};
+
+use self::{employers::Case, pods::PodCase, rulebook::RuleBook};
+use super::{
+    Mode,
+    acts::Hands,
+    counts::Counts,
+    crew::Crew,
+    settings::Lifecycle,
+    sight::{EmployerKey, Kinds, Name, PODS, Shared, Sight, Stir},
+};
+use crate::{
+    controller::{now, timers::Timers},
+    run::Context,
+};
+
+/// How often the desk looks up although nobody calls.
+const BEAT: Duration = Duration::from_secs(5);
+/// How many requests may be under way at a time.
+const REQUESTS: usize = 32;
+
+/// What comes back to the desk.
+pub(super) enum Message {
+    /// An order of an employer was carried out, or not.
+    Outcome { key: EmployerKey, case: u64, outcome: Outcome, done: Option<&'static str> },
+    /// The provider was looked at.
+    Looked { key: EmployerKey, case: u64, look: Look },
+    /// A status or spec of a binding was written.
+    Bound { key: EmployerKey, case: u64, result: Result<(), OwnWriteError> },
+    /// A pod was written.
+    Pod { name: Name, uid: String, version: Option<u64>, failed: Option<String> },
+    /// The status of a rule was written.
+    Rule(Name),
+}
+
+/// Whose time comes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wake {
+    Employer(EmployerKey),
+    Pod(Name),
+    Rules(String),
+}
+
+/// What a desk is made of.
+#[derive(Clone)]
+pub(super) struct Office {
+    pub(super) context: Context,
+    pub(super) shared: Shared,
+    pub(super) crew: Arc<Crew>,
+    pub(super) kinds: Kinds,
+    pub(super) lifecycle: Lifecycle,
+    pub(super) mode: Mode,
+    /// Told when everything is left.
+    pub(super) left: Arc<Notify>,
+    pub(super) recorder: Recorder,
+    pub(super) counts: Counts,
+}
+
+/// The desk of one term.
+pub(super) struct Desk {
+    office: Office,
+    hands: Hands,
+    cases: BTreeMap<EmployerKey, Case>,
+    pods: BTreeMap<Name, PodCase>,
+    rules: RuleBook,
+    dirty: BTreeSet<EmployerKey>,
+    dirty_pods: BTreeSet<Name>,
+    dirty_rules: BTreeSet<String>,
+    timers: Timers<Timestamp, Wake>,
+    requests: Arc<Semaphore>,
+    back: mpsc::UnboundedSender<Message>,
+    last_case: u64,
+}
+
+impl Desk {
+    /// Works until the process is to stop; dropped when the term ends.
+    pub(super) async fn work(office: Office, hands: Hands) {
+        let (back, mut inbox) = mpsc::unbounded_channel();
+        let (tell, mut stirs) = mpsc::unbounded_channel();
+        office.shared.tell(Some(tell));
+        let pulse = office.context.health.pulse("desk", Duration::from_secs(30));
+        let stop = office.context.stop.clone();
+        let mut desk = Self {
+            office,
+            hands,
+            cases: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            rules: RuleBook::default(),
+            dirty: BTreeSet::new(),
+            dirty_pods: BTreeSet::new(),
+            dirty_rules: BTreeSet::new(),
+            timers: Timers::default(),
+            requests: Arc::new(Semaphore::new(REQUESTS)),
+            back,
+            last_case: 0,
+        };
+        desk.begin_anew();
+        let (mut changes, mut messages) = (Vec::new(), Vec::new());
+        loop {
+            pulse.beat();
+            desk.turns();
+            if desk.has_left() {
+                desk.take_configurations_away().await;
+                desk.office.left.notify_one();
+                break;
+            }
+            let wake = desk.next_wake();
+            tokio::select! {
+                biased;
+                () = stop.requested() => break,
+                count = stirs.recv_many(&mut changes, 1024) => if count == 0 { break },
+                count = inbox.recv_many(&mut messages, 1024) => if count == 0 { break },
+                () = tokio::time::sleep_until(wake) => {}
+            }
+            for stir in changes.drain(..) {
+                desk.stirred(stir);
+            }
+            for message in messages.drain(..) {
+                desk.came_back(message);
+            }
+            desk.ring();
+        }
+        desk.office.shared.tell(None);
+    }
+
+    /// Everything is to be looked at.
+    fn begin_anew(&mut self) {
+        let shared = self.office.shared.clone();
+        let sight = shared.look();
+        self.dirty.extend(sight.employers.keys().cloned());
+        self.dirty.extend(self.cases.keys().cloned());
+        for ((namespace, _), binding) in &sight.bindings {
+            self.dirty.extend(self.bound(namespace, &binding.spec.employer));
+        }
+        for ((_, namespace), pods) in sight.employees.iter().filter(|((kind, _), _)| *kind == PODS) {
+            let controlled = pods.values().filter(|pod| pod.is_controlled());
+            self.dirty_pods.extend(controlled.map(|pod| (namespace.clone(), pod.name.clone())));
+        }
+        self.dirty_rules.extend(sight.rules.keys().map(|(namespace, _)| namespace.clone()));
+    }
+
+    /// The employer that a binding names.
+    fn bound(
+        &self,
+        namespace: &str,
+        employer: &linchpin_api::consist_binding::EmployerName,
+    ) -> Option<EmployerKey> {
+        let wanted = Gvk::from_api_version(&employer.api_version, &employer.kind).group_kind();
+        let kinds = &self.office.kinds.employers;
+        let kind = kinds.iter().position(|kind| kind.gvk.group_kind() == wanted)?;
+        Some((kind, namespace.to_owned(), employer.name.clone()))
+    }
+
+    /// Something was seen to have changed.
+    fn stirred(&mut self, stir: Stir) {
+        match stir {
+            Stir::Employer(key) => drop(self.dirty.insert(key)),
+            Stir::Binding { namespace, binding } => {
+                self.dirty.extend(self.bound(&namespace, &binding.spec.employer));
+            }
+            Stir::Employee { kind, namespace, old, new } => {
+                let shared = self.office.shared.clone();
+                let sight = shared.look();
+                self.employers_touched(&sight, kind, &namespace, [old.as_ref(), new.as_ref()]);
+                drop(sight);
+                if kind == PODS {
+                    if let Some(pod) = new.as_ref().or(old.as_ref()) {
+                        self.dirty_pods.insert((namespace.clone(), pod.name.clone()));
+                    }
+                    if self.rules.has(&namespace) {
+                        self.dirty_rules.insert(namespace);
+                    }
+                }
+            }
+            Stir::Rules(namespace) => drop(self.dirty_rules.insert(namespace)),
+            Stir::Slices(namespace) => {
+                let here =
+                    self.pods.iter().filter(|((place, _), case)| *place == namespace && case.is_busy());
+                self.dirty_pods.extend(here.map(|(name, _)| name.clone()));
+            }
+            Stir::Namespace(name) => {
+                let here = self.cases.keys().filter(|(_, namespace, _)| *namespace == name);
+                self.dirty.extend(here.cloned());
+            }
+            Stir::All => self.begin_anew(),
+        }
+    }
+
+    /// The employers that an employee concerns, as it was or as it is.
+    fn employers_touched(
+        &mut self,
+        sight: &Sight,
+        kind: usize,
+        namespace: &str,
+        views: [Option<&Arc<linchpin_consist::PodView>>; 2],
+    ) {
+        let keys: BTreeSet<String> = views.iter().flatten().flat_map(|view| view.entries().keys()).collect();
+        for worker in self.office.crew.0.iter().filter(|worker| worker.employee == kind) {
+            for employer in super::crew::employers_of(sight, worker.employer, namespace) {
+                let here = (worker.employer, namespace.to_owned(), employer.name.clone());
+                if self.dirty.contains(&here) {
+                    continue;
+                }
+                let own = worker.finalizers(employer);
+                let selection = worker.selection(employer);
+                let concerned = keys.contains(&key(&employer.kind.kind, namespace, &employer.name))
+                    || views.iter().flatten().any(|view| {
+                        selection.selects(&view.name, &view.labels)
+                            || view.finalizers.iter().any(|finalizer| own.has(finalizer))
+                    });
+                let served = self.cases.contains_key(&here) || self.office.crew.of(employer).is_some();
+                if concerned && served {
+                    self.dirty.insert(here);
+                }
+            }
+            // Those that only their bindings tell of.
+            let gone = self.cases.iter().filter(|((number, place, _), case)| {
+                *number == worker.employer && place == namespace && case.is_gone()
+            });
+            self.dirty.extend(gone.map(|(key, _)| key.clone()));
+        }
+    }
+
+    fn came_back(&mut self, message: Message) {
+        match message {
+            Message::Outcome { key, case, outcome, done } => self.carried_out(key, case, outcome, done),
+            Message::Looked { key, case, look } => self.looked(key, case, look),
+            Message::Bound { key, case, result } => self.bound_written(key, case, result),
+            Message::Pod { name, uid, version, failed } => self.pod_written(name, &uid, version, failed),
+            Message::Rule(name) => {
+                self.rules.written(&name);
+                self.dirty_rules.insert(name.0);
+            }
+        }
+    }
+
+    /// A turn for everything that is dirty: employers, then rules, then pods.
+    fn turns(&mut self) {
+        let time = now();
+        while let Some(key) = self.dirty.pop_first() {
+            self.employer_turn(&key, time);
+        }
+        while let Some(namespace) = self.dirty_rules.pop_first() {
+            self.rules_turn(&namespace, time);
+        }
+        while let Some(name) = self.dirty_pods.pop_first() {
+            self.pod_turn(&name, time);
+        }
+    }
+
+    fn ring(&mut self) {
+        let time = now();
+        while let Some(wake) = self.timers.pop(time) {
+            match wake {
+                Wake::Employer(key) => drop(self.dirty.insert(key)),
+                Wake::Pod(name) => drop(self.dirty_pods.insert(name)),
+                Wake::Rules(namespace) => drop(self.dirty_rules.insert(namespace)),
+            }
+        }
+    }
+
+    fn next_wake(&self) -> Instant {
+        let at_hand = Instant::now();
+        let timer = self.timers.next().map(|at| at_hand + Duration::from(at.since(now())));
+        timer.map_or(at_hand + BEAT, |timer| timer.min(at_hand + BEAT))
+    }
+
+    /// Whether the engine of PodOpsLifecycle is ours.
+    fn is_own_engine(&self, sight: &Sight) -> bool {
+        self.office.lifecycle.engine.is_own(sight.has_other_engine())
+    }
+
+    /// Says something about an object.
+    fn say(&self, kind: Gvk, namespace: &str, name: &str, uid: &str, notice: Notice) {
+        let about = Regarding {
+            kind,
+            namespace: Some(namespace.to_owned()),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        };
+        let (recorder, fence) = (self.office.recorder.clone(), self.hands.fence.clone());
+        tokio::spawn(async move {
+            if fence.check().is_ok() {
+                recorder.record(&about, &notice).await;
+            }
+        });
+    }
+}

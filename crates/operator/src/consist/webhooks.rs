@@ -1,0 +1,302 @@
+//! What is answered when pods are created, deleted and evicted.
+//!
+//! Answered on every replica, from what is seen there; `linchpin_consist::admission` decides. All webhooks ignore
+//! failures: without us new pods are marked late by the controller, and deletions go Kubernetes' own way. That a pod which
+//! is asked to go is marked here, also by a process that does not lead, is the one exception to "only the leader writes".
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use futures::FutureExt as _;
+use linchpin_cluster::own::{Change, Errands, Place};
+use linchpin_consist::{
+    PodView,
+    admission::{self, Asker, Mark, Removal, Verdict as Decision},
+};
+use linchpin_doors::boot_dependency::PatchOperation;
+use linchpin_words::keys::consist as keys;
+use serde_json::{Value, json};
+
+use super::{
+    counts::Counts,
+    crew::Crew,
+    settings::Lifecycle,
+    sight::{Followed, Kinds, PODS, Shared, Watch},
+};
+use crate::{
+    controller::now,
+    settings::Namespaces,
+    webhooks::{
+        configuration::{Ingredients, Which, client_config},
+        keeper::Content,
+        review::{Review, Verdict},
+        server::{Handler, Handlers},
+    },
+};
+
+/// Name and path of each webhook.
+const CREATE: (&str, &str) = ("mpod-v1.consist.linchpin.dev", "/consist/mutate-v1-pod");
+const DELETE: (&str, &str) = ("vpod-delete.consist.linchpin.dev", "/consist/validate-v1-pod-delete");
+const EVICT: (&str, &str) = ("vpod-eviction.consist.linchpin.dev", "/consist/validate-v1-pod-eviction");
+
+/// How long a request of ours may take while somebody waits for the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the webhooks answer from.
+#[derive(Clone)]
+pub(super) struct PodWebhooks {
+    pub(super) shared: Shared,
+    pub(super) crew: Arc<Crew>,
+    pub(super) lifecycle: Lifecycle,
+    pub(super) errands: Errands,
+    pub(super) pods: Followed,
+    pub(super) counts: Counts,
+}
+
+impl PodWebhooks {
+    pub(super) fn new(
+        shared: Shared,
+        crew: Arc<Crew>,
+        lifecycle: Lifecycle,
+        errands: Errands,
+        kinds: &Kinds,
+        counts: Counts,
+    ) -> Self {
+        Self { shared, crew, lifecycle, errands, pods: kinds.employees[PODS].clone(), counts }
+    }
+
+    /// The handlers, by path.
+    pub(super) fn handlers(&self) -> Handlers {
+        let mut handlers = BTreeMap::new();
+        let create = self.clone();
+        let answer = move |review: Review| {
+            let webhooks = create.clone();
+            async move { webhooks.create(&review) }.boxed()
+        };
+        handlers.insert(CREATE.1, Handler { name: CREATE.0, kind: ("", "Pod"), answer: Box::new(answer) });
+        for (webhook, kind, eviction) in [(DELETE, ("", "Pod"), false), (EVICT, ("policy", "Eviction"), true)]
+        {
+            let remove = self.clone();
+            let answer = move |review: Review| {
+                let webhooks = remove.clone();
+                async move { webhooks.remove(review, eviction).await }.boxed()
+            };
+            handlers.insert(webhook.1, Handler { name: webhook.0, kind, answer: Box::new(answer) });
+        }
+        handlers
+    }
+
+    /// What the configurations say: deletions are ours to look at only where the engine is.
+    pub(super) fn content(&self, namespaces: Namespaces) -> Content {
+        let (shared, lifecycle) = (self.shared.clone(), self.lifecycle);
+        Arc::new(move |which, ingredients| {
+            let own = lifecycle.engine.is_own(shared.look().has_other_engine());
+            let wanted = match which {
+                Which::Mutating => lifecycle.admission,
+                Which::Validating => lifecycle.grace_delete && own,
+            };
+            wanted.then(|| configuration(which, ingredients, &namespaces))
+        })
+    }
+
+    /// The gate and the entries of a pod that is about to be made.
+    fn create(&self, review: &Review) -> Verdict {
+        let pod = &review.object;
+        let labels: BTreeMap<String, String> = pod
+            .pointer("/metadata/labels")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+            .collect();
+        let name = pod.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&review.name);
+        let (entries, own) = {
+            let sight = self.shared.look();
+            let own = self.lifecycle.engine.is_own(sight.has_other_engine());
+            (self.crew.entries(&sight, &review.namespace, name, &labels), own)
+        };
+        let operations = admission::create(pod, own, &entries).into_iter().filter_map(|operation| {
+            let path = operation.get("path")?.as_str()?.to_owned();
+            Some(PatchOperation::Add { path, value: operation.get("value")?.clone() })
+        });
+        Verdict::patched(operations.collect())
+    }
+
+    /// Whether a pod may go.
+    async fn remove(&self, review: Review, eviction: bool) -> Verdict {
+        let Some(pod) = self.pod(&review, eviction).await else {
+            return Verdict::default();
+        };
+        let options = if eviction { &review.object["deleteOptions"] } else { &review.options };
+        let dry_run = review.dry_run
+            || options.get("dryRun").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        let removal = {
+            let sight = self.shared.look();
+            if !self.lifecycle.engine.is_own(sight.has_other_engine()) {
+                return Verdict::default();
+            }
+            let over_budget = sight.is_synced(Watch::Budgets)
+                && sight.budgets_of(&review.namespace).any(|budget| {
+                    budget.covers(&pod.labels)
+                        && budget.allowed <= 0
+                        && budget.desired_healthy > 0
+                        && pod.ready
+                });
+            Removal {
+                eviction,
+                asker: Asker { user: review.user.clone(), groups: review.groups.clone() },
+                grace: options.get("gracePeriodSeconds").and_then(Value::as_i64),
+                dry_run,
+                namespace_going: sight.going.contains(&review.namespace),
+                over_budget,
+                now: now(),
+            }
+        };
+        match admission::remove(&pod, &removal) {
+            Decision::Allow => {
+                self.counts.answered("allowed");
+                Verdict::default()
+            }
+            Decision::Refuse { code, retry_after, budget, message, mark } => {
+                self.counts.answered(if budget { "over_budget" } else { "refused" });
+                if let Some(mark) = mark {
+                    self.mark(&review.namespace, &pod, &mark).await;
+                }
+                Verdict { status: Some(status(code, retry_after, budget, &message)), ..Verdict::default() }
+            }
+        }
+    }
+
+    /// The pod that is asked to go; none where it cannot be known.
+    async fn pod(&self, review: &Review, eviction: bool) -> Option<Arc<PodView>> {
+        if !eviction {
+            return Some(Arc::new(PodView::of(&Arc::new(review.old_object.clone()))));
+        }
+        let name = review.object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or(&review.name);
+        if let Some(pod) = self.shared.look().pod(&review.namespace, name) {
+            return Some(Arc::clone(pod));
+        }
+        let place = Place { kind: &self.pods.own, namespace: Some(&review.namespace), name };
+        let found = self.errands.read(place, PATIENCE).await.ok()??;
+        Some(Arc::new(PodView::of(&Arc::new(found))))
+    }
+
+    /// Writes on a pod that it is asked to go.
+    async fn mark(&self, namespace: &str, pod: &PodView, mark: &Mark) {
+        let metadata = match mark {
+            Mark::Delete { at, by } => json!({"uid": pod.uid, "labels": {keys::TO_DELETE: at},
+                "annotations": {keys::DELETE_REQUESTED_BY: by}}),
+            Mark::Evict { at } => json!({"uid": pod.uid, "annotations": {keys::EVICT_REQUESTED: at}}),
+        };
+        let place = Place { kind: &self.pods.own, namespace: Some(namespace), name: &pod.name };
+        let body = json!({"metadata": metadata});
+        if let Err(error) = self.errands.change(place, None, Change::Merge, &body, PATIENCE).await {
+            tracing::warn!(namespace, pod = pod.name, "cannot mark a pod that is asked to go: {error}");
+        }
+    }
+}
+
+/// The status of a refusal, as clients of Kubernetes understand it.
+fn status(code: u16, retry_after: Option<u32>, budget: bool, message: &str) -> Value {
+    let reason = if code == 429 { "TooManyRequests" } else { "Forbidden" };
+    let mut status = json!({"status": "Failure", "code": code, "reason": reason, "message": message});
+    if let Some(seconds) = retry_after {
+        status["details"] = json!({"retryAfterSeconds": seconds});
+    }
+    if budget {
+        status["details"] = json!({"causes": [{"reason": "DisruptionBudget", "message": message}]});
+    }
+    status
+}
+
+/// Namespaces that are never touched, besides our own.
+const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
+
+/// A whole configuration.
+fn configuration(which: Which, ingredients: &Ingredients<'_>, namespaces: &Namespaces) -> Value {
+    const NAME: &str = "kubernetes.io/metadata.name";
+    let mut never: Vec<&str> = SYSTEM.to_vec();
+    if !ingredients.own_namespace.is_empty() {
+        never.push(ingredients.own_namespace);
+    }
+    let mut expressions = vec![json!({"key": NAME, "operator": "NotIn", "values": never})];
+    if let Namespaces::Only(names) = namespaces {
+        expressions.push(json!({"key": NAME, "operator": "In", "values": names}));
+    }
+    let webhook = |(name, path): (&str, &str), resource: &str, operation: &str, seconds: i64| {
+        json!({
+            "name": name,
+            "clientConfig": client_config(path, ingredients),
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": [operation],
+                "scope": "Namespaced"}],
+            "failurePolicy": "Ignore",
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {"matchExpressions": expressions},
+            "sideEffects": "NoneOnDryRun",
+            "timeoutSeconds": seconds,
+            "admissionReviewVersions": ["v1"],
+        })
+    };
+    let webhooks = match which {
+        Which::Mutating => {
+            let mut create = webhook(CREATE, "pods", "CREATE", 2);
+            create["sideEffects"] = json!("None");
+            create["reinvocationPolicy"] = json!("IfNeeded");
+            json!([create])
+        }
+        Which::Validating => {
+            let mut delete = webhook(DELETE, "pods", "DELETE", 5);
+            delete["objectSelector"] = json!({"matchLabels": {keys::CONTROL: "true"}});
+            json!([delete, webhook(EVICT, "pods/eviction", "CREATE", 5)])
+        }
+    };
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": which.kind(),
+        "metadata": {"name": which.name(ingredients.prefix)},
+        "webhooks": webhooks,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_say_what_clients_of_kubernetes_act_on() {
+        let people = status(429, Some(1), false, "pod deletion process is underway: x");
+        assert_eq!((&people["code"], &people["reason"]), (&json!(429), &json!("TooManyRequests")));
+        assert_eq!(people["details"]["retryAfterSeconds"], 1);
+        assert_eq!(status(403, None, false, "")["reason"], "Forbidden");
+        let budget = status(429, None, true, "no room");
+        assert_eq!(budget["details"]["causes"][0]["reason"], "DisruptionBudget");
+        assert!(budget["details"].get("retryAfterSeconds").is_none());
+    }
+
+    #[test]
+    fn every_webhook_ignores_failures_and_looks_at_served_namespaces_alone() {
+        let reached = "https://127.0.0.1:9443".parse().unwrap();
+        let ingredients = Ingredients {
+            reached: &reached,
+            bundle: "ca",
+            namespaces: &json!({}),
+            own_namespace: "linchpin-system",
+            prefix: "linchpin-consist",
+        };
+        let served = Namespaces::Only(["shop".to_owned()].into());
+        for which in [Which::Mutating, Which::Validating] {
+            let whole = configuration(which, &ingredients, &served);
+            for webhook in whole["webhooks"].as_array().unwrap() {
+                assert_eq!(webhook["failurePolicy"], "Ignore");
+                let selector = webhook["namespaceSelector"].to_string();
+                assert!(selector.contains("shop") && selector.contains("linchpin-system"), "{selector}");
+            }
+        }
+        let validating = configuration(Which::Validating, &ingredients, &Namespaces::All);
+        assert_eq!(validating["metadata"]["name"], "linchpin-consist-validating");
+        assert_eq!(
+            validating["webhooks"][0]["objectSelector"]["matchLabels"]["kusionstack.io/control"],
+            "true"
+        );
+        assert!(validating["webhooks"][1].get("objectSelector").is_none(), "it would look at the Eviction");
+    }
+}
