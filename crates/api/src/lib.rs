@@ -16,16 +16,19 @@ pub mod action;
 pub mod app_bundle;
 pub mod boot_dependency;
 pub mod bundle_revision;
+pub mod capability;
 pub mod common;
 pub mod consist_binding;
 pub mod dependency;
 pub mod dependency_group;
+pub mod global_dependency;
 pub mod journal;
 pub mod ours;
 pub mod pod_transition_rule;
 pub mod readiness_profile;
 pub mod resource_dependency;
 pub mod status;
+pub mod sync;
 
 mod schema;
 
@@ -37,16 +40,19 @@ pub use self::{
     app_bundle::{AppBundle, AppBundleSpec, AppBundleStatus, BundleGroup, Component},
     boot_dependency::{BootDependency, BootDependencySpec, BootDependencyStatus, BootEntry},
     bundle_revision::{BundleRevision, BundleRevisionSpec},
+    capability::{Capability, CapabilitySpec, CapabilityStatus},
     common::Common,
     consist_binding::{ConsistBinding, ConsistBindingSpec, ConsistBindingStatus},
     dependency::Dependency,
     dependency_group::{DependencyGroup, DependencyGroupSpec, Group},
+    global_dependency::{GlobalDependency, GlobalDependencySpec, GlobalDependencyStatus},
     journal::Journal,
-    ours::{OurStatus, Ours, Trouble},
+    ours::{Account, OurStatus, Ours, Trouble},
     pod_transition_rule::{PodTransitionRule, PodTransitionRuleSpec, PodTransitionRuleStatus},
     readiness_profile::{ReadinessProfile, ReadinessProfileSpec},
     resource_dependency::{ResourceDependency, ResourceDependencySpec},
     status::Status,
+    sync::{Sync, SyncDependency, SyncSpec, SyncStatus},
 };
 
 /// The definition of every kind, ready to be applied, sorted by name.
@@ -54,10 +60,13 @@ pub fn all_crds() -> Vec<CustomResourceDefinition> {
     let mut all = [
         AppBundle::definitions(),
         BootDependency::definitions(),
+        Capability::definitions(),
         DependencyGroup::definitions(),
+        GlobalDependency::definitions(),
         ReadinessProfile::definitions(),
         ResourceDependency::definitions(),
         vec![consist_binding::definition(), pod_transition_rule::definition()],
+        Sync::definitions(),
     ]
     .concat();
     all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));

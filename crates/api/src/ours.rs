@@ -45,6 +45,12 @@ pub trait Ours:
     /// The part of the spec that every kind has.
     fn common(&self) -> &Common;
 
+    /// The account that a kind without namespaces names, with its namespace; none for kinds whose account is one of their
+    /// own namespace.
+    fn account(&self) -> Option<Account<'_>> {
+        None
+    }
+
     /// The clusters that the spec names, its own first.
     fn clusters(&self) -> Vec<&Cluster> {
         self.common().cluster.iter().collect()
@@ -69,6 +75,15 @@ pub trait Ours:
     fn is_namespaced() -> bool {
         TypeId::of::<Self::Scope>() == TypeId::of::<NamespaceResourceScope>()
     }
+}
+
+/// A ServiceAccount; one without a name is nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Account<'a> {
+    /// Its namespace.
+    pub namespace: &'a str,
+    /// Its name.
+    pub name: &'a str,
 }
 
 /// The status of a kind of ours.

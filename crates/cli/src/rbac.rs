@@ -165,6 +165,7 @@ fn compiled(command: &RbacCommand, manifest: &Manifest, kinds: &mut Kinds) -> Re
             facts: &facts,
             kinds: &pins,
             default_service_account: &command.default_service_account,
+            exempt: &[],
         };
         let asks = match manifest.object.compile(&given) {
             Ok(done) => last.insert(done).wants.clone(),

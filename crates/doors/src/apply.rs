@@ -105,6 +105,8 @@ pub(crate) struct ApplyDraft {
     policy: ApplyPolicy,
     /// Which versions of values it was compiled with; none while one is missing.
     sources: Option<Value>,
+    /// Of bodies that are in a Secret: which version of it, instead of what they are.
+    secret: Option<Value>,
 }
 
 impl ApplyDraft {
@@ -138,6 +140,7 @@ impl ApplyDraft {
             raw: spec.raw,
             policy: spec.policy,
             sources,
+            secret: None,
         })
     }
 
@@ -154,6 +157,11 @@ impl ApplyDraft {
     /// What is applied is not known for certain: until it is, what was applied before counts as unchanged.
     pub(crate) fn is_uncertain(&mut self) {
         self.sources = None;
+    }
+
+    /// Its bodies are in a Secret: no hash of them is remembered, and nothing that a server says of them is told.
+    pub(crate) fn stems_from_secret(&mut self, version: Value) {
+        self.secret = Some(version);
     }
 
     /// That one of its objects is ready.
@@ -239,6 +247,7 @@ impl ApplyDraft {
             }
         }
         action.open_rights.extend_from_slice(open_rights);
+        action.discreet = self.secret.is_some();
         if self.readings.values && self.via.cluster.is_here() {
             action.rights.extend(common_values::rights(&frame.inputs));
         }
@@ -263,7 +272,10 @@ impl ApplyDraft {
         let Some(sources) = &self.sources else {
             return UNKNOWN_DEFINITION.to_owned();
         };
-        let bodies: Vec<&Value> = self.objects.iter().map(|object| &object.body).collect();
+        let bodies = match &self.secret {
+            None => json!(self.objects.iter().map(|object| &object.body).collect::<Vec<_>>()),
+            Some(version) => json!([self.id.as_str(), version]),
+        };
         let text = json!({
             "objects": bodies,
             "adopt": self.policy.adopt,

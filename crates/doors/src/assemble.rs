@@ -211,7 +211,7 @@ impl Drafts {
 
 impl<'a> Frame<'a> {
     /// What all entries of an object have in common.
-    pub(crate) fn new<K: Resource<DynamicType = ()>>(
+    pub(crate) fn new<K: Resource<DynamicType = (), Scope: 'static>>(
         object: &K,
         common: &'a Common,
         compile_input: &CompileInput<'a>,

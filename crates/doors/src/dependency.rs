@@ -153,7 +153,11 @@ fn stated(entry: &Dependency) -> Option<Wanted> {
     }
 }
 
-fn expect(expect: Option<&ExpectCount>, selects: bool, field: &str) -> Result<Option<Expect>, SpecError> {
+pub(crate) fn expect(
+    expect: Option<&ExpectCount>,
+    selects: bool,
+    field: &str,
+) -> Result<Option<Expect>, SpecError> {
     let Some(expect) = expect else {
         return Ok(selects.then_some(Expect::AtLeast(1)));
     };

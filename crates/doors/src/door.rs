@@ -24,6 +24,8 @@ pub struct CompileInput<'a> {
     pub kinds: &'a BTreeMap<String, Gvk>,
     /// The ServiceAccount of objects that name none.
     pub default_service_account: &'a str,
+    /// The global rules that leave the object alone, because what they wait for needs it.
+    pub exempt: &'a [String],
 }
 
 /// A plan, and what it was made with.
@@ -72,8 +74,66 @@ impl HistoryInput {
     }
 }
 
-/// For each object of ours that is waited for: what it waits for in turn, down to the root cause, a line a step.
-pub type Causes = BTreeMap<ObjectRef, Vec<String>>;
+/// What is behind the objects that are waited for, as far as the one that waits may see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Causes {
+    /// For each object of ours: what it waits for in turn, down to the root cause, a line a step.
+    chains: BTreeMap<ObjectRef, Vec<String>>,
+    /// For each object that is waited for: who is to make it.
+    pub providers: BTreeMap<ObjectRef, Vec<String>>,
+    /// Of a rule: whom it is imposed on.
+    pub imposed: Option<Imposed>,
+    /// All that is waited for, directly and through others.
+    pub waiting_on: Vec<String>,
+}
+
+/// Whom a rule is imposed on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Imposed {
+    /// How many wait for it, or have waited.
+    pub total: usize,
+    /// How many are held by it now.
+    pub held: usize,
+    /// Those that it leaves alone, because what it waits for needs them.
+    pub exempt: Vec<String>,
+}
+
+/// Another object of ours that depends on this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Which.
+    pub object: ObjectRef,
+    /// Whether it is being deleted itself.
+    pub deleting: bool,
+}
+
+/// Why an object that is being deleted stays for now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// For people.
+    pub message: String,
+    /// Those that hold it.
+    pub by: Vec<String>,
+    /// Until when at most; none: until they are gone.
+    pub until: Option<Timestamp>,
+}
+
+impl Causes {
+    /// Nothing is known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What is behind an object of ours.
+    pub fn get(&self, object: &ObjectRef) -> Option<&Vec<String>> {
+        self.chains.get(object)
+    }
+
+    /// Says what is behind an object of ours.
+    pub fn insert(&mut self, object: ObjectRef, chain: Vec<String>) {
+        self.chains.insert(object, chain);
+    }
+}
 
 /// An object that is kept beside one of ours, an event or a revision of it: what is to be done to it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +162,16 @@ pub trait Door: Send + Sync + 'static {
     /// there where it cannot be read.
     fn event(_object: Option<&Self::Object>, report: &Report) -> Option<Notice> {
         Some(phase_event(report))
+    }
+
+    /// The objects of ours that must outlive this one, because it relies on them.
+    fn claims(_object: &Self::Object) -> Vec<ObjectRef> {
+        Vec::new()
+    }
+
+    /// Why an object that is being deleted stays for now, given those that claim it.
+    fn hold(_object: &Self::Object, _claims: &[Claim], _now: Timestamp) -> Option<Hold> {
+        None
     }
 
     /// What is kept beside its objects, if anything is.
@@ -176,6 +246,9 @@ pub(crate) fn removal(policy: DeletionPolicy) -> Removal {
 
 /// Where and as whom an object acts, unless an entry of it names another cluster.
 pub(crate) fn via<O: Ours>(object: &O, default_service_account: &str) -> Via {
+    if let Some(account) = object.account() {
+        return Via::service_account(account.namespace, account.name);
+    }
     let account = object.common().service_account_name.as_deref().unwrap_or(default_service_account);
     Via::service_account(Owner::of(object).namespace, account)
 }

@@ -8,7 +8,7 @@
 //!
 //! Read in this order: [`Door`], `assemble` (from dependencies and actions to steps), `requirement`, `dependency`,
 //! `action`, `apply` (from bodies to steps), `edges`,
-//! then a kind: [`resource_dependency`], [`dependency_group`], [`app_bundle`]. `entries` and `conditions` make up every status.
+//! then a kind: [`resource_dependency`], [`dependency_group`], [`app_bundle`], [`sync`]. `entries` and `conditions` make up every status.
 
 mod action;
 mod apply;
@@ -31,21 +31,27 @@ mod values;
 
 pub mod app_bundle;
 pub mod boot_dependency;
+pub mod capability;
 pub mod dependency_group;
 mod door;
+pub mod global_dependency;
 pub mod journal;
 pub mod readiness_profile;
 pub mod registry;
 pub mod resource_dependency;
 pub mod subject;
+pub mod sync;
 
 pub use app_bundle::AppBundleDoor;
 pub use boot_dependency::BootDependencyDoor;
+pub use capability::CapabilityDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
-    Beside, Causes, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput,
-    StatusOf,
+    Beside, Causes, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Hold, Imposed, Kept,
+    SideWrite, StatusInput, StatusOf,
 };
+pub use global_dependency::GlobalDependencyDoor;
 pub use readiness_profile::ReadinessProfileDoor;
 pub use registry::{Kind, Registry, registry};
 pub use resource_dependency::ResourceDependencyDoor;
+pub use sync::SyncDoor;

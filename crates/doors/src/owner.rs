@@ -1,6 +1,8 @@
 //! What compiling needs to know of the object itself.
 
-use std::collections::BTreeMap;
+use std::{any::TypeId, collections::BTreeMap};
+
+use k8s_openapi::ClusterResourceScope;
 
 use kube_core::{Resource, ResourceExt};
 use linchpin_words::{GroupKind, ObjectRef, keys};
@@ -16,10 +18,12 @@ pub(crate) struct Owner {
     pub uid: String,
     pub generation: i64,
     pub annotations: BTreeMap<String, String>,
+    /// Whether its kind has no namespaces; the namespace is then one that stands for none.
+    pub cluster_scoped: bool,
 }
 
 impl Owner {
-    pub(crate) fn of<K: Resource<DynamicType = ()>>(object: &K) -> Self {
+    pub(crate) fn of<K: Resource<DynamicType = (), Scope: 'static>>(object: &K) -> Self {
         Self {
             group: K::group(&()).into_owned(),
             api_version: K::api_version(&()).into_owned(),
@@ -29,11 +33,16 @@ impl Owner {
             uid: object.uid().unwrap_or_default(),
             generation: object.meta().generation.unwrap_or_default(),
             annotations: object.annotations().clone(),
+            cluster_scoped: TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>(),
         }
     }
 
     pub(crate) fn object_ref(&self) -> ObjectRef {
-        ObjectRef::namespaced(GroupKind::new(&self.group, &self.kind), &self.namespace, &self.name)
+        let kind = GroupKind::new(&self.group, &self.kind);
+        if self.cluster_scoped {
+            return ObjectRef::cluster_scoped(kind, &self.name);
+        }
+        ObjectRef::namespaced(kind, &self.namespace, &self.name)
     }
 
     /// The field manager of one step.

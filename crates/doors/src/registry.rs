@@ -17,7 +17,8 @@ use linchpin_words::{Condition, Gvk, KindWord};
 use serde_json::Value;
 
 use crate::{
-    AppBundleDoor, DependencyGroupDoor, ReadinessProfileDoor, ResourceDependencyDoor,
+    AppBundleDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor, ReadinessProfileDoor,
+    ResourceDependencyDoor, SyncDoor,
     door::{self, Beside, CompileInput, Compiled, Door},
     status_edges,
     subject::{Planned, Subject},
@@ -29,6 +30,9 @@ pub fn registry() -> Registry {
         .with(door::<ResourceDependencyDoor>())
         .with(door::<DependencyGroupDoor>())
         .with(door::<AppBundleDoor>())
+        .with(door::<SyncDoor>())
+        .with(door::<GlobalDependencyDoor>())
+        .with(door::<CapabilityDoor>())
         .with(door::<ReadinessProfileDoor>())
 }
 

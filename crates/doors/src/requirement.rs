@@ -10,8 +10,8 @@ use std::{sync::Arc, time::Duration};
 use linchpin_engine::{
     contract::{Question, ReadSet, Right, Scope, Selector, StepId, Via, Want},
     plan::{
-        After, Clauses, Expect, Lane, Obstacle, Profile, Requirement, SpecError, Step, StepKind, Test,
-        definition,
+        After, Bound, BoundView, Clauses, Expect, Lane, Obstacle, Profile, Requirement, SpecError, Step,
+        StepKind, Test, definition,
     },
     readiness::{self, Wanted},
     rights,
@@ -201,6 +201,8 @@ impl RequirementDraft {
                 expect: spec.expect,
                 profile: None,
                 reports_status,
+                bound: None,
+                served: false,
             },
             reads: readiness_profile::reads(&spec.clauses),
             group: spec.group,
@@ -261,6 +263,19 @@ impl RequirementDraft {
         }
     }
 
+    /// What it is about as people are shown it.
+    pub(crate) fn target(&self) -> &ObjectRef {
+        &self.target
+    }
+
+    /// The kind and the selection it is about, where both are known.
+    pub(crate) fn selection(&self) -> Option<(Gvk, Scope)> {
+        match &self.subject {
+            RequirementSubject::Objects(kind, scope) => Some((kind.gvk.clone(), scope.clone())),
+            RequirementSubject::Version | RequirementSubject::Open(_) => None,
+        }
+    }
+
     /// The kind of its objects, where that is known.
     pub(crate) fn kind(&self) -> Option<GroupKind> {
         match &self.subject {
@@ -297,6 +312,26 @@ impl RequirementDraft {
         if let Some(question) = question {
             self.subject = RequirementSubject::Open(question);
         }
+    }
+
+    /// Adds an expression over what is found and what the door knows.
+    pub(crate) fn is_bound(&mut self, bound: Bound) {
+        match (&bound.view, bound.cel.reads().get("dep")) {
+            (BoundView::Whole, Some(read)) => self.reads.merge(&ReadSet::from(read)),
+            (BoundView::Entry { list, .. }, Some(_)) => {
+                self.reads.merge(&ReadSet::dotted([format!("status.{list}").as_str()]));
+            }
+            (BoundView::Version, Some(_)) => {
+                self.reads.merge(&ReadSet::dotted(["metadata.name", "status.version"]));
+            }
+            (_, None) => {}
+        }
+        self.test.bound = Some(Arc::new(bound));
+    }
+
+    /// Says what messages call it.
+    pub(crate) fn is_called(&mut self, label: String) {
+        self.label = label;
     }
 
     /// Adds rights that were needed to find out about it.

@@ -17,14 +17,14 @@ use std::collections::BTreeSet;
 
 use linchpin_engine::{
     contract::{Effect, Notice, Outcome, Via, Want, World},
-    graph::{Edge, Path},
+    graph::{Edge, Node, Path},
     step::Phase,
 };
 use linchpin_words::{Gvk, ObjectRef, Timestamp};
 use serde_json::Value;
 
 pub use self::{planned::Planned, status_hash::StatusHash};
-use crate::door::{Causes, Kept, SideWrite};
+use crate::door::{Causes, Claim, Kept, SideWrite};
 
 /// Which subject it is: the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,6 +76,12 @@ pub struct Ties<'a> {
     pub cycle: Option<&'a Path>,
     /// What is behind the objects of ours that it waits for.
     pub causes: &'a Causes,
+    /// What it waits for that gives way, because it would close a circle.
+    pub broken: &'a [Node],
+    /// The global rules that leave it alone, because what they wait for needs it.
+    pub exempt: &'a [String],
+    /// Those that depend on it; looked for only while it is being deleted.
+    pub claims: &'a [Claim],
 }
 
 /// What has to be looked at before anything can be decided.
@@ -234,6 +240,11 @@ pub trait Subject: Send {
 
     /// Our finalizer was put on, or taken off.
     fn finalizer_written(&mut self, _present: bool) {}
+
+    /// The objects of ours that must outlive its own.
+    fn claims(&self) -> Vec<ObjectRef> {
+        Vec::new()
+    }
 
     /// Whether its history will be kept, but is not yet: it waits for an idle moment.
     fn puts_off_history(&self) -> bool {

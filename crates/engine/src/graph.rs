@@ -28,6 +28,8 @@ mod tests;
 pub use cause::{Causes, Chain, Dependent, End, Hop, Link};
 pub use node::{Cycle, Edge, Node, Path, Relation, Wait, WaitState, is_in_line};
 
+use std::collections::BTreeSet;
+
 use cycle::Cyclic;
 use store::Store;
 
@@ -104,6 +106,56 @@ impl Graph {
     /// The shortest cycle through `node`, or none when it is in no cycle.
     pub fn cycle_of(&self, node: &Node) -> Option<Path> {
         self.cyclic.cycle_of(&self.store, self.store.id(node)?)
+    }
+
+    /// What an owner waits for that gives way, because it would close a circle: sorted.
+    pub fn broken_of_owner(&self, owner: &Node) -> Vec<Node> {
+        let parts = self.store.parts_of(owner);
+        let mut broken: Vec<Node> =
+            self.cyclic.broken_of(&parts).map(|id| self.store.node(id).clone()).collect();
+        broken.sort_unstable();
+        broken
+    }
+
+    /// Another number whenever something else is joined with something, whatever is said of it.
+    pub fn shape(&self) -> u64 {
+        self.store.shape
+    }
+
+    /// All that must come before a node, directly or through others, over waits and what makes them: sorted. What `passes`
+    /// says no to is not gone through.
+    pub fn behind(&self, node: &Node, passes: impl Fn(&Node) -> bool) -> Vec<Node> {
+        let Some(start) = self.store.id(node) else { return Vec::new() };
+        let mut seen = BTreeSet::from([start]);
+        let mut open = vec![start];
+        while let Some(id) = open.pop() {
+            let parts = self.store.parts_of(&self.store.node(id).whole());
+            let next: Vec<_> = self.store.before(id, store::Reading::Order).chain(parts).collect();
+            open.extend(next.into_iter().filter(|next| passes(self.store.node(*next)) && seen.insert(*next)));
+        }
+        seen.remove(&start);
+        let mut nodes: Vec<Node> = seen.into_iter().map(|id| self.store.node(id).clone()).collect();
+        nodes.sort_unstable();
+        nodes
+    }
+
+    /// Who makes an object: sorted.
+    pub fn makers(&self, node: &Node) -> Vec<Node> {
+        let Some(id) = self.store.id(node) else { return Vec::new() };
+        let mut makers: Vec<Node> = self.store.makers(id).map(|id| self.store.node(id).whole()).collect();
+        makers.sort_unstable();
+        makers.dedup();
+        makers
+    }
+
+    /// How many owners wait for a node, and how many of them without having it.
+    pub fn waiting_for(&self, node: &Node) -> (usize, usize) {
+        let Some(id) = self.store.id(node) else { return (0, 0) };
+        let waits: Vec<(Node, bool)> =
+            self.store.waits_for(id).map(|(from, met)| (self.store.node(from).whole(), met)).collect();
+        let all: BTreeSet<&Node> = waits.iter().map(|(from, _)| from).collect();
+        let held: BTreeSet<&Node> = waits.iter().filter(|(_, met)| !met).map(|(from, _)| from).collect();
+        (all.len(), held.len())
     }
 
     /// The shortest cycle through an owner, or else through the first part of it that is in one.

@@ -32,12 +32,12 @@ pub use action::{
 pub use admission::{Admission, Edition, Editions, Gates};
 pub use build::{PlanError, SpecError};
 pub(crate) use definition::is_comparable;
-pub use definition::{UNKNOWN_DEFINITION, definition, same_definition};
+pub use definition::{UNKNOWN_DEFINITION, canonical_text, definition, same_definition};
 pub use field::{FieldPath, Segment};
 pub use notes::Notes;
 pub(crate) use outline::{Judged, Outline, share};
 pub use reads::{REQUIREMENT_ROOTS, Readings};
-pub use requirement::{Clauses, Expect, Lasts, Obstacle, Profile, Requirement, Test};
+pub use requirement::{Bound, BoundView, Clauses, Expect, Lasts, Obstacle, Profile, Requirement, Test};
 
 use crate::{
     contract::{Authority, ClusterRef, Right, StepId, Target, Via, Want},
@@ -97,6 +97,8 @@ pub struct Plan {
     pub authority: Authority,
     /// What the door saw when it made the plan and its status shows. Nothing is decided by it.
     pub notes: Notes,
+    /// When the object was made, in seconds: of those that wait for each other the oldest has its way.
+    pub created: i64,
     /// All of it as one transition, where it is one.
     pub admission: Option<Admission>,
     /// Which steps are gates of that transition.

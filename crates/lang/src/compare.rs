@@ -89,6 +89,11 @@ impl Operator {
     }
 }
 
+/// Which of two versions is greater, by rule 4; none where one of them is no version.
+pub fn order_versions(left: &str, right: &str) -> Option<std::cmp::Ordering> {
+    Some(version::Version::parse(left)?.cmp(&version::Version::parse(right)?))
+}
+
 /// A checked condition.
 #[derive(Debug)]
 pub struct Condition {

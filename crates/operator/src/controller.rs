@@ -12,6 +12,7 @@ mod backlog;
 mod causes;
 mod driver;
 mod entry;
+mod exempt;
 mod kept;
 mod kinds_seen;
 mod notices;
@@ -141,6 +142,10 @@ pub(crate) struct Controller {
     may_write: MayWrite,
     driver: Driver,
     graph: Graph,
+    /// For each global rule, the objects of ours that it leaves alone: what it waits for needs them.
+    exempt: BTreeMap<String, BTreeSet<Node>>,
+    /// The shape of the graph that those were found in.
+    exempt_of: u64,
     reporter: Reporter,
     telemetry: Telemetry,
     inbox: mpsc::UnboundedReceiver<Message>,
@@ -290,6 +295,8 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         may_write,
         driver,
         graph: Graph::new(),
+        exempt: BTreeMap::new(),
+        exempt_of: 0,
         reporter: Reporter::default(),
         telemetry: parts.telemetry,
         inbox,
@@ -527,6 +534,11 @@ impl Controller {
             for neighbour in self.graph.remove(&node) {
                 self.enqueue_node(&neighbour);
             }
+            // What it relied on may go now.
+            for claimed in entry.subject.claims() {
+                self.enqueue_node(&Node::here(claimed));
+            }
+            self.find_exempt();
         }
         self.unsaved.remove(id);
         self.timers.set(id, None);

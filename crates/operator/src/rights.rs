@@ -76,6 +76,8 @@ const DEPENDENCIES: Row = Row {
 const BUNDLES: Row =
     Row { door: Some(DoorName::AppBundle), by_namespace: true, groups: &["app.example.com"], ..ANY };
 
+const SYNCS: Row = Row { door: Some(DoorName::Sync), groups: &["linchpin.dev"], ..ANY };
+
 const PROFILES: Row = Row { groups: &["linchpin.dev"], ..ANY };
 
 /// Every right of the operator's own.
@@ -104,6 +106,32 @@ pub const TABLE: &[Row] = &[
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
         why: "keep the history of bundles, the last ten of each",
         ..BUNDLES
+    },
+    Row {
+        resources: &["syncs"],
+        verbs: FOLLOW,
+        why: "follow the objects; set and take off our finalizer and annotations",
+        by_namespace: true,
+        ..SYNCS
+    },
+    Row {
+        resources: &["syncs/status"],
+        verbs: STATUS,
+        why: "say how far they are",
+        by_namespace: true,
+        ..SYNCS
+    },
+    Row {
+        resources: &["globaldependencies", "capabilities"],
+        verbs: FOLLOW,
+        why: "follow the objects; know what is imposed on Syncs, and what the cluster is able to do",
+        ..SYNCS
+    },
+    Row {
+        resources: &["globaldependencies/status", "capabilities/status"],
+        verbs: STATUS,
+        why: "say how far they are",
+        ..SYNCS
     },
     Row {
         resources: &["readinessprofiles"],

@@ -177,17 +177,20 @@ pub enum DoorName {
     ResourceDependency,
     /// AppBundle, and its `BundleRevisions`.
     AppBundle,
+    /// Sync, `GlobalDependency` and Capability.
+    Sync,
 }
 
 impl DoorName {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::ResourceDependency, Self::AppBundle];
+    pub const ALL: [Self; 3] = [Self::ResourceDependency, Self::AppBundle, Self::Sync];
 
     /// The word in `--doors` and under `doors` in the chart's values.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ResourceDependency => "resourceDependency",
             Self::AppBundle => "appBundle",
+            Self::Sync => "sync",
         }
     }
 
@@ -196,6 +199,7 @@ impl DoorName {
         match self {
             Self::ResourceDependency => &["ResourceDependency", "DependencyGroup"],
             Self::AppBundle => &["AppBundle", "BundleRevision"],
+            Self::Sync => &["Sync", "GlobalDependency", "Capability"],
         }
     }
 
@@ -339,10 +343,10 @@ mod tests {
         assert!(one.serve("AppBundle") && one.serve("BundleRevision") && one.serve("ReadinessProfile"));
         assert!(!one.serve("ResourceDependency") && !one.serve("DependencyGroup"));
         assert_eq!(Doors::default().to_string().parse(), Ok(Doors::default()));
-        for wrong in ["", "appbundle", "appBundle,", "sync"] {
+        for wrong in ["", "appbundle", "appBundle,", "syncs"] {
             let error = wrong.parse::<Doors>().unwrap_err().to_string();
             assert!(
-                error.ends_with("write some of resourceDependency,appBundle, separated by commas"),
+                error.ends_with("write some of resourceDependency,appBundle,sync, separated by commas"),
                 "{error}"
             );
         }

@@ -48,6 +48,7 @@ rules:
 - {{apiGroups: [test.example.com], resources: ["*"], verbs: ["*"]}}
 - {{apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}}
 - {{apiGroups: [app.example.com], resources: [appbundles], verbs: [get, list, watch]}}
+- {{apiGroups: [linchpin.dev], resources: [syncs], verbs: [get, list, watch]}}
 - {{apiGroups: [tools.kubestellar.io], resources: [resourcedependencies, dependencygroups], verbs: [get, list, watch]}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -160,6 +161,28 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
     #[track_caller]
     pub fn refused_app_bundle(&self, name: &str, spec: &str) -> String {
         self.refused(&Self::manifest("AppBundle", name, spec))
+    }
+
+    /// Applies a Sync with this spec.
+    #[track_caller]
+    pub fn sync(&self, name: &str, spec: &str) {
+        self.apply(&Self::manifest("Sync", name, spec));
+    }
+
+    /// Applies a Sync that must be refused.
+    #[track_caller]
+    pub fn refused_sync(&self, name: &str, spec: &str) -> String {
+        self.refused(&Self::manifest("Sync", name, spec))
+    }
+
+    /// Waits until a Sync is synced and ready.
+    #[track_caller]
+    pub fn synced(&self, name: &str) -> Value {
+        self.until("is synced", "Sync", name, |object| {
+            object["status"]["phase"] == "Synced"
+                && object["status"]["observedGeneration"] == object["metadata"]["generation"]
+                && condition(object, "Ready")["status"] == "True"
+        })
     }
 
     /// Waits until an AppBundle is deployed and ready.

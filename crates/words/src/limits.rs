@@ -45,6 +45,7 @@ limits! {
     VERSION: usize = 128, "A version: the longest tag that registries take.";
     WAITING_ON: usize = 64, "What a Sync waits for, directly and through others, as listed in its status.";
     HELD_BY: usize = 16, "Those that hold a Sync, as listed in its status; the rest are counted.";
+    GLOBAL_RULES: usize = 32, "Rules that are imposed on all Syncs: each is one more gate.";
     GLOBAL_EXEMPT: usize = 64, "Syncs that a global rule leaves alone, as listed in its status; the rest are counted.";
     GLOBAL_EXEMPTIONS: usize = 64, "Namespaces or Syncs that a global rule is told to leave alone.";
     CONDITIONS: usize = 16, "Conditions on one dependency: more is better said as one expression.";

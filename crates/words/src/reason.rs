@@ -73,6 +73,10 @@ words! {
         Stalled: "The object cannot go on without somebody changing something.",
         DependenciesReady: "Everything that a Sync depends on is in the state it relies on.",
         SourceReady: "The source of a Sync was read.",
+        Linked: "Everything that a Sync depends on is provided by something, ready or not.",
+        EnvironmentReady: "Every capability that a Sync needs is there.",
+        DependencyCycle: "The Sync waits for itself, through others.",
+        DeletionBlocked: "The Sync is being deleted and is held by those that use it.",
     }
 }
 
@@ -85,6 +89,8 @@ words! {
         Running: "The actions are being carried out.",
         Completed: "Everything is done.",
         Deployed: "Everything of the bundle is deployed and ready.",
+        Synced: "The newest revision of the source is applied, and all its objects are ready.",
+        SourceRead: "The source was read.",
         DeploymentComplete: "All resources of the bundle are deployed and ready.",
         AllDependenciesReady: "Everything that pods wait for is there.",
         DependenciesNotReady: "Something that pods wait for is not there yet.",
@@ -121,6 +127,21 @@ words! {
         GlobalTimeout: "The whole object was not done within its global timeout." => "As with TimedOut.",
         DependencyFailed: "A required dependency has failed or timed out." => "Mend the dependency.",
         DependencyLost: "A dependency that held before holds no longer." => "Look at the dependency that the message names.",
+
+        DependencyNotReady: "A dependency of a Sync is not in the state that it relies on." => "Nothing, or ask why: linchpin explain.",
+        VersionNotMet: "A dependency has a version outside of the range that is needed." => "Update the dependency, or widen the range.",
+        VersionUnknown: "A dependency has no version that can be compared with the range." => "Give it a version: spec.version of a Sync, or the label app.kubernetes.io/version.",
+        RevisionNotMet: "A dependency of the same source has not applied this revision yet." => "Nothing: it goes on when the dependency has applied it.",
+        ExportMissing: "A Sync has no such export, or its object is not among those it applies." => "Correct the name, or declare the export in the other Sync.",
+        CapabilityMissing: "Nothing in the cluster provides a capability that is needed." => "Install what provides it, or have its Capability object made: it is never installed for you.",
+        CapabilityLost: "A capability that was there is gone." => "As with CapabilityMissing; what runs is left as it is.",
+        BlockedByCycle: "What is waited for waits for itself in a circle." => "Break the circle: the members say which it is.",
+        NothingProvides: "Nothing provides a dependency, not even in principle." => "Make it, let a Sync apply it, or correct the reference.",
+        InUse: "Others that are applied depend on it." => "Delete them first, or pass it with linchpin.dev/proceed: in-use@GENERATION.",
+        DriftHeld: "An object has drifted that a held update changes: it is left until that is admitted.",
+        NoDependencies: "The Sync depends on nothing.",
+        AllLinked: "Everything is provided by something.",
+        Exempt: "The rule does not hold for what it needs itself.",
 
         // What cannot be seen.
         Unsynced: "The first list of these objects has not arrived yet.",
@@ -184,7 +205,7 @@ words! {
         PathNotFound: "A path of the source finds no manifest.",
         ManifestInvalid: "A manifest of the source is not an object.",
         SourceUnsupported: "The source must be rendered by another tool first.",
-        SourceEmpty: "The source has no objects.",
+        SourceEmpty: "The source has no objects." => "Put objects into it, or set allowEmpty.",
 
         // How far an employment of consist is.
         Synced: "The provider has what it should have, and every mark is where it belongs.",

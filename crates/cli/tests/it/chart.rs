@@ -126,7 +126,7 @@ fn helm_finds_nothing_to_complain_about_and_refuses_a_misspelt_value() {
             "x",
             chart.to_str().unwrap(),
             "--set",
-            "doors.appBundle=false,doors.resourceDependency=false",
+            "doors.appBundle=false,doors.resourceDependency=false,doors.sync=false",
         ],
     );
     assert!(
@@ -172,7 +172,7 @@ fn the_roles_of_the_chart_are_those_of_the_table_for_every_choice() {
         (&["--set", "tenancy.mode=Cluster"], &["--all-tenants"]),
         (
             &["--set", "tenancy.namespaces={a,b}", "--set", "doors.appBundle=false"],
-            &["--tenant=a", "--tenant=b", "--doors=resourceDependency"],
+            &["--tenant=a", "--tenant=b", "--doors=resourceDependency,sync"],
         ),
         (&["--set", "watchNamespaces={a,b}"], &["--watch-namespaces=a,b"]),
     ];

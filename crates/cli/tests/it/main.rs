@@ -45,6 +45,7 @@ mod resource_dependency;
 mod rights;
 mod scale;
 mod stillness;
+mod sync;
 mod tenancy;
 mod threats;
 mod tree;

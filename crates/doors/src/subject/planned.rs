@@ -16,7 +16,7 @@ use linchpin_engine::{
     plan::{Plan, SpecError},
     step::{Phase, Report},
 };
-use linchpin_words::{Reason, Timestamp};
+use linchpin_words::{ObjectRef, Reason, Timestamp};
 use serde_json::Value;
 
 use super::{
@@ -52,6 +52,10 @@ pub struct Planned<D: Door> {
     phase: Option<Phase>,
     /// The gates passed by hand that were reported.
     passed: BTreeSet<StepId>,
+    /// The soft dependencies passed by that were reported.
+    broken: BTreeSet<StepId>,
+    /// The global rules that left it alone when it was compiled.
+    exempt: Vec<String>,
     history: History<D::Object>,
 }
 
@@ -83,6 +87,8 @@ impl<D: Door> Planned<D> {
             pending: None,
             phase: None,
             passed: BTreeSet::new(),
+            broken: BTreeSet::new(),
+            exempt: Vec::new(),
             history: History::default(),
         })
     }
@@ -153,8 +159,13 @@ fn stored<O: Ours>(body: &Body<O>, status: Option<StatusHash>, journal: Option<&
 
 /// The gates that somebody let pass by hand.
 fn passed_by_hand(journal: &Journal) -> BTreeSet<StepId> {
-    let passed = journal.steps.iter().filter(|(_, record)| record.reason == Some(Reason::Proceeded));
-    passed.map(|(step, _)| step.clone()).collect()
+    steps_with(journal, Reason::Proceeded)
+}
+
+/// The steps that are as they are for this reason.
+fn steps_with(journal: &Journal, reason: Reason) -> BTreeSet<StepId> {
+    let found = journal.steps.iter().filter(|(_, record)| record.reason == Some(reason));
+    found.map(|(step, _)| step.clone()).collect()
 }
 
 impl<D: Door> Subject for Planned<D> {
@@ -247,6 +258,10 @@ impl<D: Door> Subject for Planned<D> {
 
     fn stored(&self) -> Stored {
         self.stored.clone()
+    }
+
+    fn claims(&self) -> Vec<ObjectRef> {
+        self.body.whole().map(D::claims).unwrap_or_default()
     }
 
     fn finalizer_written(&mut self, present: bool) {

@@ -17,4 +17,5 @@ mod refused;
 mod reruns;
 mod stage;
 mod status;
+mod sync;
 mod things;

@@ -71,7 +71,10 @@ pub(crate) fn read<T: DeserializeOwned>(manifest: &str) -> T {
 /// Compiles with nothing known.
 pub(crate) fn compile<D: Door>(object: &D::Object) -> Result<Compiled, SpecError> {
     let (facts, kinds) = (World::new(), BTreeMap::new());
-    D::compile(object, &CompileInput { facts: &facts, kinds: &kinds, default_service_account: "default" })
+    D::compile(
+        object,
+        &CompileInput { facts: &facts, kinds: &kinds, default_service_account: "default", exempt: &[] },
+    )
 }
 
 impl<D: Door> Stage<D> {
@@ -176,6 +179,7 @@ impl<D: Door> Stage<D> {
                 facts: &world,
                 kinds: &self.memory.journal.kinds,
                 default_service_account: "default",
+                exempt: &[],
             };
             self.wrong = None;
             let decision = match D::compile(&self.object, &given) {
@@ -217,7 +221,12 @@ impl<D: Door> Stage<D> {
     pub(crate) fn start_anew(&mut self) -> &mut Self {
         let journal = journal::of(&self.object).expect("readable").expect("a journal");
         let world = World::new();
-        let given = CompileInput { facts: &world, kinds: &journal.kinds, default_service_account: "default" };
+        let given = CompileInput {
+            facts: &world,
+            kinds: &journal.kinds,
+            default_service_account: "default",
+            exempt: &[],
+        };
         let compiled = D::compile(&self.object, &given).expect("a plan");
         let memory = Memory::recovered(journal.clone());
         let decision = step(memory, Goal::Converge(&compiled.plan), &world, &[], None, self.now);

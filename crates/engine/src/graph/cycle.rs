@@ -19,6 +19,8 @@ pub(super) struct Cyclic {
     /// The component of each node by id; nodes beyond the end are in none.
     component: Vec<Option<u64>>,
     next: u64,
+    /// Soft arcs that would close a circle with what is already there.
+    broken: BTreeSet<(NodeId, NodeId)>,
 }
 
 impl Cyclic {
@@ -60,12 +62,36 @@ impl Cyclic {
             inside[id as usize] = true;
         }
         let mut fresh = Vec::new();
+        let was_broken = std::mem::take(&mut self.broken);
+        self.broken = was_broken
+            .iter()
+            .copied()
+            .filter(|&(from, to)| {
+                let inner =
+                    inside.get(from as usize) == Some(&true) && inside.get(to as usize) == Some(&true);
+                !inner && store.softness(from, to).is_some()
+            })
+            .collect();
         let found = components(inside.len(), region, |id, targets| {
             targets.extend(store.before(id, Reading::Blocking).filter(|&to| inside[to as usize]));
         });
-        for mut members in found {
+        let mut hard = Vec::new();
+        for members in found {
+            if members.len() > 1 && self.give_way(store, &members) {
+                let among: BTreeSet<NodeId> = members.iter().copied().collect();
+                hard.extend(components(store.bound(), members, |id, targets| {
+                    let arcs = store.before(id, Reading::Blocking);
+                    targets
+                        .extend(arcs.filter(|&to| among.contains(&to) && !self.broken.contains(&(id, to))));
+                }));
+            } else {
+                hard.push(members);
+            }
+        }
+        for mut members in hard {
             let first = members[0];
-            if members.len() > 1 || store.before(first, Reading::Blocking).any(|to| to == first) {
+            let own = |to: NodeId| to == first && !self.broken.contains(&(first, first));
+            if members.len() > 1 || store.before(first, Reading::Blocking).any(own) {
                 members.sort_unstable();
                 fresh.push(members.clone());
                 self.component.resize(store.bound(), None);
@@ -87,10 +113,45 @@ impl Cyclic {
                 !kept || self.component(members[0]).is_some_and(|id| touched.contains(&id))
             })
             .flatten();
-        let mut nodes: Vec<Node> = changed.map(|&id| store.node(id).clone()).collect();
+        let yielding = self.broken.difference(&was_broken).map(|(from, _)| from);
+        let mut nodes: Vec<Node> = changed.chain(yielding).map(|&id| store.node(id).clone()).collect();
         nodes.sort_unstable();
         nodes.dedup();
         nodes
+    }
+
+    /// Breaks the soft arcs among nodes that all wait for each other: hard arcs are there in any case, soft ones are added
+    /// one by one, those of the oldest first, each unless it would close a circle. Whether any was broken.
+    fn give_way(&mut self, store: &Store, members: &[NodeId]) -> bool {
+        let among: BTreeSet<NodeId> = members.iter().copied().collect();
+        let mut arcs: BTreeMap<NodeId, BTreeSet<NodeId>> = BTreeMap::new();
+        let mut soft = Vec::new();
+        for &from in &among {
+            for to in store.before(from, Reading::Blocking).filter(|to| among.contains(to)) {
+                match store.softness(from, to) {
+                    Some(age) => soft.push((age, store.node(from), store.node(to), from, to)),
+                    None => {
+                        arcs.entry(from).or_default().insert(to);
+                    }
+                }
+            }
+        }
+        soft.sort_unstable();
+        soft.dedup();
+        let mut broke = false;
+        for (_, _, _, from, to) in soft {
+            if reaches(&arcs, to, from) {
+                broke |= self.broken.insert((from, to));
+            } else {
+                arcs.entry(from).or_default().insert(to);
+            }
+        }
+        broke
+    }
+
+    /// What the parts of an owner wait for that gives way.
+    pub(super) fn broken_of(&self, ids: &[NodeId]) -> impl Iterator<Item = NodeId> {
+        self.broken.iter().filter(|(from, _)| ids.contains(from)).map(|(_, to)| *to)
     }
 
     /// Whether nothing is in a cycle.
@@ -158,6 +219,9 @@ impl Cyclic {
             let before = store.before_sorted(node, Reading::Blocking);
             *budget = budget.saturating_sub(before.len());
             for next in before {
+                if self.broken.contains(&(node, next)) {
+                    continue;
+                }
                 if next == start {
                     let mut path = vec![node];
                     while let Some(&parent) = path.last().and_then(|last| parents.get(last)) {
@@ -174,6 +238,19 @@ impl Cyclic {
         }
         None
     }
+}
+
+/// Whether arcs lead from one node to another.
+fn reaches(arcs: &BTreeMap<NodeId, BTreeSet<NodeId>>, from: NodeId, to: NodeId) -> bool {
+    let mut seen = BTreeSet::from([from]);
+    let mut open = vec![from];
+    while let Some(node) = open.pop() {
+        if node == to {
+            return true;
+        }
+        open.extend(arcs.get(&node).into_iter().flatten().copied().filter(|next| seen.insert(*next)));
+    }
+    false
 }
 
 /// A cycle as nodes, turned so that the smallest comes first.

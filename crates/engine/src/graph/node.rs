@@ -107,6 +107,9 @@ pub struct Wait {
     /// Where the target is one of the objects that a selector has found: the selector, as people are shown it.
     #[serde(skip)]
     pub selection: Option<Text>,
+    /// Of a wait that gives way where it would close a circle: when the one that waits was made. The oldest keeps its wait.
+    #[serde(skip)]
+    pub soft: Option<i64>,
 }
 
 /// Whether a reason says no more than that something has its turn later.
@@ -119,7 +122,14 @@ pub fn is_in_line(reason: &str) -> bool {
 impl Wait {
     /// A wait with a reason and nothing else known.
     pub fn new(standing: WaitState, reason: impl Into<Text>) -> Self {
-        Self { standing, reason: reason.into(), since: None, detail: Text::default(), selection: None }
+        Self {
+            standing,
+            reason: reason.into(),
+            since: None,
+            detail: Text::default(),
+            selection: None,
+            soft: None,
+        }
     }
 
     /// The same wait with words for a person.

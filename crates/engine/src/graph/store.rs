@@ -67,6 +67,8 @@ pub(super) struct Store {
     free_slots: Vec<NodeId>,
     records: Vec<EdgeRecord>,
     free_records: Vec<RecordId>,
+    /// Counts changes of what is joined with what.
+    pub(super) shape: u64,
     /// Records of each owner, in the order that it gave their edges in: mostly it gives the same ones again.
     owned: BTreeMap<NodeId, Vec<RecordId>>,
 }
@@ -80,6 +82,7 @@ impl Store {
             (Some(id), Some(edges)) if self.joins_the_same(id, edges) => return self.restate(id, edges),
             _ => {}
         }
+        self.shape += 1;
         let mut given = BTreeSet::new();
         let edges = edges.map(|edges| edges.iter().filter(|edge| given.insert(*edge)).collect::<Vec<_>>());
         let mut released = Vec::new();
@@ -314,6 +317,19 @@ impl Store {
         })
     }
 
+    /// Who makes a node.
+    pub(super) fn makers(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        self.slots[id as usize].produced_by.iter().map(|&record| self.records[record as usize].from)
+    }
+
+    /// Who waits for a node, each with whether it has it.
+    pub(super) fn waits_for(&self, id: NodeId) -> impl Iterator<Item = (NodeId, bool)> {
+        self.slots[id as usize].waited_by.iter().map(|&record| {
+            let record = &self.records[record as usize];
+            (record.from, !unmet(&record.relation))
+        })
+    }
+
     /// What must come before `id`, in no order, possibly repeated.
     pub(super) fn before(&self, id: NodeId, reading: Reading) -> impl Iterator<Item = NodeId> {
         let slot = &self.slots[id as usize];
@@ -333,6 +349,20 @@ impl Store {
         let mut ids: Vec<NodeId> = self.before(id, reading).collect();
         self.sort(&mut ids);
         ids
+    }
+
+    /// Whether a blocking arc is a wait that gives way, and how old the one that waits is.
+    pub(super) fn softness(&self, from: NodeId, to: NodeId) -> Option<i64> {
+        let slot = &self.slots[from as usize];
+        if self.carrying(&slot.produced_by, Reading::Blocking).any(|record| record.from == to) {
+            return None;
+        }
+        let mut youngest = None;
+        for record in self.carrying(&slot.waits, Reading::Blocking).filter(|record| record.to == to) {
+            let Relation::WaitsFor(Wait { soft: Some(age), .. }) = &record.relation else { return None };
+            youngest = youngest.max(Some(*age));
+        }
+        youngest
     }
 
     /// Sorts ids by their nodes and drops duplicates.

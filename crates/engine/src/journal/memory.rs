@@ -77,6 +77,22 @@ impl Memory {
         Self { critical: 1, ..Self::recovered(Journal::new(uid, generation, now)) }
     }
 
+    /// Lets soft requirements pass whose wait would close a circle: these are what they wait for.
+    pub fn give_way(&mut self, plan: &Plan, broken: &[Node]) {
+        for (position, step) in plan.steps().iter().enumerate().filter(|(_, step)| step.patience.is_some()) {
+            let outline = plan.outline(position);
+            let targets = outline.waits_for.iter().chain(outline.target.iter());
+            let gives = targets.into_iter().any(|object| broken.contains(&outline.node(object)));
+            let unknown = self.journal.steps.get(&step.id).is_none_or(|record| record.proceeded);
+            if gives
+                && !unknown
+                && let Some(record) = self.journal.steps.get_mut(&step.id)
+            {
+                record.proceeded = true;
+            }
+        }
+    }
+
     /// To be called when the journal has been saved as it is now.
     pub fn mark_saved(&mut self, critical: u64) {
         self.saved = self.saved.max(critical);

@@ -57,6 +57,8 @@ pub struct Action {
     pub reads_now: bool,
     /// Of documents that are one text: the objects that can be seen in it before it is rendered.
     pub sketched: Vec<ObjectRef>,
+    /// Whether what it writes stems from a Secret, so that nobody is told what a server says of it.
+    pub discreet: bool,
 }
 
 /// Which of the objects that an action made are deleted when the action no longer makes them.
@@ -287,6 +289,7 @@ impl Action {
             reads_values: false,
             reads_now: false,
             sketched: Vec::new(),
+            discreet: false,
         }
     }
 

@@ -14,7 +14,7 @@ use super::{Plan, same_definition};
 use crate::{contract::StepId, journal::Journal};
 
 /// All that is to be applied, as one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Edition {
     /// A definition over the definitions of all actions: another one is another transition.

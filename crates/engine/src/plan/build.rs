@@ -5,7 +5,7 @@ use std::{
     hash::{Hash as _, Hasher as _},
 };
 
-use linchpin_words::{ObjectRef, hash::Fnv};
+use linchpin_words::{ObjectRef, Reason, hash::Fnv};
 
 use super::{
     FieldPath, Notes, Plan, Step, StepKind, Terms,
@@ -29,12 +29,23 @@ pub struct SpecError {
     pub asks: BTreeSet<Want>,
     /// Whether nothing is wrong, but for a first look that has not been taken yet: nothing is done or said until then.
     pub unready: bool,
+    /// Why it cannot be carried out, in one word; none: the spec makes no sense.
+    pub reason: Option<Reason>,
+    /// Whether nothing is wrong with the object, and it waits for something that is not there.
+    pub waits: bool,
 }
 
 impl SpecError {
     /// An error at a field.
     pub fn new(field: impl Into<FieldPath>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into(), asks: BTreeSet::new(), unready: false }
+        Self {
+            field: field.into(),
+            message: message.into(),
+            asks: BTreeSet::new(),
+            unready: false,
+            reason: None,
+            waits: false,
+        }
     }
 
     /// The same, with the facts it rests on.
@@ -47,6 +58,18 @@ impl SpecError {
     #[must_use]
     pub fn unready(self) -> Self {
         Self { unready: true, ..self }
+    }
+
+    /// The same, for a reason of its own.
+    #[must_use]
+    pub fn because(self, reason: Reason) -> Self {
+        Self { reason: Some(reason), ..self }
+    }
+
+    /// The same, as something that is waited for.
+    #[must_use]
+    pub fn waiting(self) -> Self {
+        Self { waits: true, ..self }
     }
 
     /// The same, for a part of the object by its name.
@@ -193,6 +216,7 @@ impl Plan {
             kinds,
             authority,
             notes: Notes::default(),
+            created: 0,
             admission: None,
             gates: Vec::new(),
         })

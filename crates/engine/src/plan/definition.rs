@@ -23,6 +23,13 @@ pub fn definition(fragment: &Value, values: &Value) -> String {
     format!("{VERSION}{hash}")
 }
 
+/// A value as JSON with sorted keys: equal values are equal texts.
+pub fn canonical_text(value: &Value) -> String {
+    let mut text = String::new();
+    canonical(value, &mut text);
+    text
+}
+
 /// Whether two definitions are of the same text, as far as they can be compared.
 pub fn same_definition(one: &str, other: &str) -> bool {
     one == other || version_of(one) != version_of(other)

@@ -4,10 +4,11 @@
 //! it does. Where the two differ, `gate` says what is enough to go on, and `test` what is asked for readiness: a Service
 //! may have to exist before its Deployment, and is ready only after it.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use linchpin_lang::{cel, compare, jsonpath};
-use linchpin_words::{ObjectRef, Reason};
+use linchpin_words::{ObjectRef, Reason, hash::Fnv};
+use serde_json::{Map, Value};
 
 use crate::{
     contract::{Right, StepId, Want},
@@ -109,6 +110,67 @@ pub struct Test {
     pub profile: Option<Arc<Profile>>,
     /// Whether the kind's schema promises a status: an empty one then means "not yet".
     pub reports_status: Option<bool>,
+    /// An expression over what was found and over what the door knows.
+    pub bound: Option<Arc<Bound>>,
+    /// Whether it is enough that the kind in question is served.
+    pub served: bool,
+}
+
+/// An expression over `dep`, what was found, and `self`, which the door gives.
+#[derive(Clone, Debug)]
+pub struct Bound {
+    /// The expression.
+    pub cel: Arc<cel::Expression>,
+    /// What `self` is.
+    pub constant: Value,
+    /// What of the object `dep` is.
+    pub view: BoundView,
+    /// A number that represents all of it.
+    pub fingerprint: u64,
+}
+
+/// What of an object an expression sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BoundView {
+    /// All of it.
+    Whole,
+    /// The entry of this name in a list of its status.
+    Entry {
+        /// The list.
+        list: &'static str,
+        /// The name of the entry.
+        name: String,
+    },
+    /// Its name, and the version in its status.
+    Version,
+}
+
+impl Bound {
+    /// An expression with what it is given.
+    pub fn new(cel: cel::Expression, constant: Value, view: BoundView) -> Self {
+        let text = format!("{}\n{constant}\n{view:?}", cel.source());
+        Self { cel: Arc::new(cel), constant, view, fingerprint: Fnv::of(text.as_bytes()) }
+    }
+
+    /// What `dep` is, of an object.
+    pub(crate) fn dep<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        match &self.view {
+            BoundView::Whole => Cow::Borrowed(object),
+            BoundView::Entry { list, name } => {
+                let entries = object.pointer(&format!("/status/{list}")).and_then(Value::as_array);
+                let entry = entries.and_then(|all| all.iter().find(|one| one["name"] == name.as_str()));
+                entry.map_or(Cow::Owned(Value::Object(Map::new())), Cow::Borrowed)
+            }
+            BoundView::Version => {
+                let version = object.pointer("/status/version").cloned();
+                let mut found = Map::new();
+                found
+                    .insert("name".to_owned(), object.pointer("/metadata/name").cloned().unwrap_or_default());
+                found.extend(version.map(|version| ("version".to_owned(), version)));
+                Cow::Owned(Value::Object(found))
+            }
+        }
+    }
 }
 
 /// How many of the objects that a selector finds.

@@ -125,6 +125,10 @@ fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Step
             let named = order.steps.as_ref().is_none_or(|steps| steps.contains(&step.id));
             if named && is_action(step) && record.is_settled() {
                 forget(record, now);
+            } else if order.steps.is_some() && named && record.latch.is_some() {
+                // A gate that was met once and for all is looked at again.
+                record.latch = None;
+                record.become_state(StepState::Waiting, None, now);
             }
         }
     }

@@ -122,7 +122,7 @@ pub(super) fn render(
     }
     let verbs = rendered?;
     let targets = verbs.iter().filter_map(|verb| target_of(verb, &action.default_namespace)).collect();
-    Ok(Rendered { waves: in_waves(verbs), targets, discreet })
+    Ok(Rendered { waves: in_waves(verbs), targets, discreet: discreet || action.discreet })
 }
 
 /// A number that represents an action's text and all that it reads.

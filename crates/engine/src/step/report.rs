@@ -78,6 +78,8 @@ pub struct Report {
     pub edges: Vec<Edge>,
     /// What is wrong with orders by annotation.
     pub problems: Vec<String>,
+    /// Those that hold its deletion, for people.
+    pub held_by: Vec<String>,
 }
 
 /// Something that holds the object.
@@ -125,9 +127,10 @@ pub struct StepReport {
 impl Report {
     pub(super) fn invalid(error: &crate::plan::SpecError, _now: Timestamp) -> Self {
         Self {
-            phase: Phase::Failed,
-            reason: Some(Reason::SpecInvalid),
-            message: error.to_string(),
+            phase: if error.waits { Phase::Waiting } else { Phase::Failed },
+            reason: Some(error.reason.unwrap_or(Reason::SpecInvalid)),
+            // Where the spec itself is not what is wrong, the field says nothing to people.
+            message: if error.reason.is_some() { error.message.clone() } else { error.to_string() },
             invalid: true,
             field: error.field.clone(),
             ..Self::default()

@@ -7,24 +7,24 @@
 
 use std::{
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ops::Bound,
     time::{Duration, Instant},
 };
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::Causes;
+use linchpin_doors::{Causes, Imposed};
 use linchpin_engine::{
     contract::{Question, Right, Seen, Served, Via, Want},
     graph::{Chain, Node, WaitState, explain},
     step::Phase,
 };
 use linchpin_words::{
-    ObjectRef,
+    ObjectRef, limits,
     reference::{KindWord, built_in_kind},
 };
 
-use super::{Controller, entry::Entry};
+use super::{Controller, entry::Entry, exempt::is_rule};
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -117,6 +117,10 @@ impl Controller {
 
     fn causes_of(&self, entry: &Entry) -> Found {
         let mut found = Found { causes: Causes::new(), asked: BTreeSet::new(), open: false };
+        let myself = Node::here(entry.subject.key().object_ref());
+        if is_rule(&myself) {
+            found.causes.imposed = Some(self.imposed(&myself));
+        }
         if entry.phase == Some(Phase::Completed) || entry.subject.is_deleting() {
             return found;
         }
@@ -132,6 +136,7 @@ impl Controller {
             }
             self.may_see(&via, node, &mut asked.borrow_mut())
         };
+        self.look_further(&node, &waits, &visible, &mut found.causes);
         for (part, blocker, _) in &waits {
             let chains = self.graph.root_causes(part, &visible).chains;
             let through = |chain: &&Chain| chain.links.first().is_some_and(|link| link.node == *blocker);
@@ -145,6 +150,43 @@ impl Controller {
             found.asked.insert(want);
         }
         found
+    }
+
+    /// Whom a rule is imposed on.
+    fn imposed(&self, rule: &Node) -> Imposed {
+        let (total, held) = self.graph.waiting_for(rule);
+        let exempt = self.exempt.get(&rule.object.name).into_iter().flatten().map(ToString::to_string);
+        Imposed { total, held, exempt: exempt.collect() }
+    }
+
+    /// Who is to make what is waited for, and all that is waited for through others.
+    fn look_further(
+        &self,
+        node: &Node,
+        waits: &BTreeSet<(Node, Node, bool)>,
+        visible: &dyn Fn(&Node) -> bool,
+        causes: &mut Causes,
+    ) {
+        for (blocker, wait) in self.graph.blockers(node) {
+            let made = self.plural_of_ours(&blocker.object).is_none() && wait.standing == WaitState::Absent;
+            let makers = if made { self.graph.makers(&blocker) } else { Vec::new() };
+            let others = makers.iter().filter(|maker| maker.object != node.object && visible(maker));
+            let makers: Vec<String> = others.map(ToString::to_string).collect();
+            if !makers.is_empty() {
+                causes.providers.insert(blocker.object.clone().into_inner(), makers);
+            }
+        }
+        let mut seen = BTreeSet::from([node.clone()]);
+        let mut open: VecDeque<Node> = waits.iter().map(|(_, blocker, _)| blocker.clone()).collect();
+        while let Some(next) = open.pop_front() {
+            if causes.waiting_on.len() >= limits::WAITING_ON || !visible(&next) || !seen.insert(next.clone())
+            {
+                continue;
+            }
+            causes.waiting_on.push(next.whole().to_string());
+            open.extend(self.graph.blockers(&next).into_iter().map(|(blocker, _)| blocker));
+        }
+        causes.waiting_on.dedup();
     }
 
     /// Which objects of ours an object waits for, with which of its parts, and whether it could look at them.

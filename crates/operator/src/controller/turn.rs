@@ -94,12 +94,21 @@ impl Controller {
         let node = Node::here(entry.subject.key().object_ref());
         for _ in 0..ROUNDS {
             let cycle = self.graph.cycle_of_owner(&node);
+            let broken = self.graph.broken_of_owner(&node);
+            let exempt = self.exempt_from(&node);
+            let claims = self.claims_on(entry);
             let world = self.answers.read(entry.wants.iter());
             let key = entry.subject.key().clone();
             let look = Look {
                 world: &world,
                 outcomes: &entry.outcomes,
-                ties: Ties { cycle: cycle.as_ref(), causes: &entry.causes },
+                ties: Ties {
+                    cycle: cycle.as_ref(),
+                    causes: &entry.causes,
+                    broken: &broken,
+                    exempt: &exempt,
+                    claims: &claims,
+                },
                 kept: self.kept.get(&entry.kind).and_then(|kept| kept.of(key.namespace.as_deref(), &key.uid)),
                 idle: entry.is_idle(),
                 now: now(),
@@ -109,7 +118,10 @@ impl Controller {
                 Ok(decision) => {
                     entry.outcomes.clear();
                     self.act(entry, &node, decision, time);
-                    if self.graph.cycle_of_owner(&node) != cycle {
+                    let moved = self.graph.cycle_of_owner(&node) != cycle
+                        || self.graph.broken_of_owner(&node) != broken
+                        || self.exempt_from(&node) != exempt;
+                    if moved {
                         self.push(entry);
                     }
                     return;
@@ -179,6 +191,7 @@ impl Controller {
             self.reporter.note_change();
             self.graph.set(node, &edges)
         });
+        self.find_exempt();
         self.keep(entry, beside, time);
         for neighbour in affected.into_iter().flatten() {
             if neighbour.whole() != *node {

@@ -57,7 +57,8 @@ impl Judged {
             _ => Memory::fresh(&boot.uid, boot.generation, look.now),
         };
         let kinds = memory.journal.kinds.clone();
-        let compile_input = CompileInput { facts: look.world, kinds: &kinds, default_service_account };
+        let compile_input =
+            CompileInput { facts: look.world, kinds: &kinds, default_service_account, exempt: &[] };
         let Ok(compiled) = compile(&object, &compile_input) else {
             return nothing;
         };

@@ -6,13 +6,14 @@ use linchpin_engine::{
     contract::{Actor, ClusterRef, Done, Notice, Outcome, ReadSet, Seen, Via, Want, World},
     journal::Memory,
     plan::{Plan, Removal, SpecError},
+    readiness::Wanted,
     step::{self, Blocker, Goal, Persist, Phase, Report, step},
 };
-use linchpin_words::{Gvk, Reason, Timestamp, keys, text};
+use linchpin_words::{Gvk, Period, Reason, Shared, Timestamp, keys, text};
 
-use super::{PendingStatus, Planned, passed_by_hand};
+use super::{PendingStatus, Planned, passed_by_hand, steps_with};
 use crate::{
-    door::{Causes, CompileInput, Door, HistoryInput, StatusInput},
+    door::{Causes, CompileInput, Door, HistoryInput, Hold, StatusInput},
     subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own},
 };
 
@@ -29,6 +30,10 @@ impl<D: Door> Planned<D> {
             return Ok(self.take_down(memory, look));
         }
         self.history.keep_if(look.idle && self.phase.is_some());
+        if self.exempt != look.ties.exempt {
+            self.exempt = look.ties.exempt.to_vec();
+            self.compiled = None;
+        }
         let settled = match self.compile(&memory, look.world) {
             Ok(settled) => settled,
             Err(asks) => {
@@ -52,6 +57,8 @@ impl<D: Door> Planned<D> {
                 self.unread = false;
                 self.journal = None;
                 self.passed = known.as_ref().map(passed_by_hand).unwrap_or_default();
+                let broken = |journal| steps_with(journal, Reason::SoftBroken);
+                self.broken = known.as_ref().map(broken).unwrap_or_default();
                 Ok(known.map_or(fresh, Memory::recovered))
             }
             Err(_) if self.body.is_deleting() => {
@@ -106,6 +113,7 @@ impl<D: Door> Planned<D> {
                 facts: &facts,
                 kinds: &memory.journal.kinds,
                 default_service_account: &self.default_service_account,
+                exempt: &self.exempt,
             };
             let authority = self.body.authority(&self.default_service_account);
             let Some(object) = self.body.whole() else { return Ok(true) };
@@ -124,7 +132,7 @@ impl<D: Door> Planned<D> {
     }
 
     /// Carries out the plan, or touches nothing while there is none.
-    fn converge(&mut self, memory: Memory, look: &Look<'_>) -> Decision {
+    fn converge(&mut self, mut memory: Memory, look: &Look<'_>) -> Decision {
         let Some((compiled, facts)) = self.compiled.take() else {
             self.memory = Some(memory);
             return Decision { edges: None, ..Decision::default() };
@@ -134,6 +142,9 @@ impl<D: Door> Planned<D> {
         let mut extra: BTreeSet<Want> = BTreeSet::new();
         let stepped = match &compiled {
             Ok(compiled) => {
+                if !ties.broken.is_empty() {
+                    memory.give_way(&compiled.plan, ties.broken);
+                }
                 let stepped = step(memory, Goal::Converge(&compiled.plan), world, outcomes, ties.cycle, now);
                 self.keep_beside(&mut decision, &mut extra, &compiled.plan, &stepped, look);
                 extra.extend(compiled.wants.iter().cloned());
@@ -188,6 +199,17 @@ impl<D: Door> Planned<D> {
             Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
             _ => false,
         };
+        let held = self
+            .body
+            .whole()
+            .filter(|_| !hurry)
+            .and_then(|object| D::hold(object, look.ties.claims, look.now));
+        if let Some(held) = held {
+            decision.wants.insert(own_namespace);
+            self.report(&mut decision, None, stay(memory, held), look);
+            decision.edges = None;
+            return decision;
+        }
         let (authority, removal) = (self.body.authority(&self.default_service_account), self.body.removal());
         let goal = Goal::Teardown { authority: &authority, removal, hurry };
         let stepped = step(memory, goal, look.world, look.outcomes, None, look.now);
@@ -233,6 +255,9 @@ impl<D: Door> Planned<D> {
         decision.unfinished = stepped.unfinished;
         decision.wants.extend(stepped.wants.iter().cloned());
         self.report_passes(&mut decision.report, &stepped.memory);
+        if let Some(plan) = plan {
+            self.report_broken(&mut decision.report, plan, &stepped, look);
+        }
         decision.report.notices.extend(look.outcomes.iter().filter_map(put_right));
         if plan.is_some() {
             let left = stepped.report.left.iter();
@@ -267,6 +292,39 @@ impl<D: Door> Planned<D> {
         self.passed = passed;
     }
 
+    /// Says once which soft dependencies were passed by, and why.
+    fn report_broken(&mut self, news: &mut News, plan: &Plan, stepped: &step::Decision, look: &Look<'_>) {
+        let broken = steps_with(&stepped.memory.journal, Reason::SoftBroken);
+        for id in broken.difference(&self.broken) {
+            let Some(step) = plan.position(id).map(|position| &plan.steps()[position]) else { continue };
+            let (Some(requirement), Some(patience)) = (step.requirement(), step.patience) else { continue };
+            if requirement.floor.is_some() {
+                continue;
+            }
+            let found = stepped.report.steps.iter().find(|report| report.id == *id).map(|report| report.word);
+            let target = requirement.want.object_ref();
+            let circular = look.ties.broken.iter().any(|node| Some(&*node.object) == target.as_ref());
+            let why = match found {
+                _ if circular => "it would wait for itself".to_owned(),
+                Some("Failed") => "it has failed".to_owned(),
+                _ => {
+                    let state = match &requirement.test.state {
+                        None | Some(Wanted::Ready) => "Available".to_owned(),
+                        Some(Wanted::Exists) => "Defined".to_owned(),
+                        Some(other) => other.to_string(),
+                    };
+                    format!("not {state} within {}", Period::new(patience).brief())
+                }
+            };
+            news.notices.push(Notice {
+                reason: Reason::SoftBroken.as_str().to_owned(),
+                message: text::line(&format!("goes on without {} (soft): {why}", requirement.label)),
+                warning: false,
+            });
+        }
+        self.broken = broken;
+    }
+
     /// The finalizer comes off again where nothing must be deleted any more, but never because of a plan that is not there.
     fn finalizer_change(&self, plan: Option<&Plan>, memory: &Memory) -> FinalizerChange {
         let needed = memory.journal.has_belongings(self.body.removal());
@@ -286,6 +344,28 @@ fn status_input<'a>(
     now: Timestamp,
 ) -> StatusInput<'a> {
     StatusInput { plan, journal: &stepped.memory.journal, report: &stepped.report, causes, now }
+}
+
+/// An object that is being deleted and stays for now: nothing is touched.
+fn stay(memory: Memory, held: Hold) -> step::Decision {
+    let report = Report {
+        phase: Phase::Deleting,
+        reason: Some(Reason::InUse),
+        message: held.message,
+        held_by: held.by,
+        ..Report::default()
+    };
+    step::Decision {
+        memory,
+        effects: Vec::new(),
+        persist: Persist::Nothing,
+        wants: Shared::default(),
+        wake_at: held.until,
+        report,
+        release: false,
+        unfinished: false,
+        evaluated: 0,
+    }
 }
 
 fn left_behind(message: String) -> Notice {

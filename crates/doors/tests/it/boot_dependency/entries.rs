@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use linchpin_api::{BootDependency, BootDependencyStatus};
 use linchpin_doors::{
-    CompileInput, StatusInput,
+    Causes, CompileInput, StatusInput,
     boot_dependency::{compile, notices, status},
 };
 use linchpin_engine::{
@@ -86,7 +86,12 @@ impl Stage {
         let now = Timestamp::from_second(NOW);
         let kinds = BTreeMap::new();
         for _ in 0..6 {
-            let input = CompileInput { facts: &world, kinds: &kinds, default_service_account: "default" };
+            let input = CompileInput {
+                facts: &world,
+                kinds: &kinds,
+                default_service_account: "default",
+                exempt: &[],
+            };
             let compiled = compile(object, &input).expect("a plan");
             let memory = Memory::fresh("uid", 1, now);
             let Decision { memory, report, wants, .. } =
@@ -94,7 +99,7 @@ impl Stage {
             let asked = compiled.wants.iter().chain(wants.iter()).filter(|want| world.get(want).is_none());
             let asked: Vec<Want> = asked.cloned().collect();
             if asked.is_empty() {
-                let causes = BTreeMap::new();
+                let causes = Causes::new();
                 let input = StatusInput {
                     plan: Some(&compiled.plan),
                     journal: &memory.journal,

@@ -21,7 +21,7 @@ pub(super) static ROWS: &[Row] = &[
         applies: &[
             kinds("tools.kubestellar.io", &["ResourceDependency", "DependencyGroup"]),
             kinds("app.example.com", &["AppBundle"]),
-            kinds("linchpin.dev", &["Sync", "GlobalDependency"]),
+            kinds("linchpin.dev", &["Sync", "GlobalDependency", "Capability"]),
             kinds("core.bootchain-operator.ruicoelho.dev", &["BootDependency"]),
         ],
         ready: "`Ready` is True",

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     contract::Projection,
-    plan::{Clauses, Profile, Test},
+    plan::{Bound, Clauses, Profile, Test},
     readiness::{self, Tri},
     step::effort::{Effort, Key},
 };
@@ -26,6 +26,7 @@ use crate::{
 pub(super) struct Asked<'a> {
     conditions: &'a [Arc<Condition>],
     cel: Option<&'a Expression>,
+    bound: Option<&'a Bound>,
 }
 
 /// How it turned out.
@@ -76,11 +77,11 @@ impl Failing {
 
 impl<'a> Asked<'a> {
     pub(super) fn by_test(test: &'a Test) -> Self {
-        Self { conditions: &test.conditions, cel: test.cel.as_deref() }
+        Self { conditions: &test.conditions, cel: test.cel.as_deref(), bound: test.bound.as_deref() }
     }
 
     fn by_profile(clauses: &'a Clauses) -> Self {
-        Self { conditions: &clauses.conditions, cel: clauses.cel.as_deref() }
+        Self { conditions: &clauses.conditions, cel: clauses.cel.as_deref(), bound: None }
     }
 
     /// A number that stands for this question about one version of an object.
@@ -91,6 +92,7 @@ impl<'a> Asked<'a> {
     fn about(&self, subject: Key) -> u64 {
         let asked = self.conditions.iter().map(|condition| condition.fingerprint());
         let asked = asked.chain(self.cel.map(Expression::fingerprint));
+        let asked = asked.chain(self.bound.map(|bound| bound.fingerprint));
         asked.fold(subject.number(self.conditions.len() as u64), Key::number).get()
     }
 
@@ -106,7 +108,7 @@ impl<'a> Asked<'a> {
     }
 
     fn rule_on(&self, object: &Value, key: impl Fn() -> u64, tell: Tell, effort: &Effort) -> Ruling {
-        if self.conditions.is_empty() && self.cel.is_none() {
+        if self.conditions.is_empty() && self.cel.is_none() && self.bound.is_none() {
             return Ruling::Holds;
         }
         let many = tell == Tell::Nothing;
@@ -161,13 +163,20 @@ impl<'a> Asked<'a> {
                 Err(error) => return Some(Fault::wrong(error.to_string())),
             }
         }
-        let (cel, bindings) = (self.cel?, BTreeMap::from([("self", object)]));
-        match cel.evaluate_counted(&bindings, spent) {
+        let mut judge = |cel: &Expression, bindings: BTreeMap<&str, &Value>| match cel
+            .evaluate_counted(&bindings, spent)
+        {
             Ok(Told::True) => None,
             Ok(Told::False) => Some(disproved(&mut |values| cel.explain(&bindings, values, spent))),
             Ok(Told::NotYet(why)) => Some(Fault::not_yet(&why)),
             Err(error) => Some(Fault::wrong(error.to_string())),
-        }
+        };
+        let own = self.cel.and_then(|cel| judge(cel, BTreeMap::from([("self", object)])));
+        own.or_else(|| {
+            let bound = self.bound?;
+            let dep = bound.dep(object);
+            judge(&bound.cel, BTreeMap::from([("dep", &*dep), ("self", &bound.constant)]))
+        })
     }
 }
 

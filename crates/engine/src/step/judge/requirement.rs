@@ -97,6 +97,10 @@ pub(super) fn judge_requirement(
             let found = view("Unknown", why.reason.as_str(), message, false);
             (unknown(why.is_passing(), !why.is_passing()), found)
         }
+        Some(Seen::Kind(served)) if test.served && matches!(**served, Served::Yes { .. }) => {
+            let fact = Fact { holds: Holds::Met, live: true, ..Fact::default() };
+            (fact, view("Ready", Reason::Met.as_str(), "the cluster serves it", true))
+        }
         Some(Seen::Kind(served)) => kind_in_the_way(served, requirement.want.question()),
         Some(Seen::Version(version)) => judge_version(test, version, fresh_world),
         Some(Seen::Probe(answer)) => judge_probe(answer),

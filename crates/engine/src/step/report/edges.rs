@@ -74,7 +74,9 @@ impl<'a> EdgeBuilder<'a> {
         let Some(StepFacts { record, report }) = self.known[position] else { return };
         match &step.kind {
             StepKind::Require(requirement) => {
-                let wait = self.wait(requirement, record, report);
+                let mut wait = self.wait(requirement, record, report);
+                let gives_way = step.patience.is_some() && requirement.floor.is_none();
+                wait.soft = gives_way.then_some(plan.created);
                 // What is optional and not met holds nothing up, nor does a gate of what has been admitted.
                 let idle = step.optional || self.journal.is_spent(plan, position);
                 if idle && !wait.met() {
@@ -130,8 +132,14 @@ impl<'a> EdgeBuilder<'a> {
         } else {
             (standing(record, report), &report.reason, &report.detail)
         };
-        let mut wait =
-            Wait { standing, reason: reason.clone(), detail: detail.clone(), since, selection: None };
+        let mut wait = Wait {
+            standing,
+            reason: reason.clone(),
+            detail: detail.clone(),
+            since,
+            selection: None,
+            soft: None,
+        };
         if let Some(whom) = &requirement.on_behalf_of
             && !wait.met()
             && !is_in_line(&wait.reason)
@@ -260,6 +268,7 @@ impl<'a> EdgeBuilder<'a> {
             detail: report.message.clone(),
             since: Some(record.clock.unwrap_or(record.since).into()),
             selection: None,
+            soft: None,
         }
     }
 }

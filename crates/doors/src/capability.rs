@@ -1,0 +1,68 @@
+//! Capability: what the platform says that the cluster is able to do. It is Ready while all it takes is there, each looked
+//! at as the account that it names.
+
+use linchpin_api::{Capability, CapabilityStatus, Ours as _};
+use linchpin_engine::plan::{Notes, Removal, SpecError};
+use linchpin_words::limits;
+
+use crate::{
+    assemble::Frame,
+    door::{self, CompileInput, Compiled, Door, StatusInput},
+    entries,
+    errors::bounded,
+    journal,
+    names::Named,
+    sync::standing::{self, Standing},
+};
+
+/// The door of Capability.
+#[derive(Clone, Copy, Debug)]
+pub enum CapabilityDoor {}
+
+impl Door for CapabilityDoor {
+    type Object = Capability;
+
+    fn compile(object: &Capability, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
+        let entries = &object.spec.dependencies;
+        bounded(entries.len(), limits::SYNC_DEPENDENCIES, "spec.dependencies", "dependencies")?;
+        let mut frame = Frame::new(object, object.common(), compile_input, Removal::Retain)?;
+        frame.via = door::via(object, compile_input.default_service_account);
+        let places =
+            entries.iter().enumerate().map(|(index, entry)| (entry, format!("spec.dependencies[{index}]")));
+        let read =
+            places.map(|(entry, field)| standing::read(&frame, entry, &field)).collect::<Result<Vec<_>, _>>();
+        let found = match read {
+            Ok(found) => found,
+            Err(error) => return Err(error.asking(frame.kinds.into_parts().0)),
+        };
+        let names: Vec<Named> = found
+            .iter()
+            .map(|(outline, _)| Named { id: outline.step.clone(), words: vec![outline.name.clone()] })
+            .collect();
+        let (outlines, steps) = found.into_iter().unzip();
+        let mut compiled = frame.plan(steps, &names, &[], true)?;
+        compiled.plan.notes = Notes::new(Standing(outlines));
+        Ok(compiled)
+    }
+
+    fn status(object: &Capability, input: &StatusInput<'_>) -> CapabilityStatus {
+        let generation = object.metadata.generation.unwrap_or_default();
+        let current = object.status.clone().unwrap_or_default();
+        if standing::is_unchanged(current.observed_generation, current.phase.as_deref(), generation, input) {
+            return CapabilityStatus { journal: journal::write(input.journal), ..current };
+        }
+        let said = standing::draw(&current.conditions, &current.dependencies, generation, input);
+        CapabilityStatus {
+            observed_generation: generation,
+            phase: Some(said.phase.to_owned()),
+            message: Some(said.message),
+            conditions: said.conditions,
+            blocked_by: standing::blockers(&current.blocked_by, &said.rows, input),
+            dependencies: said.rows,
+            version: object.spec.version.clone(),
+            start_time: Some(current.start_time.unwrap_or(input.journal.run.now)),
+            edges: entries::edges(current.edges.as_ref(), input),
+            journal: journal::write(input.journal),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What the cluster must be able to do: a kind that is served, or a capability that somebody provides. It is never
+//! installed.
+//!
+//! A named capability is a Capability object that is Ready, or what a Sync of the same namespace provides while it is
+//! Ready. Both are objects of ours, read as the operator.
+
+use linchpin_api::{SyncDependency, sync::dependency::CapabilityRef};
+use linchpin_engine::{
+    contract::{Actor, ClusterRef, Observed, Question, ReadSet, Scope, Seen, Selector, StepId, Via, Want},
+    plan::{BoundView, Obstacle, Requirement, SpecError, Step, StepKind, Test},
+    readiness::Wanted,
+};
+use linchpin_words::{GroupKind, KindWord, ObjectRef, Reason};
+use serde_json::Value;
+
+use super::{
+    dependency::{Around, Found, bound, version_obstacle},
+    kind,
+    outline::What,
+    range::Range,
+};
+use crate::{
+    errors::at,
+    requirement::{RequirementDraft, RequirementSpec},
+};
+
+/// This cluster, as the operator itself.
+pub(super) fn ourselves() -> Via {
+    Via { cluster: ClusterRef::Here, actor: Actor::Operator }
+}
+
+/// Reads an entry on a capability.
+pub(super) fn read(
+    around: &Around<'_>,
+    entry: &SyncDependency,
+    range: Option<&Range>,
+    capability: &CapabilityRef,
+    field: &str,
+) -> Result<Found, SpecError> {
+    match (&capability.name, &capability.api) {
+        (Some(name), None) => named(around, entry, range, name, field),
+        (None, Some(api)) => {
+            let group = api.group.clone().unwrap_or_default();
+            let word = KindWord {
+                group: Some(group.clone()),
+                version: api.version.clone(),
+                ..KindWord::new(&api.kind)
+            };
+            if let Some(problem) = word.problem() {
+                return Err(at(format!("{field}.capability.api"), problem));
+            }
+            if range.is_some() {
+                return Err(at(
+                    format!("{field}.version"),
+                    "a kind that is served has no version to compare: name a capability",
+                ));
+            }
+            let version = api.version.as_ref().map(|version| format!("/{version}")).unwrap_or_default();
+            let depends_on = format!("{} {group}{version}", api.kind).trim_end().to_owned();
+            let want = Want::new(Question::Kind { via: around.via.clone(), word });
+            let test = Test { served: true, ..Test::default() };
+            let target = ObjectRef::cluster_scoped(GroupKind::new(&group, &api.kind), "");
+            let requirement =
+                Requirement { target: Some(target), ..Requirement::new(&depends_on, want, test) };
+            let step =
+                Step::new(StepId::new(&entry.name), field, "", StepKind::Require(Box::new(requirement)));
+            Ok(found(step, &depends_on, None))
+        }
+        _ => Err(at(format!("{field}.capability"), "give exactly one of name and api")),
+    }
+}
+
+fn found(step: Step, depends_on: &str, version: Option<String>) -> Found {
+    Found {
+        step,
+        depends_on: format!("Capability {depends_on}"),
+        state: "Available".to_owned(),
+        what: What::Capability,
+        object: None,
+        own: None,
+        completed: false,
+        cyclic: false,
+        revision: None,
+        version,
+    }
+}
+
+/// All objects of a kind of ours: of the cluster, or of one namespace.
+fn all(kind_name: &str, namespace: Option<&str>, reads: &[&str]) -> Want {
+    Want::new(Question::Objects {
+        via: ourselves(),
+        kind: kind(kind_name),
+        scope: Scope::Labels { namespace: namespace.map(str::to_owned), selector: Selector::default() },
+        reads: ReadSet::dotted(reads.iter().copied()),
+    })
+}
+
+fn named(
+    around: &Around<'_>,
+    entry: &SyncDependency,
+    range: Option<&Range>,
+    name: &str,
+    field: &str,
+) -> Result<Found, SpecError> {
+    let frame = around.frame;
+    let own = (!around.explicit).then_some(frame.owner.namespace.as_str());
+    let capabilities = seen(frame.kinds.ask(all("Capability", None, &["status.version"])));
+    let object = capabilities.and_then(|observed| observed.items.iter().find(|item| item.name == name));
+    let reads = ["spec.provides", "status.version"];
+    let syncs = own.and_then(|own| seen(frame.kinds.ask(all("Sync", Some(own), &reads))));
+    let offered = |content: &Value| {
+        let list = content.pointer("/spec/provides").and_then(Value::as_array).cloned().unwrap_or_default();
+        list.into_iter().find(|one| one["capability"] == name)
+    };
+    let provider = syncs.and_then(|observed| {
+        let mut found = observed.items.iter().filter(|item| item.name != frame.owner.name);
+        found.find_map(|item| Some((item, offered(&item.content)?)))
+    });
+    let gvk = kind(if object.is_none() && provider.is_some() { "Sync" } else { "Capability" });
+    let (namespace, called, version) = match (object, &provider) {
+        (Some(item), _) => (None, name.to_owned(), text(&item.content, "/status/version")),
+        (None, Some((item, offer))) => {
+            let version = offer["version"].as_str().map(str::to_owned);
+            (
+                item.namespace.clone(),
+                item.name.clone(),
+                version.or_else(|| text(&item.content, "/status/version")),
+            )
+        }
+        (None, None) => (None, name.to_owned(), None),
+    };
+    let spec = RequirementSpec {
+        state: Some(Wanted::Ready),
+        ..RequirementSpec::on_object(
+            StepId::new(&entry.name),
+            field,
+            ourselves(),
+            &gvk,
+            namespace.as_deref(),
+            &called,
+        )
+    };
+    let mut draft = RequirementDraft::new(frame, spec)?;
+    if let Some(bound) = bound(around, entry, BoundView::Version, field)? {
+        draft.is_bound(bound);
+    }
+    let obstacle = if object.is_none() && provider.is_none() && capabilities.is_some() {
+        let mut there: Vec<&str> = capabilities
+            .iter()
+            .flat_map(|observed| &observed.items)
+            .map(|item| item.name.as_str())
+            .take(8)
+            .collect();
+        there.sort_unstable();
+        let instead =
+            if there.is_empty() { String::new() } else { format!(" (there are: {})", there.join(", ")) };
+        let message = format!(
+            "needs {name} in this cluster, which nothing provides{instead}; it is never installed for you"
+        );
+        Some(Obstacle { reason: Reason::CapabilityMissing, message })
+    } else {
+        version_obstacle(&format!("Capability {name}"), range, version.as_deref())
+    };
+    if let Some(obstacle) = obstacle {
+        draft.is_held(obstacle, None);
+    }
+    Ok(found(draft.finish(Vec::new(), None), name, version))
+}
+
+fn seen(seen: Option<&Seen>) -> Option<&Observed> {
+    match seen {
+        Some(Seen::Objects(observed)) => Some(observed),
+        _ => None,
+    }
+}
+
+fn text(content: &Value, path: &str) -> Option<String> {
+    content.pointer(path).and_then(Value::as_str).map(str::to_owned)
+}

@@ -1,0 +1,165 @@
+//! The rules that are imposed on a Sync from outside: each `GlobalDependency` that it is a subject of is one more gate.
+//!
+//! The rules are objects of ours and are read as the operator, so a tenant needs no right where the dependency lives.
+
+use linchpin_api::{
+    GlobalDependencySpec, Sync,
+    common::{LabelSelector, SelectorOperator},
+    global_dependency::{Contains, GlobalGate},
+    sync::Strength,
+};
+use linchpin_engine::{
+    contract::{Question, ReadSet, Scope, Seen, Selector, StepId, Want},
+    plan::{SpecError, Step, StepKind},
+    readiness::Wanted,
+};
+use linchpin_words::{Gvk, ObjectRef, limits};
+use serde_json::Value;
+
+use super::{
+    capability::ourselves,
+    dependency::{GateSet, PATIENCE, gate_set},
+    kind,
+    object::SyncObject,
+    outline::{DependencyOutline, What},
+    pods,
+};
+use crate::{
+    assemble::Frame,
+    errors::{duration, not_yet},
+    requirement::{RequirementDraft, RequirementSpec},
+};
+
+/// A rule that holds a Sync.
+pub(super) struct Imposed {
+    pub outline: DependencyOutline,
+    pub gates: GateSet,
+    pub step: Step,
+}
+
+/// The rules that a Sync is a subject of.
+pub(super) fn read(
+    frame: &Frame<'_>,
+    object: &Sync,
+    objects: &[SyncObject],
+    exempt: &[String],
+) -> Result<Vec<Imposed>, SpecError> {
+    let want = Want::new(Question::Objects {
+        via: ourselves(),
+        kind: kind("GlobalDependency"),
+        scope: Scope::Labels { namespace: None, selector: Selector::default() },
+        reads: ReadSet::dotted(["spec"]),
+    });
+    let rules = match frame.kinds.ask(want) {
+        None => return Err(not_yet("spec")),
+        Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet("spec")),
+        Some(Seen::Objects(observed)) => &observed.items,
+        // A cluster without the definition has no rules.
+        Some(_) => return Ok(Vec::new()),
+    };
+    let mut found = Vec::new();
+    for rule in rules.iter().take(limits::GLOBAL_RULES) {
+        let spec = rule.content.get("spec").cloned().unwrap_or_default();
+        let Ok(spec) = serde_json::from_value::<GlobalDependencySpec>(spec) else { continue };
+        let left_alone = spec.suspend || exempt.contains(&rule.name);
+        if left_alone || !is_subject(frame, object, objects, &spec)? {
+            continue;
+        }
+        found.push(imposed(frame, &rule.name, &spec)?);
+    }
+    Ok(found)
+}
+
+fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result<Imposed, SpecError> {
+    let gvk = kind("GlobalDependency");
+    let id = StepId::new(format!("global:{name}"));
+    let requirement = RequirementSpec {
+        state: Some(Wanted::Ready),
+        ..RequirementSpec::on_object(id.clone(), "spec", ourselves(), &gvk, None, name)
+    };
+    let mut step = RequirementDraft::new(frame, requirement)?.finish(Vec::new(), None);
+    let strength = spec.strength.unwrap_or(Strength::Hard);
+    if strength == Strength::Soft {
+        step.patience = Some(duration(spec.patience.as_ref(), "spec.patience")?.unwrap_or(PATIENCE));
+    }
+    if let StepKind::Require(requirement) = &mut step.kind {
+        // No right of the user's is needed for it.
+        requirement.rights.clear();
+    }
+    let gates = spec.gates.as_deref().unwrap_or(&[GlobalGate::Create, GlobalGate::Update]);
+    let gates = gate_set(gates.contains(&GlobalGate::Create), gates.contains(&GlobalGate::Update), false);
+    let target = ObjectRef::cluster_scoped(gvk.group_kind(), name);
+    let outline = DependencyOutline {
+        name: format!("global:{name}"),
+        step: id,
+        depends_on: target.to_string(),
+        relation: "Available ← Defined".to_owned(),
+        strength,
+        what: What::Global,
+        object: Some(target),
+        latches: false,
+        gates: true,
+        cyclic: false,
+        observed_revision: None,
+        observed_version: None,
+    };
+    Ok(Imposed { outline, gates, step })
+}
+
+/// Whether a rule is about this Sync.
+fn is_subject(
+    frame: &Frame<'_>,
+    object: &Sync,
+    objects: &[SyncObject],
+    spec: &GlobalDependencySpec,
+) -> Result<bool, SpecError> {
+    let subjects = spec.subjects.clone().unwrap_or_default();
+    let labels = object.metadata.labels.clone().unwrap_or_default();
+    let own = |key: &str| labels.get(key).cloned();
+    let exemptions = spec.exemptions.clone().unwrap_or_default();
+    let named = exemptions
+        .syncs
+        .iter()
+        .any(|sync| sync.namespace == frame.owner.namespace && sync.name == frame.owner.name);
+    let exempt = named
+        || exemptions.namespaces.contains(&frame.owner.namespace)
+        || exemptions.selector.as_ref().is_some_and(|selector| matches(selector, &own));
+    let pods = subjects.contains.unwrap_or_default() == Contains::Pods;
+    let makes = |one: &SyncObject| pods::template(&one.object().body).is_some();
+    if exempt
+        || pods && !objects.iter().any(makes)
+        || !subjects.selector.as_ref().is_none_or(|selector| matches(selector, &own))
+    {
+        return Ok(false);
+    }
+    let Some(selector) = &subjects.namespace_selector else { return Ok(true) };
+    let gvk = Gvk::new("", "v1", "Namespace");
+    let reads = ReadSet::dotted(["metadata.labels"]);
+    let want = Want::object(ourselves(), gvk, None, &frame.owner.namespace, reads);
+    let labels = match frame.kinds.ask(want) {
+        None => return Err(not_yet("spec")),
+        Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet("spec")),
+        Some(Seen::Objects(observed)) => {
+            observed.items.first().and_then(|item| item.content.pointer("/metadata/labels").cloned())
+        }
+        Some(_) => None,
+    };
+    let label = |key: &str| labels.as_ref()?.get(key).and_then(Value::as_str).map(str::to_owned);
+    Ok(matches(selector, &label))
+}
+
+/// Whether labels match; an empty selector matches all.
+fn matches(selector: &LabelSelector, label: &dyn Fn(&str) -> Option<String>) -> bool {
+    let exact = selector.match_labels.iter().all(|(key, value)| label(key).as_ref() == Some(value));
+    exact
+        && selector.match_expressions.iter().all(|one| {
+            let found = label(&one.key);
+            let among = found.as_ref().is_some_and(|found| one.values.contains(found));
+            match one.operator {
+                SelectorOperator::In => among,
+                SelectorOperator::NotIn => !among,
+                SelectorOperator::Exists => found.is_some(),
+                SelectorOperator::DoesNotExist => found.is_none(),
+            }
+        })
+}

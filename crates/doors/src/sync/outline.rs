@@ -1,0 +1,86 @@
+//! A Sync as it was compiled: what its status is drawn from. The plan carries it
+//! ([`Notes`](linchpin_engine::plan::Notes)).
+
+use linchpin_api::{
+    app_bundle::status::ResourceRef,
+    sync::{Strength, status::SourceStatus},
+};
+use linchpin_engine::{contract::StepId, plan::Plan};
+use linchpin_words::{ObjectRef, Reason};
+
+/// A whole Sync.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SyncOutline {
+    pub source: SourceStatus,
+    /// Why there may be a newer revision that could not be read.
+    pub stale: Option<(Reason, String)>,
+    pub dependencies: Vec<DependencyOutline>,
+    /// The rules that are imposed on it, by name.
+    pub globals: Vec<DependencyOutline>,
+    pub objects: Vec<ObjectOutline>,
+    pub exports: Vec<ExportOutline>,
+}
+
+/// One dependency.
+#[derive(Clone, Debug)]
+pub(crate) struct DependencyOutline {
+    pub name: String,
+    pub step: StepId,
+    /// What it is, as people are shown it.
+    pub depends_on: String,
+    pub relation: String,
+    pub strength: Strength,
+    pub what: What,
+    /// The object it is about, where it is one.
+    pub object: Option<ObjectRef>,
+    /// Whether being met once is enough.
+    pub latches: bool,
+    /// Whether it holds any transition of this Sync.
+    pub gates: bool,
+    /// Whether what it is about waits for itself, or for what does.
+    pub cyclic: bool,
+    pub observed_revision: Option<String>,
+    pub observed_version: Option<String>,
+}
+
+/// What a dependency is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    Sync,
+    /// One export of a Sync.
+    Export,
+    Object,
+    Objects,
+    Capability,
+    /// An object of the Sync itself.
+    Own,
+    /// A rule.
+    Global,
+}
+
+/// One object.
+#[derive(Clone, Debug)]
+pub(crate) struct ObjectOutline {
+    pub reference: ResourceRef,
+    pub act: StepId,
+    /// The step that waits until it is ready; none where it does not count.
+    pub ready: Option<StepId>,
+    pub layer: usize,
+}
+
+/// One export.
+#[derive(Clone, Debug)]
+pub(crate) struct ExportOutline {
+    pub name: String,
+    pub object: ResourceRef,
+    /// The step that looks at it; none where it is not among the objects.
+    pub step: Option<StepId>,
+    pub act: Option<StepId>,
+}
+
+impl SyncOutline {
+    /// That of a plan.
+    pub(crate) fn of(plan: Option<&Plan>) -> Option<&Self> {
+        plan?.notes.get()
+    }
+}

@@ -1,0 +1,116 @@
+//! Dependencies of a kind that applies nothing: Capability and `GlobalDependency` are Ready while what they name is there.
+
+use linchpin_api::{SyncDependency, status::Blocker, sync::status::SyncDependencyStatus};
+use linchpin_engine::{
+    plan::{Plan, SpecError, Step},
+    step::Phase,
+};
+use linchpin_words::{Condition, text};
+use serde_json::Value;
+
+use super::{
+    dependency::{self, Around},
+    outline::DependencyOutline,
+    status::dependency_rows,
+};
+use crate::{assemble::Frame, conditions, door::StatusInput, entries};
+
+/// What the status of such an object is drawn from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Standing(pub Vec<DependencyOutline>);
+
+impl Standing {
+    fn of(plan: Option<&Plan>) -> Option<&Self> {
+        plan?.notes.get()
+    }
+}
+
+/// Reads one entry, whose namespaces must be written.
+pub(crate) fn read(
+    frame: &Frame<'_>,
+    entry: &SyncDependency,
+    field: &str,
+) -> Result<(DependencyOutline, Step), SpecError> {
+    let around = Around {
+        frame,
+        via: &frame.via,
+        revision: None,
+        source: None,
+        objects: &[],
+        myself: Value::Null,
+        explicit: true,
+    };
+    let read = dependency::read(&around, entry, field)?;
+    let mut steps = read.steps();
+    let mut step = steps.swap_remove(0);
+    (step.patience, step.timeout, step.optional) = (None, None, false);
+    Ok((read.outline, step))
+}
+
+/// Whether nothing has been looked at since a start: that is no news.
+pub(crate) fn is_unchanged(
+    observed: i64,
+    phase: Option<&str>,
+    generation: i64,
+    input: &StatusInput<'_>,
+) -> bool {
+    observed == generation && phase.is_some() && input.report.phase == Phase::Pending
+}
+
+/// What is said of such an object.
+pub(crate) struct Said {
+    pub phase: &'static str,
+    pub message: String,
+    pub conditions: Vec<Condition>,
+    pub rows: Vec<SyncDependencyStatus>,
+}
+
+pub(crate) fn draw(
+    conditions_before: &[Condition],
+    rows_before: &[SyncDependencyStatus],
+    generation: i64,
+    input: &StatusInput<'_>,
+) -> Said {
+    let report = input.report;
+    let blank = Standing::default();
+    let Standing(outlines) = Standing::of(input.plan).unwrap_or(&blank);
+    let rows = dependency_rows(outlines.iter(), rows_before, input);
+    let phase = match report.phase {
+        _ if report.ready => "Ready",
+        Phase::Completed | Phase::Running => Phase::Waiting.as_str(),
+        other => other.as_str(),
+    };
+    let unmet = rows.iter().find(|row| !row.met);
+    let message = match unmet.filter(|_| !report.invalid && report.phase != Phase::Suspended) {
+        Some(row) => row.message.clone(),
+        None if report.ready => "all that it takes is there".to_owned(),
+        None => report.message.clone(),
+    };
+    let mut told = report.clone();
+    told.message.clone_from(&message);
+    Said {
+        phase,
+        message: text::line(&entries::with_problems(message, report)),
+        conditions: conditions::draw(conditions_before, &told, generation, input.now),
+        rows,
+    }
+}
+
+/// What it waits for, in the words of its rows.
+pub(crate) fn blockers(
+    before: &[Blocker],
+    rows: &[SyncDependencyStatus],
+    input: &StatusInput<'_>,
+) -> Vec<Blocker> {
+    let blank = Standing::default();
+    let Standing(outlines) = Standing::of(input.plan).unwrap_or(&blank);
+    let mut blockers = entries::blockers(before, input);
+    for blocker in &mut blockers {
+        let outline = outlines.iter().find(|outline| Some(outline.step.as_str()) == blocker.step.as_deref());
+        if let Some(row) = outline.and_then(|outline| rows.iter().find(|row| row.name == outline.name)) {
+            blocker.message.clone_from(&row.message);
+            blocker.reason.clone_from(&row.reason);
+        }
+    }
+    blockers
+}

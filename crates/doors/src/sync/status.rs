@@ -1,0 +1,252 @@
+//! From report and journal to the status of a Sync.
+//!
+//! Ready is about the Sync's own objects: the newest revision is applied and each of them is ready now. What it depends
+//! on has conditions of its own, so that a database that flaps does not make everything above it unready. What has not
+//! been looked at again since a start keeps what was said of it.
+
+mod conditions;
+mod dependencies;
+mod resources;
+
+use std::collections::BTreeMap;
+
+use linchpin_api::{
+    Sync, SyncStatus,
+    status::Blocker,
+    sync::status::{SourceStatus, SyncDependencyStatus},
+};
+use linchpin_engine::{
+    contract::StepId,
+    plan::Edition,
+    step::{Phase, StepReport},
+};
+use linchpin_words::{Reason, Shared, limits, text};
+
+pub(crate) use self::dependencies::rows as dependency_rows;
+use self::{conditions::Conditions, resources::Resources};
+use super::{dependency::short, outline::SyncOutline};
+use crate::{door::StatusInput, entries, journal};
+
+pub(super) const SYNCED: &str = "Synced";
+pub(super) const APPLYING: &str = "Applying";
+
+pub(super) fn draw(object: &Sync, input: &StatusInput<'_>) -> SyncStatus {
+    let generation = object.metadata.generation.unwrap_or_default();
+    let current = object.status.as_ref();
+    let known = current.filter(|status| status.observed_generation == generation && status.phase.is_some());
+    if let Some(same) = known.filter(|_| input.report.phase == Phase::Pending) {
+        // Nothing has been looked at since a start: that is no news.
+        return SyncStatus { journal: journal::write(input.journal), ..same.clone() };
+    }
+    if input.report.invalid || input.report.phase == Phase::Deleting {
+        return without_plan(object, input, generation);
+    }
+    let blank = SyncOutline::default();
+    let sketch = Sketch {
+        object,
+        input,
+        current,
+        outline: SyncOutline::of(input.plan).unwrap_or(&blank),
+        steps: input.report.steps.iter().map(|step| (&step.id, step)).collect(),
+        held: input.plan.is_some_and(|plan| input.journal.is_held(plan)),
+    };
+    sketch.draw(generation)
+}
+
+/// What a status is drawn from.
+pub(super) struct Sketch<'a> {
+    pub object: &'a Sync,
+    pub input: &'a StatusInput<'a>,
+    pub current: Option<&'a SyncStatus>,
+    pub outline: &'a SyncOutline,
+    pub steps: BTreeMap<&'a StepId, &'a StepReport>,
+    /// Whether the revision has not been admitted.
+    pub held: bool,
+}
+
+/// The status while there is no plan: the source or the spec cannot be used, or the Sync is being deleted.
+fn without_plan(object: &Sync, input: &StatusInput<'_>, generation: i64) -> SyncStatus {
+    let report = input.report;
+    let mut status = object.status.clone().unwrap_or_default();
+    status.observed_generation = generation;
+    let failed = report.phase == Phase::Failed && !report.invalid;
+    let (phase, message) = entries::in_users_words(
+        &object.spec.common,
+        failed,
+        report.phase.as_str().to_owned(),
+        report.message.clone(),
+    );
+    status.phase = Some(phase);
+    status.message = Some(text::line(&entries::with_problems(message, report)));
+    status.blocked_by = entries::blockers(&status.blocked_by, input);
+    status.held_by = report.held_by.iter().take(limits::HELD_BY).cloned().collect();
+    Conditions::new(&mut status.conditions, generation, input.now).without_plan(report);
+    status.start_time.get_or_insert(input.journal.run.now);
+    status.journal = journal::write(input.journal);
+    status
+}
+
+impl Sketch<'_> {
+    fn draw(&self, generation: i64) -> SyncStatus {
+        let rows = dependency_rows(
+            self.outline.dependencies.iter().chain(&self.outline.globals),
+            self.current.map_or(&[][..], |status| status.dependencies.as_slice()),
+            self.input,
+        );
+        let resources = Resources::of(self);
+        let ready = !self.held && self.input.journal.completed.is_some() && resources.all_ready();
+        let phase = self.phase();
+        let message = self.message(phase, ready, &rows, &resources);
+        let mut conditions = self.current.map(|status| status.conditions.clone()).unwrap_or_default();
+        Conditions::new(&mut conditions, generation, self.input.now)
+            .draw(self, phase, ready, &message, &rows);
+        let failed = phase == Phase::Failed.as_str();
+        let (phase, message) =
+            entries::in_users_words(&self.object.spec.common, failed, phase.to_owned(), message);
+        let message = entries::with_problems(message, self.input.report);
+        let editions = &self.input.journal.editions;
+        let revision = |edition: &Option<Shared<Edition>>| Some(edition.as_ref()?.revision.clone());
+        let progress = resources.progress();
+        let (listed, more_resources) = resources.listed();
+        let broken = rows.iter().filter(|row| row.broken).map(|row| row.name.clone()).collect();
+        SyncStatus {
+            observed_generation: generation,
+            phase: Some(phase),
+            message: Some(text::line(&message)),
+            conditions,
+            blocked_by: self.blockers(&rows),
+            observed_revision: Some(self.outline.source.revision.clone()),
+            last_attempted_revision: revision(&editions.admitted),
+            last_applied_revision: revision(&editions.applied),
+            last_ready_revision: revision(&editions.ready),
+            version: editions.applied.as_ref().and_then(|edition| edition.version.clone()),
+            source: Some(self.source()),
+            waiting_on: self.waiting_on(&rows),
+            dependencies: rows,
+            broken_soft: broken,
+            held_by: Vec::new(),
+            progress: Some(progress),
+            resources: listed,
+            more_resources,
+            exports: self.exports(),
+            start_time: Some(self.input.journal.run.now),
+            completion_time: self.input.journal.completed,
+            edges: entries::edges(self.current.and_then(|status| status.edges.as_ref()), self.input),
+            journal: journal::write(self.input.journal),
+        }
+    }
+
+    /// How far it is, in one word.
+    fn phase(&self) -> &'static str {
+        match self.input.report.phase {
+            Phase::Waiting | Phase::Running if self.held => Phase::Waiting.as_str(),
+            Phase::Waiting | Phase::Running => APPLYING,
+            Phase::Completed => SYNCED,
+            other => other.as_str(),
+        }
+    }
+
+    /// How far it is, in one line.
+    fn message(
+        &self,
+        phase: &str,
+        ready: bool,
+        rows: &[SyncDependencyStatus],
+        resources: &Resources,
+    ) -> String {
+        let report = self.input.report;
+        if [Reason::NotATenant, Reason::Cycle].map(Some).contains(&report.reason) && !ready {
+            return report.message.clone();
+        }
+        let revision = short(&self.outline.source.revision);
+        let count = self.outline.objects.len();
+        let unsettled = resources.first_unsettled();
+        if phase == SYNCED {
+            return match unsettled.filter(|_| !ready) {
+                None => format!("revision {revision} is applied and all its {count} objects are ready"),
+                Some(told) => format!("revision {revision} is applied, but {told}"),
+            };
+        }
+        if phase == APPLYING {
+            let progress = resources.progress();
+            let told = unsettled.map(|told| format!("; {told}")).unwrap_or_default();
+            let (applied, ready) = (progress.applied, progress.ready);
+            return format!("{applied} of {count} objects are applied, {ready} are ready{told}");
+        }
+        let unmet: Vec<&SyncDependencyStatus> =
+            rows.iter().filter(|row| !row.met && !row.broken && self.is_gate(row)).collect();
+        if phase == Phase::Waiting.as_str()
+            && let Some(first) = unmet.first()
+        {
+            let more =
+                if unmet.len() > 1 { format!(" (and {} more)", unmet.len() - 1) } else { String::new() };
+            let blocked = self.blockers(rows);
+            let cause = entries::root_cause(&blocked).map(|cause| format!("; root cause: {cause}"));
+            return format!("{}{more}{}", first.message, cause.unwrap_or_default());
+        }
+        if phase == Phase::Failed.as_str() {
+            let halted = self.input.journal.halt.as_ref().and_then(|halt| halt.step.as_ref());
+            let outlines = self.outline.dependencies.iter().chain(&self.outline.globals);
+            let culprit = halted.and_then(|step| {
+                let named = outlines.into_iter().find(|outline| outline.step == *step)?;
+                rows.iter().find(|row| row.name == named.name)
+            });
+            return match (culprit, unsettled) {
+                (Some(row), _) if row.state == "TimedOut" => format!("timed out: {}", row.message),
+                (Some(row), _) => row.message.clone(),
+                (None, Some(told)) => told,
+                (None, None) => report.message.clone(),
+            };
+        }
+        report.message.clone()
+    }
+
+    fn is_gate(&self, row: &SyncDependencyStatus) -> bool {
+        let mut outlines = self.outline.dependencies.iter().chain(&self.outline.globals);
+        outlines.any(|outline| outline.name == row.name && outline.gates)
+    }
+
+    /// The source as it was read; the moment stays that of the first look at this revision.
+    fn source(&self) -> SourceStatus {
+        let old = self.current.and_then(|status| status.source.as_ref());
+        let since =
+            old.filter(|old| old.revision == self.outline.source.revision).and_then(|old| old.fetched_at);
+        SourceStatus { fetched_at: since.or(Some(self.input.now)), ..self.outline.source.clone() }
+    }
+
+    /// What it waits for, each in the RFC's words. While it is held, its objects are not what it waits for.
+    fn blockers(&self, rows: &[SyncDependencyStatus]) -> Vec<Blocker> {
+        let before = self.current.map_or(&[][..], |status| status.blocked_by.as_slice());
+        let mut blockers = entries::blockers(before, self.input);
+        let outlines = || self.outline.dependencies.iter().chain(&self.outline.globals);
+        for blocker in &mut blockers {
+            let outline = outlines().find(|outline| Some(outline.step.as_str()) == blocker.step.as_deref());
+            if let Some(row) = outline.and_then(|outline| rows.iter().find(|row| row.name == outline.name)) {
+                blocker.message.clone_from(&row.message);
+                blocker.reason.clone_from(&row.reason);
+            }
+        }
+        if self.held {
+            let is_object = |blocker: &Blocker| {
+                self.outline.objects.iter().any(|object| Some(object.act.as_str()) == blocker.step.as_deref())
+            };
+            let lacking = [Reason::MissingRights.as_str(), Reason::NotATenant.as_str()];
+            blockers.retain(|blocker| !is_object(blocker) || lacking.contains(&blocker.reason.as_str()));
+        }
+        blockers
+    }
+
+    /// What it waits for, directly and through others.
+    fn waiting_on(&self, rows: &[SyncDependencyStatus]) -> Vec<String> {
+        let mut waiting: Vec<String> = Vec::new();
+        let direct =
+            rows.iter().filter(|row| !row.met && !row.broken && self.held).map(|row| row.depends_on.clone());
+        let behind = if self.held { self.input.causes.waiting_on.as_slice() } else { &[] };
+        for one in direct.chain(behind.iter().cloned()) {
+            if !waiting.contains(&one) && waiting.len() < limits::WAITING_ON {
+                waiting.push(one);
+            }
+        }
+        waiting
+    }
+}

@@ -1,0 +1,91 @@
+//! A row for each dependency.
+
+use linchpin_api::sync::status::SyncDependencyStatus;
+use linchpin_engine::{contract::StepId, journal::StepState, step::StepReport};
+use linchpin_words::{Reason, text};
+
+use crate::{
+    door::StatusInput,
+    entries::{find, is_unseen},
+    sync::{
+        outline::{DependencyOutline, What},
+        words,
+    },
+};
+
+/// A row for each dependency. What has not been looked at again keeps the row in `before`.
+pub(crate) fn rows<'o>(
+    outlines: impl Iterator<Item = &'o DependencyOutline>,
+    before: &[SyncDependencyStatus],
+    input: &StatusInput<'_>,
+) -> Vec<SyncDependencyStatus> {
+    outlines
+        .filter_map(|outline| {
+            let step = find(input.report, &outline.step)?;
+            let old = before.iter().find(|old| old.name == outline.name);
+            if let Some(old) =
+                old.filter(|old| is_unseen(&step.reason) && old.met == is_met(&outline.step, step, input))
+            {
+                return Some(old.clone());
+            }
+            Some(row(outline, step, old, input))
+        })
+        .collect()
+}
+
+/// Why the journal has a step as it is.
+fn recorded(step: &StepId, input: &StatusInput<'_>) -> Option<Reason> {
+    input.journal.steps.get(step).and_then(|record| record.reason)
+}
+
+fn is_met(id: &StepId, step: &StepReport, input: &StatusInput<'_>) -> bool {
+    step.state == StepState::Met && recorded(id, input) != Some(Reason::SoftBroken)
+}
+
+fn row(
+    outline: &DependencyOutline,
+    step: &StepReport,
+    old: Option<&SyncDependencyStatus>,
+    input: &StatusInput<'_>,
+) -> SyncDependencyStatus {
+    let recorded = recorded(&outline.step, input);
+    let met = is_met(&outline.step, step, input);
+    let broken = recorded == Some(Reason::SoftBroken);
+    let providers = outline.object.as_ref().and_then(|object| input.causes.providers.get(object));
+    let provider = providers.and_then(|all| all.first()).map(String::as_str);
+    let record = input.journal.steps.get(&outline.step);
+    let latched = outline.latches && record.is_some_and(|record| record.latch.is_some());
+    let reason = match (met, recorded) {
+        (true, Some(Reason::Proceeded)) => Reason::Proceeded.as_str().to_owned(),
+        (true, _) => Reason::Met.as_str().to_owned(),
+        (false, _) if step.reason.is_empty() => Reason::Waiting.as_str().to_owned(),
+        (false, _) if outline.what == What::Capability && step.reason == Reason::KindNotServed.as_str() => {
+            Reason::CapabilityMissing.as_str().to_owned()
+        }
+        (false, _) => step.reason.to_string(),
+    };
+    let mut state = words::state(step);
+    // An export, a Sync that is applied, is found by a profile, which knows ready and not ready only.
+    if met && outline.relation.starts_with("Defined") && state == "Available" {
+        state = "Defined";
+    }
+    if met && outline.relation.starts_with("Completed") {
+        state = "Completed";
+    }
+    SyncDependencyStatus {
+        name: outline.name.clone(),
+        depends_on: outline.depends_on.clone(),
+        relation: outline.relation.clone(),
+        strength: outline.strength.as_str().to_owned(),
+        state: state.to_owned(),
+        met,
+        reason,
+        message: if met { String::new() } else { text::line(&words::sentence(outline, step, provider)) },
+        since: step.since,
+        observed_revision: outline.observed_revision.clone(),
+        observed_version: outline.observed_version.clone(),
+        latched_at: latched.then(|| old.and_then(|old| old.latched_at).unwrap_or(input.now)),
+        broken,
+        provided_by: provider.map(str::to_owned),
+    }
+}

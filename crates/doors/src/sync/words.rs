@@ -1,0 +1,67 @@
+//! Why a Sync waits, in the RFC's own sentences.
+
+use linchpin_engine::step::StepReport;
+use linchpin_words::Reason;
+
+use super::outline::{DependencyOutline, What};
+
+/// The document's word for what was found of a dependency.
+pub(crate) fn state(step: &StepReport) -> &'static str {
+    let missing = [Reason::CapabilityMissing, Reason::KindNotServed, Reason::ExportMissing];
+    if missing.iter().any(|reason| step.reason == reason.as_str()) {
+        return "Absent";
+    }
+    match step.word {
+        "NotFound" => "Absent",
+        "NotReady" => "Defined",
+        "Ready" => "Available",
+        other => other,
+    }
+}
+
+/// Reasons whose message is a whole sentence already.
+const SENTENCES: [Reason; 5] = [
+    Reason::ExportMissing,
+    Reason::VersionNotMet,
+    Reason::VersionUnknown,
+    Reason::RevisionNotMet,
+    Reason::CapabilityMissing,
+];
+
+/// Why a dependency is not met. `provider` is who is to make it, as far as that may be known.
+pub(crate) fn sentence(dependency: &DependencyOutline, step: &StepReport, provider: Option<&str>) -> String {
+    let what = &dependency.depends_on;
+    if SENTENCES.iter().any(|reason| step.reason == reason.as_str()) {
+        return step.detail.to_string();
+    }
+    let not_served = step.reason == Reason::KindNotServed.as_str();
+    match (dependency.what, step.word) {
+        (What::Capability, _) if not_served => {
+            let what = what.strip_prefix("Capability ").unwrap_or(what);
+            format!("needs {what} in this cluster, which nothing provides; it is never installed for you")
+        }
+        (_, _) if not_served => format!("says it depends on {what}, whose kind the cluster does not serve"),
+        (What::Sync | What::Export | What::Global, "NotFound") => {
+            format!("says it depends on {what}, which isn't present")
+        }
+        (What::Object, "NotFound") => match provider {
+            Some(provider) => format!("waits for {what}, which {provider} is to make"),
+            None => format!("says it depends on {what}, which isn't present, and no Sync provides it"),
+        },
+        (What::Sync | What::Export, _)
+            if step.reason.ends_with("ByProfile") && step.reason != "FailedByProfile" =>
+        {
+            let state = dependency.relation.split(' ').next().unwrap_or_default();
+            let detail = match (dependency.what, state) {
+                (What::Export, _) => format!("it is not {state} yet"),
+                (_, "Completed") => "its newest revision was not ready yet".to_owned(),
+                _ => "its newest revision is not applied yet".to_owned(),
+            };
+            format!("waits for {what}: {detail}")
+        }
+        (What::Sync | What::Export, _) if step.reason == "FailedByProfile" => {
+            format!("waits for {what}: it has failed")
+        }
+        _ => format!("waits for {what}: {}", step.detail),
+    }
+}
