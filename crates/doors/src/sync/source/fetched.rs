@@ -31,7 +31,7 @@ use crate::{
 /// How often a source is looked at, where nothing is said.
 const INTERVAL: Duration = Duration::from_mins(5);
 /// How long one fetch may take, where nothing is said.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Reads a source that somebody has to fetch.
