@@ -184,7 +184,7 @@ fn what_cannot_be_used_is_told_in_one_line() {
     let wrong = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: a},
         spec: {dependencies: [{resource: nonsense}]}}";
     for (file, words) in [
-        (write("none", "kind: ConfigMap"), "there is no ResourceDependency, DependencyGroup or AppBundle"),
+        (write("none", "kind: ConfigMap"), "there is no ResourceDependency, DependencyGroup, AppBundle"),
         (write("yaml", "a: ["), "at line "),
         (write("wrong", wrong), "wrong: ResourceDependency a: spec.dependencies[0].resource"),
         ("/nonexistent".to_owned(), "reading /nonexistent"),

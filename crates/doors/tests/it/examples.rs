@@ -5,7 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use linchpin_doors::{AppBundleDoor, DependencyGroupDoor, ResourceDependencyDoor};
+use linchpin_doors::{
+    AppBundleDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor, ResourceDependencyDoor, SyncDoor,
+};
 use linchpin_engine::plan::SpecError;
 use serde_json::Value;
 
@@ -32,6 +34,11 @@ fn compiled(manifest: &Value) -> Option<Result<(), SpecError>> {
             Some(compile::<DependencyGroupDoor>(&read(&text)).map(|_| ()))
         }
         ("app.example.com/v1alpha1", "AppBundle") => Some(compile::<AppBundleDoor>(&read(&text)).map(|_| ())),
+        ("linchpin.dev/v1alpha1", "Sync") => Some(compile::<SyncDoor>(&read(&text)).map(|_| ())),
+        ("linchpin.dev/v1alpha1", "Capability") => Some(compile::<CapabilityDoor>(&read(&text)).map(|_| ())),
+        ("linchpin.dev/v1alpha1", "GlobalDependency") => {
+            Some(compile::<GlobalDependencyDoor>(&read(&text)).map(|_| ()))
+        }
         _ => None,
     }
 }

@@ -7,6 +7,8 @@ use linchpin_words::Timestamp;
 use super::{Awaits, Journal};
 use crate::{
     contract::{Failure, Outcome, StepId, Target, Ticket, Verb},
+    graph::Node,
+    plan::Plan,
     step::Verdicts,
 };
 
