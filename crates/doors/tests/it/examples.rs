@@ -6,7 +6,8 @@ use std::{
 };
 
 use linchpin_doors::{
-    AppBundleDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor, ResourceDependencyDoor, SyncDoor,
+    AppBundleDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor, ResourceDependencyDoor,
+    SyncDoor,
 };
 use linchpin_engine::plan::SpecError;
 use serde_json::Value;
