@@ -89,7 +89,6 @@ words! {
         Running: "The actions are being carried out.",
         Completed: "Everything is done.",
         Deployed: "Everything of the bundle is deployed and ready.",
-        Synced: "The newest revision of the source is applied, and all its objects are ready.",
         SourceRead: "The source was read.",
         DeploymentComplete: "All resources of the bundle are deployed and ready.",
         AllDependenciesReady: "Everything that pods wait for is there.",
@@ -208,7 +207,7 @@ words! {
         SourceEmpty: "The source has no objects." => "Put objects into it, or set allowEmpty.",
 
         // How far an employment of consist is.
-        Synced: "The provider has what it should have, and every mark is where it belongs.",
+        Synced: "What is there is as it should be: all is carried out, and ready.",
         Syncing: "The provider is being looked at or changed.",
         ProviderUnreachable: "The provider does not answer, or not with something that can be used: nothing is detached or released." => "Look at the provider; linchpin.dev/proceed: clean on the employer releases it without the provider.",
         AlreadyServed: "Another adapter serves this employer." => "Choose one with the label linchpin.dev/adapter on the employer.",
