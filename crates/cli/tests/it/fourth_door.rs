@@ -101,7 +101,7 @@ fn a_further_door_is_served_drawn_explained_and_given_rights() {
         served.get("greeted", "greet/hello", "{.status.phase}").as_deref() == Some("Waiting")
     });
     let tree = served.says(&["tree", "-n", "greeted"]);
-    assert!(tree.contains("Greeting greeted/hello") && tree.contains("ConfigMap greeted/reader"), "{tree}");
+    assert!(tree.contains("greet greeted/hello") && tree.contains("cm greeted/reader"), "{tree}");
     let told = served.says(&["explain", "greet/hello", "-n", "greeted"]);
     assert!(told.contains("waits for ConfigMap greeted/reader"), "{told}");
     served.apply(b"{apiVersion: v1, kind: ConfigMap, metadata: {name: reader, namespace: greeted}}");

@@ -92,7 +92,7 @@ async fn what_was_scaled_is_left_to_who_scaled_it() {
     edited["spec"]["template"]["spec"]["containers"][0]["image"] = json!("web:2");
     stage.replace(edited).await;
     let repaired = hand.keep(deployment(), Force::Always, None).await.unwrap();
-    assert!(repaired.yielded.iter().any(|told| told.starts_with(".spec.replicas")), "{:?}", repaired.yielded);
+    assert!(repaired.yielded.iter().any(|told| told.starts_with("spec.replicas")), "{:?}", repaired.yielded);
     let stored = stage.get(&place).await.unwrap();
     assert_eq!(stored["spec"]["replicas"], 5);
     assert_eq!(stored["spec"]["template"]["spec"]["containers"][0]["image"], "web:1");
