@@ -21,7 +21,7 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
     for line in [
         "the operator leads",
         "four objects that wait",
-        "DependencyGroup linchpin-demo/shop",
+        "dg linchpin-demo/shop",
         "1. Somebody gives the shop its password",
         "→ database has written ConfigMap db-config",
         "2. The migration finishes",
