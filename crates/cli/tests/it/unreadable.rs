@@ -76,11 +76,11 @@ fn an_object_nested_too_deeply_keeps_no_other_from_being_served_and_its_body_out
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(tree.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("ResourceDependency quiet/after")));
+    assert!(lines.any(|line| line.contains("rd quiet/after")));
     let told = BufReader::new(tree.stderr.take().unwrap()).lines().map(Result::unwrap).next().unwrap();
     assert!(told.contains("ResourceDependency deep/deep, which cannot be read"), "{told}");
     victim.resource_dependency("later", &make.replace('$', "later"));
-    assert!(lines.any(|line| line.contains("ResourceDependency quiet/later")));
+    assert!(lines.any(|line| line.contains("rd quiet/later")));
     tree.kill().unwrap();
     tree.wait().unwrap();
     // Once it can be read, it is served like any other.
