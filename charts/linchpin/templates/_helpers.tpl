@@ -45,6 +45,32 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- end }}
 
+{{- define "linchpin.waitImage" -}}
+{{- if .Values.waitImage.digest -}}
+{{ .Values.waitImage.repository }}@{{ .Values.waitImage.digest }}
+{{- else -}}
+{{ .Values.waitImage.repository }}:{{ default .Chart.AppVersion .Values.waitImage.tag }}
+{{- end }}
+{{- end }}
+
+{{- /* The namespaces whose pods and workloads may be held. */}}
+{{- define "linchpin.optedIn" -}}
+matchLabels:
+  linchpin.dev/boot: enabled
+matchExpressions:
+  - key: kubernetes.io/metadata.name
+    operator: NotIn
+    values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
+{{- end }}
+
+{{- /* Who writes the authority of the certificate into the webhook configurations. */}}
+{{- define "linchpin.injectAuthority" -}}
+{{- if .Values.webhooks.certManager.enabled -}}
+annotations:
+  cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "linchpin.fullname" . }}-webhook
+{{- end }}
+{{- end }}
+
 {{- /* The doors that are open, as --doors has them. */}}
 {{- define "linchpin.doors" -}}
 {{- $open := list }}

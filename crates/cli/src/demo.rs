@@ -30,6 +30,9 @@ use linchpin_operator::{
     settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings},
 };
 
+use linchpin_words::keys;
+use serde_json::json;
+
 use crate::{operator::install_tls, version};
 use client::DemoClient;
 
@@ -79,6 +82,7 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         allow_loopback_clusters: true,
         probes: ProbeSettings::default(),
         sources: SourceSettings::default(),
+        boot_namespaces: json!({"matchLabels": {(keys::BOOT): keys::BOOT_ENABLED}}),
         webhooks: None,
         commit: version::COMMIT.map(str::to_owned),
     };

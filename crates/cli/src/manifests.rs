@@ -63,7 +63,8 @@ pub(crate) fn documents(namespace: &str, image: Option<&str>, crds: bool) -> Res
     Ok(all)
 }
 
-/// Puts another namespace where the default one is: in metadata, in subjects, and in the operator's user name.
+/// Puts another namespace where the default one is: in metadata, in subjects, in lists of namespaces, in the operator's user
+/// name and in the name of the webhooks' Service.
 fn rename(value: &mut Value, namespace: &str) {
     match value {
         Value::Object(fields) => {
@@ -77,9 +78,14 @@ fn rename(value: &mut Value, namespace: &str) {
         }
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, namespace)),
         Value::String(text) => {
-            let user = format!("system:serviceaccount:{NAMESPACE}:");
-            if text.contains(&user) {
-                *text = text.replace(&user, &format!("system:serviceaccount:{namespace}:"));
+            if text == NAMESPACE {
+                namespace.clone_into(text);
+            }
+            for (before, after) in [("system:serviceaccount:", ":"), ("--webhook-service=", "/")] {
+                let old = format!("{before}{NAMESPACE}{after}");
+                if text.contains(&old) {
+                    *text = text.replace(&old, &format!("{before}{namespace}{after}"));
+                }
             }
         }
         _ => {}

@@ -76,7 +76,8 @@ pub(crate) struct OperatorCommand {
         hide_default_value = true
     )]
     watch_namespaces: Namespaces,
-    /// The kinds that are served, separated by commas: resourceDependency (with DependencyGroup), appBundle.
+    /// The kinds that are served, separated by commas: resourceDependency (with DependencyGroup), appBundle,
+    /// bootDependency.
     #[arg(long, env = "LINCHPIN_DOORS", value_name = "DOORS", default_value_t = Doors::default())]
     doors: Doors,
     /// The ClusterRole that makes a namespace a tenant when it is bound to the operator there; for messages.
@@ -168,6 +169,7 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
             cluster_domain: command.cluster_domain,
         },
         sources: SourceSettings::parse(&command.source_hosts, &command.flux_hosts).map_err(Usage)?,
+        boot_namespaces: command.webhooks.namespaces()?,
         webhooks: command.webhooks.settings()?,
         commit: version::COMMIT.map(str::to_owned),
     })

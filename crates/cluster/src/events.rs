@@ -27,6 +27,8 @@ const WINDOW: Duration = Duration::from_mins(10);
 const REMEMBERED: usize = 4096;
 /// Who reports, as events show it.
 const CONTROLLER: &str = "linchpin.dev/operator";
+/// The same on a `BootDependency`, whose document names its reporter.
+const BOOT_CONTROLLER: (&str, &str) = ("BootDependency", "bootdependency-controller");
 
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -170,7 +172,7 @@ fn event(
         "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
         "eventTime": micro(now),
-        "reportingController": CONTROLLER,
+        "reportingController": if about.kind.kind == BOOT_CONTROLLER.0 { BOOT_CONTROLLER.1 } else { CONTROLLER },
         "reportingInstance": instance,
         "action": reason,
         "reason": reason,

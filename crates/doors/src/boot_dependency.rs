@@ -7,6 +7,7 @@
 //! agree. `cycles` is the courtesy of the validating webhook. Everything is a function of values.
 
 mod address;
+mod chain;
 mod compile;
 mod container;
 mod cycles;
@@ -17,12 +18,16 @@ mod inject;
 mod names;
 mod notices;
 mod patch;
+mod scope;
 mod selection;
 mod service;
 mod status;
+mod subject;
+mod survey;
+mod ties;
 
 use linchpin_api::{BootDependency, BootDependencyStatus};
-use linchpin_engine::plan::SpecError;
+use linchpin_engine::{contract::Notice, plan::SpecError, step::Report};
 
 use self::address::step_names;
 pub use self::{
@@ -35,11 +40,14 @@ pub use self::{
     inject::{Gate, Injection, Place, inject, keep_old_part},
     notices::due as notices,
     patch::PatchOperation,
+    scope::BootSettings,
     selection::{OwnerName, WorkloadName, is_skipped, label_selector_matches, selects},
     status::draw as status,
+    subject::BootDependencies,
+    survey::references,
 };
 
-use crate::door::{CompileInput, Compiled, Door, StatusInput};
+use crate::door::{self, CompileInput, Compiled, Door, SideWrite, StatusInput, Tally};
 
 /// The door of BootDependency.
 #[derive(Clone, Copy, Debug)]
@@ -48,11 +56,32 @@ pub enum BootDependencyDoor {}
 impl Door for BootDependencyDoor {
     type Object = BootDependency;
 
+    const SPEAKS: bool = true;
+
     fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         compile::compile(object, compile_input)
     }
 
     fn status(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDependencyStatus {
         status::draw(object, status_input)
+    }
+
+    fn phase_word(object: &BootDependency, report: &Report) -> &'static str {
+        status::phase_word(object, report)
+    }
+
+    fn event(object: Option<&BootDependency>, report: &Report) -> Option<Notice> {
+        match object {
+            Some(object) => status::phase_event(object, report),
+            None => Some(door::phase_event(report)),
+        }
+    }
+
+    fn events(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
+        notices::due(object, status_input)
+    }
+
+    fn tally(object: &BootDependency, report: &Report) -> Option<Tally> {
+        Some(status::tally(object, report))
     }
 }

@@ -135,6 +135,17 @@ impl Causes {
     }
 }
 
+/// How much of what an object waits for is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// The generation that this is about.
+    pub generation: i64,
+    /// How much there is to wait for.
+    pub all: usize,
+    /// What is not there, or not known to be.
+    pub unmet: BTreeSet<StepId>,
+}
+
 /// An object that is kept beside one of ours, an event or a revision of it: what is to be done to it now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideWrite {
@@ -171,6 +182,24 @@ pub trait Door: Send + Sync + 'static {
 
     /// Why an object that is being deleted stays for now, given those that claim it.
     fn hold(_object: &Self::Object, _claims: &[Claim], _now: Timestamp) -> Option<Hold> {
+        None
+    }
+
+    /// Whether it has words, events and counts of its own, below: only then is the object at hand on every turn.
+    const SPEAKS: bool = false;
+
+    /// The word for where an object is: when it changes, the status is written at once.
+    fn phase_word(_object: &Self::Object, report: &Report) -> &'static str {
+        report.phase.as_str()
+    }
+
+    /// Events of its own that are due now.
+    fn events(_object: &Self::Object, _status_input: &StatusInput<'_>) -> Vec<SideWrite> {
+        Vec::new()
+    }
+
+    /// How much of what an object waits for is there, where somebody counts it.
+    fn tally(_object: &Self::Object, _report: &Report) -> Option<Tally> {
         None
     }
 

@@ -257,6 +257,6 @@ pub(crate) fn is_unseen(reason: &str) -> bool {
     Reason::from_word(reason).is_some_and(|reason| Why::new(reason, "").is_passing())
 }
 
-fn or_word(reason: &str, otherwise: Reason) -> String {
+pub(crate) fn or_word(reason: &str, otherwise: Reason) -> String {
     if reason.is_empty() { otherwise.as_str().to_owned() } else { reason.to_owned() }
 }

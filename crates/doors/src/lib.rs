@@ -48,7 +48,7 @@ pub use capability::CapabilityDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
     Beside, Causes, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Hold, Imposed, Kept,
-    SideWrite, StatusInput, StatusOf,
+    SideWrite, StatusInput, StatusOf, Tally,
 };
 pub use global_dependency::GlobalDependencyDoor;
 pub use readiness_profile::ReadinessProfileDoor;

@@ -24,7 +24,8 @@ use crate::{
 };
 
 /// The groups whose kinds are ours.
-const OURS: [&str; 3] = ["tools.kubestellar.io", "linchpin.dev", "app.example.com"];
+const OURS: [&str; 4] =
+    ["tools.kubestellar.io", "linchpin.dev", "app.example.com", "core.bootchain-operator.ruicoelho.dev"];
 
 /// The question for all profiles of the cluster. They are our own kind, so the operator itself reads them.
 pub fn want() -> Want {

@@ -17,8 +17,8 @@ use linchpin_words::{Condition, Gvk, KindWord};
 use serde_json::Value;
 
 use crate::{
-    AppBundleDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor, ReadinessProfileDoor,
-    ResourceDependencyDoor, SyncDoor,
+    AppBundleDoor, BootDependencyDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor,
+    ReadinessProfileDoor, ResourceDependencyDoor, SyncDoor,
     door::{self, Beside, CompileInput, Compiled, Door},
     status_edges,
     subject::{Planned, Subject},
@@ -33,6 +33,7 @@ pub fn registry() -> Registry {
         .with(door::<SyncDoor>())
         .with(door::<GlobalDependencyDoor>())
         .with(door::<CapabilityDoor>())
+        .with(door::<BootDependencyDoor>())
         .with(door::<ReadinessProfileDoor>())
 }
 
@@ -41,10 +42,14 @@ pub fn registry() -> Registry {
 pub struct Registry(Vec<Arc<dyn Kind>>);
 
 impl Registry {
-    /// These kinds, and one more.
+    /// These kinds, and one more; it takes the place of one of the same name.
     #[must_use]
     pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
-        self.0.push(kind);
+        let name = kind.names().gvk;
+        match self.0.iter_mut().find(|known| known.names().gvk == name) {
+            Some(known) => *known = kind,
+            None => self.0.push(kind),
+        }
         self
     }
 

@@ -13,7 +13,7 @@ mod history;
 mod planned;
 mod status_hash;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use linchpin_engine::{
     contract::{Effect, Notice, Outcome, Via, Want, World},
@@ -24,7 +24,7 @@ use linchpin_words::{Gvk, ObjectRef, Timestamp};
 use serde_json::Value;
 
 pub use self::{planned::Planned, status_hash::StatusHash};
-use crate::door::{Causes, Claim, Kept, SideWrite};
+use crate::door::{Causes, Claim, Kept, SideWrite, Tally};
 
 /// Which subject it is: the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -128,7 +128,9 @@ pub enum Needs {
 pub struct Own {
     /// What becomes of our finalizer.
     pub finalizer: FinalizerChange,
-    /// A new phase: the event that reports it. Its status is written at once, unless the phase flaps.
+    /// Whether there is a new phase: the status is written at once, unless the phase flaps.
+    pub hurries: bool,
+    /// The event that reports it.
     pub phase_event: Option<Notice>,
 }
 
@@ -157,6 +159,14 @@ pub struct News {
     pub last_notices: Vec<Notice>,
     /// How many objects stay that should have been deleted with it.
     pub left_behind: usize,
+    /// Events about other objects than the subject's.
+    pub about_others: Vec<(SubjectKey, Notice)>,
+    /// How much of what it waits for is there, where that is counted.
+    pub tally: Option<Tally>,
+    /// How many pods it holds, where it holds some by scheduling gates.
+    pub held_pods: Option<usize>,
+    /// How long each pod that was released since had been due.
+    pub releases: Vec<Duration>,
 }
 
 /// A status to be written.

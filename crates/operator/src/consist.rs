@@ -117,7 +117,7 @@ where
 
 /// Everything that the process does inside its frame.
 pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
-    let errands = Errands::new(OperatorClient::new(&context.transport));
+    let errands = Errands::new(&context.transport);
     let gate = context.health.gate("consist");
     let (kinds, crew, changes) = tokio::select! {
         () = context.stop.requested() => return Ok(()),

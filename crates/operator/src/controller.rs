@@ -54,6 +54,7 @@ use crate::{
     run::Context,
     settings::Namespaces,
     sources::Sources,
+    tallies::{BootCounts, TermTallies},
 };
 use backlog::Backlog;
 use causes::Reporter;
@@ -124,6 +125,8 @@ pub(crate) struct Controller {
     finalizers: Vec<Option<&'static str>>,
     default_service_account: Arc<str>,
     entries: BTreeMap<SubscriberId, Entry>,
+    /// How many of them are objects of our own kinds.
+    ours: usize,
     ids: BTreeMap<(usize, NamespacedName), SubscriberId>,
     /// The same by uid.
     uids: BTreeMap<String, SubscriberId>,
@@ -148,6 +151,8 @@ pub(crate) struct Controller {
     exempt_of: u64,
     reporter: Reporter,
     telemetry: Telemetry,
+    boot_counts: BootCounts,
+    tallies: TermTallies,
     inbox: mpsc::UnboundedReceiver<Message>,
     back: mpsc::UnboundedSender<Message>,
 }
@@ -161,6 +166,7 @@ struct Parts {
     hub: Hub,
     recorder: Recorder,
     telemetry: Telemetry,
+    boot_counts: BootCounts,
     probe_times: ProbeTimes,
     term_inbox: TermInbox,
     sight: KindsSeen,
@@ -218,12 +224,14 @@ pub async fn work(context: Context, kinds: Registry, ports: Arc<dyn Ports>) -> R
     let recorder = Recorder::new(own.clone(), &context.identity);
     let mut counts = None;
     context.metrics.register(|registry| {
-        counts = Some((Telemetry::register(registry, hub.clone()), ProbeTimes::register(registry)));
+        let boots = BootCounts::register(registry, context.tallies.clone());
+        counts = Some((Telemetry::register(registry, hub.clone()), ProbeTimes::register(registry), boots));
     });
-    let Some((telemetry, probe_times)) = counts else {
+    let Some((telemetry, probe_times, boot_counts)) = counts else {
         return Err("metrics cannot be registered".to_owned());
     };
-    let lasting = Parts { kinds, ports, own, hub, recorder, telemetry, probe_times, term_inbox, sight };
+    let lasting =
+        Parts { kinds, ports, own, hub, recorder, telemetry, boot_counts, probe_times, term_inbox, sight };
     context.while_leading(|fence| serve(context.clone(), lasting.clone(), fence)).await;
     Ok(())
 }
@@ -281,6 +289,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         kinds,
         own_kinds,
         entries: BTreeMap::new(),
+        ours: 0,
         ids: BTreeMap::new(),
         uids: BTreeMap::new(),
         kept,
@@ -299,6 +308,8 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         exempt_of: 0,
         reporter: Reporter::default(),
         telemetry: parts.telemetry,
+        boot_counts: parts.boot_counts,
+        tallies: TermTallies(context.tallies.clone()),
         inbox,
         back,
         context,
@@ -521,14 +532,22 @@ impl Controller {
         entry.saving.arrived(object, entry.subject.as_ref());
         self.uids.insert(entry.subject.key().uid.clone(), id);
         self.ids.insert(key, id);
+        self.ours += usize::from(self.finalizers[entry.kind].is_some());
         self.entries.insert(id, entry);
         self.enqueue(id);
-        self.telemetry.objects(self.entries.len());
+        self.telemetry.objects(self.ours);
     }
 
     fn forget(&mut self, id: SubscriberId) {
         if let Some(entry) = self.entries.remove(&id) {
             self.telemetry.forget(entry.phase);
+            self.ours -= usize::from(self.finalizers[entry.kind].is_some());
+            let key = entry.subject.key();
+            if self.is_boot(entry.kind) {
+                self.tallies.0.forget(key.lane(), &key.name);
+            } else if key.kind.kind == "Namespace" {
+                self.tallies.0.hold(&key.name, 0);
+            }
             self.uids.remove(&entry.subject.key().uid);
             let node = Node::here(entry.subject.key().object_ref());
             for neighbour in self.graph.remove(&node) {
@@ -544,7 +563,12 @@ impl Controller {
         self.timers.set(id, None);
         self.resting.set(id, None);
         self.answers.subscribe(id, BTreeSet::new());
-        self.telemetry.objects(self.entries.len());
+        self.telemetry.objects(self.ours);
+    }
+
+    /// Whether a kind is BootDependency, whose document names its metrics.
+    pub(super) fn is_boot(&self, kind: usize) -> bool {
+        self.group_kinds[kind].kind == "BootDependency"
     }
 
     /// Queues the object of ours that a node represents.

@@ -16,8 +16,10 @@ pub mod rights;
 pub mod run;
 pub mod settings;
 pub mod sources;
+pub mod tallies;
 pub mod webhooks;
 
+mod boot;
 mod certificates;
 mod election;
 mod process;
@@ -32,6 +34,7 @@ use run::Context;
 
 /// Everything that the process does inside its frame, for these kinds: the controller while it leads, the webhooks always.
 pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
+    let kinds = boot::with_held_pods(kinds, &context);
     let serving = context.clone();
     let webhooks = tokio::spawn(async move { Box::pin(webhooks::serve(&serving)).await });
     let failed = async {

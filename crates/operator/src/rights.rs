@@ -78,6 +78,8 @@ const BUNDLES: Row =
 
 const SYNCS: Row = Row { door: Some(DoorName::Sync), groups: &["linchpin.dev"], ..ANY };
 
+const BOOTS: Row = Row { door: Some(DoorName::BootDependency), ..ANY };
+
 const PROFILES: Row = Row { groups: &["linchpin.dev"], ..ANY };
 
 /// Every right of the operator's own.
@@ -132,6 +134,30 @@ pub const TABLE: &[Row] = &[
         verbs: STATUS,
         why: "say how far they are",
         ..SYNCS
+    },
+    Row {
+        by_namespace: true,
+        groups: &["core.bootchain-operator.ruicoelho.dev"],
+        resources: &["bootdependencies"],
+        verbs: FOLLOW,
+        why: "follow the objects; set and take off our finalizer and annotations",
+        ..BOOTS
+    },
+    Row {
+        by_namespace: true,
+        groups: &["core.bootchain-operator.ruicoelho.dev"],
+        resources: &["bootdependencies/status"],
+        verbs: STATUS,
+        why: "say how far they are",
+        ..BOOTS
+    },
+    Row {
+        groups: &["admissionregistration.k8s.io"],
+        resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+        names: &["linchpin-mutating", "linchpin-validating"],
+        verbs: FOLLOW,
+        why: "keep the authority of our certificates in our webhook configurations",
+        ..BOOTS
     },
     Row {
         resources: &["readinessprofiles"],
@@ -191,12 +217,61 @@ pub const TABLE: &[Row] = &[
         ..ANY
     },
     Row {
+        scope: Scope::Release,
+        groups: &[""],
+        resources: &["secrets"],
+        names: &["linchpin-webhook-tls"],
+        verbs: &["get", "list", "watch", "update"],
+        why: "keep the certificate of our webhooks",
+        ..BOOTS
+    },
+    Row {
+        scope: Scope::Release,
+        groups: &[""],
+        resources: &["secrets"],
+        verbs: &["create"],
+        why: "make the first certificate of our webhooks: a name cannot be asked for at creation",
+        ..BOOTS
+    },
+    Row {
         scope: Scope::Tenant,
         groups: &[""],
         resources: &["serviceaccounts"],
         verbs: &["impersonate", "get", "list", "watch"],
         why: "act for the objects of the namespace, as the ServiceAccounts that they name and that exist",
         ..ANY
+    },
+    Row {
+        scope: Scope::Tenant,
+        groups: &[""],
+        resources: &["pods"],
+        verbs: FOLLOW,
+        why: "release the pods that our scheduling gate holds, where the namespace has opted in",
+        ..BOOTS
+    },
+    Row {
+        scope: Scope::Tenant,
+        groups: &["apps"],
+        resources: &["deployments", "statefulsets", "daemonsets"],
+        verbs: FOLLOW,
+        why: "tell how workloads are that pods are held for, and repair their templates, where the namespace has opted in",
+        ..BOOTS
+    },
+    Row {
+        scope: Scope::Tenant,
+        groups: &["apps"],
+        resources: &["replicasets"],
+        verbs: READ,
+        why: "know which workload a pod belongs to",
+        ..BOOTS
+    },
+    Row {
+        scope: Scope::Tenant,
+        groups: &["batch"],
+        resources: &["jobs"],
+        verbs: READ,
+        why: "know which workload a pod belongs to",
+        ..BOOTS
     },
 ];
 
@@ -216,7 +291,9 @@ mod tests {
             assert!(words.iter().all(|word| !word.contains('*')), "{row:?}");
             assert!(!row.groups.is_empty() && !row.resources.is_empty() && !row.verbs.is_empty(), "{row:?}");
             assert!(!row.why.is_empty(), "{row:?}");
-            assert!(!row.resources.contains(&"secrets"), "no Secret is read as the operator: {row:?}");
+            let secrets = row.resources.contains(&"secrets");
+            let own = row.scope == Scope::Release && (!row.names.is_empty() || row.verbs == ["create"]);
+            assert!(!secrets || own, "no Secret is read as the operator but its own: {row:?}");
             assert!(!row.by_namespace || row.scope == Scope::Cluster, "{row:?}");
         }
     }

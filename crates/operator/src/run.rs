@@ -28,6 +28,7 @@ use crate::{
     server::{self, Page},
     settings::{BindAddress, Settings},
     shutdown::{self, Signals},
+    tallies::Tallies,
     workplace::{Workplace, frame},
 };
 use http::StatusCode;
@@ -102,6 +103,8 @@ pub struct Context {
     pub health: Health,
     /// Where metrics are registered.
     pub metrics: Metrics,
+    /// What is known of BootDependencies while we lead.
+    pub tallies: Tallies,
     /// The wish to stop.
     pub stop: Stop,
 }
@@ -187,6 +190,7 @@ where
         leadership: standing.leadership,
         health: health.clone(),
         metrics,
+        tallies: Tallies::default(),
         stop,
     };
     let mut work = workplace.start(move || work(context)).map_err(RunError::Runtime)?;
@@ -343,6 +347,7 @@ mod tests {
             allow_loopback_clusters: false,
             probes: crate::settings::ProbeSettings::default(),
             sources: crate::settings::SourceSettings::default(),
+            boot_namespaces: serde_json::json!({}),
             webhooks: None,
             commit: None,
         };
@@ -353,6 +358,7 @@ mod tests {
             metrics: Metrics::new(None, leadership.clone(), transport.clone()),
             transport,
             leadership,
+            tallies: Tallies::default(),
             health: Health::default(),
             stop,
         }

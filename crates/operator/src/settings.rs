@@ -4,6 +4,7 @@ use crate::webhooks::WebhookSettings;
 use linchpin_cluster::lease::Timing;
 use linchpin_source::hosts::HostList;
 use linchpin_words::egress::Egress;
+use serde_json::Value;
 use std::{
     collections::BTreeSet,
     fmt,
@@ -44,6 +45,8 @@ pub struct Settings {
     pub probes: ProbeSettings,
     /// Where sources may be fetched from.
     pub sources: SourceSettings,
+    /// The namespaces whose pods and workloads may be held, by their labels: a label selector as in the API.
+    pub boot_namespaces: Value,
     /// The webhooks; none where they are switched off.
     pub webhooks: Option<WebhookSettings>,
     /// The commit the program was built from, for the build information.
@@ -179,11 +182,13 @@ pub enum DoorName {
     AppBundle,
     /// Sync, `GlobalDependency` and Capability.
     Sync,
+    /// BootDependency, the pods that it holds, and the webhooks.
+    BootDependency,
 }
 
 impl DoorName {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::ResourceDependency, Self::AppBundle, Self::Sync];
+    pub const ALL: [Self; 4] = [Self::ResourceDependency, Self::AppBundle, Self::Sync, Self::BootDependency];
 
     /// The word in `--doors` and under `doors` in the chart's values.
     pub const fn as_str(self) -> &'static str {
@@ -191,6 +196,7 @@ impl DoorName {
             Self::ResourceDependency => "resourceDependency",
             Self::AppBundle => "appBundle",
             Self::Sync => "sync",
+            Self::BootDependency => "bootDependency",
         }
     }
 
@@ -200,6 +206,7 @@ impl DoorName {
             Self::ResourceDependency => &["ResourceDependency", "DependencyGroup"],
             Self::AppBundle => &["AppBundle", "BundleRevision"],
             Self::Sync => &["Sync", "GlobalDependency", "Capability"],
+            Self::BootDependency => &["BootDependency"],
         }
     }
 
@@ -346,7 +353,9 @@ mod tests {
         for wrong in ["", "appbundle", "appBundle,", "syncs"] {
             let error = wrong.parse::<Doors>().unwrap_err().to_string();
             assert!(
-                error.ends_with("write some of resourceDependency,appBundle,sync, separated by commas"),
+                error.ends_with(
+                    "write some of resourceDependency,appBundle,sync,bootDependency, separated by commas"
+                ),
                 "{error}"
             );
         }

@@ -20,7 +20,7 @@ mod settings;
 
 use std::{io, sync::Arc};
 
-use linchpin_cluster::{identity::OperatorClient, own::Errands};
+use linchpin_cluster::own::Errands;
 
 use self::{
     boot::BootWebhooks,
@@ -29,8 +29,9 @@ use self::{
     memory::BootMemory,
     server::{Certificate, Handlers},
 };
-use crate::{run::Context, server as sockets};
+use crate::{boot::cluster_domain, run::Context, server as sockets};
 
+pub(crate) use self::configuration::SYSTEM as SYSTEM_NAMESPACES;
 pub use self::settings::{Reached, ReachedError, WebhookSettings};
 
 /// Serves until the process stops. Returns at once where webhooks are switched off.
@@ -45,9 +46,8 @@ pub(crate) async fn serve(context: &Context) -> io::Result<()> {
         tracing::info!(%address, purpose = "webhooks", "listening");
     }
     let settings = Arc::new(settings);
-    let resolv_conf = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let cluster_domain = context.settings.probes.domain(&resolv_conf);
-    let errands = Errands::new(OperatorClient::new(&context.transport));
+    let cluster_domain = cluster_domain(&context.settings);
+    let errands = Errands::new(&context.transport);
     let counts = Counts::default();
     context.metrics.register(|registry| counts.register(registry));
     let memory = BootMemory::default();
@@ -58,6 +58,7 @@ pub(crate) async fn serve(context: &Context) -> io::Result<()> {
         Arc::clone(&settings),
         context.settings.default_service_account.clone(),
         cluster_domain.clone(),
+        context.tallies.clone(),
     );
     let charge = Charge {
         secret: "linchpin-webhook-tls",
@@ -94,14 +95,13 @@ pub(crate) async fn serve_consist(context: &Context, handlers: Handlers, says: C
         tracing::info!(%address, purpose = "webhooks", "listening");
     }
     let settings = Arc::new(settings);
-    let resolv_conf = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
-    let cluster_domain = context.settings.probes.domain(&resolv_conf);
+    let cluster_domain = cluster_domain(&context.settings);
     let counts = Counts::default();
     context.metrics.register(|registry| counts.register(registry));
     let certificate = Certificate::default();
     let charge = Charge { secret: "linchpin-consist-webhook-tls", content: says, whole: true };
     let keeper = Keeper::new(
-        Errands::new(OperatorClient::new(&context.transport)),
+        Errands::new(&context.transport),
         charge,
         Arc::clone(&settings),
         settings.reached.names(&cluster_domain),

@@ -108,6 +108,10 @@ impl Event {
         if self.resource.is_empty() {
             return self.verb == "get";
         }
+        // Of all Secrets it may touch but the one with its certificate; a creation does not say in its path what it creates.
+        if self.resource == "secrets" && !(self.name.ends_with("webhook-tls") || self.verb == "create") {
+            return false;
+        }
         let resource = match self.subresource.as_str() {
             "" => self.resource.clone(),
             subresource => format!("{}/{subresource}", self.resource),
@@ -119,31 +123,11 @@ impl Event {
         }) || self.is_for_webhooks()
     }
 
-    /// Whether the operator may do this as itself for webhooks and held pods: keep its certificate and its webhook
-    /// configurations; read `BootDependency` objects, and read and patch pods and workloads.
+    /// Whether the operator writes its webhook configurations itself, as it does where it is reached at a URL.
     fn is_for_webhooks(&self) -> bool {
-        let reads = matches!(self.verb.as_str(), "get" | "list" | "watch");
-        let amends = matches!(self.verb.as_str(), "patch" | "update");
-        match (self.group.as_str(), self.resource.as_str()) {
-            ("core.bootchain-operator.ruicoelho.dev", "bootdependencies") => {
-                reads || amends && matches!(self.subresource.as_str(), "" | "status")
-            }
-            ("authorization.k8s.io", "subjectaccessreviews") => self.verb == "create",
-            // A creation does not say in its path what it creates.
-            ("", "secrets") => {
-                (reads || amends) && self.name == "linchpin-webhook-tls"
-                    || self.verb == "create" && matches!(self.name.as_str(), "" | "linchpin-webhook-tls")
-            }
-            (
-                "admissionregistration.k8s.io",
-                "mutatingwebhookconfigurations" | "validatingwebhookconfigurations",
-            ) => reads || amends || self.verb == "create",
-            ("", "pods") | ("apps", "deployments" | "statefulsets" | "daemonsets") => {
-                reads || self.verb == "patch" && self.subresource.is_empty()
-            }
-            ("apps", "replicasets") | ("batch", "jobs") => reads,
-            _ => false,
-        }
+        self.group == "admissionregistration.k8s.io"
+            && matches!(self.verb.as_str(), "create" | "update")
+            && self.resource.ends_with("webhookconfigurations")
     }
 }
 

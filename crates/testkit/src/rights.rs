@@ -35,40 +35,22 @@ pub fn grant(api: &Api, installation: &Installation) {
     }
 }
 
-/// Gives the operator's user what webhooks and held pods need beside that. Its own namespace is `default` in tests.
+/// Gives the operator's user what it needs beside that where it is reached at a URL: it writes its webhook configurations
+/// itself, which the chart does elsewhere.
 pub fn grant_webhooks(api: &Api) {
     let rules = json!([
-        {"apiGroups": ["core.bootchain-operator.ruicoelho.dev"], "resources": ["bootdependencies"],
-         "verbs": ["get", "list", "watch", "patch"]},
-        {"apiGroups": ["core.bootchain-operator.ruicoelho.dev"], "resources": ["bootdependencies/status"],
-         "verbs": ["update", "patch"]},
-        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "patch"]},
-        {"apiGroups": ["apps"], "resources": ["deployments", "statefulsets", "daemonsets"],
-         "verbs": ["get", "list", "watch", "patch"]},
-        {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]},
         {"apiGroups": ["admissionregistration.k8s.io"],
          "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
-         "verbs": ["get", "list", "watch", "create", "update", "patch"]},
-    ]);
-    let secrets = json!([
-        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["linchpin-webhook-tls"],
-         "verbs": ["get", "list", "watch", "update"]},
-        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+         "verbs": ["create", "update"]},
     ]);
     let version = "rbac.authorization.k8s.io/v1";
     let subjects = json!([{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OPERATOR}]);
     let name = format!("{OPERATOR}-webhooks");
-    let reference = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
-    let here = json!({"name": name, "namespace": "default"});
+    let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name});
     for manifest in [
         json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}),
         json!({"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": name},
-            "roleRef": reference("ClusterRole"), "subjects": subjects}),
-        json!({"apiVersion": version, "kind": "Role", "metadata": here, "rules": secrets}),
-        json!({"apiVersion": version, "kind": "RoleBinding", "metadata": here,
-            "roleRef": reference("Role"), "subjects": subjects}),
+            "roleRef": reference, "subjects": subjects}),
     ] {
         api.apply(&manifest).unwrap();
     }

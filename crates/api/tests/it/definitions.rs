@@ -9,7 +9,7 @@ fn committed() -> PathBuf {
 }
 
 #[test]
-fn the_committed_definitions_are_the_generated_ones() {
+fn b28_the_committed_definitions_are_the_generated_ones() {
     let update = env::var_os("LINCHPIN_UPDATE").is_some();
     let mut names = Vec::new();
     for definition in linchpin_api::all_crds() {

@@ -8,6 +8,7 @@ use linchpin_operator::{
     webhooks::{Reached, WebhookSettings, label_selector},
 };
 use linchpin_words::keys;
+use serde_json::Value;
 
 use crate::cli::Usage;
 
@@ -42,11 +43,16 @@ pub(super) struct WebhookFlags {
 }
 
 impl WebhookFlags {
+    /// The namespaces whose pods and workloads may be held.
+    pub(super) fn namespaces(&self) -> Result<Value, Usage> {
+        label_selector::parse(&self.boot_namespace_selector)
+            .map_err(|error| Usage(format!("--boot-namespace-selector: {error}")))
+    }
+
     /// The settings; none where webhooks are off.
     pub(super) fn settings(self) -> Result<Option<WebhookSettings>, Usage> {
         let usage = |problem: &str| Usage(problem.to_owned());
-        let namespaces = label_selector::parse(&self.boot_namespace_selector)
-            .map_err(|error| Usage(format!("--boot-namespace-selector: {error}")))?;
+        let namespaces = self.namespaces()?;
         let reached = match (&self.webhook_service, &self.webhook_url) {
             (Some(_), Some(_)) => {
                 return Err(usage("give one of --webhook-service and --webhook-url"));

@@ -1,6 +1,10 @@
 //! BootDependency on a real API server: webhooks, circles, certificates, and what happens without us.
 
-use std::{net::TcpListener, sync::OnceLock};
+mod kubelet;
+mod served;
+mod workloads;
+
+use std::{net::TcpListener, sync::OnceLock, thread, time::Duration};
 
 use linchpin_local::{Cluster, Options};
 use linchpin_testkit::{Api, Scenario, audit::Audit, grant_operator, grant_webhooks};
@@ -129,6 +133,8 @@ fn b11_edits_of_metadata_and_scale_start_no_rollout() {
     let scenario = opted_in("boot-quiet");
     until_called(&scenario);
     deployment(&scenario, "web");
+    // Creation has the precision of a second.
+    thread::sleep(Duration::from_millis(1100));
     boot(&scenario, "web", "{dependsOn: [{service: db, port: 1}]}");
     scenario.merge(
         "Deployment",
@@ -152,6 +158,19 @@ fn b11_edits_of_metadata_and_scale_start_no_rollout() {
         let changed = scenario.get("Deployment", "web").unwrap();
         init_names(&changed["spec"]["template"]["spec"]) == ["wait-for-db"]
     });
+}
+
+#[test]
+fn b12_what_is_applied_in_one_command_is_not_missed() {
+    let scenario = opted_in("boot-together");
+    until_called(&scenario);
+    for number in 0..8 {
+        let name = format!("web-{number}");
+        boot(&scenario, &name, "{dependsOn: [{service: db, port: 5432}]}");
+        deployment(&scenario, &name);
+        let stored = scenario.get("Deployment", &name).unwrap();
+        assert_eq!(init_names(&stored["spec"]["template"]["spec"]), ["wait-for-db"], "{name}");
+    }
 }
 
 #[test]
@@ -195,20 +214,56 @@ fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
         &json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}}),
     );
     until_called(&scenario);
+    boot(
+        &scenario,
+        "gates",
+        "{serviceAccountName: actor, selector: {matchLabels: {kind: bare}}, strategy: SchedulingGate, dependsOn: [{resource: configmap/go}]}",
+    );
+    let held = ["one", "two", "three"];
+    for name in held {
+        scenario.apply(&format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, labels: {{kind: bare}}}}, spec: {{containers: [{{name: app, image: app}}]}}}}"));
+    }
+    // It is killed, whatever it does at that moment.
     drop(operator);
-    // The port is closed; then somebody listens who never answers.
+    // The port is closed; then somebody listens who never answers; then one who answers garbage.
     deployment(&scenario, "closed");
     let hanging = TcpListener::bind(&address).unwrap();
     deployment(&scenario, "hanging");
-    drop(hanging);
-    for name in ["closed", "hanging"] {
+    let garbage = thread::spawn(move || {
+        let (mut caller, _) = hanging.accept().unwrap();
+        let _ = std::io::Write::write_all(&mut caller, b"\x16\x03garbage\r\n\r\n");
+    });
+    deployment(&scenario, "garbage");
+    garbage.join().unwrap();
+    scenario.config_map("go", "now");
+    let is_held = |name: &str| !scenario.get("Pod", name).unwrap()["spec"]["schedulingGates"].is_null();
+    assert!(held.iter().all(|name| is_held(name)), "nobody is there to release them");
+    for name in ["closed", "hanging", "garbage"] {
         let stored = scenario.get("Deployment", name).unwrap();
         assert!(init_names(&stored["spec"]["template"]["spec"]).is_empty(), "{name}");
     }
+    // Both are created while we are away: nobody puts into the template what it needs.
+    boot(&scenario, "missed", "{dependsOn: [{service: db, port: 5432}]}");
+    deployment(&scenario, "missed");
     // What somebody spoiled meanwhile is mended when we are back.
     let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/linchpin-mutating";
     let spoil = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
     api.request(&http::Method::PATCH, path, "application/json-patch+json", Some(&spoil)).unwrap();
     let _operator = with_webhooks(&cluster, &address);
     published(&api);
+    eventually("whoever was held is released", seconds(60), || !held.iter().any(|name| is_held(name)));
+    let events = scenario.audit.events();
+    let is_release = |event: &&linchpin_testkit::audit::Event| {
+        event.is_by_operator() && event.is_write() && event.resource == "pods"
+    };
+    let go = scenario.audit.first_write("configmaps", &scenario.namespace, "go");
+    let releases: Vec<_> = events.iter().filter(is_release).collect();
+    assert_eq!(releases.len(), held.len(), "each once: {releases:?}");
+    assert!(releases.iter().all(|event| event.received > go.received), "none before its time: {releases:?}");
+    scenario.until("is repaired", "Deployment", "missed", |object| {
+        init_names(&object["spec"]["template"]["spec"]) == ["wait-for-db"]
+    });
+    scenario.until("is current", "BootDependency", "missed", |object| {
+        object["status"]["workloads"][0]["state"] == "Current"
+    });
 }

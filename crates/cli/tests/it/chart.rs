@@ -126,7 +126,7 @@ fn helm_finds_nothing_to_complain_about_and_refuses_a_misspelt_value() {
             "x",
             chart.to_str().unwrap(),
             "--set",
-            "doors.appBundle=false,doors.resourceDependency=false,doors.sync=false",
+            "doors.appBundle=false,doors.resourceDependency=false,doors.sync=false,doors.bootDependency=false",
         ],
     );
     assert!(
@@ -171,7 +171,12 @@ fn the_roles_of_the_chart_are_those_of_the_table_for_every_choice() {
         (&[], &[]),
         (&["--set", "tenancy.mode=Cluster"], &["--all-tenants"]),
         (
-            &["--set", "tenancy.namespaces={a,b}", "--set", "doors.appBundle=false"],
+            &[
+                "--set",
+                "tenancy.namespaces={a,b}",
+                "--set",
+                "doors.appBundle=false,doors.bootDependency=false",
+            ],
             &["--tenant=a", "--tenant=b", "--doors=resourceDependency,sync"],
         ),
         (&["--set", "watchNamespaces={a,b}"], &["--watch-namespaces=a,b"]),
@@ -181,16 +186,21 @@ fn the_roles_of_the_chart_are_those_of_the_table_for_every_choice() {
     }
 }
 
-/// A cluster that serves the kinds of the Prometheus operator, as far as a dry run needs them.
+/// A cluster that serves the kinds of the Prometheus operator and of cert-manager, as far as a dry run needs them.
 fn with_monitoring(version: Option<&str>) -> Cluster {
     let options = Options { emulated_version: version.map(str::to_owned), ..bare() };
     let cluster = Cluster::start(&options).expect("a local Kubernetes");
     let api = Api::connect(&cluster.kubeconfig());
-    for (kind, plural) in [("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")] {
+    for (kind, plural, group) in [
+        ("ServiceMonitor", "servicemonitors", "monitoring.coreos.com"),
+        ("PrometheusRule", "prometheusrules", "monitoring.coreos.com"),
+        ("Issuer", "issuers", "cert-manager.io"),
+        ("Certificate", "certificates", "cert-manager.io"),
+    ] {
         let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
         api.apply(&json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-            "metadata": {"name": format!("{plural}.monitoring.coreos.com")},
-            "spec": {"group": "monitoring.coreos.com", "scope": "Namespaced",
+            "metadata": {"name": format!("{plural}.{group}")},
+            "spec": {"group": group, "scope": "Namespaced",
                 "names": {"kind": kind, "plural": plural, "singular": kind.to_lowercase(), "listKind": format!("{kind}List")},
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}]}}))
             .unwrap();

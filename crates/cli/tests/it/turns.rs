@@ -46,6 +46,7 @@ fn work_that_computes_without_end_costs_neither_the_lease_nor_the_truth_of_healt
         allow_loopback_clusters: false,
         probes: ProbeSettings::default(),
         sources: SourceSettings::default(),
+        boot_namespaces: serde_json::json!({}),
         webhooks: None,
         commit: None,
     };

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use http::Method;
 use linchpin_engine::contract::Right;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::OwnKind;
 use crate::{
-    call::{self, CallError, Form, Url},
+    access,
+    call::{self, CallError, Form},
     identity::OperatorClient,
+    transport::{Impersonation, Transport},
 };
 
 /// Why a request had no success; without any text of the objects concerned.
@@ -38,12 +40,13 @@ pub enum ErrandError {
 #[derive(Clone)]
 pub struct Errands {
     client: OperatorClient,
+    transport: Transport,
 }
 
 impl Errands {
     /// Requests as the operator itself.
-    pub fn new(client: OperatorClient) -> Self {
-        Self { client }
+    pub fn new(transport: &Transport) -> Self {
+        Self { client: OperatorClient::new(transport), transport: transport.clone() }
     }
 
     /// The client, for following.
@@ -128,7 +131,7 @@ impl Errands {
         answer.map(drop).map_err(|error| refusal(&error, "patch", kind.plural()))
     }
 
-    /// Whether a ServiceAccount has a right.
+    /// Whether a ServiceAccount has a right, asked as that account itself.
     pub async fn may(
         &self,
         namespace: &str,
@@ -136,30 +139,14 @@ impl Errands {
         right: &Right,
         within: Duration,
     ) -> Result<bool, ErrandError> {
-        let mut attributes = json!({"verb": right.verb, "group": right.group, "resource": right.resource});
-        for (key, value) in [("namespace", &right.namespace), ("name", &right.name)] {
-            if let Some(value) = value {
-                attributes[key] = json!(value);
-            }
+        let who = Impersonation::service_account(namespace, account)
+            .map_err(|_| ErrandError::Failed(format!("{namespace}/{account} is no ServiceAccount")))?;
+        let client = self.transport.writes(Some(&who));
+        match tokio::time::timeout(within, access::may(&client, right)).await {
+            Ok(Ok(allowed)) => Ok(allowed),
+            Ok(Err(error)) => Err(refusal(&error, "impersonate", "serviceaccounts")),
+            Err(_) => Err(ErrandError::Failed(format!("no answer within {} ms", within.as_millis()))),
         }
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": {
-                "user": format!("system:serviceaccount:{namespace}:{account}"),
-                "groups": [
-                    "system:serviceaccounts",
-                    format!("system:serviceaccounts:{namespace}"),
-                    "system:authenticated",
-                ],
-                "resourceAttributes": attributes,
-            },
-        });
-        let url = Url::new("/apis/authorization.k8s.io/v1/subjectaccessreviews");
-        let request = call::send_json(Method::POST, &url, "application/json", &review);
-        let answer = self.send(request, within).await;
-        let answer = answer.map_err(|error| refusal(&error, "create", "subjectaccessreviews"))?;
-        Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
     pub(super) async fn send(

@@ -3,10 +3,12 @@
 //! A Service is answered by the API server alone where it can tell; a host, and whatever needs a request, by a probe; an
 //! object like every other dependency of ours. `timeout` is no clock here: it is how long a pod waits.
 
+use std::collections::BTreeMap;
+
 use linchpin_api::{BootDependency, BootEntry};
 use linchpin_engine::{
     contract::{Question, StepId},
-    plan::{Lane, Plan, Removal, Requirement, SpecError, Step, StepKind, definition},
+    plan::{Lane, Notes, Plan, Removal, Requirement, SpecError, Step, StepKind, definition},
 };
 use linchpin_words::limits;
 use serde_json::Value;
@@ -32,16 +34,30 @@ pub fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Res
     let frame = Frame::new(object, &spec.common, compile_input, Removal::Retain)?;
     let names = step_names(&spec.depends_on.iter().collect::<Vec<_>>());
     let mut steps = Vec::with_capacity(names.len());
+    let mut closed = BTreeMap::new();
     for (index, (entry, named)) in spec.depends_on.iter().zip(&names).enumerate() {
         let field = format!("spec.dependsOn[{index}]");
-        steps.push(match (&entry.service, &entry.host) {
-            (None, None) => dependency::read(&frame, &as_dependency(entry), named, &field, None, None)?
-                .finish(Vec::new(), None),
-            _ => dialled(&frame, entry, named, field)?,
-        });
+        if entry.service.is_none() && entry.host.is_none() {
+            let draft = dependency::read(&frame, &as_dependency(entry), named, &field, None, None)?;
+            steps.push(draft.finish(Vec::new(), None));
+        } else {
+            let (step, forbidden) = dialled(&frame, entry, named, field)?;
+            closed.extend(forbidden.map(|why| (named.id.clone(), why)));
+            steps.push(step);
+        }
     }
-    frame.plan(steps, &names, &[], true)
+    let mut compiled = frame.plan(steps, &names, &[], true)?;
+    compiled.plan.notes = Notes::new(Forbidden(closed));
+    Ok(compiled)
 }
+
+/// Why an entry is dialled that the API server could tell more about: what its ServiceAccount may not read.
+pub(super) fn forbidden<'p>(plan: Option<&'p Plan>, id: &StepId) -> Option<&'p str> {
+    plan?.notes.get::<Forbidden>()?.0.get(id).map(String::as_str)
+}
+
+/// What may not be read, by entry.
+struct Forbidden(BTreeMap<StepId, String>);
 
 /// Where an entry is seen from: by what the API server says, or from where the operator runs.
 pub(super) fn observed_from(plan: Option<&Plan>, id: &StepId) -> &'static str {
@@ -52,10 +68,15 @@ pub(super) fn observed_from(plan: Option<&Plan>, id: &StepId) -> &'static str {
     }
 }
 
-fn dialled(frame: &Frame<'_>, entry: &BootEntry, named: &Named, field: String) -> Result<Step, SpecError> {
-    let Dialled { want, test, held, rights } =
+fn dialled(
+    frame: &Frame<'_>,
+    entry: &BootEntry,
+    named: &Named,
+    field: String,
+) -> Result<(Step, Option<String>), SpecError> {
+    let Dialled { want, test, held, rights, forbidden } =
         dial::question(frame, entry).map_err(|problem| at(field.clone(), problem))?;
-    Ok(Step {
+    let step = Step {
         id: named.id.clone(),
         field,
         part: None,
@@ -74,5 +95,6 @@ fn dialled(frame: &Frame<'_>, entry: &BootEntry, named: &Named, field: String) -
         progress_timeout: None,
         fail_fast: false,
         delay_after: None,
-    })
+    };
+    Ok((step, forbidden))
 }

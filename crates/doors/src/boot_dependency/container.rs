@@ -97,6 +97,8 @@ pub(super) fn keep(existing: &Value, wanted: &Value) -> Option<Value> {
     let mut kept = existing.as_object().filter(|_| same)?.clone();
     match wanted.get("resources") {
         Some(resources) => drop(kept.insert("resources".to_owned(), resources.clone())),
+        // The API server writes an empty one where there is none: that is no difference.
+        None if kept.get("resources").is_some_and(is_empty) => (),
         None => drop(kept.shift_remove("resources")),
     }
     let user = &wanted["securityContext"]["runAsUser"];
@@ -161,6 +163,10 @@ fn arguments(carried: &CarriedEntry, cluster_domain: &str) -> Vec<String> {
         words.extend(["--on-timeout".to_owned(), "proceed".to_owned()]);
     }
     words
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
 }
 
 /// The variable with a bundle of certificates.

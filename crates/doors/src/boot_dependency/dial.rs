@@ -39,18 +39,20 @@ pub(super) struct Dialled {
     pub(super) test: Test,
     pub(super) held: Option<Obstacle>,
     pub(super) rights: Vec<Right>,
+    /// What may not be read, where that is why it is dialled.
+    pub(super) forbidden: Option<String>,
 }
 
 impl Dialled {
     /// Whatever the question is, its answer must be a good one.
     fn plain(want: Want) -> Self {
-        Self { want, test: Test::default(), held: None, rights: Vec::new() }
+        Self { want, test: Test::default(), held: None, rights: Vec::new(), forbidden: None }
     }
 
     /// An object that must exist.
     fn object(want: Want, held: Option<Obstacle>) -> Self {
         let test = Test { state: Some(Wanted::Exists), ..Test::default() };
-        Self { want, test, held, rights: Vec::new() }
+        Self { want, test, held, rights: Vec::new(), forbidden: None }
     }
 }
 
@@ -88,7 +90,13 @@ pub(super) fn question(frame: &Frame<'_>, entry: &BootEntry) -> Result<Dialled, 
         }
         // The document's way, for who may not read what the API server could tell.
         (Some(Seen::Unknown(why)), _) | (_, Some(Seen::Unknown(why))) if why.reason == Reason::Forbidden => {
-            probe(frame, entry, Place::host(&name, port)?, &name)?
+            let forbidden = format!(
+                "{}; a Role with services and endpointslices.discovery.k8s.io, verbs [get, list, watch], in namespace \
+                 {namespace} lets the API server tell more",
+                why.message
+            );
+            let dialled = probe(frame, entry, Place::host(&name, port)?, &name)?;
+            Dialled { forbidden: Some(forbidden), ..dialled }
         }
         (Some(Seen::Objects(_)), _) => Dialled::plain(slices_want),
         _ => Dialled::object(service_want, None),

@@ -3,20 +3,21 @@
 //! A subject of its own, one for each namespace that has opted in: it has no plan, no status and no memory that a crash
 //! could cost. Held pods are found by their label; what each waits for follows from the BootDependencies that its
 //! annotation names, judged by the engine as those judge it, each as its own identity, in one and the same world.
-//! Releases are ordered by [`sweep`](linchpin_engine::sweep).
+//! Releases are ordered by [`sweep`](linchpin_engine::sweep); `telling` says what happens to pods as events.
 
 mod judge;
+mod telling;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use linchpin_api::{BootDependency, Ours as _, common::LabelSelector};
+use linchpin_api::{BootDependency, Ours as _};
 use linchpin_engine::{
     contract::{
-        Actor, ClusterRef, Observed, PatchKind, Projection, Question, ReadSet, Scope, Seen, Selector, StepId,
-        Target, Verb, Via, Want,
+        Actor, ClusterRef, Observed, Pace, PatchKind, Projection, Question, ReadSet, Scope, Seen, Selector,
+        StepId, Target, Verb, Via, Want, World,
     },
     sweep::{Item, ItemKey, Need, Order, SweepMemory, sweep},
 };
@@ -24,8 +25,15 @@ use linchpin_words::{Gvk, KindWord, keys};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
-use self::judge::{Judged, Verdict};
-use super::label_selector_matches;
+use self::{
+    judge::{Judged, Verdict},
+    telling::Telling,
+};
+use super::{
+    chain::{Chains, controller},
+    scope::BootSettings,
+    selection::selects,
+};
 use crate::{
     registry::{Kind, Names},
     subject::{Arrival, Asks, Decision, Look, Subject, SubjectKey},
@@ -38,10 +46,11 @@ const AT_A_TIME: usize = 16;
 const RULE: &str = "release";
 
 /// What is read of a held pod.
-const POD_READS: [&str; 9] = [
+const POD_READS: [&str; 10] = [
     "metadata.labels",
     "metadata.annotations",
     "metadata.creationTimestamp",
+    "metadata.ownerReferences",
     "spec.schedulingGates",
     "spec.initContainers",
     "spec.os",
@@ -50,14 +59,14 @@ const POD_READS: [&str; 9] = [
     "status.phase",
 ];
 
-/// What is read of a BootDependency.
+/// What is read of a BootDependency that pods are held for.
 const BOOT_READS: [&str; 3] = ["spec", "metadata.annotations", "status.journal"];
 
+/// What is read of one otherwise.
+const SPEC_READS: [&str; 2] = ["spec", "metadata.annotations"];
+
 /// The kind whose objects are the namespaces that have opted in.
-pub struct HeldPods {
-    /// Which namespaces these are.
-    pub namespaces: LabelSelector,
-}
+pub struct HeldPods(pub Arc<BootSettings>);
 
 impl Kind for HeldPods {
     fn names(&self) -> Names {
@@ -85,10 +94,11 @@ impl Kind for HeldPods {
         Ok(Box::new(HeldIn {
             key,
             namespace,
-            selector: self.namespaces.clone(),
+            settings: Arc::clone(&self.0),
             default_service_account: Arc::clone(default_service_account),
             touched: false,
             memory: SweepMemory::default(),
+            telling: Telling::default(),
         }))
     }
 }
@@ -112,11 +122,12 @@ struct Metadata {
 struct HeldIn {
     key: SubjectKey,
     namespace: Namespace,
-    selector: LabelSelector,
+    settings: Arc<BootSettings>,
     default_service_account: Arc<str>,
     /// Whether the namespace has opted in since we look after it. Only then is anything in it looked at.
     touched: bool,
     memory: SweepMemory,
+    telling: Telling,
 }
 
 impl Subject for HeldIn {
@@ -134,20 +145,22 @@ impl Subject for HeldIn {
     }
 
     fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
-        let enabled = label_selector_matches(&self.selector, &self.namespace.metadata.labels);
+        let enabled = self.settings.covers(&self.key.name, &self.namespace.metadata.labels);
         self.touched |= enabled;
         let mut decision = Decision::default();
         if !self.touched {
             return Ok(decision);
         }
-        let pods_want = self.wanted(Gvk::new("", "v1", "Pod"), held(), &POD_READS);
+        let pods_want = held_pods(&self.key.name);
         decision.wants.insert(pods_want.clone());
-        let items = match objects(look, &pods_want) {
+        self.telling.came_back(look, &mut decision.report);
+        let items = match objects(look.world, &pods_want) {
             Some(pods) => self.items(look, pods, enabled, &mut decision),
             None => None,
         };
         let swept = sweep(&self.memory, items.as_ref(), look.outcomes, AT_A_TIME, look.now);
         self.memory = swept.memory;
+        self.telling.ordered(&swept.effects);
         decision.effects = swept.effects;
         decision.wake_at = [decision.wake_at, swept.wake_at].into_iter().flatten().min();
         Ok(decision)
@@ -157,7 +170,7 @@ impl Subject for HeldIn {
 impl HeldIn {
     /// What each held pod needs; none while that is not known.
     fn items(
-        &self,
+        &mut self,
         look: &Look<'_>,
         pods: &Observed,
         enabled: bool,
@@ -165,12 +178,14 @@ impl HeldIn {
     ) -> Option<BTreeMap<ItemKey, Item>> {
         let held: Vec<&Projection> =
             pods.items.iter().map(AsRef::as_ref).filter(|pod| !pod.deleting && has_gate(pod)).collect();
+        decision.report.held_pods = Some(held.len());
+        self.telling.keep_only(&held);
         if held.is_empty() {
             return Some(BTreeMap::new());
         }
-        let boots_want = self.wanted(BootDependency::gvk(), Selector::default(), &BOOT_READS);
+        let boots_want = wanted(&self.key.name, BootDependency::gvk(), Selector::default(), &BOOT_READS);
         decision.wants.insert(boots_want.clone());
-        let boots = objects(look, &boots_want)?;
+        let boots = objects(look.world, &boots_want)?;
         let named: BTreeSet<&str> = held.iter().flat_map(|pod| owners(pod)).collect();
         let judged: BTreeMap<&str, Judged> = boots
             .items
@@ -180,33 +195,78 @@ impl HeldIn {
             .collect();
         for one in judged.values() {
             decision.wants.extend(one.wants.iter().cloned());
+            // Somebody is held: what is probed is probed more often.
+            decision.wants.extend(one.wants.iter().filter_map(hurried));
         }
+        let mut chains = Chains::new(look.world, &self.key.name);
         let mut items = BTreeMap::new();
         for pod in held {
-            let verdict =
-                if enabled { judge::pod(pod, &owners(pod), &judged, look.now) } else { Verdict::Release };
+            let verdict = if enabled { judge_pod(pod, &judged, &mut chains, look) } else { Verdict::Release };
+            self.telling.judged(pod, &verdict, &judged, look.now, decision);
             let need = match verdict {
                 Verdict::Release => Need::Due(Box::new(Order { via: operator(), verb: release(pod) })),
-                Verdict::Hold(until) => {
-                    decision.wake_at = [decision.wake_at, until].into_iter().flatten().min();
+                Verdict::Hold(held) => {
+                    decision.wake_at = [decision.wake_at, held.until].into_iter().flatten().min();
                     Need::Held
                 }
             };
             let key = ItemKey { rule: StepId::new(RULE), uid: pod.uid.clone() };
             items.insert(key, Item { seen: pod.version, need });
         }
+        decision.wants.extend(chains.wants);
         Some(items)
-    }
-
-    /// A question about objects of this namespace, asked as the operator itself.
-    fn wanted(&self, kind: Gvk, selector: Selector, reads: &[&str]) -> Want {
-        let scope = Scope::Labels { namespace: Some(self.key.name.clone()), selector };
-        let reads = ReadSet::dotted(reads.iter().copied());
-        Want::new(Question::Objects { via: operator(), kind, scope, reads })
     }
 }
 
-fn operator() -> Via {
+/// Whether a pod may start, for all that still select it.
+fn judge_pod(
+    pod: &Projection,
+    judged: &BTreeMap<&str, Judged>,
+    chains: &mut Chains<'_>,
+    look: &Look<'_>,
+) -> Verdict {
+    let metadata = &pod.content["metadata"];
+    let chain = chains.of(&pod.name, controller(metadata));
+    if chain.skipped {
+        return Verdict::Release;
+    }
+    // While the chain is not known, whoever held the pod still does.
+    let still = |owner: &&str| {
+        let object = judged.get(owner).and_then(|one| one.object.as_ref());
+        !chain.complete || object.is_none_or(|object| selects(object, &metadata["labels"], &chain.owners))
+    };
+    let owners: Vec<&str> = owners(pod).into_iter().filter(still).collect();
+    judge::pod(pod, &owners, judged, look.now)
+}
+
+/// The question for the held pods of a namespace, asked as the operator itself.
+pub(super) fn held_pods(namespace: &str) -> Want {
+    wanted(namespace, Gvk::new("", "v1", "Pod"), held(), &POD_READS)
+}
+
+/// The question for the BootDependencies of a namespace, for who does not ask how far they are.
+pub(super) fn boots_of(namespace: &str) -> Want {
+    wanted(namespace, BootDependency::gvk(), Selector::default(), &SPEC_READS)
+}
+
+/// A question about objects of a namespace, asked as the operator itself.
+pub(super) fn wanted(namespace: &str, kind: Gvk, selector: Selector, reads: &[&str]) -> Want {
+    let scope = Scope::Labels { namespace: Some(namespace.to_owned()), selector };
+    let reads = ReadSet::dotted(reads.iter().copied());
+    Want::new(Question::Objects { via: operator(), kind, scope, reads })
+}
+
+/// The same probe, for somebody who is held by it.
+fn hurried(want: &Want) -> Option<Want> {
+    match want.question() {
+        Question::Probe { via, probe, .. } => {
+            Some(Want::new(Question::Probe { via: via.clone(), probe: probe.clone(), pace: Pace::Held }))
+        }
+        _ => None,
+    }
+}
+
+pub(super) fn operator() -> Via {
     Via { cluster: ClusterRef::Here, actor: Actor::Operator }
 }
 
@@ -215,20 +275,20 @@ fn held() -> Selector {
     Selector::requirements(vec![format!("{}={}", keys::BOOT_GATE, keys::BOOT_HELD)])
 }
 
-fn objects<'a>(look: &Look<'a>, want: &Want) -> Option<&'a Observed> {
-    match look.world.get(want) {
+pub(super) fn objects<'a>(world: &'a World, want: &Want) -> Option<&'a Observed> {
+    match world.get(want) {
         Some(Seen::Objects(observed)) => Some(&**observed),
         _ => None,
     }
 }
 
-fn has_gate(pod: &Projection) -> bool {
+pub(super) fn has_gate(pod: &Projection) -> bool {
     let gates = pod.content["spec"]["schedulingGates"].as_array();
     gates.is_some_and(|gates| gates.iter().any(|gate| gate["name"] == keys::BOOT))
 }
 
 /// The BootDependencies that a pod is held for.
-fn owners(pod: &Projection) -> Vec<&str> {
+pub(super) fn owners(pod: &Projection) -> Vec<&str> {
     let names = pod.content["metadata"]["annotations"][keys::BOOT].as_str().unwrap_or_default();
     names.split(',').filter(|name| !name.is_empty()).collect()
 }

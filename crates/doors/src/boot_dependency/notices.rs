@@ -6,18 +6,23 @@ use linchpin_engine::contract::{Actor, ClusterRef, Notice, StepId, Verb, Via};
 use linchpin_words::text;
 
 use super::address::target_and_port;
-use crate::door::{SideWrite, StatusInput};
+use crate::{
+    door::{SideWrite, StatusInput},
+    entries::is_unseen,
+};
 
 /// The events that are due now: between the status that is stored and the one that will be.
 pub fn due(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
     let drawn = super::status::draw(object, status_input);
     let before = object.status.as_ref().map_or(&[][..], |status| status.entries.as_slice());
-    let old = |row: &EntryStatus| before.iter().find(|old| old.name == row.name);
+    let old = |row: &EntryStatus| before.iter().find(|old| old.name == row.name && !is_unseen(&old.reason));
     let mut notices: Vec<SideWrite> = object
         .spec
         .depends_on
         .iter()
         .zip(&drawn.entries)
+        // What nobody has looked at yet is no news.
+        .filter(|(_, row)| !is_unseen(&row.reason))
         .filter_map(|(entry, row)| {
             let (reason, message) = match (old(row).map(|old| old.met), row.met) {
                 (None | Some(true), false) => ("DependencyNotReady", missing(entry, row)),

@@ -40,22 +40,27 @@ impl WorkloadName {
     /// selector.
     pub fn of(object: &BootDependency) -> Option<Self> {
         match (&object.spec.target_ref, &object.spec.selector) {
-            (Some(WorkloadRef { api_version, kind, name }), _) => {
-                let group = if let Some(version) = api_version {
-                    Some(version.split_once('/').map_or("", |(group, _)| group).to_owned())
-                } else {
-                    let word = KindWord::from_manifest(None, kind);
-                    built_in(&word).map(|known| known.group.to_owned())
-                };
-                Some(Self { group, kind: kind.clone(), name: name.clone() })
-            }
+            (Some(target), _) => Some(Self::named(target)),
             (None, Some(_)) => None,
-            (None, None) => Some(Self {
-                group: Some("apps".to_owned()),
-                kind: "Deployment".to_owned(),
-                name: object.metadata.name.clone().unwrap_or_default(),
-            }),
+            (None, None) => Some(Self::deployment(object.metadata.name.as_deref().unwrap_or_default())),
         }
+    }
+
+    /// The workload that a reference means.
+    pub(super) fn named(target: &WorkloadRef) -> Self {
+        let WorkloadRef { api_version, kind, name } = target;
+        let group = if let Some(version) = api_version {
+            Some(version.split_once('/').map_or("", |(group, _)| group).to_owned())
+        } else {
+            let word = KindWord::from_manifest(None, kind);
+            built_in(&word).map(|known| known.group.to_owned())
+        };
+        Self { group, kind: kind.clone(), name: name.clone() }
+    }
+
+    /// A Deployment.
+    pub(super) fn deployment(name: &str) -> Self {
+        Self { group: Some("apps".to_owned()), kind: "Deployment".to_owned(), name: name.to_owned() }
     }
 
     fn is(&self, owner: &OwnerName) -> bool {

@@ -3,19 +3,21 @@
 
 use linchpin_api::{BootDependency, BootDependencyStatus, BootEntry, boot_dependency::EntryStatus};
 use linchpin_engine::{
+    contract::Notice,
     journal::StepState,
     step::{Phase, Report, StepReport},
 };
-use linchpin_words::{Condition, ConditionType, Reason, condition, text};
+use linchpin_words::{Condition, ConditionType, ObjectRef, Reason, condition, text};
 
 use super::{
     address::{step_names, target_and_port},
-    compile::observed_from,
+    compile::{forbidden, observed_from},
 };
 use crate::{
-    door::StatusInput,
+    door::{self, StatusInput, Tally, object_ref},
     entries::{self, find, is_unseen},
     journal,
+    names::Named,
 };
 
 /// The phase of an object whose entries all hold.
@@ -35,13 +37,13 @@ pub fn draw(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDepe
     }
     let all = object.spec.depends_on.len();
     let rows = rows(object, status_input);
-    let met = report.steps.iter().filter(|step| is_met(step)).count().min(all);
-    let verdict = Verdict::of(report, met, all);
+    let met = count(object, report);
+    let verdict = Verdict::of(object, report, met);
     let mut conditions = current.map(|status| status.conditions.clone()).unwrap_or_default();
     for (kind, holds) in [
         (ConditionType::Ready, verdict.phase == READY),
         (ConditionType::Reconciling, verdict.reconciling),
-        (ConditionType::Stalled, report.phase == Phase::Failed),
+        (ConditionType::Stalled, verdict.phase == Phase::Failed.as_str()),
     ] {
         let (reason, message) = (verdict.reason, &verdict.condition);
         let new = Condition::new(kind, holds, reason, message, generation, status_input.now);
@@ -76,8 +78,68 @@ struct Verdict {
     condition: String,
 }
 
+/// How many entries hold.
+fn count(object: &BootDependency, report: &Report) -> usize {
+    report.steps.iter().filter(|step| is_met(step)).count().min(object.spec.depends_on.len())
+}
+
+/// The word for where an object is.
+pub(super) fn phase_word(object: &BootDependency, report: &Report) -> &'static str {
+    Verdict::of(object, report, count(object, report)).phase
+}
+
+/// How much of what an object waits for is there.
+pub(super) fn tally(object: &BootDependency, report: &Report) -> Tally {
+    let names = step_names(&object.spec.depends_on.iter().collect::<Vec<_>>());
+    let met = |named: &Named| find(report, &named.id).is_some_and(is_met);
+    Tally {
+        generation: object.metadata.generation.unwrap_or_default(),
+        all: names.len(),
+        unmet: names.iter().filter(|named| !met(named)).map(|named| named.id.clone()).collect(),
+    }
+}
+
+/// The event of a new phase, for those phases that the events of entries do not tell.
+pub(super) fn phase_event(object: &BootDependency, report: &Report) -> Option<Notice> {
+    if report.cycle.is_some() && report.phase != Phase::Suspended {
+        let message = text::line(&circle(object, report));
+        return Some(Notice { reason: "CircularDependency".to_owned(), message, warning: true });
+    }
+    matches!(report.phase, Phase::Failed | Phase::Suspended).then(|| door::phase_event(report))
+}
+
+/// The circle that an object waits in, in the document's words: the workloads, from this one on.
+fn circle(object: &BootDependency, report: &Report) -> String {
+    let own = object_ref(object);
+    let members: Vec<&ObjectRef> = report
+        .cycle
+        .iter()
+        .flat_map(|path| &path.0)
+        .filter(|node| node.cluster.is_none() && node.object.kind == own.kind)
+        .map(|node| &*node.object)
+        .collect();
+    let from = members.iter().position(|member| **member == own).unwrap_or_default();
+    let around = members[from..].iter().chain(&members[..from]).chain(members.get(from));
+    let names: Vec<String> = around
+        .map(|member| match member.namespace.as_ref().filter(|place| own.namespace.as_ref() != Some(place)) {
+            Some(namespace) => format!("{namespace}/{}", member.name),
+            None => member.name.clone(),
+        })
+        .collect();
+    format!("circular dependency detected: {}", names.join(" → "))
+}
+
 impl Verdict {
-    fn of(report: &Report, met: usize, all: usize) -> Self {
+    fn of(object: &BootDependency, report: &Report, met: usize) -> Self {
+        let all = object.spec.depends_on.len();
+        if report.cycle.is_some() && met < all && report.phase != Phase::Suspended {
+            return Self {
+                phase: Phase::Failed.as_str(),
+                reconciling: false,
+                reason: Reason::Cycle,
+                condition: circle(object, report),
+            };
+        }
         match report.phase {
             Phase::Suspended | Phase::Failed | Phase::Deleting => Self {
                 phase: report.phase.as_str(),
@@ -119,10 +181,14 @@ fn message(verdict: &Verdict, report: &Report) -> String {
     }
 }
 
+fn default_word(step: &StepReport) -> Reason {
+    if is_met(step) { Reason::Met } else { Reason::Waiting }
+}
+
 fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntryStatus> {
     let before = object.status.as_ref().map_or(&[][..], |status| status.entries.as_slice());
     let names = step_names(&object.spec.depends_on.iter().collect::<Vec<_>>());
-    let row = |(entry, named): (&BootEntry, &crate::names::Named)| {
+    let row = |(entry, named): (&BootEntry, &Named)| {
         let step = find(status_input.report, &named.id)?;
         let name = named.id.to_string();
         let old = before.iter().find(|old| old.name == name);
@@ -131,11 +197,14 @@ fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntrySta
         }
         let prefix = format!("{}: ", target_and_port(entry));
         let message = step.message.strip_prefix(&prefix).unwrap_or(&step.message);
-        let state = step.word.to_owned();
-        let reason = match (step.reason.is_empty(), is_met(step)) {
-            (false, _) => step.reason.to_string(),
-            (true, true) => Reason::Met.as_str().to_owned(),
-            (true, false) => Reason::Waiting.as_str().to_owned(),
+        let forbidden = forbidden(status_input.plan, &named.id).filter(|_| !is_met(step));
+        let (state, reason) = match forbidden {
+            Some(_) => ("Unknown".to_owned(), Reason::Forbidden.as_str().to_owned()),
+            None => (step.word.to_owned(), entries::or_word(&step.reason, default_word(step))),
+        };
+        let message = match forbidden {
+            Some(why) => format!("{message}; {why}"),
+            None => message.to_owned(),
         };
         let last_change = match old.filter(|old| old.state == state && old.reason == reason) {
             Some(old) => old.last_change,
@@ -146,7 +215,7 @@ fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntrySta
             state,
             met: is_met(step),
             reason,
-            message: text::line(message),
+            message: text::line(&message),
             since: step.since,
             last_change,
             observed_from: observed_from(status_input.plan, &named.id).to_owned(),

@@ -50,6 +50,8 @@ pub struct Planned<D: Door> {
     pending: Option<Box<PendingStatus>>,
     /// The phase that was last reported.
     phase: Option<Phase>,
+    /// The word that its status has for it.
+    word: Option<&'static str>,
     /// The gates passed by hand that were reported.
     passed: BTreeSet<StepId>,
     /// The soft dependencies passed by that were reported.
@@ -86,11 +88,27 @@ impl<D: Door> Planned<D> {
             compiled: None,
             pending: None,
             phase: None,
+            word: None,
             passed: BTreeSet::new(),
             broken: BTreeSet::new(),
             exempt: Vec::new(),
             history: History::default(),
         })
+    }
+
+    /// The object, where it is understood and at hand.
+    pub(crate) fn object(&self) -> Option<&D::Object> {
+        self.body.whole()
+    }
+
+    /// Has the object at hand, where it is understood.
+    pub(crate) fn unpack(&mut self) {
+        self.body.unpack();
+    }
+
+    /// Whether our finalizer is on it.
+    pub(crate) fn has_finalizer(&self) -> bool {
+        self.body.has_finalizer()
     }
 
     /// The journal that the object arrived with: that of its status, or the first one where there is none yet.

@@ -5,6 +5,7 @@ mod entries;
 mod pods;
 mod properties;
 mod templates;
+mod workloads;
 
 use linchpin_api::BootDependency;
 use linchpin_doors::boot_dependency::{

@@ -80,6 +80,8 @@ pub struct Report {
     pub problems: Vec<String>,
     /// Those that hold its deletion, for people.
     pub held_by: Vec<String>,
+    /// The circle that it waits in.
+    pub cycle: Option<Path>,
 }
 
 /// Something that holds the object.
@@ -241,5 +243,6 @@ pub(super) fn converging(
     }
     let edges = edges(plan, &advanced.memory.journal, records, &steps);
     let problems = plan.orders.problems.clone();
-    Report { phase, ready, reason, message, blocked, steps, edges, problems, ..Report::default() }
+    let cycle = cycle.filter(|_| !ready).cloned();
+    Report { phase, ready, reason, message, blocked, steps, edges, problems, cycle, ..Report::default() }
 }

@@ -255,6 +255,7 @@ impl ProcessFlags {
                 cluster_domain: self.cluster_domain,
                 ..ProbeSettings::default()
             },
+            boot_namespaces: serde_json::json!({}),
             webhooks,
             commit,
         })

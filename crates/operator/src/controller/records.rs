@@ -21,6 +21,8 @@ use super::{Controller, entry::Entry, now, turn::regarding};
 const PREFIX: &str = "record:";
 /// How long after a failure a record is tried again.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How many records are remembered as sent: what is not asked for any more may be forgotten.
+const REMEMBERED: usize = 256;
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -49,6 +51,9 @@ impl Controller {
                 return;
             }
             entry.sent.retry_at = None;
+        }
+        if entry.sent.last.len() > REMEMBERED {
+            entry.sent.last.retain(|name, _| records.iter().any(|record| record.name == *name));
         }
         for record in records {
             let hash = fingerprint(&record.verb);

@@ -247,6 +247,10 @@ impl Controller {
         }
         self.telemetry.saved(&written.result);
         let Some(mut entry) = self.entries.remove(&id) else { return };
+        if self.is_boot(entry.kind) && !matches!(written.result, Ok(_) | Err(OwnWriteError::Gone)) {
+            let begun = entry.saving.pace.last;
+            self.boot_counts.turn(false, begun.map(|begun| begun.elapsed()).unwrap_or_default());
+        }
         let finalizer = self.finalizers[entry.kind];
         entry.saving.pace.confirms |= waited_for && written.result.is_err();
         entry.write_ended(written.result, finalizer);

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use linchpin_cluster::{events::Regarding, hub::SubscriberId, own::OwnObject};
-use linchpin_doors::subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own, Ties};
+use linchpin_doors::subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own, SubjectKey, Ties};
 use linchpin_engine::{
     contract::{Effect, Seen, Want},
     graph::Node,
@@ -67,6 +67,9 @@ impl Controller {
         self.schedule(&mut entry);
         let took = began.elapsed();
         self.telemetry.turn(took);
+        if self.is_boot(entry.kind) {
+            self.boot_counts.turn(true, took);
+        }
         let did_something = answered || entry.in_flight > 0 || entry.saving.holds();
         let mut last_turn = LastTurn::after(entry.last_turn, began, began + took, did_something);
         if std::mem::take(&mut entry.unfinished) {
@@ -225,8 +228,9 @@ impl Controller {
             FinalizerChange::Remove | FinalizerChange::Release => Some(false),
         };
         entry.saving.decided(finalizer, released);
-        if let Some(notice) = own.phase_event
+        if own.hurries
             && entry.saving.hurry(Instant::now())
+            && let Some(notice) = own.phase_event
         {
             self.emit_event(regarding(entry), notice);
         }
@@ -241,6 +245,20 @@ impl Controller {
             let object = entry.subject.key().object_ref();
             tracing::warn!(%object, "{}", notice.message);
             self.emit_event_for(entry.subject.key().lane(), self.ourselves(), notice);
+        }
+        for (about, notice) in report.about_others {
+            let SubjectKey { kind, namespace, name, uid } = about;
+            self.emit_event(Regarding { kind, namespace, name, uid }, notice);
+        }
+        let key = entry.subject.key();
+        if let Some(tally) = report.tally {
+            self.tallies.0.set(key.lane(), &key.name, tally);
+        }
+        if let Some(pods) = report.held_pods {
+            self.tallies.0.hold(&key.name, pods);
+        }
+        for after in report.releases {
+            self.boot_counts.released(after);
         }
         for _ in 0..report.left_behind {
             self.telemetry.left_behind();

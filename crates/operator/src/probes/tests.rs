@@ -56,7 +56,7 @@ fn a_port_is_seen_to_open_and_to_close() {
 }
 
 #[test]
-fn a_user_does_not_lead_the_operator_to_its_node() {
+fn b19_a_user_does_not_lead_the_operator_to_its_node() {
     let (probes, told, _) = probes(Egress::default());
     let here = TcpListener::bind("127.0.0.1:0").unwrap();
     here.set_nonblocking(true).unwrap();

@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_and_what_is_more_is_named_however_rules_are_merged() {
-        let doors = Doors::default();
+        let doors: Doors = "appBundle".parse().unwrap();
         let whole = json!(rows(Scope::Tenant, &doors).map(rule).collect::<Vec<_>>());
         assert_eq!(compare(Scope::Tenant, &doors, &whole, |_| true), Difference::default());
         let apart = json!([

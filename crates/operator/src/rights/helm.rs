@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Row, Scope, TABLE};
+use super::{NAME, Row, Scope, TABLE};
 
 const HEAD: &str = "\
 {{- /* Written by `linchpin rbac --operator -o helm` from the operator's table of rights: change that, not this. */}}
@@ -87,13 +87,23 @@ fn rules<'a>(out: &mut String, rows: impl Iterator<Item = &'a Row>, values: &str
         let _ = writeln!(out, "  - apiGroups: {}", list(row.groups));
         let _ = writeln!(out, "    resources: {}", list(row.resources));
         if !row.names.is_empty() {
-            let _ = writeln!(out, "    resourceNames: {}", list(row.names));
+            let _ = writeln!(out, "    resourceNames: {}", names(row));
         }
         let _ = writeln!(out, "    verbs: {}", list(row.verbs));
     }
     if open.is_some() {
         out.push_str("  {{- end }}\n");
     }
+}
+
+/// The names of a rule. Webhook configurations belong to the whole cluster, so they are called like the release.
+fn names(row: &Row) -> String {
+    let of_release = row.groups.contains(&"admissionregistration.k8s.io");
+    let name = |name: &&str| match name.strip_prefix(NAME) {
+        Some(rest) if of_release => format!("{{{{ $name }}}}{rest}"),
+        _ => (*name).to_owned(),
+    };
+    serde_json::json!(row.names.iter().map(name).collect::<Vec<_>>()).to_string().replace(',', ", ")
 }
 
 #[cfg(test)]

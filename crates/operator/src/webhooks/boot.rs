@@ -11,11 +11,11 @@ use std::{
 };
 
 use futures::FutureExt;
-use linchpin_api::{BootDependency, BootEntry};
+use linchpin_api::BootDependency;
 use linchpin_cluster::own::{Errands, OwnKind};
 use linchpin_doors::boot_dependency::{
-    BootSet, Gate, OwnerName, Place, WaiterSettings, circles, divide, inject, is_skipped, keep_old_part,
-    selects,
+    BootSet, Division, Gate, GatedEntry, OwnerName, Place, WaiterSettings, circles, divide, inject,
+    is_skipped, keep_old_part, references, selects,
 };
 use linchpin_engine::contract::Right;
 use linchpin_words::{Gvk, Timestamp};
@@ -28,7 +28,7 @@ use super::{
     server::{Handler, Handlers},
     settings::WebhookSettings,
 };
-use crate::controller::now;
+use crate::{controller::now, tallies::Tallies};
 
 /// Name and path of the webhook for Deployments.
 pub(super) const DEPLOYMENTS: (&str, &str) = ("mdeployment-v1.kb.io", "/mutate-apps-v1-deployment");
@@ -96,6 +96,7 @@ pub(super) struct BootWebhooks {
     settings: Arc<WebhookSettings>,
     default_service_account: String,
     cluster_domain: String,
+    tallies: Tallies,
     /// Lists that are under way, by namespace: one for all that ask meanwhile.
     lists: Mutex<BTreeMap<String, Weak<SharedList>>>,
     rights: Mutex<BTreeMap<AccountRight, (Instant, bool)>>,
@@ -108,6 +109,7 @@ impl BootWebhooks {
         settings: Arc<WebhookSettings>,
         default_service_account: String,
         cluster_domain: String,
+        tallies: Tallies,
     ) -> Self {
         Self {
             owners: Owners::new(errands.clone()),
@@ -116,6 +118,7 @@ impl BootWebhooks {
             settings,
             default_service_account,
             cluster_domain,
+            tallies,
             lists: Mutex::default(),
             rights: Mutex::default(),
         }
@@ -157,9 +160,22 @@ impl BootWebhooks {
             return Verdict::default();
         };
         let division = divide(&pod["spec"], &sets);
-        // Nobody would take a gate off: the controller does not release held pods yet.
+        let gate = self.gate(&review.namespace, pod, &sets, &division);
         let waiter = self.waiter(&review.namespace);
-        Verdict::patched(inject(pod, Place::Pod, &division, Gate::Open, &waiter).patch)
+        Verdict::patched(inject(pod, Place::Pod, &division, gate, &waiter).patch)
+    }
+
+    /// Whether a pod is held. It is not where it has a node already, which the API server lets nobody gate, and where the
+    /// leader, which then is this very process, sees all that the gate would stand for.
+    fn gate(&self, namespace: &str, pod: &Value, sets: &[BootSet], division: &Division) -> Gate {
+        let has_node = pod["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
+        let holds = |gated: &GatedEntry| {
+            sets.iter().filter(|set| set.name == gated.owner && !set.suspended).any(|set| {
+                let tally = self.tallies.of(namespace, &set.name, set.generation);
+                tally.is_some_and(|tally| !tally.unmet.contains(&gated.entry))
+            })
+        };
+        if has_node || division.gated.iter().all(holds) { Gate::Open } else { Gate::Hold }
     }
 
     fn boot_dependency(&self, review: &Review) -> Verdict {
@@ -294,17 +310,6 @@ impl BootWebhooks {
             after: self.settings.boot_after.clone(),
         }
     }
-}
-
-/// The Secrets and ConfigMaps that an entry refers to.
-fn references(entry: &BootEntry) -> Vec<(&'static str, &str)> {
-    let headers = entry.http_headers.iter().filter_map(|header| header.value_from.as_ref());
-    let mut references: Vec<(&'static str, &str)> =
-        headers.map(|value| ("secrets", value.secret_key_ref.name.as_str())).collect();
-    references.extend(entry.ca_bundle_secret_ref.iter().map(|bundle| ("secrets", bundle.name.as_str())));
-    references
-        .extend(entry.ca_bundle_config_map_ref.iter().map(|bundle| ("configmaps", bundle.name.as_str())));
-    references
 }
 
 /// What the user is told of headers that are written where everybody can read them.

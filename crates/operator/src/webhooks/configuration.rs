@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{boot, settings::Reached};
 
 /// Namespaces that are never touched, besides our own.
-const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
+pub(crate) const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
 
 /// Who else writes the `caBundle`.
 const INJECTED: &str = "cert-manager.io/inject-ca-from";

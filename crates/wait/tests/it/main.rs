@@ -92,7 +92,7 @@ fn every_change_of_the_cause_is_one_line() {
 }
 
 #[test]
-fn several_targets_are_waited_for_at_once() {
+fn b16_several_targets_are_waited_for_at_once() {
     let (first, second) = (server(&[503, 200]).to_string(), format!("http://{}/", server(&[500, 200])));
     let (code, lines, _) = run(&["tcp", &first, "http", &second, "--timeout", "60s"]);
     assert_eq!(code, Some(0));

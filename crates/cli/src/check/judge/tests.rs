@@ -111,7 +111,8 @@ fn old_is_foreign_without_our_mark(mut facts: Facts) {
 fn a_door_that_is_off_needs_no_definition_and_no_rights() {
     let mut facts = well();
     let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
-    deployment["spec"]["template"]["spec"]["containers"][0]["args"] = json!(["--doors=resourceDependency"]);
+    deployment["spec"]["template"]["spec"]["containers"][0]["args"] =
+        json!(["--doors=resourceDependency,bootDependency"]);
     *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(Unseen::Absent);
     let told = told(Mode::Installed, &facts);
     assert!(told[0].starts_with("! rights-not-wider: the operator's roles give more"), "{told:?}");

@@ -8,11 +8,13 @@ use linchpin_engine::{
     journal::Memory,
     step::{Goal, step},
 };
-use linchpin_words::{Timestamp, keys};
-use serde_json::{Value, json};
+use linchpin_words::{Reason, Timestamp, keys};
+use serde_json::Value;
 
 use crate::{
-    boot_dependency::{BootSet, address::step_names, compile::compile, divide, is_skipped, status::is_met},
+    boot_dependency::{
+        BootSet, address::step_names, compile::compile, divide, is_skipped, status::is_met, survey::boot_of,
+    },
     door::CompileInput,
     journal,
     subject::Look,
@@ -22,33 +24,50 @@ use crate::{
 pub(super) struct Judged {
     /// What must be observed for it.
     pub(super) wants: BTreeSet<Want>,
-    object: Option<BootDependency>,
+    pub(super) object: Option<BootDependency>,
     /// The entries that hold.
     met: BTreeSet<StepId>,
 }
 
 /// What becomes of a pod.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// It starts.
     Release,
-    /// It stays, at least until then.
-    Hold(Option<Timestamp>),
+    /// It stays.
+    Hold(Held),
+}
+
+/// Why a pod stays held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    /// When to look again, if nothing happens before.
+    pub(super) until: Option<Timestamp>,
+    /// What it waits for: whose entry, and which.
+    pub(super) entries: Vec<(String, StepId)>,
+    /// What it has waited for too long.
+    pub(super) late: Vec<Late>,
+}
+
+impl Held {
+    fn wake(&mut self, at: Option<Timestamp>) {
+        self.until = [self.until, at].into_iter().flatten().min();
+    }
+}
+
+/// An entry whose timeout is over for a pod, which stays held all the same.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Late {
+    pub(super) owner: String,
+    pub(super) entry: StepId,
+    pub(super) timeout: String,
 }
 
 impl Judged {
     /// Judges an object. One that cannot be read or compiled holds what it holds.
     pub(super) fn of(boot: &Projection, look: &Look<'_>, default_service_account: &str) -> Self {
         let nothing = Self { wants: BTreeSet::new(), object: None, met: BTreeSet::new() };
-        let metadata = json!({
-            "name": boot.name,
-            "namespace": boot.namespace,
-            "uid": boot.uid,
-            "generation": boot.generation,
-            "annotations": boot.content["metadata"]["annotations"],
-        });
-        let whole = json!({"metadata": metadata, "spec": boot.content["spec"]});
-        let Ok(object) = serde_json::from_value::<BootDependency>(whole) else {
+        let Some(object) = boot_of(boot) else {
             return nothing;
         };
         let stored = boot.content["status"].get("journal");
@@ -63,8 +82,11 @@ impl Judged {
             return nothing;
         };
         let decision = step(memory, Goal::Converge(&compiled.plan), look.world, &[], None, look.now);
-        let met =
-            decision.report.steps.iter().filter(|step| is_met(step)).map(|step| step.id.clone()).collect();
+        let records = &decision.memory.journal.steps;
+        let by_hand =
+            |id: &StepId| records.get(id).is_some_and(|record| record.reason == Some(Reason::Proceeded));
+        let steps = decision.report.steps.iter().filter(|step| is_met(step) || by_hand(&step.id));
+        let met = steps.map(|step| step.id.clone()).collect();
         let wants = compiled.wants.into_iter().chain(decision.wants.iter().cloned()).collect();
         Self { wants, object: Some(object), met }
     }
@@ -81,59 +103,70 @@ pub(super) fn pod(
     if is_skipped(annotations) {
         return Verdict::Release;
     }
-    let mut verdict = Verdict::Release;
+    let mut held = Held::default();
+    let mut stays = false;
     // A BootDependency that is gone holds nobody.
     for one in owners.iter().filter_map(|owner| judged.get(owner)) {
         let Some(object) = &one.object else {
-            return Verdict::Hold(None);
+            stays = true;
+            continue;
         };
         let bypass = object.metadata.annotations.as_ref().and_then(|map| map.get(keys::SKIP_BOOT_WAIT));
         if bypass.is_some_and(|value| value == "true") {
             continue;
         }
-        match of_one(pod, object, &one.met, now) {
-            Verdict::Release => (),
-            // A pause opens no door, and stops the clocks.
-            Verdict::Hold(_) if object.spec.common.suspend => return Verdict::Hold(None),
-            Verdict::Hold(until) => {
-                let before = if let Verdict::Hold(before) = verdict { before } else { None };
-                verdict = Verdict::Hold([before, until].into_iter().flatten().min());
-            }
-        }
+        stays |= of_one(pod, object, &one.met, now, &mut held);
     }
-    verdict
+    if stays { Verdict::Hold(held) } else { Verdict::Release }
 }
 
-fn of_one(pod: &Projection, object: &BootDependency, met: &BTreeSet<StepId>, now: Timestamp) -> Verdict {
+/// Whether one BootDependency holds a pod, and why.
+fn of_one(
+    pod: &Projection,
+    object: &BootDependency,
+    met: &BTreeSet<StepId>,
+    now: Timestamp,
+    held: &mut Held,
+) -> bool {
+    // A pause opens no door, and stops the clocks.
+    let paused = object.spec.common.suspend;
     let usable = |index: usize| is_carried(&pod.content["spec"], &object.spec.depends_on[index]);
     let set = BootSet::of(object, &usable);
     let division = divide(&pod.content["spec"], std::slice::from_ref(&set));
     let entries: Vec<&BootEntry> = object.spec.depends_on.iter().collect();
     let names = step_names(&entries);
-    let mut verdict = Verdict::Release;
-    for gated in division.gated.iter().filter(|gated| !met.contains(&gated.entry)) {
+    let mut stays = false;
+    for gated in division.gated.iter().filter(|gated| paused || !met.contains(&gated.entry)) {
         let position = names.iter().position(|named| named.id == gated.entry);
-        let given_up =
-            position.and_then(|position| set.entries.get(position)).and_then(|(entry, on_timeout, _)| {
-                (*on_timeout == OnTimeout::Proceed).then(|| deadline(pod, entry)).flatten()
-            });
-        match given_up {
-            Some(at) if at <= now && !object.spec.common.suspend => (),
-            until => {
-                let before = if let Verdict::Hold(before) = verdict { before } else { None };
-                verdict = Verdict::Hold([before, until].into_iter().flatten().min());
-            }
+        let Some((entry, on_timeout, _)) = position.and_then(|position| set.entries.get(position)) else {
+            continue;
+        };
+        let timeout = entry.timeout.as_ref().map_or("60s", |timeout| timeout.0.as_str());
+        let deadline = deadline(pod, timeout).filter(|_| !paused);
+        let over = deadline.is_some_and(|deadline| deadline <= now);
+        if over && *on_timeout == OnTimeout::Proceed {
+            continue;
+        }
+        stays = true;
+        held.entries.push((gated.owner.clone(), gated.entry.clone()));
+        if over {
+            let (owner, entry) = (gated.owner.clone(), gated.entry.clone());
+            held.late.push(Late { owner, entry, timeout: timeout.to_owned() });
+        } else {
+            held.wake(deadline);
         }
     }
-    verdict
+    stays
+}
+
+/// When a pod was created.
+pub(super) fn created(pod: &Projection) -> Option<Timestamp> {
+    Timestamp::parse(pod.content["metadata"]["creationTimestamp"].as_str()?).ok()
 }
 
 /// Until when a pod waits for an entry.
-fn deadline(pod: &Projection, entry: &BootEntry) -> Option<Timestamp> {
-    let created = pod.content["metadata"]["creationTimestamp"].as_str()?;
-    let timeout = entry.timeout.as_ref().map_or("60s", |timeout| timeout.0.as_str());
-    let period = linchpin_words::Period::parse(timeout).ok()?;
-    Some(Timestamp::parse(created).ok()?.plus(period))
+fn deadline(pod: &Projection, timeout: &str) -> Option<Timestamp> {
+    Some(created(pod)?.plus(linchpin_words::Period::parse(timeout).ok()?))
 }
 
 /// Whether a container of ours in the pod carries what the entry refers to: otherwise the gate stands for it.

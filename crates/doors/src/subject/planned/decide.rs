@@ -172,11 +172,16 @@ impl<D: Door> Planned<D> {
         stepped: &step::Decision,
         look: &Look<'_>,
     ) {
-        let Some(beside) = D::beside() else { return };
-        self.body.unpack();
+        if D::SPEAKS || D::beside().is_some() {
+            self.body.unpack();
+        }
         let Some(object) = self.body.whole() else { return };
         let input = status_input(Some(plan), stepped, look.ties.causes, look.now);
-        decision.beside = beside.records(object, &input);
+        if D::SPEAKS {
+            decision.beside = D::events(object, &input);
+        }
+        let Some(beside) = D::beside() else { return };
+        decision.beside.extend(beside.records(object, &input));
         self.history.note(HistoryInput::of(&input));
         let step = self.history.next(beside, object, look.kept, look.world);
         decision.beside.extend(step.writes);
@@ -264,15 +269,23 @@ impl<D: Door> Planned<D> {
             let stays = |left| format!("it is no longer looked after, and not deleted: {left}");
             decision.report.notices.extend(left.map(|left| left_behind(stays(left))));
         }
-        let mut own = Own { finalizer: self.finalizer_change(plan, &stepped.memory), phase_event: None };
+        let mut own = Own { finalizer: self.finalizer_change(plan, &stepped.memory), ..Own::default() };
         let report = &stepped.report;
-        if self.phase != Some(report.phase) && !is_premature(report) {
+        if D::SPEAKS {
+            self.body.unpack();
+        }
+        let word = self.body.whole().filter(|_| D::SPEAKS);
+        let word = word.map_or(report.phase.as_str(), |object| D::phase_word(object, report));
+        if (self.phase, self.word) != (Some(report.phase), Some(word)) && !is_premature(report) {
             let input = status_input(plan, &stepped, look.ties.causes, look.now);
             if self.phase.is_some() || !self.is_shown(&input) {
+                own.hurries = true;
                 own.phase_event = D::event(self.body.whole(), report);
             }
-            self.phase = Some(report.phase);
+            (self.phase, self.word) = (Some(report.phase), Some(word));
         }
+        let counted = self.body.whole().filter(|_| D::SPEAKS);
+        decision.report.tally = counted.and_then(|object| D::tally(object, report));
         decision.report.phase = self.phase;
         decision.own = Some(own);
         let pending = PendingStatus { report: stepped.report, planned: plan.is_some(), time: look.now };

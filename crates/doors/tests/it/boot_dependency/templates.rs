@@ -79,6 +79,17 @@ fn an_upgrade_changes_no_template_and_what_others_did_to_our_container_stays() {
 }
 
 #[test]
+fn what_the_api_server_adds_to_our_container_is_no_difference() {
+    let settings = settings();
+    let mut stored = brought(&deployment(&json!([])), &sets("{service: db, port: 5432}"), &settings);
+    let ours = &mut stored["spec"]["template"]["spec"]["initContainers"][0];
+    ours["resources"] = json!({});
+    ours["terminationMessagePath"] = json!("/dev/termination-log");
+    let again = brought(&stored, &sets("{service: db, port: 5432}"), &settings);
+    assert_eq!(again, stored);
+}
+
+#[test]
 fn an_owner_that_writes_its_template_whole_starts_no_rollout() {
     let bare = deployment(&json!([{"name": "user"}]));
     let old = brought(&bare, &sets("{service: a, port: 1}"), &settings());

@@ -148,7 +148,7 @@ fn what_carries_a_secret_is_shared_within_one_identity_only() {
 }
 
 #[test]
-fn a_hundred_dead_targets_of_one_tenant_delay_nobody_else() {
+fn b17_b23_a_hundred_dead_targets_of_one_tenant_delay_nobody_else() {
     let mut schedule = Schedule::default();
     let dead: Vec<Want> = (0..100).map(|number| calm("evil", &format!("dead-{number}"))).collect();
     subscribe(&mut schedule, A, &dead, Duration::ZERO);

@@ -1,0 +1,141 @@
+//! What is said of held pods: events on a pod that is held for longer than a moment and on its release, on its
+//! BootDependency when it has waited for too long; and how long releases take.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use linchpin_api::{BootDependency, Ours as _};
+use linchpin_engine::contract::{Effect, Notice, Projection, StepId, Ticket, Verb};
+use linchpin_words::{Gvk, Timestamp, text};
+
+use super::judge::{Judged, Verdict, created};
+use crate::subject::{Decision, Look, News, SubjectKey};
+
+/// A pod that is held no longer is not worth an event.
+const WORTH_TELLING: Duration = Duration::from_secs(1);
+/// A pod that is older when it is seen first was told of by whoever led before.
+const TOLD_BEFORE: Duration = Duration::from_mins(1);
+
+/// What was said of which pod.
+#[derive(Default)]
+pub(super) struct Telling {
+    pods: BTreeMap<String, Told>,
+    /// Releases under way.
+    flights: BTreeMap<Ticket, String>,
+}
+
+struct Told {
+    pod: SubjectKey,
+    /// Whether it was said that it is held.
+    held: bool,
+    /// Since when it may start.
+    due: Option<Timestamp>,
+    /// The entries of which was said that it has waited for them too long.
+    late: BTreeSet<(String, StepId)>,
+}
+
+impl Telling {
+    /// Forgets pods that are not held any more, but for those whose release is under way.
+    pub(super) fn keep_only(&mut self, held: &[&Projection]) {
+        let there: BTreeSet<&str> = held.iter().map(|pod| pod.uid.as_str()).collect();
+        let flying: BTreeSet<&String> = self.flights.values().collect();
+        self.pods.retain(|uid, _| there.contains(uid.as_str()) || flying.contains(uid));
+    }
+
+    /// Says what a verdict is worth.
+    pub(super) fn judged(
+        &mut self,
+        pod: &Projection,
+        verdict: &Verdict,
+        judged: &BTreeMap<&str, Judged>,
+        now: Timestamp,
+        decision: &mut Decision,
+    ) {
+        let begun = created(pod).unwrap_or(now);
+        let told = self.pods.entry(pod.uid.clone()).or_insert_with(|| Told {
+            pod: SubjectKey {
+                kind: Gvk::new("", "v1", "Pod"),
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                uid: pod.uid.clone(),
+            },
+            held: now.since(begun).length() > TOLD_BEFORE,
+            due: None,
+            late: BTreeSet::new(),
+        });
+        let Verdict::Hold(held) = verdict else {
+            told.due.get_or_insert(now);
+            return;
+        };
+        told.due = None;
+        let telling = begun.plus_duration(WORTH_TELLING);
+        if !told.held && !held.entries.is_empty() {
+            if telling <= now {
+                told.held = true;
+                let names: Vec<&str> = held.entries.iter().map(|(_, entry)| entry.as_str()).collect();
+                let owners: BTreeSet<&str> = held.entries.iter().map(|(owner, _)| owner.as_str()).collect();
+                let owners: Vec<&str> = owners.into_iter().collect();
+                let message =
+                    format!("held until {}; BootDependency {}", names.join(", "), owners.join(", "));
+                decision.report.about_others.push((told.pod.clone(), notice("BootWait", &message, false)));
+            } else {
+                decision.wake_at = Some(decision.wake_at.map_or(telling, |at| at.min(telling)));
+            }
+        }
+        for late in &held.late {
+            if !told.late.insert((late.owner.clone(), late.entry.clone())) {
+                continue;
+            }
+            let object = judged.get(late.owner.as_str()).and_then(|one| one.object.as_ref());
+            let Some(about) = object.map(boot_key) else { continue };
+            let message = format!(
+                "Pod {} has waited {} for {} and stays held",
+                told.pod.name, late.timeout, late.entry
+            );
+            decision.report.about_others.push((about, notice("WaitTimedOut", &message, true)));
+        }
+    }
+
+    /// Remembers which release is for which pod.
+    pub(super) fn ordered(&mut self, effects: &[Effect]) {
+        for effect in effects {
+            if let Verb::Patch { body, .. } = &effect.verb
+                && let Some(uid) = body["metadata"]["uid"].as_str()
+            {
+                self.flights.insert(effect.ticket.clone(), uid.to_owned());
+            }
+        }
+    }
+
+    /// Takes down what came back.
+    pub(super) fn came_back(&mut self, look: &Look<'_>, news: &mut News) {
+        for outcome in look.outcomes {
+            let Some(uid) = self.flights.remove(&outcome.ticket) else { continue };
+            let Some(told) = self.pods.get(&uid).filter(|_| outcome.result.is_ok()) else { continue };
+            if let Some(due) = told.due {
+                news.releases.push(outcome.at.since(due).length());
+            }
+            if told.held {
+                let message =
+                    "what it waited for is there: the scheduling gate linchpin.dev/boot is taken off";
+                news.about_others.push((told.pod.clone(), notice("BootReleased", message, false)));
+            }
+        }
+    }
+}
+
+fn notice(reason: &str, message: &str, warning: bool) -> Notice {
+    Notice { reason: reason.to_owned(), message: text::line(message), warning }
+}
+
+fn boot_key(object: &BootDependency) -> SubjectKey {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    SubjectKey {
+        kind: BootDependency::gvk(),
+        namespace: object.metadata.namespace.clone(),
+        name: text(&object.metadata.name),
+        uid: text(&object.metadata.uid),
+    }
+}

@@ -1,0 +1,271 @@
+//! A BootDependency as the controller serves it: its plan of requirements, and beside it the workload that it holds.
+//!
+//! The plan is [`Planned`]'s. Here is what a plan cannot say: the rows of workloads in the status, repairs of templates
+//! (ordered by [`sweep`]), the finalizer while something is held or carried, and the circles that run through Services.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use linchpin_api::boot_dependency::{Rollout, WorkloadStatus};
+use linchpin_engine::{
+    contract::{Notice, Outcome, Via},
+    sweep::{ItemKey, Need, SweepMemory, sweep},
+};
+use linchpin_words::{Timestamp, text};
+use serde_json::json;
+
+use super::{
+    BootDependencyDoor,
+    scope::BootSettings,
+    survey::{self, Survey, SurveyInput},
+    ties,
+};
+use crate::{
+    door::{Causes, Tally},
+    registry::{self, Kind, Names, View},
+    subject::{
+        Arrival, Asks, Decision, Drawn, FinalizerChange, Look, Own, Planned, Stored, Subject, SubjectKey,
+    },
+};
+
+/// How long a template is left alone whose repair somebody has undone, for the first time.
+const UNDONE: Duration = Duration::from_secs(10);
+
+/// How long a deletion is held up by what must be put right before it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The kind, with what the process was told about holding pods.
+pub struct BootDependencies(pub Arc<BootSettings>);
+
+impl Kind for BootDependencies {
+    fn names(&self) -> Names {
+        registry::door::<BootDependencyDoor>().names()
+    }
+
+    fn subject(
+        &self,
+        text: &str,
+        default_service_account: &Arc<str>,
+    ) -> Result<Box<dyn Subject>, serde_json::Error> {
+        Ok(Box::new(BootSubject {
+            inner: Planned::new(text, Arc::clone(default_service_account))?,
+            settings: Arc::clone(&self.0),
+            default_service_account: Arc::clone(default_service_account),
+            memory: SweepMemory::default(),
+            repaired: None,
+            failed: BTreeMap::new(),
+            rows: None,
+            tally: Tally::default(),
+            going_since: None,
+        }))
+    }
+
+    fn finalizer(&self) -> Option<&'static str> {
+        registry::door::<BootDependencyDoor>().finalizer()
+    }
+
+    fn definitions(&self) -> Vec<CustomResourceDefinition> {
+        registry::door::<BootDependencyDoor>().definitions()
+    }
+
+    fn waits(&self) -> bool {
+        registry::door::<BootDependencyDoor>().waits()
+    }
+
+    fn view(&self, text: &str) -> Option<Result<Box<dyn View>, serde_json::Error>> {
+        registry::door::<BootDependencyDoor>().view(text)
+    }
+}
+
+struct BootSubject {
+    inner: Planned<BootDependencyDoor>,
+    settings: Arc<BootSettings>,
+    default_service_account: Arc<str>,
+    memory: SweepMemory,
+    /// When a template was repaired last, and how often since it was as it should be: somebody may undo it again and again.
+    repaired: Option<(Timestamp, u32)>,
+    /// Repairs that were refused, and why.
+    failed: BTreeMap<ItemKey, String>,
+    /// The rows as they are now; none before anything was looked at.
+    rows: Option<Vec<WorkloadStatus>>,
+    /// What holds, as last decided.
+    tally: Tally,
+    /// Since when it is being deleted.
+    going_since: Option<Timestamp>,
+}
+
+impl Subject for BootSubject {
+    fn key(&self) -> &SubjectKey {
+        self.inner.key()
+    }
+
+    fn priority(&self) -> i32 {
+        self.inner.priority()
+    }
+
+    fn via(&self) -> Option<Via> {
+        self.inner.via()
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.inner.is_deleting()
+    }
+
+    fn arrived(&mut self, text: &str, echo: bool) -> Result<Arrival, serde_json::Error> {
+        self.inner.arrived(text, echo)
+    }
+
+    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+        let (ours, rest): (Vec<Outcome>, Vec<Outcome>) =
+            look.outcomes.iter().cloned().partition(|outcome| survey::is_ours(&outcome.ticket.step));
+        let mut decision = self.inner.decide(&Look { outcomes: &rest, ..*look })?;
+        if let Some(tally) = &decision.report.tally {
+            self.tally = tally.clone();
+        }
+        self.inner.unpack();
+        let Some(object) = self.inner.object() else { return Ok(decision) };
+        if self.inner.is_deleting() && !self.inner.has_finalizer() {
+            return Ok(decision);
+        }
+        let via = self.inner.via().unwrap_or_else(|| Via::service_account("", ""));
+        let before = match &self.rows {
+            Some(rows) => rows.clone(),
+            None => object.status.as_ref().map(|status| status.workloads.clone()).unwrap_or_default(),
+        };
+        let survey = survey::survey(&SurveyInput {
+            object,
+            default_service_account: &self.default_service_account,
+            settings: &self.settings,
+            world: look.world,
+            before: &before,
+            now: look.now,
+            going: self.inner.is_deleting(),
+            failed: &self.failed,
+        });
+        if survey.opted_in == Some(true)
+            && let Some(edges) = &mut decision.edges
+        {
+            edges.extend(ties::produced(object, !self.tally.unmet.is_empty()));
+            let found = ties::behind_services(object, &via, &self.tally, look.world, &self.settings);
+            edges.extend(found.edges);
+            decision.wants.extend(found.wants);
+        }
+        self.repair(&survey, &ours, &before, look, &mut decision);
+        self.keep_finalizer(&survey, look.now, &mut decision);
+        decision.wants.extend(survey.wants);
+        Ok(decision)
+    }
+
+    fn saved(&mut self, critical: u64) {
+        self.inner.saved(critical);
+    }
+
+    fn status(&mut self, causes: &Causes) -> Option<Drawn> {
+        let mut drawn = self.inner.status(causes)?;
+        if let (Some(rows), Some(fields)) = (&self.rows, drawn.status.as_object_mut()) {
+            if rows.is_empty() {
+                fields.shift_remove("workloads");
+            } else {
+                fields.insert("workloads".to_owned(), json!(rows));
+            }
+        }
+        Some(drawn)
+    }
+
+    fn first_journal(&self) -> Option<(String, u64)> {
+        self.inner.first_journal()
+    }
+
+    fn stored(&self) -> Stored {
+        self.inner.stored()
+    }
+
+    fn finalizer_written(&mut self, present: bool) {
+        self.inner.finalizer_written(present);
+    }
+}
+
+impl BootSubject {
+    /// Orders what is to be repaired, and tells what has changed.
+    fn repair(
+        &mut self,
+        survey: &Survey,
+        outcomes: &[Outcome],
+        before: &[WorkloadStatus],
+        look: &Look<'_>,
+        decision: &mut Decision,
+    ) {
+        let paused = self.inner.object().is_some_and(|object| object.spec.common.suspend);
+        let due = survey.items.iter().flatten().any(|(_, item)| matches!(item.need, Need::Due(_)));
+        if survey.items.is_some() && !due {
+            self.repaired = None;
+        }
+        let rests_until =
+            self.repaired.filter(|_| due).map(|(at, times)| at.plus_duration(UNDONE.saturating_mul(times)));
+        let rests = rests_until.is_some_and(|until| until > look.now);
+        decision.wake_at = [decision.wake_at, rests_until.filter(|_| rests)].into_iter().flatten().min();
+        let items = survey.items.as_ref().filter(|_| !paused && !rests);
+        let swept = sweep(&self.memory, items, outcomes, 1, look.now);
+        self.memory = swept.memory;
+        self.failed =
+            swept.failed.iter().map(|(key, why)| (key.clone(), text::line(&why.to_string()))).collect();
+        decision.effects.extend(swept.effects);
+        decision.wake_at = [decision.wake_at, swept.wake_at].into_iter().flatten().min();
+        for done in outcomes.iter().filter_map(|outcome| outcome.result.as_ref().ok()) {
+            let times = self.repaired.map_or(0, |(_, times)| times);
+            self.repaired = Some((look.now, times.saturating_add(1)));
+            if let Some(target) = &done.target {
+                let message = format!("the template of {target} waits for what this object says");
+                decision.report.notices.push(notice("BootWaitChanged", &message, false));
+            }
+        }
+        let state = |rows: &[WorkloadStatus], row: &WorkloadStatus| {
+            rows.iter().find(|old| old.kind == row.kind && old.name == row.name).map(|old| old.state.clone())
+        };
+        for row in survey.rows.iter().filter(|row| row.state == "Missed") {
+            if state(before, row).as_deref() != Some("Missed") {
+                let message = format!("{} {}: {}", row.kind, row.name, row.message);
+                decision.report.notices.push(notice("BootWaitMissed", &message, true));
+            }
+        }
+        if survey.opted_in.is_some() {
+            self.rows = Some(survey.rows.clone());
+        }
+    }
+
+    /// The finalizer is on while a pod is held for the object, or a template carries what must be taken out before it goes;
+    /// nothing that a user controls holds a deletion up for long.
+    fn keep_finalizer(&mut self, survey: &Survey, now: Timestamp, decision: &mut Decision) {
+        let Some(own) = &mut decision.own else { return };
+        let immediate =
+            self.inner.object().is_some_and(|object| object.spec.rollout == Some(Rollout::Immediate));
+        let needed = match (survey.held, survey.carried) {
+            (Some(held), Some(carried)) => Some(held > 0 || immediate && carried),
+            (Some(held), None) => (held > 0 || !immediate).then_some(held > 0),
+            (None, _) => None,
+        };
+        if self.inner.is_deleting() {
+            let since = *self.going_since.get_or_insert(now);
+            let until = since.plus_duration(PATIENCE);
+            let waits = needed != Some(false) && now < until;
+            if waits && own.finalizer == FinalizerChange::Release {
+                own.finalizer = FinalizerChange::None;
+                decision.wake_at = Some(decision.wake_at.map_or(until, |at| at.min(until)));
+            }
+            return;
+        }
+        set(own, needed, self.inner.has_finalizer());
+    }
+}
+
+fn set(own: &mut Own, needed: Option<bool>, has: bool) {
+    own.finalizer = match (needed, has) {
+        (Some(true), false) => FinalizerChange::Add,
+        (Some(false), true) => FinalizerChange::Remove,
+        _ => FinalizerChange::None,
+    };
+}
+
+fn notice(reason: &str, message: &str, warning: bool) -> Notice {
+    Notice { reason: reason.to_owned(), message: text::line(message), warning }
+}

@@ -1,0 +1,206 @@
+//! The workload of a BootDependency, as its subject sees it: rows, repairs, the finalizer.
+
+use std::sync::Arc;
+
+use linchpin_doors::{
+    Causes, Kind,
+    boot_dependency::{BootDependencies, BootSettings, WaiterSettings},
+    subject::{Decision, FinalizerChange, Look, Ties},
+};
+use linchpin_engine::contract::{
+    Observed, Projection, Question, Scope, Seen, Target, Verb, Want, Why, World,
+};
+use linchpin_words::{Gvk, Reason, Timestamp};
+use serde_json::{Value, json};
+
+const NOW: i64 = 1_800_000_000;
+
+fn settings() -> BootSettings {
+    BootSettings {
+        namespaces: serde_json::from_value(json!({"matchLabels": {"linchpin.dev/boot": "enabled"}}))
+            .expect("a selector"),
+        waiter: Some(WaiterSettings {
+            image: "wait:1".into(),
+            cluster_domain: "cluster.local".into(),
+            after: None,
+        }),
+        remedy: "linchpin.dev/boot=enabled".into(),
+        ..BootSettings::default()
+    }
+}
+
+/// What there is: kind, name, content.
+type Things = Vec<(&'static str, &'static str, Value)>;
+
+fn projection(kind: &Gvk, name: &str, content: &Value) -> Arc<Projection> {
+    Arc::new(Projection {
+        kind: kind.clone(),
+        namespace: (kind.kind != "Namespace").then(|| "shop".to_owned()),
+        name: name.to_owned(),
+        uid: format!("uid-{name}"),
+        generation: 1,
+        version: 5,
+        deleting: false,
+        content: content.clone(),
+    })
+}
+
+fn answer(things: &Things, forbidden: &str, want: &Want) -> Seen {
+    let Question::Objects { kind, scope, .. } = want.question() else {
+        return Seen::Unknown(Why::new(Reason::Unsynced, "not looked at yet"));
+    };
+    if kind.kind == forbidden {
+        return Seen::Unknown(Why::new(Reason::Forbidden, "not allowed"));
+    }
+    let wanted = |name: &str| match scope {
+        Scope::Name { name: wanted, .. } => wanted == name,
+        Scope::Labels { .. } => true,
+    };
+    let items = things.iter().filter(|(of, name, _)| *of == kind.kind && wanted(name));
+    let items = items.map(|(_, name, content)| projection(kind, name, content)).collect();
+    Seen::Objects(Arc::new(Observed {
+        items,
+        as_of: 9,
+        live: true,
+        looked: Some(Timestamp::from_second(NOW)),
+    }))
+}
+
+fn object(more: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "core.bootchain-operator.ruicoelho.dev/v1alpha1", "kind": "BootDependency",
+        "metadata": {"namespace": "shop", "name": "web", "uid": "u", "generation": 1, "resourceVersion": "7",
+            "creationTimestamp": "2026-01-01T00:00:05Z"},
+        "spec": {"dependsOn": [{"service": "db", "port": 5432}]},
+    });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        object["spec"][key] = value.clone();
+    }
+    object
+}
+
+/// Looks until nothing new is asked for: the last decision, and the rows of the status.
+fn look(object: &Value, things: &Things, forbidden: &str) -> (Decision, Value) {
+    let account: Arc<str> = Arc::from("default");
+    let mut subject =
+        BootDependencies(Arc::new(settings())).subject(&object.to_string(), &account).expect("a subject");
+    let causes = Causes::new();
+    let mut world = World::new();
+    let mut notices = Vec::new();
+    let mut effects = Vec::new();
+    for _ in 0..12 {
+        let look = Look {
+            world: &world,
+            outcomes: &[],
+            ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], claims: &[] },
+            kept: None,
+            idle: true,
+            now: Timestamp::from_second(NOW),
+        };
+        let (wants, decision) = match subject.decide(&look) {
+            Ok(decision) => (decision.wants.clone(), Some(decision)),
+            Err(asks) => (asks.0, None),
+        };
+        if let Some(decision) = &decision {
+            notices.extend(decision.report.notices.clone());
+            effects.extend(decision.effects.clone());
+        }
+        let new: Vec<Want> = wants.into_iter().filter(|want| world.get(want).is_none()).collect();
+        if let (true, Some(mut decision)) = (new.is_empty(), decision) {
+            decision.report.notices = notices;
+            decision.effects = effects;
+            let rows = subject.status(&causes).map(|drawn| drawn.status["workloads"].clone());
+            return (decision, rows.unwrap_or_default());
+        }
+        for want in new {
+            let seen = answer(things, forbidden, &want);
+            world.insert(want, seen);
+        }
+    }
+    panic!("it goes on asking");
+}
+
+fn deployment(created: &str, ready: i64, annotations: &Value) -> Value {
+    json!({
+        "metadata": {"resourceVersion": "33", "creationTimestamp": created},
+        "spec": {"template": {
+            "metadata": {"labels": {"app": "web"}, "annotations": annotations},
+            "spec": {"containers": [{"name": "app", "image": "app"}]},
+        }},
+        "status": {"readyReplicas": ready},
+    })
+}
+
+fn world(deployment: Value) -> Things {
+    vec![
+        ("Namespace", "shop", json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}})),
+        ("BootDependency", "web", json!({"spec": object(&json!({}))["spec"], "metadata": {}})),
+        ("Deployment", "web", deployment),
+    ]
+}
+
+#[test]
+fn b11_what_was_missed_is_repaired_unless_that_would_restart_what_is_well() {
+    let later = "2026-01-01T00:00:05Z";
+    let (decision, rows) = look(&object(&json!({})), &world(deployment(later, 0, &json!({}))), "");
+    assert_eq!(rows[0]["state"], "Outdated", "{rows}");
+    let [effect] = decision.effects.as_slice() else { panic!("{:?}", decision.effects) };
+    let Verb::Patch { target: Target { name, .. }, body, manager, .. } = &effect.verb else {
+        panic!("{effect:?}")
+    };
+    assert_eq!((name.as_str(), manager.as_str()), ("web", "linchpin:BootDependency:shop/web:inject"));
+    assert_eq!(body[0], json!({"op": "replace", "path": "/metadata/uid", "value": "uid-web"}));
+    assert_eq!(body[1], json!({"op": "replace", "path": "/metadata/resourceVersion", "value": "33"}));
+    assert_eq!(body[2]["value"][0]["name"], "wait-for-db", "{body}");
+
+    let (decision, rows) = look(&object(&json!({})), &world(deployment(later, 1, &json!({}))), "");
+    assert_eq!((rows[0]["state"].as_str(), decision.effects.len()), (Some("Missed"), 0), "{rows}");
+    let reasons: Vec<&str> = decision.report.notices.iter().map(|notice| notice.reason.as_str()).collect();
+    assert_eq!(reasons, ["BootWaitMissed"], "told once");
+
+    // Older than the BootDependency: a change like any other.
+    let earlier = deployment("2026-01-01T00:00:04Z", 0, &json!({}));
+    let (decision, rows) = look(&object(&json!({})), &world(earlier.clone()), "");
+    assert_eq!((rows[0]["state"].as_str(), decision.effects.len()), (Some("Outdated"), 0));
+    let (decision, _) = look(&object(&json!({"rollout": "Immediate"})), &world(earlier), "");
+    assert_eq!(decision.effects.len(), 1);
+}
+
+#[test]
+fn a_row_says_why_nothing_is_done() {
+    let there = deployment("2026-01-01T00:00:05Z", 0, &json!({}));
+    let cases: [(&str, Things, &str); 4] = [
+        ("NotOptedIn", vec![("Namespace", "shop", json!({"metadata": {"labels": {}}}))], ""),
+        ("Absent", world(there.clone()).into_iter().filter(|(kind, ..)| *kind != "Deployment").collect(), ""),
+        ("Refused", world(there.clone()), "Deployment"),
+        (
+            "Skipped",
+            world(deployment("2026-01-01T00:00:05Z", 0, &json!({"linchpin.dev/skip-boot-wait": "true"}))),
+            "",
+        ),
+    ];
+    for (state, things, forbidden) in cases {
+        let (decision, rows) = look(&object(&json!({})), &things, forbidden);
+        assert_eq!(rows[0]["state"], state, "{rows}");
+        assert!(decision.effects.is_empty(), "{state}");
+        assert_eq!(rows[0]["apiVersion"], "apps/v1");
+    }
+}
+
+#[test]
+fn the_finalizer_is_there_while_a_pod_is_held() {
+    let pod = json!({
+        "metadata": {"labels": {"linchpin.dev/boot-gate": "held"}, "annotations": {"linchpin.dev/boot": "web"}},
+        "spec": {"schedulingGates": [{"name": "linchpin.dev/boot"}]},
+    });
+    let mut things = world(deployment("2026-01-01T00:00:04Z", 0, &json!({})));
+    things.push(("Pod", "web-1", pod));
+    let (decision, rows) = look(&object(&json!({})), &things, "");
+    assert_eq!(rows[0]["held"], 1);
+    assert_eq!(decision.own.unwrap().finalizer, FinalizerChange::Add);
+    things.pop();
+    let mut finalized = object(&json!({}));
+    finalized["metadata"]["finalizers"] = json!(["linchpin.dev/teardown"]);
+    let (decision, _) = look(&finalized, &things, "");
+    assert_eq!(decision.own.unwrap().finalizer, FinalizerChange::Remove);
+}
