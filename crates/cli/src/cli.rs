@@ -14,7 +14,7 @@ use linchpin_doors::Registry;
 use crate::{
     check, completion, consist, crds, demo, examples, explain, local, manifests, operator,
     orders::{self, Order, OrderCommand, ProceedCommand, RerunCommand, RollbackCommand},
-    rbac, tree, version,
+    plan, rbac, tree, version,
 };
 
 /// The exit code for a command line that makes no sense.
@@ -47,6 +47,8 @@ enum Command {
     Rbac(Box<rbac::RbacCommand>),
     #[command(after_help = examples::CONSIST)]
     Consist(consist::ConsistCommand),
+    #[command(after_help = examples::PLAN)]
+    Plan(plan::PlanCommand),
     #[command(after_help = examples::RERUN)]
     Rerun(RerunCommand),
     #[command(after_help = examples::PROCEED)]
@@ -124,6 +126,7 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
             Ok(reference) => explain::run(&command, &reference, kinds),
             Err(Usage(reason)) => Ok(refuse(&reason, "explain --help")),
         },
+        Command::Plan(command) => plan::run(&command),
         Command::Rbac(command) => match rbac::run(&command, kinds)? {
             Ok(code) => Ok(code),
             Err(Usage(reason)) => Ok(refuse(&reason, "rbac --help")),

@@ -84,6 +84,11 @@ Examples:
   linchpin rbac -f shop.yaml --check -o yaml | kubectl apply -f -
   linchpin rbac --operator --tenant shop              what the operator itself may do";
 
+pub(crate) const PLAN: &str = "\
+Examples:
+  linchpin plan -f deploy/
+  linchpin plan -f syncs.yaml --context staging       what is in the cluster counts too";
+
 pub(crate) const LOCAL: &str = "\
 Examples:
   linchpin local up                                   a real Kubernetes on this machine

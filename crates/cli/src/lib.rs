@@ -17,6 +17,7 @@ mod lookout;
 mod manifests;
 mod operator;
 mod orders;
+mod plan;
 mod rbac;
 mod tree;
 mod version;

@@ -249,3 +249,52 @@ fn a_chain_of_ten_thousand_needs_no_deep_stack() {
     };
     std::thread::Builder::new().stack_size(2 << 20).spawn(run).unwrap().join().unwrap();
 }
+
+/// A wait that gives way, of somebody made at this moment.
+fn softly(from: &Node, to: &Node, age: i64) -> Edge {
+    let wait = Wait { soft: Some(age), ..Wait::new(WaitState::InProgress, "NotReady") };
+    Edge::waits(from.clone(), to.clone(), wait)
+}
+
+#[test]
+fn s2_a_circle_with_a_soft_arc_is_broken_there_and_a_hard_one_is_named_in_its_members_alone() {
+    let (a, b, c) = (ours("a"), ours("b"), ours("c"));
+    let soft = graph([waits(&a, &b), softly(&b, &a, 1), waits(&c, &a)]);
+    assert_eq!(soft.cycles(), []);
+    assert_eq!(soft.broken_of_owner(&b), set([&a]));
+    assert_eq!(soft.broken_of_owner(&a), set([]));
+    let hard = graph([waits(&a, &b), waits(&b, &a), softly(&c, &a, 1), softly(&a, &c, 2)]);
+    assert_eq!(hard.cycles().len(), 1);
+    assert_eq!(hard.cycle_of_owner(&c), None, "its own arc is the older one and stays; that of a gives way");
+    assert_eq!(hard.broken_of_owner(&a), set([&c]));
+}
+
+#[test]
+fn of_soft_arcs_that_close_a_circle_the_oldest_stay_whatever_the_order_they_came_in() {
+    let (a, b, c) = (ours("a"), ours("b"), ours("c"));
+    let edges = [softly(&a, &b, 30), softly(&b, &c, 10), softly(&c, &a, 20)];
+    for turn in 0..3 {
+        let mut edges = edges.clone();
+        edges.rotate_left(turn);
+        let mut graph = Graph::new();
+        for edge in edges {
+            graph.set(&edge.from.clone(), [edge]);
+        }
+        assert_eq!(graph.cycles(), []);
+        assert_eq!(graph.broken_of_owner(&a), set([&b]), "the youngest gives way");
+        assert!(graph.broken_of_owner(&b).is_empty() && graph.broken_of_owner(&c).is_empty());
+    }
+}
+
+#[test]
+fn what_is_behind_a_node_goes_over_waits_and_makers_and_not_through_what_is_left_out() {
+    let (rule, hook, mesh, base, other) =
+        (ours("rule"), plain("Hook", "hook"), ours("mesh"), ours("base"), ours("other"));
+    let graph = graph([waits(&rule, &hook), makes(&mesh, &hook), has(&mesh, &base), waits(&other, &rule)]);
+    let mut all = set([&base, &mesh, &hook]);
+    all.sort_unstable();
+    assert_eq!(graph.behind(&rule, |_| true), all);
+    assert_eq!(graph.behind(&rule, |node| *node != mesh), set([&hook]));
+    assert_eq!(graph.makers(&hook), set([&mesh]));
+    assert_eq!(graph.waiting_for(&rule), (1, 1));
+}

@@ -111,7 +111,9 @@ impl<'a> Conditions<'a> {
         }
         let outlines = || sketch.outline.dependencies.iter().chain(&sketch.outline.globals);
         let outline = |row: &SyncDependencyStatus| outlines().find(|outline| outline.name == row.name);
-        let unmet = rows.iter().find(|row| !row.met && !row.broken);
+        // An object of its own orders it, and is no state of another that it relies on.
+        let own = |row: &SyncDependencyStatus| outline(row).is_some_and(|outline| outline.what == What::Own);
+        let unmet = rows.iter().find(|row| !row.met && !row.broken && !own(row));
         if let Some(row) = unmet {
             let reason = why(sketch, row, outline(row));
             return self.set(KIND, false, reason, &row.message);

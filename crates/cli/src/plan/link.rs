@@ -1,0 +1,386 @@
+//! Which dependency is provided by what, from manifests alone.
+
+use std::{collections::BTreeMap, fmt::Write as _};
+
+use anyhow::{Context, Result};
+use linchpin_api::{
+    Sync, SyncDependency,
+    sync::{NeededFor, Strength},
+};
+use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
+use linchpin_lang::template::parse_documents;
+use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference, reference::built_in};
+use serde_json::Value;
+
+/// What is known of one dependency.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Something provides it: what.
+    Ok(String),
+    /// Nothing does.
+    None,
+    /// It cannot be told from here.
+    Unknown(String),
+}
+
+/// One dependency, and who provides it.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    sync: ObjectRef,
+    name: String,
+    what: String,
+    pub(super) verdict: Verdict,
+    /// What could be looked for in a cluster: kind, namespace and name.
+    pub(super) object: Option<(KindWord, String, String)>,
+    /// What it leads to, for the order: another Sync.
+    to: Option<ObjectRef>,
+    soft: bool,
+}
+
+/// Everything that was given.
+pub(super) struct Given {
+    syncs: Vec<Sync>,
+    /// Every object that is given itself or in a Sync, and who has it.
+    objects: Vec<(GroupKind, String, String, Option<ObjectRef>)>,
+    capabilities: Vec<String>,
+    /// Kinds that are defined, by group and kind.
+    kinds: Vec<GroupKind>,
+    /// Whether the objects of some Sync cannot be seen.
+    blind: bool,
+}
+
+fn text<'v>(value: &'v Value, path: &str) -> &'v str {
+    value.pointer(path).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn sync_ref(namespace: &str, name: &str) -> ObjectRef {
+    ObjectRef::namespaced(GroupKind::new("linchpin.dev", "Sync"), namespace, name)
+}
+
+impl Given {
+    /// Sorts documents; objects without a namespace are in this one.
+    pub(super) fn new(documents: Vec<Value>, namespace: &str) -> Result<Self> {
+        let mut given = Self {
+            syncs: Vec::new(),
+            objects: Vec::new(),
+            capabilities: Vec::new(),
+            kinds: Vec::new(),
+            blind: false,
+        };
+        let mut maps: BTreeMap<(String, String, String), Value> = BTreeMap::new();
+        let mut open: Vec<Value> = documents.into_iter().rev().collect();
+        while let Some(mut document) = open.pop() {
+            if let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
+                open.extend(items.drain(..).rev());
+                continue;
+            }
+            let (version, kind) =
+                (text(&document, "/apiVersion").to_owned(), text(&document, "/kind").to_owned());
+            let place = Some(text(&document, "/metadata/namespace")).filter(|place| !place.is_empty());
+            let place = place.unwrap_or(namespace).to_owned();
+            let name = text(&document, "/metadata/name").to_owned();
+            given.take(&document, &place, None);
+            match (version.as_str(), kind.as_str()) {
+                ("linchpin.dev/v1alpha1", "Sync") => {
+                    document["metadata"]["namespace"] = place.into();
+                    if let Some(fields) = document.as_object_mut() {
+                        fields.remove("status");
+                    }
+                    let read = serde_json::from_value(document);
+                    given.syncs.push(read.with_context(|| format!("Sync {name} is not understood"))?);
+                }
+                ("linchpin.dev/v1alpha1", "Capability") => given.capabilities.push(name),
+                ("v1", "ConfigMap" | "Secret") => {
+                    maps.insert((kind, place, name), document);
+                }
+                _ => {}
+            }
+        }
+        for sync in given.syncs.clone() {
+            given.render(&sync, &maps);
+        }
+        Ok(given)
+    }
+
+    /// Notes an object.
+    fn take(&mut self, body: &Value, namespace: &str, by: Option<&ObjectRef>) {
+        let (version, kind) = (text(body, "/apiVersion"), text(body, "/kind"));
+        let group = version.split_once('/').map_or("", |(group, _)| group);
+        let place = Some(text(body, "/metadata/namespace")).filter(|place| !place.is_empty());
+        let name = text(body, "/metadata/name").to_owned();
+        if kind == "CustomResourceDefinition" {
+            self.kinds.push(GroupKind::new(text(body, "/spec/group"), text(body, "/spec/names/kind")));
+        }
+        let place = place.unwrap_or(namespace).to_owned();
+        self.objects.push((GroupKind::new(group, kind), place, name, by.cloned()));
+    }
+
+    /// Notes the objects of a Sync, as far as they can be seen.
+    fn render(&mut self, sync: &Sync, maps: &BTreeMap<(String, String, String), Value>) {
+        let namespace = sync.metadata.namespace.clone().unwrap_or_default();
+        let by = sync_ref(&namespace, sync.metadata.name.as_deref().unwrap_or_default());
+        let source = &sync.spec.source;
+        let kept = source
+            .config_map_ref
+            .as_ref()
+            .map(|map| ("ConfigMap", map))
+            .or_else(|| source.secret_ref.as_ref().map(|secret| ("Secret", secret)));
+        if let Some(objects) = &source.objects {
+            for object in objects {
+                self.take(&Value::Object(object.clone()), &namespace, Some(&by));
+            }
+        } else if let Some((kind, map)) = kept {
+            let Some(found) = maps.get(&(kind.to_owned(), namespace.clone(), map.name.clone())) else {
+                self.blind = true;
+                return;
+            };
+            let fields = ["data", "stringData"].into_iter().filter_map(|field| found.get(field)?.as_object());
+            for (key, value) in fields.flatten() {
+                let wanted = map.key.as_ref().is_none_or(|wanted| wanted == key);
+                let documents = value.as_str().filter(|_| wanted).map(|text| parse_documents(key, text));
+                for document in documents.into_iter().flatten().flatten() {
+                    self.take(&document, &namespace, Some(&by));
+                }
+            }
+        } else {
+            self.blind = true;
+        }
+    }
+
+    /// Whether no Sync was given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.syncs.is_empty()
+    }
+
+    /// Every dependency of every Sync.
+    pub(super) fn links(&self) -> Vec<Link> {
+        let all =
+            self.syncs.iter().flat_map(|sync| sync.spec.dependencies.iter().map(move |entry| (sync, entry)));
+        all.map(|(sync, entry)| self.link(sync, entry)).collect()
+    }
+
+    fn link(&self, sync: &Sync, entry: &SyncDependency) -> Link {
+        let own = sync.metadata.namespace.clone().unwrap_or_default();
+        let me = sync_ref(&own, sync.metadata.name.as_deref().unwrap_or_default());
+        let available = entry.state.as_deref().is_none_or(|word| word == "Available");
+        let soft = match entry.strength {
+            Some(strength) => strength == Strength::Soft,
+            None => entry.needed_for == Some(NeededFor::Available) && available,
+        };
+        let mut link = Link {
+            sync: me,
+            name: entry.name.clone(),
+            what: String::new(),
+            verdict: Verdict::None,
+            object: None,
+            to: None,
+            soft,
+        };
+        if let Some(other) = &entry.sync {
+            let place = other.namespace.as_ref().unwrap_or(&own);
+            let to = sync_ref(place, &other.name);
+            link.what = match &other.export {
+                Some(export) => format!("export {export} of {to}"),
+                None => to.to_string(),
+            };
+            let found = self.syncs.iter().find(|one| {
+                one.metadata.name.as_ref() == Some(&other.name)
+                    && one.metadata.namespace.as_ref() == Some(place)
+            });
+            let declared = found.is_some_and(|one| {
+                other
+                    .export
+                    .as_ref()
+                    .is_none_or(|export| one.spec.exports.iter().any(|known| known.name == *export))
+            });
+            if declared {
+                link.verdict = Verdict::Ok("given".to_owned());
+            } else if found.is_none() {
+                link.object = Some((KindWord::new("sync"), place.clone(), other.name.clone()));
+            }
+            link.to = Some(to);
+        } else if let Some(object) = &entry.object {
+            let (word, name) = match (&object.resource, &object.kind, &object.name) {
+                (Some(resource), _, _) => match Reference::parse(resource) {
+                    Ok(reference) => (reference.word, reference.name.unwrap_or_default()),
+                    Err(error) => {
+                        link.what.clone_from(resource);
+                        link.verdict = Verdict::Unknown(error.to_string());
+                        return link;
+                    }
+                },
+                (None, kind, name) => {
+                    let kind = kind.as_deref().unwrap_or_default();
+                    (
+                        KindWord::from_manifest(object.api_version.as_deref(), kind),
+                        name.clone().unwrap_or_default(),
+                    )
+                }
+            };
+            let place = object.namespace.clone().unwrap_or(own);
+            self.link_object(&mut link, word, place, name);
+        } else if let Some(objects) = &entry.objects {
+            link.what = format!("{} by labels", objects.kind);
+            link.verdict = Verdict::Unknown("labels are looked at in a cluster".to_owned());
+        } else if let Some(capability) = &entry.capability {
+            self.link_capability(&mut link, capability, &own);
+        }
+        link
+    }
+
+    fn link_object(&self, link: &mut Link, word: KindWord, place: String, name: String) {
+        let known = built_in(&word);
+        let namespaced = known.is_none_or(|known| known.namespaced);
+        let kind = known.map_or_else(|| word.word.clone(), |known| known.kind.to_owned());
+        link.what = if namespaced { format!("{kind} {place}/{name}") } else { format!("{kind} {name}") };
+        let found = self.objects.iter().find(|(other, namespace, called, _)| {
+            let group = known.map(|known| known.gvk().group).or_else(|| word.group.clone());
+            other.kind.eq_ignore_ascii_case(&kind)
+                && group.is_none_or(|group| group == other.group)
+                && *called == name
+                && (!namespaced || *namespace == place)
+        });
+        match found {
+            Some((_, _, _, Some(by))) => {
+                link.verdict = Verdict::Ok(format!("{by} makes it"));
+                link.to = Some(by.clone()).filter(|by| *by != link.sync);
+            }
+            Some((_, _, _, None)) => link.verdict = Verdict::Ok("given".to_owned()),
+            None if self.blind => {
+                link.verdict = Verdict::Unknown("the source of a Sync is not given here".to_owned());
+            }
+            None => {}
+        }
+        link.object = Some((word, place, name));
+    }
+
+    fn link_capability(
+        &self,
+        link: &mut Link,
+        capability: &linchpin_api::sync::dependency::CapabilityRef,
+        own: &str,
+    ) {
+        if let Some(name) = &capability.name {
+            link.what = format!("Capability {name}");
+            let provider = self.syncs.iter().find(|one| {
+                one.metadata.namespace.as_deref() == Some(own)
+                    && one.spec.provides.iter().any(|provided| provided.capability == *name)
+            });
+            if self.capabilities.contains(name) {
+                link.verdict = Verdict::Ok("given".to_owned());
+            } else if let Some(provider) = provider {
+                let by = sync_ref(own, provider.metadata.name.as_deref().unwrap_or_default());
+                link.verdict = Verdict::Ok(format!("{by} provides it"));
+                link.to = Some(by).filter(|by| *by != link.sync);
+            }
+            link.object = Some((KindWord::new("capability"), String::new(), name.clone()));
+        } else if let Some(api) = &capability.api {
+            let group = api.group.clone().unwrap_or_default();
+            let kind = GroupKind::new(&group, &api.kind);
+            link.what = format!("kind {kind}");
+            let word = KindWord { group: Some(group), ..KindWord::new(&api.kind) };
+            if built_in(&word).is_some() {
+                link.verdict = Verdict::Ok("Kubernetes' own".to_owned());
+            } else if self.kinds.contains(&kind) {
+                link.verdict = Verdict::Ok("given".to_owned());
+            }
+        }
+    }
+
+    /// All of it for people: a line for each dependency, the order, circles.
+    pub(super) fn shown(&self, links: &[Link]) -> String {
+        let mut out = String::new();
+        for link in links {
+            let place = format!("{}/{}", link.sync.namespace.as_deref().unwrap_or_default(), link.sync.name);
+            let (word, why) = match &link.verdict {
+                Verdict::Ok(why) => ("ok  ", format!(" ({why})")),
+                Verdict::None => ("none", String::new()),
+                Verdict::Unknown(why) => ("?   ", format!(" (cannot tell: {why})")),
+            };
+            let _ = writeln!(out, "{word} {place}  {}  {}{why}", link.name, link.what);
+        }
+        let mut graph = Graph::new();
+        for sync in &self.syncs {
+            let namespace = sync.metadata.namespace.as_deref().unwrap_or_default();
+            let node = Node::here(sync_ref(namespace, sync.metadata.name.as_deref().unwrap_or_default()));
+            let edges: Vec<Edge> = links
+                .iter()
+                .filter(|link| link.sync == *node.object)
+                .filter_map(|link| {
+                    let wait = Wait { soft: link.soft.then_some(0), ..Wait::new(WaitState::InProgress, "") };
+                    Some(Edge::waits(node.clone(), Node::here(link.to.clone()?), wait))
+                })
+                .collect();
+            graph.set(&node, edges);
+        }
+        for (index, level) in graph.levels().iter().enumerate() {
+            let names: Vec<String> = level
+                .iter()
+                .map(|node| {
+                    format!("{}/{}", node.object.namespace.as_deref().unwrap_or_default(), node.object.name)
+                })
+                .collect();
+            let _ = writeln!(out, "layer {}: {}", index + 1, names.join(", "));
+        }
+        for owner in graph.owners() {
+            for broken in graph.broken_of_owner(owner) {
+                let _ = writeln!(out, "circle: {owner} → {broken} gives way (soft)");
+            }
+        }
+        for cycle in graph.cycles() {
+            let _ = writeln!(out, "circle: {} (hard: none of them is applied)", cycle.path);
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sync(name: &str, dependencies: &Value, objects: &Value) -> Value {
+        json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "Sync", "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"source": {"objects": objects}, "dependencies": dependencies}})
+    }
+
+    fn shown(documents: Vec<Value>) -> String {
+        let given = Given::new(documents, "shop").unwrap();
+        given.shown(&given.links())
+    }
+
+    #[test]
+    fn for_a_given_configuration_you_can_tell_whether_all_requirements_are_met() {
+        let secret = json!([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}}]);
+        let needs = json!([{"name": "db", "sync": {"name": "db"}}, {"name": "key", "object": {"resource": "secret/key"}},
+            {"name": "token", "object": {"resource": "secret/token"}}, {"name": "gone", "sync": {"name": "gone"}},
+            {"name": "jobs", "capability": {"api": {"group": "batch", "kind": "Job"}}},
+            {"name": "tekton", "capability": {"name": "tekton"}}]);
+        let text = shown(vec![sync("web", &needs, &json!([])), sync("db", &json!([]), &secret)]);
+        let expected = "ok   shop/web  db  Sync shop/db (given)
+ok   shop/web  key  Secret shop/key (Sync shop/db makes it)
+none shop/web  token  Secret shop/token
+none shop/web  gone  Sync shop/gone
+ok   shop/web  jobs  kind Job.batch (Kubernetes' own)
+none shop/web  tekton  Capability tekton
+layer 1: shop/db, shop/gone
+layer 2: shop/web
+";
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn circles_are_told_with_the_soft_arcs_that_give_way() {
+        let on = |name: &str, soft: bool| {
+            let strength = if soft { "Soft" } else { "Hard" };
+            json!([{"name": name, "sync": {"name": name}, "strength": strength}])
+        };
+        let hard =
+            shown(vec![sync("a", &on("b", false), &json!([])), sync("b", &on("a", false), &json!([]))]);
+        assert!(hard.contains("circle: Sync shop/a → Sync shop/b → Sync shop/a (hard"), "{hard}");
+        let soft = shown(vec![sync("a", &on("b", false), &json!([])), sync("b", &on("a", true), &json!([]))]);
+        assert!(soft.contains("circle: Sync shop/b → Sync shop/a gives way (soft)"), "{soft}");
+        assert!(!soft.contains("hard"), "{soft}");
+    }
+}
