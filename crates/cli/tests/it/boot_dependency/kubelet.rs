@@ -1,6 +1,7 @@
 //! BootDependency with a real kubelet as the judge: pods really start when what they need is there, and not before.
 //!
-//! One cluster for all of it, since a node takes its time. Skipped, with the reason, where a node cannot run.
+//! One cluster for all of it, since a node takes its time: it runs with `make test-all`. Skipped, with the reason, where a
+//! node cannot run.
 
 use std::{
     fs::File,
@@ -18,6 +19,13 @@ use super::published;
 use crate::tree::feed;
 
 fn skipped() -> bool {
+    if std::env::var_os("LINCHPIN_LONG").is_none() {
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: a test of BootDependency on a real node: see make test-all"
+        );
+        return true;
+    }
     let reason = match check_node_support() {
         Err(reason) => reason.to_string(),
         Ok(()) if waiter_image().is_none() => "there is no static waiter, see `make wait`".to_owned(),
