@@ -8,3 +8,4 @@ mod provider;
 mod remote;
 mod server;
 mod stage;
+mod tutorial;
