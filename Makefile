@@ -28,6 +28,12 @@ test: node-packages node-waiter ## Run all tests, also those on a real API serve
 test-all: test image ## Run also what takes long: the chart on a real node, installed by Helm
 	LINCHPIN_LONG=1 LINCHPIN_IMAGE=$(IMAGE) $(CARGO) test --package linchpin --test it chart -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it boot_dependency::kubelet -- --nocapture
+	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it consist::load -- --nocapture
+
+# Requests through a real HAProxy to real pods, without and with us, while everything happens to the pods.
+.PHONY: load
+load: node-packages ## Lose no request of 100,000 while pods are updated, scaled, deleted and evicted (LINCHPIN_LOAD)
+	LINCHPIN_LOAD=$${LINCHPIN_LOAD:-100000} LINCHPIN_LOAD_WITHOUT=1 $(CARGO) test --workspace --test it consist::load -- --nocapture
 
 .PHONY: lint
 lint: lint-go ## Check format, clippy and Go

@@ -3,6 +3,8 @@
 
 mod adapters;
 mod lifecycle;
+mod load;
+mod tutorial;
 mod webhooks;
 
 use std::{
