@@ -127,6 +127,11 @@ pub fn step(before: Option<&PodView>, pod: &PodView, facts: &Facts) -> Patch {
     if labels.ids().is_empty() {
         labels.remove(keys::PREPARING_TO_DELETE);
     }
+    let cheap =
+        pod.annotations.get(keys::DELETION_COST).is_some_and(|cost| cost == keys::DELETION_COST_DRAINING);
+    if cheap && !labels.has(keys::TO_DELETE) {
+        patch.forget.insert(keys::DELETION_COST);
+    }
     patch.gate = gate(pod, facts, &labels);
     availability(pod, facts, &mut labels);
     patch.labels = labels.difference(&pod.labels);

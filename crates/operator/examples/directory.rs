@@ -29,6 +29,8 @@ fn entry(name: &str, ip: String) -> Entry {
     Item::employee(name, PodStatuses { ip, lifecycle_ready: true, ..PodStatuses::default() })
 }
 
+// As `map_err` hands it over.
+#[allow(clippy::needless_pass_by_value)]
 fn trouble(error: io::Error) -> Trouble {
     Trouble(format!("the directory does not do it: {error}"))
 }
@@ -45,7 +47,7 @@ impl Adapter for Directory {
     type EmployerState = Item<()>;
     type EmployeeState = Entry;
 
-    fn controller_name(&self) -> &str {
+    fn controller_name(&self) -> &'static str {
         "directory-controller"
     }
 

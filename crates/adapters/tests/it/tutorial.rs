@@ -41,7 +41,7 @@ fn start(directory: &Path) -> Option<Python> {
     let mut python = Python { child, url: String::new() };
     let mut line = String::new();
     BufReader::new(python.child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    python.url = line.trim().rsplit(' ').next().unwrap().to_owned();
+    line.trim().rsplit(' ').next().unwrap().clone_into(&mut python.url);
     Some(python)
 }
 

@@ -1,6 +1,10 @@
 //! The provider's side of a turn: which answer counts, which call is due, when to look again.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use linchpin_words::Timestamp;
 use serde_json::Value;
@@ -12,6 +16,9 @@ use crate::{
     options::POLL_CAP,
     port::Call,
 };
+
+/// How long, and over how many looks, employees that leave a selection stay in traffic for those that come into it.
+const ATTACH_FIRST: (Duration, u32) = (Duration::from_secs(3), 3);
 
 /// The call that an item needs.
 fn needed(pair: &Pair, of_employees: bool) -> Option<Call> {
@@ -149,21 +156,55 @@ impl Turn<'_> {
         }
         let Some(look) = self.standing.look else { return };
         let mut due: BTreeMap<Call, Vec<(String, Arc<Value>)>> = BTreeMap::new();
+        let mut comes = false;
         for (call, pair) in differences(answer) {
             let held = self.memory.held.get(&(call, pair.id.clone()));
             if held.is_some_and(|held| held.until > look.began) {
                 continue;
             }
             if matches!(call, Call::CreateEmployees | Call::UpdateEmployees) && !may_attach(pair) {
+                comes |= pair.ready == Some(true);
                 continue;
             }
             let Some(state) = pair.expected.as_ref().or(pair.current.as_ref()) else { continue };
             due.entry(call).or_default().push((pair.id.clone(), Arc::clone(state)));
         }
+        if comes {
+            self.attach_first(look, answer, &mut due);
+        }
         let Some((call, mut items)) = due.into_iter().next() else { return };
         items.truncate(self.standing.options.batch.max(1));
         self.memory.calling = Some((call, items.iter().map(|(id, _)| id.clone()).collect()));
         self.order(Slot::Provider, Act::Call { call, items });
+    }
+
+    /// Leaves pods in traffic for a moment that only left the selection, while others wait to be marked before they may have
+    /// it: a selector that changes must not leave nobody.
+    fn attach_first(
+        &mut self,
+        look: &Look,
+        answer: &Answer,
+        due: &mut BTreeMap<Call, Vec<(String, Arc<Value>)>>,
+    ) {
+        let (patience, looks) = ATTACH_FIRST;
+        let until = look.began.plus_duration(patience);
+        if self.now >= until || self.memory.waits > looks {
+            return;
+        }
+        let pods = self.standing.employees.into_iter().flatten();
+        let serving: BTreeSet<&str> =
+            pods.filter(|pod| pod.is_lifecycle_ready()).map(|pod| pod.name.as_str()).collect();
+        let goes = differences(answer).filter(|(call, _)| *call == Call::DeleteEmployees);
+        let stays: BTreeSet<&str> = goes
+            .filter(|(_, pair)| serving.contains(pair.name.as_str()))
+            .map(|(_, pair)| pair.id.as_str())
+            .collect();
+        let Some(items) = due.get_mut(&Call::DeleteEmployees) else { return };
+        items.retain(|(id, _)| !stays.contains(id.as_str()));
+        if items.is_empty() {
+            due.remove(&Call::DeleteEmployees);
+        }
+        self.wake(until);
     }
 
     /// When the provider is to be looked at next; none while a call is under way: its end asks for a look.

@@ -470,6 +470,22 @@ fn a_deletion_that_nobody_repeats_is_undone_and_the_pod_serves_again() {
 }
 
 #[test]
+fn what_makes_a_replica_set_ask_for_the_same_pod_again_goes_with_the_drain() {
+    let cost = "controller.kubernetes.io/pod-deletion-cost";
+    let costs = |value: &'static str, seconds| {
+        let facts = Facts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
+        let change = move |object: &mut Value| {
+            may_be_deleted(object);
+            object["metadata"]["annotations"][cost] = json!(value);
+        };
+        stepped(change, &facts).1.forget.contains(cost)
+    };
+    assert!(!costs("-2147483647", 59), "it drains");
+    assert!(costs("-2147483647", 60));
+    assert!(!costs("-5", 60), "the user's own stays");
+}
+
+#[test]
 fn we_delete_ourselves_only_what_its_controller_asks_for_once() {
     let by = "system:serviceaccount:kube-system:statefulset-controller";
     let carried = |by: &str, owner: Option<&str>, seconds| {

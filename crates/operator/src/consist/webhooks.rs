@@ -182,11 +182,16 @@ impl PodWebhooks {
 
     /// Writes on a pod that it is asked to go.
     async fn mark(&self, namespace: &str, pod: &PodView, mark: &Mark) {
-        let metadata = match mark {
+        let mut metadata = match mark {
             Mark::Delete { at, by } => json!({"uid": pod.uid, "labels": {keys::TO_DELETE: at},
                 "annotations": {keys::DELETE_REQUESTED_BY: by}}),
             Mark::Evict { at } => json!({"uid": pod.uid, "annotations": {keys::EVICT_REQUESTED: at}}),
         };
+        // A ReplicaSet chooses anew whenever it is refused: without this it might come to ask for every pod that it has.
+        let chosen = matches!(mark, Mark::Delete { .. }) && pod.owner.as_deref() == Some("ReplicaSet");
+        if chosen && !pod.annotations.contains_key(keys::DELETION_COST) {
+            metadata["annotations"][keys::DELETION_COST] = json!(keys::DELETION_COST_DRAINING);
+        }
         let place = Place { kind: &self.pods.own, namespace: Some(namespace), name: &pod.name };
         let body = json!({"metadata": metadata});
         if let Err(error) = self.errands.change(place, None, Change::Merge, &body, PATIENCE).await {

@@ -23,7 +23,7 @@ use super::{
 use crate::{certificates, controller::now};
 
 /// How often everything is looked over, and how often files are read.
-const PERIOD: Duration = Duration::from_secs(10);
+const PERIOD: Duration = Duration::from_secs(2);
 /// How long one request may take.
 const DEADLINE: Duration = Duration::from_secs(5);
 

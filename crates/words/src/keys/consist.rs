@@ -51,6 +51,12 @@ pub const PREPARING_TO_DELETE: &str = "podopslifecycle.kusionstack.io/preparing-
 /// Label on a pod that is to be deleted as soon as it is drained; its value is when that was asked, in unix nanoseconds.
 pub const TO_DELETE: &str = "collaset.kusionstack.io/to-delete";
 
+/// Annotation on a pod, Kubernetes' own: which of its pods a ReplicaSet gives up first.
+pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// Its value while a ReplicaSet's pod is being drained: whoever was refused asks for the same pod again, not for another.
+pub const DELETION_COST_DRAINING: &str = "-2147483647";
+
 /// Annotation on a pod: who asked for its deletion.
 pub const DELETE_REQUESTED_BY: &str = "linchpin.dev/delete-requested-by";
 

@@ -176,21 +176,19 @@ impl Arena {
         for definition in linchpin_api::all_crds() {
             api.apply(&json!(definition)).unwrap();
         }
-        for name in ["shop"] {
-            api.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
-        }
+        api.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let labels = if served { json!({"kusionstack.io/control": "true"}) } else { json!({}) };
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop",
             "labels": labels}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}});
         let service = api.apply(&service).unwrap();
         let address = service["spec"]["clusterIP"].as_str().unwrap().to_owned();
-        let server = if served { String::new() } else { format!(" server service {address}:80\n") };
+        let line = if served { String::new() } else { format!(" server service {address}:80\n") };
         let path = |name: &str| directory.path().join(name).display().to_string();
         let configuration = format!(
             "global\n stats socket {} mode 600 level admin\ndefaults\n mode http\n timeout connect 2s\n timeout client 60s\n \
              timeout server 30s\n timeout queue 5s\nfrontend web\n bind unix@{} mode 600\n default_backend shop_web\n\
-             backend shop_web\n balance roundrobin\n{server}",
+             backend shop_web\n balance roundrobin\n{line}",
             path("admin.sock"),
             path("front.sock"),
         );
@@ -198,12 +196,13 @@ impl Arena {
         let mut haproxy = cluster.command("/usr/sbin/haproxy").unwrap();
         haproxy.args(["-db", "-f", &path("haproxy.cfg")]).stdout(Stdio::null()).stderr(Stdio::null());
         let haproxy = Process::start(&mut haproxy);
-        let mut arena =
-            Self { consist: None, _haproxy: haproxy, cluster, api, directory, rows: Vec::new() };
+        let mut arena = Self { consist: None, _haproxy: haproxy, cluster, api, directory, rows: Vec::new() };
         eventually("HAProxy listens", seconds(10), || UnixStream::connect(arena.front()).is_ok());
         if served {
             arena.start_consist();
             eventually("webhooks are called", seconds(60), || arena.webhooks_are_there());
+            // The API server takes a moment to know of them.
+            thread::sleep(seconds(2));
         }
         arena.api.apply(&deployment("web", "web", 3, served)).unwrap();
         arena.api.apply(&deployment("other", "other", 3, served)).unwrap();
@@ -249,7 +248,9 @@ impl Arena {
             "application/json",
             Some(&json!({"gracePeriodSeconds": 0})),
         );
-        made["spec"]["readinessGates"].is_array()
+        let configuration = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/linchpin-consist-validating";
+        let guards = self.api.request(&http::Method::GET, configuration, "application/json", None);
+        made["spec"]["readinessGates"].is_array() && guards.is_ok()
     }
 
     fn kubectl(&self, args: &[&str]) -> Result<String, String> {
@@ -264,7 +265,8 @@ impl Arena {
             eventually(&format!("{name} has {replicas} pods"), seconds(120), || {
                 let status = format!("deployment/{name}");
                 let path = "{.metadata.generation} {.status.observedGeneration} {.status.updatedReplicas} {.status.availableReplicas}";
-                let told = self.kubectl(&["get", &status, &format!("-o=jsonpath={path}")]).unwrap_or_default();
+                let told =
+                    self.kubectl(&["get", &status, &format!("-o=jsonpath={path}")]).unwrap_or_default();
                 let fields: Vec<&str> = told.split(' ').collect();
                 let count = replicas.to_string();
                 fields.len() == 4
@@ -331,9 +333,13 @@ impl Arena {
 
     /// The servers of the backend that are in traffic, as HAProxy says.
     fn in_traffic(&self) -> Vec<String> {
-        let Ok(mut stream) = UnixStream::connect(self.directory.path().join("admin.sock")) else { return Vec::new() };
+        let Ok(mut stream) = UnixStream::connect(self.directory.path().join("admin.sock")) else {
+            return Vec::new();
+        };
         let mut text = String::new();
-        if stream.write_all(b"show stat shop_web 4 -1\n").is_err() || stream.read_to_string(&mut text).is_err() {
+        if stream.write_all(b"show stat shop_web 4 -1\n").is_err()
+            || stream.read_to_string(&mut text).is_err()
+        {
             return Vec::new();
         }
         let rows = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
@@ -389,23 +395,28 @@ impl Arena {
             lost += self.phase(&load, &name, |arena| arena.rolling_update(&round.to_string()));
         }
         if served {
-            let apart = self.phase(&load, "our process killed while nothing happens, and started again", |arena| {
-                arena.consist = None;
-                thread::sleep(seconds(2));
-                arena.start_consist();
-                thread::sleep(seconds(5));
-                arena.rolling_update("restarted");
-            });
+            let apart =
+                self.phase(&load, "our process killed while nothing happens, and started again", |arena| {
+                    arena.consist = None;
+                    thread::sleep(seconds(2));
+                    arena.start_consist();
+                    thread::sleep(seconds(5));
+                    arena.rolling_update("restarted");
+                });
             lost += apart;
             // Without us nobody refuses a deletion: Kubernetes' own order, and what is lost is said.
-            self.phase(&load, "our process killed in the middle of a rolling update (not counted)", |arena| {
-                arena.kubectl(&["set", "env", "deployment/web", "ROUND=killed"]).unwrap();
-                thread::sleep(seconds(3));
-                arena.consist = None;
-                thread::sleep(seconds(2));
-                arena.start_consist();
-                arena.settled("web", 3);
-            });
+            self.phase(
+                &load,
+                "our process killed in the middle of a rolling update (not counted)",
+                |arena| {
+                    arena.kubectl(&["set", "env", "deployment/web", "ROUND=killed"]).unwrap();
+                    thread::sleep(seconds(3));
+                    arena.consist = None;
+                    thread::sleep(seconds(2));
+                    arena.start_consist();
+                    arena.settled("web", 3);
+                },
+            );
         }
         let (done, failed) = load.so_far();
         self.rows.push(format!("| all | {done} | {failed} | |"));
@@ -418,7 +429,10 @@ impl Arena {
 }
 
 fn table(title: &str, rows: &[String]) {
-    println!("\n{title}\n\n| what happens | requests | failed | took |\n|---|---|---|---|\n{}\n", rows.join("\n"));
+    println!(
+        "\n{title}\n\n| what happens | requests | failed | took |\n|---|---|---|---|\n{}\n",
+        rows.join("\n")
+    );
 }
 
 #[test]

@@ -18,14 +18,14 @@ use crate::{
     seconds,
 };
 
-/// The controller in Rust. It is built with the tests.
+/// The controller in Rust. `cargo test --workspace` builds it beside the tests; where only these were built, it is now.
 fn rust() -> Command {
     let built = Path::new(env!("CARGO_BIN_EXE_linchpin")).parent().unwrap();
     let path = built.join("examples/directory");
-    assert!(
-        path.exists(),
-        "cargo test --workspace builds it; alone: cargo build -p linchpin-operator --example directory"
-    );
+    if !path.exists() {
+        let build = ["build", "--workspace", "--example", "directory"];
+        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+    }
     without_settings(Command::new(path))
 }
 
@@ -62,8 +62,13 @@ fn serve(mut command: Command, cluster: &Cluster, namespace: &str, log: &Path) -
 fn play(scenario: &Scenario, directory: &Path, log: &Path) {
     let file = |name: &str| directory.join(&scenario.namespace).join("web").join(name);
     let until = |what: &str, holds: &mut dyn FnMut() -> bool| {
-        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| eventually(what, seconds(20), holds)));
-        assert!(told.is_ok(), "{what}; the controller says:\n{}", fs::read_to_string(log).unwrap_or_default());
+        let told =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| eventually(what, seconds(20), holds)));
+        assert!(
+            told.is_ok(),
+            "{what}; the controller says:\n{}",
+            fs::read_to_string(log).unwrap_or_default()
+        );
     };
     let content = |path: PathBuf| fs::read_to_string(path).unwrap_or_default();
     pod(scenario, "web-1", "web", "10.0.0.1", false);

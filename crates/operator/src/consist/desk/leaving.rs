@@ -103,10 +103,12 @@ fn left_on(pod: &PodView) -> Option<Write> {
     let notes = [consist::EVICT_REQUESTED, consist::DELETE_REQUESTED_BY, consist::TO_DELETE_IGNORED];
     let is_note =
         |key: &&String| notes.contains(&key.as_str()) || key.starts_with(consist::RULE_DETAIL_PREFIX);
-    // The empty entries that a released pod keeps.
+    // The empty entries that a released pod keeps, and what a drain put there.
+    let ours =
+        [(consist::AVAILABLE_CONDITIONS, "{}"), (consist::DELETION_COST, consist::DELETION_COST_DRAINING)];
     let empty = |key: &&String| {
-        key.as_str() == consist::AVAILABLE_CONDITIONS
-            && pod.annotations.get(*key).is_some_and(|text| text == "{}")
+        let text = pod.annotations.get(*key).map(String::as_str);
+        ours.iter().any(|(ours, value)| key.as_str() == *ours && text == Some(*value))
     };
     let gone = |keys: Vec<&String>| -> Map<String, Value> {
         keys.into_iter().map(|key| (key.clone(), Value::Null)).collect()
