@@ -95,3 +95,18 @@ readOnlyRootFilesystem: true
 capabilities:
   drop: [ALL]
 {{- end }}
+
+{{- /* The consist process is another component: no Service or budget of the operator's takes it for one. */}}
+{{- define "linchpin.consistSelector" -}}
+app.kubernetes.io/name: {{ include "linchpin.name" . }}-consist
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "linchpin.consistLabels" -}}
+{{ include "linchpin.consistSelector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: consist
+app.kubernetes.io/part-of: linchpin
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}

@@ -102,6 +102,8 @@ pub struct Report {
     pub reason: Why,
     /// The one line.
     pub message: String,
+    /// Whether nothing is known because the provider is just being looked at.
+    pub looking: bool,
     /// Whether the provider answered last time; none before the first look.
     pub reachable: Option<bool>,
     /// When the last answer that counts began.
@@ -162,6 +164,7 @@ impl Turn<'_> {
             phase,
             reason,
             message,
+            looking: answer.is_none() && look.is_none_or(|look| look.result.is_ok()),
             reachable: look.map(|look| look.result.is_ok()),
             last_answer: look.filter(|look| look.result.is_ok()).map(|look| look.began),
             selected: selected.len(),

@@ -143,9 +143,35 @@ impl ConsistInstallation {
     }
 }
 
+/// The rules as the chart reads them, for Services and Pods.
+pub fn chart() -> String {
+    let usual = ConsistInstallation::default();
+    let rules = json!({
+        "cluster": usual.cluster_rules(),
+        "release": usual.release_rules(),
+        "served": usual.served_rules(),
+    });
+    format!("{rules:#}\n")
+}
+
 #[cfg(test)]
 mod tests {
+    use std::{env, fs, path::PathBuf};
+
     use super::*;
+
+    #[test]
+    fn the_chart_gives_what_is_needed_here() {
+        let file =
+            PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/linchpin/files/consist-rights.json");
+        if env::var_os("LINCHPIN_UPDATE").is_some() {
+            fs::write(&file, chart()).unwrap();
+        }
+        assert!(
+            fs::read_to_string(&file).unwrap_or_default() == chart(),
+            "files/consist-rights.json is out of date: make docs writes it"
+        );
+    }
 
     #[test]
     fn rights_on_users_objects_are_given_in_served_namespaces_alone() {

@@ -9,7 +9,7 @@ use linchpin_consist::{
     marks::key as entry_key,
     settle::{
         Act, Choice, Claim, Decision, EmployerView, Look, Memory, Order, Outcome, Report, Standing, Traffic,
-        settle as decide,
+        Why, settle as decide,
     },
 };
 use linchpin_engine::contract::Notice;
@@ -30,6 +30,8 @@ use crate::{
 
 /// How often a status is written while only its progress changes.
 const PROGRESS: std::time::Duration = std::time::Duration::from_secs(1);
+/// How long a look may take before the status says that nothing is known.
+const LOOKING: std::time::Duration = std::time::Duration::from_secs(3);
 /// The most bytes of a message.
 const MESSAGE: usize = 1024;
 
@@ -56,6 +58,8 @@ pub(super) struct Case {
     write_from: Option<Timestamp>,
     /// The version that a write to the binding relied on: the next one needs a newer one.
     relied_on: Option<String>,
+    /// Since when the provider is being looked at and nothing is known.
+    looking_since: Option<Timestamp>,
     said: Option<String>,
 }
 
@@ -191,7 +195,12 @@ impl Desk {
         self.timers.set(Wake::Employer(key.clone()), wake);
         case.memory = decision.memory;
         case.attaching = decision.attaching;
-        self.office.counts.employment(key, &worker.name, &decision.report);
+        if decision.report.reason == Why::AlreadyServed {
+            let message = format!("AlreadyServed: {}", decision.report.message);
+            self.odd(key, &employer, &message);
+        } else {
+            self.office.counts.employment(key, &worker.name, &decision.report);
+        }
         case.report = Some(decision.report);
         if decision.over && !case.memory.is_busy() {
             self.office.counts.forget(key);
@@ -224,6 +233,7 @@ impl Desk {
                 writing: false,
                 write_from: None,
                 relied_on: None,
+                looking_since: None,
                 said: None,
             }
         });
@@ -403,6 +413,15 @@ impl Desk {
             return None;
         }
         let spec_differs = stored.spec != *wanted && !decision.leaving;
+        // A moment in which the provider is looked at is no news: what was known a moment ago still stands.
+        if decision.report.looking && stored.status.phase.is_some() && !spec_differs {
+            let until = case.looking_since.get_or_insert(time).plus_duration(LOOKING);
+            if time < until {
+                return Some(until);
+            }
+        } else {
+            case.looking_since = None;
+        }
         let since = case.since.get_or_insert_with(|| Since::of(&stored.status));
         let status = binding::status(&decision.report, pods, stored, since, time);
         let differs = binding::differs(&status, &stored.status);

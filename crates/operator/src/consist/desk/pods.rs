@@ -12,7 +12,7 @@ use linchpin_engine::contract::Notice;
 use linchpin_words::{Gvk, Timestamp, keys::consist as keys};
 use serde_json::{Map, Value, json};
 
-use super::{Desk, Message, Wake};
+use super::{Desk, Message, Wake, employers::Case};
 use crate::{
     consist::{
         Mode,
@@ -127,6 +127,18 @@ impl Desk {
         self.pods.insert(name.clone(), case);
     }
 
+    /// The employments of a namespace.
+    fn cases_of<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Case> {
+        (0..self.office.kinds.employers.len()).flat_map(move |kind| {
+            let from = (kind, namespace.to_owned(), String::new());
+            let here = self
+                .cases
+                .range(from..)
+                .take_while(move |((number, place, _), _)| *number == kind && place == namespace);
+            here.map(|(_, case)| case)
+        })
+    }
+
     /// What decides beyond the pod itself, and when to look again.
     fn facts(
         &self,
@@ -143,18 +155,17 @@ impl Desk {
         let entries_complete = wanted.iter().all(|(key, finalizer)| entries.has(key, finalizer));
         let mut out_of_traffic = true;
         let mut attaching = false;
-        for ((_, place, _), employer) in self.cases.iter().filter(|((_, place, _), _)| place == namespace) {
-            debug_assert_eq!(place, namespace);
+        for employer in self.cases_of(namespace) {
             let Some((version, traffic)) = employer.traffic.get(&pod.uid) else { continue };
             out_of_traffic &= *version == pod.version && *traffic == Traffic::Out;
             attaching |= employer.attaching.iter().any(|other| *other != pod.name);
         }
         // An employer of ours whose first turn is still to come knows nothing yet.
         let judged = |key: &String| {
-            self.cases.iter().any(|((_, place, name), case)| {
-                place == namespace
-                    && key.ends_with(&format!("/{namespace}/{name}"))
-                    && case.traffic.contains_key(&pod.uid)
+            let name = key.rsplit('/').next().unwrap_or_default();
+            (0..self.office.kinds.employers.len()).any(|kind| {
+                let case = self.cases.get(&(kind, namespace.clone(), name.to_owned()));
+                case.is_some_and(|case| case.traffic.contains_key(&pod.uid))
             })
         };
         out_of_traffic &= wanted.iter().all(|(key, _)| judged(key));
