@@ -191,17 +191,17 @@ pub struct EmployerItem {
 #[serde(rename_all = "camelCase", default)]
 pub struct EmployeeCounts {
     /// Selected by the employer.
-    pub selected: u32,
+    pub selected: i64,
     /// In traffic.
-    pub attached: u32,
+    pub attached: i64,
     /// Leaving traffic.
-    pub draining: u32,
+    pub draining: i64,
     /// Out of traffic, as they should be.
-    pub detached: u32,
+    pub detached: i64,
     /// Refused by the provider.
-    pub failed: u32,
+    pub failed: i64,
     /// Of which nothing is known.
-    pub unknown: u32,
+    pub unknown: i64,
 }
 
 /// One employee.

@@ -78,7 +78,7 @@ fn value_files() -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(chart().join("ci")).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 12);
+    assert_eq!(files.len(), 13);
     files
 }
 

@@ -132,9 +132,9 @@ pub(super) fn status(
             chain: Vec::new(),
         }]
     };
-    let count = |state: RowState| u32::try_from(report.count(state)).unwrap_or(u32::MAX);
+    let count = |state: RowState| i64::try_from(report.count(state)).unwrap_or(i64::MAX);
     let counts = EmployeeCounts {
-        selected: u32::try_from(report.selected).unwrap_or(u32::MAX),
+        selected: i64::try_from(report.selected).unwrap_or(i64::MAX),
         attached: count(RowState::Attached),
         draining: count(RowState::Draining),
         detached: count(RowState::Detached),
