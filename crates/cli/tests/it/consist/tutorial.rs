@@ -23,8 +23,8 @@ fn rust() -> Command {
     let built = Path::new(env!("CARGO_BIN_EXE_linchpin")).parent().unwrap();
     let path = built.join("examples/directory");
     if !path.exists() {
-        let build = ["build", "--workspace", "--example", "directory"];
-        assert!(Command::new(env!("CARGO")).args(build).status().unwrap().success());
+        let words = ["build", "--workspace", "--example", "directory"];
+        assert!(Command::new(env!("CARGO")).args(words).status().unwrap().success());
     }
     without_settings(Command::new(path))
 }
