@@ -140,13 +140,14 @@ fn a_dependency_that_flaps_makes_no_storm_of_writes() {
     let scenario = scenario("flapping");
     let flips = |value: &str| scenario.config_map("flips", value);
     flips("off");
-    // What it would do it may not: it is Running whenever its dependency holds, Waiting whenever it does not, and never
-    // done. Each flip of the dependency is one of the phase.
+    // What it would write reads what is not there: it is Running whenever its dependency holds, Waiting whenever it does
+    // not, and never done. Each flip of the dependency is one of the phase.
     scenario.resource_dependency(
         "rd",
         "
         dependencies: [{name: flips, resource: configmap/flips, conditions: [{jsonPath: .data.value, value: 'on'}]}]
-        actions: [{name: denied, type: create, resource: {apiVersion: v1, kind: ServiceAccount, metadata: {name: denied}}}]
+        actions: [{name: reads, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: never},
+          data: {a: '{{ .Dependencies.flips.Object.data.nothing }}'}}}]
         ",
     );
     scenario.phase("ResourceDependency", "rd", "Waiting");
