@@ -1,7 +1,7 @@
 //! The consist process: adapters at work, and PodOpsLifecycle.
 //!
 //! The frame is the operator's ([`crate::run`]): Lease, health, metrics, signals. Inside it everything is seen on every
-//! replica ([`sight`]), and a [`desk`] decides while this process leads; `linchpin_consist` has the decisions. Writes are
+//! replica (`sight`), and a `desk` decides while this process leads; `linchpin_consist` has the decisions. Writes are
 //! the process's own, with fixed keys on employers and pods, never anything under `spec`; providers are called by their
 //! adapters. A customised controller is [`enable`] with an adapter.
 
