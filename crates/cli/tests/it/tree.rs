@@ -297,7 +297,8 @@ fn a_user_without_rights_is_told_so_in_one_line() {
 fn allow(user: &str, namespace: &str, plurals: &str) {
     apply(&format!(
         "{{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {{name: {user}, namespace: {namespace}}},
- rules: [{{apiGroups: [tools.kubestellar.io, app.example.com], resources: [{plurals}], verbs: [list, watch]}}]}}
+ rules: [{{apiGroups: [tools.kubestellar.io, app.example.com, core.bootchain-operator.ruicoelho.dev, linchpin.dev],
+  resources: [{plurals}], verbs: [list, watch]}}]}}
 ---
 {{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {{name: {user}, namespace: {namespace}}},
  roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {user}}}, subjects: [{{kind: User, name: {user}}}]}}
@@ -307,6 +308,7 @@ fn allow(user: &str, namespace: &str, plurals: &str) {
 
 #[test]
 fn a_kind_that_may_not_be_listed_is_told_in_one_line_and_the_others_are_shown() {
+    const ALL: &str = "resourcedependencies, dependencygroups, appbundles, bootdependencies, syncs";
     apply("{apiVersion: v1, kind: Namespace, metadata: {name: tree-partial}}");
     apply(&chain("tree-partial"));
     allow("tree-partial", "tree-partial", "resourcedependencies, dependencygroups");
@@ -329,10 +331,18 @@ fn a_kind_that_may_not_be_listed_is_told_in_one_line_and_the_others_are_shown() 
     let (code, _, error) = looks(&["explain", "ab/shop", "-n", "tree-partial"]);
     assert_eq!((code, error.trim_end().lines().count()), (1, 1), "{error}");
     assert!(error.contains("appbundles.app.example.com is forbidden"), "{error}");
-    allow("tree-partial", "tree-partial", "resourcedependencies, dependencygroups, appbundles");
+    allow("tree-partial", "tree-partial", ALL);
+    apply(
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: tree-partial},
+ rules: [{apiGroups: [linchpin.dev], resources: [capabilities, globaldependencies], verbs: [list, watch]}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: tree-partial},
+ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: tree-partial}, subjects: [{kind: User, name: tree-partial}]}
+",
+    );
     let (code, text, error) = looks(&["tree", "-n", "tree-partial"]);
     assert_eq!((code, error.as_str()), (0, ""), "{text}");
-    allow("tree-partial", "default", "resourcedependencies, dependencygroups, appbundles");
+    allow("tree-partial", "default", ALL);
     let (code, _, error) = looks(&["tree", "-A"]);
     assert_eq!((code, error.trim_end().lines().count()), (0, 1), "{error}");
     assert!(error.contains("objects of kind AppBundle outside namespace default"), "{error}");
