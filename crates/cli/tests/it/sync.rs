@@ -1,5 +1,8 @@
 //! Sync on a real API server: gates, order, sources, updates, prune, deletion; judged from the audit log.
 
+mod between;
+mod fetched;
+
 use crate::{eventually, seconds, world::scenario};
 use linchpin_testkit::{Scenario, audit::assert_before, condition, entry};
 use serde_json::{Value, json};

@@ -56,6 +56,8 @@ pub struct Planned<D: Door> {
     passed: BTreeSet<StepId>,
     /// The soft dependencies passed by that were reported.
     broken: BTreeSet<StepId>,
+    /// What must outlive it: known also while the object lies there packed.
+    claims: Vec<ObjectRef>,
     /// The global rules that left it alone when it was compiled.
     exempt: Vec<String>,
     history: History<D::Object>,
@@ -91,6 +93,7 @@ impl<D: Door> Planned<D> {
             word: None,
             passed: BTreeSet::new(),
             broken: BTreeSet::new(),
+            claims: Vec::new(),
             exempt: Vec::new(),
             history: History::default(),
         })
@@ -155,6 +158,13 @@ impl<D: Door> Planned<D> {
         }
         status.set_journal(None);
         (status, value)
+    }
+
+    /// Remembers what must outlive it, while the object can be read.
+    fn note_claims(&mut self) {
+        if let Some(object) = self.body.whole() {
+            self.claims = D::claims(object);
+        }
     }
 
     /// Whether the status already shows what is reported now.
@@ -266,6 +276,7 @@ impl<D: Door> Subject for Planned<D> {
             *object.status_mut() = Some(kept);
         }
         self.body.pack();
+        self.note_claims();
         Some(Drawn { status, critical, journaled })
     }
 
@@ -279,7 +290,7 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn claims(&self) -> Vec<ObjectRef> {
-        self.body.whole().map(D::claims).unwrap_or_default()
+        self.claims.clone()
     }
 
     fn finalizer_written(&mut self, present: bool) {

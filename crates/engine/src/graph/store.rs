@@ -130,9 +130,14 @@ impl Store {
         let parts: Vec<NodeId> = starts.iter().filter_map(|start| self.part_of(*start)).collect();
         starts.extend(parts);
         let before = self.arcs_around(&starts);
+        let softened = changed
+            .iter()
+            .any(|(record, relation)| soft(&self.records[*record as usize].relation) != soft(relation));
         for (record, relation) in &changed {
             self.records[*record as usize].relation = (*relation).clone();
         }
+        // A wait that gives way from now on, or no longer, may open or close a circle although every arc is there as before.
+        let before = if softened { BTreeSet::new() } else { before };
         (!changed.is_empty()).then(|| self.change_of(&starts, &before, Vec::new()))
     }
 
@@ -382,6 +387,11 @@ impl Store {
             Reading::Every => true,
         })
     }
+}
+
+/// Whether a wait gives way.
+fn soft(relation: &Relation) -> bool {
+    matches!(relation, Relation::WaitsFor(wait) if wait.soft.is_some())
 }
 
 fn unmet(relation: &Relation) -> bool {

@@ -298,3 +298,14 @@ fn what_is_behind_a_node_goes_over_waits_and_makers_and_not_through_what_is_left
     assert_eq!(graph.makers(&hook), set([&mesh]));
     assert_eq!(graph.waiting_for(&rule), (1, 1));
 }
+
+#[test]
+fn a_circle_that_is_there_opens_when_one_of_its_waits_becomes_soft_and_closes_again() {
+    let (a, b) = (ours("a"), ours("b"));
+    let mut graph = graph([waits(&a, &b), waits(&b, &a)]);
+    assert_eq!(graph.cycles().len(), 1);
+    graph.set(&b, [softly(&b, &a, 1)]);
+    assert_eq!((graph.cycles().len(), graph.broken_of_owner(&b)), (0, set([&a])));
+    graph.set(&b, [waits(&b, &a)]);
+    assert_eq!(graph.cycles().len(), 1);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use linchpin_engine::{
     contract::{Actor, ClusterRef, Done, Notice, Outcome, ReadSet, Seen, Via, Want, World},
-    journal::Memory,
+    journal::{ItemState, Memory},
     plan::{Plan, Removal, SpecError},
     readiness::Wanted,
     step::{self, Blocker, Goal, Persist, Phase, Report, step},
@@ -204,10 +204,18 @@ impl<D: Door> Planned<D> {
             Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
             _ => false,
         };
+        // What has begun goes on: what came back of it is taken in, or it would be waited for for ever.
+        let begun = !memory.flight.is_empty()
+            || !look.outcomes.is_empty()
+            || memory
+                .journal
+                .inventory
+                .iter()
+                .any(|item| matches!(item.state, ItemState::Deleting | ItemState::Gone));
         let held = self
             .body
             .whole()
-            .filter(|_| !hurry)
+            .filter(|_| !hurry && !begun)
             .and_then(|object| D::hold(object, look.ties.claims, look.now));
         if let Some(held) = held {
             decision.wants.insert(own_namespace);
@@ -269,6 +277,7 @@ impl<D: Door> Planned<D> {
             let stays = |left| format!("it is no longer looked after, and not deleted: {left}");
             decision.report.notices.extend(left.map(|left| left_behind(stays(left))));
         }
+        self.note_claims();
         let mut own = Own { finalizer: self.finalizer_change(plan, &stepped.memory), ..Own::default() };
         let report = &stepped.report;
         if D::SPEAKS {

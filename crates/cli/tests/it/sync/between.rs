@@ -1,0 +1,135 @@
+//! Between Syncs: circles, soft and hard, rules for all, capabilities, deletion in reverse.
+
+use super::{applied, maps, writes};
+use crate::{eventually, seconds, world::scenario};
+use linchpin_testkit::{audit::assert_finished_before, condition, entry};
+use serde_json::{Value, json};
+
+/// A source of a Deployment.
+fn workload(name: &str) -> Value {
+    json!({"objects": [{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {"replicas": 1, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "none"}]}}}}]})
+}
+
+#[test]
+fn a_circle_is_named_in_its_members_soft_arcs_give_way_and_nobody_else_is_held() {
+    let scenario = scenario("sync-circles");
+    let on =
+        |name: &str, strength: &str| json!([{"name": name, "sync": {"name": name}, "strength": strength}]);
+    for (name, other) in [("a", "b"), ("b", "a")] {
+        applied(&scenario, name, &json!({"source": maps(&[name], "1"), "dependencies": on(other, "Hard")}));
+    }
+    applied(&scenario, "behind", &json!({"source": maps(&["behind"], "1"), "dependencies": on("a", "Hard")}));
+    applied(&scenario, "free", &json!({"source": maps(&["free"], "1")}));
+    let told = "waits for itself: Sync sync-circles/a → Sync sync-circles/b → Sync sync-circles/a";
+    for name in ["a", "b"] {
+        let seen = scenario.condition("Sync", name, "DependencyCycle", "True");
+        assert_eq!((&seen["status"]["phase"], &seen["status"]["message"]), (&json!("Waiting"), &json!(told)));
+        assert_eq!(condition(&seen, "Stalled")["status"], "False", "waiting is not failing");
+    }
+    scenario.until("is blocked by the circle", "Sync", "behind", |object| {
+        condition(object, "DependenciesReady")["reason"] == "BlockedByCycle"
+            && condition(object, "DependencyCycle").is_null()
+    });
+    scenario.synced("free");
+    applied(&scenario, "b", &json!({"source": maps(&["b"], "1"), "dependencies": on("a", "Soft")}));
+    let b = scenario.synced("b");
+    assert_eq!(condition(&b, "DependencyCycle"), &Value::Null);
+    scenario.synced("a");
+    scenario.synced("behind");
+    scenario.in_order(&["b", "a", "behind"]);
+    eventually("the soft arc is told", seconds(30), || {
+        scenario.events("b").iter().any(|(reason, note)| {
+            reason == "SoftBroken" && note.starts_with("goes on without Sync sync-circles/a (soft)")
+        })
+    });
+}
+
+#[test]
+fn dependents_go_first_whatever_the_order_of_two_deletions_and_protection_holds() {
+    let scenario = scenario("sync-deletion");
+    let needs = json!([{"name": "db", "sync": {"name": "db"}}]);
+    for round in ["one", "two"] {
+        applied(&scenario, "db", &json!({"source": maps(&["db"], "1")}));
+        applied(&scenario, "web", &json!({"source": maps(&["web"], "1"), "dependencies": needs}));
+        scenario.synced("web");
+        let pair = if round == "one" { ["db", "web"] } else { ["web", "db"] };
+        for name in pair {
+            scenario.delete("Sync", name);
+        }
+        scenario.gone("Sync", "db");
+        scenario.gone("Sync", "web");
+        let writes = scenario.audit.user_writes("sync-deletion");
+        let deleted = |name: &str| {
+            let mut found = writes.iter().filter(|event| event.verb == "delete" && event.name == name);
+            found.next_back().unwrap_or_else(|| panic!("no deletion of {name}")).clone()
+        };
+        assert_finished_before(&deleted("web"), &deleted("db"));
+    }
+    applied(&scenario, "db", &json!({"source": maps(&["db"], "1"), "dependents": {"protect": true}}));
+    applied(&scenario, "web", &json!({"source": maps(&["web"], "1"), "dependencies": needs}));
+    scenario.synced("web");
+    scenario.delete("Sync", "db");
+    let held = scenario.condition("Sync", "db", "DeletionBlocked", "True");
+    assert_eq!(condition(&held, "DeletionBlocked")["reason"], "InUse");
+    assert_eq!(held["status"]["heldBy"], json!(["Sync sync-deletion/web"]));
+    assert_eq!(held["status"]["message"], "is in use by Sync sync-deletion/web");
+    assert!(scenario.has("db"), "it touches nothing");
+    scenario.delete("Sync", "web");
+    scenario.gone("Sync", "db");
+    assert!(!scenario.has("db"));
+}
+
+#[test]
+fn a_rule_holds_all_that_make_pods_but_what_it_needs_itself_and_a_capability_is_never_installed() {
+    let scenario = scenario("sync-rules");
+    scenario.apply("{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {sync-rules: 'on'}}}");
+    scenario.apply(
+        "{apiVersion: linchpin.dev/v1alpha1, kind: GlobalDependency, metadata: {name: sync-rules}, spec: {
+           serviceAccount: {namespace: $NS, name: actor},
+           dependency: {object: {resource: deployment/mesh, namespace: $NS}, state: Available},
+           subjects: {namespaceSelector: {matchLabels: {sync-rules: 'on'}}}}}",
+    );
+    scenario.until("is judged", "GlobalDependency", "sync-rules", |object| {
+        condition(object, "Ready")["status"] == "False"
+    });
+    applied(&scenario, "app", &json!({"source": workload("app")}));
+    let held = scenario.until("is held by the rule", "Sync", "app", |object| {
+        object["status"]["phase"] == "Waiting"
+            && object["status"]["dependencies"][0]["name"] == "global:sync-rules"
+    });
+    assert_eq!(entry(&held, "dependencies", "global:sync-rules")["dependsOn"], "GlobalDependency sync-rules");
+    assert_eq!(writes(&scenario), 0);
+    applied(&scenario, "settings", &json!({"source": maps(&["settings"], "1")}));
+    scenario.synced("settings");
+    applied(&scenario, "mesh", &json!({"source": workload("mesh")}));
+    scenario.synced("mesh");
+    scenario.synced("app");
+    let rule = scenario.until("shows whom it leaves alone", "GlobalDependency", "sync-rules", |object| {
+        object["status"]["exempt"] == json!(["Sync sync-rules/mesh"])
+            && condition(object, "Ready")["status"] == "True"
+    });
+    assert_eq!(rule["status"]["exemptCount"], 1);
+
+    let needs = json!([{"name": "ci", "capability": {"name": "ci.sync-rules.example"}, "version": ">=2"}]);
+    applied(&scenario, "pipelines", &json!({"source": maps(&["pipelines"], "1"), "dependencies": needs}));
+    let missing = scenario.condition("Sync", "pipelines", "EnvironmentReady", "False");
+    assert_eq!(condition(&missing, "EnvironmentReady")["reason"], "CapabilityMissing");
+    let capability = |version: &str| {
+        scenario.apply(&format!(
+            "{{apiVersion: linchpin.dev/v1alpha1, kind: Capability, metadata: {{name: ci.sync-rules.example}}, spec: {{
+               version: {version:?}, serviceAccount: {{namespace: $NS, name: actor}},
+               dependencies: [{{name: mesh, sync: {{name: mesh, namespace: $NS}}}}]}}}}"
+        ));
+    };
+    capability("1.0");
+    scenario.until("has the wrong version", "Sync", "pipelines", |object| {
+        object["status"]["message"] == "Capability ci.sync-rules.example is at 1.0, needs >=2"
+    });
+    capability("2.1");
+    let done = scenario.synced("pipelines");
+    assert_eq!(condition(&done, "EnvironmentReady")["status"], "True");
+    scenario.delete("GlobalDependency", "sync-rules");
+    scenario.delete("Capability", "ci.sync-rules.example");
+}
