@@ -275,8 +275,8 @@ impl<D: Door> Subject for Planned<D> {
             // Kept, written or not: the next one is drawn from it, and takes the times of what has not changed since.
             *object.status_mut() = Some(kept);
         }
-        self.body.pack();
         self.note_claims();
+        self.body.pack();
         Some(Drawn { status, critical, journaled })
     }
 

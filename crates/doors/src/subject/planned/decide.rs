@@ -204,6 +204,8 @@ impl<D: Door> Planned<D> {
             Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
             _ => false,
         };
+        // Whether it is held is asked of the object, which may lie there packed.
+        self.body.unpack();
         // What has begun goes on: what came back of it is taken in, or it would be waited for for ever.
         let begun = !memory.flight.is_empty()
             || !look.outcomes.is_empty()
