@@ -27,7 +27,7 @@ test: node-packages node-waiter ## Run all tests, also those on a real API serve
 .PHONY: test-all
 test-all: test image ## Run also what takes long: the chart on a real node, installed by Helm
 	LINCHPIN_LONG=1 LINCHPIN_IMAGE=$(IMAGE) $(CARGO) test --package linchpin --test it chart -- --nocapture
-	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it boot_dependency::kubelet -- --nocapture
+	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it boot_dependency::k -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it consist::load -- --nocapture
 
 # Requests through a real HAProxy to real pods, without and with us, while everything happens to the pods.

@@ -89,7 +89,7 @@ async fn release(arena: &Arena, number: usize) -> Result<()> {
 }
 
 /// The operator's requests since then, by what they were.
-fn requests(arena: &Arena, from: u64) -> Result<BTreeMap<String, usize>> {
+pub(crate) fn requests(arena: &Arena, from: u64) -> Result<BTreeMap<String, usize>> {
     let mut file = File::open(arena.audit_log()).context("opening the audit log")?;
     file.seek(SeekFrom::Start(from))?;
     let mut counts = BTreeMap::new();

@@ -6,11 +6,13 @@
 //!
 //! `BENCH_SIZE` (1000) is the size of long chains, fan-outs and crowds; `BENCH_HOPS` (100) the number of single hops;
 //! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
-//! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `neighbour`.
+//! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `boot`, `neighbour`.
+//! `boot` sends `BENCH_REVIEWS` (5000) AdmissionReviews, 500 a second, and releases `BENCH_HOPS` held pods.
 //! `BENCH_NEIGHBOUR_HOPS` (300) hops are measured beside each of `BENCH_ATTACKS` (all): `cel`, `hanging`, `endless`,
 //! `budget`, `flapping`.
 
 mod arena;
+mod boot;
 mod bundles;
 mod chain;
 mod crowd;
@@ -69,6 +71,10 @@ async fn main() -> Result<()> {
         bundles::measure(&arena, &operator, sizes, &mut table).await?;
     }
     operator.stop().await?;
+    // With an operator of its own, which serves webhooks.
+    if wanted("boot") {
+        boot::measure(&arena, &program, sizes, setting("BENCH_REVIEWS", 5000)?, &mut table).await?;
+    }
     // With an operator of its own, which may reach loopback addresses.
     if wanted("neighbour") {
         neighbour::measure(&arena, &program, setting("BENCH_NEIGHBOUR_HOPS", 300)?, &mut table).await?;

@@ -1,10 +1,15 @@
-//! The observer: one watch that notes when each ConfigMap of a namespace was first seen. The same for both sides.
+//! The observer: one watch that notes when each object was first seen as it should be. The same for both sides.
 
 use anyhow::{Context as _, Result};
 use futures::StreamExt;
-use kube::runtime::watcher::{self, Event};
+use kube::{
+    Api, Resource,
+    runtime::watcher::{self, Event},
+};
+use serde::de::DeserializeOwned;
 use std::{
     collections::BTreeMap,
+    fmt::Debug,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -23,9 +28,16 @@ pub(crate) struct Sightings {
 }
 
 impl Sightings {
-    /// Begins to look; returns when what was there before has been seen.
+    /// Begins to look for the ConfigMaps of a namespace; returns when what was there before has been seen.
     pub(crate) async fn of(arena: &Arena, namespace: &str) -> Result<Self> {
-        let api = arena.config_maps(namespace);
+        Self::watching(arena.config_maps(namespace), |_| true).await
+    }
+
+    /// Begins to look for objects that are as they should be.
+    pub(crate) async fn watching<K>(api: Api<K>, is_it: impl Fn(&K) -> bool + Send + 'static) -> Result<Self>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    {
         let seen: Arc<Mutex<BTreeMap<String, Instant>>> = Arc::default();
         let (counted, count) = watch::channel(0);
         let (ready, begun) = tokio::sync::oneshot::channel();
@@ -36,9 +48,9 @@ impl Sightings {
             while let Some(event) = events.next().await {
                 let now = Instant::now();
                 match event {
-                    Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                    Ok(Event::Apply(object) | Event::InitApply(object)) if is_it(&object) => {
                         let mut seen = noted.lock().unwrap_or_else(PoisonError::into_inner);
-                        seen.entry(object.metadata.name.unwrap_or_default()).or_insert(now);
+                        seen.entry(object.meta().name.clone().unwrap_or_default()).or_insert(now);
                         counted.send_replace(seen.len());
                     }
                     Ok(Event::InitDone) => drop(ready.take().map(|ready| ready.send(()))),
@@ -64,9 +76,7 @@ impl Sightings {
                 count.changed().await?;
             }
         };
-        tokio::time::timeout(PATIENCE, look)
-            .await
-            .with_context(|| format!("ConfigMap {name} never appeared"))?
+        tokio::time::timeout(PATIENCE, look).await.with_context(|| format!("{name} never appeared"))?
     }
 
     /// When the last of these was first seen.

@@ -24,14 +24,14 @@ use linchpin_cluster::lease::Timing;
 use linchpin_doors::Registry;
 use linchpin_local::{Cluster, Error, KUBERNETES_VERSION, Options, default_directory};
 use linchpin_operator::{
-    controller,
     logging::{self, LogFormat},
     run::{self, Context},
     settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings},
+    webhooks::WebhookSettings,
 };
 
 use linchpin_words::keys;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{operator::install_tls, version};
 use client::DemoClient;
@@ -82,8 +82,9 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         allow_loopback_clusters: true,
         probes: ProbeSettings::default(),
         sources: SourceSettings::default(),
-        boot_namespaces: json!({"matchLabels": {(keys::BOOT): keys::BOOT_ENABLED}}),
-        webhooks: None,
+        boot_namespaces: opted_in(),
+        // The API server of somebody else's cluster cannot reach us here.
+        webhooks: if local { Some(webhooks(free_address()?)?) } else { None },
         commit: version::COMMIT.map(str::to_owned),
     };
     let words = Words { kubeconfig, log, health, metrics, local, namespace: namespace.to_owned(), stays };
@@ -97,6 +98,24 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         cluster.stop()?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The namespaces whose pods may be held.
+fn opted_in() -> Value {
+    json!({"matchLabels": {(keys::BOOT): keys::BOOT_ENABLED}})
+}
+
+/// Webhooks that the API server of this machine reaches.
+fn webhooks(address: SocketAddr) -> Result<WebhookSettings> {
+    Ok(WebhookSettings {
+        address: BindAddress::At(address),
+        reached: format!("https://{address}").parse()?,
+        config_name: client::WEBHOOKS.to_owned(),
+        cert_dir: None,
+        namespaces: opted_in(),
+        wait_image: "localhost/linchpin-wait:1".to_owned(),
+        boot_after: None,
+    })
 }
 
 fn prepare() -> Result<Stage> {
@@ -146,7 +165,7 @@ async fn at_work(context: Context, words: Words, kinds: Registry) -> Result<(), 
     client.define(kinds.definitions()).await.map_err(|error| format!("{error:#}"))?;
     let stays = words.stays;
     let told = tokio::select! {
-        ended = controller::work(context.clone(), kinds.clone(), std::sync::Arc::new(controller::NoPorts)) => ended,
+        ended = linchpin_operator::work(context.clone(), kinds.clone()) => ended,
         told = show(&context, &words, &mut client, &kinds) => told,
     };
     if stays {
@@ -184,7 +203,7 @@ async fn show(
     say(&indent(&context.health.ready().text));
     tokio::select! {
         () = context.stop.requested() => return Ok(()),
-        told = story::tell(client, kinds) => told.map_err(|error| format!("{error:#}"))?,
+        told = story::tell(client, kinds, words.local) => told.map_err(|error| format!("{error:#}"))?,
     }
     say(&words.next());
     tokio::select! {

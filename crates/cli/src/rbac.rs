@@ -17,7 +17,7 @@ use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
-use linchpin_doors::{CompileInput, Compiled, Registry};
+use linchpin_doors::{CLUSTER_DOMAIN, CompileInput, Compiled, Registry};
 use linchpin_engine::{
     contract::{Actor, Observed, Question, Right, Seen, Want, World},
     plan::Plan,
@@ -165,6 +165,7 @@ fn compiled(command: &RbacCommand, manifest: &Manifest, kinds: &mut Kinds) -> Re
             facts: &facts,
             kinds: &pins,
             default_service_account: &command.default_service_account,
+            cluster_domain: CLUSTER_DOMAIN,
             exempt: &[],
         };
         let asks = match manifest.object.compile(&given) {

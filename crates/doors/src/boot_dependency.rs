@@ -44,7 +44,7 @@ pub use self::{
     selection::{OwnerName, WorkloadName, is_skipped, label_selector_matches, selects},
     status::draw as status,
     subject::BootDependencies,
-    survey::references,
+    survey::{ignored_skip, references},
 };
 
 use crate::door::{self, CompileInput, Compiled, Door, SideWrite, StatusInput, Tally};

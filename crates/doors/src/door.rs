@@ -15,6 +15,9 @@ use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp};
 
 use crate::{cluster, owner::Owner, registry::Names};
 
+/// The domain that a cluster's Services have where nobody says another.
+pub const CLUSTER_DOMAIN: &str = "cluster.local";
+
 /// What compiling is given beside the object.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileInput<'a> {
@@ -24,6 +27,8 @@ pub struct CompileInput<'a> {
     pub kinds: &'a BTreeMap<String, Gvk>,
     /// The ServiceAccount of objects that name none.
     pub default_service_account: &'a str,
+    /// The domain of the cluster's Services.
+    pub cluster_domain: &'a str,
     /// The global rules that leave the object alone, because what they wait for needs it.
     pub exempt: &'a [String],
 }

@@ -20,6 +20,11 @@ pub(crate) fn cluster_domain(settings: &Settings) -> String {
     settings.probes.domain(&resolv_conf)
 }
 
+/// The namespace of the operator's own pods; none where it runs elsewhere.
+pub(crate) fn own_namespace(context: &Context) -> Option<String> {
+    context.settings.is_in_cluster().then(|| context.namespace.clone())
+}
+
 /// The kinds that are served, with held pods where BootDependencies are.
 pub(crate) fn with_held_pods(kinds: Registry, context: &Context) -> Registry {
     if !context.settings.doors.has(DoorName::BootDependency) {
@@ -44,8 +49,9 @@ fn settings(context: &Context) -> BootSettings {
     let system = SYSTEM_NAMESPACES.iter().map(|&name| name.to_owned());
     BootSettings {
         remedy: remedy.join(" "),
+        cluster_domain: Some(Arc::from(cluster_domain(settings))),
         namespaces,
-        never: system.chain([context.namespace.clone()]).collect(),
+        never: system.chain(own_namespace(context)).collect(),
         only: match &settings.watch_namespaces {
             Namespaces::All => None,
             Namespaces::Only(names) => Some(names.iter().cloned().collect()),

@@ -198,7 +198,7 @@ impl TermInbox {
 pub async fn work(context: Context, kinds: Registry, ports: Arc<dyn Ports>) -> Result<(), String> {
     let term_inbox = TermInbox::default();
     let settings = &context.settings;
-    let in_cluster = settings.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    let in_cluster = settings.is_in_cluster();
     let hub_settings = linchpin_cluster::hub::Settings {
         policy: Policy {
             operator_namespace: in_cluster.then(|| context.namespace.clone()),

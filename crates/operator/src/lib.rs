@@ -31,18 +31,21 @@ use std::sync::Arc;
 
 use linchpin_doors::Registry;
 use run::Context;
+use tokio::task::JoinSet;
 
 /// Everything that the process does inside its frame, for these kinds: the controller while it leads, the webhooks always.
 pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
     let kinds = boot::with_held_pods(kinds, &context);
     let serving = context.clone();
-    let webhooks = tokio::spawn(async move { Box::pin(webhooks::serve(&serving)).await });
+    // A task of its own, which ends with this function.
+    let mut webhooks = JoinSet::new();
+    webhooks.spawn(async move { Box::pin(webhooks::serve(&serving)).await });
     let failed = async {
-        match webhooks.await {
+        match webhooks.join_next().await {
             // Switched off.
-            Ok(Ok(())) => futures::future::pending().await,
-            Ok(Err(error)) => Err(format!("cannot listen for webhooks: {error}")),
-            Err(error) => Err(format!("the webhooks failed: {error}")),
+            None | Some(Ok(Ok(()))) => futures::future::pending().await,
+            Some(Ok(Err(error))) => Err(format!("cannot listen for webhooks: {error}")),
+            Some(Err(error)) => Err(format!("the webhooks failed: {error}")),
         }
     };
     tokio::select! {

@@ -54,6 +54,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether the process runs in a pod of the cluster that it serves.
+    pub(crate) fn is_in_cluster(&self) -> bool {
+        self.kubeconfig.is_none() && std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
+    }
+
     /// Which addresses the servers of other clusters may have: the rule of probes.
     pub fn cluster_egress(&self) -> Egress {
         let egress = self.probes.egress.clone();

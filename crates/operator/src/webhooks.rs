@@ -29,7 +29,11 @@ use self::{
     memory::BootMemory,
     server::{Certificate, Handlers},
 };
-use crate::{boot::cluster_domain, run::Context, server as sockets};
+use crate::{
+    boot::{cluster_domain, own_namespace},
+    run::Context,
+    server as sockets,
+};
 
 pub(crate) use self::configuration::SYSTEM as SYSTEM_NAMESPACES;
 pub use self::settings::{Reached, ReachedError, WebhookSettings};
@@ -64,6 +68,7 @@ pub(crate) async fn serve(context: &Context) -> io::Result<()> {
         secret: "linchpin-webhook-tls",
         content: Arc::new(|which, ingredients| Some(configuration::whole(which, ingredients))),
         whole: false,
+        untouched: own_namespace(context).unwrap_or_default(),
     };
     let keeper = Keeper::new(
         errands.clone(),
@@ -99,7 +104,12 @@ pub(crate) async fn serve_consist(context: &Context, handlers: Handlers, says: C
     let counts = Counts::default();
     context.metrics.register(|registry| counts.register(registry));
     let certificate = Certificate::default();
-    let charge = Charge { secret: "linchpin-consist-webhook-tls", content: says, whole: true };
+    let charge = Charge {
+        secret: "linchpin-consist-webhook-tls",
+        content: says,
+        whole: true,
+        untouched: context.namespace.clone(),
+    };
     let keeper = Keeper::new(
         Errands::new(&context.transport),
         charge,

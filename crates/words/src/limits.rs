@@ -57,6 +57,7 @@ limits! {
     MATCH_VALUES: usize = 32, "Values of one selector expression.";
     BOOT_ENTRIES: usize = 64, "Entries of one BootDependency: each may be an init container of every pod.";
     BOOT_SERIES: usize = 5_000, "BootDependencies with metrics of their own; the rest are counted.";
+    BOOT_MEMORY: usize = 16 << 20, "Bytes that the webhooks keep of the BootDependencies of one namespace: thousands of them, and no flood of one tenant's.";
     BOOT_WORKLOADS: usize = 64, "Workloads listed in one BootDependency's status; the rest are counted.";
     IMPERSONATED_GROUPS: usize = 32, "Groups impersonated in another cluster: each is a header.";
 

@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::{
-    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::{
+        admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
+        core::v1::Namespace,
+    },
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
     Api, Client,
@@ -15,12 +19,15 @@ use kube::{
     discovery::{Scope, pinned_kind},
 };
 use linchpin_lang::template::parse_documents;
+use linchpin_words::keys;
 use serde_json::{Value, json};
 
 /// Who we are in the API server's books.
 const MANAGER: &str = "linchpin-demo";
 /// The mark of the namespace we made.
 const MARK: &str = "linchpin.dev/demo";
+/// The prefix of the names of webhook configurations.
+pub(super) const WEBHOOKS: &str = "linchpin-demo";
 /// How long the API server may take for what it does by itself.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
@@ -138,9 +145,39 @@ impl DemoClient {
         Ok(found.and_then(|object| Some(object.data.pointer(path)?.as_str()?.to_owned())))
     }
 
+    /// Deletes an object of the namespace and waits until it is gone.
+    pub(super) async fn delete(&self, kind: &str, name: &str) -> Result<()> {
+        let (api, _) =
+            self.api(&json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name}})).await?;
+        let begun = Instant::now();
+        loop {
+            gone(api.delete(name, &DeleteParams::default().grace_period(0)).await.map(|_| ()))
+                .with_context(|| format!("deleting {kind} {name}"))?;
+            if api.get_opt(name).await?.is_none() {
+                return Ok(());
+            }
+            if begun.elapsed() > PATIENCE {
+                bail!("{kind} {name} does not go away");
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
+    /// Takes away the configurations of our webhooks.
+    async fn remove_webhooks(&self) -> Result<()> {
+        let parameters = DeleteParams::default();
+        let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
+        let validating: Api<ValidatingWebhookConfiguration> = Api::all(self.client.clone());
+        gone(mutating.delete(&format!("{WEBHOOKS}-mutating"), &parameters).await.map(|_| ()))
+            .context("deleting the webhooks")?;
+        gone(validating.delete(&format!("{WEBHOOKS}-validating"), &parameters).await.map(|_| ()))
+            .context("deleting the webhooks")
+    }
+
     /// Takes away what was made, the namespace first. The rest of its contents go by themselves.
     pub(super) async fn clean_up(&self) -> Result<()> {
         let parameters = DeleteParams::default();
+        self.remove_webhooks().await?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         gone(namespaces.delete(&self.namespace, &parameters).await.map(|_| ()))
             .with_context(|| format!("deleting namespace {}", self.namespace))?;
@@ -159,7 +196,7 @@ impl DemoClient {
             parse_documents("the story", &moved).map_err(|error| anyhow!("{}", error.message()))?;
         for document in &mut documents {
             if document["kind"] == "Namespace" {
-                document["metadata"] = json!({"name": self.namespace, "labels": {MARK: "true"}});
+                document["metadata"] = json!({"name": self.namespace, "labels": {MARK: "true", (keys::BOOT): keys::BOOT_ENABLED}});
             }
         }
         Ok(documents)

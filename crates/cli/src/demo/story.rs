@@ -18,6 +18,8 @@ const CREDENTIALS: &str = include_str!("../../../../examples/quickstart/release/
 const MIGRATED: &str = include_str!("../../../../examples/quickstart/release/2-migrated.status.yaml");
 const PAYMENT_KIND: &str = include_str!("../../../../examples/quickstart/release/3-payment-kind.yaml");
 const PAYMENT: &str = include_str!("../../../../examples/quickstart/release/4-payment.yaml");
+const HELD_POD: &str = include_str!("../../../../examples/bootdependency/held-pod.yaml");
+const COUNTED: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: till-counted, namespace: shop}}";
 const PAID: &str = include_str!("../../../../examples/quickstart/release/5-payment.status.yaml");
 
 /// How long the operator may take for a step; it takes milliseconds.
@@ -27,7 +29,7 @@ const SETTLED: Duration = Duration::from_millis(1_200);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Tells it from the first line to the last.
-pub(super) async fn tell(client: &mut DemoClient, kinds: &Registry) -> Result<()> {
+pub(super) async fn tell(client: &mut DemoClient, kinds: &Registry, has_webhooks: bool) -> Result<()> {
     client.apply(RIGHTS).await?;
     client.apply(SHOP).await?;
     say("Applied examples/quickstart/shop.yaml: four objects that wait for what is not there yet.\n");
@@ -70,7 +72,41 @@ pub(super) async fn tell(client: &mut DemoClient, kinds: &Registry) -> Result<()
         bail!("the shop should be open, but ConfigMap shop-open does not say so");
     }
     say("The shop is open: ConfigMap shop-open says so.\n");
+    if has_webhooks { hold_a_pod(client).await } else { Ok(()) }
+}
+
+/// A pod that must not start yet, and then may.
+async fn hold_a_pod(client: &mut DemoClient) -> Result<()> {
+    say("6. Pods wait too: applied examples/bootdependency/held-pod.yaml, Pod till and what it waits for.");
+    let begun = Instant::now();
+    client.apply(HELD_POD).await?;
+    // The API server calls the webhooks once it has read that there are some.
+    while gate(client).await?.is_none() {
+        if begun.elapsed() > PATIENCE {
+            bail!("not within {PATIENCE:?}: Pod till is held");
+        }
+        client.delete("Pod", "till").await?;
+        tokio::time::sleep(PAUSE).await;
+        client.apply(HELD_POD).await?;
+    }
+    say("   → Pod till is held until ConfigMap till-counted is there: kubectl says SchedulingGated.\n");
+    say("7. Somebody counts the till: ConfigMap till-counted.");
+    client.apply(COUNTED).await?;
+    let counted = Instant::now();
+    while gate(client).await?.is_some() {
+        if counted.elapsed() > PATIENCE {
+            bail!("not within {PATIENCE:?}: Pod till is released");
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let taken = counted.elapsed().as_millis();
+    say(&format!("   → Pod till is released after {taken} ms: a node may take it now.\n"));
     Ok(())
+}
+
+/// What holds Pod till, if anything does.
+async fn gate(client: &DemoClient) -> Result<Option<String>> {
+    client.read("Pod", "till", "/spec/schedulingGates/0/name").await
 }
 
 /// What there is to see, once it has settled: progress is written to statuses once a second at most.

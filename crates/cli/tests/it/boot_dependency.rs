@@ -1,5 +1,6 @@
 //! BootDependency on a real API server: webhooks, circles, certificates, and what happens without us.
 
+mod killed;
 mod kubelet;
 mod served;
 mod workloads;

@@ -6,14 +6,12 @@ use std::process::Stdio;
 
 #[test]
 fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
-    let cluster = Cluster::start(&bare()).unwrap();
-    let output = linchpin()
-        .arg("demo")
-        .env("LOCAL", "0")
-        .env("KUBECONFIG", cluster.kubeconfig())
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
+    // In the place where the demonstration looks for a cluster that runs already.
+    let home = tempfile::tempdir().unwrap();
+    let dir = Some(home.path().join("linchpin/local"));
+    let cluster = Cluster::start(&linchpin_local::Options { dir, ..bare() }).unwrap();
+    let output =
+        linchpin().arg("demo").env("XDG_STATE_HOME", home.path()).stdin(Stdio::null()).output().unwrap();
     let (text, error) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{text}\n{error}");
@@ -21,7 +19,7 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
     for line in [
         "the operator leads",
         "four objects that wait",
-        "dg linchpin-demo/shop",
+        "dg shop/shop",
         "1. Somebody gives the shop its password",
         "→ database has written ConfigMap db-config",
         "2. The migration finishes",
@@ -31,6 +29,10 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
         "5. … and is ready",
         "the last action has run",
         "The shop is open: ConfigMap shop-open",
+        "6. Pods wait too",
+        "→ Pod till is held until ConfigMap till-counted is there",
+        "7. Somebody counts the till",
+        "→ Pod till is released after",
         "Try, in another terminal",
         "taking away what the demonstration made",
         "operator stopped, lease released",
@@ -39,14 +41,15 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
         rest = after;
     }
     // Without a terminal no row of a tree is cut, however wide it is.
-    let cut = text.lines().find(|line| line.contains("linchpin-demo/") && line.contains('…'));
+    let cut = text.lines().find(|line| line.contains("shop/") && line.contains('…'));
     assert_eq!(cut, None, "{text}");
     let kubectl = |arguments: &[&str]| {
         let output = cluster.kubectl().args(arguments).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let namespace =
-        kubectl(&["get", "namespace", "linchpin-demo", "-o", "jsonpath={.metadata.deletionTimestamp}"]);
+    let namespace = kubectl(&["get", "namespace", "shop", "-o", "jsonpath={.metadata.deletionTimestamp}"]);
     assert!(namespace.starts_with("20"), "the namespace is not on its way out: {namespace}");
+    let webhooks = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+    assert_eq!(kubectl(&["get", webhooks, "--ignore-not-found", "-o", "name"]), "");
     assert_eq!(kubectl(&["get", "crd", "payments.shop.example.com", "--ignore-not-found", "-o", "name"]), "");
 }

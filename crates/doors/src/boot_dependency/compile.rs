@@ -41,7 +41,7 @@ pub fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Res
             let draft = dependency::read(&frame, &as_dependency(entry), named, &field, None, None)?;
             steps.push(draft.finish(Vec::new(), None));
         } else {
-            let (step, forbidden) = dialled(&frame, entry, named, field)?;
+            let (step, forbidden) = dialled(&frame, entry, named, field, compile_input.cluster_domain)?;
             closed.extend(forbidden.map(|why| (named.id.clone(), why)));
             steps.push(step);
         }
@@ -73,9 +73,10 @@ fn dialled(
     entry: &BootEntry,
     named: &Named,
     field: String,
+    cluster_domain: &str,
 ) -> Result<(Step, Option<String>), SpecError> {
     let Dialled { want, test, held, rights, forbidden } =
-        dial::question(frame, entry).map_err(|problem| at(field.clone(), problem))?;
+        dial::question(frame, entry, cluster_domain).map_err(|problem| at(field.clone(), problem))?;
     let step = Step {
         id: named.id.clone(),
         field,

@@ -127,10 +127,10 @@ fn arguments(carried: &CarriedEntry, cluster_domain: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     if let Some(path) = &entry.http_path {
         let scheme = entry.http_scheme.unwrap_or_default().as_str();
-        words.extend(["http".to_owned(), format!("{scheme}://{host}:{port}{}", plain(path))]);
+        words.extend(["http".to_owned(), format!("{scheme}://{}:{port}{}", plain(&host), plain(path))]);
         let mut flag = |name: &str, value: String| words.extend([name.to_owned(), value]);
         if let Some(method) = &entry.http_method {
-            flag("--method", method.clone());
+            flag("--method", plain(method));
         }
         let mut secrets = 0;
         for header in &entry.http_headers {
@@ -149,13 +149,13 @@ fn arguments(carried: &CarriedEntry, cluster_domain: &str) -> Vec<String> {
             flag("--ca-env", CA_VARIABLE.to_owned());
         }
         if let Some(name) = &entry.server_name {
-            flag("--server-name", name.clone());
+            flag("--server-name", plain(name));
         }
         if entry.insecure == Some(true) {
             words.push("--insecure".to_owned());
         }
     } else {
-        words.extend(["tcp".to_owned(), format!("{host}:{port}")]);
+        words.extend(["tcp".to_owned(), format!("{}:{port}", plain(&host))]);
     }
     let timeout = entry.timeout.as_ref().map_or(DEFAULT_TIMEOUT, |timeout| timeout.0.as_str());
     words.extend(["--timeout".to_owned(), timeout.to_owned()]);

@@ -27,9 +27,6 @@ use super::{
 };
 use crate::assemble::Frame;
 
-/// The document's cluster domain; what a Service is called in requests.
-const CLUSTER_DOMAIN: &str = "cluster.local";
-
 /// The key of a bundle of certificates that names none.
 const DEFAULT_CA_KEY: &str = "ca.crt";
 
@@ -57,10 +54,14 @@ impl Dialled {
 }
 
 /// The question of an entry; the error says what about it cannot be asked.
-pub(super) fn question(frame: &Frame<'_>, entry: &BootEntry) -> Result<Dialled, ProbeError> {
+pub(super) fn question(
+    frame: &Frame<'_>,
+    entry: &BootEntry,
+    cluster_domain: &str,
+) -> Result<Dialled, ProbeError> {
     let own = &frame.owner.namespace;
     let port = entry.port.and_then(|port| u16::try_from(port).ok()).unwrap_or_default();
-    let Some((name, _)) = address(entry, own, CLUSTER_DOMAIN) else {
+    let Some((name, _)) = address(entry, own, cluster_domain) else {
         return Err(ProbeError::Host("an entry without service and host".to_owned()));
     };
     let Some(service) = &entry.service else {

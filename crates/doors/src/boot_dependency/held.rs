@@ -25,6 +25,7 @@ use linchpin_words::{Gvk, KindWord, keys};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
+pub(super) use self::judge::held_for;
 use self::{
     judge::{Judged, Verdict},
     telling::Telling,
@@ -191,7 +192,10 @@ impl HeldIn {
             .items
             .iter()
             .filter(|boot| !boot.deleting && named.contains(boot.name.as_str()))
-            .map(|boot| (boot.name.as_str(), Judged::of(boot, look, &self.default_service_account)))
+            .map(|boot| {
+                let judged = Judged::of(boot, look, &self.default_service_account, self.settings.domain());
+                (boot.name.as_str(), judged)
+            })
             .collect();
         for one in judged.values() {
             decision.wants.extend(one.wants.iter().cloned());

@@ -89,7 +89,9 @@ pub fn inject(
     // A gate of our name that somebody else wrote would never be found without the label.
     let has_gate = spec["schedulingGates"].as_array().is_some_and(|gates| gates.iter().any(is_our_gate));
     let holds = place == Place::Pod && (has_gate || gate == Gate::Hold && !division.gated.is_empty());
-    let owners = (!placed.is_empty() || holds).then(|| division.owners.join(","));
+    // A pod that admission saw says so, whether it waits or not: one that does not was missed.
+    let seen = place == Place::Pod && !division.owners.is_empty();
+    let owners = (!placed.is_empty() || holds || seen).then(|| division.owners.join(","));
     set_marks(&mut patch, root, pod, owners.as_deref(), hash.as_deref().filter(|_| !placed.is_empty()));
     if holds {
         hold(&mut patch, pod);

@@ -31,6 +31,9 @@ use crate::{
 /// How long a template is left alone whose repair somebody has undone, for the first time.
 const UNDONE: Duration = Duration::from_secs(10);
 
+/// How soon is looked whether the finalizer is there.
+const SOON: Duration = Duration::from_millis(200);
+
 /// How long a deletion is held up by what must be put right before it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -47,14 +50,19 @@ impl Kind for BootDependencies {
         text: &str,
         default_service_account: &Arc<str>,
     ) -> Result<Box<dyn Subject>, serde_json::Error> {
+        let planned = Planned::new(text, Arc::clone(default_service_account))?;
         Ok(Box::new(BootSubject {
-            inner: Planned::new(text, Arc::clone(default_service_account))?,
+            inner: match &self.0.cluster_domain {
+                Some(domain) => planned.in_domain(Arc::clone(domain)),
+                None => planned,
+            },
             settings: Arc::clone(&self.0),
             default_service_account: Arc::clone(default_service_account),
             memory: SweepMemory::default(),
             repaired: None,
             failed: BTreeMap::new(),
             rows: None,
+            veiled: None,
             tally: Tally::default(),
             going_since: None,
         }))
@@ -88,6 +96,8 @@ struct BootSubject {
     failed: BTreeMap<ItemKey, String>,
     /// The rows as they are now; none before anything was looked at.
     rows: Option<Vec<WorkloadStatus>>,
+    /// What is shown instead while the finalizer that must come first is not there yet.
+    veiled: Option<Vec<WorkloadStatus>>,
     /// What holds, as last decided.
     tally: Tally,
     /// Since when it is being deleted.
@@ -138,6 +148,7 @@ impl Subject for BootSubject {
             settings: &self.settings,
             world: look.world,
             before: &before,
+            tally: &self.tally,
             now: look.now,
             going: self.inner.is_deleting(),
             failed: &self.failed,
@@ -150,8 +161,14 @@ impl Subject for BootSubject {
             edges.extend(found.edges);
             decision.wants.extend(found.wants);
         }
+        let needed = self.finalizer_needed(&survey);
         self.repair(&survey, &ours, &before, look, &mut decision);
-        self.keep_finalizer(&survey, look.now, &mut decision);
+        self.keep_finalizer(needed, look.now, &mut decision);
+        // It is on before a row says that something is held or carried.
+        self.veiled =
+            (needed == Some(true) && !self.inner.is_deleting()).then(|| veiled(before, &survey.rows));
+        let soon = self.is_veiled().then(|| look.now.plus_duration(SOON));
+        decision.wake_at = [decision.wake_at, survey.wake_at, soon].into_iter().flatten().min();
         decision.wants.extend(survey.wants);
         Ok(decision)
     }
@@ -162,7 +179,8 @@ impl Subject for BootSubject {
 
     fn status(&mut self, causes: &Causes) -> Option<Drawn> {
         let mut drawn = self.inner.status(causes)?;
-        if let (Some(rows), Some(fields)) = (&self.rows, drawn.status.as_object_mut()) {
+        let rows = if self.is_veiled() { self.veiled.as_ref() } else { self.rows.as_ref() };
+        if let (Some(rows), Some(fields)) = (rows, drawn.status.as_object_mut()) {
             if rows.is_empty() {
                 fields.shift_remove("workloads");
             } else {
@@ -204,7 +222,10 @@ impl BootSubject {
             self.repaired.filter(|_| due).map(|(at, times)| at.plus_duration(UNDONE.saturating_mul(times)));
         let rests = rests_until.is_some_and(|until| until > look.now);
         decision.wake_at = [decision.wake_at, rests_until.filter(|_| rests)].into_iter().flatten().min();
-        let items = survey.items.as_ref().filter(|_| !paused && !rests);
+        // What a template carries must be taken out before the object goes: the finalizer comes first.
+        let unguarded =
+            self.is_immediate() && !self.inner.has_finalizer() && !self.inner.is_deleting() && due;
+        let items = survey.items.as_ref().filter(|_| !paused && !rests && !unguarded);
         let swept = sweep(&self.memory, items, outcomes, 1, look.now);
         self.memory = swept.memory;
         self.failed =
@@ -233,17 +254,32 @@ impl BootSubject {
         }
     }
 
-    /// The finalizer is on while a pod is held for the object, or a template carries what must be taken out before it goes;
-    /// nothing that a user controls holds a deletion up for long.
-    fn keep_finalizer(&mut self, survey: &Survey, now: Timestamp, decision: &mut Decision) {
-        let Some(own) = &mut decision.own else { return };
-        let immediate =
-            self.inner.object().is_some_and(|object| object.spec.rollout == Some(Rollout::Immediate));
-        let needed = match (survey.held, survey.carried) {
-            (Some(held), Some(carried)) => Some(held > 0 || immediate && carried),
+    fn is_immediate(&self) -> bool {
+        self.inner.object().is_some_and(|object| object.spec.rollout == Some(Rollout::Immediate))
+    }
+
+    /// Whether something is held or carried that must be put right before the object goes; none while that is not known.
+    fn finalizer_needed(&self, survey: &Survey) -> Option<bool> {
+        let immediate = self.is_immediate();
+        let will_carry = survey.items.iter().flatten().any(|(key, item)| {
+            matches!(item.need, Need::Due(_)) && !self.failed.contains_key(key) && !self.inner.is_deleting()
+        });
+        match (survey.held, survey.carried) {
+            (Some(held), Some(carried)) => Some(held > 0 || immediate && (carried || will_carry)),
             (Some(held), None) => (held > 0 || !immediate).then_some(held > 0),
             (None, _) => None,
-        };
+        }
+    }
+
+    /// Whether the finalizer that must come first is not there yet.
+    fn is_veiled(&self) -> bool {
+        self.veiled.is_some() && !self.inner.has_finalizer()
+    }
+
+    /// The finalizer is on while a pod is held for the object, or a template carries what must be taken out before it goes;
+    /// nothing that a user controls holds a deletion up for long.
+    fn keep_finalizer(&mut self, needed: Option<bool>, now: Timestamp, decision: &mut Decision) {
+        let Some(own) = &mut decision.own else { return };
         if self.inner.is_deleting() {
             let since = *self.going_since.get_or_insert(now);
             let until = since.plus_duration(PATIENCE);
@@ -256,6 +292,18 @@ impl BootSubject {
         }
         set(own, needed, self.inner.has_finalizer());
     }
+}
+
+/// Rows that count nothing and promise nothing: those before, or the new ones without that.
+fn veiled(before: Vec<WorkloadStatus>, rows: &[WorkloadStatus]) -> Vec<WorkloadStatus> {
+    if !before.is_empty() {
+        return before;
+    }
+    let state = |row: &WorkloadStatus| match row.state.as_str() {
+        "Current" => "Outdated".to_owned(),
+        other => other.to_owned(),
+    };
+    rows.iter().map(|row| WorkloadStatus { state: state(row), held: 0, ..row.clone() }).collect()
 }
 
 fn set(own: &mut Own, needed: Option<bool>, has: bool) {

@@ -5,38 +5,46 @@
 //! so, and at once where it was created while admission was away, unless that would restart pods that are well. Templates of
 //! other kinds are never edited, but for the mark that rolls them under `Immediate`.
 
+mod pods;
+mod template;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use linchpin_api::{
-    BootDependency, BootEntry,
-    boot_dependency::{Rollout, WorkloadStatus},
-};
+use linchpin_api::{BootDependency, BootEntry, boot_dependency::WorkloadStatus, common::LabelSelector};
 use linchpin_engine::{
     contract::{
-        PatchKind, Projection, Question, ReadSet, Right, Seen, StepId, Target, Verb, Via, Want, World,
+        Observed, PatchKind, Projection, Question, ReadSet, Right, Seen, StepId, Target, Verb, Via, Want,
+        World,
     },
     sweep::{Item, ItemKey, Need, Order},
 };
 use linchpin_words::{Gvk, KindWord, Timestamp, keys, limits, reference::built_in_kind, text};
 use serde_json::{Value, json};
 
+pub use self::pods::ignored_skip;
+use self::{
+    pods::{held_notes, missed, missed_message, with_labels},
+    template::{Plan, guarded},
+};
 use super::{
+    WaiterSettings,
     chain::{Chains, controller},
-    division::{BootSet, divide},
+    division::{BootSet, Division, divide},
     held::{boots_of, has_gate, held_pods, objects, operator, owners},
-    inject::{Gate, Injection, Place, inject},
     scope::BootSettings,
     selection::{OwnerName, WorkloadName, is_skipped, selects},
 };
+use crate::{cluster, door::Tally};
 
 /// What is read of a workload.
-const WORKLOAD_READS: [&str; 6] = [
+const WORKLOAD_READS: [&str; 7] = [
     "metadata.resourceVersion",
     "metadata.creationTimestamp",
     "metadata.annotations",
+    "spec.selector",
     "spec.template",
     "status.readyReplicas",
     "status.observedGeneration",
@@ -60,6 +68,8 @@ pub(super) struct SurveyInput<'a> {
     pub(super) settings: &'a BootSettings,
     pub(super) world: &'a World,
     pub(super) before: &'a [WorkloadStatus],
+    /// What holds, as last decided.
+    pub(super) tally: &'a Tally,
     pub(super) now: Timestamp,
     /// Whether it is being deleted: then nothing of it is to stay.
     pub(super) going: bool,
@@ -79,14 +89,16 @@ pub(super) struct Survey {
     pub(super) carried: Option<bool>,
     /// Whether the namespace has opted in; none while that is not known.
     pub(super) opted_in: Option<bool>,
+    /// When there may be more to say.
+    pub(super) wake_at: Option<Timestamp>,
 }
 
 /// Looks at everything.
 pub(super) fn survey(input: &SurveyInput<'_>) -> Survey {
     let mut survey = Survey::default();
     let namespace = input.object.metadata.namespace.as_deref().unwrap_or_default();
-    let labels = ReadSet::dotted(["metadata.labels"]);
-    let own = Want::object(operator(), Gvk::new("", "v1", "Namespace"), None, namespace, labels);
+    let reads = ReadSet::dotted(["metadata.labels", "metadata.annotations"]);
+    let own = Want::object(operator(), Gvk::new("", "v1", "Namespace"), None, namespace, reads);
     survey.wants.insert(own.clone());
     let target = WorkloadName::of(input.object);
     let Some(Seen::Objects(found)) = input.world.get(&own) else { return survey };
@@ -111,30 +123,75 @@ pub(super) fn survey(input: &SurveyInput<'_>) -> Survey {
         pods.filter(|pod| owners(pod).contains(&own_name)).collect()
     });
     survey.held = held.as_ref().map(Vec::len);
+    let held = held.unwrap_or_default();
+    let told = held_notes(&held, input.object, input.tally, input.now);
+    survey.wake_at = told.wake_at;
+    let said = &found.items.first().map_or(&Value::Null, |found| &found.content)["metadata"]["annotations"];
+    let waiter = input.settings.waiter_of(said);
     if let Some(target) = target {
-        of_target(input, namespace, &target, held.map_or(0, |held| held.len()), &mut survey);
+        of_target(input, namespace, &target, held.len(), waiter.as_ref(), &mut survey);
     } else {
         survey.carried = Some(false);
         survey.items = Some(BTreeMap::new());
-        by_owner(input, namespace, &held.unwrap_or_default(), &mut survey);
+        by_owner(input, namespace, &held, &mut survey);
+    }
+    let own = input.object.metadata.annotations.as_ref().map_or(Value::Null, |map| json!(map));
+    let notes: Vec<String> = told.notes.into_iter().chain(ignored_skip(&own)).collect();
+    if let Some(row) = survey.rows.first_mut().filter(|_| survey.items.is_some()) {
+        add(&mut row.message, &notes);
     }
     survey
+}
+
+/// Adds what there is to say to what is said already.
+fn add(message: &mut String, notes: &[String]) {
+    let parts = [message.as_str()].into_iter().chain(notes.iter().map(String::as_str));
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    *message = text::line(&parts.join("; "));
+}
+
+/// The pods with these labels that admission missed. Without webhooks it misses all of them, and that is no news.
+fn missed_pods<'w>(
+    input: &SurveyInput<'w>,
+    namespace: &str,
+    labels: &LabelSelector,
+    wants: &mut BTreeSet<Want>,
+) -> Vec<&'w Projection> {
+    let selector =
+        cluster::selector(labels, "spec.selector").ok().filter(|_| input.settings.waiter.is_some());
+    let Some(selector) = selector else { return Vec::new() };
+    let want = with_labels(namespace, selector);
+    wants.insert(want.clone());
+    let missed_of = |pods| missed(pods, input.object);
+    objects(input.world, &want).filter(|_| !is_bypassed(input.object)).map(missed_of).unwrap_or_default()
 }
 
 /// The rows of pods that are selected by their labels: by whom they belong to.
 fn by_owner(input: &SurveyInput<'_>, namespace: &str, held: &[&Projection], survey: &mut Survey) {
     let mut chains = Chains::new(input.world, namespace);
-    let mut counts: BTreeMap<OwnerName, usize> = BTreeMap::new();
-    for pod in held {
+    let mut counts: BTreeMap<OwnerName, (usize, usize)> = BTreeMap::new();
+    let labels = input.object.spec.selector.clone().unwrap_or_default();
+    let missed = missed_pods(input, namespace, &labels, &mut survey.wants);
+    let counted = held.iter().map(|pod| (pod, true)).chain(missed.iter().map(|pod| (pod, false)));
+    for (pod, is_held) in counted {
         let chain = chains.of(&pod.name, controller(&pod.content["metadata"]));
-        if let Some(top) = chain.owners.last() {
-            *counts.entry(top.clone()).or_default() += 1;
+        // A workload of its own that bypasses the wait missed nothing.
+        if let Some(top) = chain.owners.last().filter(|_| is_held || !chain.skipped) {
+            let (held, missed) = counts.entry(top.clone()).or_default();
+            *(if is_held { held } else { missed }) += 1;
         }
     }
     survey.wants.append(&mut chains.wants);
-    for (owner, count) in counts.into_iter().take(limits::BOOT_WORKLOADS) {
+    let more = counts.len().saturating_sub(limits::BOOT_WORKLOADS);
+    for (owner, (held, missed)) in counts.into_iter().take(limits::BOOT_WORKLOADS) {
         let name = WorkloadName { group: Some(owner.group), kind: owner.kind, name: owner.name };
-        survey.rows.push(row(input, &name, "Current", count, ""));
+        survey.rows.push(match missed {
+            0 => row(input, &name, "Current", held, ""),
+            missed => row(input, &name, "Missed", held, &missed_message(missed)),
+        });
+    }
+    if let Some(last) = survey.rows.last_mut().filter(|_| more > 0) {
+        add(&mut last.message, &[format!("{more} more workloads are not listed")]);
     }
 }
 
@@ -144,6 +201,7 @@ fn of_target(
     namespace: &str,
     target: &WorkloadName,
     held: usize,
+    waiter: Option<&WaiterSettings>,
     survey: &mut Survey,
 ) {
     let group = target.group.as_deref().unwrap_or_default();
@@ -195,34 +253,32 @@ fn of_target(
         [OwnerName { group: known.group.to_owned(), kind: known.kind.to_owned(), name: target.name.clone() }];
     let own_name = input.object.metadata.name.as_deref().unwrap_or_default();
     let own_mark = marks(template).any(|name| name == own_name);
-    survey.carried = Some(own_mark);
     let skipped = [&workload.content["metadata"]["annotations"], &template["metadata"]["annotations"]]
         .into_iter()
         .any(is_skipped)
         || is_bypassed(input.object);
-    let selecting: Vec<BootDependency> = boots
-        .items
-        .iter()
-        .filter(|boot| !skipped && !boot.deleting && (boot.name != own_name || !input.going))
-        // Reading all of them would take a crowd too long.
-        .filter(|boot| target_of(boot).is_none_or(|named| named.name == target.name))
-        .filter_map(|boot| boot_of(boot))
-        .filter(|boot| !is_bypassed(boot) && selects(boot, &template["metadata"]["labels"], &chain))
-        .collect();
-    let mut sets = Vec::with_capacity(selecting.len());
-    for boot in &selecting {
-        let usable: Vec<bool> =
-            boot.spec.depends_on.iter().map(|entry| usable(input, boot, entry, &mut survey.wants)).collect();
-        sets.push(BootSet::of(boot, &|index| usable.get(index).copied().unwrap_or(false)));
-    }
-    let plan = Plan::of(known.kind, workload, template, &sets, input, own_mark);
+    let sets =
+        if skipped { Vec::new() } else { sets(input, boots, target, template, &chain, &mut survey.wants) };
+    let division = divide(&template["spec"], &sets);
+    let plan = Plan::of(known.kind, workload, template, input, own_mark, &division, waiter);
+    survey.carried = Some(plan.carried);
     let key = ItemKey { rule: StepId::new(RULE), uid: workload.uid.clone() };
     let (mut state, mut message) = (plan.state, plan.message);
     if skipped {
         (state, message) = ("Skipped", format!("{} says so", keys::SKIP_BOOT_WAIT));
     } else if let Some(failure) = input.failed.get(&key) {
         (state, message) = ("Refused", failure.clone());
+    } else if state == "Current" && misses_pods(known.kind, &division) {
+        let labels = serde_json::from_value(workload.content["spec"]["selector"].clone()).unwrap_or_default();
+        let missed = missed_pods(input, namespace, &labels, &mut survey.wants).len();
+        if missed > 0 {
+            state = "Missed";
+            add(&mut message, &[missed_message(missed)]);
+        }
     }
+    let annotations = [&workload.content["metadata"]["annotations"], &template["metadata"]["annotations"]];
+    let ignored: Vec<String> = annotations.into_iter().filter_map(ignored_skip).take(1).collect();
+    add(&mut message, &ignored);
     survey.rows.push(row(input, target, state, held, &message));
     let need = match plan.patch {
         Some(patch) if input.settings.waiter.is_some() || input.going => {
@@ -245,108 +301,45 @@ fn of_target(
     survey.items = Some(BTreeMap::from([(key, Item { seen: workload.version, need })]));
 }
 
-/// What becomes of a workload.
-struct Plan {
-    state: &'static str,
-    message: String,
-    /// The operations that repair it, if it is to be repaired now.
-    patch: Option<Vec<Value>>,
-}
-
-impl Plan {
-    fn of(
-        kind: &str,
-        workload: &Projection,
-        template: &Value,
-        sets: &[BootSet],
-        input: &SurveyInput<'_>,
-        own_mark: bool,
-    ) -> Self {
-        let division = divide(&template["spec"], sets);
-        let hash = division.hash();
-        let is = template["metadata"]["annotations"][keys::BOOT_HASH].as_str();
-        let immediate = input.object.spec.rollout == Some(Rollout::Immediate);
-        let quiet = |state, message: &str| Self { state, message: message.to_owned(), patch: None };
-        if kind != "Deployment" {
-            let rolls = matches!(kind, "StatefulSet" | "DaemonSet") && immediate;
-            if !rolls || input.going || is == hash.as_deref() {
-                return quiet("Current", "");
-            }
-            let mut operations = Vec::new();
-            if !template["metadata"]["annotations"].is_object() {
-                operations
-                    .push(json!({"op": "add", "path": "/spec/template/metadata/annotations", "value": {}}));
-            }
-            let path = format!("/spec/template/metadata/annotations/{}", keys::BOOT_HASH.replace('/', "~1"));
-            operations.push(match &hash {
-                Some(hash) => json!({"op": "add", "path": path, "value": hash}),
-                None => json!({"op": "remove", "path": path}),
-            });
-            return Self {
-                state: "Outdated",
-                message: "it is rolled out anew".to_owned(),
-                patch: Some(operations),
-            };
-        }
-        let Some(waiter) = &input.settings.waiter else {
-            return if is == hash.as_deref() {
-                quiet("Current", "")
-            } else {
-                quiet("Outdated", "the operator serves no webhooks: nothing is put into its template")
-            };
-        };
-        let Injection { patch, skipped } =
-            inject(template, Place::DeploymentTemplate, &division, Gate::Open, waiter);
-        let mut message = String::new();
-        if !skipped.is_empty() {
-            message = format!("an init container of its own has the name of ours for {}", skipped.join(", "));
-        }
-        if patch.is_empty() || is == hash.as_deref() && (hash.is_some() || !own_mark) {
-            return Self { state: "Current", message, patch: None };
-        }
-        let operations =
-            || patch.iter().filter_map(|operation| serde_json::to_value(operation).ok()).collect();
-        if input.going {
-            return Self { state: "Outdated", message, patch: Some(operations()) };
-        }
-        let missed = is.is_none() && hash.is_some() && created(&workload.content) >= created_of(input.object);
-        let well = workload.content["status"]["readyReplicas"].as_i64().unwrap_or_default() > 0;
-        if missed && well && !immediate {
-            let message = "it was created while admission was away, and its pods are ready: the next rollout repairs it";
-            return quiet("Missed", message);
-        }
-        if missed || immediate {
-            return Self {
-                state: "Outdated",
-                message: "its template is repaired".to_owned(),
-                patch: Some(operations()),
-            };
-        }
-        quiet("Outdated", "its template follows at its next change; new pods have the present set")
+/// The sets of all BootDependencies that select a workload.
+fn sets(
+    input: &SurveyInput<'_>,
+    boots: &Observed,
+    target: &WorkloadName,
+    template: &Value,
+    chain: &[OwnerName],
+    wants: &mut BTreeSet<Want>,
+) -> Vec<BootSet> {
+    let own_name = input.object.metadata.name.as_deref().unwrap_or_default();
+    let selecting = boots
+        .items
+        .iter()
+        .filter(|boot| !boot.deleting && (boot.name != own_name || !input.going))
+        // Reading all of them would take a crowd too long.
+        .filter(|boot| target_of(boot).is_none_or(|named| named.name == target.name))
+        .filter_map(|boot| boot_of(boot))
+        .filter(|boot| !is_bypassed(boot) && selects(boot, &template["metadata"]["labels"], chain));
+    let mut sets = Vec::new();
+    for boot in selecting {
+        let usable: Vec<bool> =
+            boot.spec.depends_on.iter().map(|entry| usable(input, &boot, entry, wants)).collect();
+        sets.push(BootSet::of(&boot, &|index| usable.get(index).copied().unwrap_or(false)));
     }
+    sets
 }
 
-/// The operations for this very version of this very object.
-fn guarded(workload: &Projection, operations: Vec<Value>) -> Value {
-    let version = &workload.content["metadata"]["resourceVersion"];
-    let guards = [
-        json!({"op": "replace", "path": "/metadata/uid", "value": workload.uid}),
-        json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version}),
-    ];
-    guards.into_iter().chain(operations).collect()
+/// Whether pods get their part at their own admission alone. Those of a Deployment have it from its template, but for what
+/// only a gate stands for.
+fn misses_pods(kind: &str, division: &Division) -> bool {
+    match kind {
+        "Deployment" => division.carried.is_empty() && !division.gated.is_empty(),
+        _ => !division.owners.is_empty(),
+    }
 }
 
 /// The BootDependencies that a template carries something of.
 fn marks(template: &Value) -> impl Iterator<Item = &str> {
     template["metadata"]["annotations"][keys::BOOT].as_str().unwrap_or_default().split(',')
-}
-
-fn created(content: &Value) -> Option<Timestamp> {
-    Timestamp::parse(content["metadata"]["creationTimestamp"].as_str()?).ok()
-}
-
-fn created_of(object: &BootDependency) -> Option<Timestamp> {
-    object.metadata.creation_timestamp.as_ref().map(|time| Timestamp::from(time.0))
 }
 
 fn is_bypassed(object: &BootDependency) -> bool {

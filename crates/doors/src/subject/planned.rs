@@ -25,7 +25,7 @@ use super::{
     history::History,
 };
 use crate::{
-    door::{Causes, Compiled, Door, StatusInput, StatusOf},
+    door::{CLUSTER_DOMAIN, Causes, Compiled, Door, StatusInput, StatusOf},
     journal,
 };
 
@@ -34,6 +34,8 @@ pub struct Planned<D: Door> {
     body: Body<D::Object>,
     /// The ServiceAccount of objects that name none.
     default_service_account: Arc<str>,
+    /// The domain of the cluster's Services.
+    cluster_domain: Arc<str>,
     stored: Stored,
     /// The phase that its status showed when it was first seen.
     shown: Option<String>,
@@ -83,6 +85,7 @@ impl<D: Door> Planned<D> {
             stored: stored(&body, status, journal.as_ref()),
             body,
             default_service_account,
+            cluster_domain: Arc::from(CLUSTER_DOMAIN),
             shown: phase,
             journal,
             unread: false,
@@ -97,6 +100,11 @@ impl<D: Door> Planned<D> {
             exempt: Vec::new(),
             history: History::default(),
         })
+    }
+
+    /// The same, in a cluster whose Services have another domain than the usual one.
+    pub(crate) fn in_domain(self, cluster_domain: Arc<str>) -> Self {
+        Self { cluster_domain, ..self }
     }
 
     /// The object, where it is understood and at hand.

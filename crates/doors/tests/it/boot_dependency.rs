@@ -2,6 +2,7 @@
 
 mod circles;
 mod entries;
+mod hostile;
 mod pods;
 mod properties;
 mod templates;

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use linchpin_doors::{Causes, CompileInput, Compiled, Door, StatusInput, StatusOf, journal};
+use linchpin_doors::{CLUSTER_DOMAIN, Causes, CompileInput, Compiled, Door, StatusInput, StatusOf, journal};
 use linchpin_engine::{
     contract::{
         Done, Effect, Existing, Failure, Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target,
@@ -73,7 +73,13 @@ pub(crate) fn compile<D: Door>(object: &D::Object) -> Result<Compiled, SpecError
     let (facts, kinds) = (World::new(), BTreeMap::new());
     D::compile(
         object,
-        &CompileInput { facts: &facts, kinds: &kinds, default_service_account: "default", exempt: &[] },
+        &CompileInput {
+            facts: &facts,
+            kinds: &kinds,
+            default_service_account: "default",
+            cluster_domain: CLUSTER_DOMAIN,
+            exempt: &[],
+        },
     )
 }
 
@@ -179,6 +185,7 @@ impl<D: Door> Stage<D> {
                 facts: &world,
                 kinds: &self.memory.journal.kinds,
                 default_service_account: "default",
+                cluster_domain: CLUSTER_DOMAIN,
                 exempt: &[],
             };
             self.wrong = None;
@@ -225,6 +232,7 @@ impl<D: Door> Stage<D> {
             facts: &world,
             kinds: &journal.kinds,
             default_service_account: "default",
+            cluster_domain: CLUSTER_DOMAIN,
             exempt: &[],
         };
         let compiled = D::compile(&self.object, &given).expect("a plan");

@@ -14,11 +14,11 @@ use futures::FutureExt;
 use linchpin_api::BootDependency;
 use linchpin_cluster::own::{Errands, OwnKind};
 use linchpin_doors::boot_dependency::{
-    BootSet, Division, Gate, GatedEntry, OwnerName, Place, WaiterSettings, circles, divide, inject,
-    is_skipped, keep_old_part, references, selects,
+    BootSet, Division, Gate, GatedEntry, OwnerName, Place, WaiterSettings, circles, divide, ignored_skip,
+    inject, is_skipped, keep_old_part, references, selects,
 };
 use linchpin_engine::contract::Right;
-use linchpin_words::{Gvk, Timestamp};
+use linchpin_words::{Gvk, Timestamp, limits};
 use serde_json::Value;
 
 use super::{
@@ -139,13 +139,13 @@ impl BootWebhooks {
         let division = divide(&template["spec"], &sets);
         let waiter = self.waiter(&review.namespace);
         let injection = inject(template, Place::DeploymentTemplate, &division, Gate::Open, &waiter);
-        if !review.is_creation && !injection.patch.is_empty() {
-            // An owner that writes its template whole starts no rollout.
-            if let Some(old_part) = keep_old_part(&review.old_object, object) {
-                return Verdict::patched(old_part);
-            }
-        }
-        Verdict::patched(injection.patch)
+        let warnings =
+            ignored(&sets, &[&object["metadata"]["annotations"], &template["metadata"]["annotations"]]);
+        // An owner that writes its template whole starts no rollout.
+        let old_part = (!review.is_creation && !injection.patch.is_empty())
+            .then(|| keep_old_part(&review.old_object, object))
+            .flatten();
+        Verdict { warnings, ..Verdict::patched(old_part.unwrap_or(injection.patch)) }
     }
 
     async fn pod(&self, review: Review) -> Verdict {
@@ -162,7 +162,8 @@ impl BootWebhooks {
         let division = divide(&pod["spec"], &sets);
         let gate = self.gate(&review.namespace, pod, &sets, &division);
         let waiter = self.waiter(&review.namespace);
-        Verdict::patched(inject(pod, Place::Pod, &division, gate, &waiter).patch)
+        let patch = inject(pod, Place::Pod, &division, gate, &waiter).patch;
+        Verdict { warnings: ignored(&sets, &[annotations]), ..Verdict::patched(patch) }
     }
 
     /// Whether a pod is held. It is not where it has a node already, which the API server lets nobody gate, and where the
@@ -184,6 +185,15 @@ impl BootWebhooks {
         };
         incoming.metadata.namespace = Some(review.namespace.clone());
         let mut verdict = Verdict { warnings: secret_headers(&incoming), ..Verdict::default() };
+        if !self.memory.has_room_for(&review.namespace, &incoming) {
+            verdict.refusal = Some(format!(
+                "spec.dependsOn: Forbidden: the BootDependencies of namespace {} take more than {} MiB together; delete \
+                 some, or say less in this one",
+                review.namespace,
+                limits::BOOT_MEMORY >> 20
+            ));
+            return verdict;
+        }
         // Who cannot see the whole graph allows: circles are found at run time too.
         if self.memory.is_complete() {
             let all = self.memory.all();
@@ -310,6 +320,12 @@ impl BootWebhooks {
             after: self.settings.boot_after.clone(),
         }
     }
+}
+
+/// What the user is told of a bypass that is none, where there is something to bypass.
+fn ignored(sets: &[BootSet], annotations: &[&Value]) -> Vec<String> {
+    let notes = annotations.iter().filter_map(|annotations| ignored_skip(annotations));
+    notes.take(usize::from(!sets.is_empty())).collect()
 }
 
 /// What the user is told of headers that are written where everybody can read them.

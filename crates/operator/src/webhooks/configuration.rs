@@ -61,7 +61,9 @@ pub(crate) struct Ingredients<'a> {
 pub(super) fn whole(which: Which, ingredients: &Ingredients<'_>) -> Value {
     let mut namespaces = ingredients.namespaces.clone();
     let mut never: Vec<&str> = SYSTEM.to_vec();
-    never.push(ingredients.own_namespace);
+    if !ingredients.own_namespace.is_empty() {
+        never.push(ingredients.own_namespace);
+    }
     let excluded = json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": never});
     match namespaces["matchExpressions"].as_array_mut() {
         Some(expressions) => expressions.push(excluded),

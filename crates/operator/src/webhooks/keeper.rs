@@ -60,6 +60,8 @@ pub(super) struct Charge {
     pub(super) content: Content,
     /// Whether they are written whole also where they name a Service: nobody else makes them.
     pub(super) whole: bool,
+    /// The namespace of our own pods, which no webhook is called for; empty where we run elsewhere.
+    pub(super) untouched: String,
 }
 
 /// The keeper.
@@ -285,7 +287,7 @@ impl Keeper {
             reached: &self.settings.reached,
             bundle,
             namespaces: &self.settings.namespaces,
-            own_namespace: &self.own_namespace,
+            own_namespace: &self.charge.untouched,
             prefix: &self.settings.config_name,
         };
         let Some(mut wanted) = (self.charge.content)(which, &ingredients) else {

@@ -1,27 +1,46 @@
 //! What the webhooks of BootDependency must know to answer without asking: all BootDependencies, and what namespaces say.
 //!
-//! Followed on every replica. Until everything has been seen once, nothing is concluded from what is missing.
+//! Followed on every replica. Until everything has been seen once, nothing is concluded from what is missing. A namespace has
+//! so much room: more is refused at admission, and what came in while admission was away is left out until there is room.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use futures::{StreamExt, stream::FuturesUnordered};
-use linchpin_api::BootDependency;
+use linchpin_api::{BootDependency, BootEntry};
 use linchpin_cluster::own::{Errands, NamespacedName, OwnEvent, OwnKind, follow};
-use linchpin_words::{Gvk, keys};
+use linchpin_words::{Gvk, keys, limits};
+use tokio::sync::Notify;
 
 use super::boot;
 use crate::settings::Namespaces;
 
+/// Between two looks for what was left out, when there is room again.
+const RESPITE: Duration = Duration::from_secs(1);
+/// How long such a look may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Shared by all handlers.
 #[derive(Clone, Default)]
-pub(super) struct BootMemory(Arc<Mutex<Known>>);
+pub(super) struct BootMemory(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    known: Mutex<Known>,
+    /// Told when there is room again for what was left out.
+    room: Notify,
+}
 
 #[derive(Default)]
 struct Known {
-    objects: BTreeMap<NamespacedName, Arc<BootDependency>>,
+    objects: BTreeMap<NamespacedName, Kept>,
+    /// What each namespace takes, in bytes.
+    taken: BTreeMap<String, usize>,
+    /// Those that their namespace has no room for.
+    left_out: BTreeSet<NamespacedName>,
     /// Followers that have seen everything once, of how many.
     synced: usize,
     followers: usize,
@@ -29,9 +48,71 @@ struct Known {
     images: BTreeMap<String, String>,
 }
 
+/// An object, and what it takes.
+struct Kept {
+    object: Arc<BootDependency>,
+    weight: usize,
+}
+
+/// What an object takes, in bytes: its texts, and its entries, most of whose fields are empty.
+fn weight(object: &BootDependency) -> usize {
+    let texts = serde_json::to_string(&object.spec).map_or(0, |text| text.len());
+    texts + object.spec.depends_on.len() * size_of::<BootEntry>()
+}
+
+impl Known {
+    fn forget(&mut self, place: &NamespacedName) {
+        self.left_out.remove(place);
+        let Some(kept) = self.objects.remove(place) else { return };
+        let namespace = place.0.clone().unwrap_or_default();
+        if let Some(taken) = self.taken.get_mut(&namespace) {
+            *taken = taken.saturating_sub(kept.weight);
+            if *taken == 0 {
+                self.taken.remove(&namespace);
+            }
+        }
+    }
+
+    /// Keeps an object if its namespace has room for it.
+    fn keep(&mut self, place: NamespacedName, mut object: BootDependency) {
+        self.forget(&place);
+        // What nobody asks for here.
+        object.status = None;
+        object.metadata.managed_fields = None;
+        let weight = weight(&object);
+        let namespace = place.0.clone().unwrap_or_default();
+        let taken = self.taken.entry(namespace).or_default();
+        if *taken + weight > limits::BOOT_MEMORY {
+            let (namespace, name) = &place;
+            let from = (namespace.clone(), String::new());
+            if self.left_out.range(from..).next().is_none_or(|(other, _)| other != namespace) {
+                tracing::warn!(?namespace, name, "{TOO_MANY}: it is left out, and so are others that come");
+            }
+            self.left_out.insert(place);
+            return;
+        }
+        *taken += weight;
+        self.objects.insert(place, Kept { object: Arc::new(object), weight });
+    }
+}
+
+/// What is said where a namespace has no room.
+const TOO_MANY: &str = "the BootDependencies of its namespace take more than webhooks keep of one namespace";
+
 impl BootMemory {
     fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is room for an object, in the place of its older version.
+    pub(super) fn has_room_for(&self, namespace: &str, object: &BootDependency) -> bool {
+        let known = self.known();
+        let place = (Some(namespace.to_owned()), object.metadata.name.clone().unwrap_or_default());
+        let taken = known.taken.get(namespace).copied().unwrap_or_default();
+        let own = known.objects.get(&place).map_or(0, |kept| kept.weight);
+        let new = weight(object);
+        // One that takes no more than before may always be changed.
+        new <= own || taken - own + new <= limits::BOOT_MEMORY
     }
 
     /// Whether everything that is there has been seen.
@@ -46,12 +127,12 @@ impl BootMemory {
         let from = (Some(namespace.to_owned()), String::new());
         let here =
             known.objects.range(from..).take_while(|((place, _), _)| place.as_deref() == Some(namespace));
-        here.map(|(_, object)| Arc::clone(object)).collect()
+        here.map(|(_, kept)| Arc::clone(&kept.object)).collect()
     }
 
     /// All of them.
     pub(super) fn all(&self) -> Vec<Arc<BootDependency>> {
-        self.known().objects.values().cloned().collect()
+        self.known().objects.values().map(|kept| Arc::clone(&kept.object)).collect()
     }
 
     /// The waiter's image in a namespace, if it says one.
@@ -66,13 +147,43 @@ impl BootMemory {
             OwnEvent::There(object) => {
                 let place = object.place();
                 match object.read::<BootDependency>() {
-                    Ok(read) if !object.is_deleting() => drop(known.objects.insert(place, Arc::new(read))),
+                    Ok(read) if !object.is_deleting() => known.keep(place, read),
                     // One that goes holds nobody any more; of one that cannot be read nothing is known.
-                    _ => drop(known.objects.remove(&place)),
+                    _ => known.forget(&place),
                 }
             }
-            OwnEvent::Gone(place) => drop(known.objects.remove(&place)),
-            OwnEvent::Synced | OwnEvent::Trouble(_) => (),
+            OwnEvent::Gone(place) => known.forget(&place),
+            OwnEvent::Synced | OwnEvent::Trouble(_) => return,
+        }
+        if !known.left_out.is_empty() {
+            self.0.room.notify_one();
+        }
+    }
+
+    /// Looks again for what was left out, in namespaces that may have room again.
+    async fn refill(&self, errands: &Errands) {
+        loop {
+            self.0.room.notified().await;
+            tokio::time::sleep(RESPITE).await;
+            let roomy: BTreeSet<String> = {
+                let known = self.known();
+                let places = known.left_out.iter().filter_map(|(namespace, _)| namespace.clone());
+                let is_roomy = |namespace: &String| {
+                    known.taken.get(namespace).copied().unwrap_or_default() < limits::BOOT_MEMORY / 4 * 3
+                };
+                places.filter(is_roomy).collect()
+            };
+            for namespace in roomy {
+                let Ok(objects) = errands.list(&boot::kind(), &namespace, PATIENCE).await else { continue };
+                let mut known = self.known();
+                for object in objects {
+                    let Ok(read) = serde_json::from_value::<BootDependency>(object) else { continue };
+                    let place = (Some(namespace.clone()), read.metadata.name.clone().unwrap_or_default());
+                    if known.left_out.contains(&place) && read.metadata.deletion_timestamp.is_none() {
+                        known.keep(place, read);
+                    }
+                }
+            }
         }
     }
 
@@ -117,6 +228,57 @@ impl BootMemory {
         let namespace_kind = OwnKind::new(&Gvk::new("", "v1", "Namespace"), "namespaces", false);
         let images =
             follow(errands.client().watches(), &namespace_kind, None, |event| self.note_namespace(event));
-        tokio::join!(images, async { while followers.next().await.is_some() {} });
+        let refill = self.refill(errands);
+        tokio::join!(images, refill, async { while followers.next().await.is_some() {} });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(name: &str, entries: usize, path: &str) -> BootDependency {
+        let entry = json!({"host": "db.example.com", "port": 80, "httpPath": path});
+        serde_json::from_value(json!({
+            "metadata": {"name": name, "namespace": "flood"}, "spec": {"dependsOn": vec![entry; entries]},
+        }))
+        .unwrap()
+    }
+
+    fn place(name: &str) -> NamespacedName {
+        (Some("flood".to_owned()), name.to_owned())
+    }
+
+    #[test]
+    fn a_flood_of_one_namespace_ends_at_its_limit_and_costs_nobody_else_anything() {
+        let memory = BootMemory::default();
+        let large = "/".repeat(2048);
+        let each = weight(&object("x", 64, &large));
+        let fit = limits::BOOT_MEMORY / each;
+        for number in 0..fit * 2 {
+            memory.known().keep(place(&number.to_string()), object(&number.to_string(), 64, &large));
+        }
+        assert_eq!((memory.all().len(), memory.known().left_out.len()), (fit, fit));
+        let newcomer = object("newcomer", 64, &large);
+        assert!(!memory.has_room_for("flood", &newcomer));
+        assert!(memory.has_room_for("calm", &newcomer), "others have their own room");
+        // One that is there may be changed as long as it does not grow, and a small one finds no room either way.
+        assert!(memory.has_room_for("flood", &object("0", 64, &large)));
+        assert!(memory.has_room_for("flood", &object("0", 1, "/")));
+        // What goes makes room; what is unchanged is counted once.
+        memory.known().keep(place("1"), object("1", 64, &large));
+        memory.known().forget(&place("0"));
+        assert!(memory.has_room_for("flood", &newcomer));
+        for number in 0..fit * 2 {
+            memory.known().forget(&place(&number.to_string()));
+        }
+        assert!(memory.known().taken.is_empty() && memory.known().left_out.is_empty());
+    }
+
+    #[test]
+    fn thousands_of_usual_ones_have_room() {
+        assert!(weight(&object("web", 3, "/healthz")) * 1_000 < limits::BOOT_MEMORY / 2);
     }
 }

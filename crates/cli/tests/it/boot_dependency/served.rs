@@ -148,6 +148,26 @@ fn pods_are_held_until_everything_is_there_and_released_for_good() {
         pods.len() == 2 && pods.iter().all(|(pod, held)| !held && pod["status"]["phase"] == "Running")
     });
     assert!(world().operator.metrics().contains("linchpin_boot_release_seconds_count"));
+    // What entries are answered from is read as the account that the object names; pods are the operator's own business.
+    let events = scenario.audit.events();
+    let ours =
+        || events.iter().filter(|event| event.is_by_operator() && event.namespace == scenario.namespace);
+    let account = format!("system:serviceaccount:{}:actor", scenario.namespace);
+    for resource in ["services", "endpointslices", "secrets", "configmaps"] {
+        let alone: Vec<_> =
+            ours().filter(|event| event.resource == resource && event.acting_as.is_none()).collect();
+        assert!(alone.is_empty(), "{alone:?}");
+    }
+    for resource in ["services", "endpointslices"] {
+        assert!(
+            ours().any(|event| event.resource == resource && event.acting_as.as_ref() == Some(&account)),
+            "{resource}"
+        );
+    }
+    let is_workload = |resource: &str| ["pods", "deployments", "replicasets"].contains(&resource);
+    let directed: Vec<_> =
+        ours().filter(|event| is_workload(&event.resource) && event.acting_as.is_some()).collect();
+    assert!(directed.is_empty(), "{directed:?}");
 }
 
 #[test]

@@ -40,13 +40,13 @@ pub(super) enum Verdict {
 
 /// Why a pod stays held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Held {
+pub(in crate::boot_dependency) struct Held {
     /// When to look again, if nothing happens before.
-    pub(super) until: Option<Timestamp>,
+    pub(in crate::boot_dependency) until: Option<Timestamp>,
     /// What it waits for: whose entry, and which.
     pub(super) entries: Vec<(String, StepId)>,
     /// What it has waited for too long.
-    pub(super) late: Vec<Late>,
+    pub(in crate::boot_dependency) late: Vec<Late>,
 }
 
 impl Held {
@@ -57,15 +57,27 @@ impl Held {
 
 /// An entry whose timeout is over for a pod, which stays held all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Late {
+pub(in crate::boot_dependency) struct Late {
     pub(super) owner: String,
     pub(super) entry: StepId,
     pub(super) timeout: String,
 }
 
+impl Late {
+    /// What is said of it.
+    pub(in crate::boot_dependency) fn text(&self, pod: &str) -> String {
+        format!("Pod {pod} has waited {} for {} and stays held", self.timeout, self.entry)
+    }
+}
+
 impl Judged {
     /// Judges an object. One that cannot be read or compiled holds what it holds.
-    pub(super) fn of(boot: &Projection, look: &Look<'_>, default_service_account: &str) -> Self {
+    pub(super) fn of(
+        boot: &Projection,
+        look: &Look<'_>,
+        default_service_account: &str,
+        cluster_domain: &str,
+    ) -> Self {
         let nothing = Self { wants: BTreeSet::new(), object: None, met: BTreeSet::new() };
         let Some(object) = boot_of(boot) else {
             return nothing;
@@ -76,8 +88,13 @@ impl Judged {
             _ => Memory::fresh(&boot.uid, boot.generation, look.now),
         };
         let kinds = memory.journal.kinds.clone();
-        let compile_input =
-            CompileInput { facts: look.world, kinds: &kinds, default_service_account, exempt: &[] };
+        let compile_input = CompileInput {
+            facts: look.world,
+            kinds: &kinds,
+            default_service_account,
+            cluster_domain,
+            exempt: &[],
+        };
         let Ok(compiled) = compile(&object, &compile_input) else {
             return nothing;
         };
@@ -115,16 +132,28 @@ pub(super) fn pod(
         if bypass.is_some_and(|value| value == "true") {
             continue;
         }
-        stays |= of_one(pod, object, &one.met, now, &mut held);
+        stays |= of_one(pod, object, &|entry| one.met.contains(entry), now, &mut held);
     }
     if stays { Verdict::Hold(held) } else { Verdict::Release }
+}
+
+/// Why one BootDependency holds a pod.
+pub(in crate::boot_dependency) fn held_for(
+    pod: &Projection,
+    object: &BootDependency,
+    is_met: &dyn Fn(&StepId) -> bool,
+    now: Timestamp,
+) -> Held {
+    let mut held = Held::default();
+    of_one(pod, object, is_met, now, &mut held);
+    held
 }
 
 /// Whether one BootDependency holds a pod, and why.
 fn of_one(
     pod: &Projection,
     object: &BootDependency,
-    met: &BTreeSet<StepId>,
+    is_met: &dyn Fn(&StepId) -> bool,
     now: Timestamp,
     held: &mut Held,
 ) -> bool {
@@ -136,7 +165,7 @@ fn of_one(
     let entries: Vec<&BootEntry> = object.spec.depends_on.iter().collect();
     let names = step_names(&entries);
     let mut stays = false;
-    for gated in division.gated.iter().filter(|gated| paused || !met.contains(&gated.entry)) {
+    for gated in division.gated.iter().filter(|gated| paused || !is_met(&gated.entry)) {
         let position = names.iter().position(|named| named.id == gated.entry);
         let Some((entry, on_timeout, _)) = position.and_then(|position| set.entries.get(position)) else {
             continue;

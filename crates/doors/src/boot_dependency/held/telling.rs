@@ -90,10 +90,7 @@ impl Telling {
             }
             let object = judged.get(late.owner.as_str()).and_then(|one| one.object.as_ref());
             let Some(about) = object.map(boot_key) else { continue };
-            let message = format!(
-                "Pod {} has waited {} for {} and stays held",
-                told.pod.name, late.timeout, late.entry
-            );
+            let message = late.text(&told.pod.name);
             decision.report.about_others.push((about, notice("WaitTimedOut", &message, true)));
         }
     }

@@ -113,6 +113,7 @@ impl<D: Door> Planned<D> {
                 facts: &facts,
                 kinds: &memory.journal.kinds,
                 default_service_account: &self.default_service_account,
+                cluster_domain: &self.cluster_domain,
                 exempt: &self.exempt,
             };
             let authority = self.body.authority(&self.default_service_account);

@@ -90,6 +90,7 @@ impl Stage {
                 facts: &world,
                 kinds: &kinds,
                 default_service_account: "default",
+                cluster_domain: "cluster.test",
                 exempt: &[],
             };
             let compiled = compile(object, &input).expect("a plan");

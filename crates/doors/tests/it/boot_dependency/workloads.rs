@@ -162,7 +162,13 @@ fn b11_what_was_missed_is_repaired_unless_that_would_restart_what_is_well() {
     let earlier = deployment("2026-01-01T00:00:04Z", 0, &json!({}));
     let (decision, rows) = look(&object(&json!({})), &world(earlier.clone()), "");
     assert_eq!((rows[0]["state"].as_str(), decision.effects.len()), (Some("Outdated"), 0));
-    let (decision, _) = look(&object(&json!({"rollout": "Immediate"})), &world(earlier), "");
+    // The finalizer comes first: what the template carries must be taken out before the object goes.
+    let mut immediate = object(&json!({"rollout": "Immediate"}));
+    let (decision, _) = look(&immediate, &world(earlier.clone()), "");
+    assert_eq!(decision.effects.len(), 0);
+    assert_eq!(decision.own.unwrap().finalizer, FinalizerChange::Add);
+    immediate["metadata"]["finalizers"] = json!(["linchpin.dev/teardown"]);
+    let (decision, _) = look(&immediate, &world(earlier), "");
     assert_eq!(decision.effects.len(), 1);
 }
 
@@ -196,11 +202,107 @@ fn the_finalizer_is_there_while_a_pod_is_held() {
     let mut things = world(deployment("2026-01-01T00:00:04Z", 0, &json!({})));
     things.push(("Pod", "web-1", pod));
     let (decision, rows) = look(&object(&json!({})), &things, "");
-    assert_eq!(rows[0]["held"], 1);
+    assert_eq!(rows[0]["held"], 0, "it is counted once the finalizer is there");
+    assert!(decision.wake_at.is_some());
     assert_eq!(decision.own.unwrap().finalizer, FinalizerChange::Add);
-    things.pop();
     let mut finalized = object(&json!({}));
     finalized["metadata"]["finalizers"] = json!(["linchpin.dev/teardown"]);
+    let (_, rows) = look(&finalized, &things, "");
+    assert_eq!(rows[0]["held"], 1);
+    things.pop();
     let (decision, _) = look(&finalized, &things, "");
     assert_eq!(decision.own.unwrap().finalizer, FinalizerChange::Remove);
+}
+
+#[test]
+fn the_image_of_the_namespace_is_the_one_that_repairs_put_in() {
+    let mut things = world(deployment("2026-01-01T00:00:05Z", 0, &json!({})));
+    things[0].2["metadata"]["annotations"] = json!({"linchpin.dev/wait-image": "mirror.example/wait:2"});
+    let (decision, _) = look(&object(&json!({})), &things, "");
+    let [effect] = decision.effects.as_slice() else { panic!("{:?}", decision.effects) };
+    let Verb::Patch { body, .. } = &effect.verb else { panic!("{effect:?}") };
+    assert_eq!(body[2]["value"][0]["image"], "mirror.example/wait:2", "{body}");
+}
+
+#[test]
+fn pods_that_admission_missed_are_counted_and_never_touched() {
+    let pod = |created: &str, annotations: Value, phase: &str| json!({"metadata": {"creationTimestamp": created, "annotations": annotations}, "status": {"phase": phase}});
+    let later = "2026-01-01T00:00:06Z";
+    let store = json!({
+        "metadata": {"resourceVersion": "3", "creationTimestamp": "2026-01-01T00:00:01Z"},
+        "spec": {"selector": {"matchLabels": {"app": "store"}}, "template": {"metadata": {"labels": {"app": "store"}}, "spec": {"containers": [{"name": "app"}]}}},
+    });
+    let target = json!({"targetRef": {"kind": "StatefulSet", "name": "store"}});
+    let things: Things = vec![
+        ("Namespace", "shop", json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}})),
+        ("BootDependency", "web", json!({"spec": object(&target)["spec"], "metadata": {}})),
+        ("StatefulSet", "store", store),
+        ("Pod", "missed-1", pod(later, json!({}), "Running")),
+        ("Pod", "missed-2", pod(later, json!({"linchpin.dev/boot": "other"}), "Pending")),
+        ("Pod", "older", pod("2026-01-01T00:00:04Z", json!({}), "Running")),
+        ("Pod", "seen", pod(later, json!({"linchpin.dev/boot": "other,web"}), "Running")),
+        ("Pod", "skips", pod(later, json!({"linchpin.dev/skip-boot-wait": "true"}), "Running")),
+        ("Pod", "over", pod(later, json!({}), "Succeeded")),
+        ("Pod", "mirror", pod(later, json!({"kubernetes.io/config.mirror": "x"}), "Running")),
+    ];
+    let (decision, rows) = look(&object(&target), &things, "");
+    let message = "2 pods were created while admission was away and did not wait";
+    assert_eq!((rows[0]["state"].as_str(), rows[0]["message"].as_str()), (Some("Missed"), Some(message)));
+    assert!(decision.effects.is_empty());
+    let told: Vec<(&str, &str)> =
+        decision.report.notices.iter().map(|one| (one.reason.as_str(), one.message.as_str())).collect();
+    assert_eq!(
+        told,
+        [(
+            "BootWaitMissed",
+            "StatefulSet store: 2 pods were created while admission was away and did not wait"
+        )]
+    );
+    // By their labels, a bare pod has a row of its own.
+    let by_label = json!({"selector": {"matchLabels": {"app": "bare"}}});
+    let (_, rows) = look(&object(&by_label), &things, "");
+    let listed: Vec<(&str, &str)> = rows
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["kind"].as_str().unwrap(), row["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(listed, [("Pod", "missed-1"), ("Pod", "missed-2")]);
+    assert_eq!(rows[0]["message"], "1 pod was created while admission was away and did not wait");
+}
+
+#[test]
+fn a_row_tells_who_waits_too_long_and_what_bypasses_nothing() {
+    let mut gated = object(&json!({"strategy": "SchedulingGate"}));
+    gated["metadata"]["finalizers"] = json!(["linchpin.dev/teardown"]);
+    gated["metadata"]["annotations"] = json!({"linchpin.dev/skip-boot-wait": "yes"});
+    let pod = |created: &str| {
+        json!({
+            "metadata": {"creationTimestamp": created, "labels": {"linchpin.dev/boot-gate": "held"}, "annotations": {"linchpin.dev/boot": "web", "linchpin.dev/skip-boot-wait": "1"}},
+            "spec": {"schedulingGates": [{"name": "linchpin.dev/boot"}]},
+        })
+    };
+    let mut things =
+        world(deployment("2026-01-01T00:00:04Z", 0, &json!({"linchpin.dev/skip-boot-wait": "TRUE"})));
+    things[1].2["spec"] = gated["spec"].clone();
+    // NOW is 2027: long over. The other one has a minute from its creation on.
+    things.push(("Pod", "web-1", pod("2026-01-01T00:00:06Z")));
+    things.push(("Pod", "web-2", pod("2026-01-01T00:00:06Z")));
+    let (decision, rows) = look(&gated, &things, "");
+    let message = rows[0]["message"].as_str().unwrap();
+    for part in [
+        "Pod web-1 has waited 60s for db:5432 and stays held (and 1 more)",
+        "linchpin.dev/skip-boot-wait: \"TRUE\" is ignored: only \"true\" bypasses the wait",
+        "Pod web-1: linchpin.dev/skip-boot-wait: \"1\" is ignored",
+        "linchpin.dev/skip-boot-wait: \"yes\" is ignored",
+    ] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    assert_eq!(rows[0]["held"], 2);
+    assert_eq!(decision.wake_at, None, "nothing more will be late: {:?}", decision.wake_at);
+    // One that is not late yet is looked at again when it is.
+    let fresh = Timestamp::from_second(NOW - 20).to_string();
+    things.push(("Pod", "web-3", pod(&fresh)));
+    let (decision, _) = look(&gated, &things, "");
+    assert_eq!(decision.wake_at, Some(Timestamp::from_second(NOW + 40)));
 }
