@@ -149,7 +149,7 @@ impl ApplyDraft {
         for object in &self.objects {
             let reads = object.reads();
             keys.check(&reads, &object.field)?;
-            self.readings.add(&reads, keys.steps());
+            self.readings.add(&reads, keys.roots(), keys.steps());
         }
         Ok(())
     }

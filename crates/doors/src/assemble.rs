@@ -13,7 +13,7 @@ use linchpin_api::{
 use linchpin_engine::{
     contract::{Authority, Notice, ReadSet, StepId, Via},
     plan::{
-        self, Body, Input, Lane, Plan, Readings, Recovery, Removal, SpecError, Step, StepKind, Terms,
+        self, Body, Input, Lane, Plan, Readings, Recovery, Removal, Roots, SpecError, Step, StepKind, Terms,
         WatchEvents, definition,
     },
 };
@@ -68,12 +68,13 @@ pub(crate) struct Drafts {
 
 /// What dependencies are called in templates and expressions.
 pub(crate) struct Keys {
+    roots: Roots,
     steps: BTreeMap<String, Vec<StepId>>,
     fields: BTreeMap<StepId, String>,
 }
 
 impl Keys {
-    pub(crate) fn of<'d>(requirements: impl IntoIterator<Item = &'d RequirementDraft>) -> Self {
+    pub(crate) fn of<'d>(roots: Roots, requirements: impl IntoIterator<Item = &'d RequirementDraft>) -> Self {
         let mut steps: BTreeMap<String, Vec<StepId>> = BTreeMap::new();
         let mut fields = BTreeMap::new();
         for draft in requirements {
@@ -82,7 +83,12 @@ impl Keys {
                 steps.entry(key.clone()).or_default().push(draft.id.clone());
             }
         }
-        Self { steps, fields }
+        Self { roots, steps, fields }
+    }
+
+    /// By which names templates read them.
+    pub(crate) fn roots(&self) -> Roots {
+        self.roots
     }
 
     /// The dependencies that each key may mean.
@@ -94,11 +100,10 @@ impl Keys {
     pub(crate) fn check(&self, reads: &StaticReads, field: &str) -> Result<(), SpecError> {
         for path in &reads.paths {
             let [root, key, ..] = path.segments() else { continue };
-            let what = match root.as_str() {
-                "Dependencies" => "dependency",
-                "Components" => "component",
-                _ => continue,
-            };
+            if !self.roots.contain(root) {
+                continue;
+            }
+            let what = if root == "Dependencies" { "dependency" } else { "component" };
             match self.steps.get(key).map_or(&[][..], Vec::as_slice) {
                 [_] => {}
                 [] => {
@@ -140,7 +145,7 @@ pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, Sp
             )?);
         }
     }
-    let keys = Keys::of(dependencies.iter().map(|draft| &draft.requirement));
+    let keys = Keys::of(Roots::default(), dependencies.iter().map(|draft| &draft.requirement));
     let mut actions = Vec::new();
     for (part, names) in parts.iter().zip(&all_names) {
         let list = format!("{}.actions", part.field);

@@ -47,7 +47,7 @@ pub(crate) fn compile(
                 .map_err(|error| expression(&error))?;
             let reads = as_template_reads(&cel);
             keys.check(&reads, &field)?;
-            readings.add(&reads, keys.steps());
+            readings.add(&reads, keys.roots(), keys.steps());
             GuardSubject::Expression(Arc::new(cel))
         }
         _ => {

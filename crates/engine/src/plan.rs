@@ -36,7 +36,7 @@ pub use definition::{UNKNOWN_DEFINITION, canonical_text, definition, same_defini
 pub use field::{FieldPath, Segment};
 pub use notes::Notes;
 pub(crate) use outline::{Judged, Outline, share};
-pub use reads::{REQUIREMENT_ROOTS, Readings};
+pub use reads::{Readings, Roots};
 pub use requirement::{Bound, BoundView, Clauses, Expect, Lasts, Obstacle, Profile, Requirement, Test};
 
 use crate::{
@@ -97,6 +97,8 @@ pub struct Plan {
     pub authority: Authority,
     /// What the door saw when it made the plan and its status shows. Nothing is decided by it.
     pub notes: Notes,
+    /// By which names templates read what the plan waits for.
+    pub roots: Roots,
     /// When the object was made, in seconds: of those that wait for each other the oldest has its way.
     pub created: i64,
     /// All of it as one transition, where it is one.

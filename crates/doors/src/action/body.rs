@@ -116,7 +116,7 @@ impl Work<'_> {
     /// Notes what a template reads, and refuses keys that no dependency has.
     fn note(&mut self, reads: &StaticReads, field: &str) -> Result<(), SpecError> {
         self.keys.check(reads, field)?;
-        self.readings.add(reads, self.keys.steps());
+        self.readings.add(reads, self.keys.roots(), self.keys.steps());
         Ok(())
     }
 

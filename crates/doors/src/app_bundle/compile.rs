@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, ops::Range};
 use linchpin_api::{AppBundle, AppBundleSpec, Dependency, Ours, app_bundle::status::ResourceRef};
 use linchpin_engine::{
     contract::StepId,
-    plan::{After, Notes, SpecError, Step},
+    plan::{After, Notes, Roots, SpecError, Step},
 };
 use linchpin_words::{Gvk, limits};
 
@@ -25,6 +25,9 @@ use crate::{
     requirement::RequirementDraft,
 };
 
+/// What a bundle made itself is read like what it waits for, by a name of its own.
+const ROOTS: Roots = Roots(&["Dependencies", "Components"]);
+
 pub(super) fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
     let (spec, looked_at) = history::chosen(object, compile_input)?;
     let frame = Frame::new(object, &spec.common, compile_input, door::removal(object.deletion_policy()))?;
@@ -36,6 +39,7 @@ pub(super) fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> R
         Ok(((steps, dependencies, actions), outline)) => {
             let mut compiled = frame.plan(steps, &dependencies, &actions, true)?;
             compiled.plan.notes = Notes::new(outline);
+            compiled.plan.roots = ROOTS;
             compiled.wants.extend(looked_at);
             Ok(compiled)
         }
@@ -209,7 +213,7 @@ impl Parts {
 
     /// Finds out who reads what of whom.
     fn share(&mut self, spec: &AppBundleSpec) -> Result<(), SpecError> {
-        let keys = Keys::of(&self.drafts);
+        let keys = Keys::of(ROOTS, &self.drafts);
         for component in &mut self.components {
             let (group, inner) = component.place;
             let group = &spec.groups[group];

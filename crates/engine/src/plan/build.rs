@@ -8,7 +8,7 @@ use std::{
 use linchpin_words::{ObjectRef, Reason, hash::Fnv};
 
 use super::{
-    FieldPath, Notes, Plan, Step, StepKind, Terms,
+    FieldPath, Notes, Plan, Roots, Step, StepKind, Terms,
     outline::{self, Outline, Wants},
 };
 use crate::{
@@ -216,6 +216,7 @@ impl Plan {
             kinds,
             authority,
             notes: Notes::default(),
+            roots: Roots::default(),
             created: 0,
             admission: None,
             gates: Vec::new(),

@@ -10,8 +10,22 @@ use linchpin_lang::{cel::Expression, template::StaticReads};
 use super::{Plan, Requirement};
 use crate::contract::{Path, ReadSet, StepId};
 
-/// What an object waits for and what it made itself are read alike, by two names.
-pub const REQUIREMENT_ROOTS: [&str; 2] = ["Dependencies", "Components"];
+/// By which names templates read what a plan waits for: a door may call it otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roots(pub &'static [&'static str]);
+
+impl Roots {
+    /// Whether a name is one of them.
+    pub fn contain(self, name: &str) -> bool {
+        self.0.contains(&name)
+    }
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        Self(&["Dependencies"])
+    }
+}
 
 impl Plan {
     /// The dependencies that an expression reads, with their positions.
@@ -47,8 +61,8 @@ impl Readings {
         Self { dependencies: Some(BTreeMap::new()), values: false, value_keys: Some(Vec::new()), now: false }
     }
 
-    /// Adds what a template reads. `keys` says which dependencies a key under `.Dependencies` may mean.
-    pub fn add(&mut self, reads: &StaticReads, keys: &BTreeMap<String, Vec<StepId>>) {
+    /// Adds what a template reads. `keys` says which dependencies a key under one of the roots may mean.
+    pub fn add(&mut self, reads: &StaticReads, roots: Roots, keys: &BTreeMap<String, Vec<StepId>>) {
         if reads.dynamic {
             self.everything();
         }
@@ -57,7 +71,7 @@ impl Readings {
             match segments.first().map(String::as_str) {
                 Some("Now") => self.now = true,
                 Some("Values") => self.read_value(segments.get(1)),
-                Some(root) if REQUIREMENT_ROOTS.contains(&root) => self.read_dependency(&segments[1..], keys),
+                Some(root) if roots.contain(root) => self.read_dependency(&segments[1..], keys),
                 Some(_) => {}
                 None => self.everything(),
             }
@@ -128,7 +142,7 @@ mod tests {
     fn readings(source: &str) -> Readings {
         let keys = BTreeMap::from([("db".to_owned(), vec![StepId::new("db")])]);
         let mut readings = Readings::new();
-        readings.add(&Template::parse("t", source).expect("a template").reads(), &keys);
+        readings.add(&Template::parse("t", source).expect("a template").reads(), Roots::default(), &keys);
         readings
     }
 

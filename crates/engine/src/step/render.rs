@@ -24,7 +24,7 @@ use super::{
 use crate::{
     contract::{ExecOrder, Force, PatchKind, Propagation, ReadSet, Seen, Target, Verb, World, names_instead},
     journal::Journal,
-    plan::{Action, Body, Documents, Drift, Plan, REQUIREMENT_ROOTS, Step, target_of_document},
+    plan::{Action, Body, Documents, Drift, Plan, Step, target_of_document},
 };
 
 /// What an action turned out to be.
@@ -412,9 +412,7 @@ impl Context<'_> {
 
     fn problem(&self, error: &RenderError) -> Problem {
         match error.missing() {
-            Some(path)
-                if path.segments().first().is_some_and(|root| REQUIREMENT_ROOTS.contains(&root.as_str())) =>
-            {
+            Some(path) if path.segments().first().is_some_and(|root| self.plan.roots.contain(root)) => {
                 match self.ambiguous(path.segments().get(1)) {
                     Some(why) => Problem::Wrong(why),
                     None => Problem::Missing(format!("{error}{}", self.instead(path.segments()))),
@@ -496,8 +494,8 @@ fn data(plan: &Plan, action: &Action, basis: &Basis<'_>, spent: &mut u64) -> Res
     let dependencies: Map<String, Value> =
         dependencies.into_iter().filter_map(|(key, entry)| Some((key.to_owned(), entry?))).collect();
     let mut data = json!({"Now": now_text(journal.run.now)});
-    for root in REQUIREMENT_ROOTS {
-        data[root] = Value::Object(dependencies.clone());
+    for root in plan.roots.0 {
+        data[*root] = Value::Object(dependencies.clone());
     }
     if action.reads_values {
         data["Values"] = values_counted(&plan.inputs, &plan.values, world, spent)?;

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     contract::{Question, Seen, World},
-    plan::{Input, Plan, REQUIREMENT_ROOTS},
+    plan::{Input, Plan, Roots},
 };
 
 /// What says what an object is and what it is called: where it is, and what people call it.
@@ -46,8 +46,10 @@ pub fn refusal(field: &str) -> String {
 pub struct Secrets {
     /// Keys of `.Values`.
     values: BTreeSet<String>,
-    /// Keys of `.Dependencies`.
+    /// Keys of dependencies.
     dependencies: BTreeSet<String>,
+    /// Under which names those are read.
+    roots: Roots,
 }
 
 impl Secrets {
@@ -68,12 +70,12 @@ impl Secrets {
             }
         }
         values.retain(|key| own.get(key).is_none());
-        Self { values, dependencies: BTreeSet::new() }
+        Self { values, dependencies: BTreeSet::new(), roots: Roots::default() }
     }
 
     /// The same, with those of the dependencies.
     pub(super) fn of_plan(plan: &Plan, world: &World) -> Self {
-        let mut secrets = Self::of_values(&plan.inputs, &plan.values, world);
+        let mut secrets = Self { roots: plan.roots, ..Self::of_values(&plan.inputs, &plan.values, world) };
         let requirements = plan.steps().iter().filter_map(|step| step.requirement());
         for requirement in requirements {
             if let Question::Objects { kind, .. } = requirement.want.question()
@@ -92,8 +94,8 @@ impl Secrets {
             [] => !self.values.is_empty() || !self.dependencies.is_empty(),
             ["Values"] => !self.values.is_empty(),
             ["Values", key, ..] => self.values.contains(*key),
-            [root] if REQUIREMENT_ROOTS.contains(root) => !self.dependencies.is_empty(),
-            [root, key, rest @ ..] if REQUIREMENT_ROOTS.contains(root) => {
+            [root] if self.roots.contain(root) => !self.dependencies.is_empty(),
+            [root, key, rest @ ..] if self.roots.contain(root) => {
                 self.dependencies.contains(*key) && is_content(rest)
             }
             _ => false,
@@ -135,7 +137,7 @@ impl Secrets {
                 visit(value, false);
             }
         }
-        for root in REQUIREMENT_ROOTS {
+        for root in self.roots.0 {
             for key in &self.dependencies {
                 let Some(entry) = data.get_mut(root).and_then(|all| all.get_mut(key)) else { continue };
                 each_of_entry(entry, &mut visit);
@@ -244,7 +246,7 @@ mod tests {
 
     fn secrets() -> Secrets {
         let one = |key: &str| BTreeSet::from([key.to_owned()]);
-        Secrets { values: one("password"), dependencies: one("login") }
+        Secrets { values: one("password"), dependencies: one("login"), roots: Roots::default() }
     }
 
     #[test]
@@ -257,7 +259,7 @@ mod tests {
             "Values.password",
             "Dependencies",
             "Dependencies.login",
-            "Components.login.Object",
+            "Dependencies.login.Object",
             "Dependencies.login.Object.data.user",
             "Dependencies.login.Items.0.Object.stringData",
             "Dependencies.login.Annotations",
@@ -267,6 +269,7 @@ mod tests {
         for open in [
             "Now",
             "Values.host",
+            "Elsewhere.login.Object",
             "Dependencies.db.Object.data",
             "Dependencies.login.Name",
             "Dependencies.login.Object.metadata.uid",
