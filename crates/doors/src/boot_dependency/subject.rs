@@ -132,7 +132,6 @@ impl Subject for BootSubject {
         if let Some(tally) = &decision.report.tally {
             self.tally = tally.clone();
         }
-        self.inner.unpack();
         let Some(object) = self.inner.object() else { return Ok(decision) };
         if self.inner.is_deleting() && !self.inner.has_finalizer() {
             return Ok(decision);

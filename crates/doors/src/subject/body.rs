@@ -1,14 +1,15 @@
 //! An object of ours as it arrived: whole, or what is left of one that is being deleted and cannot be read as its kind.
 //!
 //! A whole object is needed when its plan is compiled and when its status is drawn, and between the two it lies there, for
-//! hours or days: as a packed text then, which takes a sixth of the memory. What is asked of it on every turn is kept beside
-//! it.
+//! hours or days: as a packed text then, which takes a sixth of the memory. Whoever asks for it gets it all the same, and
+//! puts it away again when the turn is over. What is asked of it on every turn is kept beside it.
 //!
 //! A remnant is served from what can be read of it whatever the rest looks like: its metadata, the account and the deletion
 //! policy that its spec names, and its journal. So a spec that nobody understands keeps neither the object nor what it
 //! made. Nothing is written of it but its finalizer.
 
 use std::{
+    cell::OnceCell,
     collections::BTreeMap,
     io::{Read as _, Write as _},
 };
@@ -45,10 +46,8 @@ pub(super) struct Body<O> {
 
 /// All of an object.
 enum Content<O> {
-    /// As its kind.
-    Whole(Box<O>),
-    /// As its kind, put away: deflated JSON.
-    Packed(Box<[u8]>),
+    /// It is of its kind: open, packed (deflated JSON), or both while it was opened and not changed.
+    Understood { open: OnceCell<Box<O>>, packed: Option<Box<[u8]>> },
     /// It is going, and cannot be read as its kind.
     Remnant,
 }
@@ -88,7 +87,8 @@ impl<O: Ours> Read<O> {
             via: door::via(&object, default_service_account),
             ..Body::new(object.meta(), Removal::Retain, default_service_account)
         };
-        let body = Body { content: Content::Whole(Box::new(object)), ..body };
+        let content = Content::Understood { open: OnceCell::from(Box::new(object)), packed: None };
+        let body = Body { content, ..body };
         Ok(Self { body, journal, status, phase })
     }
 }
@@ -164,28 +164,35 @@ impl<O: Ours> Body<O> {
         }
     }
 
-    /// The object, where it is understood and was not put away.
+    /// The object, where it is understood. It stays open until it is packed.
     pub(super) fn whole(&self) -> Option<&O> {
-        match &self.content {
-            Content::Whole(object) => Some(object),
-            Content::Packed(_) | Content::Remnant => None,
+        let Content::Understood { open, packed } = &self.content else { return None };
+        if open.get().is_none()
+            && let Some(object) = packed.as_deref().and_then(unpacked)
+        {
+            // It was empty, and nobody else has it.
+            let _ = open.set(Box::new(object));
         }
+        open.get().map(AsRef::as_ref)
     }
 
-    /// The same, to be changed.
-    pub(super) fn whole_mut(&mut self) -> Option<&mut O> {
-        match &mut self.content {
-            Content::Whole(object) => Some(object),
-            Content::Packed(_) | Content::Remnant => None,
+    /// Changes the object, where it is understood.
+    pub(super) fn change(&mut self, change: impl FnOnce(&mut O)) {
+        self.whole();
+        if let Content::Understood { open, packed } = &mut self.content
+            && let Some(object) = open.get_mut()
+        {
+            change(object);
+            *packed = None;
         }
     }
 
     /// The object itself, where it is understood.
-    pub(super) fn into_whole(mut self) -> Option<O> {
-        self.unpack();
+    pub(super) fn into_whole(self) -> Option<O> {
+        self.whole()?;
         match self.content {
-            Content::Whole(object) => Some(*object),
-            Content::Packed(_) | Content::Remnant => None,
+            Content::Understood { open, .. } => open.into_inner().map(|object| *object),
+            Content::Remnant => None,
         }
     }
 
@@ -194,27 +201,20 @@ impl<O: Ours> Body<O> {
         !matches!(self.content, Content::Remnant)
     }
 
-    /// Puts the object away until it is needed.
-    pub(super) fn pack(&mut self) {
-        let packed = self.whole().and_then(|object| {
-            let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
-            packed.write_all(&serde_json::to_vec(object).ok()?).ok()?;
-            packed.finish().ok()
-        });
-        if let Some(packed) = packed {
-            self.content = Content::Packed(packed.into_boxed_slice());
-        }
+    /// Whether it is put away and not open.
+    #[cfg(test)]
+    pub(super) fn is_packed(&self) -> bool {
+        matches!(&self.content, Content::Understood { open, packed: Some(_) } if open.get().is_none())
     }
 
-    /// Gets the object out again, if it was put away.
-    pub(super) fn unpack(&mut self) {
-        // What was written as its kind can be read as its kind.
-        let Content::Packed(packed) = &self.content else { return };
-        let mut text = Vec::new();
-        if DeflateDecoder::new(&**packed).read_to_end(&mut text).is_ok()
-            && let Ok(object) = serde_json::from_slice(&text)
-        {
-            self.content = Content::Whole(Box::new(object));
+    /// Puts the object away until it is needed.
+    pub(super) fn pack(&mut self) {
+        let Content::Understood { open, packed } = &mut self.content else { return };
+        if packed.is_none() {
+            *packed = open.get().and_then(|object| packed_text(&**object));
+        }
+        if packed.is_some() {
+            open.take();
         }
     }
 
@@ -266,12 +266,25 @@ impl<O: Ours> Body<O> {
     }
 
     /// As whom it removes what it made.
-    pub(super) fn authority(&mut self, default_service_account: &str) -> Authority {
-        self.unpack();
+    pub(super) fn authority(&self, default_service_account: &str) -> Authority {
         // The clusters that a remnant names cannot be read: nobody is impersonated there.
         let nowhere = || Authority { actor: self.via.actor.clone(), clusters: Vec::new() };
         self.whole().map_or_else(nowhere, |object| door::authority(object, default_service_account))
     }
+}
+
+/// An object as deflated JSON.
+fn packed_text<O: Ours>(object: &O) -> Option<Box<[u8]>> {
+    let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(&serde_json::to_vec(object).ok()?).ok()?;
+    Some(packed.finish().ok()?.into_boxed_slice())
+}
+
+/// The object that was packed: what was written as its kind can be read as its kind.
+fn unpacked<O: Ours>(packed: &[u8]) -> Option<O> {
+    let mut text = Vec::new();
+    DeflateDecoder::new(packed).read_to_end(&mut text).ok()?;
+    serde_json::from_slice(&text).ok()
 }
 
 #[cfg(test)]
@@ -311,10 +324,14 @@ mod tests {
         let object = read.body.whole().unwrap().clone();
         let status = object.status.as_ref().unwrap();
         assert!(status.journal.is_none() && read.journal.is_some() && read.status.is_some());
+        for _ in 0..2 {
+            read.body.pack();
+            assert!(read.body.is_packed() && read.body.is_understood());
+            assert_eq!(read.body.via(), Via::service_account("shop", "actor"));
+            assert_eq!(read.body.whole(), Some(&object));
+        }
+        read.body.change(|object| object.status = None);
         read.body.pack();
-        assert!(read.body.whole().is_none() && read.body.is_understood());
-        assert_eq!(read.body.via(), Via::service_account("shop", "actor"));
-        read.body.unpack();
-        assert_eq!(read.body.whole(), Some(&object));
+        assert!(read.body.whole().unwrap().status.is_none(), "a change is packed too");
     }
 }

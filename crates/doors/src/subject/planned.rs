@@ -83,7 +83,6 @@ impl<D: Door> Planned<D> {
             Read::<D::Object>::from_text(text, &default_service_account)?;
         Ok(Self {
             stored: stored(&body, status, journal.as_ref()),
-            body,
             default_service_account,
             cluster_domain: Arc::from(CLUSTER_DOMAIN),
             shown: phase,
@@ -96,7 +95,8 @@ impl<D: Door> Planned<D> {
             word: None,
             passed: BTreeSet::new(),
             broken: BTreeSet::new(),
-            claims: Vec::new(),
+            claims: body.whole().map(D::claims).unwrap_or_default(),
+            body,
             exempt: Vec::new(),
             history: History::default(),
         })
@@ -107,14 +107,9 @@ impl<D: Door> Planned<D> {
         Self { cluster_domain, ..self }
     }
 
-    /// The object, where it is understood and at hand.
+    /// The object, where it is understood.
     pub(crate) fn object(&self) -> Option<&D::Object> {
         self.body.whole()
-    }
-
-    /// Has the object at hand, where it is understood.
-    pub(crate) fn unpack(&mut self) {
-        self.body.unpack();
     }
 
     /// Whether our finalizer is on it.
@@ -168,16 +163,22 @@ impl<D: Door> Planned<D> {
         (status, value)
     }
 
-    /// Remembers what must outlive it, while the object can be read.
+    /// Remembers what must outlive it.
     fn note_claims(&mut self) {
         if let Some(object) = self.body.whole() {
             self.claims = D::claims(object);
         }
     }
 
+    /// Puts the object away, unless its status is going to be drawn soon.
+    fn put_away(&mut self) {
+        if self.pending.is_none() {
+            self.body.pack();
+        }
+    }
+
     /// Whether the status already shows what is reported now.
-    fn is_shown(&mut self, input: &StatusInput<'_>) -> bool {
-        self.body.unpack();
+    fn is_shown(&self, input: &StatusInput<'_>) -> bool {
         let Some(object) = self.body.whole() else { return true };
         let (status, value) = self.draw(object, input);
         match (status.phase(), &self.shown) {
@@ -226,11 +227,13 @@ impl<D: Door> Subject for Planned<D> {
             Read::<D::Object>::from_text(text, &self.default_service_account)?;
         self.stored = stored(&body, status, journal.as_ref());
         let old = std::mem::replace(&mut self.body, body);
+        self.note_claims();
         let foreign_journal = !echo && self.is_foreign(journal.as_ref());
         if self.memory.is_none() || self.unread {
             self.journal = journal;
         }
         if echo {
+            self.put_away();
             return Ok(Arrival::default());
         }
         let ordered = old.orders() != self.body.orders();
@@ -249,7 +252,9 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
-        self.take_turn(look)
+        let decided = self.take_turn(look);
+        self.put_away();
+        decided
     }
 
     fn saved(&mut self, critical: u64) {
@@ -266,7 +271,6 @@ impl<D: Door> Subject for Planned<D> {
             _ if planned => return None,
             _ => None,
         };
-        self.body.unpack();
         let object = self.body.whole()?;
         // What cannot be read is not remembered.
         let nothing;
@@ -279,12 +283,10 @@ impl<D: Door> Subject for Planned<D> {
         let input = StatusInput { plan, journal, report: &report, causes, now: time };
         let (kept, status) = self.draw(object, &input);
         let journaled = status.get("journal").is_some();
-        if let Some(object) = self.body.whole_mut() {
-            // Kept, written or not: the next one is drawn from it, and takes the times of what has not changed since.
-            *object.status_mut() = Some(kept);
-        }
+        // Kept, written or not: the next one is drawn from it, and takes the times of what has not changed since.
+        self.body.change(|object| *object.status_mut() = Some(kept));
         self.note_claims();
-        self.body.pack();
+        self.put_away();
         Some(Drawn { status, critical, journaled })
     }
 

@@ -173,8 +173,8 @@ impl<D: Door> Planned<D> {
         stepped: &step::Decision,
         look: &Look<'_>,
     ) {
-        if D::SPEAKS || D::beside().is_some() {
-            self.body.unpack();
+        if !D::SPEAKS && D::beside().is_none() {
+            return;
         }
         let Some(object) = self.body.whole() else { return };
         let input = status_input(Some(plan), stepped, look.ties.causes, look.now);
@@ -205,8 +205,6 @@ impl<D: Door> Planned<D> {
             Some(Seen::Objects(observed)) => observed.items.iter().all(|namespace| namespace.deleting),
             _ => false,
         };
-        // Whether it is held is asked of the object, which may lie there packed.
-        self.body.unpack();
         // What has begun goes on: what came back of it is taken in, or it would be waited for for ever.
         let begun = !memory.flight.is_empty()
             || !look.outcomes.is_empty()
@@ -280,14 +278,10 @@ impl<D: Door> Planned<D> {
             let stays = |left| format!("it is no longer looked after, and not deleted: {left}");
             decision.report.notices.extend(left.map(|left| left_behind(stays(left))));
         }
-        self.note_claims();
         let mut own = Own { finalizer: self.finalizer_change(plan, &stepped.memory), ..Own::default() };
         let report = &stepped.report;
-        if D::SPEAKS {
-            self.body.unpack();
-        }
-        let word = self.body.whole().filter(|_| D::SPEAKS);
-        let word = word.map_or(report.phase.as_str(), |object| D::phase_word(object, report));
+        let speaking = || D::SPEAKS.then(|| self.body.whole()).flatten();
+        let word = speaking().map_or(report.phase.as_str(), |object| D::phase_word(object, report));
         if (self.phase, self.word) != (Some(report.phase), Some(word)) && !is_premature(report) {
             let input = status_input(plan, &stepped, look.ties.causes, look.now);
             if self.phase.is_some() || !self.is_shown(&input) {
@@ -296,8 +290,7 @@ impl<D: Door> Planned<D> {
             }
             (self.phase, self.word) = (Some(report.phase), Some(word));
         }
-        let counted = self.body.whole().filter(|_| D::SPEAKS);
-        decision.report.tally = counted.and_then(|object| D::tally(object, report));
+        decision.report.tally = speaking().and_then(|object| D::tally(object, report));
         decision.report.phase = self.phase;
         decision.own = Some(own);
         let pending = PendingStatus { report: stepped.report, planned: plan.is_some(), time: look.now };
