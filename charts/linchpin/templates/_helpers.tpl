@@ -110,3 +110,14 @@ app.kubernetes.io/part-of: linchpin
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
+
+{{- /* What cleans up after it is neither of them. */}}
+{{- define "linchpin.consistJobLabels" -}}
+app.kubernetes.io/name: {{ include "linchpin.name" . }}-consist-disable
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: consist
+app.kubernetes.io/part-of: linchpin
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}

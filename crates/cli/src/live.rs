@@ -4,6 +4,7 @@
 //! namespaces where that is allowed, so that causes in other namespaces are found too, and else the one asked for. A
 //! kind that cannot be read is told of and does not keep the others from being shown.
 
+mod employment;
 mod reading;
 
 use std::{
@@ -53,13 +54,16 @@ impl Connection {
 /// How many objects that cannot be read are named.
 const FEW: usize = 5;
 
+/// How an object of a kind is read from its text; none where there is nothing to say about it.
+type Reader = Arc<dyn Fn(&str) -> Option<Result<Box<dyn View>, serde_json::Error>> + Send + Sync>;
+
 /// Where an object is: namespace and name.
 pub(crate) type NamespacedName = (String, String);
 
 /// All objects of ours that could be read.
 #[derive(Clone, Default)]
 pub(crate) struct Live {
-    kinds: Vec<(Names, Arc<dyn Kind>)>,
+    kinds: Vec<(Names, Reader)>,
     /// The objects of each of these kinds.
     objects: Vec<BTreeMap<NamespacedName, Arc<dyn View>>>,
     /// Where each kind can be read.
@@ -71,7 +75,13 @@ pub(crate) struct Live {
 impl Live {
     /// None yet, of these kinds.
     fn new(registry: &Registry) -> Self {
-        let kinds: Vec<_> = registry.waiting().map(|kind| (kind.names(), Arc::clone(kind))).collect();
+        let reader = |kind: &Arc<dyn Kind>| -> (Names, Reader) {
+            let of = Arc::clone(kind);
+            (kind.names(), Arc::new(move |text| of.view(text)))
+        };
+        let mut kinds: Vec<(Names, Reader)> = registry.waiting().map(reader).collect();
+        // Not served by the operator, but waited for and waiting like the others.
+        kinds.push((employment::names(), Arc::new(|text| Some(employment::view(text)))));
         Self { objects: vec![BTreeMap::new(); kinds.len()], kinds, ..Self::default() }
     }
 
@@ -110,7 +120,7 @@ impl Live {
         let (namespace, name) = object.place();
         let place = (namespace.unwrap_or_default(), name);
         self.remove(kind, &place);
-        match self.kinds[index].1.view(object.text()) {
+        match (self.kinds[index].1)(object.text()) {
             Some(Ok(object)) => drop(self.objects[index].insert(place, Arc::from(object))),
             Some(Err(_)) => drop(self.unreadable.entry(kind.clone()).or_default().insert(place)),
             None => {}
@@ -164,6 +174,8 @@ impl Live {
     /// can be read in one only.
     pub(crate) fn gaps(&self, asked: Asked<'_>) -> Option<String> {
         let gap = |(kind, reach): (&GroupKind, &ReadScope)| match (reach, asked) {
+            // Whoever does not run consist misses nothing.
+            (ReadScope::NotServed(_), _) if *kind == employment::names().gvk.group_kind() => None,
             (ReadScope::NotServed(why) | ReadScope::Forbidden(why), _) => Some(why.clone()),
             (ReadScope::Here, Asked::Everywhere { instead }) => {
                 let kind = &kind.kind;
@@ -231,9 +243,14 @@ impl Live {
         graph
     }
 
-    /// The objects of one namespace, or of all, as nodes.
+    /// The objects of one namespace, or of all, as nodes, and those of others that their statuses say wait.
     pub(crate) fn nodes(&self, namespace: Option<&str>) -> Vec<Node> {
-        let nodes = self.objects().map(View::node);
+        let nodes = self.objects().flat_map(|object| {
+            let own = object.node();
+            let others = object.edges().into_iter().map(|edge| edge.from).filter(|from| from.whole() != own);
+            let others: BTreeSet<Node> = others.collect();
+            std::iter::once(own).chain(others)
+        });
         let wanted = |node: &Node| namespace.is_none() || node.object.namespace.as_deref() == namespace;
         nodes.filter(wanted).collect()
     }

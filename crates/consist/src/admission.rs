@@ -40,7 +40,10 @@ pub fn create(pod: &Value, own_engine: bool, employers: &[(String, String)]) -> 
     let before = annotation(keys::AVAILABLE_CONDITIONS).map(str::to_owned);
     let mut text = before.clone();
     for (key, finalizer) in employers {
-        if let Some(with) = Entries::read(text.as_deref()).with(key, finalizer) {
+        let entries = Entries::read(text.as_deref());
+        if !entries.has(key, finalizer)
+            && let Ok(with) = entries.with(key, finalizer)
+        {
             text = Some(with);
         }
     }

@@ -28,7 +28,7 @@ pub mod state;
 pub use self::{
     adapter::{Adapter, Batch, Employment, Expected, Kinds, Selection, Trouble},
     answer::{Answer, Pair},
-    options::{FinalizerRule, Options, Predicate, RateLimit},
+    options::{Bucket, FinalizerRule, Options, Predicate, RateLimit},
     pod::PodView,
     port::{About, Call, Getter, LookFailed, Port, port},
     state::{EmployeeState, EmployerState, Item, PodStatuses},

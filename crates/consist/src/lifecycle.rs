@@ -202,15 +202,16 @@ fn end_deletion(pod: &PodView, now: Timestamp, labels: &mut Labels, patch: &mut 
     }
 }
 
-/// Whether who asked for the deletion does not ask again: controllers of what deletes its pods in order or has no owner,
-/// and evictions for taints.
+/// Whether who asked for the deletion does not ask again, or not soon: controllers of what deletes its pods in order or has
+/// no owner, the collector of what has lost its owner, and evictions for taints.
 fn asked_only_once(pod: &PodView) -> bool {
     let by = pod.annotations.get(keys::DELETE_REQUESTED_BY).map(String::as_str).unwrap_or_default();
     let controller =
         by == "system:kube-controller-manager" || by.starts_with("system:serviceaccount:kube-system:");
     let taint = by.ends_with(":taint-eviction-controller") || by.ends_with(":node-controller");
+    let collector = by.ends_with(":generic-garbage-collector");
     let owner = pod.owner.as_deref();
-    controller && (taint || owner.is_none() || owner == Some("StatefulSet"))
+    controller && (taint || collector || owner.is_none() || owner == Some("StatefulSet"))
 }
 
 /// Whether somebody asks for the pod's deletion; a label that came with its template does not.

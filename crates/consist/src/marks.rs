@@ -19,6 +19,9 @@ const FINALIZER_NAME: usize = 63;
 /// The most bytes of the annotation that holds the entries.
 pub const ENTRIES_BYTES: usize = 32 << 10;
 
+/// The most employers of one pod.
+pub const EMPLOYERS: usize = 64;
+
 /// The most bytes of one recording annotation.
 pub const RECORD_BYTES: usize = 200 << 10;
 
@@ -137,15 +140,22 @@ impl Entries {
         }
     }
 
-    /// The annotation with one entry more; none where it cannot be read, is there, or would be too large.
-    pub fn with(&self, key: &str, finalizer: &str) -> Option<String> {
-        let Self::Known(entries) = self else { return None };
-        if self.has(key, finalizer) {
-            return None;
-        }
+    /// The annotation with one entry more, or as it is where that is there already.
+    ///
+    /// # Errors
+    /// It cannot be read, or would be too large. In words.
+    pub fn with(&self, key: &str, finalizer: &str) -> Result<String, String> {
+        let Self::Known(entries) = self else { return Err("what is in it cannot be read".to_owned()) };
         let mut entries = entries.clone();
         entries.insert(key.to_owned(), finalizer.to_owned());
-        Some(write(&entries)).filter(|text| text.len() <= ENTRIES_BYTES)
+        if entries.len() > EMPLOYERS {
+            return Err(format!("a pod has at most {EMPLOYERS} employers"));
+        }
+        let text = write(&entries);
+        if text.len() > ENTRIES_BYTES {
+            return Err(format!("it would have more than {ENTRIES_BYTES} bytes"));
+        }
+        Ok(text)
     }
 
     /// The annotation with one entry less; none where it is not there.
@@ -158,8 +168,16 @@ impl Entries {
 
     /// Whether an employer other than `key` expects this finalizer.
     pub fn shares(&self, key: &str, finalizer: &str) -> bool {
-        matches!(self, Self::Known(entries)
-            if entries.iter().any(|(other, value)| other != key && value == finalizer))
+        self.sharing(key, finalizer).is_some()
+    }
+
+    /// The employer other than `key` that expects this finalizer.
+    pub fn sharing(&self, key: &str, finalizer: &str) -> Option<&str> {
+        let Self::Known(entries) = self else { return None };
+        entries
+            .iter()
+            .find(|(other, value)| *other != key && *value == finalizer)
+            .map(|(other, _)| other.as_str())
     }
 }
 
@@ -236,13 +254,13 @@ mod tests {
         let none = Entries::read(None);
         let one = none.with("Service/shop/web", "prot.podopslifecycle.kusionstack.io/9705eb7ac2c98403");
         let text = r#"{"expectedFinalizers":{"Service/shop/web":"prot.podopslifecycle.kusionstack.io/9705eb7ac2c98403"}}"#;
-        assert_eq!(one.as_deref(), Some(text));
+        assert_eq!(one.as_deref(), Ok(text));
         let entries = Entries::read(Some(text));
         assert!(entries.has_key("Service/shop/web") && !entries.satisfied(&[]));
         assert!(entries.satisfied(&[lifecycle_finalizer("web")]));
         assert_eq!(entries.without("Service/shop/web").as_deref(), Some("{}"), "never an empty text");
         assert_eq!(entries.without("Service/shop/api"), None);
-        assert_eq!(entries.with("Service/shop/web", &lifecycle_finalizer("web")), None, "it is there");
+        assert_eq!(entries.with("Service/shop/web", &lifecycle_finalizer("web")).as_deref(), Ok(text));
     }
 
     #[test]
@@ -254,7 +272,7 @@ mod tests {
             let entries = Entries::read(Some(garbage));
             assert_eq!(entries, Entries::Unreadable, "{garbage}");
             assert!(!entries.satisfied(&[]), "{garbage}");
-            assert_eq!(entries.with("a", "b"), None);
+            assert!(entries.with("a", "b").unwrap_err().contains("cannot be read"));
             assert_eq!(entries.without("a"), None);
         }
     }
@@ -264,9 +282,14 @@ mod tests {
         let name = |length: usize| "n".repeat(length);
         let mut entries = Entries::read(None);
         let overhead = write(&BTreeMap::from([(String::new(), String::new())])).len();
-        assert!(entries.with(&name(ENTRIES_BYTES - overhead), "").is_some());
-        assert!(entries.with(&name(ENTRIES_BYTES - overhead + 1), "").is_none());
-        assert!(entries.with(&name(ENTRIES_BYTES * 100), "").is_none());
+        assert!(entries.with(&name(ENTRIES_BYTES - overhead), "").is_ok());
+        assert!(entries.with(&name(ENTRIES_BYTES - overhead + 1), "").is_err());
+        assert!(entries.with(&name(ENTRIES_BYTES * 100), "").is_err());
+        for number in 0..EMPLOYERS {
+            entries = Entries::read(Some(&entries.with(&format!("Service/shop/s{number}"), "f").unwrap()));
+        }
+        assert!(entries.with("Service/shop/more", "f").unwrap_err().contains("at most 64 employers"));
+        assert!(entries.with("Service/shop/s0", "g").is_ok(), "no employer more");
         entries = Entries::read(Some(&name(ENTRIES_BYTES * 100)));
         assert_eq!(entries, Entries::Unreadable);
     }
@@ -286,7 +309,7 @@ mod tests {
         #[test]
         fn reading_never_fails_and_what_is_written_is_read_again(text in any::<String>(), key in ".{1,40}", value in ".{0,40}") {
             let entries = Entries::read(Some(&text));
-            if let Some(with) = entries.with(&key, &value) {
+            if let Ok(with) = entries.with(&key, &value) {
                 let read = Entries::read(Some(&with));
                 prop_assert!(read.has(&key, &value));
                 prop_assert!(!Entries::read(read.without(&key).as_deref()).has_key(&key));

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use linchpin_words::keys::consist as keys;
+use linchpin_words::{Timestamp, keys::consist as keys, retry};
 
 /// How one adapter's employers are served. [`Options::default`] is what the document says of an adapter that implements
 /// none of the optional interfaces.
@@ -73,10 +73,37 @@ impl Default for RateLimit {
 }
 
 impl RateLimit {
-    /// The pause after so many failures in a row, from 1, at most `cap`.
-    pub fn pause(&self, failures: u32, cap: Duration) -> Duration {
-        let doublings = failures.saturating_sub(1).min(30);
-        self.base.saturating_mul(1 << doublings).min(self.max).min(cap)
+    /// The pause after so many failures in a row, from 1, at most `cap`: the one formula, spread by who repeats what.
+    pub fn pause(&self, failures: u32, cap: Duration, who: &str, what: &str) -> Duration {
+        retry::delay(self.base, self.max.min(cap), who, what, failures)
+    }
+}
+
+/// The retries of one adapter, of all its employers together: `burst` at once, then `qps` a second.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket {
+    limit: RateLimit,
+    /// How many may go at once; below zero while some wait.
+    left: f64,
+    at: Option<Timestamp>,
+}
+
+impl Bucket {
+    /// A full one.
+    pub fn new(limit: RateLimit) -> Self {
+        Self { limit, left: f64::from(limit.burst), at: None }
+    }
+
+    /// Takes one; how long that is to wait.
+    pub fn take(&mut self, now: Timestamp) -> Duration {
+        let since = self.at.map_or(Duration::ZERO, |at| Duration::from(now.since(at)));
+        self.at = Some(self.at.map_or(now, |at| at.max(now)));
+        let full = f64::from(self.limit.burst);
+        self.left = (self.left + since.as_secs_f64() * self.limit.qps).min(full) - 1.0;
+        if self.left >= 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::try_from_secs_f64(-self.left / self.limit.qps).unwrap_or(self.limit.max)
     }
 }
 
@@ -141,9 +168,32 @@ mod tests {
     fn pauses_double_from_the_base_to_the_smaller_cap() {
         let limit = RateLimit::default();
         let cap = Duration::from_mins(1);
-        assert_eq!(limit.pause(1, cap), Duration::from_millis(5));
-        assert_eq!(limit.pause(2, cap), Duration::from_millis(10));
-        assert_eq!(limit.pause(100, cap), cap);
-        assert_eq!(limit.pause(u32::MAX, Duration::MAX), limit.max);
+        let between = |failures, full: Duration| {
+            let pause = limit.pause(failures, cap, "uid", "look");
+            assert!(pause >= full / 2 && pause <= full, "{failures}: {pause:?}");
+        };
+        between(1, Duration::from_millis(5));
+        between(2, Duration::from_millis(10));
+        between(100, cap);
+        assert!(limit.pause(u32::MAX, Duration::MAX, "uid", "look") <= limit.max);
+    }
+
+    #[test]
+    fn retries_come_in_a_burst_and_then_at_the_rate_of_the_bucket() {
+        let start = Timestamp::from_second(1_000);
+        let mut bucket = Bucket::new(RateLimit::default());
+        let waits: Vec<Duration> = (0..120).map(|_| bucket.take(start)).collect();
+        assert!(waits[..100].iter().all(Duration::is_zero), "a hundred at once");
+        assert_eq!(waits[100], Duration::from_millis(100));
+        assert_eq!(waits[119], Duration::from_secs(2));
+        let later = start.plus_duration(Duration::from_secs(3));
+        assert!(bucket.take(later).is_zero(), "it fills again");
+        let rested = later.plus_duration(Duration::from_hours(1));
+        assert_eq!(
+            (0..101).filter(|_| bucket.take(rested).is_zero()).count(),
+            100,
+            "and never beyond its size"
+        );
+        assert!(bucket.take(start) > Duration::ZERO, "a clock that goes back gives nothing");
     }
 }

@@ -126,8 +126,8 @@ pub struct Memory {
     /// Looks in a row that failed, and looks in a row after which something was still waited for.
     look_failures: u32,
     waits: u32,
-    /// The last trouble that was told of.
-    told: Option<(&'static str, String)>,
+    /// The last trouble of each sort that was told of.
+    told: BTreeMap<(&'static str, Matter), String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +135,21 @@ struct Held {
     times: u32,
     until: Timestamp,
     why: String,
+    /// Whether the call failed, rather than that its effect is not seen yet.
+    refused: bool,
+}
+
+/// What a trouble is about, so that two of them do not take turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Matter {
+    /// A write, a look or a call.
+    Doing,
+    /// Entries that cannot be added.
+    Entries,
+    /// Finalizers that two employers of one name share.
+    Finalizers,
+    /// More employees than are served.
+    Size,
 }
 
 impl Memory {
@@ -146,6 +161,21 @@ impl Memory {
     /// Whether anything is under way.
     pub fn is_busy(&self) -> bool {
         !self.flight.is_empty()
+    }
+
+    /// Whether the next look repeats one that failed.
+    pub fn look_is_retry(&self) -> bool {
+        self.look_failures > 0
+    }
+
+    /// Whether an order repeats one that failed.
+    pub fn is_retry(&self, order: &Order) -> bool {
+        match &order.act {
+            Act::Call { call, items } => items
+                .iter()
+                .any(|(id, _)| self.held.get(&(*call, id.clone())).is_some_and(|held| held.refused)),
+            _ => self.failed.contains_key(&order.slot),
+        }
     }
 }
 

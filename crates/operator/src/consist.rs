@@ -11,50 +11,41 @@ mod counts;
 mod crew;
 mod desk;
 pub mod flags;
+mod roster;
 mod settings;
 mod sight;
 mod webhooks;
 
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use futures::future::{BoxFuture, FutureExt as _, select_all};
-use linchpin_cluster::{
-    events::Recorder,
-    identity::OperatorClient,
-    own::{Errands, OwnWriteError},
-};
+use linchpin_cluster::{events::Recorder, identity::OperatorClient, own::Errands};
 use linchpin_consist::{Adapter, Trouble, port};
-use linchpin_words::{Gvk, reference::built_in_kind};
 use serde::de::DeserializeOwned;
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    task::{JoinHandle, JoinSet},
+};
 
 use self::{
-    acts::{DEADLINE, Hands},
+    acts::Hands,
     counts::Counts,
-    crew::{Crew, Worker},
     desk::{Desk, Office},
-    sight::{Followed, Kinds, Shared},
+    roster::{Arrived, Roster},
+    sight::{Shared, Watched},
 };
 pub use self::{
     crew::{Enabled, Overrides},
+    roster::{Opening, Waiting},
     settings::{Engine, Lifecycle},
 };
-use crate::{
-    health::Gate,
-    run::{self, Context},
-};
-
-/// The pause between two attempts to find out what a kind is called.
-const AGAIN: Duration = Duration::from_secs(2);
-
-/// Opens the adapters; what is waited for meanwhile is said at the gate.
-pub type Opening = Box<dyn FnOnce(Gate) -> BoxFuture<'static, Result<Vec<Enabled>, String>> + Send>;
+use crate::run::{self, Context};
 
 /// What is to be done inside the frame.
 pub struct Consist {
     /// The adapters.
-    pub adapters: Opening,
+    pub adapters: Vec<Opening>,
     /// PodOpsLifecycle.
     pub lifecycle: Lifecycle,
     /// Whether employers are served, or left.
@@ -62,7 +53,7 @@ pub struct Consist {
 }
 
 /// What is done for employers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// They are served.
     Serve,
@@ -70,6 +61,10 @@ pub enum Mode {
     Leave {
         /// Whether what the provider has is left there.
         without_provider: bool,
+        /// What the webhook configurations begin with that are deleted; none: they stay.
+        configurations: Option<String>,
+        /// The Deployment, by namespace and name, whose processes served until now: it is scaled to none first.
+        scale_down: Option<(String, String)>,
     },
 }
 
@@ -100,9 +95,10 @@ where
     };
     let port = port(adapter);
     let name = port.controller_name().to_owned();
-    let enabled = Enabled { name, port, overrides: flags.adapter.overrides(), until_changed: None };
+    let overrides = flags.adapter.overrides();
+    let enabled = Enabled { name: name.clone(), port, overrides, until_changed: None };
     let lifecycle = flags.lifecycle.lifecycle();
-    let adapters: Opening = Box::new(move |_| async move { Ok(vec![enabled]) }.boxed());
+    let adapters = vec![Opening { name, open: Box::new(move |_| async move { Ok(enabled) }.boxed()) }];
     // Fails only if a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match run::run(settings, move |context| work(context, Consist { adapters, lifecycle, mode: Mode::Serve }))
@@ -118,154 +114,120 @@ where
 /// Everything that the process does inside its frame.
 pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
     let errands = Errands::new(&context.transport);
-    let gate = context.health.gate("consist");
-    let (kinds, crew, changes) = tokio::select! {
+    if let Mode::Leave { scale_down: Some((namespace, name)), .. } = &consist.mode {
+        desk::scale_down(&errands, namespace, name).await?;
+    }
+    let roster = Roster::new(context.health.gate("consist"));
+    let mut arrivals = roster.open(&errands, consist.adapters);
+    let first = tokio::select! {
         () = context.stop.requested() => return Ok(()),
-        staffed = async {
-            let mut adapters = (consist.adapters)(gate.clone()).await?;
-            let changes: Vec<_> = adapters.iter_mut().filter_map(|one| one.until_changed.take()).collect();
-            let (kinds, crew) = staff(&errands, adapters, &gate).await?;
-            Ok::<_, String>((kinds, crew, changes))
-        } => staffed?,
+        first = Roster::first(&mut arrivals) => first?,
     };
     let shared = Shared::default();
-    gate.set(Ok("its kinds are served".to_owned()));
     let seen = shared.clone();
     context.health.require("kinds", move || match seen.look().lacks() {
         None => Ok("all are seen".to_owned()),
         Some(why) => Err(why),
     });
+    let mut team = Team {
+        roster: roster.clone(),
+        shared: shared.clone(),
+        errands: errands.clone(),
+        context: context.clone(),
+        following: JoinSet::new(),
+        changes: Vec::new(),
+    };
+    team.follow(roster.staff().kinds.all());
+    for arrived in first {
+        team.join(arrived);
+    }
     let counts = Counts::default();
     context.metrics.register(|registry| counts.register(registry));
+    let staff = roster.staff();
     let office = Office {
         recorder: Recorder::new(OperatorClient::new(&context.transport), &context.identity),
         context: context.clone(),
         shared: shared.clone(),
-        crew: Arc::new(crew),
-        kinds: kinds.clone(),
+        crew: staff.crew,
+        kinds: staff.kinds,
+        roster: roster.clone(),
         lifecycle: consist.lifecycle,
-        mode: consist.mode,
+        mode: consist.mode.clone(),
         left: Arc::new(Notify::new()),
         counts,
     };
-    let answers = webhooks::PodWebhooks::new(
-        shared.clone(),
-        Arc::clone(&office.crew),
-        consist.lifecycle,
-        errands.clone(),
-        &kinds,
-        office.counts.clone(),
-    );
-    let answering = {
-        let (context, serves) = (context.clone(), consist.mode == Mode::Serve);
-        let said = answers.content(context.settings.watch_namespaces.clone());
-        tokio::spawn(async move {
-            if serves {
-                Box::pin(crate::webhooks::serve_consist(&context, answers.handlers(), said)).await
-            } else {
-                Ok(())
-            }
-        })
-    };
-    let failed = async {
-        match answering.await {
-            // Switched off.
-            Ok(Ok(())) => futures::future::pending().await,
-            Ok(Err(error)) => format!("cannot listen for webhooks: {error}"),
-            Err(error) => format!("the webhooks failed: {error}"),
-        }
-    };
-    let following = {
-        let (errands, namespaces) = (errands.clone(), context.settings.watch_namespaces.clone());
-        tokio::spawn(async move { shared.follow(&errands, &kinds, &namespaces).await })
-    };
-    let leading = context.while_leading(|fence| {
+    let answers =
+        webhooks::PodWebhooks::new(shared, roster, consist.lifecycle, errands.clone(), office.counts.clone());
+    let serves = consist.mode == Mode::Serve;
+    let answering = tokio::spawn(answer(context.clone(), answers, serves));
+    let mut failed = Box::pin(failed(answering));
+    let mut leading = Box::pin(context.while_leading(|fence| {
         let hands = Hands { errands: errands.clone(), fence };
         Desk::work(office.clone(), hands)
-    });
-    let ended = tokio::select! {
-        () = leading => Ok(()),
-        () = office.left.notified() => Ok(()),
-        trouble = any(changes) => Err(trouble.to_string()),
-        error = failed => Err(error),
-    };
-    following.abort();
-    ended
+    }));
+    loop {
+        tokio::select! {
+            () = &mut leading => return Ok(()),
+            () = office.left.notified() => return Ok(()),
+            error = &mut failed => return Err(error),
+            trouble = any(&mut team.changes) => return Err(trouble.to_string()),
+            Some(arrived) = arrivals.recv() => team.join(arrived?),
+        }
+    }
+}
+
+/// Whoever is at work, and what is followed for them.
+struct Team {
+    roster: Roster,
+    shared: Shared,
+    errands: Errands,
+    context: Context,
+    /// Ends with this.
+    following: JoinSet<()>,
+    /// Each comes to an end when an adapter has become another one.
+    changes: Vec<BoxFuture<'static, Trouble>>,
+}
+
+impl Team {
+    /// One adapter more is at work.
+    fn join(&mut self, mut arrived: Arrived) {
+        self.changes.extend(arrived.until_changed());
+        let new = self.roster.add(arrived);
+        // Whoever decides knows the new kinds before anything is seen of them.
+        self.shared.stir_all();
+        self.follow(new);
+    }
+
+    fn follow(&mut self, kinds: Vec<Watched>) {
+        let (shared, errands) = (self.shared.clone(), self.errands.clone());
+        let watched = self.shared.expect(kinds, &self.context.settings.watch_namespaces);
+        self.following.spawn(async move { shared.follow(&errands, watched).await });
+    }
+}
+
+/// Answers the API server until the process ends.
+async fn answer(context: Context, answers: webhooks::PodWebhooks, serves: bool) -> std::io::Result<()> {
+    let said = answers.content(context.settings.watch_namespaces.clone());
+    if serves {
+        Box::pin(crate::webhooks::serve_consist(&context, answers.handlers(), said)).await
+    } else {
+        Ok(())
+    }
+}
+
+/// Why the API server is not answered any more; never, where that is switched off.
+async fn failed(answering: JoinHandle<std::io::Result<()>>) -> String {
+    match answering.await {
+        Ok(Ok(())) => futures::future::pending().await,
+        Ok(Err(error)) => format!("cannot listen for webhooks: {error}"),
+        Err(error) => format!("the webhooks failed: {error}"),
+    }
 }
 
 /// The first of several that comes to an end; never, where there are none.
-async fn any(changes: Vec<BoxFuture<'static, Trouble>>) -> Trouble {
+async fn any(changes: &mut Vec<BoxFuture<'static, Trouble>>) -> Trouble {
     if changes.is_empty() {
         return futures::future::pending().await;
     }
-    select_all(changes).await.0
-}
-
-/// The kinds that are followed, and the adapters with the numbers of theirs. Waits until the API server serves them.
-async fn staff(errands: &Errands, adapters: Vec<Enabled>, gate: &Gate) -> Result<(Kinds, Crew), String> {
-    let pods = Followed::new("", "v1", "Pod", "pods", true);
-    let mut kinds = Kinds {
-        employers: Vec::new(),
-        employees: vec![pods],
-        bindings: Followed::new("linchpin.dev", "v1alpha1", "ConsistBinding", "consistbindings", true),
-        rules: Followed::new(
-            "apps.kusionstack.io",
-            "v1alpha1",
-            "PodTransitionRule",
-            "podtransitionrules",
-            true,
-        ),
-    };
-    let mut crew = Vec::new();
-    for adapter in adapters {
-        let of = adapter.port.kinds();
-        let numbers = [
-            number(errands, &mut kinds.employers, &of.employer, gate).await?,
-            number(errands, &mut kinds.employees, &of.employee, gate).await?,
-        ];
-        tracing::info!(
-            adapter = adapter.name,
-            controller = adapter.port.controller_name(),
-            employer = of.employer.kind,
-            employee = of.employee.kind,
-            "enabled"
-        );
-        crew.push(Worker::new(adapter, numbers));
-    }
-    Ok((kinds, Crew(crew)))
-}
-
-/// The number of a kind in a list, into which it is put if it is new.
-async fn number(
-    errands: &Errands,
-    list: &mut Vec<Followed>,
-    gvk: &Gvk,
-    gate: &Gate,
-) -> Result<usize, String> {
-    if let Some(known) = list.iter().position(|known| known.gvk == *gvk) {
-        return Ok(known);
-    }
-    let followed = match built_in_kind(&gvk.group, &gvk.kind) {
-        Some(known) => Followed::new(known.group, known.version, known.kind, known.plural, known.namespaced),
-        None => found(errands, gvk, gate).await?,
-    };
-    list.push(Followed { gvk: gvk.clone(), ..followed });
-    Ok(list.len() - 1)
-}
-
-/// A kind as the API server calls it, as soon as it serves it.
-async fn found(errands: &Errands, gvk: &Gvk, gate: &Gate) -> Result<Followed, String> {
-    loop {
-        let why = match errands.kind(gvk, DEADLINE).await {
-            Ok(Some((own, true))) => return Ok(Followed { gvk: gvk.clone(), own }),
-            Ok(Some((_, false))) => {
-                return Err(format!("{} has no namespaces: employers and employees must", gvk.kind));
-            }
-            Ok(None) => format!("the API server does not serve {} of {}", gvk.kind, gvk.api_version()),
-            Err(OwnWriteError::Refused(error) | OwnWriteError::Passing(error)) => error,
-            Err(error) => error.to_string(),
-        };
-        gate.set(Err(why));
-        tokio::time::sleep(AGAIN).await;
-    }
+    select_all(changes.iter_mut()).await.0
 }

@@ -14,6 +14,7 @@ pub mod limits;
 pub mod probe;
 pub mod reason;
 pub mod reference;
+pub mod retry;
 pub mod shared;
 pub mod shares;
 pub mod similar;

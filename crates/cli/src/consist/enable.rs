@@ -8,13 +8,13 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use clap::Args;
+use futures::future::BoxFuture;
 use linchpin_adapters::{AdapterConfig, ConfigError, NAMES, open};
 use linchpin_operator::{
     consist::{
-        self, Consist, Enabled, Lifecycle, Mode, Opening, Overrides,
+        self, Consist, Enabled, Lifecycle, Mode, Opening, Overrides, Waiting,
         flags::{AdapterFlags, LifecycleFlags, ProcessFlags},
     },
-    health::Gate,
     run,
     settings::BindAddress,
 };
@@ -50,6 +50,9 @@ pub(super) struct DisableCommand {
     /// Take the marks off without the provider; what it still has is left there.
     #[arg(long)]
     without_provider: bool,
+    /// Scale this Deployment to none first: it runs the processes that served until now.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    scale_down: Option<String>,
     #[command(flatten)]
     lifecycle: LifecycleFlags,
     #[command(flatten)]
@@ -220,34 +223,30 @@ fn read_config(file: &Path) -> Result<ConsistConfig, Usage> {
     Ok(config)
 }
 
-/// Opens adapters, waiting for those that are elsewhere and do not answer yet.
-fn opening(configs: Vec<AdapterConfig>) -> Opening {
-    Box::new(move |gate: Gate| {
+/// Opens an adapter, waiting for one that is elsewhere and does not answer yet.
+fn opening(config: AdapterConfig) -> Opening {
+    let name = if config.name.is_empty() { config.adapter.clone() } else { config.name.clone() };
+    let open = move |waiting: Waiting| -> BoxFuture<'static, Result<Enabled, String>> {
         Box::pin(async move {
-            let mut enabled = Vec::new();
-            for config in configs {
-                let opened = loop {
-                    match open(&config).await {
-                        Ok(opened) => break opened,
-                        Err(ConfigError::Wrong(why)) => return Err(why),
-                        Err(ConfigError::NotYet(trouble)) => {
-                            let why = format!("adapter {} does not answer yet: {trouble}", config.adapter);
-                            tracing::warn!("{why}");
-                            gate.set(Err(why));
-                            tokio::time::sleep(AGAIN).await;
-                        }
+            let opened = loop {
+                match open(&config).await {
+                    Ok(opened) => break opened,
+                    Err(ConfigError::Wrong(why)) => return Err(why),
+                    Err(ConfigError::NotYet(trouble)) => {
+                        waiting.say(format!("it does not answer yet: {trouble}"));
+                        tokio::time::sleep(AGAIN).await;
                     }
-                };
-                enabled.push(Enabled {
-                    name: opened.name,
-                    port: opened.port,
-                    overrides: Overrides::default(),
-                    until_changed: Some(opened.until_changed),
-                });
-            }
-            Ok(enabled)
+                }
+            };
+            Ok(Enabled {
+                name: opened.name,
+                port: opened.port,
+                overrides: Overrides::default(),
+                until_changed: Some(opened.until_changed),
+            })
         })
-    })
+    };
+    Opening { name, open: Box::new(open) }
 }
 
 /// Refuses before anything starts what makes no sense: exit 2, with the reason.
@@ -279,9 +278,20 @@ pub(super) fn enable(command: EnableCommand) -> Result<Result<ExitCode, Usage>> 
         Err(reason) => return Ok(Err(Usage(reason))),
     };
     install_tls();
-    let work = Consist { adapters: opening(configs), lifecycle, mode: Mode::Serve };
+    let adapters = configs.into_iter().map(opening).collect();
+    let work = Consist { adapters, lifecycle, mode: Mode::Serve };
     run::run(settings, move |context| consist::work(context, work))?;
     Ok(Ok(ExitCode::SUCCESS))
+}
+
+/// `shop/linchpin-consist`.
+fn deployment(text: &str) -> Result<(String, String), Usage> {
+    match text.split_once('/') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err(Usage(format!("--scale-down: {text:?} is no Deployment: write NAMESPACE/NAME"))),
+    }
 }
 
 /// Takes everything off again, and returns.
@@ -303,6 +313,13 @@ pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, Usage>
     if let Err(usage) = check(&configs)? {
         return Ok(Err(usage));
     }
+    let scale_down = match command.scale_down.as_deref().map(deployment).transpose() {
+        Ok(named) => named,
+        Err(usage) => return Ok(Err(usage)),
+    };
+    // They are for all namespaces: whoever leaves one does not take them away.
+    let configurations =
+        command.namespace.is_none().then(|| command.process.webhook_config_name().to_owned());
     let mut settings = match command.process.settings(version::COMMIT.map(str::to_owned)) {
         Ok(settings) => settings,
         Err(reason) => return Ok(Err(Usage(reason))),
@@ -316,8 +333,9 @@ pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, Usage>
     settings.health_address = BindAddress::Off;
     settings.metrics_address = BindAddress::Off;
     install_tls();
-    let mode = Mode::Leave { without_provider };
-    let work = Consist { adapters: opening(configs), lifecycle, mode };
+    let mode = Mode::Leave { without_provider, configurations, scale_down };
+    let adapters = configs.into_iter().map(opening).collect();
+    let work = Consist { adapters, lifecycle, mode };
     run::run(settings, move |context| consist::work(context, work))?;
     println!("Nothing of these adapters is left.");
     Ok(Ok(ExitCode::SUCCESS))

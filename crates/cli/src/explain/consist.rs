@@ -72,9 +72,12 @@ pub(super) fn of_pod(pod: &Value, bindings: &[Value], now: Timestamp) -> Option<
         let Some(row) = rows.into_iter().flatten().find(|row| text(row, "/name") == name) else { continue };
         let (employer, state) = (employer(binding), text(row, "/state"));
         let age = since(text(row, "/since"), now);
+        let adapter = text(binding, "/spec/adapter");
         let reason = match explain::plain(text(row, "/reason")) {
-            reason if reason.is_empty() => format!("{} says {state}", text(binding, "/spec/adapter")),
-            reason => format!("{} {name}: {reason}", text(binding, "/spec/adapter")),
+            reason if reason.is_empty() => format!("{adapter} says {state}"),
+            // An adapter that names its provider itself says enough.
+            reason if reason.starts_with(&format!("{adapter} ")) => reason,
+            reason => format!("{adapter} {name}: {reason}"),
         };
         let protected = row.get("protected").and_then(Value::as_bool).unwrap_or_default();
         let settled_state = matches!(state, "Attached" | "Detached");
@@ -141,13 +144,13 @@ mod tests {
             "labels": {"operating.podopslifecycle.kusionstack.io/pod-delete": "1", "preparing.podopslifecycle.kusionstack.io/pod-delete": "1",
                 "operation-type.podopslifecycle.kusionstack.io/pod-delete": "delete"},
             "annotations": {"linchpin.dev/delete-requested-by": "system:serviceaccount:kube-system:replicaset-controller"}}});
-        let row = json!({"name": "web-1", "state": "Draining", "reason": "3 sessions left in haproxy backend shop_web",
+        let row = json!({"name": "web-1", "state": "Draining", "reason": "haproxy shop_web/web-1 still has 3 sessions",
             "since": "2026-01-01T00:00:00Z", "protected": true});
         let told = of_pod(&pod, &[binding(&row)], now()).unwrap();
         assert!(told.waits);
         assert_eq!(
             told.line,
-            "Pod shop/web-1 (delete, asked by replicaset-controller) waits for Service shop/web: haproxy web-1: 3 sessions left in haproxy backend shop_web, since 4s"
+            "Pod shop/web-1 (delete, asked by replicaset-controller) waits for Service shop/web: haproxy shop_web/web-1 still has 3 sessions, since 4s"
         );
         assert!(of_pod(&json!({"metadata": {"name": "other"}}), &[binding(&row)], now()).is_none());
     }

@@ -2,15 +2,17 @@
 //! can be looked at, and the audit log as the witness. Pods are what the API server has of them: nobody runs them.
 
 mod adapters;
+mod faults;
 mod lifecycle;
 mod load;
+mod server;
 mod tutorial;
 mod webhooks;
 
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -121,13 +123,27 @@ struct Shop {
     cluster: Cluster,
     log: PathBuf,
     kubeconfig: PathBuf,
+    /// What is enabled, and how its provider is found.
+    adapters: Vec<String>,
     flags: Vec<String>,
     _directory: TempDir,
 }
 
 impl Shop {
-    /// Serves these namespaces, with further flags.
+    /// Serves these namespaces with the demo provider, with further flags.
     fn open(options: &Options, served: &[&str], flags: &[&str]) -> Self {
+        let demo =
+            |provider: &Provider, _: &Path| vec!["demo".to_owned(), "--provider".to_owned(), provider.url()];
+        Self::open_with(options, served, flags, demo)
+    }
+
+    /// The same, with what is enabled as words of the command line; files may be put into a directory.
+    fn open_with(
+        options: &Options,
+        served: &[&str],
+        flags: &[&str],
+        adapters: impl FnOnce(&Provider, &Path) -> Vec<String>,
+    ) -> Self {
         let cluster = Cluster::start(options).expect("a local Kubernetes");
         let api = Api::connect(&cluster.kubeconfig());
         for definition in linchpin_api::all_crds() {
@@ -154,8 +170,10 @@ impl Shop {
         let provider = Provider::start("127.0.0.1:0");
         let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         flags.push(format!("--watch-namespaces={}", served.join(",")));
+        let adapters = adapters(&provider, directory.path());
+        let process = None;
         let mut shop =
-            Self { process: None, provider, api, cluster, log, kubeconfig, flags, _directory: directory };
+            Self { process, provider, api, cluster, log, kubeconfig, adapters, flags, _directory: directory };
         shop.start();
         shop
     }
@@ -166,7 +184,8 @@ impl Shop {
         let log = File::options().create(true).append(true).open(&self.log).unwrap();
         let mut command = linchpin();
         command
-            .args(["consist", "enable", "demo", "--provider", &self.provider.url()])
+            .args(["consist", "enable"])
+            .args(&self.adapters)
             .args(["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"])
             .args([
                 "--lease-namespace=default",

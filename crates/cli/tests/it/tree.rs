@@ -308,7 +308,8 @@ fn allow(user: &str, namespace: &str, plurals: &str) {
 
 #[test]
 fn a_kind_that_may_not_be_listed_is_told_in_one_line_and_the_others_are_shown() {
-    const ALL: &str = "resourcedependencies, dependencygroups, appbundles, bootdependencies, syncs";
+    const ALL: &str =
+        "resourcedependencies, dependencygroups, appbundles, bootdependencies, syncs, consistbindings";
     apply("{apiVersion: v1, kind: Namespace, metadata: {name: tree-partial}}");
     apply(&chain("tree-partial"));
     allow("tree-partial", "tree-partial", "resourcedependencies, dependencygroups");

@@ -9,7 +9,7 @@ use std::{
 use linchpin_words::Timestamp;
 use serde_json::Value;
 
-use super::{Act, Held, Look, Notice, Slot, Turn};
+use super::{Act, Held, Look, Matter, Notice, Slot, Turn};
 use crate::{
     adapter::Batch,
     answer::{Answer, Pair},
@@ -60,13 +60,13 @@ impl Turn<'_> {
         let options = self.standing.options;
         if let Err(trouble) = result {
             let (reason, message) = call.failure(trouble);
-            self.tell(reason, message);
+            self.tell(Matter::Doing, reason, Some(message));
         }
         for id in ids {
             let held = self.memory.held.get(&(call, id.clone()));
             let times = held.map_or(1, |held| held.times.saturating_add(1));
             let (pause, why) = match result {
-                Err(trouble) => (options.rate_limit.pause(times, options.resync), trouble.clone()),
+                Err(trouble) => (self.pause(times, call.name()), trouble.clone()),
                 Ok(batch) => {
                     let pending = batch.pending.iter().find(|(pending, _)| *pending == id);
                     let why = pending.map(|(_, why)| why.clone());
@@ -79,8 +79,15 @@ impl Turn<'_> {
                     )
                 }
             };
-            self.memory.held.insert((call, id), Held { times, until: at.plus_duration(pause), why });
+            let refused = result.is_err();
+            self.memory.held.insert((call, id), Held { times, until: at.plus_duration(pause), why, refused });
         }
+    }
+
+    /// The pause after so many failures in a row; every employer is looked at each `resync` anyway.
+    pub(super) fn pause(&self, failures: u32, what: &str) -> Duration {
+        let options = self.standing.options;
+        options.rate_limit.pause(failures, options.resync, &self.standing.employer.uid, what)
     }
 
     /// Takes in a look that is new: counts failures, knows what was seen, forgets what is held in vain.
@@ -94,7 +101,7 @@ impl Turn<'_> {
             Ok(answer) => answer,
             Err(failed) => {
                 self.memory.look_failures = self.memory.look_failures.saturating_add(1);
-                self.tell(failed.getter.reason(), failed.trouble.to_string());
+                self.tell(Matter::Doing, failed.getter.reason(), Some(failed.trouble.to_string()));
                 return;
             }
         };
@@ -112,7 +119,7 @@ impl Turn<'_> {
         let waits = !needed.is_empty() || draining(answer).next().is_some();
         self.memory.waits = if waits { self.memory.waits.saturating_add(1) } else { 0 };
         if needed.is_empty() {
-            self.memory.told = None;
+            self.memory.told.retain(|(_, about), _| *about != Matter::Doing);
         }
     }
 
@@ -215,8 +222,10 @@ impl Turn<'_> {
         }
         let Some(look) = self.standing.look else { return Some(self.now) };
         let answer = match &look.result {
+            // Another question than the one that failed.
+            Err(_) if look.about != self.about => return Some(self.now),
             Err(_) => {
-                let pause = options.rate_limit.pause(self.memory.look_failures.max(1), options.resync);
+                let pause = self.pause(self.memory.look_failures.max(1), "Look");
                 return Some(look.began.plus_duration(pause));
             }
             Ok(_) if !self.counts(look) => return Some(self.now),
@@ -237,11 +246,14 @@ impl Turn<'_> {
         Some(at)
     }
 
-    /// Tells of trouble, once per change.
-    pub(super) fn tell(&mut self, reason: &'static str, message: String) {
-        let told = Some((reason, message.clone()));
-        if self.memory.told != told {
-            self.memory.told = told;
+    /// Tells of trouble, once per change; none: it is over.
+    pub(super) fn tell(&mut self, about: Matter, reason: &'static str, message: Option<String>) {
+        let Some(message) = message else {
+            self.memory.told.remove(&(reason, about));
+            return;
+        };
+        if self.memory.told.get(&(reason, about)) != Some(&message) {
+            self.memory.told.insert((reason, about), message.clone());
             self.notices.push(Notice { reason, message, warning: true });
         }
     }

@@ -43,6 +43,8 @@ pub enum Why {
     ProviderUnreachable,
     /// Another adapter serves this employer.
     AlreadyServed,
+    /// It selects more employees than are served.
+    TooLarge,
     /// What was made for it is taken away.
     Deleting,
 }
@@ -156,10 +158,11 @@ impl Turn<'_> {
             None => selected.iter().map(|pod| self.unknown(pod)).collect(),
         };
         employees.sort_by(|one, other| (one.state, &one.name).cmp(&(other.state, &other.name)));
-        let employer =
-            answer.map(|answer| answer.employer.iter().map(|pair| self.row(pair, false)).collect());
+        let employer: Vec<Row> = answer
+            .map(|answer| answer.employer.iter().map(|pair| self.row(pair, false)).collect())
+            .unwrap_or_default();
         let look = self.standing.look;
-        let (phase, reason, message) = self.headline(&employees);
+        let (phase, reason, message) = self.headline(&employer, &employees);
         Report {
             phase,
             reason,
@@ -168,7 +171,7 @@ impl Turn<'_> {
             reachable: look.map(|look| look.result.is_ok()),
             last_answer: look.filter(|look| look.result.is_ok()).map(|look| look.began),
             selected: selected.len(),
-            employer: employer.unwrap_or_default(),
+            employer,
             employees,
         }
     }
@@ -195,6 +198,7 @@ impl Turn<'_> {
         let ready = pair.ready.unwrap_or(pair.expected.is_some());
         let settled = pair.same && (ready || pair.in_traffic != Some(true));
         let state = match (ready, settled, pair.current.is_some()) {
+            _ if held.is_some_and(|held| held.refused) => RowState::Failed,
             (true, true, _) => RowState::Attached,
             (true, false, _) => RowState::Attaching,
             (false, true, _) | (false, _, false) => RowState::Detached,
@@ -210,12 +214,15 @@ impl Turn<'_> {
     }
 
     /// Phase, reason and the one line.
-    fn headline(&self, rows: &[Row]) -> (Phase, Why, String) {
+    fn headline(&self, employer: &[Row], rows: &[Row]) -> (Phase, Why, String) {
         let phase = |phase: Phase| if self.leaving { Phase::Deleting } else { phase };
         if let Claim::Held { adapter, .. } = self.standing.claim
             && adapter != self.standing.adapter
         {
             return (Phase::Degraded, Why::AlreadyServed, format!("adapter {adapter} serves this employer"));
+        }
+        if !self.leaving && self.standing.is_too_large() {
+            return (Phase::Degraded, Why::TooLarge, self.standing.too_large());
         }
         if let Some(Err(failed)) = self.standing.look.map(|look| &look.result) {
             return (phase(Phase::Degraded), Why::ProviderUnreachable, failed.trouble.to_string());
@@ -223,7 +230,15 @@ impl Turn<'_> {
         let Some(answer) = self.answer() else {
             return (phase(Phase::Syncing), Why::Syncing, "the provider is being looked at".to_owned());
         };
-        let waiting = rows.iter().find(|row| !matches!(row.state, RowState::Attached | RowState::Detached));
+        let mut unsettled = employer
+            .iter()
+            .chain(rows)
+            .filter(|row| !matches!(row.state, RowState::Attached | RowState::Detached));
+        let waiting = unsettled.next();
+        let refused = waiting.into_iter().chain(unsettled).find(|row| row.state == RowState::Failed);
+        if let Some(row) = refused {
+            return (phase(Phase::Degraded), Why::Syncing, format!("{} is Failed: {}", row.name, row.reason));
+        }
         if provider::differences(answer).next().is_some() || waiting.is_some() {
             let message = match waiting {
                 Some(row) if row.reason.is_empty() => format!("{} is {}", row.name, row.state.word()),
@@ -255,11 +270,5 @@ impl Turn<'_> {
             Why::Synced,
             format!("{attached} of {} employees are attached", self.standing.selected()),
         )
-    }
-}
-
-impl super::Standing<'_> {
-    fn selected(&self) -> usize {
-        self.employees.into_iter().flatten().filter(|pod| self.selects(pod)).count()
     }
 }

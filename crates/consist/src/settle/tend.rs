@@ -8,12 +8,12 @@ use std::{
 use linchpin_words::{Timestamp, keys::consist as keys};
 
 use super::{
-    Act, Claim, Decision, Notice, Order, Outcome, PodRef, Slot, Standing, Turn,
+    Act, Claim, Decision, Matter, Notice, Order, Outcome, PodRef, Slot, Standing, Turn,
     protection::{self, Protection, Traffic},
     provider,
 };
 use crate::{
-    answer::{Answer, Pair},
+    answer::{Answer, EMPLOYEES, Pair},
     marks::{clean_finalizer, record},
     pod::PodView,
 };
@@ -22,6 +22,21 @@ impl Standing<'_> {
     /// Whether the employer selects an employee.
     pub(super) fn selects(&self, pod: &PodView) -> bool {
         self.options.employee_predicate.admits(&pod.labels) && self.selection.selects(&pod.name, &pod.labels)
+    }
+
+    /// How many employees the employer selects.
+    pub(super) fn selected(&self) -> usize {
+        self.employees.into_iter().flatten().filter(|pod| self.selects(pod)).count()
+    }
+
+    /// Whether those are more than are served: then nothing is touched.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.employees.is_some_and(|employees| employees.len() > EMPLOYEES) && self.selected() > EMPLOYEES
+    }
+
+    /// What is said of that.
+    pub(super) fn too_large(&self) -> String {
+        format!("it selects {} employees, at most {EMPLOYEES} are served", self.selected())
     }
 }
 
@@ -55,8 +70,12 @@ impl Turn<'_> {
             Err(trouble) => {
                 let times =
                     self.memory.failed.get(&outcome.slot).map_or(1, |(times, _)| times.saturating_add(1));
-                let options = self.standing.options;
-                let until = outcome.at.plus_duration(options.rate_limit.pause(times, options.resync));
+                let what = match &outcome.slot {
+                    Slot::Pod(uid) => uid,
+                    Slot::Employer => "employer",
+                    Slot::Binding | Slot::Provider => "binding",
+                };
+                let until = outcome.at.plus_duration(self.pause(times, what));
                 self.memory.failed.insert(outcome.slot.clone(), (times, until));
                 let reason = match &outcome.slot {
                     Slot::Employer if self.leaving => "CleanEmployerCleanFinalizerFailed",
@@ -66,7 +85,7 @@ impl Turn<'_> {
                 };
                 // A lost race is no trouble: the newer object is on its way.
                 if times > 3 {
-                    self.tell(reason, trouble.clone());
+                    self.tell(Matter::Doing, reason, Some(trouble.clone()));
                 }
             }
         }
@@ -137,6 +156,10 @@ impl Turn<'_> {
                 looks = !employer.is_abandoned() && (marked || employer.gone);
                 self.leave(marked, fresh);
             }
+            _ if self.standing.is_too_large() => {
+                let message = Some(self.standing.too_large());
+                self.tell(Matter::Size, "GetExpectedEmployeesFailed", message);
+            }
             _ if !marked => {
                 if fresh {
                     let finalizer = clean_finalizer(&employer.name);
@@ -159,9 +182,8 @@ impl Turn<'_> {
         if self.memory.releasing || !fresh {
             return;
         }
-        for pod in pods {
-            self.add_entry(pod);
-        }
+        self.tell(Matter::Size, "GetExpectedEmployeesFailed", None);
+        self.add_entries(pods);
         let answer = self.answer().cloned();
         self.protect(pods, answer.as_ref());
         if let Some(answer) = &answer {
@@ -183,23 +205,42 @@ impl Turn<'_> {
         self.record(pods);
     }
 
-    /// The entry on a pod that is selected: at once, the provider is not asked.
-    fn add_entry(&mut self, pod: &PodView) {
-        let wanted = self.standing.follows && !pod.is_terminating() && self.standing.selects(pod);
-        if !wanted || !self.is_fresh(&pod.uid, pod.version) {
-            return;
+    /// The entries on the pods that are selected: at once, the provider is not asked.
+    fn add_entries(&mut self, pods: &[Arc<PodView>]) {
+        let (mut refused, mut shared) = (None, None);
+        for pod in pods {
+            if !self.standing.follows || pod.is_terminating() || !self.standing.selects(pod) {
+                continue;
+            }
+            let entries = pod.entries();
+            let written = self.finalizers.written.clone();
+            if let Some(other) = entries.sharing(&self.key, &written) {
+                shared.get_or_insert_with(|| {
+                    format!(
+                        "{} and {other} share the finalizer {written} on pod {}: enable the adapter of one with --finalizer-rule=key",
+                        self.key, pod.name
+                    )
+                });
+            }
+            if entries.has(&self.key, &written) {
+                continue;
+            }
+            match entries.with(&self.key, &written) {
+                Ok(text) if self.is_fresh(&pod.uid, pod.version) => {
+                    self.order_pod(pod, |pod| Act::WriteEntries { pod, text });
+                }
+                Ok(_) => {}
+                Err(why) => {
+                    let annotation = keys::AVAILABLE_CONDITIONS;
+                    refused.get_or_insert_with(|| {
+                        format!("cannot add an entry to {annotation} of pod {}: {why}", pod.name)
+                    });
+                }
+            }
         }
-        let entries = pod.entries();
-        if entries.has(&self.key, &self.finalizers.written) {
-            return;
-        }
-        if let Some(text) = entries.with(&self.key, &self.finalizers.written) {
-            self.order_pod(pod, |pod| Act::WriteEntries { pod, text });
-        } else {
-            let message =
-                format!("cannot add an entry to {} of pod {}", keys::AVAILABLE_CONDITIONS, pod.name);
-            self.tell("EnsureExpectedFinalizerFailed", message);
-        }
+        let reason = "EnsureExpectedFinalizerFailed";
+        self.tell(Matter::Entries, reason, refused);
+        self.tell(Matter::Finalizers, reason, shared);
     }
 
     /// Protection finalizers on and off, and the entries of pods that are employed no longer.

@@ -7,4 +7,5 @@ mod lifecycle;
 mod model;
 mod pods;
 mod rules;
+mod troubles;
 mod world;

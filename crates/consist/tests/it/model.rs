@@ -69,6 +69,8 @@ enum Move {
     LaterTurn,
     DeliverLook,
     CarryOut(usize, bool),
+    /// Its outcome arrives twice.
+    Twice(usize),
     Fail(usize),
     Crash,
     Happen(Event),
@@ -131,7 +133,7 @@ fn moves(world: &World, script: &[Event], next: usize, faults: usize) -> Vec<Mov
     for place in 0..world.flight.len() {
         moves.push(Move::CarryOut(place, true));
         if faults > 0 {
-            moves.extend([Move::CarryOut(place, false), Move::Fail(place)]);
+            moves.extend([Move::CarryOut(place, false), Move::Twice(place), Move::Fail(place)]);
         }
     }
     if faults > 0 {
@@ -152,6 +154,10 @@ fn make(world: &mut World, step: Move) {
         }
         Move::DeliverLook => world.deliver_look(),
         Move::CarryOut(place, answered) => world.carry_out(place, answered),
+        Move::Twice(place) => {
+            world.carry_out(place, true);
+            world.repeat_outcome();
+        }
         Move::Fail(place) => world.fail(place),
         Move::Crash => world.crash(),
         Move::Happen(event) => world.happen(event),
@@ -179,7 +185,8 @@ fn explore(script: &[Event], bug: Bug, most: usize) -> Result<usize, String> {
                 return Err(format!("{step:?}: {wrong}"));
             }
             let happened = usize::from(matches!(step, Move::Happen(_)));
-            let failed = matches!(step, Move::Crash | Move::Fail(_) | Move::CarryOut(_, false));
+            let failed =
+                matches!(step, Move::Crash | Move::Fail(_) | Move::Twice(_) | Move::CarryOut(_, false));
             let (next, faults) = (next + happened, faults - usize::from(failed));
             if seen.len() < most && seen.insert(shape(&after, next, faults)) {
                 queue.push_back((after, next, faults));
@@ -197,6 +204,43 @@ fn no_interleaving_with_one_fault_releases_a_pod_in_traffic_or_leaves_something_
     for script in SCRIPTS {
         let worlds = explore(script, Bug::None, 6_000).unwrap_or_else(|wrong| panic!("{script:?}: {wrong}"));
         assert!(worlds > 40, "{script:?}: only {worlds} worlds");
+    }
+}
+
+#[test]
+fn an_answer_that_is_suddenly_empty_releases_nobody() {
+    for events in [
+        &[Event::Ready(0, false)][..],
+        &[Event::Unselect(0)],
+        &[Event::Label(false)],
+        &[Event::DeleteEmployer],
+        &[],
+    ] {
+        // The empty answer comes at every point of the way.
+        for at in 0..12 {
+            let mut world = World::new(Bug::None);
+            let round = |world: &mut World| {
+                world.turn();
+                while !world.flight.is_empty() {
+                    world.carry_out(0, true);
+                }
+                world.deliver_look();
+            };
+            for _ in 0..30 {
+                round(&mut world);
+            }
+            assert!(world.servers.get(&0).is_some_and(|server| server.on), "it is in traffic");
+            for event in events {
+                world.happen(*event);
+            }
+            for number in 0..12 {
+                world.empty_once |= number == at;
+                round(&mut world);
+            }
+            assert!(world.wrong.is_empty(), "{events:?}, empty at {at}: {:?}", world.wrong);
+            world.empty_once = false;
+            world.run_out().unwrap_or_else(|wrong| panic!("{events:?}, empty at {at}: {wrong}"));
+        }
     }
 }
 

@@ -2,6 +2,9 @@
 //!
 //! What is checked, it checks in the world itself, in the moment something is really done, never in what was decided.
 
+mod acting;
+mod course;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -9,10 +12,10 @@ use std::{
 };
 
 use linchpin_consist::{
-    Answer, Call, FinalizerRule, Getter, LookFailed, Options, Pair, PodView, Selection,
-    adapter::{Batch, Trouble},
-    marks::{Entries, OwnFinalizers, clean_finalizer},
-    settle::{Act, Claim, Decision, Done, EmployerView, Look, Memory, Order, Outcome, Standing, settle},
+    Answer, FinalizerRule, Getter, LookFailed, Options, Pair, PodView, Selection,
+    adapter::Trouble,
+    marks::{Entries, OwnFinalizers},
+    settle::{Claim, Decision, EmployerView, Look, Memory, Order, Outcome, Standing, settle},
 };
 use linchpin_words::{Gvk, Timestamp};
 use serde_json::json;
@@ -73,6 +76,8 @@ pub(crate) struct World {
     pub(crate) look: Option<Look>,
     /// A look whose answer is on its way.
     pub(crate) looking: Option<Look>,
+    /// Whether the next answer is empty although nothing changed: a provider that restarts.
+    pub(crate) empty_once: bool,
     pub(crate) time: i64,
     pub(crate) version: u64,
     pub(crate) bug: Bug,
@@ -113,6 +118,7 @@ impl World {
             outcomes: Vec::new(),
             look: None,
             looking: None,
+            empty_once: false,
             time: 0,
             version: 10,
             bug,
@@ -260,7 +266,16 @@ impl World {
         self.flight.extend(decision.orders.clone());
         if decision.look_at.is_some_and(|at| at <= self.now()) && self.looking.is_none() {
             self.time += 1;
-            self.looking = Some(Look { began: self.now(), about: decision.about, result: self.answer() });
+            let mut result = self.answer();
+            if let Ok(answer) = &mut result
+                && std::mem::take(&mut self.empty_once)
+            {
+                for pair in answer.employer.iter_mut().chain(&mut answer.employees) {
+                    (pair.current, pair.same, pair.in_traffic) = (None, false, None);
+                }
+                answer.employees.retain(|pair| pair.expected.is_some());
+            }
+            self.looking = Some(Look { began: self.now(), about: decision.about, result });
         }
         Some(decision)
     }
@@ -280,6 +295,12 @@ impl World {
         let result = self.act(&order.act);
         let result = if answered { result } else { Err("connection lost".to_owned()) };
         self.outcomes.push(Outcome { slot: order.slot, number: order.number, at: self.now(), result });
+    }
+
+    /// The same outcome arrives once more.
+    pub(crate) fn repeat_outcome(&mut self) {
+        let last = self.outcomes.last().cloned();
+        self.outcomes.extend(last);
     }
 
     /// An order is not carried out.
@@ -312,239 +333,6 @@ impl World {
 
     fn complain(&mut self, what: String) {
         self.wrong.push(what);
-    }
-
-    fn act(&mut self, act: &Act) -> Result<Done, String> {
-        self.effects += 1;
-        let number = |pod: &linchpin_consist::settle::PodRef| pod.name[1..].parse::<usize>().unwrap();
-        let gone = |world: &Self, number: usize| {
-            if world.pods[number].there { Ok(()) } else { Err("not found".to_owned()) }
-        };
-        let version = match act {
-            Act::Claim => {
-                if self.binding.is_some() {
-                    return Err("exists".to_owned());
-                }
-                self.version += 1;
-                self.binding = Some(self.version);
-                self.version
-            }
-            Act::Unclaim { .. } => {
-                self.binding = None;
-                0
-            }
-            Act::AddClean { finalizer } => {
-                if self.deleting {
-                    return Err("terminating".to_owned());
-                }
-                if self.binding.is_none() {
-                    self.complain("clean finalizer before the binding".to_owned());
-                }
-                self.clean.insert(finalizer.clone());
-                self.touch_employer()
-            }
-            Act::RemoveClean { finalizers: off } => {
-                self.clean.retain(|finalizer| !off.contains(finalizer));
-                let marked = self.pods.iter().any(|pod| {
-                    pod.there
-                        && (!pod.finalizers.is_empty()
-                            || (!pod.terminating && Entries::read(pod.entries.as_deref()).has_key(KEY)))
-                });
-                if marked || self.vip || !self.servers.is_empty() || self.binding.is_some() {
-                    self.complain(format!("released although something is left: {:?}", self.servers));
-                }
-                if self.deleting {
-                    self.employer = false;
-                }
-                self.touch_employer()
-            }
-            Act::Record { .. } => self.touch_employer(),
-            Act::WriteEntries { pod, text } => {
-                let number = number(pod);
-                gone(self, number)?;
-                if self.pods[number].version != pod.version {
-                    return Err("conflict".to_owned());
-                }
-                let removes = !Entries::read(Some(text)).has_key(KEY);
-                if removes && !self.pods[number].finalizers.is_empty() {
-                    self.complain("an entry went before its finalizer".to_owned());
-                }
-                if !removes && self.clean.is_empty() {
-                    self.complain("a pod was marked before the employer".to_owned());
-                }
-                self.pods[number].entries = Some(text.clone());
-                self.bump(number)
-            }
-            Act::Protect { pod, finalizer } => {
-                let number = number(pod);
-                gone(self, number)?;
-                if self.pods[number].terminating {
-                    return Err("no new finalizers".to_owned());
-                }
-                self.pods[number].finalizers.insert(finalizer.clone());
-                self.bump(number)
-            }
-            Act::Release { pod, finalizers: off } => {
-                let number = number(pod);
-                gone(self, number)?;
-                let busy = self.servers.get(&number).is_some_and(|server| server.on || server.sessions);
-                if busy && self.pods[number].running {
-                    self.complain(format!("p{number} was released in traffic"));
-                }
-                self.pods[number].finalizers.retain(|finalizer| !off.contains(finalizer));
-                self.bump(number)
-            }
-            Act::Call { call, items } => {
-                let ids: Vec<String> = items.iter().map(|(id, _)| id.clone()).collect();
-                return self.call(
-                    *call,
-                    &ids,
-                    items.iter().map(|(_, state)| state.as_bool() == Some(true)).collect(),
-                );
-            }
-        };
-        Ok(Done { version: Some(version), batch: None })
-    }
-
-    fn touch_employer(&mut self) -> u64 {
-        self.version += 1;
-        self.employer_version = self.version;
-        self.version
-    }
-
-    fn call(&mut self, call: Call, ids: &[String], on: Vec<bool>) -> Result<Done, String> {
-        if !self.up {
-            return Err("down".to_owned());
-        }
-        if self.clean.is_empty() && call != Call::DeleteEmployer && call != Call::DeleteEmployees {
-            self.complain(format!("{call:?} before the clean finalizer"));
-        }
-        let mut batch = Batch::default();
-        for (id, on) in ids.iter().zip(on) {
-            match call {
-                Call::CreateEmployer | Call::UpdateEmployer => self.vip = true,
-                Call::DeleteEmployer => self.vip = false,
-                Call::CreateEmployees | Call::UpdateEmployees => {
-                    let number: usize = id[1..].parse().unwrap();
-                    let pod = &self.pods[number];
-                    if pod.there && on && !Entries::read(pod.entries.as_deref()).has_key(KEY) {
-                        self.complain(format!("p{number} was attached without its entry"));
-                    }
-                    let sessions = on || self.servers.get(&number).is_some_and(|server| server.sessions);
-                    self.servers.insert(number, Server { on, sessions });
-                }
-                Call::DeleteEmployees => {
-                    let number: usize = id[1..].parse().unwrap();
-                    if let Some(server) = self.servers.get_mut(&number) {
-                        server.on = false;
-                        if server.sessions {
-                            batch.pending.push((id.clone(), "1 session left".to_owned()));
-                            continue;
-                        }
-                    }
-                    self.servers.remove(&number);
-                }
-            }
-            batch.done.push(id.clone());
-        }
-        Ok(Done { version: None, batch: Some(batch) })
-    }
-
-    /// What happens in the world by itself.
-    pub(crate) fn happen(&mut self, event: Event) {
-        self.time += 1;
-        match event {
-            Event::Ready(number, ready) => {
-                self.pods[number].ready = ready;
-                self.bump(number);
-            }
-            Event::Delete(number) => {
-                self.pods[number].terminating = true;
-                self.bump(number);
-            }
-            Event::Stop(number) => {
-                self.pods[number].running = false;
-                self.pods[number].ready = false;
-                if let Some(server) = self.servers.get_mut(&number) {
-                    server.sessions = false;
-                }
-                self.bump(number);
-            }
-            Event::Unselect(number) => {
-                self.pods[number].selected = false;
-                self.bump(number);
-            }
-            Event::SessionsEnd => {
-                for server in self.servers.values_mut().filter(|server| !server.on) {
-                    server.sessions = false;
-                }
-            }
-            Event::Label(labelled) => {
-                self.labelled = labelled;
-                self.touch_employer();
-            }
-            Event::DeleteEmployer => {
-                self.deleting = true;
-                self.touch_employer();
-                if self.clean.is_empty() {
-                    self.employer = false;
-                }
-            }
-            Event::Provider(up) => self.up = up,
-        }
-    }
-
-    /// Lets everything run its course, with a provider that answers and sessions that end.
-    pub(crate) fn run_out(&mut self) -> Result<(), String> {
-        self.happen(Event::Provider(true));
-        for _ in 0..200 {
-            let Some(decision) = self.turn() else { return Ok(()) };
-            let mut quiet = self.looking.is_none() && self.outcomes.is_empty() && decision.orders.is_empty();
-            while !self.flight.is_empty() {
-                self.carry_out(0, true);
-                quiet = false;
-            }
-            if self.servers.values().any(|server| !server.on && server.sessions) {
-                self.happen(Event::SessionsEnd);
-                quiet = false;
-            }
-            self.deliver_look();
-            let next = decision.wake_at.map_or(0, |at| at.as_microsecond() - self.time);
-            let resync = i64::try_from(Self::options().resync.as_micros()).unwrap();
-            if quiet && next < resync / 2 && next > 0 {
-                self.time += next;
-                quiet = false;
-            }
-            if quiet {
-                return self.settled();
-            }
-            self.time += next.clamp(0, 10_000_000);
-        }
-        Err(format!("it does not come to rest: {self:?}"))
-    }
-
-    /// Whether everything is where it belongs.
-    fn settled(&self) -> Result<(), String> {
-        let leaving = self.is_leaving();
-        for (number, pod) in self.pods.iter().enumerate().filter(|(_, pod)| pod.there) {
-            let employed = pod.selected && !pod.terminating && !leaving;
-            let server = self.servers.get(&number);
-            let right = match (employed, server) {
-                (true, Some(server)) => server.on == pod.ready && pod.finalizers.is_empty() != pod.ready,
-                (true, None) => false,
-                (false, server) => server.is_none() && pod.finalizers.is_empty(),
-            };
-            let marked = Entries::read(pod.entries.as_deref()).has_key(KEY);
-            if !right || (marked != employed && !pod.terminating) {
-                return Err(format!("p{number} is not as it should be: {self:?}"));
-            }
-        }
-        let clean = BTreeSet::from([clean_finalizer("web")]);
-        let employer = if leaving { BTreeSet::new() } else { clean };
-        if self.clean != employer || self.binding.is_none() != leaving || self.vip == leaving {
-            return Err(format!("the employer is not as it should be: {self:?}"));
-        }
-        Ok(())
     }
 }
 

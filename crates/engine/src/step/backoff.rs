@@ -1,11 +1,8 @@
-//! The one retry policy.
-//!
-//! Delays double from a first value to a cap and are spread by a jitter that is a hash of who retries what, so the
-//! same inputs give the same delay and a thousand objects do not knock at the same moment.
+//! The one retry policy: which failure is repeated at which pace. The formula is [`linchpin_words::retry`]'s.
 
-use std::{hash::Hasher as _, time::Duration};
+use std::time::Duration;
 
-use linchpin_words::hash::Fnv;
+use linchpin_words::retry;
 
 use crate::contract::StepId;
 
@@ -33,20 +30,7 @@ impl Pace {
 /// How long to wait after the given attempt (from 1): between half and all of the doubled delay.
 pub(crate) fn delay(pace: Pace, uid: &str, step: &StepId, attempt: u32) -> Duration {
     let (first, cap) = pace.bounds();
-    let doublings = attempt.saturating_sub(1).min(16);
-    let full = first.saturating_mul(1 << doublings).min(cap);
-    let half = full / 2;
-    half + half.mul_f64(spread(uid, step, attempt))
-}
-
-/// A number in [0, 1) that depends on nothing but its inputs.
-fn spread(uid: &str, step: &StepId, attempt: u32) -> f64 {
-    let mut hash = Fnv::default();
-    hash.write(uid.as_bytes());
-    hash.write(step.as_str().as_bytes());
-    hash.write(&attempt.to_le_bytes());
-    let top = u32::try_from(hash.finish() >> 32).unwrap_or(u32::MAX);
-    f64::from(top) / (f64::from(u32::MAX) + 1.0)
+    retry::delay(first, cap, uid, step.as_str(), attempt)
 }
 
 #[cfg(test)]

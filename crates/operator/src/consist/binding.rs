@@ -106,7 +106,7 @@ pub(super) fn status(
     let reason = reason(report.reason);
     let message = text::line_of(&report.message, MESSAGE);
     let ready = report.phase == Phase::Synced;
-    let stalled = matches!(report.reason, Why::AlreadyServed);
+    let stalled = matches!(report.reason, Why::AlreadyServed | Why::TooLarge);
     let mut conditions = binding.status.conditions.clone();
     for (kind, holds) in [
         (ConditionType::Ready, ready),
@@ -208,6 +208,7 @@ fn reason(why: Why) -> Reason {
         Why::Syncing => Reason::Syncing,
         Why::ProviderUnreachable => Reason::ProviderUnreachable,
         Why::AlreadyServed => Reason::AlreadyServed,
+        Why::TooLarge => Reason::TooLarge,
         Why::Deleting => Reason::Deleting,
     }
 }

@@ -145,6 +145,9 @@ impl Counts {
         standing.oddities.remove(key);
         for row in &report.employees {
             let place = (key.clone(), row.name.clone());
+            if row.state == RowState::Failed {
+                continue;
+            }
             if row.state == RowState::Draining {
                 standing.draining.entry(place).or_insert_with(Instant::now);
             } else if let Some(began) = standing.draining.remove(&place)

@@ -1,14 +1,17 @@
 //! The adapters at work: who serves which employer, and which employers a pod has.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use futures::future::BoxFuture;
 use linchpin_consist::{
-    FinalizerRule, Options, Port, Predicate, Selection, Trouble,
+    Bucket, FinalizerRule, Options, Port, Predicate, Selection, Trouble,
     marks::{OwnFinalizers, key},
     settle::{Choice, EmployerView, choose},
 };
-use linchpin_words::{Gvk, hash::sha256_hex};
+use linchpin_words::{Gvk, Timestamp, hash::sha256_hex, keys::consist as keys};
 use tokio::sync::Semaphore;
 
 use super::sight::{EmployerKey, PODS, Sight};
@@ -76,6 +79,8 @@ pub(super) struct Worker {
     pub(super) follows: bool,
     /// How many employers may be in the provider's hands at a time.
     pub(super) seats: Arc<Semaphore>,
+    /// What is repeated after a failure, of all its employers together.
+    retries: Mutex<Bucket>,
 }
 
 impl Worker {
@@ -91,6 +96,7 @@ impl Worker {
         }
         Self {
             seats: Arc::new(Semaphore::new(options.max_concurrent_reconciles.max(1))),
+            retries: Mutex::new(Bucket::new(options.rate_limit)),
             name: enabled.name,
             employer: numbers[0],
             employee: numbers[1],
@@ -100,6 +106,14 @@ impl Worker {
             options,
             port: enabled.port,
         }
+    }
+
+    /// How long something that is repeated after a failure waits for its turn; what is no repetition waits for none.
+    pub(super) fn turn(&self, is_retry: bool, now: Timestamp) -> Duration {
+        if !is_retry {
+            return Duration::ZERO;
+        }
+        self.retries.lock().unwrap_or_else(PoisonError::into_inner).take(now)
     }
 
     /// Which employees an employer selects; none where they cannot be selected at all.
@@ -114,25 +128,48 @@ impl Worker {
 }
 
 /// All of them.
-pub(super) struct Crew(pub(super) Vec<Worker>);
+#[derive(Clone, Default)]
+pub(super) struct Crew {
+    workers: Vec<Arc<Worker>>,
+    /// Whether nobody is missing: while somebody is, who serves an employer may not be known.
+    pub(super) is_complete: bool,
+}
 
 impl Crew {
+    /// Each of them.
+    pub(super) fn workers(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().map(|worker| &**worker)
+    }
+
+    /// These and one more.
+    pub(super) fn with(&self, worker: Worker, is_complete: bool) -> Self {
+        Self { workers: self.workers.iter().cloned().chain([Arc::new(worker)]).collect(), is_complete }
+    }
+
+    /// Whether an adapter that is not open yet may ask for an employer too, which chooses none.
+    pub(super) fn is_undecided(&self, employer: &EmployerView) -> bool {
+        !self.is_complete && !employer.labels.contains_key(keys::ADAPTER)
+    }
+
     /// Who serves an employer.
     pub(super) fn choice(&self, employer: &EmployerView) -> Choice<'_> {
         let one = |worker| {
             let Worker { name, employer_kind, options, .. }: &Worker = worker;
             (name.as_str(), employer_kind, &options.predicate as &Predicate)
         };
-        choose(employer, self.0.iter().map(one))
+        choose(employer, self.workers().map(one))
     }
 
     /// The adapter of a name.
     pub(super) fn named(&self, name: &str) -> Option<&Worker> {
-        self.0.iter().find(|worker| worker.name == name)
+        self.workers().find(|worker| worker.name == name)
     }
 
     /// The adapter that serves an employer.
     pub(super) fn of(&self, employer: &EmployerView) -> Option<&Worker> {
+        if self.is_undecided(employer) {
+            return None;
+        }
         match self.choice(employer) {
             Choice::One(name) => self.named(name),
             Choice::Nobody | Choice::Several(_) | Choice::Other => None,
@@ -148,7 +185,7 @@ impl Crew {
         labels: &std::collections::BTreeMap<String, String>,
     ) -> Vec<(String, String)> {
         let mut entries = Vec::new();
-        for kind in self.0.iter().filter(|worker| worker.employee == PODS).map(|worker| worker.employer) {
+        for kind in self.workers().filter(|worker| worker.employee == PODS).map(|worker| worker.employer) {
             for employer in employers_of(sight, kind, namespace).filter(|employer| !employer.deleting) {
                 let Some(worker) = self.of(employer).filter(|worker| worker.follows) else { continue };
                 let admitted = worker.options.employee_predicate.admits(labels);

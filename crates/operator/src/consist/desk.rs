@@ -31,12 +31,14 @@ use tokio::{
     time::Instant,
 };
 
+pub(super) use self::leaving::scale_down;
 use self::{employers::Case, pods::PodCase, rulebook::RuleBook};
 use super::{
     Mode,
     acts::Hands,
     counts::Counts,
     crew::Crew,
+    roster::Roster,
     settings::Lifecycle,
     sight::{EmployerKey, Kinds, Name, PODS, Shared, Sight, Stir},
 };
@@ -79,6 +81,8 @@ pub(super) struct Office {
     pub(super) shared: Shared,
     pub(super) crew: Arc<Crew>,
     pub(super) kinds: Kinds,
+    /// Who may have joined them.
+    pub(super) roster: Roster,
     pub(super) lifecycle: Lifecycle,
     pub(super) mode: Mode,
     /// Told when everything is left.
@@ -156,6 +160,8 @@ impl Desk {
 
     /// Everything is to be looked at.
     fn begin_anew(&mut self) {
+        let staff = self.office.roster.staff();
+        (self.office.crew, self.office.kinds) = (staff.crew, staff.kinds);
         let shared = self.office.shared.clone();
         let sight = shared.look();
         self.dirty.extend(sight.employers.keys().cloned());
@@ -226,7 +232,8 @@ impl Desk {
         views: [Option<&Arc<linchpin_consist::PodView>>; 2],
     ) {
         let keys: BTreeSet<String> = views.iter().flatten().flat_map(|view| view.entries().keys()).collect();
-        for worker in self.office.crew.0.iter().filter(|worker| worker.employee == kind) {
+        let crew = Arc::clone(&self.office.crew);
+        for worker in crew.workers().filter(|worker| worker.employee == kind) {
             for employer in super::crew::employers_of(sight, worker.employer, namespace) {
                 let here = (worker.employer, namespace.to_owned(), employer.name.clone());
                 if self.dirty.contains(&here) {

@@ -217,6 +217,11 @@ enum Format {
 }
 
 impl ProcessFlags {
+    /// What the names of webhook configurations begin with.
+    pub fn webhook_config_name(&self) -> &str {
+        &self.webhook_config_name
+    }
+
     /// The settings of the process. Sets up the log on the way.
     ///
     /// # Errors

@@ -67,18 +67,24 @@ pub(super) struct Kinds {
     pub(super) rules: Followed,
 }
 
+/// What is followed, the kind of it, and whether that is done in each served namespace.
+pub(super) type Watched = (Watch, Followed, bool);
+
 impl Kinds {
-    /// What is followed, with the kind of it.
-    fn all(&self) -> Vec<(Watch, Followed, bool)> {
-        let mut all = Vec::new();
-        let numbered = |list: &[Followed], watch: fn(usize) -> Watch| {
-            list.iter()
-                .enumerate()
-                .map(|(number, kind)| (watch(number), kind.clone(), true))
-                .collect::<Vec<_>>()
+    /// The kinds beyond these numbers: of employers, and of employees.
+    pub(super) fn since(&self, known: (usize, usize)) -> Vec<Watched> {
+        let numbered = |list: &[Followed], from: usize, watch: fn(usize) -> Watch| {
+            let numbered = list.iter().enumerate().skip(from);
+            numbered.map(|(number, kind)| (watch(number), kind.clone(), true)).collect::<Vec<_>>()
         };
-        all.extend(numbered(&self.employers, Watch::Employers));
-        all.extend(numbered(&self.employees, Watch::Employees));
+        let mut new = numbered(&self.employers, known.0, Watch::Employers);
+        new.extend(numbered(&self.employees, known.1, Watch::Employees));
+        new
+    }
+
+    /// Everything.
+    pub(super) fn all(&self) -> Vec<Watched> {
+        let mut all = self.since((0, 0));
         all.push((Watch::Bindings, self.bindings.clone(), true));
         all.push((Watch::Rules, self.rules.clone(), true));
         all.push((Watch::Namespaces, Followed::new("", "v1", "Namespace", "namespaces", false), false));
@@ -157,15 +163,39 @@ impl Shared {
         }
     }
 
-    /// Follows everything until dropped.
-    pub(super) async fn follow(&self, errands: &Errands, kinds: &Kinds, namespaces: &Namespaces) {
-        let mut followers = tokio::task::JoinSet::new();
-        for (watch, kind, namespaced) in kinds.all() {
+    /// Everything is to be looked at again.
+    pub(super) fn stir_all(&self) {
+        if let Some(desk) = &*self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = desk.send(Stir::All);
+        }
+    }
+
+    /// What is going to be followed, and where: from now on something is missing until it has been seen.
+    pub(super) fn expect(
+        &self,
+        kinds: Vec<Watched>,
+        namespaces: &Namespaces,
+    ) -> Vec<(Watch, Followed, Vec<Option<String>>)> {
+        let mut sight = self.look();
+        let placed = |(watch, kind, namespaced): Watched| {
             let places: Vec<Option<String>> = match namespaces {
                 Namespaces::Only(names) if namespaced => names.iter().cloned().map(Some).collect(),
                 _ => vec![None],
             };
-            self.look().expected.insert(watch, places.len());
+            sight.expected.insert(watch, places.len());
+            (watch, kind, places)
+        };
+        kinds.into_iter().map(placed).collect()
+    }
+
+    /// Follows them until dropped.
+    pub(super) async fn follow(
+        &self,
+        errands: &Errands,
+        expected: Vec<(Watch, Followed, Vec<Option<String>>)>,
+    ) {
+        let mut followers = tokio::task::JoinSet::new();
+        for (watch, kind, places) in expected {
             for namespace in places {
                 let (shared, errands, kind) = (self.clone(), errands.clone(), kind.clone());
                 followers.spawn(async move {

@@ -18,9 +18,9 @@ use serde_json::{Value, json};
 
 use super::{
     counts::Counts,
-    crew::Crew,
+    roster::Roster,
     settings::Lifecycle,
-    sight::{Followed, Kinds, PODS, Shared, Watch},
+    sight::{Followed, PODS, Shared, Watch},
 };
 use crate::{
     controller::now,
@@ -45,7 +45,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(super) struct PodWebhooks {
     pub(super) shared: Shared,
-    pub(super) crew: Arc<Crew>,
+    pub(super) roster: Roster,
     pub(super) lifecycle: Lifecycle,
     pub(super) errands: Errands,
     pub(super) pods: Followed,
@@ -55,13 +55,13 @@ pub(super) struct PodWebhooks {
 impl PodWebhooks {
     pub(super) fn new(
         shared: Shared,
-        crew: Arc<Crew>,
+        roster: Roster,
         lifecycle: Lifecycle,
         errands: Errands,
-        kinds: &Kinds,
         counts: Counts,
     ) -> Self {
-        Self { shared, crew, lifecycle, errands, pods: kinds.employees[PODS].clone(), counts }
+        let pods = roster.staff().kinds.employees[PODS].clone();
+        Self { shared, roster, lifecycle, errands, pods, counts }
     }
 
     /// The handlers, by path.
@@ -112,7 +112,7 @@ impl PodWebhooks {
         let (entries, own) = {
             let sight = self.shared.look();
             let own = self.lifecycle.engine.is_own(sight.has_other_engine());
-            (self.crew.entries(&sight, &review.namespace, name, &labels), own)
+            (self.roster.staff().crew.entries(&sight, &review.namespace, name, &labels), own)
         };
         let operations = admission::create(pod, own, &entries).into_iter().filter_map(|operation| {
             let path = operation.get("path")?.as_str()?.to_owned();

@@ -104,6 +104,9 @@ impl ConsistInstallation {
             json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["linchpin-consist-webhook-tls"],
                 "verbs": ["get", "list", "watch", "update"]}),
             rule(&[""], &["secrets"], &["create"]),
+            // Whoever takes everything away ends the processes of this installation first.
+            json!({"apiGroups": ["apps"], "resources": ["deployments/scale"], "resourceNames": [self.name],
+                "verbs": ["patch"]}),
         ]
     }
 

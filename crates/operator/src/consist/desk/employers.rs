@@ -1,37 +1,33 @@
 //! One employer's turn: who serves it, what is to be done for it, and what its binding says.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod bindings;
+mod errands;
 
-use linchpin_api::ConsistBindingSpec;
-use linchpin_cluster::own::{self, Change, OwnWriteError, Place};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
 use linchpin_consist::{
     About, PodView, Selection,
     marks::key as entry_key,
     settle::{
-        Act, Choice, Claim, Decision, EmployerView, Look, Memory, Order, Outcome, Report, Standing, Traffic,
-        Why, settle as decide,
+        Choice, Claim, Decision, EmployerView, Look, Memory, Outcome, Report, Standing, Traffic, Why,
+        settle as decide,
     },
 };
 use linchpin_engine::contract::Notice;
 use linchpin_words::{Timestamp, text};
-use serde_json::{Value, json};
 
-use super::{Desk, Message, Wake};
-use crate::{
-    consist::{
-        Mode,
-        acts::{Aim, DEADLINE, Provider},
-        binding::{self, Since},
-        crew::{Worker, binding_name},
-        sight::{Binding, EmployerKey, PODS, Sight, Watch},
-    },
-    controller::now,
+use super::{Desk, Wake};
+use crate::consist::{
+    Mode,
+    acts::{Aim, Provider},
+    binding::{self, Since},
+    crew::{Worker, binding_name},
+    sight::{Binding, EmployerKey, PODS, Sight, Watch},
 };
 
-/// How often a status is written while only its progress changes.
-const PROGRESS: std::time::Duration = std::time::Duration::from_secs(1);
-/// How long a look may take before the status says that nothing is known.
-const LOOKING: std::time::Duration = std::time::Duration::from_secs(3);
 /// The most bytes of a message.
 const MESSAGE: usize = 1024;
 
@@ -48,7 +44,7 @@ pub(super) struct Case {
     looking: bool,
     /// What is known of each pod's traffic, and the pod's version that this is about.
     pub(super) traffic: BTreeMap<String, (u64, Traffic)>,
-    pub(super) attaching: std::collections::BTreeSet<String>,
+    pub(super) attaching: BTreeSet<String>,
     pub(super) report: Option<Report>,
     /// The uid of the binding that was seen to be ours.
     claimed: Option<String>,
@@ -98,6 +94,9 @@ impl Desk {
         let leaves = employer.gone || self.office.mode != Mode::Serve;
         let choice = if leaves { Choice::Nobody } else { crew.choice(employer) };
         match (choice, holder) {
+            // Who has it keeps it while others are being opened, and nobody new is served that they might ask for.
+            (Choice::One(_), Some(holder)) if crew.is_undecided(employer) => Served::By(holder, true),
+            (Choice::One(_), None) if crew.is_undecided(employer) => Served::Nobody,
             (Choice::One(name), Some(holder)) if holder.name != name => Served::By(holder, false),
             (Choice::One(name), _) => {
                 crew.named(name).map_or(Served::Nobody, |worker| Served::By(worker, true))
@@ -107,7 +106,7 @@ impl Desk {
                 Served::Several(names.join(", "))
             }
             (_, None) if binding.is_none() && !employer.clean_finalizers().is_empty() => {
-                crew.0.iter().find(of_kind).map_or(Served::Nobody, |worker| Served::By(worker, false))
+                crew.workers().find(of_kind).map_or(Served::Nobody, |worker| Served::By(worker, false))
             }
             (_, None) => Served::Nobody,
         }
@@ -181,10 +180,10 @@ impl Desk {
             seats: Arc::clone(&worker.seats),
             timeout: worker.options.timeout,
         };
-        self.start_orders(key, &case, decision.orders.clone(), &aim, &about, &provider, worker);
+        self.start_orders(key, &case, &decision, &aim, &about, &provider, worker, time);
         if decision.look_at.is_some_and(|at| at <= time) && !case.looking {
             case.looking = true;
-            self.start_look(key, &case, about, decision.about, provider, worker);
+            self.start_look(key, &case, about, &decision, provider, worker, time);
         }
         let ours =
             binding.filter(|_| matches!(&claim, Claim::Held { adapter, .. } if *adapter == worker.name));
@@ -226,7 +225,7 @@ impl Desk {
                 look: None,
                 looking: false,
                 traffic: BTreeMap::new(),
-                attaching: std::collections::BTreeSet::new(),
+                attaching: BTreeSet::new(),
                 report: None,
                 claimed: None,
                 since: None,
@@ -277,183 +276,6 @@ impl Desk {
     fn say_of(&self, employer: &EmployerView, reason: &str, message: &str, warning: bool) {
         let notice = Notice { reason: reason.to_owned(), message: text::line_of(message, MESSAGE), warning };
         self.say(employer.kind.clone(), &employer.namespace, &employer.name, &employer.uid, notice);
-    }
-
-    #[allow(clippy::too_many_arguments, reason = "what one turn has at hand")]
-    fn start_orders(
-        &self,
-        key: &EmployerKey,
-        case: &Case,
-        orders: Vec<Order>,
-        aim: &Aim,
-        about: &About,
-        provider: &Provider,
-        worker: &Worker,
-    ) {
-        for order in orders {
-            let (key, number, back) = (key.clone(), case.number, self.back.clone());
-            let (hands, aim, requests) = (self.hands.clone(), aim.clone(), Arc::clone(&self.requests));
-            let (about, provider, counts) = (about.clone(), provider.clone(), self.office.counts.clone());
-            let adapter = worker.name.clone();
-            tokio::spawn(async move {
-                let (result, done) = if let Act::Call { call, items } = &order.act {
-                    let items = items.iter().map(|(_, state)| Value::clone(state)).collect();
-                    let begun = std::time::Instant::now();
-                    let result = if hands.fence.check().is_ok() {
-                        provider.call(about, *call, items).await
-                    } else {
-                        Err("this process does not lead any more".to_owned())
-                    };
-                    counts.called(&adapter, call.name(), result.is_ok(), begun.elapsed());
-                    (result, None)
-                } else {
-                    let _turn = requests.acquire().await.ok();
-                    let result = hands.carry_out(&order.act, &aim).await;
-                    let done = match &order.act {
-                        Act::AddClean { .. } => Some("EnsureEmployerCleanFinalizerSucceed"),
-                        Act::RemoveClean { .. } => Some("CleanEmployerCleanFinalizerSucceed"),
-                        _ => None,
-                    };
-                    (result, done)
-                };
-                let result = result.map_err(|error| text::line_of(&error, MESSAGE));
-                let outcome = Outcome { slot: order.slot, number: order.number, at: now(), result };
-                let _ = back.send(Message::Outcome { key, case: number, outcome, done });
-            });
-        }
-    }
-
-    fn start_look(
-        &self,
-        key: &EmployerKey,
-        case: &Case,
-        about: About,
-        question: u64,
-        provider: Provider,
-        worker: &Worker,
-    ) {
-        let (key, number, back) = (key.clone(), case.number, self.back.clone());
-        let (counts, adapter) = (self.office.counts.clone(), worker.name.clone());
-        tokio::spawn(async move {
-            let from = std::time::Instant::now();
-            let (began, mut result) = provider.look(about, now).await;
-            counts.called(&adapter, "Look", result.is_ok(), from.elapsed());
-            if let Err(failed) = &mut result {
-                failed.trouble.0 = text::line_of(&failed.trouble.0, MESSAGE);
-            }
-            let look = Look { began, about: question, result };
-            let _ = back.send(Message::Looked { key, case: number, look });
-        });
-    }
-
-    pub(super) fn carried_out(
-        &mut self,
-        key: EmployerKey,
-        number: u64,
-        outcome: Outcome,
-        done: Option<&'static str>,
-    ) {
-        let succeeded = outcome.result.is_ok();
-        if let Some(reason) = done.filter(|_| succeeded) {
-            let shared = self.office.shared.clone();
-            let employer = shared.look().employers.get(&key).cloned();
-            let followed = self.office.kinds.employers[key.0].gvk.clone();
-            let uid = employer.map(|employer| employer.uid.clone());
-            let uid = uid.or_else(|| self.cases.get(&key).map(|case| case.uid.clone())).unwrap_or_default();
-            let message = match reason {
-                "EnsureEmployerCleanFinalizerSucceed" => "the clean finalizer was added",
-                _ => "everything was cleaned, and the clean finalizer was removed",
-            };
-            let notice = Notice { reason: reason.to_owned(), message: message.to_owned(), warning: false };
-            self.say(followed, &key.1, &key.2, &uid, notice);
-        }
-        if let Some(case) = self.cases.get_mut(&key).filter(|case| case.number == number) {
-            case.outcomes.push(outcome);
-            self.dirty.insert(key);
-        }
-    }
-
-    pub(super) fn looked(&mut self, key: EmployerKey, number: u64, look: Look) {
-        if let Some(case) = self.cases.get_mut(&key).filter(|case| case.number == number) {
-            case.looking = false;
-            case.look = Some(look);
-            self.dirty.insert(key);
-        }
-    }
-
-    pub(super) fn bound_written(&mut self, key: EmployerKey, number: u64, result: Result<(), OwnWriteError>) {
-        let Some(case) = self.cases.get_mut(&key).filter(|case| case.number == number) else { return };
-        case.writing = false;
-        if let Err(error) = result {
-            case.relied_on = None;
-            if !error.is_conflict() {
-                case.write_from = Some(now().plus_duration(PROGRESS * 5));
-                if case.said.as_ref() != Some(&error.to_string()) {
-                    tracing::warn!(namespace = key.1, employer = key.2, "cannot write the binding: {error}");
-                    case.said = Some(error.to_string());
-                }
-            }
-        }
-        self.dirty.insert(key);
-    }
-
-    /// Keeps spec and status of the binding as they should be; when to look at it again.
-    #[allow(clippy::too_many_arguments, reason = "what one turn has at hand")]
-    fn keep_binding(
-        &self,
-        key: &EmployerKey,
-        case: &mut Case,
-        stored: &Binding,
-        wanted: &ConsistBindingSpec,
-        decision: &Decision,
-        pods: &[Arc<PodView>],
-        time: Timestamp,
-    ) -> Option<Timestamp> {
-        if case.writing || stored.deleting || case.relied_on.as_ref() == Some(&stored.version) {
-            return None;
-        }
-        let spec_differs = stored.spec != *wanted && !decision.leaving;
-        // A moment in which the provider is looked at is no news: what was known a moment ago still stands.
-        if decision.report.looking && stored.status.phase.is_some() && !spec_differs {
-            let until = case.looking_since.get_or_insert(time).plus_duration(LOOKING);
-            if time < until {
-                return Some(until);
-            }
-        } else {
-            case.looking_since = None;
-        }
-        let since = case.since.get_or_insert_with(|| Since::of(&stored.status));
-        let status = binding::status(&decision.report, pods, stored, since, time);
-        let differs = binding::differs(&status, &stored.status);
-        if !spec_differs && !differs {
-            return None;
-        }
-        let urgent = spec_differs || status.phase != stored.status.phase;
-        if let Some(from) = case.write_from.filter(|from| *from > time && !urgent) {
-            return Some(from);
-        }
-        case.writing = true;
-        case.write_from = Some(time.plus_duration(PROGRESS));
-        case.relied_on = Some(stored.version.clone());
-        let (hands, back, requests) = (self.hands.clone(), self.back.clone(), Arc::clone(&self.requests));
-        let (key, number, kind) = (key.clone(), case.number, self.office.kinds.bindings.clone());
-        let (name, version, wanted) = (stored.name.clone(), stored.version.clone(), wanted.clone());
-        tokio::spawn(async move {
-            let _turn = requests.acquire().await.ok();
-            let result = if hands.fence.check().is_err() {
-                Err(OwnWriteError::Passing("this process does not lead any more".to_owned()))
-            } else if spec_differs {
-                let place = Place { kind: &kind.own, namespace: Some(&key.1), name: &name };
-                let body = json!({"metadata": {"resourceVersion": version}, "spec": wanted});
-                hands.errands.change(place, None, Change::Merge, &body, DEADLINE).await.map(drop)
-            } else {
-                let place = (Some(key.1.clone()), name);
-                let client = hands.errands.client();
-                own::write_status(client, &kind.own, &place, &version, json!(status)).await.map(drop)
-            };
-            let _ = back.send(Message::Bound { key, case: number, result });
-        });
-        None
     }
 }
 

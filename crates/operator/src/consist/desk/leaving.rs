@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use linchpin_cluster::own::{OwnKind, Place};
+use linchpin_cluster::own::{Change, Errands, OwnKind, Place};
 use linchpin_consist::{PodView, lifecycle::Prefix, settle::EmployerView};
 use linchpin_words::{Gvk, Timestamp, keys, keys::consist};
 use serde_json::{Map, Value, json};
@@ -20,6 +20,7 @@ impl Desk {
     /// Whether there is nothing left to be taken away.
     pub(super) fn has_left(&self) -> bool {
         self.office.mode != Mode::Serve
+            && self.office.crew.is_complete
             && self.office.shared.look().lacks().is_none()
             && self.cases.is_empty()
             && self.pods.is_empty()
@@ -27,7 +28,7 @@ impl Desk {
 
     /// An employer as it is left: without its provider it is released as if by hand.
     pub(super) fn as_left(&self, employer: Arc<EmployerView>) -> Arc<EmployerView> {
-        if self.office.mode != (Mode::Leave { without_provider: true }) {
+        if !matches!(self.office.mode, Mode::Leave { without_provider: true, .. }) {
             return employer;
         }
         let mut employer = EmployerView::clone(&employer);
@@ -59,11 +60,7 @@ impl Desk {
 
     /// Deletes our webhook configurations.
     pub(super) async fn take_configurations_away(&self) {
-        let Some(prefix) =
-            self.office.context.settings.webhooks.as_ref().map(|webhooks| webhooks.config_name.as_str())
-        else {
-            return;
-        };
+        let Mode::Leave { configurations: Some(prefix), .. } = &self.office.mode else { return };
         for (kind, plural, ending) in [
             ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "mutating"),
             ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "validating"),
@@ -87,6 +84,19 @@ impl Desk {
             }
         }
     }
+}
+
+/// Ends the processes of a Deployment, so that nobody puts on again what is taken off.
+pub(in crate::consist) async fn scale_down(
+    errands: &Errands,
+    namespace: &str,
+    name: &str,
+) -> Result<(), String> {
+    let kind = OwnKind::new(&Gvk::new("apps", "v1", "Deployment"), "deployments", true);
+    let place = Place { kind: &kind, namespace: Some(namespace), name };
+    let body = json!({"spec": {"replicas": 0}});
+    let scaled = errands.change(place, Some("scale"), Change::Merge, &body, DEADLINE).await;
+    scaled.map(drop).map_err(|error| format!("cannot scale Deployment {namespace}/{name} down: {error}"))
 }
 
 /// What of PodOpsLifecycle is on a pod, as the write that takes it off; none where nothing is.

@@ -1,0 +1,185 @@
+//! What an employment says when something is wrong: limits, collisions, refusals, each once.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use linchpin_consist::{
+    Answer, Options, Pair, PodView, Selection,
+    marks::Entries,
+    settle::{
+        Act, Claim, Decision, EmployerView, Look, Memory, Outcome, Phase, RowState, Slot, Standing, Why,
+        settle,
+    },
+};
+use linchpin_words::{Gvk, Timestamp};
+use serde_json::json;
+
+use crate::pods::pod;
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1_800_000_000)
+}
+
+fn later(milliseconds: u64) -> Timestamp {
+    now().plus_duration(Duration::from_millis(milliseconds))
+}
+
+/// A turn of an employer that has its claim and its clean finalizer.
+fn turn(
+    memory: &Memory,
+    pods: &[Arc<PodView>],
+    look: Option<&Look>,
+    outcomes: &[Outcome],
+    at: Timestamp,
+) -> Decision {
+    let object = json!({"metadata": {"namespace": "shop", "name": "web", "uid": "e", "resourceVersion": "5",
+        "finalizers": ["resource-consist.kusionstack.io/clean-web"]}});
+    let employer = EmployerView::of(&Gvk::new("", "v1", "Service"), &Arc::new(object));
+    let claim = Claim::Held { adapter: "demo".to_owned(), employer: "e".to_owned(), uid: "b".to_owned() };
+    let standing = Standing {
+        employer: &employer,
+        adapter: "demo",
+        options: &Options::default(),
+        selection: &Selection::Labels(BTreeMap::from([("app".to_owned(), "web".to_owned())])),
+        follows: true,
+        serve: true,
+        employees: Some(pods),
+        claim: &claim,
+        look,
+        namespace_going: false,
+        drain_timeout: Duration::from_mins(5),
+    };
+    settle(memory, standing, outcomes, at)
+}
+
+fn named(number: usize, entries: &str) -> Arc<PodView> {
+    Arc::new(pod(|object| {
+        object["metadata"]["name"] = json!(format!("web-{number}"));
+        object["metadata"]["uid"] = json!(format!("uid-{number}"));
+        object["metadata"]["annotations"]["pod.kusionstack.io/available-conditions"] = json!(entries);
+    }))
+}
+
+#[test]
+fn more_employees_than_are_served_are_told_and_nothing_is_touched() {
+    let many: Vec<Arc<PodView>> = (0..5_001).map(|number| named(number, "{}")).collect();
+    let decision = turn(&Memory::default(), &many, None, &[], now());
+    assert_eq!((decision.report.phase, decision.report.reason), (Phase::Degraded, Why::TooLarge));
+    assert_eq!(decision.report.message, "it selects 5001 employees, at most 5000 are served");
+    assert!(decision.orders.is_empty() && decision.look_at.is_none(), "nothing is touched");
+    assert_eq!(decision.notices.len(), 1);
+    let again = turn(&decision.memory, &many, None, &[], later(10));
+    assert!(again.notices.is_empty(), "it is said once");
+    let fewer = turn(&again.memory, &many[..5_000], None, &[], later(20));
+    assert!(fewer.report.reason != Why::TooLarge && fewer.orders.len() == 5_000);
+}
+
+#[test]
+fn troubles_of_several_pods_are_told_once_and_do_not_take_turns() {
+    let full = (0..64).fold(Entries::read(None), |entries, number| {
+        Entries::read(Some(&entries.with(&format!("Service/shop/s{number}"), "f").unwrap()))
+    });
+    let full = full.with("Service/shop/s0", "f").unwrap();
+    let pods = [named(1, "not what it should be"), named(2, &full)];
+    let decision = turn(&Memory::default(), &pods, None, &[], now());
+    let [notice] = decision.notices.as_slice() else { panic!("{:?}", decision.notices) };
+    assert_eq!(notice.reason, "EnsureExpectedFinalizerFailed");
+    assert_eq!(
+        notice.message,
+        "cannot add an entry to pod.kusionstack.io/available-conditions of pod web-1: what is in it cannot be read"
+    );
+    let again = turn(&decision.memory, &pods, None, &[], later(10));
+    assert!(again.notices.is_empty(), "{:?}", again.notices);
+    let alone = turn(&again.memory, &pods[1..], None, &[], later(20));
+    assert!(
+        alone.notices[0].message.ends_with("web-2: a pod has at most 64 employers"),
+        "{:?}",
+        alone.notices
+    );
+    let mended = turn(&alone.memory, &[named(1, "{}")], None, &[], later(30));
+    assert!(mended.notices.is_empty() && matches!(mended.orders[0].act, Act::WriteEntries { .. }));
+}
+
+#[test]
+fn employers_of_one_name_that_share_a_finalizer_are_told() {
+    let shared = r#"{"expectedFinalizers":{"Gateway/shop/web":"prot.podopslifecycle.kusionstack.io/9705eb7ac2c98403"}}"#;
+    let decision = turn(&Memory::default(), &[named(1, shared)], None, &[], now());
+    assert_eq!(decision.notices[0].reason, "EnsureExpectedFinalizerFailed");
+    let told = &decision.notices[0].message;
+    assert!(told.starts_with("Service/shop/web and Gateway/shop/web share the finalizer prot."), "{told}");
+    assert!(told.ends_with("--finalizer-rule=key"), "{told}");
+}
+
+/// What the provider has: nothing of the one pod.
+fn nothing_there(about: u64, at: Timestamp) -> Look {
+    let pair = Pair {
+        id: "web-1".to_owned(),
+        name: "web-1".to_owned(),
+        expected: Some(Arc::new(json!(1))),
+        current: None,
+        same: false,
+        ready: Some(true),
+        in_traffic: None,
+    };
+    Look {
+        began: at,
+        about,
+        result: Ok(Answer { employer: Vec::new(), employees: vec![pair], recheck: None }),
+    }
+}
+
+#[test]
+fn a_call_that_fails_makes_its_items_failed_and_is_repeated_in_a_while() {
+    let entry = r#"{"expectedFinalizers":{"Service/shop/web":"prot.podopslifecycle.kusionstack.io/9705eb7ac2c98403"}}"#;
+    let pods = [named(1, entry)];
+    let asks = turn(&Memory::default(), &pods, None, &[], now());
+    let look = nothing_there(asks.about, later(1));
+    let calls = turn(&asks.memory, &pods, Some(&look), &[], later(2));
+    let [order] = calls.orders.as_slice() else { panic!("{:?}", calls.orders) };
+    assert!(order.slot == Slot::Provider && !calls.memory.is_retry(order), "the first is no repetition");
+    let failed = Outcome {
+        slot: order.slot.clone(),
+        number: order.number,
+        at: later(3),
+        result: Err("no room".to_owned()),
+    };
+    let told = turn(&calls.memory, &pods, Some(&look), &[failed], later(4));
+    let [notice] = told.notices.as_slice() else { panic!("{:?}", told.notices) };
+    assert_eq!(
+        (notice.reason, notice.message.as_str()),
+        ("SyncEmployeesFailed", "sync employees failed: syncCreate failed, err: no room")
+    );
+    let look = nothing_there(asks.about, later(5));
+    let seen = turn(&told.memory, &pods, Some(&look), &[], later(5));
+    let row = &seen.report.employees[0];
+    assert_eq!((row.state, row.reason.as_str()), (RowState::Failed, "no room"));
+    assert_eq!(
+        (seen.report.phase, seen.report.message.as_str()),
+        (Phase::Degraded, "web-1 is Failed: no room")
+    );
+    let look = nothing_there(asks.about, later(60));
+    let again = turn(&seen.memory, &pods, Some(&look), &[], later(60));
+    let [order] = again.orders.as_slice() else { panic!("{:?}", again.orders) };
+    assert!(again.memory.is_retry(order), "it passes the bucket");
+    assert!(again.notices.is_empty(), "it was told");
+}
+
+#[test]
+fn another_question_than_the_one_that_failed_is_asked_at_once() {
+    let asks = turn(&Memory::default(), &[named(1, "{}")], None, &[], now());
+    let trouble = linchpin_consist::LookFailed {
+        getter: linchpin_consist::Getter::CurrentEmployees,
+        trouble: linchpin_consist::Trouble::new("no answer"),
+    };
+    let look = Look { began: now(), about: asks.about, result: Err(trouble) };
+    let mut memory = asks.memory;
+    for round in 0..20 {
+        let look = Look { began: later(round), ..look.clone() };
+        memory = turn(&memory, &[named(1, "{}")], Some(&look), &[], later(round)).memory;
+    }
+    let look = Look { began: later(20), ..look };
+    let same = turn(&memory, &[named(1, "{}")], Some(&look), &[], later(21));
+    assert!(same.look_at.is_some_and(|at| at > later(1_000)), "the same question waits its time");
+    assert!(same.memory.look_is_retry());
+    let other = turn(&memory, &[named(1, "{}"), named(2, "{}")], Some(&look), &[], later(21));
+    assert_eq!(other.look_at, Some(later(21)));
+}

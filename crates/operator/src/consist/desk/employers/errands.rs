@@ -1,0 +1,134 @@
+//! What the turns of employers send out, writes and calls, and what comes back of it.
+
+use std::sync::Arc;
+
+use linchpin_consist::{
+    About,
+    settle::{Act, Decision, Look, Outcome},
+};
+use linchpin_engine::contract::Notice;
+use linchpin_words::{Timestamp, text};
+use serde_json::Value;
+
+use super::{Case, MESSAGE};
+use crate::{
+    consist::{
+        acts::{Aim, Provider},
+        crew::Worker,
+        desk::{Desk, Message},
+        sight::EmployerKey,
+    },
+    controller::now,
+};
+
+impl Desk {
+    #[allow(clippy::too_many_arguments, reason = "what one turn has at hand")]
+    pub(super) fn start_orders(
+        &self,
+        key: &EmployerKey,
+        case: &Case,
+        decision: &Decision,
+        aim: &Aim,
+        about: &About,
+        provider: &Provider,
+        worker: &Worker,
+        time: Timestamp,
+    ) {
+        for order in decision.orders.iter().cloned() {
+            let wait = worker.turn(decision.memory.is_retry(&order), time);
+            let (key, number, back) = (key.clone(), case.number, self.back.clone());
+            let (hands, aim, requests) = (self.hands.clone(), aim.clone(), Arc::clone(&self.requests));
+            let (about, provider, counts) = (about.clone(), provider.clone(), self.office.counts.clone());
+            let adapter = worker.name.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(wait).await;
+                let (result, done) = if let Act::Call { call, items } = &order.act {
+                    let items = items.iter().map(|(_, state)| Value::clone(state)).collect();
+                    let begun = std::time::Instant::now();
+                    let result = if hands.fence.check().is_ok() {
+                        provider.call(about, *call, items).await
+                    } else {
+                        Err("this process does not lead any more".to_owned())
+                    };
+                    counts.called(&adapter, call.name(), result.is_ok(), begun.elapsed());
+                    (result, None)
+                } else {
+                    let _turn = requests.acquire().await.ok();
+                    let result = hands.carry_out(&order.act, &aim).await;
+                    let done = match &order.act {
+                        Act::AddClean { .. } => Some("EnsureEmployerCleanFinalizerSucceed"),
+                        Act::RemoveClean { .. } => Some("CleanEmployerCleanFinalizerSucceed"),
+                        _ => None,
+                    };
+                    (result, done)
+                };
+                let result = result.map_err(|error| text::line_of(&error, MESSAGE));
+                let outcome = Outcome { slot: order.slot, number: order.number, at: now(), result };
+                let _ = back.send(Message::Outcome { key, case: number, outcome, done });
+            });
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what one turn has at hand")]
+    pub(super) fn start_look(
+        &self,
+        key: &EmployerKey,
+        case: &Case,
+        about: About,
+        decision: &Decision,
+        provider: Provider,
+        worker: &Worker,
+        time: Timestamp,
+    ) {
+        let wait = worker.turn(decision.memory.look_is_retry(), time);
+        let question = decision.about;
+        let (key, number, back) = (key.clone(), case.number, self.back.clone());
+        let (counts, adapter) = (self.office.counts.clone(), worker.name.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(wait).await;
+            let from = std::time::Instant::now();
+            let (began, mut result) = provider.look(about, now).await;
+            counts.called(&adapter, "Look", result.is_ok(), from.elapsed());
+            if let Err(failed) = &mut result {
+                failed.trouble.0 = text::line_of(&failed.trouble.0, MESSAGE);
+            }
+            let look = Look { began, about: question, result };
+            let _ = back.send(Message::Looked { key, case: number, look });
+        });
+    }
+
+    pub(in crate::consist::desk) fn carried_out(
+        &mut self,
+        key: EmployerKey,
+        number: u64,
+        outcome: Outcome,
+        done: Option<&'static str>,
+    ) {
+        let succeeded = outcome.result.is_ok();
+        if let Some(reason) = done.filter(|_| succeeded) {
+            let shared = self.office.shared.clone();
+            let employer = shared.look().employers.get(&key).cloned();
+            let followed = self.office.kinds.employers[key.0].gvk.clone();
+            let uid = employer.map(|employer| employer.uid.clone());
+            let uid = uid.or_else(|| self.cases.get(&key).map(|case| case.uid.clone())).unwrap_or_default();
+            let message = match reason {
+                "EnsureEmployerCleanFinalizerSucceed" => "the clean finalizer was added",
+                _ => "everything was cleaned, and the clean finalizer was removed",
+            };
+            let notice = Notice { reason: reason.to_owned(), message: message.to_owned(), warning: false };
+            self.say(followed, &key.1, &key.2, &uid, notice);
+        }
+        if let Some(case) = self.cases.get_mut(&key).filter(|case| case.number == number) {
+            case.outcomes.push(outcome);
+            self.dirty.insert(key);
+        }
+    }
+
+    pub(in crate::consist::desk) fn looked(&mut self, key: EmployerKey, number: u64, look: Look) {
+        if let Some(case) = self.cases.get_mut(&key).filter(|case| case.number == number) {
+            case.looking = false;
+            case.look = Some(look);
+            self.dirty.insert(key);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Who is at work: the adapters, and the kinds that they need followed.
+//!
+//! Every adapter is opened by a task of its own, so that one whose program does not answer yet, or whose kinds the API
+//! server does not serve yet, holds nobody else: the others begin, and it joins them when it can. Kinds get numbers in the
+//! order of their arrival and keep them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use linchpin_cluster::own::{Errands, OwnWriteError};
+use linchpin_consist::Trouble;
+use linchpin_words::{Gvk, reference::built_in_kind};
+use tokio::sync::mpsc;
+
+use super::{
+    acts::DEADLINE,
+    crew::{Crew, Enabled, Worker},
+    sight::{Followed, Kinds, Watched},
+};
+use crate::health::Gate;
+
+/// The pause between two attempts to find out what a kind is called.
+const AGAIN: Duration = Duration::from_secs(2);
+/// How long those that are open wait for the others at the start.
+const TOGETHER: Duration = Duration::from_secs(3);
+
+/// An adapter that is to be opened: its name, and how. What it waits for meanwhile it says.
+pub struct Opening {
+    /// The name it is served under.
+    pub name: String,
+    /// Opens it.
+    pub open: Box<dyn FnOnce(Waiting) -> BoxFuture<'static, Result<Enabled, String>> + Send>,
+}
+
+/// Where an adapter says what it waits for.
+#[derive(Clone)]
+pub struct Waiting {
+    name: String,
+    roster: Roster,
+}
+
+impl Waiting {
+    /// Says it, in the log once and in the process's readiness.
+    pub fn say(&self, why: String) {
+        let mut state = self.roster.state();
+        if state.waiting.get(&self.name) != Some(&why) {
+            tracing::warn!(adapter = self.name, "{why}");
+        }
+        state.waiting.insert(self.name.clone(), why);
+        drop(state);
+        self.roster.tell();
+    }
+}
+
+/// The adapters that are at work and the kinds that are followed, as of now.
+#[derive(Clone)]
+pub(super) struct Staff {
+    pub(super) crew: Arc<Crew>,
+    pub(super) kinds: Kinds,
+}
+
+/// All of that, growing. Clones share it.
+#[derive(Clone)]
+pub(super) struct Roster(Arc<(Mutex<State>, Gate)>);
+
+struct State {
+    staff: Staff,
+    /// What adapters wait for that are not open yet.
+    waiting: BTreeMap<String, String>,
+}
+
+/// An adapter that is open, with its kinds as the API server calls them.
+pub(super) struct Arrived {
+    enabled: Enabled,
+    kinds: [Followed; 2],
+}
+
+impl Arrived {
+    /// What comes to an end when the adapter has become another one.
+    pub(super) fn until_changed(&mut self) -> Option<BoxFuture<'static, Trouble>> {
+        self.enabled.until_changed.take()
+    }
+}
+
+impl Roster {
+    /// Nobody yet.
+    pub(super) fn new(gate: Gate) -> Self {
+        let kinds = Kinds {
+            employers: Vec::new(),
+            employees: vec![Followed::new("", "v1", "Pod", "pods", true)],
+            bindings: Followed::new("linchpin.dev", "v1alpha1", "ConsistBinding", "consistbindings", true),
+            rules: Followed::new(
+                "apps.kusionstack.io",
+                "v1alpha1",
+                "PodTransitionRule",
+                "podtransitionrules",
+                true,
+            ),
+        };
+        let staff = Staff { crew: Arc::default(), kinds };
+        Self(Arc::new((Mutex::new(State { staff, waiting: BTreeMap::new() }), gate)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who is at work now.
+    pub(super) fn staff(&self) -> Staff {
+        self.state().staff.clone()
+    }
+
+    /// Says at the gate who is at work and who is waited for. Whoever serves some adapters is ready: their pods need it.
+    fn tell(&self) {
+        let state = self.state();
+        let waits: Vec<String> =
+            state.waiting.iter().map(|(name, why)| format!("adapter {name}: {why}")).collect();
+        let verdict = match (state.staff.crew.workers().count(), waits.is_empty()) {
+            (0, true) => Err("starting".to_owned()),
+            (0, false) => Err(waits.join("; ")),
+            (_, true) => Ok("all adapters are served".to_owned()),
+            (_, false) => Ok(format!("the other adapters are served; {}", waits.join("; "))),
+        };
+        self.0.1.set(verdict);
+    }
+
+    /// Opens all adapters, each in a task of its own.
+    pub(super) fn open(
+        &self,
+        errands: &Errands,
+        openings: Vec<Opening>,
+    ) -> mpsc::UnboundedReceiver<Result<Arrived, String>> {
+        let (arrive, arrivals) = mpsc::unbounded_channel();
+        for Opening { name, open } in openings {
+            let waiting = Waiting { name: name.clone(), roster: self.clone() };
+            self.state().waiting.insert(name, "it is being opened".to_owned());
+            let (errands, arrive) = (errands.clone(), arrive.clone());
+            tokio::spawn(async move {
+                let arrived = async {
+                    let enabled = open(waiting.clone()).await?;
+                    let of = enabled.port.kinds();
+                    let kinds = [
+                        followed(&errands, &of.employer, &waiting).await?,
+                        followed(&errands, &of.employee, &waiting).await?,
+                    ];
+                    Ok(Arrived { enabled, kinds })
+                };
+                tokio::select! {
+                    arrived = arrived => drop(arrive.send(arrived)),
+                    () = arrive.closed() => {}
+                }
+            });
+        }
+        self.tell();
+        arrivals
+    }
+
+    /// Those that are open soon; the others come later. Ends with what cannot be opened at all.
+    pub(super) async fn first(
+        arrivals: &mut mpsc::UnboundedReceiver<Result<Arrived, String>>,
+    ) -> Result<Vec<Arrived>, String> {
+        let mut first = Vec::new();
+        first.extend(arrivals.recv().await.transpose()?);
+        let until = tokio::time::Instant::now() + TOGETHER;
+        while let Ok(Some(arrived)) = tokio::time::timeout_at(until, arrivals.recv()).await {
+            first.push(arrived?);
+        }
+        Ok(first)
+    }
+
+    /// One more is at work. Returns what has to be followed for it: the kinds that were not yet.
+    pub(super) fn add(&self, arrived: Arrived) -> Vec<Watched> {
+        let Arrived { enabled, kinds: [ruling, ruled] } = arrived;
+        let mut state = self.state();
+        let staff = &mut state.staff;
+        let before = (staff.kinds.employers.len(), staff.kinds.employees.len());
+        let numbers = [number(&mut staff.kinds.employers, ruling), number(&mut staff.kinds.employees, ruled)];
+        let name = enabled.name.clone();
+        let worker = Worker::new(enabled, numbers);
+        tracing::info!(
+            adapter = worker.name,
+            controller = worker.port.controller_name(),
+            employer = worker.employer_kind.kind,
+            employee = worker.employee_kind.kind,
+            "enabled"
+        );
+        let new = staff.kinds.since(before);
+        state.waiting.remove(&name);
+        state.staff.crew = Arc::new(state.staff.crew.with(worker, state.waiting.is_empty()));
+        drop(state);
+        self.tell();
+        new
+    }
+}
+
+/// The number of a kind in a list, into which it is put if it is new.
+fn number(list: &mut Vec<Followed>, kind: Followed) -> usize {
+    if let Some(known) = list.iter().position(|known| known.gvk == kind.gvk) {
+        return known;
+    }
+    list.push(kind);
+    list.len() - 1
+}
+
+/// A kind as the API server calls it, as soon as it serves it.
+async fn followed(errands: &Errands, gvk: &Gvk, waiting: &Waiting) -> Result<Followed, String> {
+    if let Some(known) = built_in_kind(&gvk.group, &gvk.kind) {
+        let kind = Followed::new(known.group, known.version, known.kind, known.plural, known.namespaced);
+        return Ok(Followed { gvk: gvk.clone(), ..kind });
+    }
+    loop {
+        let why = match errands.kind(gvk, DEADLINE).await {
+            Ok(Some((own, true))) => return Ok(Followed { gvk: gvk.clone(), own }),
+            Ok(Some((_, false))) => {
+                return Err(format!("{} has no namespaces: employers and employees must", gvk.kind));
+            }
+            Ok(None) => format!("the API server does not serve {} of {}", gvk.kind, gvk.api_version()),
+            Err(OwnWriteError::Refused(error) | OwnWriteError::Passing(error)) => error,
+            Err(error) => error.to_string(),
+        };
+        waiting.say(why);
+        tokio::time::sleep(AGAIN).await;
+    }
+}
