@@ -8,25 +8,32 @@
 
 pub(crate) mod check;
 mod consist;
+mod facts;
 pub(crate) mod kinds;
 mod manifests;
 mod operator;
 mod roles;
 
-use std::{collections::BTreeMap, path::PathBuf, process::ExitCode, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::ExitCode,
+    sync::Arc,
+};
 
 use anyhow::{Result, anyhow};
 use clap::{Args, ValueEnum};
 use linchpin_doors::{CLUSTER_DOMAIN, CompileInput, Compiled, Registry};
 use linchpin_engine::{
-    contract::{Actor, Observed, Question, Right, Seen, Want, World},
-    plan::Plan,
+    contract::{Actor, Question, Right, Seen, Want, World},
+    plan::{Plan, SpecError},
 };
 use linchpin_lang::template::parse_documents;
 use linchpin_words::ObjectRef;
 use serde_json::json;
 
 use crate::{cli::Usage, live::Connection, operator::block_on};
+use facts::Facts;
 use kinds::Kinds;
 use manifests::Manifest;
 use roles::{Account, Grants};
@@ -128,9 +135,10 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
     for account in &manifests.accounts {
         grants.is_there(account.clone());
     }
+    let facts = Facts::new(&manifests.kept, asked.then_some(&command.connection));
     for manifest in &manifests.ours {
-        let plan = compiled(command, manifest, &mut kinds)?;
-        collect(&plan, &mut grants, &mut needs);
+        let found = compiled(command, manifest, &facts, &mut kinds)?;
+        collect(&found, &mut kinds, &mut grants, &mut needs);
     }
     if command.check {
         return block_on(check::run(&command.connection, &needs, output))?;
@@ -155,11 +163,51 @@ fn print_roles(yaml: &str, output: Output) -> Result<()> {
     Ok(())
 }
 
-/// Compiles an object, answering the questions that come up until none is new.
-fn compiled(command: &RbacCommand, manifest: &Manifest, kinds: &mut Kinds) -> Result<Plan> {
+/// What an object needs, as far as that is known.
+struct Found {
+    plan: Plan,
+    /// What compiling looked at.
+    asks: BTreeSet<Want>,
+    /// What is missing, for the person who applies the output.
+    note: Option<String>,
+}
+
+/// Compiles an object, answering the questions that come up until none is new. Where its source is not at hand, all but
+/// the rights for what is in there can be told.
+fn compiled(
+    command: &RbacCommand,
+    manifest: &Manifest,
+    given: &Facts<'_>,
+    kinds: &mut Kinds,
+) -> Result<Found> {
+    match attempt(command, manifest, given, kinds)? {
+        Ok(Compiled { plan, wants }) => Ok(Found { plan, asks: wants, note: None }),
+        Err(error) => {
+            let lacking = || anyhow!("{manifest}: {error}");
+            let rest = manifest.without_source().filter(|_| error.waits).ok_or_else(lacking)?;
+            let Ok(Compiled { plan, mut wants }) = attempt(command, &rest, given, kinds)? else {
+                return Err(lacking());
+            };
+            wants.extend(error.asks);
+            let note = format!(
+                "not known: what {} applies, and with it the rights to do so ({}); give its ConfigMap or Secret with -f, \
+                 or --kubeconfig or --context to ask a cluster",
+                plan.owner, error.message
+            );
+            Ok(Found { plan, asks: wants, note: Some(note) })
+        }
+    }
+}
+
+fn attempt(
+    command: &RbacCommand,
+    manifest: &Manifest,
+    kept: &Facts<'_>,
+    kinds: &mut Kinds,
+) -> Result<Result<Compiled, SpecError>> {
     let mut facts = World::new();
     let pins = BTreeMap::new();
-    let mut last: Option<Compiled> = None;
+    let mut last: Option<Result<Compiled, SpecError>> = None;
     for _ in 0..ROUNDS {
         let given = CompileInput {
             facts: &facts,
@@ -167,10 +215,20 @@ fn compiled(command: &RbacCommand, manifest: &Manifest, kinds: &mut Kinds) -> Re
             default_service_account: &command.default_service_account,
             cluster_domain: CLUSTER_DOMAIN,
             exempt: &[],
+            makers: &[],
         };
         let asks = match manifest.object.compile(&given) {
-            Ok(done) => last.insert(done).wants.clone(),
+            Ok(done) => {
+                let asks = done.wants.clone();
+                last = Some(Ok(done));
+                asks
+            }
             Err(error) if error.unready => error.asks,
+            Err(error) if error.waits => {
+                let asks = error.asks.clone();
+                last = Some(Err(error));
+                asks
+            }
             Err(error) => return Err(anyhow!("{manifest}: {error}")),
         };
         let open: Vec<Want> = asks.into_iter().filter(|want| facts.get(want).is_none()).collect();
@@ -178,24 +236,24 @@ fn compiled(command: &RbacCommand, manifest: &Manifest, kinds: &mut Kinds) -> Re
             break;
         }
         for want in open {
-            let answer = answer(&want, kinds);
+            let answer = match want.question() {
+                Question::Kind { via, word } => {
+                    Seen::Kind(Arc::new(kinds.answer(word, via.cluster.is_here())))
+                }
+                _ => kept.answer(&want),
+            };
             facts.insert(want, answer);
         }
     }
-    last.map(|compiled| compiled.plan).ok_or_else(|| anyhow!("{manifest}: it cannot be compiled"))
+    last.ok_or_else(|| anyhow!("{manifest}: it cannot be compiled"))
 }
 
-fn answer(want: &Want, kinds: &mut Kinds) -> Seen {
-    match want.question() {
-        Question::Kind { via, word } => Seen::Kind(Arc::new(kinds.answer(word, via.cluster.is_here()))),
-        // Profiles of the cluster: they change verdicts, never rights.
-        _ => Seen::Objects(Arc::new(Observed::default())),
-    }
-}
-
-/// What a plan needs: in this cluster as rules, in others as words.
-fn collect(plan: &Plan, grants: &mut Grants, needs: &mut Vec<Need>) {
-    for (via, right, _) in plan.rights() {
+/// What an object needs: in this cluster as rules, in others as words.
+fn collect(found: &Found, kinds: &mut Kinds, grants: &mut Grants, needs: &mut Vec<Need>) {
+    let plan = &found.plan;
+    grants.note(found.note.clone());
+    let carried_out = plan.rights().into_iter().map(|(via, right, _)| (via, right));
+    for (via, right) in facts::reading(&found.asks, kinds).into_iter().chain(carried_out) {
         let Actor::ServiceAccount { namespace, name } = &via.actor else { continue };
         let account = (namespace.clone(), name.clone());
         grants.used_by(&account, &plan.owner);

@@ -41,7 +41,7 @@ impl Door for CapabilityDoor {
             .collect();
         let (outlines, steps) = found.into_iter().unzip();
         let mut compiled = frame.plan(steps, &names, &[], true)?;
-        compiled.plan.notes = Notes::new(Standing(outlines));
+        compiled.plan.notes = Notes::new(Standing { outlines, ..Standing::default() });
         Ok(compiled)
     }
 

@@ -31,6 +31,8 @@ pub struct CompileInput<'a> {
     pub cluster_domain: &'a str,
     /// The global rules that leave the object alone, because what they wait for needs it.
     pub exempt: &'a [String],
+    /// The objects of its own kind that made it, and those that made these.
+    pub makers: &'a [ObjectRef],
 }
 
 /// A plan, and what it was made with.
@@ -103,6 +105,28 @@ pub struct Imposed {
     pub exempt: Vec<String>,
 }
 
+/// The labels of pods, or those that a Service selects.
+pub type Labels = BTreeMap<String, String>;
+
+/// What stands behind webhooks: configurations name Services, Services select pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Backing {
+    /// Webhook configurations by kind and name, each with a Service that answers it: namespace and name.
+    pub webhooks: Vec<(ObjectRef, (String, String))>,
+    /// Services by namespace and name, with the labels that they select.
+    pub services: Vec<((String, String), Labels)>,
+    /// The pods that are made: namespace and labels.
+    pub pods: Vec<(String, Labels)>,
+}
+
+impl Backing {
+    /// Whether it makes pods that a Service with these labels in this namespace leads to.
+    pub fn is_behind(&self, namespace: &str, selected: &Labels) -> bool {
+        let fits = |labels: &Labels| selected.iter().all(|(key, value)| labels.get(key) == Some(value));
+        !selected.is_empty() && self.pods.iter().any(|(place, labels)| place == namespace && fits(labels))
+    }
+}
+
 /// Another object of ours that depends on this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -112,15 +136,32 @@ pub struct Claim {
     pub deleting: bool,
 }
 
+/// What an object that is being deleted, and of which nothing is taken away yet, is asked with.
+#[derive(Clone, Copy, Debug)]
+pub struct HoldInput<'a> {
+    /// Those that depend on it.
+    pub claims: &'a [Claim],
+    /// What compiling is given, where it has to look at something before it goes.
+    pub compile: CompileInput<'a>,
+    /// What is remembered.
+    pub journal: &'a Journal,
+    /// The time.
+    pub now: Timestamp,
+}
+
 /// Why an object that is being deleted stays for now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
+    /// In one word.
+    pub reason: Reason,
     /// For people.
     pub message: String,
     /// Those that hold it.
     pub by: Vec<String>,
     /// Until when at most; none: until they are gone.
     pub until: Option<Timestamp>,
+    /// What it has to look at meanwhile.
+    pub wants: BTreeSet<Want>,
 }
 
 impl Causes {
@@ -185,8 +226,13 @@ pub trait Door: Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Why an object that is being deleted stays for now, given those that claim it.
-    fn hold(_object: &Self::Object, _claims: &[Claim], _now: Timestamp) -> Option<Hold> {
+    /// Why an object that is being deleted stays for now.
+    fn hold(_object: &Self::Object, _input: &HoldInput<'_>) -> Option<Hold> {
+        None
+    }
+
+    /// What of the objects of a plan stands behind webhooks.
+    fn backing(_plan: &Plan) -> Option<&Backing> {
         None
     }
 

@@ -5,14 +5,21 @@
 use linchpin_api::{
     GlobalDependency, GlobalDependencyStatus, Ours as _, SyncDependency, global_dependency::SubjectCount,
 };
-use linchpin_engine::plan::{Notes, Removal, SpecError};
-use linchpin_words::limits;
+use linchpin_engine::{
+    contract::{ReadSet, Seen, Want},
+    plan::{Notes, Plan, Removal, SpecError},
+};
+use linchpin_words::{Gvk, ObjectRef, limits};
+use serde_json::Value;
 
 use crate::{
     assemble::Frame,
-    door::{self, CompileInput, Compiled, Door, StatusInput},
+    door::{self, Backing, CompileInput, Compiled, Door, StatusInput},
     entries, journal,
-    sync::standing::{self, Standing},
+    sync::{
+        backing,
+        standing::{self, Standing},
+    },
 };
 
 /// The door of `GlobalDependency`.
@@ -30,10 +37,15 @@ impl Door for GlobalDependencyDoor {
             Ok(found) => found,
             Err(error) => return Err(error.asking(frame.kinds.into_parts().0)),
         };
+        let backing = outline.object.as_ref().map(|object| behind(&frame, object)).unwrap_or_default();
         let mut compiled = frame.plan(vec![step], &[], &[], true)?;
         compiled.plan.suspended = object.spec.suspend;
-        compiled.plan.notes = Notes::new(Standing(vec![outline]));
+        compiled.plan.notes = Notes::new(Standing { outlines: vec![outline], backing });
         Ok(compiled)
+    }
+
+    fn backing(plan: &Plan) -> Option<&Backing> {
+        Standing::of(Some(plan)).map(|standing| &standing.backing)
     }
 
     fn status(object: &GlobalDependency, input: &StatusInput<'_>) -> GlobalDependencyStatus {
@@ -67,5 +79,35 @@ impl Door for GlobalDependencyDoor {
             edges: entries::edges(current.edges.as_ref(), input),
             journal: journal::write(input.journal),
         }
+    }
+}
+
+/// What stands behind a configuration of webhooks that is there: the Services that it names, and whom these lead to, as far
+/// as the account may see them.
+fn behind(frame: &Frame<'_>, object: &ObjectRef) -> Backing {
+    let mut backing = Backing::default();
+    if !backing::is_configuration(&object.kind.group, &object.kind.kind) {
+        return backing;
+    }
+    let gvk = Gvk::new(&object.kind.group, "v1", &object.kind.kind);
+    let reads =
+        ReadSet::dotted(["webhooks.clientConfig.service.namespace", "webhooks.clientConfig.service.name"]);
+    for service in
+        look(frame, gvk, None, &object.name, reads).as_ref().map(backing::services).unwrap_or_default()
+    {
+        let (namespace, name) = service.clone();
+        let reads = ReadSet::dotted(["spec.selector"]);
+        if let Some(found) = look(frame, Gvk::new("", "v1", "Service"), Some(namespace), &name, reads) {
+            backing.services.push((service.clone(), backing::labels(found.pointer("/spec/selector"))));
+        }
+        backing.webhooks.push((object.clone(), service));
+    }
+    backing
+}
+
+fn look(frame: &Frame<'_>, gvk: Gvk, namespace: Option<String>, name: &str, reads: ReadSet) -> Option<Value> {
+    match frame.kinds.ask(Want::object(frame.via.clone(), gvk, namespace, name, reads))? {
+        Seen::Objects(observed) => observed.items.first().map(|item| item.content.clone()),
+        _ => None,
     }
 }

@@ -47,8 +47,8 @@ pub use boot_dependency::BootDependencyDoor;
 pub use capability::CapabilityDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
-    Beside, CLUSTER_DOMAIN, Causes, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Hold,
-    Imposed, Kept, SideWrite, StatusInput, StatusOf, Tally,
+    Backing, Beside, CLUSTER_DOMAIN, Causes, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryStep,
+    Hold, HoldInput, Imposed, Kept, Labels, SideWrite, StatusInput, StatusOf, Tally,
 };
 pub use global_dependency::GlobalDependencyDoor;
 pub use readiness_profile::ReadinessProfileDoor;

@@ -24,7 +24,7 @@ use linchpin_words::{Gvk, ObjectRef, Timestamp};
 use serde_json::Value;
 
 pub use self::{planned::Planned, status_hash::StatusHash};
-use crate::door::{Causes, Claim, Kept, SideWrite, Tally};
+use crate::door::{Backing, Causes, Claim, Kept, SideWrite, Tally};
 
 /// Which subject it is: the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +80,8 @@ pub struct Ties<'a> {
     pub broken: &'a [Node],
     /// The global rules that leave it alone, because what they wait for needs it.
     pub exempt: &'a [String],
+    /// The objects of its own kind that made it, and those that made these.
+    pub makers: &'a [ObjectRef],
     /// Those that depend on it; looked for only while it is being deleted.
     pub claims: &'a [Claim],
 }
@@ -254,6 +256,16 @@ pub trait Subject: Send {
     /// The objects of ours that must outlive its own.
     fn claims(&self) -> Vec<ObjectRef> {
         Vec::new()
+    }
+
+    /// Who made its object: the uid of another object of ours.
+    fn created_by(&self) -> Option<&str> {
+        None
+    }
+
+    /// What of its objects stands behind webhooks, as far as that is known.
+    fn backing(&self) -> Option<&Backing> {
+        None
     }
 
     /// Whether its history will be kept, but is not yet: it waits for an idle moment.

@@ -5,6 +5,7 @@
 //! it), `compile` makes one plan of all: the dependencies are its gates, each object an act and a requirement that it is
 //! ready. `status` draws how far it is, `words` says why.
 
+pub(crate) mod backing;
 mod capability;
 mod compile;
 mod deletion;
@@ -22,10 +23,15 @@ mod status;
 mod words;
 
 use linchpin_api::{Sync, SyncStatus};
-use linchpin_engine::plan::SpecError;
-use linchpin_words::{Gvk, ObjectRef, Timestamp};
+use linchpin_engine::{
+    contract::Notice,
+    plan::{Plan, SpecError},
+    step::Report,
+};
+use linchpin_words::{Gvk, ObjectRef};
 
-use crate::door::{Claim, CompileInput, Compiled, Door, Hold, StatusInput};
+use self::outline::SyncOutline;
+use crate::door::{Backing, CompileInput, Compiled, Door, Hold, HoldInput, StatusInput};
 
 /// The door of Sync.
 #[derive(Clone, Copy, Debug)]
@@ -42,12 +48,20 @@ impl Door for SyncDoor {
         deletion::claims(object)
     }
 
-    fn hold(object: &Sync, claims: &[Claim], now: Timestamp) -> Option<Hold> {
-        deletion::hold(object, claims, now)
+    fn hold(object: &Sync, input: &HoldInput<'_>) -> Option<Hold> {
+        deletion::hold(object, input)
     }
 
     fn status(object: &Sync, status_input: &StatusInput<'_>) -> SyncStatus {
         status::draw(object, status_input)
+    }
+
+    fn backing(plan: &Plan) -> Option<&Backing> {
+        SyncOutline::of(Some(plan)).map(|outline| &outline.backing)
+    }
+
+    fn event(_object: Option<&Sync>, report: &Report) -> Option<Notice> {
+        Some(status::event(report))
     }
 }
 

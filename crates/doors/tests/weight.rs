@@ -72,7 +72,7 @@ fn decide(subject: &mut dyn Subject, wants: &mut BTreeSet<Want>) -> Decision {
         let look = Look {
             world: &world,
             outcomes: &[],
-            ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], claims: &[] },
+            ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },
             kept: None,
             idle: true,
             now: Timestamp::from_second(1_000),

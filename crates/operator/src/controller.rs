@@ -148,7 +148,7 @@ pub(crate) struct Controller {
     /// For each global rule, the objects of ours that it leaves alone: what it waits for needs them.
     exempt: BTreeMap<String, BTreeSet<Node>>,
     /// The shape of the graph that those were found in.
-    exempt_of: u64,
+    exempt_of: Option<u64>,
     reporter: Reporter,
     telemetry: Telemetry,
     boot_counts: BootCounts,
@@ -305,7 +305,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         driver,
         graph: Graph::new(),
         exempt: BTreeMap::new(),
-        exempt_of: 0,
+        exempt_of: None,
         reporter: Reporter::default(),
         telemetry: parts.telemetry,
         boot_counts: parts.boot_counts,

@@ -76,7 +76,8 @@ words! {
         Linked: "Everything that a Sync depends on is provided by something, ready or not.",
         EnvironmentReady: "Every capability that a Sync needs is there.",
         DependencyCycle: "The Sync waits for itself, through others.",
-        DeletionBlocked: "The Sync is being deleted and is held by those that use it.",
+        DeletionBlocked: "The Sync is being deleted and is held by those that use it, or by a dependency that gates its deletion.",
+        RequirementViolated: "A dependency of an applied Sync is no longer at a version that it needs: nothing is done about it.",
     }
 }
 

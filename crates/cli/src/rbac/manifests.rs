@@ -4,10 +4,11 @@ use std::{
     fmt, fs,
     io::{self, Read},
     path::Path,
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, anyhow, bail};
-use linchpin_doors::{Registry, registry::View};
+use linchpin_doors::{Kind, Registry, registry::View};
 use linchpin_lang::template::parse_documents;
 use serde_json::{Value, json};
 
@@ -16,6 +17,20 @@ pub(super) struct Manifest {
     /// File, kind and name.
     pub(super) label: String,
     pub(super) object: Box<dyn View>,
+    kind: Arc<dyn Kind>,
+    document: Value,
+}
+
+impl Manifest {
+    /// The same as if its source had nothing in it; none where it has no source.
+    pub(super) fn without_source(&self) -> Option<Self> {
+        let mut document = self.document.clone();
+        let source = document.pointer_mut("/spec/source")?;
+        *source = json!({"objects": []});
+        document["spec"]["allowEmpty"] = json!(true);
+        let object = self.kind.view(&document.to_string())?.ok()?;
+        Some(Self { label: self.label.clone(), object, kind: Arc::clone(&self.kind), document })
+    }
 }
 
 impl fmt::Display for Manifest {
@@ -30,6 +45,8 @@ pub(super) struct Manifests {
     pub(super) ours: Vec<Manifest>,
     /// Definitions of kinds.
     pub(super) definitions: Vec<Value>,
+    /// ConfigMaps and Secrets: sources may be among them.
+    pub(super) kept: Vec<Value>,
     /// ServiceAccounts: namespace and name.
     pub(super) accounts: Vec<(String, String)>,
 }
@@ -95,10 +112,15 @@ fn take_in(
             found.accounts.push((place.unwrap_or_else(|| namespace.to_owned()), name));
             continue;
         }
+        let document = tidied(document, namespace);
+        if version == "v1" && ["ConfigMap", "Secret"].contains(&kind.as_str()) {
+            found.kept.push(document);
+            continue;
+        }
         let Some(kind) = registry.of_manifest(&version, &kind).filter(|kind| kind.waits()) else { continue };
-        if let Some(object) = kind.view(&tidied(document, namespace).to_string()) {
+        if let Some(object) = kind.view(&document.to_string()) {
             let object = object.with_context(|| format!("{label}: it is not understood"))?;
-            found.ours.push(Manifest { label, object });
+            found.ours.push(Manifest { label, object, kind: Arc::clone(kind), document });
         }
     }
     Ok(())

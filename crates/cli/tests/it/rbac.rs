@@ -197,3 +197,51 @@ fn what_cannot_be_used_is_told_in_one_line() {
     }
     assert_eq!(linchpin().arg("rbac").output().unwrap().status.code(), Some(2));
 }
+
+#[test]
+fn the_rights_of_a_sync_are_told_with_and_without_its_source_at_hand() {
+    let sync = "
+apiVersion: linchpin.dev/v1alpha1
+kind: Sync
+metadata: {name: web, namespace: shop}
+spec: {serviceAccountName: deployer, source: SOURCE, dependencies: [{name: db, sync: {name: db}}]}
+---
+";
+    let printed = |source: &str, more: &str| {
+        let text = format!("{}{more}", sync.replace("SOURCE", source));
+        let output = feed(linchpin().args(["rbac", "-f", "-"]), text.as_bytes());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let waits = "{apiGroups: [linchpin.dev], resources: [syncs], resourceNames: [db], verbs: [list, watch]}";
+    let read = r#"{apiGroups: [""], resources: [configmaps], resourceNames: [app], verbs: [list, watch]}"#;
+    let service = "x: '{apiVersion: v1, kind: Service, metadata: {name: front}}'";
+    let map = format!(
+        "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: app, namespace: shop}}, data: {{{service}}}}}"
+    );
+    let with = printed("{configMapRef: {name: app}}", &map);
+    for told in [waits, read, "resources: [services], resourceNames: [front]"] {
+        assert!(with.contains(told), "{told}: {with}");
+    }
+    assert!(!with.contains("not known"), "{with}");
+    let secret = map.replace("ConfigMap", "Secret").replace(", data:", ", stringData:");
+    let with = printed("{secretRef: {name: app}}", &secret);
+    assert!(
+        with.contains("resources: [secrets], resourceNames: [app]") && with.contains("[front]"),
+        "{with}"
+    );
+    for (source, told) in [
+        ("{configMapRef: {name: app}}", "the source, ConfigMap shop/app, isn't present"),
+        ("{http: {url: 'https://example.com/a.tar.gz'}}", "it is not fetched by linchpin rbac"),
+        ("{oci: {url: 'oci://example.com/a', tag: v1}}", "it is not fetched by linchpin rbac"),
+        ("{fluxRef: {kind: GitRepository, name: app}}", "the source, GitRepository shop/app, isn't present"),
+    ] {
+        let without = printed(source, "");
+        assert!(
+            without.contains("# not known: what Sync shop/web applies") && without.contains(told),
+            "{without}"
+        );
+        assert!(without.contains(waits), "all else is told: {without}");
+    }
+    assert!(printed("{configMapRef: {name: app}}", "").contains(read));
+}

@@ -1,6 +1,7 @@
 //! Sync on a real API server: gates, order, sources, updates, prune, deletion; judged from the audit log.
 
 mod between;
+mod examples;
 mod fetched;
 
 use crate::{eventually, seconds, world::scenario};

@@ -42,6 +42,11 @@ impl Conflict {
         self.scaled || ours || self.is_named(yields)
     }
 
+    /// Whether a person holds it who applied or edited the object with kubectl.
+    pub(super) fn is_kubectls(&self) -> bool {
+        self.manager == "kubectl" || self.manager.starts_with("kubectl-")
+    }
+
     /// Whether the effect itself says to leave it.
     pub(super) fn is_named(&self, yields: &[String]) -> bool {
         let below = |path: &String| {

@@ -233,7 +233,9 @@ impl Job<'_> {
             Err(CallError::Refused(refused))
                 if may_go_on(&Conflict::all(&refused), takes_back, placed.order) =>
             {
-                for conflict in Conflict::all(&refused) {
+                let conflicts = Conflict::all(&refused);
+                let takes_back = takes_back || takes_over(&conflicts, placed.order);
+                for conflict in conflicts {
                     if conflict.is_yielded(placed.order.yields, placed.order.manager) {
                         leave_out(&mut body, &conflict.field);
                         yielded.push(conflict.told());
@@ -300,7 +302,15 @@ impl Job<'_> {
 
 /// Whether conflicts can be dealt with: by taking fields back, or because all of them are to be left to others anyway.
 fn may_go_on(conflicts: &[Conflict], takes_back: bool, order: &Order<'_>) -> bool {
-    !conflicts.is_empty() && (takes_back || conflicts.iter().all(|conflict| conflict.is_named(order.yields)))
+    let named = || conflicts.iter().all(|conflict| conflict.is_named(order.yields));
+    !conflicts.is_empty() && (takes_back || named() || takes_over(conflicts, order))
+}
+
+/// Whether an object that is adopted is taken over field by field: from people, who applied it with kubectl before.
+fn takes_over(conflicts: &[Conflict], order: &Order<'_>) -> bool {
+    let left = |conflict: &Conflict| conflict.is_yielded(order.yields, order.manager);
+    order.existing == Existing::Adopt
+        && conflicts.iter().all(|conflict| conflict.is_kubectls() || left(conflict))
 }
 
 fn cached_object(found: &Value) -> CachedObject {

@@ -41,6 +41,8 @@ pub(super) struct Body<O> {
     orders: Box<[(String, String)]>,
     /// The first journal, beside the status.
     first_journal: Option<Box<str>>,
+    /// The uid of the object of ours that made it.
+    created_by: Option<Box<str>>,
     content: Content<O>,
 }
 
@@ -145,6 +147,7 @@ impl<O: Ours> Body<O> {
         let is_order = |(key, _): &(&String, &String)| keys::ORDERS.contains(&key.as_str());
         let owned = |(key, value): (&String, &String)| (key.clone(), value.clone());
         let first_journal = annotations().find(|(key, _)| *key == keys::FIRST_JOURNAL);
+        let created_by = annotations().find(|(key, _)| *key == keys::CREATED_BY);
         Self {
             key: SubjectKey {
                 kind: O::gvk(),
@@ -160,6 +163,7 @@ impl<O: Ours> Body<O> {
             via: Via::service_account(meta.namespace.clone().unwrap_or_default(), account),
             orders: annotations().filter(is_order).map(owned).collect(),
             first_journal: first_journal.map(|(_, text)| text.as_str().into()),
+            created_by: created_by.map(|(_, uid)| uid.as_str().into()),
             content: Content::Remnant,
         }
     }
@@ -194,6 +198,11 @@ impl<O: Ours> Body<O> {
             Content::Understood { open, .. } => open.into_inner().map(|object| *object),
             Content::Remnant => None,
         }
+    }
+
+    /// Who made it: the uid of another object of ours.
+    pub(super) fn created_by(&self) -> Option<&str> {
+        self.created_by.as_deref()
     }
 
     /// Whether it is understood.

@@ -25,7 +25,7 @@ use super::{
     history::History,
 };
 use crate::{
-    door::{CLUSTER_DOMAIN, Causes, Compiled, Door, StatusInput, StatusOf},
+    door::{Backing, CLUSTER_DOMAIN, Causes, Compiled, Door, StatusInput, StatusOf},
     journal,
 };
 
@@ -62,6 +62,8 @@ pub struct Planned<D: Door> {
     claims: Vec<ObjectRef>,
     /// The global rules that left it alone when it was compiled.
     exempt: Vec<String>,
+    /// The objects that had made it when it was compiled.
+    makers: Vec<ObjectRef>,
     history: History<D::Object>,
 }
 
@@ -98,6 +100,7 @@ impl<D: Door> Planned<D> {
             claims: body.whole().map(D::claims).unwrap_or_default(),
             body,
             exempt: Vec::new(),
+            makers: Vec::new(),
             history: History::default(),
         })
     }
@@ -301,6 +304,17 @@ impl<D: Door> Subject for Planned<D> {
 
     fn claims(&self) -> Vec<ObjectRef> {
         self.claims.clone()
+    }
+
+    fn created_by(&self) -> Option<&str> {
+        self.body.created_by()
+    }
+
+    fn backing(&self) -> Option<&Backing> {
+        match &self.compiled {
+            Some((Ok(compiled), _)) => D::backing(&compiled.plan),
+            _ => None,
+        }
     }
 
     fn finalizer_written(&mut self, present: bool) {

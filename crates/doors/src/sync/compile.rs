@@ -8,10 +8,11 @@ use linchpin_engine::{
     plan::{Action, Admission, After, Body, Edition, Gates, Notes, SpecError, Step, StepKind, definition},
     readiness::Wanted,
 };
-use linchpin_words::{Gvk, KindWord, Reason, Shared, limits};
+use linchpin_words::{Gvk, KindWord, ObjectRef, Reason, Shared, limits};
 use serde_json::{Value, json};
 
 use super::{
+    backing,
     dependency::{self, Around, Dependency, exports, shown},
     depends_on::Reference,
     global,
@@ -92,7 +93,7 @@ impl Built {
             }
             dependencies.push(dependency::read(&around, entry, &field)?);
         }
-        let imposed = global::read(frame, object, &objects, input.exempt)?;
+        let imposed = global::read(frame, object, &objects, input)?;
         let order = ordered(&objects, &dependencies)?;
         let mut built = Self {
             steps: Vec::new(),
@@ -144,7 +145,7 @@ impl Built {
 }
 
 /// What `self` is in expressions: this Sync as far as it is not its own status.
-fn myself(object: &Sync, revision: &str) -> Value {
+pub(super) fn myself(object: &Sync, revision: &str) -> Value {
     let mut spec = serde_json::to_value(&object.spec).unwrap_or_default();
     if let Some(source) = spec.get_mut("source").and_then(Value::as_object_mut) {
         source.remove("objects");
@@ -242,6 +243,10 @@ impl Builder<'_> {
             ready = Some(step.id.clone());
             built.steps.push(step);
         }
+        let object = one.object();
+        let (kind, namespace) = (object.gvk.group_kind(), object.namespace.clone());
+        let named = ObjectRef { kind, namespace, name: object.name.clone() };
+        backing::note(&mut built.outline.backing, &named, &object.body);
         built.outline.objects.push(ObjectOutline {
             reference: reference(one.object()),
             act: one.apply.id.clone(),

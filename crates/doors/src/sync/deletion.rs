@@ -1,23 +1,44 @@
-//! Who outlives whom: a Sync that is deleted lets those that rely on it go first.
+//! Who outlives whom: a Sync that is deleted lets those that rely on it go first, and looks whether what has to be there
+//! while it goes is there.
 //!
-//! It waits for dependents that are being deleted too, so that both orders of two deletions take the dependent away first;
-//! never for longer than five minutes, because deletion does not hang on what others control. Only if it says so itself
-//! (`dependents.protect`) it stays as long as dependents are applied at all.
+//! It waits for dependents that are being deleted too, so that both orders of two deletions take the dependent away first,
+//! and for dependencies that gate its deletion; never for longer than five minutes, because deletion does not hang on what
+//! others control. Only if it says so itself (`dependents.protect`) it stays as long as dependents are applied at all.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
-use linchpin_api::{Ours as _, Sync, common::DeletionPolicy, sync::Strength};
-use linchpin_words::{ObjectRef, Timestamp, keys};
+use linchpin_api::{Ours as _, Sync, SyncDependency, common::DeletionPolicy, sync::Strength};
+use linchpin_engine::{
+    contract::StepId,
+    journal::{Memory, StepState},
+    plan::Removal,
+    step::{Goal, step},
+};
+use linchpin_words::{ObjectRef, Reason, Timestamp, keys};
 
-use super::{dependency::strength, kind};
-use crate::door::{Claim, Hold};
+use super::{
+    compile::myself,
+    dependency::{self, Around, gates_deletion, strength},
+    kind,
+    outline::DependencyOutline,
+    words,
+};
+use crate::{
+    assemble::Frame,
+    cluster,
+    door::{Claim, Hold, HoldInput},
+    entries::{find, is_unseen},
+    names::Named,
+};
 
-/// How long dependents that are being deleted are waited for.
+/// How long dependents that are being deleted, and dependencies that gate a deletion, are waited for.
 const LONGEST: Duration = Duration::from_mins(5);
 /// How long it is looked whether dependents are being deleted too: two requests never come at once.
 const GRACE: Duration = Duration::from_secs(2);
 /// What the gate of those that use a Sync is called in orders.
 const IN_USE: &str = "in-use";
+/// Why something that is being deleted is not ready.
+const TERMINATING: &str = "Terminating";
 
 /// The Syncs that one relies on once it has applied something.
 pub(super) fn claims(object: &Sync) -> Vec<ObjectRef> {
@@ -36,16 +57,24 @@ pub(super) fn claims(object: &Sync) -> Vec<ObjectRef> {
 }
 
 /// Why a Sync that is being deleted stays for now.
-pub(super) fn hold(object: &Sync, claims: &[Claim], now: Timestamp) -> Option<Hold> {
-    if object.deletion_policy() != DeletionPolicy::Delete || is_passed(object) {
+pub(super) fn hold(object: &Sync, input: &HoldInput<'_>) -> Option<Hold> {
+    if object.deletion_policy() != DeletionPolicy::Delete {
         return None;
     }
     let deleted =
         object.metadata.deletion_timestamp.as_ref().map(|time| Timestamp::from_second(time.0.as_second()))?;
+    let used = if is_passed(object) { None } else { in_use(object, input, deleted) };
+    used.or_else(|| gated(object, input, deleted.plus_duration(LONGEST)))
+}
+
+/// Those that rely on it.
+fn in_use(object: &Sync, input: &HoldInput<'_>, deleted: Timestamp) -> Option<Hold> {
+    let now = input.now;
     let own = object.metadata.namespace.as_deref().unwrap_or_default();
     // Those that this one relies on in turn are in a circle with it, and hold nothing.
     let needed = self::claims(object);
-    let counting: Vec<&Claim> = claims
+    let counting: Vec<&Claim> = input
+        .claims
         .iter()
         .filter(|claim| claim.object.namespace.as_deref() == Some(own) && !needed.contains(&claim.object))
         .collect();
@@ -71,5 +100,68 @@ fn is_passed(object: &Sync) -> bool {
 fn held(by: &[&Claim], why: &str, until: Option<Timestamp>) -> Hold {
     let by: Vec<String> = by.iter().map(|claim| claim.object.to_string()).collect();
     let more = if by.len() > 1 { format!(" (and {} more)", by.len() - 1) } else { String::new() };
-    Hold { message: format!("{why} {}{more}", by[0]), by, until }
+    let message = format!("{why} {}{more}", by[0]);
+    Hold { reason: Reason::InUse, message, by, until, wants: BTreeSet::new() }
+}
+
+/// A dependency that has to be in its state before anything is deleted, and is not.
+fn gated(object: &Sync, input: &HoldInput<'_>, longest: Timestamp) -> Option<Hold> {
+    let gates: Vec<(usize, &SyncDependency)> =
+        object.spec.dependencies.iter().enumerate().filter(|(_, entry)| gates_deletion(entry)).collect();
+    if gates.is_empty() || input.now >= longest {
+        return None;
+    }
+    let common = &object.spec.common;
+    let frame = Frame::new(object, common, &input.compile, Removal::Retain).ok()?;
+    let via = cluster::via(&frame.via, &frame.owner.namespace, None, common.cluster.as_ref(), "spec").ok()?;
+    let applied = object.status.as_ref().and_then(|status| status.last_applied_revision.as_deref());
+    let around = Around {
+        frame: &frame,
+        via: &via,
+        revision: None,
+        source: None,
+        objects: &[],
+        myself: myself(object, applied.unwrap_or_default()),
+        explicit: false,
+    };
+    let (mut steps, mut named) = (Vec::new(), Vec::new());
+    let mut outlines: Vec<DependencyOutline> = Vec::new();
+    for (index, entry) in gates {
+        // What cannot be read holds nothing: a deletion does not hang on a spec that is wrong.
+        let Ok(read) = dependency::read(&around, entry, &format!("spec.dependencies[{index}]")) else {
+            continue;
+        };
+        if read.outline.latches && is_latched(input, &read.outline.step) {
+            continue;
+        }
+        let mut step = read.steps().swap_remove(0);
+        (step.timeout, step.optional) = (None, false);
+        named.push(Named { id: step.id.clone(), words: vec![read.outline.name.clone()] });
+        steps.push(step);
+        outlines.push(read.outline);
+    }
+    let mut compiled = frame.plan(steps, &named, &[], true).ok()?;
+    compiled.plan.suspended = false;
+    let fresh = Memory::fresh(&input.journal.uid, object.metadata.generation.unwrap_or_default(), input.now);
+    let goal = Goal::Converge(&compiled.plan);
+    let judged = step(fresh, goal, input.compile.facts, &[], None, input.now);
+    let mut unmet = outlines.iter().filter_map(|outline| {
+        let found = find(&judged.report, &outline.step)?;
+        let open = is_unseen(&found.reason);
+        // What is absent, not served, not visible or going itself is not waited for.
+        let there = found.word == "NotReady" || found.word == "Failed";
+        let waits = open || there && found.reason != TERMINATING;
+        (found.state != StepState::Met && waits).then(|| (outline, words::sentence(outline, found, None)))
+    });
+    let (first, message) = unmet.next()?;
+    let by = std::iter::once(first).chain(unmet.map(|(outline, _)| outline));
+    let by: Vec<String> = by.map(|outline| outline.depends_on.clone()).collect();
+    let mut wants = compiled.wants;
+    wants.extend(judged.wants.iter().cloned());
+    Some(Hold { reason: Reason::DependencyNotReady, message, by, until: Some(longest), wants })
+}
+
+/// Whether a dependency was met once and for all.
+fn is_latched(input: &HoldInput<'_>, step: &StepId) -> bool {
+    input.journal.steps.get(step).is_some_and(|record| record.latch.is_some())
 }

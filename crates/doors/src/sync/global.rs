@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     assemble::Frame,
+    door::CompileInput,
     errors::{duration, not_yet},
     requirement::{RequirementDraft, RequirementSpec},
 };
@@ -42,7 +43,7 @@ pub(super) fn read(
     frame: &Frame<'_>,
     object: &Sync,
     objects: &[SyncObject],
-    exempt: &[String],
+    input: &CompileInput<'_>,
 ) -> Result<Vec<Imposed>, SpecError> {
     let want = Want::new(Question::Objects {
         via: ourselves(),
@@ -61,8 +62,8 @@ pub(super) fn read(
     for rule in rules.iter().take(limits::GLOBAL_RULES) {
         let spec = rule.content.get("spec").cloned().unwrap_or_default();
         let Ok(spec) = serde_json::from_value::<GlobalDependencySpec>(spec) else { continue };
-        let left_alone = spec.suspend || exempt.contains(&rule.name);
-        if left_alone || !is_subject(frame, object, objects, &spec)? {
+        let left_alone = spec.suspend || input.exempt.contains(&rule.name);
+        if left_alone || !is_subject(frame, object, objects, input.makers, &spec)? {
             continue;
         }
         found.push(imposed(frame, &rule.name, &spec)?);
@@ -106,46 +107,89 @@ fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result
     Ok(Imposed { outline, gates, step })
 }
 
-/// Whether a rule is about this Sync.
+/// Whether a rule is about this Sync: because of what it is, or because a Sync that it is about has made it.
 fn is_subject(
     frame: &Frame<'_>,
     object: &Sync,
     objects: &[SyncObject],
+    makers: &[ObjectRef],
     spec: &GlobalDependencySpec,
 ) -> Result<bool, SpecError> {
-    let subjects = spec.subjects.clone().unwrap_or_default();
+    let contains = spec.subjects.as_ref().and_then(|subjects| subjects.contains).unwrap_or_default();
+    let has_pods = |one: &SyncObject| pods::template(&one.object().body).is_some();
+    if contains == Contains::Pods && !objects.iter().any(has_pods) {
+        return Ok(false);
+    }
     let labels = object.metadata.labels.clone().unwrap_or_default();
     let own = |key: &str| labels.get(key).cloned();
+    let owner = &frame.owner;
+    if is_exempt(spec, &owner.namespace, &owner.name, &own) {
+        return Ok(false);
+    }
+    if is_selected(frame, spec, &owner.namespace, &own)? {
+        return Ok(true);
+    }
+    for maker in makers {
+        let Some(namespace) = &maker.namespace else { continue };
+        let labels = labels_of(frame, kind("Sync"), Some(namespace), &maker.name)?;
+        let label = |key: &str| text_at(labels.as_ref(), key);
+        if !is_exempt(spec, namespace, &maker.name, &label) && is_selected(frame, spec, namespace, &label)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether a rule says itself that it leaves a Sync alone.
+fn is_exempt(
+    spec: &GlobalDependencySpec,
+    namespace: &str,
+    name: &str,
+    label: &dyn Fn(&str) -> Option<String>,
+) -> bool {
     let exemptions = spec.exemptions.clone().unwrap_or_default();
-    let named = exemptions
-        .syncs
-        .iter()
-        .any(|sync| sync.namespace == frame.owner.namespace && sync.name == frame.owner.name);
-    let exempt = named
-        || exemptions.namespaces.contains(&frame.owner.namespace)
-        || exemptions.selector.as_ref().is_some_and(|selector| matches(selector, &own));
-    let pods = subjects.contains.unwrap_or_default() == Contains::Pods;
-    let makes = |one: &SyncObject| pods::template(&one.object().body).is_some();
-    if exempt
-        || pods && !objects.iter().any(makes)
-        || !subjects.selector.as_ref().is_none_or(|selector| matches(selector, &own))
-    {
+    exemptions.syncs.iter().any(|sync| sync.namespace == namespace && sync.name == name)
+        || exemptions.namespaces.iter().any(|one| one == namespace)
+        || exemptions.selector.as_ref().is_some_and(|selector| matches(selector, label))
+}
+
+/// Whether a rule is about Syncs with these labels in this namespace.
+fn is_selected(
+    frame: &Frame<'_>,
+    spec: &GlobalDependencySpec,
+    namespace: &str,
+    label: &dyn Fn(&str) -> Option<String>,
+) -> Result<bool, SpecError> {
+    let subjects = spec.subjects.clone().unwrap_or_default();
+    if !subjects.selector.as_ref().is_none_or(|selector| matches(selector, label)) {
         return Ok(false);
     }
     let Some(selector) = &subjects.namespace_selector else { return Ok(true) };
-    let gvk = Gvk::new("", "v1", "Namespace");
+    let labels = labels_of(frame, Gvk::new("", "v1", "Namespace"), None, namespace)?;
+    Ok(matches(selector, &|key: &str| text_at(labels.as_ref(), key)))
+}
+
+/// The labels of an object, read as the operator.
+fn labels_of(
+    frame: &Frame<'_>,
+    gvk: Gvk,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<Value>, SpecError> {
     let reads = ReadSet::dotted(["metadata.labels"]);
-    let want = Want::object(ourselves(), gvk, None, &frame.owner.namespace, reads);
-    let labels = match frame.kinds.ask(want) {
-        None => return Err(not_yet("spec")),
-        Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet("spec")),
+    let want = Want::object(ourselves(), gvk, namespace.map(str::to_owned), name, reads);
+    match frame.kinds.ask(want) {
+        None => Err(not_yet("spec")),
+        Some(Seen::Unknown(why)) if why.is_passing() => Err(not_yet("spec")),
         Some(Seen::Objects(observed)) => {
-            observed.items.first().and_then(|item| item.content.pointer("/metadata/labels").cloned())
+            Ok(observed.items.first().and_then(|item| item.content.pointer("/metadata/labels").cloned()))
         }
-        Some(_) => None,
-    };
-    let label = |key: &str| labels.as_ref()?.get(key).and_then(Value::as_str).map(str::to_owned);
-    Ok(matches(selector, &label))
+        Some(_) => Ok(None),
+    }
+}
+
+fn text_at(labels: Option<&Value>, key: &str) -> Option<String> {
+    labels?.get(key).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Whether labels match; an empty selector matches all.

@@ -8,6 +8,8 @@ use linchpin_api::{
 use linchpin_engine::{contract::StepId, plan::Plan};
 use linchpin_words::{ObjectRef, Reason};
 
+use crate::door::Backing;
+
 /// A whole Sync.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SyncOutline {
@@ -19,6 +21,8 @@ pub(crate) struct SyncOutline {
     pub globals: Vec<DependencyOutline>,
     pub objects: Vec<ObjectOutline>,
     pub exports: Vec<ExportOutline>,
+    /// What of its objects stands behind webhooks.
+    pub backing: Backing,
 }
 
 /// One dependency.

@@ -13,14 +13,23 @@ use super::{
     outline::DependencyOutline,
     status::dependency_rows,
 };
-use crate::{assemble::Frame, conditions, door::StatusInput, entries};
+use crate::{
+    assemble::Frame,
+    conditions,
+    door::{Backing, StatusInput},
+    entries,
+};
 
 /// What the status of such an object is drawn from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Standing(pub Vec<DependencyOutline>);
+pub(crate) struct Standing {
+    pub outlines: Vec<DependencyOutline>,
+    /// What stands behind the webhooks that it is about.
+    pub backing: Backing,
+}
 
 impl Standing {
-    fn of(plan: Option<&Plan>) -> Option<&Self> {
+    pub(crate) fn of(plan: Option<&Plan>) -> Option<&Self> {
         plan?.notes.get()
     }
 }
@@ -73,7 +82,7 @@ pub(crate) fn draw(
 ) -> Said {
     let report = input.report;
     let blank = Standing::default();
-    let Standing(outlines) = Standing::of(input.plan).unwrap_or(&blank);
+    let Standing { outlines, .. } = Standing::of(input.plan).unwrap_or(&blank);
     let rows = dependency_rows(outlines.iter(), rows_before, input);
     let phase = match report.phase {
         _ if report.ready => "Ready",
@@ -103,7 +112,7 @@ pub(crate) fn blockers(
     input: &StatusInput<'_>,
 ) -> Vec<Blocker> {
     let blank = Standing::default();
-    let Standing(outlines) = Standing::of(input.plan).unwrap_or(&blank);
+    let Standing { outlines, .. } = Standing::of(input.plan).unwrap_or(&blank);
     let mut blockers = entries::blockers(before, input);
     for blocker in &mut blockers {
         let outline = outlines.iter().find(|outline| Some(outline.step.as_str()) == blocker.step.as_deref());

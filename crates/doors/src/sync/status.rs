@@ -16,16 +16,19 @@ use linchpin_api::{
     sync::status::{SourceStatus, SyncDependencyStatus},
 };
 use linchpin_engine::{
-    contract::StepId,
+    contract::{Notice, StepId},
     plan::Edition,
-    step::{Phase, StepReport},
+    step::{Phase, Report, StepReport},
 };
 use linchpin_words::{Reason, Shared, limits, text};
 
 pub(crate) use self::dependencies::rows as dependency_rows;
 use self::{conditions::Conditions, resources::Resources};
 use super::{dependency::short, outline::SyncOutline};
-use crate::{door::StatusInput, entries, journal};
+use crate::{
+    door::{self, StatusInput},
+    entries, journal,
+};
 
 pub(super) const SYNCED: &str = "Synced";
 pub(super) const APPLYING: &str = "Applying";
@@ -51,6 +54,17 @@ pub(super) fn draw(object: &Sync, input: &StatusInput<'_>) -> SyncStatus {
         held: input.plan.is_some_and(|plan| input.journal.is_held(plan)),
     };
     sketch.draw(generation)
+}
+
+/// The event about a phase, in the words that the status has for it.
+pub(super) fn event(report: &Report) -> Notice {
+    let told = door::phase_event(report);
+    let (reason, message) = match report.phase {
+        Phase::Completed => (SYNCED, "all its objects are applied and ready"),
+        Phase::Running => (APPLYING, "it is admitted: its objects are applied"),
+        _ => return told,
+    };
+    Notice { reason: reason.to_owned(), message: message.to_owned(), ..told }
 }
 
 /// What a status is drawn from.

@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use linchpin_doors::{CLUSTER_DOMAIN, Causes, CompileInput, Compiled, Door, StatusInput, StatusOf, journal};
+use linchpin_doors::{
+    CLUSTER_DOMAIN, Causes, Claim, CompileInput, Compiled, Door, Hold, HoldInput, StatusInput, StatusOf,
+    journal,
+};
 use linchpin_engine::{
     contract::{
         Done, Effect, Existing, Failure, Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target,
@@ -79,6 +82,7 @@ pub(crate) fn compile<D: Door>(object: &D::Object) -> Result<Compiled, SpecError
             default_service_account: "default",
             cluster_domain: CLUSTER_DOMAIN,
             exempt: &[],
+            makers: &[],
         },
     )
 }
@@ -187,6 +191,7 @@ impl<D: Door> Stage<D> {
                 default_service_account: "default",
                 cluster_domain: CLUSTER_DOMAIN,
                 exempt: &[],
+                makers: &[],
             };
             self.wrong = None;
             let decision = match D::compile(&self.object, &given) {
@@ -234,6 +239,7 @@ impl<D: Door> Stage<D> {
             default_service_account: "default",
             cluster_domain: CLUSTER_DOMAIN,
             exempt: &[],
+            makers: &[],
         };
         let compiled = D::compile(&self.object, &given).expect("a plan");
         let memory = Memory::recovered(journal.clone());
@@ -243,6 +249,29 @@ impl<D: Door> Stage<D> {
         self.decision = Some(decision);
         self.compiled = Some(compiled);
         self
+    }
+
+    /// Why the object stays although it is deleted, with all that it asks for answered.
+    pub(crate) fn hold(&mut self, claims: &[Claim]) -> Option<Hold> {
+        for _ in 0..10 {
+            let world: World =
+                self.wants.iter().map(|want: &Want| (want.clone(), self.answer(want))).collect();
+            let compile = CompileInput {
+                facts: &world,
+                kinds: &self.memory.journal.kinds,
+                default_service_account: "default",
+                cluster_domain: CLUSTER_DOMAIN,
+                exempt: &[],
+                makers: &[],
+            };
+            let input = HoldInput { claims, compile, journal: &self.memory.journal, now: self.now };
+            let hold = D::hold(&self.object, &input)?;
+            if hold.wants.is_subset(&self.wants) {
+                return Some(hold);
+            }
+            self.wants.extend(hold.wants);
+        }
+        panic!("it always asks for more");
     }
 
     /// The status as it would be written now; it is written.

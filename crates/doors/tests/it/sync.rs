@@ -1,5 +1,6 @@
 //! Sync, judged by what the engine does with its plans: gates, order, sources, versions, status.
 
+mod deletion;
 mod gates;
 
 use linchpin_doors::SyncDoor;

@@ -29,6 +29,8 @@ pub struct Fact {
     pub triggers: BTreeMap<StepId, Trigger>,
     /// For an action that repairs drift: whether what it wrote is no longer as written.
     pub drifted: bool,
+    /// For an action that an update changes which is not admitted: whether what it wrote before is no longer as written.
+    pub drift_held: bool,
 }
 
 impl Default for Fact {
@@ -45,6 +47,7 @@ impl Default for Fact {
             awaited: false,
             triggers: BTreeMap::new(),
             drifted: false,
+            drift_held: false,
         }
     }
 }

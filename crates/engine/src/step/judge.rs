@@ -77,6 +77,7 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>
         views.push(view);
     }
     let needs_reapply = needs_reapply(plan, journal, &records);
+    let held = journal.is_held(plan);
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
             let place = ActionContext {
@@ -94,6 +95,13 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>
                 let done = place.record.is_some_and(|record| record.state == StepState::Done);
                 fact.drifted =
                     done && (needs_reapply[position] || has_drifted(&place, drift, &records, fresh_world));
+                // What a held update changes is left as it is: its old body is no longer at hand.
+                let left = |record: &StepRecord| {
+                    record.state == StepState::Waiting && !record.repairing && !record.wrote.is_empty()
+                };
+                fact.drift_held = held
+                    && place.record.is_some_and(left)
+                    && has_drifted(&place, drift, &records, fresh_world);
             }
             facts[position] = fact;
             views[position] = view;

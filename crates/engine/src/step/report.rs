@@ -120,6 +120,8 @@ pub struct StepReport {
     pub attempts: u32,
     /// The objects that a selector found; none where the plan itself names the object.
     pub selected: Option<Objects>,
+    /// For a requirement: whether what it is about was looked for and is not there.
+    pub absent: bool,
     /// Whether it is what holds the plan now.
     pub blocking: bool,
     /// Whether it is all that is asked of it: an action that is done, a requirement that holds also strictly.

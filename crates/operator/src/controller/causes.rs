@@ -16,7 +16,7 @@ use linchpin_cluster::hub::SubscriberId;
 use linchpin_doors::{Causes, Imposed};
 use linchpin_engine::{
     contract::{Question, Right, Seen, Served, Via, Want},
-    graph::{Chain, Node, WaitState, explain},
+    graph::{Chain, Node, Relation, WaitState, explain},
     step::Phase,
 };
 use linchpin_words::{
@@ -24,7 +24,11 @@ use linchpin_words::{
     reference::{KindWord, built_in_kind},
 };
 
-use super::{Controller, entry::Entry, exempt::is_rule};
+use super::{
+    Controller,
+    entry::Entry,
+    exempt::{is_rule, is_sync},
+};
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -121,12 +125,14 @@ impl Controller {
         if is_rule(&myself) {
             found.causes.imposed = Some(self.imposed(&myself));
         }
-        if entry.phase == Some(Phase::Completed) || entry.subject.is_deleting() {
+        let settled = entry.phase == Some(Phase::Completed);
+        // A Sync also shows who makes what it has.
+        if settled && !is_sync(&myself) || entry.subject.is_deleting() {
             return found;
         }
         let Some(via) = entry.subject.via() else { return found };
-        let node = Node::here(entry.subject.key().object_ref());
-        let waits = self.waits_for_ours(&node);
+        let node = myself;
+        let waits = if settled { BTreeSet::new() } else { self.waits_for_ours(&node) };
         let asked = RefCell::new(BTreeMap::new());
         let visible = |node: &Node| {
             // What it has looked at itself it may see. Of what it could not look at, not even that there is something
@@ -167,17 +173,27 @@ impl Controller {
         visible: &dyn Fn(&Node) -> bool,
         causes: &mut Causes,
     ) {
-        for (blocker, wait) in self.graph.blockers(node) {
-            let made = self.plural_of_ours(&blocker.object).is_none() && wait.standing == WaitState::Absent;
-            let makers = if made { self.graph.makers(&blocker) } else { Vec::new() };
-            let others = makers.iter().filter(|maker| maker.object != node.object && visible(maker));
+        let (mut makers, mut open) = (BTreeMap::new(), VecDeque::new());
+        open.extend(waits.iter().map(|(_, blocker, _)| blocker.clone()));
+        for edge in self.graph.edges_from(node) {
+            let Relation::WaitsFor(wait) = &edge.relation else { continue };
+            if self.plural_of_ours(&edge.to.object).is_some() || makers.contains_key(&edge.to) {
+                continue;
+            }
+            let all = self.graph.makers(&edge.to);
+            if !wait.met() && all.iter().all(|maker| maker.object != node.object) {
+                open.push_back(edge.to.clone());
+            }
+            makers.insert(edge.to, all);
+        }
+        for (made, all) in makers {
+            let others = all.iter().filter(|maker| maker.object != node.object && visible(maker));
             let makers: Vec<String> = others.map(ToString::to_string).collect();
             if !makers.is_empty() {
-                causes.providers.insert(blocker.object.clone().into_inner(), makers);
+                causes.providers.insert(made.object.clone().into_inner(), makers);
             }
         }
         let mut seen = BTreeSet::from([node.clone()]);
-        let mut open: VecDeque<Node> = waits.iter().map(|(_, blocker, _)| blocker.clone()).collect();
         while let Some(next) = open.pop_front() {
             if causes.waiting_on.len() >= limits::WAITING_ON || !visible(&next) || !seen.insert(next.clone())
             {
@@ -185,6 +201,9 @@ impl Controller {
             }
             causes.waiting_on.push(next.whole().to_string());
             open.extend(self.graph.blockers(&next).into_iter().map(|(blocker, _)| blocker));
+            if self.plural_of_ours(&next.object).is_none() {
+                open.extend(self.graph.makers(&next));
+            }
         }
         causes.waiting_on.dedup();
     }

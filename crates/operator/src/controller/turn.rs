@@ -13,6 +13,7 @@ use linchpin_words::{Gvk, Timestamp};
 use super::{
     Controller,
     entry::{Entry, FreshLook},
+    exempt::is_rule,
     now,
     throttle::{self, LastTurn},
 };
@@ -77,7 +78,13 @@ impl Controller {
             last_turn.goes_on = Some(self.unfinished.place(lane, took, last_turn.ended));
         }
         entry.last_turn = Some(last_turn);
+        let rule = is_rule(&Node::here(entry.subject.key().object_ref()));
         self.entries.insert(id, entry);
+        // What it is about may lead elsewhere now. What this one has stands with the others only from here on.
+        if rule {
+            self.exempt_of = None;
+        }
+        self.find_exempt();
     }
 
     /// Reads everything again that an object asks for, where somebody ordered that, at most now and then: each order
@@ -100,6 +107,7 @@ impl Controller {
             let broken = self.graph.broken_of_owner(&node);
             let exempt = self.exempt_from(&node);
             let claims = self.claims_on(entry);
+            let makers = self.makers_of(entry);
             let world = self.answers.read(entry.wants.iter());
             let key = entry.subject.key().clone();
             let look = Look {
@@ -110,6 +118,7 @@ impl Controller {
                     causes: &entry.causes,
                     broken: &broken,
                     exempt: &exempt,
+                    makers: &makers,
                     claims: &claims,
                 },
                 kept: self.kept.get(&entry.kind).and_then(|kept| kept.of(key.namespace.as_deref(), &key.uid)),
@@ -194,7 +203,6 @@ impl Controller {
             self.reporter.note_change();
             self.graph.set(node, &edges)
         });
-        self.find_exempt();
         self.keep(entry, beside, time);
         for neighbour in affected.into_iter().flatten() {
             if neighbour.whole() != *node {

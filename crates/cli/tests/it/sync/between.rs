@@ -79,6 +79,21 @@ fn dependents_go_first_whatever_the_order_of_two_deletions_and_protection_holds(
     scenario.delete("Sync", "web");
     scenario.gone("Sync", "db");
     assert!(!scenario.has("db"));
+    // What gates the deletion alone holds neither creation nor update, and has to be there before anything is deleted.
+    let needs = json!([{"name": "op", "object": {"resource": "configmap/op"}, "gates": ["Delete"],
+        "readyExpr": "dep.data.value == 'on'"}]);
+    scenario.config_map("op", "off");
+    applied(&scenario, "app", &json!({"source": maps(&["app"], "1"), "dependencies": needs}));
+    scenario.synced("app");
+    scenario.delete("Sync", "app");
+    let held = scenario.condition("Sync", "app", "DeletionBlocked", "True");
+    assert_eq!(condition(&held, "DeletionBlocked")["reason"], "DependencyNotReady");
+    assert_eq!(held["status"]["phase"], "Deleting");
+    assert_eq!(held["status"]["heldBy"], json!(["ConfigMap sync-deletion/op"]));
+    assert!(scenario.has("app"), "it touches nothing");
+    scenario.config_map("op", "on");
+    scenario.gone("Sync", "app");
+    assert!(!scenario.has("app"));
 }
 
 #[test]

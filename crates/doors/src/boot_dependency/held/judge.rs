@@ -94,6 +94,7 @@ impl Judged {
             default_service_account,
             cluster_domain,
             exempt: &[],
+            makers: &[],
         };
         let Ok(compiled) = compile(&object, &compile_input) else {
             return nothing;

@@ -13,7 +13,7 @@ use linchpin_words::{Gvk, Period, Reason, Shared, Timestamp, keys, text};
 
 use super::{PendingStatus, Planned, passed_by_hand, steps_with};
 use crate::{
-    door::{Causes, CompileInput, Door, HistoryInput, Hold, StatusInput},
+    door::{Causes, CompileInput, Door, HistoryInput, Hold, HoldInput, StatusInput},
     subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own},
 };
 
@@ -30,8 +30,9 @@ impl<D: Door> Planned<D> {
             return Ok(self.take_down(memory, look));
         }
         self.history.keep_if(look.idle && self.phase.is_some());
-        if self.exempt != look.ties.exempt {
+        if self.exempt != look.ties.exempt || self.makers != look.ties.makers {
             self.exempt = look.ties.exempt.to_vec();
+            self.makers = look.ties.makers.to_vec();
             self.compiled = None;
         }
         let settled = match self.compile(&memory, look.world) {
@@ -115,6 +116,7 @@ impl<D: Door> Planned<D> {
                 default_service_account: &self.default_service_account,
                 cluster_domain: &self.cluster_domain,
                 exempt: &self.exempt,
+                makers: &self.makers,
             };
             let authority = self.body.authority(&self.default_service_account);
             let Some(object) = self.body.whole() else { return Ok(true) };
@@ -213,13 +215,23 @@ impl<D: Door> Planned<D> {
                 .inventory
                 .iter()
                 .any(|item| matches!(item.state, ItemState::Deleting | ItemState::Gone));
-        let held = self
-            .body
-            .whole()
-            .filter(|_| !hurry && !begun)
-            .and_then(|object| D::hold(object, look.ties.claims, look.now));
-        if let Some(held) = held {
+        let input = HoldInput {
+            claims: look.ties.claims,
+            compile: CompileInput {
+                facts: look.world,
+                kinds: &memory.journal.kinds,
+                default_service_account: &self.default_service_account,
+                cluster_domain: &self.cluster_domain,
+                exempt: &self.exempt,
+                makers: &self.makers,
+            },
+            journal: &memory.journal,
+            now: look.now,
+        };
+        let object = self.body.whole().filter(|_| !hurry && !begun);
+        if let Some(mut held) = object.and_then(|object| D::hold(object, &input)) {
             decision.wants.insert(own_namespace);
+            decision.wants.append(&mut held.wants);
             self.report(&mut decision, None, stay(memory, held), look);
             decision.edges = None;
             return decision;
@@ -368,7 +380,7 @@ fn status_input<'a>(
 fn stay(memory: Memory, held: Hold) -> step::Decision {
     let report = Report {
         phase: Phase::Deleting,
-        reason: Some(Reason::InUse),
+        reason: Some(held.reason),
         message: held.message,
         held_by: held.by,
         ..Report::default()

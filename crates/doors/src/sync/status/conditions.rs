@@ -57,8 +57,10 @@ impl<'a> Conditions<'a> {
             self.set(ConditionType::Reconciling, !stalled, reason, &message);
             self.set(ConditionType::Stalled, stalled, reason, &message);
         }
-        let held = report.reason == Some(Reason::InUse) && report.phase == Phase::Deleting;
-        self.set_or_remove(ConditionType::DeletionBlocked, held.then_some((Reason::InUse, message.as_str())));
+        // In use, or what must be there before anything is deleted is not.
+        let holds = [Reason::InUse, Reason::DependencyNotReady].contains(&reason);
+        let held = holds && report.phase == Phase::Deleting;
+        self.set_or_remove(ConditionType::DeletionBlocked, held.then_some((reason, message.as_str())));
         condition::remove(self.all, ConditionType::DependencyCycle);
     }
 
@@ -90,7 +92,7 @@ impl<'a> Conditions<'a> {
             }
             Some((reason, told)) => self.set(ConditionType::SourceReady, false, *reason, told),
         }
-        self.linked(rows);
+        self.linked(sketch, rows);
         self.environment(sketch, rows);
         let cycle = report.reason == Some(Reason::Cycle) && !ready;
         self.set_or_remove(
@@ -98,6 +100,15 @@ impl<'a> Conditions<'a> {
             cycle.then_some((Reason::Cycle, report.message.as_str())),
         );
         condition::remove(self.all, ConditionType::DeletionBlocked);
+        let versions = [Reason::VersionNotMet, Reason::VersionUnknown];
+        let is_violated = |row: &&SyncDependencyStatus| {
+            !row.met && versions.iter().any(|reason| row.reason == reason.as_str())
+        };
+        let violated = rows.iter().find(is_violated).filter(|_| !sketch.held);
+        self.set_or_remove(
+            ConditionType::RequirementViolated,
+            violated.map(|row| (Reason::VersionNotMet, row.message.as_str())),
+        );
     }
 
     fn dependencies(&mut self, sketch: &Sketch<'_>, rows: &[SyncDependencyStatus]) {
@@ -128,11 +139,18 @@ impl<'a> Conditions<'a> {
     }
 
     /// Whether something provides each dependency, ready or not.
-    fn linked(&mut self, rows: &[SyncDependencyStatus]) {
+    fn linked(&mut self, sketch: &Sketch<'_>, rows: &[SyncDependencyStatus]) {
         let missing = [Reason::CapabilityMissing, Reason::ExportMissing, Reason::KindNotServed];
+        let outlines = || sketch.outline.dependencies.iter().chain(&sketch.outline.globals);
+        // Also of what was waited for too long, or passed by hand; but not of what was there once and for all.
+        let gone = |row: &SyncDependencyStatus| {
+            let outline = outlines().find(|outline| outline.name == row.name && outline.what != What::Own);
+            let step = outline.and_then(|outline| sketch.steps.get(&outline.step));
+            row.latched_at.is_none() && step.is_some_and(|step| step.absent)
+        };
         let absent = |row: &&SyncDependencyStatus| {
             let lacking = missing.iter().any(|reason| row.reason == reason.as_str());
-            !row.met && row.provided_by.is_none() && (row.state == "Absent" || lacking)
+            row.provided_by.is_none() && (gone(row) || !row.met && (row.state == "Absent" || lacking))
         };
         let none: Vec<String> =
             rows.iter().filter(absent).map(|row| format!("{} ({})", row.name, row.depends_on)).collect();

@@ -92,6 +92,7 @@ impl Stage {
                 default_service_account: "default",
                 cluster_domain: "cluster.test",
                 exempt: &[],
+                makers: &[],
             };
             let compiled = compile(object, &input).expect("a plan");
             let memory = Memory::fresh("uid", 1, now);

@@ -92,7 +92,7 @@ fn look(object: &Value, things: &Things, forbidden: &str) -> (Decision, Value) {
         let look = Look {
             world: &world,
             outcomes: &[],
-            ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], claims: &[] },
+            ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },
             kept: None,
             idle: true,
             now: Timestamp::from_second(NOW),

@@ -270,3 +270,34 @@ fn what_schema_and_cel_cannot_tell_is_stalled_with_the_field() {
         assert!(message.starts_with(field), "{message}");
     }
 }
+
+#[test]
+fn while_an_update_is_held_what_it_does_not_change_is_repaired_and_what_it_does_is_told_as_held() {
+    let source = format!("{{objects: [{}, {}]}}", map("a"), map("b"));
+    let mut stage = stage(&format!(
+        "{{source: {source}, dependencies: [{{name: db, sync: {{name: db}}, version: '>=2', gates: [Update]}}]}}"
+    ));
+    stage.put(other("db", &ready("r", "1"))).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a", "apply ConfigMap own/b"]);
+    let status = shown(&mut stage);
+    assert_eq!(
+        condition(&status, "RequirementViolated")["reason"],
+        "VersionNotMet",
+        "applied, and not at a version that it needs"
+    );
+    stage.edit(|object| object["spec"]["source"]["objects"][0]["data"] = json!({"k": "v"})).settle();
+    assert_eq!(stage.done(), [] as [&str; 0]);
+    let status = shown(&mut stage);
+    assert_eq!(status["resources"][0]["reason"], "WaitingForStep", "{status:#}");
+    assert_eq!(condition(&status, "RequirementViolated"), &json!(null));
+    for name in ["a", "b"] {
+        stage.take(&config_map("own", name, &json!({})));
+    }
+    stage.settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/b"], "its old body is no longer at hand");
+    let status = shown(&mut stage);
+    assert_eq!(status["resources"][0]["reason"], "DriftHeld", "{status:#}");
+    stage.put(other("db", &ready("r", "2"))).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+    assert_eq!(condition(&shown(&mut stage), "RequirementViolated"), &json!(null));
+}

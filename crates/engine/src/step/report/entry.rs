@@ -38,6 +38,7 @@ pub(super) fn step_report(
         since: record.since,
         attempts: record.attempt,
         selected: found.selected.clone(),
+        absent: found.state == "NotFound",
         blocking: false,
         ready: record.is_successful(),
     };
@@ -132,6 +133,9 @@ fn held_by(
         let reason = record.reason?;
         let undecided = reason == Reason::GuardTimedOut && place.fact.guard == GuardAnswer::Undecided;
         return Some((reason, in_words(reason, found, undecided)));
+    }
+    if place.fact.drift_held && !lacks_rights(place, found) {
+        return Some((Reason::DriftHeld, Reason::DriftHeld.in_words().into()));
     }
     if !place.advanced.open[place.position] && !lacks_rights(place, found) {
         return Some((Reason::WaitingForStep, waits_for(place, "waits for ", scratch)));

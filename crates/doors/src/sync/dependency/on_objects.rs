@@ -1,0 +1,218 @@
+//! A dependency on objects that anybody may have made: one by its name, or several by their labels.
+
+use linchpin_api::{SyncDependency, sync::dependency::ObjectRef as ObjectWord};
+use linchpin_engine::{
+    contract::{Question, ReadSet, Seen, StepId, Want},
+    plan::{BoundView, SpecError},
+    readiness::{self, Wanted},
+};
+use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference};
+
+use super::{
+    Around, Found, Terms, bound, state_word,
+    version::{version_obstacle, version_of, version_path},
+};
+use crate::{
+    cluster,
+    dependency::expect,
+    errors::at,
+    requirement::{About, RequirementDraft, RequirementSpec, Which},
+    sync::{kind, outline::What},
+};
+
+/// The reference that an entry on one object makes.
+fn reference(object: &ObjectWord, field: &str) -> Result<(KindWord, String), SpecError> {
+    match (&object.resource, &object.kind, &object.name) {
+        (Some(text), None, None) => {
+            let parsed = Reference::parse(text).map_err(|error| at(format!("{field}.resource"), error))?;
+            let name = parsed.name.ok_or_else(|| at(format!("{field}.resource"), "it names no object"))?;
+            Ok((parsed.word, name))
+        }
+        (None, Some(kind), Some(name)) => {
+            Ok((KindWord::from_manifest(object.api_version.as_deref(), kind), name.clone()))
+        }
+        _ => Err(at(field, "give resource, or kind and name")),
+    }
+}
+
+/// Whether a kind runs to an end, or may say so itself.
+fn ends(kind: &GroupKind) -> bool {
+    let runs = [("batch", "Job"), ("", "Pod"), ("linchpin.dev", "Sync")];
+    runs.contains(&(kind.group.as_str(), kind.kind.as_str())) || !readiness::in_table(kind)
+}
+
+pub(super) fn on_object(
+    around: &Around<'_>,
+    entry: &SyncDependency,
+    terms: &Terms,
+    object: &ObjectWord,
+    field: &str,
+) -> Result<Found, SpecError> {
+    let frame = around.frame;
+    let place = format!("{field}.object");
+    let (word, name) = reference(object, &place)?;
+    let completed = terms.state == Some(Wanted::Completed);
+    let spec = |state: Option<Wanted>| RequirementSpec {
+        kind_field: place.clone(),
+        state,
+        about: About::Objects {
+            word: word.clone(),
+            namespace: object.namespace.clone(),
+            which: Which::Name(name.clone()),
+        },
+        ..RequirementSpec::on_object(
+            StepId::new(&entry.name),
+            field,
+            around.via.clone(),
+            &kind("Sync"),
+            object.namespace.as_deref(),
+            &name,
+        )
+    };
+    let mut draft = RequirementDraft::new(frame, spec(terms.state.clone()))?;
+    let resolved =
+        draft.object().map(|(gvk, namespace, name)| (gvk.clone(), namespace.cloned(), name.clone()));
+    if let Some((gvk, namespace, _)) = &resolved {
+        if around.explicit && namespace.is_some() && object.namespace.is_none() {
+            return Err(at(
+                format!("{place}.namespace"),
+                "name the namespace: there is no other to be meant",
+            ));
+        }
+        // What does not run to an end is completed once it was there as it should be.
+        if completed && (!ends(&gvk.group_kind()) || entry.ready_expr.is_some() && !runs(&gvk.group_kind())) {
+            draft = RequirementDraft::new(frame, spec(None))?;
+        }
+    }
+    let wanted = draft.wanted.clone();
+    let target = draft.target().clone();
+    let own = around.objects.iter().position(|one| {
+        let object = one.object();
+        match &resolved {
+            Some((gvk, namespace, name)) => one.is(&gvk.group_kind(), namespace.as_deref(), name),
+            // A kind that the source itself defines is not served before it is applied.
+            None => {
+                object.name == name
+                    && object.gvk.kind.eq_ignore_ascii_case(&word.word)
+                    && word.group.as_ref().is_none_or(|group| *group == object.gvk.group)
+                    && object.kind.is_err()
+            }
+        }
+    });
+    if let Some(bound) = bound(around, entry, BoundView::Whole, field)? {
+        draft.is_bound(bound);
+    }
+    let mut version = None;
+    if let (Some(range), Some((gvk, namespace, name))) = (&terms.range, resolved) {
+        let path = version_path(entry, field)?;
+        let reads = path
+            .as_ref()
+            .map_or_else(|| ReadSet::dotted(["metadata.labels"]), |path| ReadSet::from(&path.reads()));
+        let want = Want::object(around.via.clone(), gvk, namespace, name, reads);
+        if let Some(Seen::Objects(observed)) = frame.kinds.ask(want)
+            && let Some(item) = observed.items.first()
+        {
+            version = version_of(path.as_ref(), &item.content);
+            if let Some(obstacle) = version_obstacle(&shown(&target), Some(range), version.as_deref()) {
+                draft.is_held(obstacle, None);
+            }
+        }
+    }
+    Ok(Found {
+        step: draft.finish(Vec::new(), None),
+        depends_on: shown(&target),
+        state: if completed { "Completed".to_owned() } else { state_word(&wanted) },
+        what: if own.is_some() { What::Own } else { What::Object },
+        object: Some(target),
+        own,
+        completed,
+        cyclic: false,
+        revision: None,
+        version,
+    })
+}
+
+/// Whether a kind certainly runs to an end.
+fn runs(kind: &GroupKind) -> bool {
+    [("batch", "Job"), ("", "Pod")].contains(&(kind.group.as_str(), kind.kind.as_str()))
+}
+
+/// An object as people are shown it: kinds that are neither Kubernetes' own nor ours with their group.
+pub(in crate::sync) fn shown(object: &ObjectRef) -> String {
+    let group = object.kind.group.as_str();
+    let plain = group.is_empty()
+        || linchpin_words::reference::built_in_kind(group, &object.kind.kind).is_some()
+        || group == "linchpin.dev";
+    if plain {
+        return object.to_string();
+    }
+    match &object.namespace {
+        Some(namespace) => format!("{} {namespace}/{}", object.kind, object.name),
+        None => format!("{} {}", object.kind, object.name),
+    }
+}
+
+pub(super) fn on_objects(
+    around: &Around<'_>,
+    entry: &SyncDependency,
+    terms: &Terms,
+    field: &str,
+) -> Result<Found, SpecError> {
+    let frame = around.frame;
+    let Some(objects) = &entry.objects else { return Err(at(field, "it names nothing")) };
+    let place = format!("{field}.objects");
+    let selector = cluster::selector(&objects.selector, &format!("{place}.selector"))?;
+    let word = KindWord::from_manifest(objects.api_version.as_deref(), &objects.kind);
+    let spec = RequirementSpec {
+        kind_field: place.clone(),
+        state: terms.state.clone(),
+        expect: expect(objects.expect.as_ref(), true, &place)?,
+        about: About::Objects { word, namespace: objects.namespace.clone(), which: Which::Labels(selector) },
+        ..RequirementSpec::on_object(
+            StepId::new(&entry.name),
+            field,
+            around.via.clone(),
+            &kind("Sync"),
+            objects.namespace.as_deref(),
+            "",
+        )
+    };
+    let mut draft = RequirementDraft::new(frame, spec)?;
+    let wanted = draft.wanted.clone();
+    if let Some(bound) = bound(around, entry, BoundView::Whole, field)? {
+        draft.is_bound(bound);
+    }
+    let target = draft.target().clone();
+    let mut version = None;
+    if let Some(range) = &terms.range {
+        let path = version_path(entry, field)?;
+        let reads = path
+            .as_ref()
+            .map_or_else(|| ReadSet::dotted(["metadata.labels"]), |path| ReadSet::from(&path.reads()));
+        if let Some((gvk, scope)) = draft.selection() {
+            let question = Question::Objects { via: around.via.clone(), kind: gvk, scope, reads };
+            if let Some(Seen::Objects(observed)) = frame.kinds.ask(Want::new(question)) {
+                // Each of them must be in the range: the first that is not says why.
+                let obstacle = observed.items.iter().find_map(|item| {
+                    version = version_of(path.as_ref(), &item.content);
+                    version_obstacle(&item.object_ref().to_string(), Some(range), version.as_deref())
+                });
+                if let Some(obstacle) = obstacle {
+                    draft.is_held(obstacle, None);
+                }
+            }
+        }
+    }
+    Ok(Found {
+        step: draft.finish(Vec::new(), None),
+        depends_on: shown(&target),
+        state: state_word(&wanted),
+        what: What::Objects,
+        object: None,
+        own: None,
+        completed: terms.state == Some(Wanted::Completed),
+        cyclic: false,
+        revision: None,
+        version,
+    })
+}

@@ -1,0 +1,189 @@
+//! A dependency on another Sync: the whole of it, or one export.
+
+use std::sync::Arc;
+
+use linchpin_api::{SyncDependency, sync::dependency::SyncRef};
+use linchpin_engine::{
+    contract::{ReadSet, Seen, StepId, Want},
+    plan::{BoundView, Clauses, Obstacle, Profile, SpecError},
+    readiness::Wanted,
+};
+use linchpin_lang::cel::Expression;
+use linchpin_words::{ObjectRef, Reason};
+use serde_json::Value;
+
+use super::{
+    Around, Found, Terms, bound, revision::revision_obstacle, state_word, version::version_obstacle,
+};
+use crate::{
+    errors::{at, expression},
+    requirement::{RequirementDraft, RequirementSpec},
+    sync::{kind, outline::What},
+};
+
+/// What of another Sync is looked at here.
+const SYNC_READS: [&str; 13] = [
+    "spec.exports",
+    "spec.source.configMapRef",
+    "spec.source.secretRef",
+    "spec.source.http",
+    "spec.source.oci",
+    "spec.source.fluxRef",
+    "status.version",
+    "status.observedRevision",
+    "status.lastAppliedRevision",
+    "status.exports",
+    "status.conditions.type",
+    "status.conditions.status",
+    "status.conditions.reason",
+];
+
+pub(super) fn on_sync(
+    around: &Around<'_>,
+    entry: &SyncDependency,
+    terms: &Terms,
+    sync: &SyncRef,
+    field: &str,
+) -> Result<Found, SpecError> {
+    let frame = around.frame;
+    let namespace = match &sync.namespace {
+        Some(namespace) => namespace,
+        None if around.explicit => {
+            return Err(at(
+                format!("{field}.sync.namespace"),
+                "name the namespace: there is no other to be meant",
+            ));
+        }
+        None => &frame.owner.namespace,
+    };
+    if !around.explicit && *namespace == frame.owner.namespace && sync.name == frame.owner.name {
+        return Err(at(format!("{field}.sync"), "a Sync cannot depend on itself"));
+    }
+    let gvk = kind("Sync");
+    let object = ObjectRef::namespaced(gvk.group_kind(), namespace, &sync.name);
+    let wanted = terms.state.clone().unwrap_or(Wanted::Ready);
+    if !matches!(wanted, Wanted::Exists | Wanted::Ready | Wanted::Completed) {
+        return Err(at(format!("{field}.state"), "the state of a Sync is Defined, Available or Completed"));
+    }
+    let spec = RequirementSpec {
+        state: Some(Wanted::Ready),
+        ..RequirementSpec::on_object(
+            StepId::new(&entry.name),
+            field,
+            frame.via.clone(),
+            &gvk,
+            Some(namespace.as_str()),
+            &sync.name,
+        )
+    };
+    let mut draft = RequirementDraft::new(frame, spec)?;
+    if let Some(profile) = sync_profile(&wanted, sync.export.as_deref(), field)? {
+        draft.is_taught(Arc::new(profile));
+    }
+    let view = match &sync.export {
+        Some(export) => BoundView::Entry { list: "exports", name: export.clone() },
+        None => BoundView::Whole,
+    };
+    if let Some(bound) = bound(around, entry, view, field)? {
+        draft.is_bound(bound);
+    }
+    let reads = ReadSet::dotted(SYNC_READS);
+    let want = Want::object(frame.via.clone(), gvk, Some(namespace.clone()), &sync.name, reads);
+    let (mut revision, mut version, mut told, mut cyclic) = (None, None, object.to_string(), false);
+    if let Some(export) = &sync.export {
+        told = format!("export {export} of {object}");
+    }
+    if let Some(Seen::Objects(observed)) = frame.kinds.ask(want)
+        && let Some(item) = observed.items.first()
+    {
+        let text = |path: &str| item.content.pointer(path).and_then(Value::as_str).map(str::to_owned);
+        (revision, version) = (text("/status/lastAppliedRevision"), text("/status/version"));
+        cyclic = waits_in_a_circle(&item.content);
+        let obstacle = export_obstacle(sync, &object, &item.content)
+            .or_else(|| version_obstacle(&object.to_string(), terms.range.as_ref(), version.as_deref()))
+            .or_else(|| revision_obstacle(around, namespace, &object, &item.content, revision.as_deref()));
+        if let Some(obstacle) = obstacle {
+            draft.is_held(obstacle, None);
+        }
+    }
+    Ok(Found {
+        step: draft.finish(Vec::new(), None),
+        depends_on: told,
+        state: state_word(&wanted),
+        what: if sync.export.is_some() { What::Export } else { What::Sync },
+        object: Some(object),
+        own: None,
+        completed: wanted == Wanted::Completed,
+        cyclic,
+        revision,
+        version,
+    })
+}
+
+/// When a Sync, or an export of it, is in a state other than that its own condition Ready is True.
+fn sync_profile(wanted: &Wanted, export: Option<&str>, field: &str) -> Result<Option<Profile>, SpecError> {
+    const SEEN: &str = "self.status.observedGeneration == self.metadata.generation";
+    const STALLED: &str = "self.status.conditions.exists(c, c.type == 'Stalled' && c.status == 'True')";
+    let (ready, failed) = match (export, wanted) {
+        (None, Wanted::Exists | Wanted::Completed) => {
+            let revision =
+                if *wanted == Wanted::Exists { "lastAppliedRevision" } else { "lastReadyRevision" };
+            let there = format!("self.status.{revision} == self.status.observedRevision");
+            let gone = format!("(!has(self.status.{revision}) || !({there}))");
+            (format!("{SEEN} && {there}"), format!("{SEEN} && {STALLED} && {gone}"))
+        }
+        (None, _) => return Ok(None),
+        (Some(export), wanted) => {
+            let name = Value::String(export.to_owned());
+            let states = match wanted {
+                Wanted::Exists => "['Defined', 'Available', 'Completed', 'Failed']",
+                Wanted::Completed => "['Completed']",
+                _ => "['Available', 'Completed']",
+            };
+            let is = |states: &str| {
+                format!("{SEEN} && self.status.exports.exists(e, e.name == {name} && e.state in {states})")
+            };
+            (is(states), if *wanted == Wanted::Exists { "false".to_owned() } else { is("['Failed']") })
+        }
+    };
+    let clause = |source: String| {
+        Expression::compile(field, &source, &["self"])
+            .map(|cel| Clauses { cel: Some(Arc::new(cel)), conditions: Vec::new() })
+            .map_err(|error| expression(&error))
+    };
+    Ok(Some(Profile { ready_when: clause(ready)?, failed_when: Some(clause(failed)?), says: None }))
+}
+
+/// An export that is not declared, or whose object is not there to be exported.
+fn export_obstacle(sync: &SyncRef, object: &ObjectRef, content: &Value) -> Option<Obstacle> {
+    let export = sync.export.as_deref()?;
+    let list = |path: &str| content.pointer(path).and_then(Value::as_array).cloned().unwrap_or_default();
+    let declared = list("/spec/exports");
+    let broken = |message: String| Some(Obstacle { reason: Reason::ExportMissing, message });
+    if !declared.iter().any(|one| one["name"] == export) {
+        let mut names: Vec<&str> = declared.iter().filter_map(|one| one["name"].as_str()).collect();
+        names.sort_unstable();
+        let has =
+            if names.is_empty() { "it has none".to_owned() } else { format!("it has: {}", names.join(", ")) };
+        return broken(format!(
+            "says it depends on export {export} of {object}, which has no such export ({has})"
+        ));
+    }
+    let shown = list("/status/exports");
+    let entry = shown.iter().find(|one| one["name"] == export)?;
+    if entry["reason"] == Reason::ExportMissing.as_str() {
+        return broken(format!(
+            "says it depends on export {export} of {object}, whose object is not among those that it applies"
+        ));
+    }
+    None
+}
+
+/// Whether a Sync says that it waits for itself, or for what does.
+fn waits_in_a_circle(content: &Value) -> bool {
+    let conditions = content.pointer("/status/conditions").and_then(Value::as_array);
+    conditions.into_iter().flatten().any(|one| {
+        one["type"] == "DependencyCycle" && one["status"] == "True"
+            || one["type"] == "DependenciesReady" && one["reason"] == Reason::BlockedByCycle.as_str()
+    })
+}

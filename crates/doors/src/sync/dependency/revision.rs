@@ -1,0 +1,56 @@
+//! Two Syncs of one source: the dependency must have applied the very revision that is about to be applied.
+
+use linchpin_api::sync::SyncSource;
+use linchpin_engine::plan::Obstacle;
+use linchpin_words::{ObjectRef, Reason};
+use serde_json::{Value, json};
+
+use super::Around;
+
+/// Another revision of the same source.
+pub(super) fn revision_obstacle(
+    around: &Around<'_>,
+    namespace: &str,
+    object: &ObjectRef,
+    content: &Value,
+    applied: Option<&str>,
+) -> Option<Obstacle> {
+    let (ours, revision) = (around.source?, around.revision?);
+    let theirs: SyncSource = serde_json::from_value(content.pointer("/spec/source")?.clone()).ok()?;
+    let own = &around.frame.owner.namespace;
+    (source_key(ours, own)? == source_key(&theirs, namespace)? && applied != Some(revision)).then(|| {
+        let applied = applied.map_or_else(|| "nothing".to_owned(), short);
+        let message =
+            format!("{object} has applied {applied} of the same source, not {} yet", short(revision));
+        Obstacle { reason: Reason::RevisionNotMet, message }
+    })
+}
+
+/// A revision as people are shown it.
+pub(in crate::sync) fn short(revision: &str) -> String {
+    match revision.rsplit_once(':') {
+        Some((head, hex)) if hex.len() > 12 && hex.is_ascii() => format!("{head}:{}", &hex[..12]),
+        _ => revision.to_owned(),
+    }
+}
+
+/// What two Syncs of one source have in common; none for objects, which are never shared.
+fn source_key(source: &SyncSource, namespace: &str) -> Option<Value> {
+    if let Some(map) = &source.config_map_ref {
+        return Some(json!(["ConfigMap", namespace, map.name]));
+    }
+    if let Some(secret) = &source.secret_ref {
+        return Some(json!(["Secret", namespace, secret.name]));
+    }
+    if let Some(flux) = &source.flux_ref {
+        let place = flux.namespace.as_deref().unwrap_or(namespace);
+        return Some(json!([flux.kind.as_str(), place, flux.name]));
+    }
+    if let Some(http) = &source.http {
+        let secret = http.secret_ref.as_ref().map(|secret| (namespace, &secret.name));
+        return Some(json!(["http", http.url, http.digest, secret]));
+    }
+    let oci = source.oci.as_ref()?;
+    let secret = oci.secret_ref.as_ref().map(|secret| (namespace, &secret.name));
+    Some(json!(["oci", oci.url, oci.tag, oci.digest, secret]))
+}

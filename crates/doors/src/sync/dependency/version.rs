@@ -1,0 +1,55 @@
+//! The versions that a dependency must have, and where an object says its own.
+
+use linchpin_api::SyncDependency;
+use linchpin_engine::plan::{Obstacle, SpecError};
+use linchpin_lang::jsonpath::Path;
+use linchpin_words::{Reason, keys};
+use serde_json::Value;
+
+use crate::{
+    errors::at,
+    sync::range::{Range, Within},
+};
+
+/// A version outside of the range that is needed.
+pub(in crate::sync) fn version_obstacle(
+    what: &str,
+    range: Option<&Range>,
+    version: Option<&str>,
+) -> Option<Obstacle> {
+    let range = range?;
+    let needs = range.as_str();
+    let (reason, message) = match version.map(|version| (version, range.contains(version))) {
+        Some((_, Within::Yes)) => return None,
+        Some((version, Within::No)) => {
+            (Reason::VersionNotMet, format!("{what} is at {version}, needs {needs}"))
+        }
+        Some((version, Within::Unknown)) => {
+            (Reason::VersionUnknown, format!("{what} is at {version}, which cannot be compared with {needs}"))
+        }
+        None => (Reason::VersionUnknown, format!("{what} says no version, needs {needs}")),
+    };
+    Some(Obstacle { reason, message })
+}
+
+pub(super) fn version_path(entry: &SyncDependency, field: &str) -> Result<Option<Path>, SpecError> {
+    let place = format!("{field}.versionPath");
+    let path = entry.version_path.as_ref().map(|path| Path::compile(&place, path));
+    path.transpose().map_err(|error| at(place, error.problem()))
+}
+
+/// The version that an object says it has.
+pub(super) fn version_of(path: Option<&Path>, content: &Value) -> Option<String> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    match path {
+        Some(path) => path.find(content).ok()?.first().copied().and_then(text),
+        None => content
+            .pointer("/metadata/labels")
+            .and_then(|labels| labels.get(keys::APP_VERSION))
+            .and_then(text),
+    }
+}
