@@ -55,6 +55,12 @@ pub(super) struct Facts {
     pub(super) roles: Vec<LiveRole>,
     /// Objects of ours, by plural and group.
     pub(super) objects: BTreeMap<String, Looked>,
+    /// Pods that our scheduling gate holds.
+    pub(super) held_pods: Option<Looked>,
+    /// Our two webhook configurations, as the cluster has them.
+    pub(super) webhooks: Vec<Looked>,
+    /// What the API server answers to a circle, which our webhook refuses; it is never stored.
+    pub(super) circle: Option<Looked>,
     /// Whether the caller may create objects of a kind, by plural and group.
     pub(super) may_create: BTreeMap<String, Result<bool, Unseen>>,
 }
@@ -72,6 +78,8 @@ pub(super) fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 const SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin";
+
+const HELD: &str = "labelSelector=linchpin.dev%2Fboot-gate%3Dheld";
 
 /// Reads what this mode needs.
 pub(super) async fn read(command: &CheckCommand, mode: Mode) -> Facts {
@@ -109,8 +117,12 @@ pub(super) async fn read(command: &CheckCommand, mode: Mode) -> Facts {
             facts.lease = Some(reader.get(&lease).await);
             reader.roles(namespace, &mut facts).await;
             reader.objects(&mut facts).await;
+            reader.webhooks(namespace, &mut facts).await;
         }
-        Mode::PreUninstall => reader.objects(&mut facts).await,
+        Mode::PreUninstall => {
+            reader.objects(&mut facts).await;
+            facts.held_pods = Some(reader.get(&format!("/api/v1/pods?{HELD}")).await);
+        }
     }
     facts
 }
@@ -179,6 +191,31 @@ impl Reader {
             let role = self.get(&format!("{rbac}/{path}")).await;
             facts.roles.push(LiveRole { called, scope, watched, role });
         }
+    }
+
+    /// Our webhook configurations, and whether the API server calls what they name.
+    async fn webhooks(&self, namespace: &str, facts: &mut Facts) {
+        let prefix = deployment(facts).and_then(|deployment| flag(deployment, "webhook-config-name"));
+        let prefix = prefix.unwrap_or("linchpin").to_owned();
+        let path = "/apis/admissionregistration.k8s.io/v1";
+        for (plural, word) in
+            [("mutatingwebhookconfigurations", "mutating"), ("validatingwebhookconfigurations", "validating")]
+        {
+            facts.webhooks.push(self.get(&format!("{path}/{plural}/{prefix}-{word}")).await);
+        }
+        let name = "linchpin-check";
+        let group = "core.bootchain-operator.ruicoelho.dev";
+        let circle = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "BootDependency",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"dependsOn": [{"service": name, "port": 1}]}});
+        let path = format!("/apis/{group}/v1alpha1/namespaces/{namespace}/bootdependencies?dryRun=All");
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .body(circle.to_string().into_bytes());
+        facts.circle = Some(match request {
+            Ok(request) => self.send(request).await,
+            Err(error) => Err(Unseen::Failed(error.to_string())),
+        });
     }
 
     /// All objects of our kinds.

@@ -1,5 +1,7 @@
 //! The checks: pure functions of what was read. Ids are headings of `docs/troubleshooting.md`.
 
+mod webhooks;
+
 use std::{collections::BTreeSet, fmt::Write as _};
 
 use linchpin_operator::{
@@ -150,8 +152,10 @@ fn check(id: &str, namespace: &str, facts: &Facts) -> Told {
         "tenants-bound" => tenants_bound(namespace, facts),
         "nothing-stalled" => nothing_stalled(facts),
         "no-finalizers" => no_finalizers(facts),
-        "webhook-answers" | "webhook-ca" | "certificate-valid" => skipped("no webhook is configured"),
-        _ => skipped("no kind that holds Pods is served"),
+        "webhook-answers" => webhooks::answers(facts),
+        "webhook-ca" => webhooks::authority(facts),
+        "certificate-valid" => webhooks::certificate(facts),
+        _ => webhooks::no_held_pods(facts.held_pods.as_ref()),
     }
 }
 

@@ -246,6 +246,12 @@ fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
     // Both are created while we are away: nobody puts into the template what it needs.
     boot(&scenario, "missed", "{dependsOn: [{service: db, port: 5432}]}");
     deployment(&scenario, "missed");
+    boot(
+        &scenario,
+        "strays",
+        "{selector: {matchLabels: {kind: stray}}, strategy: SchedulingGate, dependsOn: [{service: db, port: 5432}]}",
+    );
+    scenario.apply("{apiVersion: v1, kind: Pod, metadata: {name: stray, labels: {kind: stray}}, spec: {containers: [{name: app, image: app}]}}");
     // What somebody spoiled meanwhile is mended when we are back.
     let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/linchpin-mutating";
     let spoil = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
@@ -264,6 +270,13 @@ fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
     scenario.until("is repaired", "Deployment", "missed", |object| {
         init_names(&object["spec"]["template"]["spec"]) == ["wait-for-db"]
     });
+    // Pods cannot be repaired: they are told.
+    let strays = scenario.until("tells what it missed", "BootDependency", "strays", |object| {
+        object["status"]["workloads"][0]["state"] == "Missed"
+    });
+    let row = &strays["status"]["workloads"][0];
+    assert_eq!((row["kind"].as_str(), row["name"].as_str()), (Some("Pod"), Some("stray")));
+    assert_eq!(row["message"], "1 pod was created while admission was away and did not wait");
     scenario.until("is current", "BootDependency", "missed", |object| {
         object["status"]["workloads"][0]["state"] == "Current"
     });

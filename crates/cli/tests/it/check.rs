@@ -138,6 +138,14 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
         told.contains("pod-a holds Lease linchpin-system/linchpin and has not renewed it since 2026-01-01"),
         "{told}"
     );
+    let (code, told) = asked.says(&[], "webhook-ca");
+    assert!(code == 1 && told.contains("no caBundle in linchpin-mutating, linchpin-validating"), "{told}");
+    let (_, told) = asked.says(&[], "webhook-answers");
+    assert!(told.starts_with("✗ webhook-answers: the API server cannot call our webhooks"), "{told}");
+    asked.kubectl(&["delete", "mutatingwebhookconfiguration", "linchpin-mutating"]);
+    asked.kubectl(&["delete", "validatingwebhookconfiguration", "linchpin-validating"]);
+    let (_, told) = asked.says(&[], "webhook-answers");
+    assert_eq!(told, "· webhook-answers: no webhook is configured\n");
     lease("2126-01-01T00:00:00.000000Z");
     let (code, told) = asked.says(&[], "lease-renewed");
     assert_eq!((code, told.as_str()), (0, "✓ lease-renewed: pod-a leads\n"), "everything is well now");

@@ -171,7 +171,9 @@ fn message(verdict: &Verdict, report: &Report) -> String {
     let unmet: Vec<&StepReport> = report.steps.iter().filter(|step| !is_met(step)).collect();
     match (verdict.reason, unmet.as_slice()) {
         (Reason::DependenciesNotReady, [first, rest @ ..]) => {
-            let mut line = format!("waits for {}: {}", first.id, first.message);
+            // What is called like its target is named once.
+            let why = first.message.strip_prefix(&format!("{}: ", first.id)).unwrap_or(&first.message);
+            let mut line = format!("waits for {}: {why}", first.id);
             if !rest.is_empty() {
                 line = format!("{line} (and {} more)", rest.len());
             }
@@ -198,13 +200,26 @@ fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntrySta
         let prefix = format!("{}: ", target_and_port(entry));
         let message = step.message.strip_prefix(&prefix).unwrap_or(&step.message);
         let forbidden = forbidden(status_input.plan, &named.id).filter(|_| !is_met(step));
-        let (state, reason) = match forbidden {
-            Some(_) => ("Unknown".to_owned(), Reason::Forbidden.as_str().to_owned()),
-            None => (step.word.to_owned(), entries::or_word(&step.reason, default_word(step))),
-        };
-        let message = match forbidden {
-            Some(why) => format!("{message}; {why}"),
-            None => message.to_owned(),
+        let (state, reason, message) = match forbidden {
+            _ if status_input.report.phase == Phase::Suspended && !is_met(step) => {
+                // Nothing is looked at: what was seen last is all that is known.
+                if let Some(old) = old.filter(|old| !old.met) {
+                    return Some(old.clone());
+                }
+                let suspended = Reason::Suspended.as_str().to_owned();
+                (
+                    "Unknown".to_owned(),
+                    suspended,
+                    "nothing is looked at while the object is suspended".to_owned(),
+                )
+            }
+            Some(why) => {
+                ("Unknown".to_owned(), Reason::Forbidden.as_str().to_owned(), format!("{message}; {why}"))
+            }
+            None => {
+                let reason = entries::or_word(&step.reason, default_word(step));
+                (step.word.to_owned(), reason, message.to_owned())
+            }
         };
         let last_change = match old.filter(|old| old.state == state && old.reason == reason) {
             Some(old) => old.last_change,

@@ -1,6 +1,6 @@
 //! What holds a pod: its gates, the scheduler, its volumes, its containers, its node.
 
-use linchpin_words::{GroupKind, Gvk};
+use linchpin_words::{GroupKind, Gvk, keys};
 use serde_json::Value;
 
 use super::{
@@ -45,7 +45,11 @@ pub(super) fn questions(object: &Value) -> Vec<Question> {
 
 pub(super) fn pod(object: &Value, answers: &Answers, here: Descent) -> Descent {
     if let Some(gated) = gates(object) {
-        return here.because("SchedulingGated", gated);
+        let here = here.because("SchedulingGated", gated);
+        return match holder(object) {
+            Some(holder) => here.goes_on(Relation::Uses, holder),
+            None => here,
+        };
     }
     if let Some(scheduled) = condition_is(object, "PodScheduled", "False") {
         return unscheduled(object, scheduled, answers, here);
@@ -75,6 +79,16 @@ fn gates(object: &Value) -> Option<String> {
         [one] => Some(format!("held by scheduling gate {one}")),
         several => Some(format!("held by scheduling gates {}", several.join(", "))),
     }
+}
+
+/// The BootDependency that our own gate stands for, the first of them.
+fn holder(object: &Value) -> Option<Place> {
+    let ours =
+        list(object, &["spec", "schedulingGates"]).iter().any(|gate| text(gate, &["name"]) == keys::BOOT);
+    let name = text(object, &["metadata", "annotations", keys::BOOT]).split(',').next().unwrap_or_default();
+    let kind = Gvk::new("core.bootchain-operator.ruicoelho.dev", "v1alpha1", "BootDependency");
+    let place = || Place { kind, namespace: Some(namespace(object)), name: name.to_owned() };
+    (ours && !name.is_empty()).then(place)
 }
 
 /// A pod without a node: because of a claim of its own, or as the scheduler says.

@@ -193,6 +193,11 @@ fn a_pod_says_what_holds_it() {
         ),
         ["Pod it: SchedulingGated: held by scheduling gate linchpin.dev/boot"]
     );
+    // Our own gate says whose it is.
+    let mut held = pod("it", "nobody", EARLY, &json!({"phase": "Pending"}));
+    held["spec"] = json!({"schedulingGates": [{"name": "linchpin.dev/boot"}]});
+    held["metadata"]["annotations"] = json!({"linchpin.dev/boot": "web,other"});
+    assert_eq!(Cluster::of(vec![held]).chain("it"), ["Pod it Uses", "web: not there"]);
     assert_eq!(
         chain(&unscheduled("0/1 nodes are available: 1 Insufficient cpu."), json!({}), vec![]),
         ["Pod it: Unschedulable: not scheduled: 0/1 nodes are available: 1 Insufficient cpu."]

@@ -213,3 +213,36 @@ fn what_the_caller_may_not_read_is_skipped_and_said() {
     let told = told(Mode::Pre, &facts);
     assert!(told[0].starts_with("✗ can-install: you may not create secrets"), "{told:?}");
 }
+
+#[test]
+fn held_pods_keep_from_uninstalling_and_webhooks_are_tried() {
+    let mut facts = well();
+    let pod = json!({"metadata": {"namespace": "shop", "name": "web-1"}});
+    facts.held_pods = Some(Ok(json!({"items": [pod]})));
+    let held = told(Mode::PreUninstall, &facts);
+    assert_eq!(held[0], "✗ no-held-pods: 1 Pods are held by our scheduling gate: shop/web-1");
+    assert!(held[1].contains("kubectl patch pod P -p"), "{held:?}");
+
+    let configuration = |bundle: &str| {
+        Ok(
+            json!({"metadata": {"name": "linchpin-mutating"}, "webhooks": [{"clientConfig": {"caBundle": bundle}}]}),
+        )
+    };
+    let webhooks = |facts: &Facts| text_of(&judge(Mode::Installed, NAMESPACE, facts), false);
+    assert!(webhooks(&facts).contains("· webhook-answers: no webhook is configured"));
+    facts.webhooks = vec![configuration("Zm9v"), configuration("Zm9v")];
+    let refusal = "admission webhook \"vbootdependency-v1alpha1.kb.io\" denied the request: …";
+    facts.circle = Some(Err(Unseen::Forbidden(refusal.to_owned())));
+    let text = webhooks(&facts);
+    for id in ["webhook-answers", "webhook-ca", "certificate-valid"] {
+        assert!(text.contains(&format!("✓ {id}: ")), "{text}");
+    }
+    facts.webhooks[0] = configuration("");
+    facts.circle = Some(Ok(json!({})));
+    let text = webhooks(&facts);
+    assert!(text.contains("✗ webhook-answers: the API server cannot call our webhooks"), "{text}");
+    assert!(text.contains("✗ webhook-ca: there is no caBundle in linchpin-mutating"), "{text}");
+    assert!(text.contains("· certificate-valid: the webhooks do not answer"), "{text}");
+    facts.circle = Some(Err(Unseen::Forbidden("bootdependencies is forbidden".to_owned())));
+    assert!(webhooks(&facts).contains("· webhook-answers: you may not create BootDependencies"));
+}

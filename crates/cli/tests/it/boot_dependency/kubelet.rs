@@ -217,6 +217,23 @@ fn everybody_starts(cluster: &Cluster) {
     ready("-n shop get statefulset store -o jsonpath={.status.readyReplicas}");
     ready("-n shop get daemonset agent -o jsonpath={.status.numberReady}");
     ready("-n shop get job migrate -o jsonpath={.status.succeeded}");
+    // Nobody's own container was there before the database.
+    let there = said(
+        cluster,
+        "-n shop get pod db -o jsonpath={.status.conditions[?(@.type=='Ready')].lastTransitionTime}",
+    );
+    for app in ["web", "gated", "store", "agent"] {
+        let begun = said(
+            cluster,
+            &format!(
+                "-n shop get pods -l app={app} -o jsonpath={{.items[*].status.containerStatuses[0].state.running.startedAt}}"
+            ),
+        );
+        assert!(
+            !begun.is_empty() && begun.split(' ').all(|begun| begun >= there.as_str()),
+            "{app}: {begun}, {there}"
+        );
+    }
     let failed = said(cluster, "-n shop get job migrate -o jsonpath={.status.failed}");
     assert!(failed.is_empty() || failed == "0", "the wait cost no attempt: {failed}");
     // A rolling update, more pods, and a pod that is replaced: each waits again, and what is there is there.
