@@ -27,8 +27,15 @@ const WINDOW: Duration = Duration::from_mins(10);
 const REMEMBERED: usize = 4096;
 /// Who reports, as events show it.
 const CONTROLLER: &str = "linchpin.dev/operator";
-/// The same on a `BootDependency`, whose document names its reporter.
-const BOOT_CONTROLLER: (&str, &str) = ("BootDependency", "bootdependency-controller");
+/// The same of a `BootDependency`, whose document names its reporter, and of the pods that it holds.
+const BOOT_CONTROLLER: &str = "bootdependency-controller";
+
+/// Who reports this.
+fn reporter(about: &Regarding, notice: &Notice) -> &'static str {
+    let is_boot = about.kind.kind == "BootDependency"
+        || about.kind.kind == "Pod" && ["BootWait", "BootReleased"].contains(&notice.reason.as_str());
+    if is_boot { BOOT_CONTROLLER } else { CONTROLLER }
+}
 
 /// The object that an event is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,7 +179,7 @@ fn event(
         "kind": "Event",
         "metadata": {"name": name, "namespace": namespace},
         "eventTime": micro(now),
-        "reportingController": if about.kind.kind == BOOT_CONTROLLER.0 { BOOT_CONTROLLER.1 } else { CONTROLLER },
+        "reportingController": reporter(about, notice),
         "reportingInstance": instance,
         "action": reason,
         "reason": reason,

@@ -142,8 +142,7 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
     assert!(code == 1 && told.contains("no caBundle in linchpin-mutating, linchpin-validating"), "{told}");
     let (_, told) = asked.says(&[], "webhook-answers");
     assert!(told.starts_with("✗ webhook-answers: the API server cannot call our webhooks"), "{told}");
-    asked.kubectl(&["delete", "mutatingwebhookconfiguration", "linchpin-mutating"]);
-    asked.kubectl(&["delete", "validatingwebhookconfiguration", "linchpin-validating"]);
+    without_webhooks(&asked);
     let (_, told) = asked.says(&[], "webhook-answers");
     assert_eq!(told, "· webhook-answers: no webhook is configured\n");
     lease("2126-01-01T00:00:00.000000Z");
@@ -203,6 +202,13 @@ fn a_right_less_and_one_more(asked: &Asked) {
     assert!(told.contains("(ClusterRole linchpin)") && told.contains("→ upgrade the release"), "{told}");
     let manifests = linchpin().args(["manifests", "--no-crds"]).output().unwrap();
     asked.apply(&String::from_utf8(manifests.stdout).unwrap());
+    without_webhooks(asked);
+}
+
+/// Nobody serves them here.
+fn without_webhooks(asked: &Asked) {
+    asked.kubectl(&["delete", "mutatingwebhookconfiguration", "linchpin-mutating"]);
+    asked.kubectl(&["delete", "validatingwebhookconfiguration", "linchpin-validating"]);
 }
 
 /// Objects that wait for a binding, and one that cannot go on.
