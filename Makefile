@@ -118,6 +118,33 @@ registry-test: ## Pull artifacts from a real OCI registry (builds it first, whic
 	@test -x $(REGISTRY_BIN)/registry || GOBIN=$(REGISTRY_BIN) $(GO) install github.com/distribution/distribution/v3/cmd/registry@v3.1.2
 	LINCHPIN_REGISTRY=$(REGISTRY_BIN)/registry $(CARGO) test --package linchpin-source --test it real -- --ignored
 
+# The controller is a program of its own in its module: its sources are copied, since modules are read-only, and built there.
+FLUX_VERSION = v1.10.1
+FLUX = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/flux-$(FLUX_VERSION)
+.PHONY: flux
+flux: ## Let the real kustomize-controller of Flux wait for our objects (builds it first, which takes minutes)
+	@test -x $(FLUX)/kustomize-controller || { \
+		mkdir -p $(FLUX) && \
+		folder=$$(cd $(FLUX) && $(GO) mod download -json github.com/fluxcd/kustomize-controller@$(FLUX_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+		cp -r "$$folder" $(FLUX)/source && chmod -R u+w $(FLUX)/source && \
+		cd $(FLUX)/source && $(GO) build -o $(FLUX)/kustomize-controller . ; }
+	LINCHPIN_FLUX=$(FLUX)/kustomize-controller \
+	LINCHPIN_FLUX_CRD=$(FLUX)/source/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml \
+		$(CARGO) test --package linchpin --test it citizens::flux -- --nocapture
+
+# Argo CD's own evaluation of health scripts, in a copy of its module: its sandbox is not for others to import elsewhere.
+ARGOCD_VERSION = v3.2.1
+ARGOCD = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/argocd-$(ARGOCD_VERSION)
+.PHONY: argocd
+argocd: ## Let Argo CD's own library evaluate our health scripts (builds it first, which takes minutes)
+	@test -x $(ARGOCD)/health || { \
+		mkdir -p $(ARGOCD) && \
+		folder=$$(cd $(ARGOCD) && $(GO) mod download -json github.com/argoproj/argo-cd/v3@$(ARGOCD_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+		cp -r "$$folder" $(ARGOCD)/source && chmod -R u+w $(ARGOCD)/source && mkdir -p $(ARGOCD)/source/linchpin && \
+		cp crates/doors/tests/argocd/main.go $(ARGOCD)/source/linchpin/ && \
+		cd $(ARGOCD)/source && $(GO) build -o $(ARGOCD)/health ./linchpin ; }
+	LINCHPIN_ARGOCD=$(ARGOCD)/health $(CARGO) test --package linchpin-doors --test it argocd
+
 .PHONY: scale
 scale: ## Let a thousand objects wait for one, for one each, and for each other
 	LINCHPIN_CROWD=1000 $(CARGO) test --package linchpin --test it scale -- --nocapture

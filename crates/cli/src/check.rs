@@ -5,6 +5,7 @@
 
 mod facts;
 mod judge;
+mod told;
 
 use std::{
     process::ExitCode,
@@ -15,10 +16,9 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use linchpin_operator::rights::NAMESPACE;
 use linchpin_words::Period;
-use serde_json::json;
 
 use crate::{live::Connection, operator::block_on};
-use judge::{Category, Verdict};
+use told::{Category, document, fails, text_of};
 
 /// How often it is looked again with --wait.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -76,8 +76,8 @@ pub(crate) fn run(command: &CheckCommand) -> Result<ExitCode> {
     let categories = block_on(look(command, mode))?;
     match command.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&document(&categories))?),
-        Output::Text => print!("{}", judge::text_of(&categories, false)),
-        Output::Short => print!("{}", judge::text_of(&categories, true)),
+        Output::Text => print!("{}", text_of(&categories, false)),
+        Output::Short => print!("{}", text_of(&categories, true)),
     }
     Ok(if fails(&categories) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -92,30 +92,4 @@ async fn look(command: &CheckCommand, mode: Mode) -> Vec<Category> {
         }
         tokio::time::sleep(PAUSE).await;
     }
-}
-
-fn fails(categories: &[Category]) -> bool {
-    categories.iter().flat_map(|category| &category.checks).any(|check| check.verdict == Verdict::Failed)
-}
-
-fn document(categories: &[Category]) -> serde_json::Value {
-    let categories_shown: Vec<_> = categories
-        .iter()
-        .map(|category| {
-            let checks: Vec<_> = category
-                .checks
-                .iter()
-                .map(|check| {
-                    let mut shown =
-                        json!({"id": check.id, "result": check.verdict.as_str(), "message": check.message});
-                    if !check.hint.is_empty() {
-                        shown["hint"] = json!(check.hint);
-                    }
-                    shown
-                })
-                .collect();
-            json!({"name": category.name, "checks": checks})
-        })
-        .collect();
-    json!({"schema": "linchpin.dev/check/v1", "ok": !fails(categories), "categories": categories_shown})
 }

@@ -40,7 +40,9 @@ enum Command {
     #[command(after_help = examples::CHECK)]
     Check(check::CheckCommand),
     #[command(after_help = examples::TREE)]
-    Tree(tree::TreeCommand),
+    Tree(Box<tree::TreeCommand>),
+    #[command(after_help = examples::GRAPH)]
+    Graph(Box<tree::GraphCommand>),
     #[command(after_help = examples::EXPLAIN)]
     Explain(explain::ExplainCommand),
     #[command(after_help = examples::RBAC)]
@@ -118,10 +120,8 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         Command::Crds => crds::run(kinds),
         Command::Manifests(command) => manifests::run(&command),
         Command::Check(command) => check::run(&command),
-        Command::Tree(command) => match tree::references(&command) {
-            Ok(asked) => tree::run(&command, &asked, kinds),
-            Err(Usage(reason)) => Ok(refuse(&reason, "tree --help")),
-        },
+        Command::Tree(command) => draw(&command, "tree --help", kinds),
+        Command::Graph(command) => draw(&(*command).into(), "graph --help", kinds),
         Command::Explain(command) => match explain::reference(&command) {
             Ok(reference) => explain::run(&command, &reference, kinds),
             Err(Usage(reason)) => Ok(refuse(&reason, "explain --help")),
@@ -149,6 +149,14 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
             version::run();
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Draws what waits for what.
+fn draw(command: &tree::TreeCommand, help: &str, kinds: &Registry) -> Result<ExitCode> {
+    match tree::references(command) {
+        Ok(asked) => tree::run(command, &asked, kinds),
+        Err(Usage(reason)) => Ok(refuse(&reason, help)),
     }
 }
 

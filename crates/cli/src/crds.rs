@@ -1,20 +1,16 @@
 //! `linchpin crds`: the custom resource definitions, ready for `kubectl apply -f -`.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use linchpin_doors::Registry;
 
 /// Prints them all as one YAML stream.
 pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
-    let mut out = io::stdout().lock();
     for definition in kinds.definitions() {
         let name = definition.metadata.name.as_deref().unwrap_or_default();
         let yaml = linchpin_api::to_yaml(&definition).with_context(|| format!("writing {name} as YAML"))?;
-        write!(out, "---\n{yaml}").context("printing the definitions")?;
+        print!("---\n{yaml}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -42,7 +42,13 @@ Examples:
   linchpin tree -n shop
   linchpin tree rd/migrate -n shop                    one object, and what is under it
   linchpin tree -A --unmet --watch
-  linchpin tree -n shop -o svg > shop.svg";
+  linchpin tree -n shop -l team=web -o name";
+
+pub(crate) const GRAPH: &str = "\
+Examples:
+  linchpin graph -n shop | dot -Tpng > shop.png
+  linchpin graph -n shop -o svg > shop.svg
+  linchpin graph configmap/shop/db --needed-by -o mermaid";
 
 pub(crate) const EXPLAIN: &str = "\
 Examples:

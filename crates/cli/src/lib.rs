@@ -11,6 +11,7 @@ mod crds;
 mod demo;
 mod examples;
 mod explain;
+mod files;
 mod live;
 mod local;
 mod lookout;
@@ -24,15 +25,22 @@ mod version;
 
 use std::{
     panic::{self, AssertUnwindSafe},
-    process::ExitCode,
+    process::{self, ExitCode},
 };
 
 use linchpin_doors::Registry;
+
+/// How the standard library says that standard output is closed.
+const UNHEARD: &str = "failed printing to stdout: Broken pipe";
 
 /// Does what the command line says, for these kinds.
 pub fn main(kinds: &Registry) -> ExitCode {
     panic::set_hook(Box::new(|found| {
         let message = found.payload_as_str().unwrap_or("no message");
+        if message.starts_with(UNHEARD) {
+            // Whoever listened has heard enough.
+            process::exit(0);
+        }
         let place = found.location().map(ToString::to_string).unwrap_or_default();
         eprintln!("{}: internal error: {message} at {place}; please report it", cli::program());
     }));

@@ -11,6 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Result, bail};
@@ -27,7 +28,9 @@ use linchpin_doors::{
 };
 use linchpin_engine::graph::{Edge, Graph, Node, Relation, Wait, WaitState};
 use linchpin_view::{Known, State};
-use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Reason, condition, similar};
+use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Period, Reason, condition, similar};
+
+use serde_json::Value;
 
 pub(crate) use self::reading::ReadScope;
 
@@ -40,13 +43,35 @@ pub(crate) struct Connection {
     /// The context in the kubeconfig [default: the current one].
     #[arg(long)]
     pub(crate) context: Option<String>,
+    /// Act as this user, if you may: for example system:serviceaccount:shop:web.
+    #[arg(long = "as", value_name = "USER")]
+    user: Option<String>,
+    /// With --as: in this group; may be repeated.
+    #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
+    groups: Vec<String>,
+    /// How long one request may take; 0: as long as it takes.
+    #[arg(long, value_name = "DURATION")]
+    request_timeout: Option<Period>,
 }
 
 impl Connection {
     /// A client, and the namespace that is meant where none is named.
     pub(crate) async fn open(&self) -> Result<(Client, String)> {
-        let config = config::load(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
-        let transport = Transport::new(&config, &Options::default())?;
+        let mut config = config::load(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        if let Some(user) = &self.user {
+            config.auth_info.impersonate = Some(user.clone());
+            config.auth_info.impersonate_groups =
+                Some(self.groups.clone()).filter(|groups| !groups.is_empty());
+        }
+        let mut options = Options::default();
+        if let Some(limit) = self.request_timeout {
+            // Nobody waits for a year.
+            let limit =
+                if limit.length().is_zero() { Duration::from_hours(24 * 365) } else { limit.length() };
+            (options.watch_deadline, options.write_deadline) = (limit, limit);
+            options.connect_timeout = options.connect_timeout.min(limit);
+        }
+        let transport = Transport::new(&config, &options)?;
         Ok((transport.watches(None), config.default_namespace))
     }
 }
@@ -68,6 +93,8 @@ pub(crate) struct Live {
     objects: Vec<BTreeMap<NamespacedName, Arc<dyn View>>>,
     /// Where each kind can be read.
     pub(crate) reach: BTreeMap<GroupKind, ReadScope>,
+    /// The labels of each of them.
+    labels: BTreeMap<Node, BTreeMap<String, String>>,
     /// Objects that are there and cannot be read, by kind.
     unreadable: BTreeMap<GroupKind, BTreeSet<NamespacedName>>,
 }
@@ -121,7 +148,10 @@ impl Live {
         let place = (namespace.unwrap_or_default(), name);
         self.remove(kind, &place);
         match (self.kinds[index].1)(object.text()) {
-            Some(Ok(object)) => drop(self.objects[index].insert(place, Arc::from(object))),
+            Some(Ok(view)) => {
+                self.labels.insert(view.node(), labels_of(object.text()));
+                self.objects[index].insert(place, Arc::from(view));
+            }
             Some(Err(_)) => drop(self.unreadable.entry(kind.clone()).or_default().insert(place)),
             None => {}
         }
@@ -207,6 +237,12 @@ impl Live {
         self.objects().find(|object| object.node() == *node)
     }
 
+    /// The labels of an object of ours.
+    pub(crate) fn labels(&self, node: &Node) -> &BTreeMap<String, String> {
+        static NONE: BTreeMap<String, String> = BTreeMap::new();
+        self.labels.get(node).unwrap_or(&NONE)
+    }
+
     /// An object of ours that is called almost so.
     pub(crate) fn meant(&self, node: &Node) -> String {
         let nodes = self.nodes(node.object.namespace.as_deref());
@@ -264,6 +300,13 @@ impl Live {
         }
         known
     }
+}
+
+/// The labels in the text of an object.
+fn labels_of(object: &str) -> BTreeMap<String, String> {
+    let object: Value = serde_json::from_str(object).unwrap_or_default();
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 /// What somebody asked to see.

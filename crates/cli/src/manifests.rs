@@ -3,10 +3,7 @@
 //! What is printed is what real Helm renders from the chart's defaults (`packaging/install.yaml`, compared by a test), with
 //! the definitions of our kinds and the namespace in front. The flags change parsed documents, never text.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
@@ -33,10 +30,9 @@ pub(crate) struct ManifestsCommand {
 
 /// Prints them.
 pub(crate) fn run(command: &ManifestsCommand) -> Result<ExitCode> {
-    let mut out = io::stdout().lock();
     for document in documents(&command.namespace, command.image.as_deref(), !command.no_crds)? {
         let yaml = serde_saphyr::to_string(&document).context("writing a manifest as YAML")?;
-        write!(out, "---\n{yaml}").context("printing the manifests")?;
+        print!("---\n{yaml}");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -76,9 +76,8 @@ pub(crate) struct OperatorCommand {
         hide_default_value = true
     )]
     watch_namespaces: Namespaces,
-    /// The kinds that are served, separated by commas: resourceDependency (with DependencyGroup), appBundle,
-    /// bootDependency.
-    #[arg(long, env = "LINCHPIN_DOORS", value_name = "DOORS", default_value_t = Doors::default())]
+    #[arg(long, help = "The kinds that are served, separated by commas: resourceDependency (with DependencyGroup), appBundle, \
+                        sync (with GlobalDependency and Capability), bootDependency", env = "LINCHPIN_DOORS", value_name = "DOORS", default_value_t = Doors::default())]
     doors: Doors,
     /// The ClusterRole that makes a namespace a tenant when it is bound to the operator there; for messages.
     #[arg(long, env = "LINCHPIN_TENANT_ROLE", value_name = "NAME", default_value = "linchpin-tenant")]

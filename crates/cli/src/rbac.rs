@@ -32,7 +32,7 @@ use linchpin_lang::template::parse_documents;
 use linchpin_words::ObjectRef;
 use serde_json::json;
 
-use crate::{cli::Usage, live::Connection, operator::block_on};
+use crate::{cli::Usage, files, live::Connection, operator::block_on};
 use facts::Facts;
 use kinds::Kinds;
 use manifests::Manifest;
@@ -44,9 +44,13 @@ const ROUNDS: usize = 8;
 /// Print the smallest Roles and bindings that these manifests need, for kubectl apply -f -.
 #[derive(Debug, Args)]
 pub(crate) struct RbacCommand {
-    /// A file with manifests, or - for standard input; may be repeated.
-    #[arg(short, long = "filename", required_unless_present_any = ["operator", "consist"], num_args = 1.., value_name = "FILE")]
+    /// A file or directory with manifests, or - for standard input; may be repeated, or separated by commas.
+    #[arg(short, long = "filename", required_unless_present_any = ["operator", "consist"], num_args = 1..,
+          value_delimiter = ',', value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Read the directories below those of -f too.
+    #[arg(short = 'R', long, requires = "files")]
+    recursive: bool,
     /// The namespace of objects that name none [default: default]; with --operator, that of the operator
     /// [default: linchpin-system].
     #[arg(short, long)]
@@ -120,7 +124,8 @@ pub(crate) fn run(command: &RbacCommand, registry: &Registry) -> Result<Result<E
 
 fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> Result<ExitCode> {
     let namespace = command.namespace.as_deref().unwrap_or("default");
-    let manifests = manifests::read(&command.files, namespace, registry)?;
+    let texts = files::read(&command.files, command.recursive)?;
+    let manifests = manifests::read(&texts, namespace, registry)?;
     let mut kinds = Kinds::new(&manifests.definitions, registry);
     let asked =
         command.check || command.connection.kubeconfig.is_some() || command.connection.context.is_some();

@@ -20,8 +20,10 @@ use clap::{Args, ValueEnum};
 use kube::Client;
 use linchpin_doors::Registry;
 use linchpin_engine::graph::Node;
+use linchpin_operator::webhooks::label_selector;
 use linchpin_view::{Picture, Selection, dot, json, mermaid, svg, tree};
 use linchpin_words::ObjectRef;
+use serde_json::Value;
 
 use crate::{
     asked::{self, Asked as AskedObject},
@@ -36,9 +38,9 @@ use gone::gone;
 /// As wide as a terminal that does not say how wide it is may be drawn to.
 const WIDTH: usize = 120;
 
-/// Draw what waits for what.
+/// Which objects are drawn.
 #[derive(Debug, Args)]
-pub(crate) struct TreeCommand {
+pub(crate) struct Drawing {
     /// Only these objects and what is under them: kind/name or kind/namespace/name [default: all of the namespace].
     #[arg(value_name = "KIND/NAME", conflicts_with = "all_namespaces")]
     objects: Vec<String>,
@@ -51,17 +53,52 @@ pub(crate) struct TreeCommand {
     /// Draw the objects of all namespaces.
     #[arg(short = 'A', long)]
     all_namespaces: bool,
+    /// Only objects of ours with these labels, and what they need: a=b,c!=d,e in (f,g),h,!i.
+    #[arg(short = 'l', long, value_parser = label_selector::parse, conflicts_with = "objects")]
+    selector: Option<Value>,
     /// Draw again whenever something changes, until Ctrl-C.
     #[arg(short, long)]
     watch: bool,
-    /// What is drawn.
-    #[arg(short, long, value_enum, default_value = "text")]
-    output: Form,
     /// Leave out waits that are over.
     #[arg(long)]
     unmet: bool,
     #[command(flatten)]
     connection: Connection,
+}
+
+/// Draw what waits for what.
+#[derive(Debug, Args)]
+pub(crate) struct TreeCommand {
+    #[command(flatten)]
+    drawing: Drawing,
+    /// What is drawn.
+    #[arg(short, long, value_enum, default_value = "text")]
+    output: Form,
+    /// Whether text is coloured; auto: on a terminal, unless the environment says otherwise.
+    #[arg(long, value_enum, default_value = "auto")]
+    color: Color,
+}
+
+/// Draw what waits for what, as a picture.
+#[derive(Debug, Args)]
+pub(crate) struct GraphCommand {
+    #[command(flatten)]
+    drawing: Drawing,
+    /// What is drawn.
+    #[arg(short, long, value_enum, default_value = "dot")]
+    output: GraphForm,
+}
+
+impl From<GraphCommand> for TreeCommand {
+    fn from(GraphCommand { drawing, output }: GraphCommand) -> Self {
+        let output = match output {
+            GraphForm::Dot => Form::Dot,
+            GraphForm::Mermaid => Form::Mermaid,
+            GraphForm::Svg => Form::Svg,
+            GraphForm::Json => Form::Json,
+        };
+        Self { drawing, output, color: Color::Never }
+    }
 }
 
 /// A way to draw.
@@ -71,6 +108,21 @@ enum Form {
     Text,
     /// The same with whole names of kinds.
     Wide,
+    /// For programs.
+    Json,
+    /// The objects alone, a line each, as kubectl and explain take them.
+    Name,
+    /// For Graphviz.
+    Dot,
+    /// For Markdown.
+    Mermaid,
+    /// For browsers.
+    Svg,
+}
+
+/// A way to draw a picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum GraphForm {
     /// For Graphviz.
     Dot,
     /// For Markdown.
@@ -81,24 +133,47 @@ enum Form {
     Json,
 }
 
+/// Whether there are colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    /// Whether there are, where standard output goes.
+    fn is_on(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                let dumb = env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+                io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none() && !dumb
+            }
+        }
+    }
+}
+
 /// Checks that objects are written as objects are.
 pub(crate) fn references(command: &TreeCommand) -> Result<Vec<AskedObject>, Usage> {
-    let read = |object: &String| AskedObject::read(object, command.namespace.as_deref());
-    command.objects.iter().map(read).collect()
+    let drawing = &command.drawing;
+    let read = |object: &String| AskedObject::read(object, drawing.namespace.as_deref());
+    drawing.objects.iter().map(read).collect()
 }
 
 /// Draws once, or until Ctrl-C.
 pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry) -> Result<ExitCode> {
     block_on(async {
-        let (client, default) = command.connection.open().await?;
-        let namespace = command.namespace.clone().unwrap_or(default);
+        let (client, default) = command.drawing.connection.open().await?;
+        let namespace = command.drawing.namespace.clone().unwrap_or(default);
         let live = Live::read(&client, &namespace, kinds).await?;
         let roots = match asked {
             [] => None,
             asked => Some(found(asked, &live, &namespace, &client, kinds).await?),
         };
         let scene = Scene { command, namespace, roots };
-        if command.watch {
+        if command.drawing.watch {
             return follow(&scene, &client, live).await;
         }
         print(&scene.draw(&client, &live).await.text);
@@ -160,21 +235,31 @@ struct Scene<'a> {
 impl Scene<'_> {
     /// What is not in the picture, in one line.
     fn gaps(&self, live: &Live) -> Option<String> {
-        let everywhere = self.command.all_namespaces;
+        let everywhere = self.command.drawing.all_namespaces;
         live.gaps(if everywhere { Asked::Everywhere { instead: &self.namespace } } else { Asked::Here })
     }
 
     /// The picture in the form asked for.
     async fn draw(&self, client: &Client, live: &Live) -> Drawn {
-        let namespace = (!self.command.all_namespaces).then_some(self.namespace.as_str());
-        let roots = self.roots.clone().unwrap_or_else(|| live.nodes(namespace));
-        let needed_by = self.command.needed_by;
+        let drawing = &self.command.drawing;
+        let namespace = (!drawing.all_namespaces).then_some(self.namespace.as_str());
+        let chosen = || {
+            let mut nodes = live.nodes(namespace);
+            if let Some(selector) = &drawing.selector {
+                nodes.retain(|node| label_selector::matches(selector, live.labels(node)));
+            }
+            nodes
+        };
+        let roots = self.roots.clone().unwrap_or_else(chosen);
+        let needed_by = drawing.needed_by;
         let selection = if needed_by { Selection::NeededBy(roots) } else { Selection::Needs(roots) };
         let (picture, gone) = picture(client, live, &selection).await;
-        let (unmet, now) = (self.command.unmet, Some(jiff::Timestamp::now()));
+        let (unmet, now) = (drawing.unmet, Some(jiff::Timestamp::now()));
+        let color = self.command.color.is_on();
         let text = match self.command.output {
-            Form::Text => text(&picture, live, tree::Kinds::Short(live.short_kinds()), unmet),
-            Form::Wide => text(&picture, live, tree::Kinds::Full, unmet),
+            Form::Text => text(&picture, live, tree::Kinds::Short(live.short_kinds()), unmet, color),
+            Form::Wide => text(&picture, live, tree::Kinds::Full, unmet, color),
+            Form::Name => names(&picture, &self.namespace),
             Form::Dot => dot::render(&picture),
             Form::Mermaid => mermaid::render(&picture),
             Form::Svg => svg::render(&picture, &svg::Options { title: None, now }),
@@ -195,7 +280,7 @@ struct Drawn {
 pub(crate) async fn of_namespace(client: &Client, live: &Live, namespace: &str) -> String {
     let selection = Selection::Needs(live.nodes(Some(namespace)));
     let (picture, _) = picture(client, live, &selection).await;
-    text(&picture, live, tree::Kinds::Short(live.short_kinds()), false)
+    text(&picture, live, tree::Kinds::Short(live.short_kinds()), false, Color::Auto.is_on())
 }
 
 /// What there is to see of a selection, and what of it was made and is there no longer.
@@ -213,18 +298,33 @@ async fn picture(client: &Client, live: &Live, selection: &Selection) -> (Pictur
 }
 
 /// A picture as a tree, fit for where standard output goes: as wide as a terminal and coloured on one, whole elsewhere.
-fn text(picture: &Picture, live: &Live, kinds: tree::Kinds, only_unmet: bool) -> String {
+fn text(picture: &Picture, live: &Live, kinds: tree::Kinds, only_unmet: bool, color: bool) -> String {
     let terminal = io::stdout().is_terminal();
     let options = tree::Options {
         width: terminal.then(columns),
         now: Some(jiff::Timestamp::now()),
-        color: terminal && env::var_os("NO_COLOR").is_none(),
+        color,
         only_unmet,
         kinds,
         parts: live.parts(),
         ..tree::Options::default()
     };
     tree::render(picture, &options)
+}
+
+/// The objects of a picture as they are written on command lines: with their namespace where it is another one.
+fn names(picture: &Picture, namespace: &str) -> String {
+    let here = picture.items.iter().map(|item| &item.node).filter(|node| node.cluster.is_none());
+    let written = here.map(|node| {
+        let ObjectRef { kind, namespace: of, name } = &*node.object;
+        let dot = if kind.group.is_empty() { "" } else { "." };
+        let kind = format!("{}{dot}{}", kind.kind.to_lowercase(), kind.group);
+        match of.as_deref().filter(|of| *of != namespace) {
+            Some(of) => format!("{kind}/{of}/{name}\n"),
+            None => format!("{kind}/{name}\n"),
+        }
+    });
+    written.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
 /// How wide the terminal is: what `COLUMNS` says, else what it says itself.

@@ -204,7 +204,7 @@ impl RequirementDraft {
                 bound: None,
                 served: false,
             },
-            reads: readiness_profile::reads(&spec.clauses),
+            reads: ReadSet::nothing(),
             group: spec.group,
             on_behalf_of: spec.on_behalf_of,
             target,
@@ -214,6 +214,7 @@ impl RequirementDraft {
             held: None,
             more_rights: Vec::new(),
         };
+        draft.also_read(&readiness_profile::reads(&spec.clauses));
         draft.learn(frame)?;
         Ok(draft)
     }

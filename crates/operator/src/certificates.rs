@@ -6,12 +6,14 @@
 //! certificate is signed by it only when every configuration has both; the old one is dropped a day after that. Called
 //! by the keeper of the webhooks, on the leader.
 
+mod inspect;
 mod issue;
 
 use std::time::Duration;
 
 use linchpin_words::{Period, Timestamp};
 
+pub use self::inspect::{CertificateFault, inspect};
 pub(crate) use self::issue::{IssueError, authority, leaf};
 
 /// How long an authority is valid, in days.

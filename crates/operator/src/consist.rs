@@ -40,7 +40,7 @@ pub use self::{
     roster::{Opening, Waiting},
     settings::{Engine, Lifecycle},
 };
-use crate::run::{self, Context};
+use crate::run::{self, Context, RunError};
 
 /// What is to be done inside the frame.
 pub struct Consist {
@@ -206,7 +206,7 @@ impl Team {
 }
 
 /// Answers the API server until the process ends.
-async fn answer(context: Context, answers: webhooks::PodWebhooks, serves: bool) -> std::io::Result<()> {
+async fn answer(context: Context, answers: webhooks::PodWebhooks, serves: bool) -> Result<(), RunError> {
     let said = answers.content(context.settings.watch_namespaces.clone());
     if serves {
         Box::pin(crate::webhooks::serve_consist(&context, answers.handlers(), said)).await
@@ -216,10 +216,10 @@ async fn answer(context: Context, answers: webhooks::PodWebhooks, serves: bool) 
 }
 
 /// Why the API server is not answered any more; never, where that is switched off.
-async fn failed(answering: JoinHandle<std::io::Result<()>>) -> String {
+async fn failed(answering: JoinHandle<Result<(), RunError>>) -> String {
     match answering.await {
         Ok(Ok(())) => futures::future::pending().await,
-        Ok(Err(error)) => format!("cannot listen for webhooks: {error}"),
+        Ok(Err(error)) => error.to_string(),
         Err(error) => format!("the webhooks failed: {error}"),
     }
 }

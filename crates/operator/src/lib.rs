@@ -44,7 +44,7 @@ pub async fn work(context: Context, kinds: Registry) -> Result<(), String> {
         match webhooks.join_next().await {
             // Switched off.
             None | Some(Ok(Ok(()))) => futures::future::pending().await,
-            Some(Ok(Err(error))) => Err(format!("cannot listen for webhooks: {error}")),
+            Some(Ok(Err(error))) => Err(error.to_string()),
             Some(Err(error)) => Err(format!("the webhooks failed: {error}")),
         }
     };

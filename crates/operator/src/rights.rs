@@ -280,9 +280,26 @@ pub fn rows(scope: Scope, doors: &Doors) -> impl Iterator<Item = &'static Row> {
     TABLE.iter().filter(move |row| row.scope == scope && row.door.is_none_or(|door| doors.has(door)))
 }
 
+/// Whether the operator may do this in namespaces of tenants, with all doors open.
+pub fn of_tenants(group: &str, resource: &str, verb: &str) -> bool {
+    TABLE.iter().any(|row| {
+        row.scope == Scope::Tenant
+            && row.groups.contains(&group)
+            && row.resources.contains(&resource)
+            && row.verbs.contains(&verb)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_the_workloads_of_tenants_only_those_of_the_table_are_read() {
+        assert!(of_tenants("apps", "replicasets", "get") && of_tenants("batch", "jobs", "get"));
+        assert!(!of_tenants("batch", "cronjobs", "get") && !of_tenants("", "nodes", "get"));
+        assert!(!of_tenants("batch", "jobs", "patch"));
+    }
 
     #[test]
     fn no_row_gives_more_than_it_names() {

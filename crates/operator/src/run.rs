@@ -270,10 +270,18 @@ fn part(leadership: &Leadership) -> CheckResult {
 
 /// The flag that says where something is served.
 fn flag_of(purpose: &str) -> &'static str {
-    if purpose == "metrics" { "--metrics-bind-address" } else { "--health-probe-bind-address" }
+    match purpose {
+        "metrics" => "--metrics-bind-address",
+        "webhooks" => "--webhook-bind-address",
+        _ => "--health-probe-bind-address",
+    }
 }
 
-async fn listen(address: BindAddress, purpose: &'static str) -> Result<Option<TcpListener>, RunError> {
+/// Opens a port, and says so; none where it is switched off.
+pub(crate) async fn listen(
+    address: BindAddress,
+    purpose: &'static str,
+) -> Result<Option<TcpListener>, RunError> {
     let listener = server::bind(address).await.map_err(|error| {
         let why = match error.kind() {
             io::ErrorKind::AddrInUse => "the port is taken".to_owned(),

@@ -18,7 +18,7 @@ pub(crate) mod review;
 pub(crate) mod server;
 mod settings;
 
-use std::{io, sync::Arc};
+use std::sync::Arc;
 
 use linchpin_cluster::own::Errands;
 
@@ -31,24 +31,28 @@ use self::{
 };
 use crate::{
     boot::{cluster_domain, own_namespace},
-    run::Context,
-    server as sockets,
+    run::{Context, RunError, listen},
 };
 
 pub(crate) use self::configuration::SYSTEM as SYSTEM_NAMESPACES;
 pub use self::settings::{Reached, ReachedError, WebhookSettings};
+pub use crate::certificates::{CertificateFault, inspect};
+
+/// The webhook that refuses BootDependencies that wait for each other.
+pub const BOOT_WEBHOOK: &str = boot::BOOT_DEPENDENCIES.0;
+/// The Secret with the operator's certificate.
+pub const SECRET: &str = "linchpin-webhook-tls";
+/// The Secret with the certificate of `linchpin consist`.
+pub const CONSIST_SECRET: &str = "linchpin-consist-webhook-tls";
 
 /// Serves until the process stops. Returns at once where webhooks are switched off.
-pub(crate) async fn serve(context: &Context) -> io::Result<()> {
+pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
     let Some(settings) = context.settings.webhooks.clone() else {
         return Ok(());
     };
-    let Some(listener) = sockets::bind(settings.address).await? else {
+    let Some(listener) = listen(settings.address, "webhooks").await? else {
         return Ok(());
     };
-    if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, purpose = "webhooks", "listening");
-    }
     let settings = Arc::new(settings);
     let cluster_domain = cluster_domain(&context.settings);
     let errands = Errands::new(&context.transport);
@@ -65,7 +69,7 @@ pub(crate) async fn serve(context: &Context) -> io::Result<()> {
         context.tallies.clone(),
     );
     let charge = Charge {
-        secret: "linchpin-webhook-tls",
+        secret: SECRET,
         content: Arc::new(|which, ingredients| Some(configuration::whole(which, ingredients))),
         whole: false,
         untouched: own_namespace(context).unwrap_or_default(),
@@ -88,28 +92,25 @@ pub(crate) async fn serve(context: &Context) -> io::Result<()> {
 }
 
 /// Serves the webhooks of the consist process until it stops. Returns at once where webhooks are switched off.
-pub(crate) async fn serve_consist(context: &Context, handlers: Handlers, says: Content) -> io::Result<()> {
+pub(crate) async fn serve_consist(
+    context: &Context,
+    handlers: Handlers,
+    says: Content,
+) -> Result<(), RunError> {
     let Some(settings) = context.settings.webhooks.clone() else {
         tracing::info!("webhooks are off: new pods are marked late, and deletions are not held");
         return Ok(());
     };
-    let Some(listener) = sockets::bind(settings.address).await? else {
+    let Some(listener) = listen(settings.address, "webhooks").await? else {
         return Ok(());
     };
-    if let Ok(address) = listener.local_addr() {
-        tracing::info!(%address, purpose = "webhooks", "listening");
-    }
     let settings = Arc::new(settings);
     let cluster_domain = cluster_domain(&context.settings);
     let counts = Counts::default();
     context.metrics.register(|registry| counts.register(registry));
     let certificate = Certificate::default();
-    let charge = Charge {
-        secret: "linchpin-consist-webhook-tls",
-        content: says,
-        whole: true,
-        untouched: context.namespace.clone(),
-    };
+    let charge =
+        Charge { secret: CONSIST_SECRET, content: says, whole: true, untouched: context.namespace.clone() };
     let keeper = Keeper::new(
         Errands::new(&context.transport),
         charge,

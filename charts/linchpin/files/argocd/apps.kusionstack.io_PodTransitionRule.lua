@@ -1,2 +1,2 @@
--- Argo CD's health of a PodTransitionRule: it only says what pods are judged by, so to be there is all there is to it.
+-- Argo CD's health of a PodTransitionRule: it only records something, so to be there is all there is to it.
 return { status = "Healthy", message = "it exists" }

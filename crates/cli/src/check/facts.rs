@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use http::Request;
 use kube::Client;
 use linchpin_cluster::transport::{Options, Transport};
-use linchpin_operator::rights::Scope;
-use linchpin_words::Timestamp;
+use linchpin_operator::{
+    rights::Scope,
+    webhooks::{CONSIST_SECRET, SECRET},
+};
+use linchpin_words::{Timestamp, keys};
 use serde_json::{Value, json};
 
 use super::{CheckCommand, Mode};
@@ -37,6 +40,20 @@ pub(super) struct LiveRole {
     pub(super) role: Looked,
 }
 
+/// The webhooks of one process, as the cluster has them.
+#[derive(Debug)]
+pub(super) struct Webhooks {
+    /// The name by which the API server calls them.
+    pub(super) service: String,
+    /// Both configurations, by what they are called.
+    pub(super) configurations: Vec<(String, Looked)>,
+    /// Whether a configuration is only there while it is needed.
+    pub(super) may_be_absent: bool,
+    /// The Secret with certificate and authority.
+    pub(super) secret_name: String,
+    pub(super) secret: Looked,
+}
+
 /// Everything that is looked at.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -55,12 +72,12 @@ pub(super) struct Facts {
     pub(super) roles: Vec<LiveRole>,
     /// Objects of ours, by plural and group.
     pub(super) objects: BTreeMap<String, Looked>,
+    /// The webhooks that processes here are started with.
+    pub(super) webhooks: Vec<Webhooks>,
+    /// What came of a BootDependency that waits for itself, in a dry run; none where no webhook would refuse it.
+    pub(super) circle: Option<Looked>,
     /// Pods that our scheduling gate holds.
     pub(super) held_pods: Option<Looked>,
-    /// Our two webhook configurations, as the cluster has them.
-    pub(super) webhooks: Vec<Looked>,
-    /// What the API server answers to a circle, which our webhook refuses; it is never stored.
-    pub(super) circle: Option<Looked>,
     /// Whether the caller may create objects of a kind, by plural and group.
     pub(super) may_create: BTreeMap<String, Result<bool, Unseen>>,
 }
@@ -78,8 +95,7 @@ pub(super) fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
 }
 
 const SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin";
-
-const HELD: &str = "labelSelector=linchpin.dev%2Fboot-gate%3Dheld";
+const CONSIST_SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin-consist";
 
 /// Reads what this mode needs.
 pub(super) async fn read(command: &CheckCommand, mode: Mode) -> Facts {
@@ -116,12 +132,17 @@ pub(super) async fn read(command: &CheckCommand, mode: Mode) -> Facts {
             let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/linchpin");
             facts.lease = Some(reader.get(&lease).await);
             reader.roles(namespace, &mut facts).await;
-            reader.objects(&mut facts).await;
             reader.webhooks(namespace, &mut facts).await;
+            reader.objects(&mut facts).await;
         }
         Mode::PreUninstall => {
             reader.objects(&mut facts).await;
-            facts.held_pods = Some(reader.get(&format!("/api/v1/pods?{HELD}")).await);
+            let held = format!(
+                "/api/v1/pods?labelSelector={}%3D{}",
+                keys::BOOT_GATE.replace('/', "%2F"),
+                keys::BOOT_HELD
+            );
+            facts.held_pods = Some(reader.get(&held).await);
         }
     }
     facts
@@ -148,6 +169,12 @@ impl Reader {
         let request =
             Request::get(path).body(Vec::new()).map_err(|error| Unseen::Failed(error.to_string()))?;
         self.send(request).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Looked {
+        let request = Request::post(path).header("content-type", "application/json");
+        let request = request.body(body.to_string().into_bytes());
+        self.send(request.map_err(|error| Unseen::Failed(error.to_string()))?).await
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Looked {
@@ -193,29 +220,66 @@ impl Reader {
         }
     }
 
-    /// Our webhook configurations, and whether the API server calls what they name.
+    /// The webhooks of the operator that was found, and of consist beside it.
     async fn webhooks(&self, namespace: &str, facts: &mut Facts) {
-        let prefix = deployment(facts).and_then(|deployment| flag(deployment, "webhook-config-name"));
-        let prefix = prefix.unwrap_or("linchpin").to_owned();
-        let path = "/apis/admissionregistration.k8s.io/v1";
-        for (plural, word) in
-            [("mutatingwebhookconfigurations", "mutating"), ("validatingwebhookconfigurations", "validating")]
-        {
-            facts.webhooks.push(self.get(&format!("{path}/{plural}/{prefix}-{word}")).await);
+        let is_served = if let Some(deployment) = deployment(facts).cloned() {
+            let found = self.webhooks_of(&deployment, namespace, SECRET, false).await;
+            facts.webhooks.extend(found);
+            !facts.webhooks.is_empty()
+        } else {
+            // An operator that runs elsewhere.
+            let path =
+                "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/linchpin-validating";
+            self.get(path).await.is_ok()
+        };
+        if is_served {
+            let path = format!(
+                "/apis/core.bootchain-operator.ruicoelho.dev/v1alpha1/namespaces/{namespace}/bootdependencies?dryRun=All"
+            );
+            let circle = json!({"apiVersion": "core.bootchain-operator.ruicoelho.dev/v1alpha1", "kind": "BootDependency",
+                "metadata": {"name": "linchpin-check"}, "spec": {"dependsOn": [{"service": "linchpin-check", "port": 1}]}});
+            facts.circle = Some(self.post(&path, &circle).await);
         }
-        let name = "linchpin-check";
-        let group = "core.bootchain-operator.ruicoelho.dev";
-        let circle = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": "BootDependency",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {"dependsOn": [{"service": name, "port": 1}]}});
-        let path = format!("/apis/{group}/v1alpha1/namespaces/{namespace}/bootdependencies?dryRun=All");
-        let request = Request::post(path)
-            .header("content-type", "application/json")
-            .body(circle.to_string().into_bytes());
-        facts.circle = Some(match request {
-            Ok(request) => self.send(request).await,
-            Err(error) => Err(Unseen::Failed(error.to_string())),
-        });
+        let consist = format!("/apis/apps/v1/namespaces/{namespace}/deployments?{CONSIST_SELECTOR}");
+        let Ok(found) = self.get(&consist).await else { return };
+        for deployment in found["items"].as_array().into_iter().flatten() {
+            facts.webhooks.extend(self.webhooks_of(deployment, namespace, CONSIST_SECRET, true).await);
+        }
+    }
+
+    /// The webhooks that a process is started with; none if it serves none.
+    async fn webhooks_of(
+        &self,
+        deployment: &Value,
+        namespace: &str,
+        secret: &str,
+        may_be_absent: bool,
+    ) -> Option<Webhooks> {
+        flag(deployment, "webhook-bind-address").filter(|address| *address != "0")?;
+        let (home, service) = flag(deployment, "webhook-service")?.split_once('/')?;
+        let prefix = flag(deployment, "webhook-config-name").unwrap_or("linchpin");
+        let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array();
+        let mounted =
+            volumes.into_iter().flatten().find_map(|volume| volume["secret"]["secretName"].as_str());
+        let mounted = mounted.filter(|_| flag(deployment, "webhook-cert-dir").is_some());
+        let secret_name = mounted.unwrap_or(secret).to_owned();
+        let mut configurations = Vec::new();
+        for (kind, plural, end) in [
+            ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "mutating"),
+            ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "validating"),
+        ] {
+            let name = format!("{prefix}-{end}");
+            let found = self.get(&format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}")).await;
+            configurations.push((format!("{kind} {name}"), found));
+        }
+        let secret = self.get(&format!("/api/v1/namespaces/{namespace}/secrets/{secret_name}")).await;
+        Some(Webhooks {
+            service: format!("{service}.{home}.svc"),
+            configurations,
+            may_be_absent,
+            secret_name,
+            secret,
+        })
     }
 
     /// All objects of our kinds.
@@ -249,13 +313,7 @@ impl Reader {
             }
             let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                 "spec": {"resourceAttributes": attributes}});
-            let request = Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
-                .header("content-type", "application/json")
-                .body(review.to_string().into_bytes());
-            let answer = match request {
-                Ok(request) => self.send(request).await,
-                Err(error) => Err(Unseen::Failed(error.to_string())),
-            };
+            let answer = self.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review).await;
             let allowed = answer.map(|answer| answer["status"]["allowed"].as_bool().unwrap_or(false));
             facts.may_create.insert(called, allowed);
         }

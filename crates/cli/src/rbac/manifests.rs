@@ -1,11 +1,6 @@
 //! Files of manifests: objects of ours, and definitions of kinds; everything else is left alone.
 
-use std::{
-    fmt, fs,
-    io::{self, Read},
-    path::Path,
-    sync::Arc,
-};
+use std::{fmt, sync::Arc};
 
 use anyhow::{Context, Result, anyhow, bail};
 use linchpin_doors::{Kind, Registry, registry::View};
@@ -51,20 +46,11 @@ pub(super) struct Manifests {
     pub(super) accounts: Vec<(String, String)>,
 }
 
-/// Reads files; `-` is standard input.
-pub(super) fn read(files: &[std::path::PathBuf], namespace: &str, registry: &Registry) -> Result<Manifests> {
+/// Takes in the texts of files.
+pub(super) fn read(texts: &[(String, String)], namespace: &str, registry: &Registry) -> Result<Manifests> {
     let mut found = Manifests::default();
-    for file in files {
-        let (label, text) = if file == Path::new("-") {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text).context("reading standard input")?;
-            ("standard input".to_owned(), text)
-        } else {
-            let label = file.display().to_string();
-            let text = fs::read_to_string(file).with_context(|| format!("reading {label}"))?;
-            (label, text)
-        };
-        take_in(&mut found, &label, &text, namespace, registry)?;
+    for (label, text) in texts {
+        take_in(&mut found, label, text, namespace, registry)?;
     }
     if found.ours.is_empty() {
         let kinds: Vec<String> = registry.waiting().map(|kind| kind.names().gvk.kind).collect();

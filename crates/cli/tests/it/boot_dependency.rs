@@ -22,7 +22,7 @@ use crate::{
 const IMAGE: &str = "localhost/linchpin-wait:1";
 
 /// An address that nobody listens on.
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 

@@ -186,6 +186,28 @@ fn the_roles_of_the_chart_are_those_of_the_table_for_every_choice() {
     }
 }
 
+#[test]
+fn who_asks_in_helm_test_may_list_every_kind_of_ours() {
+    let all = documents(&rendered(&["--show-only", "templates/tests/check.yaml"]));
+    let role = all.iter().find(|one| one["kind"] == "ClusterRole").unwrap();
+    let rules = role["rules"].as_array().unwrap();
+    for definition in linchpin_api::all_crds().iter().filter(|one| one.spec.names.kind != "BundleRevision") {
+        let lists = |rule: &&Value| {
+            let has = |field: &str, word: &str| rule[field].as_array().unwrap().iter().any(|one| one == word);
+            has("apiGroups", &definition.spec.group)
+                && has("resources", &definition.spec.names.plural)
+                && has("verbs", "list")
+        };
+        assert!(rules.iter().any(|rule| lists(&rule)), "{}", definition.spec.names.plural);
+    }
+    let reads = ["get", "list"];
+    let verbs = rules.iter().flat_map(|rule| rule["verbs"].as_array().unwrap());
+    assert!(
+        verbs.into_iter().all(|verb| reads.contains(&verb.as_str().unwrap())),
+        "it reads, and nothing else"
+    );
+}
+
 /// A cluster that serves the kinds of the Prometheus operator and of cert-manager, as far as a dry run needs them.
 fn with_monitoring(version: Option<&str>) -> Cluster {
     let options = Options { emulated_version: version.map(str::to_owned), ..bare() };

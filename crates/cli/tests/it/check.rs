@@ -5,7 +5,14 @@
 use linchpin_local::Cluster;
 use serde_json::Value;
 
-use crate::{bare, operator::linchpin, tree::feed};
+use crate::{
+    bare,
+    boot_dependency::free_address,
+    eventually,
+    operator::{Operator, linchpin},
+    seconds,
+    tree::feed,
+};
 
 struct Asked {
     cluster: Cluster,
@@ -94,8 +101,7 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
 
     // Installed, and nothing runs.
     asked.kubectl(&["create", "namespace", "linchpin-system"]);
-    let manifests = linchpin().arg("manifests").output().unwrap();
-    asked.apply(&String::from_utf8(manifests.stdout).unwrap());
+    asked.apply(&without_webhooks(&[]));
     asked.kubectl(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]);
     let (code, told) = asked.says(&[], "operator-ready");
     assert_eq!(
@@ -138,13 +144,6 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
         told.contains("pod-a holds Lease linchpin-system/linchpin and has not renewed it since 2026-01-01"),
         "{told}"
     );
-    let (code, told) = asked.says(&[], "webhook-ca");
-    assert!(code == 1 && told.contains("no caBundle in linchpin-mutating, linchpin-validating"), "{told}");
-    let (_, told) = asked.says(&[], "webhook-answers");
-    assert!(told.starts_with("✗ webhook-answers: the API server cannot call our webhooks"), "{told}");
-    without_webhooks(&asked);
-    let (_, told) = asked.says(&[], "webhook-answers");
-    assert_eq!(told, "· webhook-answers: no webhook is configured\n");
     lease("2126-01-01T00:00:00.000000Z");
     let (code, told) = asked.says(&[], "lease-renewed");
     assert_eq!((code, told.as_str()), (0, "✓ lease-renewed: pod-a leads\n"), "everything is well now");
@@ -155,6 +154,98 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
     a_right_less_and_one_more(&asked);
     objects_that_wait_or_stand(&asked);
     before_it_goes(&asked);
+    webhooks(&asked);
+}
+
+/// What `linchpin manifests` prints.
+fn manifests(flags: &[&str]) -> String {
+    let output = linchpin().arg("manifests").args(flags).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The same for an operator that serves no webhooks: nothing in this cluster reaches a Service.
+fn without_webhooks(flags: &[&str]) -> String {
+    let manifests = manifests(flags);
+    manifests.split_inclusive('\n').filter(|line| !line.contains("--webhook-")).collect()
+}
+
+/// The webhooks of an operator that is not there, that is there and not reached, and that is reached.
+fn webhooks(asked: &Asked) {
+    let (_, told) = asked.says(&[], "webhook-ca");
+    assert_eq!(told, "· webhook-ca: no webhook is configured\n");
+    asked.apply(&manifests(&["--no-crds"]));
+    let (code, told) = asked.says(&[], "webhook-ca");
+    assert_eq!(code, 1);
+    assert!(
+        told.starts_with(
+            "✗ webhook-ca: MutatingWebhookConfiguration linchpin-mutating, ValidatingWebhookConfiguration \
+             linchpin-validating does not name the authority of our certificate\n    → the leader writes it: "
+        ),
+        "{told}"
+    );
+    let (_, told) = asked.says(&[], "certificate-valid");
+    assert!(
+        told.starts_with(
+            "✗ certificate-valid: there is no Secret linchpin-system/linchpin-webhook-tls: no certificate was made"
+        ),
+        "{told}"
+    );
+    let (_, told) = asked.says(&[], "webhook-answers");
+    assert!(
+        told.starts_with(
+            "✗ webhook-answers: the API server does not reach them: what they refuse is accepted"
+        ),
+        "{told}"
+    );
+
+    let address = free_address();
+    let (bind, url) =
+        (format!("--webhook-bind-address={address}"), format!("--webhook-url=https://{address}"));
+    let common = ["--lease-namespace=linchpin-system", "--lease-name=webhooks", "--wait-image=w:1", &bind];
+    // What is its own lies in the namespace of its context, as it lies in that of its pod.
+    let kubeconfig = asked.cluster.kubeconfig().with_file_name("in-its-namespace");
+    std::fs::copy(asked.cluster.kubeconfig(), &kubeconfig).unwrap();
+    let home = ["config", "set-context", "--current", "--namespace=linchpin-system", "--kubeconfig"];
+    let set = asked.cluster.kubectl().args(home).arg(&kubeconfig).output().unwrap();
+    assert!(set.status.success(), "{}", String::from_utf8_lossy(&set.stderr));
+    let start = |reached: &str| Operator::start("webhooks", &kubeconfig, &[&common[..], &[reached]].concat());
+    let operator = start("--webhook-service=linchpin-system/linchpin-webhook");
+    eventually("its authority is named", seconds(30), || {
+        asked
+            .says(&[], "webhook-ca")
+            .1
+            .starts_with("✓ webhook-ca: the webhook configurations name the authority")
+    });
+    let (_, told) = asked.says(&[], "certificate-valid");
+    assert_eq!(told, "✓ certificate-valid: the certificate of the webhooks is valid\n");
+    let reader = asked.cluster.kubeconfig_for("check-reader", None).unwrap();
+    asked.kubectl(&[
+        "create",
+        "clusterrole",
+        "check-reader",
+        "--verb=get,list",
+        "--resource=deployments.apps",
+    ]);
+    let bound =
+        ["create", "clusterrolebinding", "check-reader", "--clusterrole=check-reader", "--user=check-reader"];
+    asked.kubectl(&bound);
+    let (_, told) = says(&["--kubeconfig", reader.to_str().unwrap()], "certificate-valid");
+    assert_eq!(told, "· certificate-valid: you may not read Secret linchpin-system/linchpin-webhook-tls\n");
+    drop(operator);
+
+    // Reached at a URL, they answer; the certificate is for that, and not for the Service.
+    let _operator = start(&url);
+    eventually("they are called", seconds(30), || {
+        asked.says(&[], "webhook-answers").1 == "✓ webhook-answers: the API server reaches them\n"
+    });
+    let (_, told) = asked.says(&[], "certificate-valid");
+    assert!(
+        told.starts_with(
+            "✗ certificate-valid: the certificate in Secret linchpin-system/linchpin-webhook-tls is not for \
+             linchpin-webhook.linchpin-system.svc\n    → kubectl delete secret linchpin-webhook-tls -n linchpin-system"
+        ),
+        "{told}"
+    );
 }
 
 fn definitions_of_another_version(asked: &Asked) {
@@ -200,15 +291,7 @@ fn a_right_less_and_one_more(asked: &Asked) {
     let (code, told) = asked.says(&[], "rights-current");
     assert!(code == 1 && told.starts_with("✗ rights-current: the operator's roles lack "), "{told}");
     assert!(told.contains("(ClusterRole linchpin)") && told.contains("→ upgrade the release"), "{told}");
-    let manifests = linchpin().args(["manifests", "--no-crds"]).output().unwrap();
-    asked.apply(&String::from_utf8(manifests.stdout).unwrap());
-    without_webhooks(asked);
-}
-
-/// Nobody serves them here.
-fn without_webhooks(asked: &Asked) {
-    asked.kubectl(&["delete", "mutatingwebhookconfiguration", "linchpin-mutating"]);
-    asked.kubectl(&["delete", "validatingwebhookconfiguration", "linchpin-validating"]);
+    asked.apply(&without_webhooks(&["--no-crds"]));
 }
 
 /// Objects that wait for a binding, and one that cannot go on.
@@ -266,4 +349,26 @@ fn before_it_goes(asked: &Asked) {
         "{told}"
     );
     assert!(told.contains("→ delete them while the operator runs"), "{told}");
+    let (_, told) = asked.says(&["--pre-uninstall"], "no-held-pods");
+    assert_eq!(told, "✓ no-held-pods: no Pod is held by our scheduling gate\n");
+    asked.kubectl(&["create", "serviceaccount", "default", "-n", "shop"]);
+    asked.apply(
+        "{apiVersion: v1, kind: Pod, metadata: {name: held, namespace: shop, labels: {linchpin.dev/boot-gate: held}}, \
+         spec: {schedulingGates: [{name: linchpin.dev/boot}], containers: [{name: a, image: a}]}}",
+    );
+    let (code, told) = asked.says(&["--pre-uninstall"], "no-held-pods");
+    assert_eq!(code, 1);
+    let line = told.split_once("let each go: kubectl ").map(|(_, line)| line.to_owned());
+    assert!(
+        told.starts_with(
+            "✗ no-held-pods: 1 Pods are held by our scheduling gate, and nobody would let them go: shop/held"
+        ),
+        "{told}"
+    );
+    // The line does what it says.
+    let line = line.unwrap_or_else(|| panic!("{told}"));
+    let words: Vec<&str> = line.split(' ').map(|word| word.trim_matches('\'')).collect();
+    asked.kubectl(&words);
+    let (_, told) = asked.says(&["--pre-uninstall"], "no-held-pods");
+    assert!(told.starts_with("✓ no-held-pods"), "{told}");
 }

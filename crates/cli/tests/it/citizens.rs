@@ -1,6 +1,8 @@
 //! Other people's tools wait for our objects as for anybody's: `kubectl wait`, Helm 4 `install --wait`. The real programs,
 //! on a real API server; the charts are those of `examples/helm`.
 
+mod flux;
+
 use std::{
     path::Path,
     process::{Command, Stdio},

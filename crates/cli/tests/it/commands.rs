@@ -67,6 +67,19 @@ fn a_taken_port_is_exit_code_1_and_one_line() {
     assert_eq!(code, 1, "{text}");
     one_line(&text, &format!("cannot listen on {address} for health"));
     assert!(text.contains("--health-probe-bind-address") && !text.contains("os error"), "{text}");
+    let webhooks = [
+        &format!("--webhook-bind-address={address}"),
+        "--webhook-url=https://127.0.0.1:1",
+        "--wait-image=w:1",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ];
+    let (code, text) = fails(
+        &[&["operator", "--log-level=off", "--kubeconfig", path.to_str().unwrap()], &webhooks[..]].concat(),
+    );
+    assert_eq!(code, 1, "{text}");
+    one_line(&text, &format!("cannot listen on {address} for webhooks: the port is taken"));
+    assert!(text.contains("--webhook-bind-address"), "{text}");
 }
 
 #[test]
@@ -78,4 +91,18 @@ fn the_definitions_and_the_version_are_printed() {
     assert!(crds.status.success());
     let text = String::from_utf8(crds.stdout).unwrap();
     assert!(text.contains("kind: CustomResourceDefinition"), "{text}");
+}
+
+/// Whoever reads may have seen enough: that is no failure.
+#[test]
+fn a_closed_pipe_is_a_quiet_end() {
+    for arguments in
+        [&["crds"][..], &["manifests"], &["rbac", "--operator"], &["completion", "bash"], &["man"]]
+    {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = linchpin().args(arguments).stdout(writer).output().unwrap();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), told.as_str()), (Some(0), ""), "{arguments:?}");
+    }
 }

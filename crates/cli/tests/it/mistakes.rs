@@ -87,7 +87,17 @@ actions: [{name: a, type: wait, wait: 1s, condition: {dependency: dbb}}]",
     (
         "json-path-of-nothing",
         "dependencies: [{resource: configmap/there, conditions: [{jsonPath: .data.hots, operator: eq, value: x}]}]",
-        Message("waiting for configmap/there: .data.hots is not there yet"),
+        Message("waiting for configmap/there: .data.hots is not there yet; .data has: value"),
+    ),
+    (
+        "json-path-misspelt",
+        "dependencies: [{resource: configmap/there, conditions: [{jsonPath: .data.vlaue, operator: eq, value: x}]}]",
+        Message("waiting for configmap/there: .data.vlaue is not there yet; .data has: value; did you mean value?"),
+    ),
+    (
+        "right-of-a-second-action",
+        "actions: [{name: a, priority: 1, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: first}}}, {name: b, priority: 2, type: create, resource: {apiVersion: v1, kind: ServiceAccount, metadata: {name: new}}}]",
+        Message("b waits: ServiceAccount $NS/actor may not create serviceaccounts in $NS, get serviceaccounts new in $NS; asked again in N s at most"),
     ),
     (
         "template",

@@ -51,6 +51,9 @@ pub(crate) fn without_settings(mut command: Command) -> Command {
     command
 }
 
+/// The flag of the namespace in which operators keep what is theirs.
+const HOME: &str = "--lease-namespace=";
+
 impl Operator {
     /// Starts one and waits until it listens.
     pub(crate) fn start(name: &str, kubeconfig: &Path, flags: &[&str]) -> Self {
@@ -62,7 +65,8 @@ impl Operator {
                 "--metrics-bind-address=127.0.0.1:0",
                 "--health-probe-bind-address=127.0.0.1:0",
             ])
-            .args(["--lease-namespace=default", "--identity", name, "--kubeconfig"])
+            .args(flags.iter().all(|flag| !flag.starts_with(HOME)).then(|| format!("{HOME}default")))
+            .args(["--identity", name, "--kubeconfig"])
             .arg(kubeconfig)
             .args(flags)
             .stdin(Stdio::null())

@@ -23,9 +23,9 @@ pub(crate) fn own_requests(audit: &Audit, is_operator: impl Fn(&Event) -> bool) 
     audit.events().into_iter().filter(is_operator).collect()
 }
 
-/// The rows of the operator's table, of these doors, that none of these requests used. A row that was used is needed: without it that
-/// request is refused, and no request of the operator's own may be.
-pub(crate) fn unused(requests: &[Event]) -> Vec<&'static Row> {
+/// The rows of the operator's table, of these doors and of none, that none of these requests used. A row that was used is
+/// needed: without it that request is refused, and no request of the operator's own may be.
+pub(crate) fn unused(requests: &[Event], doors: &[DoorName]) -> Vec<&'static Row> {
     let uses = |row: &Row, event: &Event| {
         let resource = match event.subresource.as_str() {
             "" => event.resource.clone(),
@@ -42,8 +42,8 @@ pub(crate) fn unused(requests: &[Event]) -> Vec<&'static Row> {
     let is_needed = |row: &Row| {
         requests.iter().any(|event| uses(row, event)) && (acts || !row.verbs.contains(&"impersonate"))
     };
-    let tried = [None, Some(DoorName::ResourceDependency), Some(DoorName::AppBundle)];
-    TABLE.iter().filter(|row| tried.contains(&row.door) && !is_needed(row)).collect()
+    let tried = |row: &Row| row.door.is_none_or(|door| doors.contains(&door));
+    TABLE.iter().filter(|row| tried(row) && !is_needed(row)).collect()
 }
 
 fn start(installation: &Installation, flags: &[&str]) -> (Cluster, Api, Operator) {
@@ -105,8 +105,20 @@ fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was
 {apiVersion: tools.kubestellar.io/v1, kind: DependencyGroup, metadata: {name: group}, spec: {serviceAccountName: actor, groups: [{name: a, dependencies: [{name: gate, resource: configmap/gate}]}]}}
 ---
 {apiVersion: linchpin.dev/v1alpha1, kind: ReadinessProfile, metadata: {name: things}, spec: {group: test.example.com, kind: Thing, readyWhen: {cel: 'self.status.ok'}}}
+---
+{apiVersion: linchpin.dev/v1alpha1, kind: Sync, metadata: {name: synced}, spec: {serviceAccountName: actor, source: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: synced}}]}}}
+---
+{apiVersion: linchpin.dev/v1alpha1, kind: GlobalDependency, metadata: {name: first}, spec: {serviceAccount: {namespace: shop, name: actor}, dependency: {object: {resource: configmap/gate, namespace: shop}}}}
+---
+{apiVersion: linchpin.dev/v1alpha1, kind: Capability, metadata: {name: gate.example.com}, spec: {version: 1.0.0, serviceAccount: {namespace: shop, name: actor}, dependencies: [{name: gate, object: {resource: configmap/gate, namespace: shop}}]}}
 ",
     );
+    scenario.synced("synced");
+    for (kind, name) in [("GlobalDependency", "first"), ("Capability", "gate.example.com")] {
+        eventually(&format!("{kind} is looked at"), seconds(60), || {
+            api.get(kind, "", name).unwrap_or_default()["status"]["observedGeneration"] == 1
+        });
+    }
     scenario.phase("DependencyGroup", "group", "Completed");
     eventually("the profile is looked at", seconds(60), || {
         api.get("ReadinessProfile", "", "things").unwrap_or_default()["status"]["observedGeneration"] == 1
@@ -115,7 +127,7 @@ fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was
     scenario.delete("AppBundle", "bundle");
     eventually("the bundle is gone", seconds(60), || scenario.get("AppBundle", "bundle").is_none());
     let own = own_requests(&scenario.audit, Event::is_by_operator);
-    let unused = unused(&own);
+    let unused = unused(&own, &[DoorName::ResourceDependency, DoorName::AppBundle, DoorName::Sync]);
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
     let refused: Vec<_> = scenario
         .audit

@@ -110,11 +110,30 @@ impl Schedule {
     }
 
     /// It was asked for, and is asked for again after this pause. An order that came meanwhile is not put off.
+    /// A right that has appeared brings others: what else is missing is asked for at once.
     fn asked(&mut self, want: &Want, pause: Duration, now: Instant) {
         let Some(row) = self.rows.get_mut(want) else { return };
-        row.failures = if pause < LATEST + LATEST { row.failures.saturating_add(1) } else { 0 };
+        let is_missing = pause < LATEST + LATEST;
+        let has_appeared = !is_missing && row.failures > 0;
+        row.failures = if is_missing { row.failures.saturating_add(1) } else { 0 };
         if row.due.is_none() {
             self.plan(want, now + pause);
+        }
+        if has_appeared {
+            let waits =
+                |(_, row): &(&Want, &mut Row)| row.failures > 0 && row.due.is_some_and(|due| due > now);
+            let missing: Vec<Want> = self
+                .rows
+                .iter_mut()
+                .filter(waits)
+                .map(|(want, row)| {
+                    row.since = Some(now);
+                    want.clone()
+                })
+                .collect();
+            for want in &missing {
+                self.plan(want, now);
+            }
         }
     }
 
@@ -248,6 +267,25 @@ mod tests {
             schedule.rows.is_empty() && schedule.due.is_empty(),
             "an answer that comes late changes nothing"
         );
+    }
+
+    #[test]
+    fn a_right_that_appears_has_the_others_that_are_missing_asked_for_at_once() {
+        let now = Instant::now();
+        let mut schedule = Schedule::default();
+        for name in ["a", "b", "c"] {
+            schedule.take_in(RightNote::Ask(right(name)), now);
+        }
+        while let Some((want, ..)) = schedule.next(now) {
+            let pause = if want == right("c") { AGAIN } else { backoff(1) };
+            schedule.asked(&want, pause, now);
+        }
+        let later = schedule.due().unwrap();
+        let (want, ..) = schedule.next(later).unwrap();
+        schedule.asked(&want, AGAIN, later);
+        let (other, _, since) = schedule.next(later).unwrap();
+        assert_eq!((other, since), (right(if want == right("a") { "b" } else { "a" }), later));
+        assert!(schedule.next(later).is_none(), "what is there is not asked for again");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A label selector as kubectl writes it, as the API wants it.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 /// A text that is no selector.
@@ -16,6 +18,22 @@ pub fn parse(text: &str) -> Result<Value, SelectorError> {
         expressions.push(requirement(part).ok_or_else(wrong)?);
     }
     Ok(json!({"matchExpressions": expressions}))
+}
+
+/// Whether labels match a selector of this form.
+pub fn matches(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
+    let mut expressions = selector["matchExpressions"].as_array().into_iter().flatten();
+    expressions.all(|expression| {
+        let found = labels.get(expression["key"].as_str().unwrap_or_default());
+        let mut values = expression["values"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let among = found.is_some_and(|found| values.any(|value| value == found));
+        match expression["operator"].as_str() {
+            Some("In") => among,
+            Some("NotIn") => !among,
+            Some("Exists") => found.is_some(),
+            _ => found.is_none(),
+        }
+    })
 }
 
 /// The requirements: commas outside parentheses separate them.

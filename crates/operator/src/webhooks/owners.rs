@@ -15,6 +15,8 @@ use linchpin_doors::boot_dependency::{OwnerName, is_skipped};
 use linchpin_words::{Gvk, reference::built_in_kind};
 use serde_json::Value;
 
+use crate::rights;
+
 /// How long one question may take.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long an answer counts.
@@ -67,7 +69,8 @@ impl Owners {
 
     async fn metadata(&self, namespace: &str, owner: &Owner) -> Option<Value> {
         // Only kinds that the operator may read.
-        let known = built_in_kind(&owner.name.group, &owner.name.kind)?;
+        let known = built_in_kind(&owner.name.group, &owner.name.kind)
+            .filter(|known| rights::of_tenants(known.group, known.plural, "get"))?;
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((asked, metadata)) = lock().get(&owner.uid).filter(|(asked, _)| asked.elapsed() < FRESH) {
             let _ = asked;

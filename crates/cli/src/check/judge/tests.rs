@@ -1,5 +1,12 @@
-use super::{super::facts::LiveRole, *};
+use super::*;
+use crate::check::{
+    facts::{LiveRole, Looked, Unseen, Webhooks},
+    told::text_of,
+};
+use linchpin_operator::rights::{NAME, Scope};
 use linchpin_operator::rights::{NAMESPACE, manifests::Installation};
+use linchpin_words::{Timestamp, keys};
+use serde_json::json;
 
 /// A cluster in which everything is well.
 fn well() -> Facts {
@@ -214,35 +221,75 @@ fn what_the_caller_may_not_read_is_skipped_and_said() {
     assert!(told[0].starts_with("✗ can-install: you may not create secrets"), "{told:?}");
 }
 
-#[test]
-fn held_pods_keep_from_uninstalling_and_webhooks_are_tried() {
-    let mut facts = well();
-    let pod = json!({"metadata": {"namespace": "shop", "name": "web-1"}});
-    facts.held_pods = Some(Ok(json!({"items": [pod]})));
-    let held = told(Mode::PreUninstall, &facts);
-    assert_eq!(held[0], "✗ no-held-pods: 1 Pods are held by our scheduling gate: shop/web-1");
-    assert!(held[1].contains("kubectl patch pod P -p"), "{held:?}");
-
-    let configuration = |bundle: &str| {
-        Ok(
-            json!({"metadata": {"name": "linchpin-mutating"}, "webhooks": [{"clientConfig": {"caBundle": bundle}}]}),
-        )
+/// Webhooks of an operator, with these bundles in their configurations and this Secret.
+fn with_webhooks(bundle: &str, secret: Looked) -> Facts {
+    let configuration = json!({"webhooks": [{"clientConfig": {"caBundle": bundle}}]});
+    let names = [
+        "MutatingWebhookConfiguration linchpin-mutating",
+        "ValidatingWebhookConfiguration linchpin-validating",
+    ];
+    let webhooks = Webhooks {
+        service: "linchpin-webhook.linchpin-system.svc".to_owned(),
+        configurations: names.map(|name| (name.to_owned(), Ok(configuration.clone()))).into(),
+        may_be_absent: false,
+        secret_name: "linchpin-webhook-tls".to_owned(),
+        secret,
     };
-    let webhooks = |facts: &Facts| text_of(&judge(Mode::Installed, NAMESPACE, facts), false);
-    assert!(webhooks(&facts).contains("· webhook-answers: no webhook is configured"));
-    facts.webhooks = vec![configuration("Zm9v"), configuration("Zm9v")];
-    let refusal = "admission webhook \"vbootdependency-v1alpha1.kb.io\" denied the request: …";
-    facts.circle = Some(Err(Unseen::Forbidden(refusal.to_owned())));
-    let text = webhooks(&facts);
-    for id in ["webhook-answers", "webhook-ca", "certificate-valid"] {
-        assert!(text.contains(&format!("✓ {id}: ")), "{text}");
-    }
-    facts.webhooks[0] = configuration("");
+    let refused =
+        r#"admission webhook "vbootdependency-v1alpha1.kb.io" denied the request: spec.dependsOn: Forbidden"#;
+    let circle = Some(Err(Unseen::Forbidden(refused.to_owned())));
+    Facts { webhooks: vec![webhooks], circle, ..well() }
+}
+
+#[test]
+fn webhooks_that_are_not_reached_or_not_believed_are_told() {
+    let secret = json!({"data": {"ca.crt": "Y2E=", "tls.crt": ""}});
+    let mut facts = with_webhooks("Y2E=", Ok(secret.clone()));
+    let expected = [
+        "✗ certificate-valid: the certificate in Secret linchpin-system/linchpin-webhook-tls cannot be read",
+        "→ kubectl delete secret linchpin-webhook-tls -n linchpin-system: the leader makes a new one",
+    ];
+    assert_eq!(told(Mode::Installed, &facts), expected);
     facts.circle = Some(Ok(json!({})));
-    let text = webhooks(&facts);
-    assert!(text.contains("✗ webhook-answers: the API server cannot call our webhooks"), "{text}");
-    assert!(text.contains("✗ webhook-ca: there is no caBundle in linchpin-mutating"), "{text}");
-    assert!(text.contains("· certificate-valid: the webhooks do not answer"), "{text}");
-    facts.circle = Some(Err(Unseen::Forbidden("bootdependencies is forbidden".to_owned())));
-    assert!(webhooks(&facts).contains("· webhook-answers: you may not create BootDependencies"));
+    let lines = told(Mode::Installed, &facts);
+    assert_eq!(
+        lines[0],
+        "✗ webhook-answers: the API server does not reach them: what they refuse is accepted"
+    );
+    for bundle in ["", "b3RoZXI="] {
+        let lines = told(Mode::Installed, &with_webhooks(bundle, Ok(secret.clone())));
+        assert!(
+            lines[0].starts_with("✗ webhook-ca: MutatingWebhookConfiguration linchpin-mutating, "),
+            "{lines:?}"
+        );
+    }
+    // Who may not read the Secret sees that an authority is named, and is told what was not looked at.
+    let forbidden = || Err(Unseen::Forbidden("no".to_owned()));
+    let mut facts = with_webhooks("b3RoZXI=", forbidden());
+    assert_eq!(told(Mode::Installed, &facts), [] as [&str; 0]);
+    facts.circle = Some(forbidden());
+    let text = text_of(&judge(Mode::Installed, NAMESPACE, &facts), false);
+    assert!(
+        text.contains("· webhook-answers: you may not create bootdependencies in linchpin-system"),
+        "{text}"
+    );
+    assert!(
+        text.contains("· certificate-valid: you may not read Secret linchpin-system/linchpin-webhook-tls"),
+        "{text}"
+    );
+    let mut facts = with_webhooks("b3RoZXI=", forbidden());
+    facts.webhooks[0].configurations[1].1 = Err(Unseen::Absent);
+    let lines = told(Mode::Installed, &facts);
+    assert_eq!(lines[0], "✗ webhook-ca: ValidatingWebhookConfiguration linchpin-validating is not there");
+}
+
+#[test]
+fn pods_that_are_held_keep_from_uninstalling() {
+    let pod = json!({"metadata": {"namespace": "shop", "name": "a"}, "spec": {"schedulingGates": [{"name": keys::BOOT}]}});
+    let facts = Facts { held_pods: Some(Ok(json!({"items": [pod]}))), ..well() };
+    let lines = told(Mode::PreUninstall, &facts);
+    let expected =
+        "✗ no-held-pods: 1 Pods are held by our scheduling gate, and nobody would let them go: shop/a";
+    assert_eq!(lines[0], expected);
+    assert!(lines[1].ends_with("kubectl patch pod a -n shop -p '{\"spec\":{\"schedulingGates\":[{\"name\":\"linchpin.dev/boot\",\"$patch\":\"delete\"}]}}'"), "{lines:?}");
 }

@@ -1,95 +1,122 @@
-//! The checks of webhooks and of the pods that they hold.
+//! Whether the API server reaches our webhooks, and believes what answers there.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use linchpin_operator::webhooks::{BOOT_WEBHOOK, CertificateFault, inspect};
+use linchpin_words::Period;
 use serde_json::Value;
 
-use super::{Told, failed, items, list, ok, place, skipped, unseen};
-use crate::check::facts::{Facts, Looked, Unseen};
+use super::text;
+use crate::check::{
+    facts::{Facts, Unseen, Webhooks},
+    told::{Told, failed, list, ok, skipped, unseen, warning},
+};
 
-/// How the API server speaks of a refusal of ours.
-const REFUSED: &str = "vbootdependency-v1alpha1.kb.io";
+/// Certificates are renewed when a third of their thirty days is left; one that is nearer to its end was not.
+const SOON: Period = Period::from_secs(5 * 24 * 3600);
 
-/// Whether the API server calls our webhooks: one of them refuses a circle.
-pub(super) fn answers(facts: &Facts) -> Told {
-    if let Some(told) = unconfigured(facts) {
-        return told;
-    }
-    match facts.circle.as_ref() {
-        Some(Err(Unseen::Forbidden(message))) if message.contains(REFUSED) => {
-            ok("the API server calls them, and they answer")
+const NONE: &str = "no webhook is configured";
+
+/// Whether the one webhook that refuses something is asked: a circle is refused by it alone, and failures are ignored.
+pub(super) fn webhook_answers(namespace: &str, facts: &Facts) -> Told {
+    let Some(asked) = &facts.circle else { return skipped(NONE) };
+    let denied = format!("admission webhook \"{BOOT_WEBHOOK}\" denied");
+    let hint = format!(
+        "kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin; is port 9443 open for the API server?"
+    );
+    match asked {
+        Err(Unseen::Forbidden(message) | Unseen::Failed(message)) if message.contains(&denied) => {
+            ok("the API server reaches them")
         }
-        Some(Err(Unseen::Forbidden(_))) => skipped("you may not create BootDependencies, to try it"),
-        Some(Ok(_)) => failed(
-            "the API server cannot call our webhooks: new pods and Deployments get nothing to wait for",
-            "is the operator ready, and may the API server reach its Service? kubectl logs deployment/linchpin",
+        Ok(_) => failed("the API server does not reach them: what they refuse is accepted", hint),
+        Err(Unseen::Forbidden(_)) => {
+            skipped(format!("you may not create bootdependencies in {namespace}, which a dry run needs"))
+        }
+        Err(why) => unseen("a BootDependency, in a dry run,", why),
+    }
+}
+
+/// Whether every configuration is there and names the authority of our certificate.
+pub(super) fn webhook_ca(namespace: &str, facts: &Facts) -> Told {
+    if facts.webhooks.is_empty() {
+        return skipped(NONE);
+    }
+    let (mut wrong, mut compared) = (Vec::new(), true);
+    for webhooks in &facts.webhooks {
+        let authority =
+            webhooks.secret.as_ref().ok().map(|secret| text(&secret["data"]["ca.crt"]).to_owned());
+        compared &= authority.is_some();
+        for (called, looked) in &webhooks.configurations {
+            match looked {
+                Ok(found) if !believes(found, authority.as_deref()) => wrong.push(called.clone()),
+                Ok(_) => {}
+                Err(Unseen::Absent) if webhooks.may_be_absent => {}
+                Err(Unseen::Absent) => {
+                    return failed(
+                        format!("{called} is not there"),
+                        "upgrade the release, or: linchpin manifests --no-crds | kubectl apply --server-side -f -",
+                    );
+                }
+                Err(why) => return unseen(called, why),
+            }
+        }
+    }
+    match (wrong.is_empty(), compared) {
+        (true, true) => ok("the webhook configurations name the authority of our certificate"),
+        (true, false) => ok("the webhook configurations name an authority"),
+        (false, _) => failed(
+            format!("{} does not name the authority of our certificate", list(&wrong)),
+            format!("the leader writes it: kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
         ),
-        Some(Err(why)) => unseen("bootdependencies", why),
-        None => skipped("not looked at"),
     }
 }
 
-/// Whether the configurations say whom the API server is to believe.
-pub(super) fn authority(facts: &Facts) -> Told {
-    if let Some(told) = unconfigured(facts) {
-        return told;
-    }
-    let found = facts.webhooks.iter().filter_map(|looked| looked.as_ref().ok());
-    let without: Vec<String> = found
-        .filter(|configuration| {
-            let all = configuration["webhooks"].as_array();
-            let has_authority = |webhook: &Value| {
-                webhook["clientConfig"]["caBundle"].as_str().is_some_and(|bundle| !bundle.is_empty())
-            };
-            !all.is_some_and(|all| all.iter().all(has_authority))
-        })
-        .map(|configuration| configuration["metadata"]["name"].as_str().unwrap_or_default().to_owned())
-        .collect();
-    if without.is_empty() {
-        ok("the webhook configurations have their CA")
-    } else {
-        failed(
-            format!("there is no caBundle in {}", list(&without)),
-            "the operator that leads puts it there within seconds: does it run, and may it patch them?",
-        )
-    }
-}
-
-/// The API server looks at date, name and authority of a certificate before it calls.
-pub(super) fn certificate(facts: &Facts) -> Told {
-    match facts.circle.as_ref() {
-        _ if unconfigured(facts).is_some() => skipped("no webhook is configured"),
-        Some(Err(Unseen::Forbidden(message))) if message.contains(REFUSED) => {
-            ok("the API server accepts the certificate of the webhooks")
-        }
-        _ => skipped("the webhooks do not answer"),
-    }
-}
-
-/// Why nothing is said of webhooks, where that is so.
-fn unconfigured(facts: &Facts) -> Option<Told> {
-    let hidden = facts.webhooks.iter().find_map(|looked| match looked {
-        Err(why @ (Unseen::Forbidden(_) | Unseen::Failed(_))) => Some(unseen("webhook configurations", why)),
-        _ => None,
-    });
-    hidden.or_else(|| {
-        let none = facts.webhooks.iter().all(Result::is_err);
-        none.then(|| skipped("no webhook is configured"))
+/// Whether all webhooks of a configuration name an authority: this one, if it is known.
+fn believes(configuration: &Value, authority: Option<&str>) -> bool {
+    let mut webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+    webhooks.all(|webhook| match text(&webhook["clientConfig"]["caBundle"]) {
+        "" => false,
+        bundle => authority.is_none_or(|authority| bundle == authority),
     })
 }
 
-/// Whether pods would stay held without an operator.
-pub(super) fn no_held_pods(pods: Option<&Looked>) -> Told {
-    let pods = match pods {
-        Some(Ok(pods)) => pods,
-        Some(Err(why)) => return unseen("Pods of all namespaces", why),
-        None => return skipped("not looked at"),
-    };
-    let held: Vec<String> = items(pods).map(place).collect();
-    if held.is_empty() {
-        return ok("no Pod is held by our scheduling gate");
+/// Whether the certificate is believed for the name by which the API server calls.
+pub(super) fn certificate_valid(namespace: &str, facts: &Facts) -> Told {
+    let Some(now) = facts.now.filter(|_| !facts.webhooks.is_empty()) else { return skipped(NONE) };
+    for webhooks in &facts.webhooks {
+        let Webhooks { secret_name, service, .. } = webhooks;
+        let called = format!("Secret {namespace}/{secret_name}");
+        let secret = match &webhooks.secret {
+            Ok(secret) => secret,
+            Err(Unseen::Absent) => {
+                return failed(
+                    format!("there is no {called}: no certificate was made"),
+                    format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
+                );
+            }
+            Err(why) => return unseen(&called, why),
+        };
+        let data = |key: &str| decoded(text(&secret["data"][key]));
+        let judged = |at| inspect(&data("ca.crt"), &data("tls.crt"), service, at);
+        let anew = format!("kubectl delete secret {secret_name} -n {namespace}: the leader makes a new one");
+        let problem = match judged(now) {
+            Ok(()) if judged(now.plus(SOON)) == Err(CertificateFault::Expired) => {
+                return warning(format!("the certificate in {called} expires within five days"), anew);
+            }
+            Ok(()) => continue,
+            Err(CertificateFault::Expired) => "has expired".to_owned(),
+            Err(CertificateFault::OtherName) => format!("is not for {service}"),
+            Err(CertificateFault::OtherAuthority) => {
+                "is signed by another authority than the one beside it".to_owned()
+            }
+            Err(CertificateFault::Unreadable) => "cannot be read".to_owned(),
+            Err(CertificateFault::Other(why)) => format!("is not believed: {why}"),
+        };
+        return failed(format!("the certificate in {called} {problem}"), anew);
     }
-    failed(
-        format!("{} Pods are held by our scheduling gate: {}", held.len(), list(&held)),
-        "delete their BootDependencies while the operator runs, or let them go by hand: kubectl patch pod P -p \
-         '{\"spec\":{\"schedulingGates\":[{\"name\":\"linchpin.dev/boot\",\"$patch\":\"delete\"}]}}'",
-    )
+    ok("the certificate of the webhooks is valid")
+}
+
+/// Data of a Secret as text; empty where it is none.
+fn decoded(data: &str) -> String {
+    STANDARD.decode(data).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
 }

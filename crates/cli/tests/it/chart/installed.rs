@@ -5,6 +5,7 @@
 use std::{env, io::Write, path::PathBuf, process::Output};
 
 use linchpin_local::{Cluster, Component, Options, check_node_support};
+use linchpin_operator::settings::DoorName;
 use linchpin_testkit::audit::{Audit, Event};
 use serde_json::Value;
 
@@ -119,6 +120,60 @@ fn replaced_under_load(installed: &Installed, audit: &Audit, release: &[&str]) {
     }
 }
 
+/// Syncs, what is imposed on them, what the cluster is able to do: so that every right of theirs is used.
+fn syncs(installed: &Installed) {
+    installed.apply_text(
+        "
+{apiVersion: linchpin.dev/v1alpha1, kind: GlobalDependency, metadata: {name: bundled-first}, spec: {serviceAccount: {namespace: shop, name: bundler}, dependency: {object: {resource: configmap/bundled, namespace: shop}}}}
+---
+{apiVersion: linchpin.dev/v1alpha1, kind: Capability, metadata: {name: bundles.example.com}, spec: {version: 1.0.0, serviceAccount: {namespace: shop, name: bundler}, dependencies: [{name: bundled, object: {resource: configmap/bundled, namespace: shop}}]}}
+---
+{apiVersion: linchpin.dev/v1alpha1, kind: Sync, metadata: {name: synced, namespace: shop}, spec: {serviceAccountName: bundler, source: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: synced}}]}}}
+",
+    );
+    for object in ["globaldependency/bundled-first", "capability/bundles.example.com", "sync/synced"] {
+        installed.must(&format!("wait --for=condition=Ready {object} -n shop --timeout=180s"));
+    }
+}
+
+/// Pods of a Deployment and of a Job that are held by the webhook and let go by the controller.
+fn boots(installed: &Installed) {
+    installed.must("label namespace shop linchpin.dev/boot=enabled");
+    let boot = |kind: &str, name: &str| {
+        format!(
+            "{{apiVersion: core.bootchain-operator.ruicoelho.dev/v1alpha1, kind: BootDependency, metadata: {{name: {name}, namespace: shop}}, \
+             spec: {{serviceAccountName: bundler, strategy: SchedulingGate, targetRef: {{kind: {kind}, name: {name}}}, \
+             dependsOn: [{{resource: configmap/boot-go}}]}}}}"
+        )
+    };
+    installed.apply_text(&[boot("Deployment", "held"), boot("Job", "once")].join("\n---\n"));
+    let pod =
+        "containers: [{name: app, image: 'localhost/linchpin:dev', imagePullPolicy: Never, args: [version]}]";
+    let workloads = format!(
+        "
+{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: held, namespace: shop}}, spec: {{replicas: 1, selector: {{matchLabels: {{app: held}}}}, template: {{metadata: {{labels: {{app: held}}}}, spec: {{{pod}}}}}}}}}
+---
+{{apiVersion: batch/v1, kind: Job, metadata: {{name: once, namespace: shop}}, spec: {{template: {{metadata: {{labels: {{app: once}}}}, spec: {{restartPolicy: Never, {pod}}}}}}}}}
+"
+    );
+    installed.apply_text(&workloads);
+    let gated = || installed.must("get pods -n shop -l linchpin.dev/boot-gate=held -o name").lines().count();
+    eventually("both pods are held", seconds(60), || gated() == 2);
+    let held = linchpin()
+        .args(["check", "--pre-uninstall", "--kubeconfig"])
+        .arg(installed.cluster.kubeconfig())
+        .output()
+        .unwrap();
+    assert!(
+        text(&held.stdout).contains("✗ no-held-pods: 2 Pods are held by our scheduling gate"),
+        "{}",
+        text(&held.stdout)
+    );
+    installed.must("create configmap boot-go -n shop");
+    eventually("both are let go", seconds(60), || gated() == 0);
+    installed.must("wait --for=condition=Complete job/once -n shop --timeout=180s");
+}
+
 /// What is left of an installation, by kind.
 fn left_behind(installed: &Installed) -> Vec<Value> {
     let mut left = Vec::new();
@@ -213,11 +268,15 @@ spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
     );
     installed.must("wait --for=condition=Ready ab/web -n shop --timeout=180s");
 
+    syncs(&installed);
+    boots(&installed);
     replaced_under_load(&installed, &audit, &release);
     installed.helm(&["test", "linchpin", "-n", "linchpin-system", "--timeout=5m"]);
     let check =
         linchpin().args(["check", "--kubeconfig"]).arg(installed.cluster.kubeconfig()).output().unwrap();
-    assert!(check.status.success(), "{}", text(&check.stdout));
+    let check_text = text(&check.stdout);
+    assert!(check.status.success(), "{check_text}");
+    assert!(check_text.ends_with("14 ok, 0 warnings, 0 failed, 0 skipped\n"), "{check_text}");
 
     installed.must("delete namespace shop --timeout=180s");
     let own = own_requests(&audit, |event| event.user == ACCOUNT);
@@ -227,7 +286,7 @@ spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
     };
     let refused: Vec<&Event> = own.iter().filter(lacks).collect();
     assert!(refused.is_empty(), "the operator asked for what it may not: {refused:#?}");
-    let unused = unused(&own);
+    let unused = unused(&own, &DoorName::ALL);
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
 
     installed.helm(&["uninstall", "linchpin", "-n", "linchpin-system", "--wait"]);

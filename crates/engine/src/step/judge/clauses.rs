@@ -15,7 +15,7 @@ use linchpin_words::Text;
 use serde_json::Value;
 
 use crate::{
-    contract::Projection,
+    contract::{Projection, names_instead},
     plan::{Bound, Clauses, Profile, Test},
     readiness::{self, Tri},
     step::effort::{Effort, Key},
@@ -159,7 +159,13 @@ impl<'a> Asked<'a> {
                 Ok(Told::False) => {
                     return Some(disproved(&mut |values| condition.explain(object, values, spent)));
                 }
-                Ok(Told::NotYet(why)) => return Some(Fault::not_yet(&why)),
+                Ok(Told::NotYet(why)) => {
+                    let mut fault = Fault::not_yet(&why);
+                    if let Some(why) = fault.why.as_mut().filter(|_| tell == Tell::Values) {
+                        why.push_str(&names_of_data(condition, object));
+                    }
+                    return Some(fault);
+                }
                 Err(error) => return Some(Fault::wrong(error.to_string())),
             }
         }
@@ -178,6 +184,13 @@ impl<'a> Asked<'a> {
             judge(&bound.cel, BTreeMap::from([("dep", &*dep), ("self", &bound.constant)]))
         })
     }
+}
+
+/// Which keys there are instead of one of `.data` that a condition reads.
+fn names_of_data(condition: &Condition, object: &Value) -> String {
+    let paths = condition.reads().paths;
+    let path = paths.iter().find(|path| path.first().is_some_and(|name| name == "data"));
+    path.map(|path| names_instead(object, path)).unwrap_or_default()
 }
 
 /// How much is told of what does not hold.

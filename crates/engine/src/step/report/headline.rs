@@ -31,10 +31,18 @@ pub(super) fn phase(
     });
     let held = journal.is_held(plan);
     let lacking = [Reason::MissingRights, Reason::NotATenant];
-    let lacks_rights = plan.steps().iter().zip(views).any(|(step, found)| {
-        step.action().is_some() && lacking.iter().any(|reason| found.reason == reason.as_str())
+    let actions = || {
+        let main = plan.steps().iter().zip(records).zip(views);
+        main.filter(|((step, _), _)| step.action().is_some() && step.lane == Lane::Main)
+    };
+    let lacks_rights = actions().any(|((_, record), found)| {
+        record.is_none_or(|record| !record.is_successful())
+            && lacking.iter().any(|reason| found.reason == reason.as_str())
     });
-    if !begun && lacks_rights {
+    // What is under way goes on; with nothing under way, a right is waited for like anything else.
+    let under_way =
+        actions().any(|((_, record), _)| record.is_some_and(|record| record.state == StepState::Running));
+    if lacks_rights && !under_way {
         return Phase::Waiting;
     }
     if begun && !held {

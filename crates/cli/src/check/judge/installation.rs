@@ -1,0 +1,154 @@
+//! The cluster, what may be installed in it, and the definitions that are.
+
+use std::collections::BTreeSet;
+
+use linchpin_words::keys;
+
+use super::{doors, items, place};
+use crate::check::{
+    facts::{Facts, Looked, Unseen},
+    told::{Told, failed, list, ok, skipped, unseen},
+};
+
+/// The oldest minor version of Kubernetes 1 that is served.
+const OLDEST: u64 = 33;
+
+pub(super) fn api_version(version: Option<&Looked>) -> Told {
+    let version = match version {
+        Some(Ok(version)) => version,
+        Some(Err(why)) => return unseen("/version", why),
+        None => return skipped("not looked at"),
+    };
+    let number = |field: &str| {
+        let digits: String =
+            version[field].as_str().unwrap_or_default().chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u64>().unwrap_or_default()
+    };
+    let (major, minor) = (number("major"), number("minor"));
+    let called = version["gitVersion"].as_str().unwrap_or("of no version");
+    if (major, minor) >= (1, OLDEST) {
+        ok(format!("Kubernetes {called}"))
+    } else {
+        failed(
+            format!("Kubernetes {called} is older than 1.{OLDEST}"),
+            format!("Linchpin needs Kubernetes 1.{OLDEST} or newer"),
+        )
+    }
+}
+
+pub(super) fn can_install(facts: &Facts) -> Told {
+    let mut lacking = Vec::new();
+    for (kind, allowed) in &facts.may_create {
+        match allowed {
+            Ok(true) => {}
+            Ok(false) => lacking.push(kind.clone()),
+            Err(why) => return unseen("what you may do", why),
+        }
+    }
+    if lacking.is_empty() {
+        ok(format!("you may create all {} kinds of an installation", facts.may_create.len()))
+    } else {
+        failed(
+            format!("you may not create {}", list(&lacking)),
+            "ask somebody who may, or for a role with these",
+        )
+    }
+}
+
+pub(super) fn no_other_install(elsewhere: Option<&Looked>) -> Told {
+    let found = match elsewhere {
+        Some(Ok(found)) => found,
+        Some(Err(why)) => return unseen("Deployments of all namespaces", why),
+        None => return skipped("not looked at"),
+    };
+    let places: Vec<String> = items(found).map(place).collect();
+    if places.is_empty() {
+        ok("there is no other installation")
+    } else {
+        failed(
+            format!("Linchpin is installed already: {}", list(&places)),
+            "a second one needs watchNamespaces that do not overlap, and crds.install=false",
+        )
+    }
+}
+
+pub(super) fn no_foreign_crds(facts: &Facts) -> Told {
+    let mut foreign = Vec::new();
+    for (name, looked) in &facts.definitions {
+        match looked {
+            Err(Unseen::Absent) => {}
+            Err(why) => return unseen("definitions", why),
+            Ok(found) if found["metadata"]["annotations"].get(keys::SCHEMA_HASH).is_none() => {
+                foreign.push(name.clone());
+            }
+            Ok(_) => {}
+        }
+    }
+    if foreign.is_empty() {
+        ok("no definition of ours is somebody else's")
+    } else {
+        failed(
+            format!("{} are there and not ours", list(&foreign)),
+            "look who made them: kubectl get crd NAME -o yaml; their objects would be read as ours",
+        )
+    }
+}
+
+/// The definitions that an operator with these doors needs.
+fn needed(facts: &Facts) -> BTreeSet<String> {
+    let doors = doors(facts);
+    let all = linchpin_api::all_crds();
+    let served = all.into_iter().filter(|definition| doors.serve(&definition.spec.names.kind));
+    served.filter_map(|definition| definition.metadata.name).collect()
+}
+
+pub(super) fn crds_served(facts: &Facts) -> Told {
+    let mut missing = Vec::new();
+    for name in needed(facts) {
+        match facts.definitions.get(&name) {
+            Some(Ok(found)) => {
+                let conditions = found["status"]["conditions"].as_array();
+                let served = conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|condition| condition["type"] == "Established" && condition["status"] == "True");
+                if !served {
+                    missing.push(name);
+                }
+            }
+            Some(Err(Unseen::Absent)) | None => missing.push(name),
+            Some(Err(why)) => return unseen("definitions", why),
+        }
+    }
+    if missing.is_empty() {
+        ok("all kinds are served")
+    } else {
+        failed(
+            format!("the cluster does not serve {}", list(&missing)),
+            "linchpin crds | kubectl apply --server-side -f -",
+        )
+    }
+}
+
+pub(super) fn crds_current(facts: &Facts) -> Told {
+    let needed = needed(facts);
+    let mut old = Vec::new();
+    for definition in linchpin_api::all_crds() {
+        let name = definition.metadata.name.clone().unwrap_or_default();
+        let Some(Ok(found)) = facts.definitions.get(&name).filter(|_| needed.contains(&name)) else {
+            continue;
+        };
+        let ours = definition.metadata.annotations.unwrap_or_default().get(keys::SCHEMA_HASH).cloned();
+        if found["metadata"]["annotations"][keys::SCHEMA_HASH].as_str() != ours.as_deref() {
+            old.push(name);
+        }
+    }
+    if old.is_empty() {
+        ok("the definitions are those of this version")
+    } else {
+        failed(
+            format!("{} are of another version than this program", list(&old)),
+            "linchpin crds | kubectl apply --server-side --force-conflicts -f -",
+        )
+    }
+}

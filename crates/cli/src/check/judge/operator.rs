@@ -1,0 +1,133 @@
+//! The operator that runs, who leads, and what it may do.
+
+use linchpin_operator::rights::{Row, Scope, compare::compare};
+use linchpin_words::Timestamp;
+use serde_json::json;
+
+use super::{doors, items, place, text};
+use crate::check::{
+    facts::{Facts, Looked, Unseen, deployment, flag},
+    told::{Told, failed, list, ok, skipped, unseen, warning},
+};
+
+/// A lease that was not renewed for so many of its own lengths is nobody's, however clocks differ.
+const LENGTHS: i64 = 3;
+
+pub(super) fn operator_ready(namespace: &str, deployments: Option<&Looked>) -> Told {
+    let found = match deployments {
+        Some(Ok(found)) => found,
+        Some(Err(why)) => return unseen(&format!("Deployments in {namespace}"), why),
+        None => return skipped("not looked at"),
+    };
+    let Some(one) = items(found).next() else {
+        return failed(
+            format!("there is no operator in namespace {namespace}"),
+            "install it (linchpin manifests | kubectl apply --server-side -f -), or say where it is with -n",
+        );
+    };
+    let count = |field: &str| one["status"][field].as_i64().unwrap_or_default();
+    let (wanted, available) = (one["spec"]["replicas"].as_i64().unwrap_or(1), count("availableReplicas"));
+    let called = place(one);
+    if wanted > 0 && available == 0 {
+        failed(
+            format!("no Pod of Deployment {called} is ready"),
+            format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=linchpin"),
+        )
+    } else if wanted == 0 {
+        failed(
+            format!("Deployment {called} is scaled to 0"),
+            format!(
+                "kubectl scale deployment {} -n {namespace} --replicas=2",
+                text(&one["metadata"]["name"])
+            ),
+        )
+    } else if available < wanted {
+        warning(
+            format!("{available} of {wanted} Pods of Deployment {called} are ready"),
+            format!("kubectl describe pods -n {namespace} -l app.kubernetes.io/name=linchpin"),
+        )
+    } else {
+        ok(format!("{available} of {wanted} Pods of Deployment {called} are ready"))
+    }
+}
+
+pub(super) fn operator_version(facts: &Facts) -> Told {
+    let Some(deployment) = deployment(facts) else { return skipped("there is no operator to ask") };
+    let theirs = text(&deployment["metadata"]["labels"]["app.kubernetes.io/version"]);
+    let ours = env!("CARGO_PKG_VERSION");
+    match (minor(theirs), minor(ours)) {
+        (Some(one), Some(other)) if one.0 == other.0 && one.1.abs_diff(other.1) <= 1 => {
+            ok(format!("the operator is {theirs}, this program {ours}"))
+        }
+        _ => warning(
+            format!("the operator is {theirs:?}, this program {ours}: more than one minor version apart"),
+            "use a linchpin of the operator's version",
+        ),
+    }
+}
+
+fn minor(version: &str) -> Option<(u64, u64)> {
+    let mut numbers = version.trim_start_matches('v').split(['.', '-', '+']);
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+pub(super) fn lease_renewed(namespace: &str, facts: &Facts) -> Told {
+    let lease = match &facts.lease {
+        Some(Ok(lease)) => lease,
+        Some(Err(Unseen::Absent)) => {
+            return failed(
+                format!("there is no Lease {namespace}/linchpin: no operator has led yet"),
+                format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
+            );
+        }
+        Some(Err(why)) => return unseen(&format!("Lease {namespace}/linchpin"), why),
+        None => return skipped("not looked at"),
+    };
+    let holder = text(&lease["spec"]["holderIdentity"]);
+    let length = lease["spec"]["leaseDurationSeconds"].as_i64().unwrap_or(15);
+    let renewed = Timestamp::parse(text(&lease["spec"]["renewTime"])).ok();
+    let hint = format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin");
+    match (holder, renewed, facts.now) {
+        ("", ..) => failed(format!("nobody holds Lease {namespace}/linchpin: no operator leads"), hint),
+        (_, Some(renewed), Some(now)) if now.as_second() - renewed.as_second() > LENGTHS * length => failed(
+            format!("{holder} holds Lease {namespace}/linchpin and has not renewed it since {renewed}"),
+            hint,
+        ),
+        (_, None, _) => failed(format!("Lease {namespace}/linchpin was never renewed"), hint),
+        _ => ok(format!("{holder} leads")),
+    }
+}
+
+pub(super) fn rights(facts: &Facts, missing: bool) -> Told {
+    if deployment(facts).is_none() {
+        return skipped("there is no operator to compare with");
+    }
+    let doors = doors(facts);
+    let by_namespace =
+        deployment(facts).and_then(|deployment| flag(deployment, "watch-namespaces")).is_some();
+    let mut found = Vec::new();
+    for live in &facts.roles {
+        let rules = match &live.role {
+            Ok(role) => role["rules"].clone(),
+            Err(Unseen::Absent) => json!([]),
+            Err(why) => return unseen(&live.called, why),
+        };
+        let wanted = |row: &Row| match live.scope {
+            Scope::Cluster if live.watched => row.by_namespace,
+            Scope::Cluster => !(by_namespace && row.by_namespace),
+            Scope::Release | Scope::Tenant => true,
+        };
+        let told = compare(live.scope, &doors, &rules, wanted);
+        let differs = if missing { told.missing } else { told.extra };
+        found.extend(differs.into_iter().map(|permission| format!("{permission} ({})", live.called)));
+    }
+    let update = "upgrade the release, or: linchpin manifests --no-crds | kubectl apply --server-side --force-conflicts -f -";
+    match (missing, found.is_empty()) {
+        (true, true) => ok("the operator's roles give what this version needs"),
+        (true, false) => failed(format!("the operator's roles lack {}", list(&found)), update),
+        (false, true) => ok("the operator's roles give nothing else"),
+        (false, false) => {
+            warning(format!("the operator's roles give more than it needs: {}", list(&found)), update)
+        }
+    }
+}
