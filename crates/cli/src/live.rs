@@ -295,8 +295,10 @@ impl Live {
     pub(crate) fn known(&self) -> BTreeMap<Node, Known> {
         let mut known = BTreeMap::new();
         for object in self.objects() {
+            let edges = object.edges();
+            known.extend(others(&object.node(), &edges));
             known.insert(object.node(), standing(object.said()));
-            known.extend(parts(&object.edges()));
+            known.extend(parts(&edges));
         }
         known
     }
@@ -336,6 +338,17 @@ fn parts(edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
         let part = if from.part.is_none() { to } else { from };
         let between_whole_and_part = from.whole() == to.whole() && from.part.is_some() != to.part.is_some();
         (between_whole_and_part && part.batch == 0).then(|| (part.clone(), of_part(part, wait, edges)))
+    })
+}
+
+/// How objects of others are that an object says wait for it.
+fn others(node: &Node, edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
+    edges.iter().filter_map(|edge| match &edge.relation {
+        Relation::WaitsFor(wait) if edge.from.whole() != *node && !wait.met() => {
+            let (reason, detail) = (wait.reason.to_string(), wait.detail.to_string());
+            Some((edge.from.clone(), Known { state: State::Waiting, reason, detail, since: wait.since }))
+        }
+        _ => None,
     })
 }
 

@@ -74,6 +74,10 @@ pub(super) fn of_pod(pod: &Value, bindings: &[Value], now: Timestamp) -> Option<
         let age = since(text(row, "/since"), now);
         let adapter = text(binding, "/spec/adapter");
         let reason = match explain::plain(text(row, "/reason")) {
+            // Of whom nothing is known the binding says why.
+            reason if reason.is_empty() && state == "Unknown" => {
+                explain::plain(text(binding, "/status/message"))
+            }
             reason if reason.is_empty() => format!("{adapter} says {state}"),
             // An adapter that names its provider itself says enough.
             reason if reason.starts_with(&format!("{adapter} ")) => reason,

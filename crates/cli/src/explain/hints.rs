@@ -90,6 +90,11 @@ pub(super) fn at_leaf(leaf: &Node, reason: &str) -> Option<Hint> {
             format!("kubectl get {}{namespace}", leaf.object.kind.to_string().to_ascii_lowercase()),
         ),
         ("ResourceDependency" | "DependencyGroup" | "AppBundle", _) => return None,
+        // No object: what is known of it is in the binding of whom it serves.
+        ("provider", _) => {
+            let place = name.split('/').nth(1)?;
+            Hint::new("all that is known of it", format!("kubectl describe consistbindings -n {place}"))
+        }
         _ => Hint::new("all that is known of it", format!("kubectl describe {}", place(leaf))),
     })
 }

@@ -82,15 +82,21 @@ impl Employment {
     /// Employees that wait for the employer, and how.
     fn waiting(&self) -> impl Iterator<Item = (Node, Wait)> {
         let rows = self.said_of_it().into_iter().flat_map(|status| &status.employees);
-        rows.filter_map(|row| Some((self.pod(&row.name), of_employee(row)?)))
+        let message = self.said_of_it().and_then(|status| status.message.as_deref()).unwrap_or_default();
+        rows.filter_map(move |row| Some((self.pod(&row.name), of_employee(row, message)?)))
     }
 }
 
-/// How an employee waits for its employer; none where it does not.
-fn of_employee(row: &EmployeeItem) -> Option<Wait> {
-    let settled = matches!(row.state.as_str(), "Attached" | "Detached");
+/// How an employee waits for its employer; none where it does not. `message` is what the whole employment says.
+fn of_employee(row: &EmployeeItem, message: &str) -> Option<Wait> {
     let operation = row.operations.iter().find(|one| one.stage == "Preparing");
-    if settled && !(operation.is_some() && row.protected) {
+    let waits = match row.state.as_str() {
+        "Attached" | "Detached" => operation.is_some() && row.protected,
+        // Of whom nothing is known nobody knows that it waits.
+        "Unknown" => operation.is_some(),
+        _ => true,
+    };
+    if !waits {
         return None;
     }
     let standing = match row.state.as_str() {
@@ -99,7 +105,8 @@ fn of_employee(row: &EmployeeItem) -> Option<Wait> {
         _ => WaitState::InProgress,
     };
     let what = purpose(row, operation);
-    let detail = if row.reason.is_empty() { what } else { format!("{what}: {}", row.reason) };
+    let why = if row.reason.is_empty() && row.state == "Unknown" { message } else { row.reason.as_str() };
+    let detail = if why.is_empty() { what } else { format!("{what}: {why}") };
     let since = operation.and_then(|operation| operation.since).or(row.since);
     let wait = Wait::new(standing, row.state.clone()).detail(text::line(&detail));
     Some(match since {

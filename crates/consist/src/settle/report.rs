@@ -195,7 +195,9 @@ impl Turn<'_> {
             self.memory.held.get(&(call, pair.id.clone())).filter(|_| call.is_of_employees() == of_employees)
         });
         let pod = self.standing.employees.into_iter().flatten().find(|pod| pod.name == pair.name);
-        let ready = pair.ready.unwrap_or(pair.expected.is_some());
+        // Statuses of a pod leave out what is false.
+        let silent = pair.expected.is_some() && !(of_employees && self.standing.follows);
+        let ready = pair.ready.unwrap_or(silent);
         let settled = pair.same && (ready || pair.in_traffic != Some(true));
         let state = match (ready, settled, pair.current.is_some()) {
             _ if held.is_some_and(|held| held.refused) => RowState::Failed,

@@ -95,6 +95,7 @@ fn who_may_not_use_the_service_account_may_not_write_objects_that_act_as_it() {
 #[test]
 fn only_the_operator_writes_a_status_and_a_revision_and_everybody_may_delete() {
     let stage = stage(&[]);
+    asks_for_a_drain(&stage);
     assert_eq!(stage.write("ann", "{}"), None);
     let patch = |user: &str| {
         let line = format!(
@@ -126,4 +127,48 @@ fn only_the_operator_writes_a_status_and_a_revision_and_everybody_may_delete() {
     let said = create("system:serviceaccount:linchpin-system:linchpin");
     assert!(!said.contains("only the operator writes"), "{said}");
     assert!(stage.kubectl("delete resourcedependency rd -n shop --as ann").status.success());
+}
+
+/// Who may change a pod but not delete it may not ask `linchpin consist` to do so, neither directly nor through the status.
+fn asks_for_a_drain(stage: &Stage) {
+    let values = ["consist.enabled=true", "consist.adapters={demo}", "consist.namespaces={shop}"];
+    let set: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
+    let policy = rendered(&[&["--show-only", "templates/consist-policy.yaml"], set.as_slice()].concat());
+    feed(stage.cluster.kubectl().args(["apply", "-f", "-"]), policy.as_bytes());
+    for line in [
+        "create role changes -n shop --verb=get,patch --resource=pods,pods/status",
+        "create rolebinding changes -n shop --role=changes --user=ann",
+        "create role deletes -n shop --verb=get,patch,delete --resource=pods",
+        "create rolebinding deletes -n shop --role=deletes --user=bob",
+        "create serviceaccount default -n shop",
+        "run web -n shop --image=web --restart=Never",
+    ] {
+        let output = stage.kubectl(line);
+        assert!(output.status.success(), "{line}: {}", text(&output.stderr));
+    }
+    let said = |line: &str| {
+        let output = stage.kubectl(line);
+        (!output.status.success()).then(|| text(&output.stderr))
+    };
+    let label = "label pod web -n shop --overwrite collaset.kusionstack.io/to-delete";
+    until("ann is refused", || {
+        let _ = stage.kubectl("label pod web -n shop collaset.kusionstack.io/to-delete-");
+        said(&format!("{label}=1 --as ann"))
+            .is_some_and(|said| said.contains("you may not delete pod shop/web"))
+    });
+    let status = r#"patch pod web -n shop --subresource=status --type=merge -p {"metadata":{"labels":{"collaset.kusionstack.io/to-delete":"1"}}} --as ann"#;
+    assert!(said(status).is_some_and(|said| said.contains("you may not delete pod")), "through the status");
+    for annotation in ["linchpin.dev/evict-requested", "linchpin.dev/delete-requested-by"] {
+        let line = format!("annotate pod web -n shop {annotation}=1 --as ann");
+        assert!(said(&line).is_some_and(|said| said.contains("you may not delete pod")), "{annotation}");
+    }
+    assert_eq!(said("label pod web -n shop tier=front --as ann"), None, "other labels are nobody's concern");
+    assert_eq!(said(&format!("{label}=2 --as bob")), None);
+    assert_eq!(said("label pod web -n shop tier=back --overwrite --as ann"), None, "what is there may stay");
+    assert!(said(&format!("{label}=3 --as ann")).is_some(), "nor may she ask again");
+    assert_eq!(
+        said("label pod web -n shop collaset.kusionstack.io/to-delete- --as ann"),
+        None,
+        "undoing is free"
+    );
 }

@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     sync::{Arc, Mutex},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -16,6 +16,13 @@ pub(super) struct Asked {
     pub(super) method: String,
     pub(super) path: String,
     pub(super) body: String,
+    pub(super) at: Instant,
+}
+
+impl Asked {
+    fn is_of(&self, scope: &str) -> bool {
+        self.path.split(scope).nth(1).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
 }
 
 /// What is done with one.
@@ -70,6 +77,7 @@ fn talk(stream: TcpStream, handler: &Handler) -> Option<()> {
         method: words.next()?.to_owned(),
         path: words.next()?.to_owned(),
         body: String::from_utf8(body).ok()?,
+        at: Instant::now(),
     };
     match handler(&asked) {
         Reply::Bytes(bytes) => reader.get_mut().write_all(&bytes).ok()?,
@@ -141,6 +149,21 @@ impl Moody {
         self.state.lock().unwrap().1
     }
 
+    /// Whether a change of a scope came through.
+    pub(super) fn has_changed(&self, scope: &str) -> bool {
+        self.state.lock().unwrap().2.iter().any(|asked| asked.method != "GET" && asked.is_of(scope))
+    }
+
+    /// How long after a moment the first request about a scope came, and the first change of it.
+    pub(super) fn times(&self, scope: &str, from: Instant) -> (Option<Duration>, Option<Duration>) {
+        let state = self.state.lock().unwrap();
+        let of = |changes: bool| {
+            let mut these = state.2.iter().filter(|asked| asked.is_of(scope) && asked.at >= from);
+            these.find(|asked| !changes || asked.method != "GET").map(|asked| asked.at - from)
+        };
+        (of(false), of(true))
+    }
+
     /// The changes that came through since the last call.
     pub(super) fn changes(&self) -> Vec<Asked> {
         let passed = std::mem::take(&mut self.state.lock().unwrap().2);
@@ -149,7 +172,7 @@ impl Moody {
 }
 
 fn forward(provider: &str, asked: &Asked) -> std::io::Result<Vec<u8>> {
-    let Asked { method, path, body } = asked;
+    let Asked { method, path, body, .. } = asked;
     let mut stream = TcpStream::connect(provider)?;
     let length = body.len();
     write!(

@@ -64,7 +64,7 @@ fn pods_are_drained_before_a_deletion_or_an_eviction_is_let_through() {
     });
 
     // At creation: the gate and the entry, before anybody could call the pod available.
-    for (number, name) in ["web-1", "web-2", "web-3", "web-4"].into_iter().enumerate() {
+    for (number, name) in ["web-1", "web-2", "web-3", "web-4", "web-6"].into_iter().enumerate() {
         plain(&scenario, name);
         let made = scenario.get("Pod", name).unwrap();
         assert_eq!(made["spec"]["readinessGates"][0]["conditionType"], "pod.kusionstack.io/service-ready");
@@ -107,6 +107,15 @@ fn pods_are_drained_before_a_deletion_or_an_eviction_is_let_through() {
     shop.until("it is evicted", || is_terminating(&scenario, "web-3"));
     assert!(!shop.provider.serves(&scenario, "web", "web-3"));
 
+    // An eviction for which its budget has no room: refused as the API server itself would, and nothing is marked.
+    over_budget(&shop, &scenario);
+
+    // The label by hand asks for the drain; the permission comes, and a deletion passes.
+    asked_by_hand(&shop, &scenario);
+
+    // Whoever else calls the webhooks learns nothing and moves nothing.
+    hostile_reviews(&scenario, address);
+
     // A provider that does not answer holds a deletion for as long as drains may take.
     shop.provider.process.kill();
     shop.until("the drain is given up", || delete(&scenario, "web-4", &json!({})).is_ok());
@@ -122,9 +131,111 @@ fn pods_are_drained_before_a_deletion_or_an_eviction_is_let_through() {
         scenario.get("Pod", "web-4").is_none_or(|pod| finalizers(&pod).is_empty())
     });
 
+    another_engine(&shop, &scenario);
+
     // Without us pods come and go as ever.
     shop.process = None;
     plain(&scenario, "web-5");
     delete(&scenario, "web-5", &json!({})).unwrap();
     shop.judge(&["guarded"]);
+}
+
+const TO_DELETE: &str = "collaset.kusionstack.io/to-delete";
+const EVICT: &str = "linchpin.dev/evict-requested";
+
+fn over_budget(shop: &Shop, scenario: &Scenario) {
+    scenario.apply("{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: all}, spec: {minAvailable: 9, selector: {matchLabels: {app: web}}}}");
+    // Nobody runs controllers here: what the disruption controller would say.
+    let path = "/apis/policy/v1/namespaces/guarded/poddisruptionbudgets/all/status";
+    let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": 0, "currentHealthy": 2, "desiredHealthy": 9, "expectedPods": 2}});
+    scenario.api.request(&http::Method::PATCH, path, "application/merge-patch+json", Some(&status)).unwrap();
+    // The process learns of the budget a moment later.
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let refused = evict(scenario, "web-4").unwrap_err();
+    assert_eq!(refused.code, 429, "{refused:?}");
+    let told = refusal(shop, scenario, "create", "web-4");
+    assert!(told.contains("disruption budget"), "{told}");
+    let pod = scenario.get("Pod", "web-4").unwrap();
+    assert!(
+        annotation(&pod, EVICT).is_none() && label(&pod, AVAILABLE).is_some(),
+        "nothing is marked: {pod}"
+    );
+    scenario.delete("PodDisruptionBudget", "all");
+    scenario.gone("PodDisruptionBudget", "all");
+}
+
+fn asked_by_hand(shop: &Shop, scenario: &Scenario) {
+    scenario.merge("Pod", "web-6", &json!({"metadata": {"labels": {TO_DELETE: "1900000000000000000"}}}));
+    shop.until("the permission comes", || {
+        label(&scenario.get("Pod", "web-6").unwrap(), "operate.podopslifecycle.kusionstack.io/pod-delete")
+            .is_some()
+    });
+    assert!(!shop.provider.serves(scenario, "web", "web-6"));
+    delete(scenario, "web-6", &json!({"gracePeriodSeconds": 1})).unwrap();
+}
+
+/// Reviews that a tenant's own client sends: what it may learn is what it sent, and no pod is marked by a lie.
+fn hostile_reviews(scenario: &Scenario, address: std::net::SocketAddr) {
+    let post = |path: &str, body: &[u8]| {
+        let mut curl = std::process::Command::new("curl");
+        let url = format!("https://{address}{path}");
+        curl.args(["-sk", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"]);
+        curl.args(["-H", "Content-Type: application/json", "--data-binary", "@-", &url]);
+        crate::tree::feed(&mut curl, body)
+    };
+    let review = |object: &Value| {
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
+            "kind": {"group": "", "version": "v1", "kind": "Pod"}, "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "operation": "DELETE", "namespace": scenario.namespace, "name": "web-4",
+            "userInfo": {"username": "system:kube-controller-manager"}, "oldObject": object}})
+        .to_string()
+        .into_bytes()
+    };
+    let before = scenario.get("Pod", "web-4").unwrap();
+    let forged = json!({"metadata": {"name": "web-4", "namespace": scenario.namespace, "uid": "somebody-else",
+        "labels": {CONTROL: "true"}}, "spec": {"nodeName": "n", "readinessGates": [{"conditionType": "pod.kusionstack.io/service-ready"}]}});
+    let delete = "/consist/validate-v1-pod-delete";
+    let table: [(&str, Vec<u8>); 9] = [
+        (delete, Vec::new()),
+        (delete, b"garbage".to_vec()),
+        (delete, b"[".repeat(100_000)),
+        (delete, b"{}".to_vec()),
+        (delete, review(&json!(null))),
+        (delete, review(&json!({"metadata": "x", "spec": [], "status": 7}))),
+        (delete, review(&forged)),
+        ("/consist/validate-v1-pod-eviction", review(&forged)),
+        ("/consist/mutate-v1-pod", review(&json!({"metadata": {"labels": vec!["x"; 1000]}}))),
+    ];
+    for (path, body) in table {
+        post(path, &body);
+    }
+    assert_eq!(scenario.get("Pod", "web-4").unwrap()["metadata"]["labels"], before["metadata"]["labels"]);
+    assert!(label(&before, TO_DELETE).is_none());
+}
+
+/// Where another engine of PodOpsLifecycle is installed, `auto` leaves the pods and their deletion to it.
+fn another_engine(shop: &Shop, scenario: &Scenario) {
+    let guards = || {
+        let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/linchpin-consist-validating";
+        scenario.api.request(&http::Method::GET, path, "application/json", None).is_ok()
+    };
+    assert!(guards());
+    let other = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "kusionstack-controller-manager-mutating"}, "webhooks": []});
+    scenario.api.apply(&other).unwrap();
+    shop.until("deletions are not looked at any more", || !guards());
+    plain(scenario, "web-7");
+    let made = scenario.get("Pod", "web-7").unwrap();
+    assert!(
+        annotation(&made, ENTRIES).is_some() && made["spec"]["readinessGates"].is_null(),
+        "entries alone: {made}"
+    );
+    ready(scenario, "web-7", "10.0.0.7");
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let left = scenario.get("Pod", "web-7").unwrap();
+    assert!(label(&left, AVAILABLE).is_none(), "no label of the lifecycle: {left}");
+    delete(scenario, "web-7", &json!({"gracePeriodSeconds": 0})).unwrap();
+    let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/kusionstack-controller-manager-mutating";
+    scenario.api.request(&http::Method::DELETE, path, "application/json", None).unwrap();
+    shop.until("they are again", guards);
 }
