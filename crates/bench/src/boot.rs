@@ -144,7 +144,7 @@ async fn at_rest(arena: &Arena, operator: &Operator, sizes: Sizes, table: &mut T
         })
         .collect();
     apply(arena, &boots).await?;
-    operator.settle("Ready", count).await?;
+    operator.settle_at("bootchain_dependencies_ready", 3 * count).await?;
     let (now, most) = operator.memory()?;
     let figure = format!("RSS, {count} BootDependencies × (2 services + 1 shared host)");
     table.plain(&figure, &format!("{now:.1} MB (peak {most:.1})"), "–");
@@ -174,7 +174,7 @@ async fn releases(arena: &Arena, count: usize, table: &mut Table) -> Result<()> 
     let boots: Vec<Value> = (0..count)
         .map(|number| {
             let name = format!("pod-{number}");
-            let entry = json!({"service": name, "port": 5432, "timeout": "24h"});
+            let entry = json!({"service": format!("db-{name}"), "port": 5432, "timeout": "24h"});
             let spec = json!({"targetRef": {"kind": "Pod", "name": name}, "strategy": "SchedulingGate",
                 "dependsOn": [entry]});
             boot("boot-release", &name, &spec)
@@ -194,7 +194,10 @@ async fn releases(arena: &Arena, count: usize, table: &mut Table) -> Result<()> 
 /// Makes pods that are held, and lets them go.
 async fn released(arena: &Arena, namespace: &str, count: usize, gate: &str) -> Result<Vec<Duration>> {
     let names: Vec<String> = (0..count).map(|number| format!("pod-{number}")).collect();
-    let services = names.iter().flat_map(|name| [service(namespace, name), slice(namespace, name, false)]);
+    let services = names.iter().flat_map(|name| {
+        let name = format!("db-{name}");
+        [service(namespace, &name), slice(namespace, &name, false)]
+    });
     apply(arena, &services.collect::<Vec<_>>()).await?;
     let pods: Vec<Value> = names
         .iter()
@@ -219,7 +222,7 @@ async fn released(arena: &Arena, namespace: &str, count: usize, gate: &str) -> R
     tokio::time::sleep(Duration::from_secs(1)).await;
     let mut times = Vec::new();
     for name in &names {
-        apply(arena, &[slice(namespace, name, true)]).await?;
+        apply(arena, &[slice(namespace, &format!("db-{name}"), true)]).await?;
         let answered = Instant::now();
         times.push(sightings.when(name).await?.saturating_duration_since(answered));
         tokio::time::sleep(PAUSE).await;
@@ -239,7 +242,8 @@ async fn plain_client(client: kube::Client, namespace: &'static str) -> Result<(
             endpoint.conditions.as_ref().is_some_and(|conditions| conditions.ready == Some(true))
         };
         if let Some(name) = slice.metadata.name.filter(|_| slice.endpoints.iter().any(is_ready)) {
-            pods.patch(&name, &PatchParams::default(), &Patch::Strategic(&body)).await?;
+            let pod = name.trim_start_matches("db-");
+            pods.patch(pod, &PatchParams::default(), &Patch::Strategic(&body)).await?;
         }
     }
     Ok(())

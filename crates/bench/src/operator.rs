@@ -106,13 +106,17 @@ impl Operator {
 
     /// Waits until at least so many objects wait, or are in the phase said, and nothing is written any more.
     pub(crate) async fn settle(&self, phase: &str, objects: usize) -> Result<()> {
-        let name = format!("linchpin_objects_by_phase{{phase=\"{phase}\"}}");
+        self.settle_at(&format!("linchpin_objects_by_phase{{phase=\"{phase}\"}}"), objects).await
+    }
+
+    /// Waits until a metric is at least so much, and nothing is written any more.
+    pub(crate) async fn settle_at(&self, name: &str, objects: usize) -> Result<()> {
         let begun = Instant::now();
         let mut quiet = (Instant::now(), -1.0);
         let wanted = u32::try_from(objects).map(f64::from)?;
         while begun.elapsed() < PATIENCE {
             let writes = self.metric("linchpin_status_writes_total").await?;
-            let there = self.metric(&name).await?;
+            let there = self.metric(name).await?;
             if there < wanted || (writes - quiet.1).abs() > 0.5 {
                 quiet = (Instant::now(), writes);
             } else if quiet.0.elapsed() > Duration::from_millis(2500) {
@@ -120,7 +124,7 @@ impl Operator {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        bail!("{} of {objects} objects are {phase} after {PATIENCE:?}", self.metric(&name).await?)
+        bail!("{name} is {} after {PATIENCE:?}, not {objects}", self.metric(name).await?)
     }
 
     /// The processor time it has used.

@@ -7,6 +7,7 @@ mod workloads;
 
 use std::{net::TcpListener, sync::OnceLock, thread, time::Duration};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_local::{Cluster, Options};
 use linchpin_testkit::{Api, Scenario, audit::Audit, grant_operator, grant_webhooks};
 use serde_json::{Value, json};
@@ -28,9 +29,25 @@ pub(crate) fn free_address() -> String {
 
 /// An operator with webhooks at this address.
 fn with_webhooks(cluster: &Cluster, address: &str) -> Operator {
+    with_flags(cluster, address, &[])
+}
+
+fn with_flags(cluster: &Cluster, address: &str, more: &[&str]) -> Operator {
     let bind = format!("--webhook-bind-address={address}");
     let url = format!("--webhook-url=https://{address}");
-    world::operator(cluster, &[&bind, &url, &format!("--wait-image={IMAGE}")])
+    let image = format!("--wait-image={IMAGE}");
+    world::operator(cluster, &[&[bind.as_str(), &url, &image], more].concat())
+}
+
+/// The certificate of the webhooks as files, as cert-manager's Secret is mounted.
+fn mounted(api: &Api) -> tempfile::TempDir {
+    let secret = api.read("/api/v1/namespaces/default/secrets/linchpin-webhook-tls").unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["tls.crt", "tls.key", "ca.crt"] {
+        let content = STANDARD.decode(secret["data"][name].as_str().unwrap()).unwrap();
+        std::fs::write(directory.path().join(name), content).unwrap();
+    }
+    directory
 }
 
 /// The cluster that these tests share.
@@ -224,6 +241,7 @@ fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
     for name in held {
         scenario.apply(&format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, labels: {{kind: bare}}}}, spec: {{containers: [{{name: app, image: app}}]}}}}"));
     }
+    let certificate = mounted(&api);
     // It is killed, whatever it does at that moment.
     drop(operator);
     // The port is closed; then somebody listens who never answers; then one who answers garbage.
@@ -256,7 +274,16 @@ fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
     let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/linchpin-mutating";
     let spoil = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
     api.request(&http::Method::PATCH, path, "application/json-patch+json", Some(&spoil)).unwrap();
-    let _operator = with_webhooks(&cluster, &address);
+    // Somebody else makes the certificate from now on.
+    api.request(
+        &http::Method::DELETE,
+        "/api/v1/namespaces/default/secrets/linchpin-webhook-tls",
+        "application/json",
+        None,
+    )
+    .unwrap();
+    let directory = format!("--webhook-cert-dir={}", certificate.path().display());
+    let _operator = with_flags(&cluster, &address, &[&directory]);
     published(&api);
     eventually("whoever was held is released", seconds(60), || !held.iter().any(|name| is_held(name)));
     let events = scenario.audit.events();
@@ -277,6 +304,9 @@ fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
     let row = &strays["status"]["workloads"][0];
     assert_eq!((row["kind"].as_str(), row["name"].as_str()), (Some("Pod"), Some("stray")));
     assert_eq!(row["message"], "1 pod was created while admission was away and did not wait");
+    until_called(&scenario);
+    let own = api.read("/api/v1/namespaces/default/secrets/linchpin-webhook-tls");
+    assert!(own.is_none(), "where somebody else makes the certificate, there is no Secret of ours");
     scenario.until("is current", "BootDependency", "missed", |object| {
         object["status"]["workloads"][0]["state"] == "Current"
     });
