@@ -187,8 +187,15 @@ fn hosts_requests_and_what_may_not_be_read_are_probed() {
         }
     }
     let stage = Stage { forbidden: true, answers: true, ..Stage::default() }.service("db", 5432, false);
-    let (status, ..) = stage.look(&of("{service: db, port: 5432}"));
+    let (status, _, world) = stage.look(&of("{service: db, port: 5432}"));
     assert_eq!((status.entries[0].met, status.entries[0].observed_from.as_str()), (true, "Operator"));
+    // By its name in the cluster's own domain, whatever that is.
+    let asked = format!("{:?}", world.iter().map(|(want, _)| want).collect::<Vec<_>>());
+    assert!(asked.contains("db.shop.svc.cluster.test"), "{asked}");
+    // A target is named once in the line of the status.
+    let (status, ..) = Stage::default().look(&of("{host: vault.example.com, port: 8200}"));
+    let line = status.message.unwrap();
+    assert_eq!(line, "waits for vault.example.com:8200: connection refused");
 }
 
 #[test]
