@@ -27,10 +27,14 @@ pub(crate) fn rules(pairs: &[(&str, &str)]) -> Value {
 
 /// The rule that no two entries of a list have the same name, for lists whose names are optional.
 pub(crate) fn names_are_unique(what: &str) -> Value {
-    rules(&[(
-        "self.all(one, !has(one.name) || self.exists_one(other, has(other.name) && other.name == one.name))",
-        &format!("two {what} have the same name; names must differ"),
-    )])
+    let once = "self.exists_one(other, has(other.name) && other.name == one.name)";
+    // By `map`: what `filter` finds is counted as if it were as large as a request.
+    let twice = format!("self.map(one, has(one.name) && !{once}, one.name)[0]");
+    json!([{
+        "rule": format!("self.all(one, !has(one.name) || {once})"),
+        "message": format!("two {what} have the same name; names must differ"),
+        "messageExpression": format!("'two {what} have the same name, ' + {twice} + '; names must differ'"),
+    }])
 }
 
 /// An object whose fields are not ours to judge.

@@ -44,7 +44,7 @@ const TABLE: &[(&str, &str, Told)] = &[
     (
         "duplicate",
         "dependencies: [{name: db, resource: configmap/a}, {name: db, resource: configmap/b}]",
-        Refused("spec.dependencies: Invalid value: two dependencies have the same name; names must differ"),
+        Refused("spec.dependencies: Invalid value: two dependencies have the same name, db; names must differ"),
     ),
     (
         "order",

@@ -217,12 +217,40 @@ fn a_tree_shows_what_waits_for_what_in_every_form() {
         assert_eq!(code, 0, "{error}");
         assert!(text.contains(words) && text.contains("tree-forms/go"), "{form}: {text}");
     }
+    for (form, words) in
+        [("dot", "digraph linchpin"), ("mermaid", "flowchart LR"), ("svg", "<svg"), ("json", "\"nodes\"")]
+    {
+        let (code, text, error) = looks(&["graph", "rd/first", "-n", "tree-forms", "-o", form]);
+        assert_eq!(code, 0, "{error}");
+        assert!(text.contains(words) && !text.contains("tree-forms/last"), "{form}: {text}");
+    }
+    chosen_by_labels();
     let (_, elsewhere, _) = looks(&["tree", "-n", "default"]);
     assert!(!elsewhere.contains("tree-forms"), "{elsewhere}");
     let (_, everywhere, _) = looks(&["tree", "-A"]);
     assert!(everywhere.contains("tree-forms/first"), "{everywhere}");
     let (code, _, error) = looks(&["tree", "-A", "-n", "default"]);
     assert_eq!((code, error.trim_end().lines().count()), (2, 1), "{error}");
+}
+
+/// Objects of ours with some labels, with what they need; as names; and as somebody else sees them.
+fn chosen_by_labels() {
+    let label = ["label", "rd", "first", "-n", "tree-forms", "team=db"];
+    assert!(watched().kubectl().args(label).output().unwrap().status.success());
+    let (code, names, error) = looks(&["tree", "-n", "tree-forms", "-l", "team=db", "-o", "name"]);
+    let first = "configmap/go\nconfigmap/made\nresourcedependency.tools.kubestellar.io/first\n";
+    assert_eq!((code, names.as_str()), (0, first), "{error}");
+    let (_, elsewhere, _) = looks(&["tree", "-A", "-l", "team in (db,web),!gone", "-o", "name"]);
+    assert!(elsewhere.contains("resourcedependency.tools.kubestellar.io/tree-forms/first"), "{elsewhere}");
+    let (_, text, _) = looks(&["tree", "-n", "tree-forms", "-l", "team!=db", "--color", "always"]);
+    assert!(text.contains("tree-forms/last") && text.contains("\u{1b}["), "{text}");
+    let (code, _, error) = looks(&["tree", "-l", "team in (db"]);
+    assert_eq!(code, 2);
+    assert!(error.contains("\"team in (db\" is no label selector: write a=b,"), "{error}");
+    let (code, _, error) = looks(&["tree", "-n", "tree-forms", "--as", "somebody"]);
+    assert!(code == 1 && error.contains("\"somebody\" cannot list"), "{error}");
+    let (code, _, error) = looks(&["tree", "--as-group", "somebody"]);
+    assert!(code == 2 && error.contains("--as <USER>"), "{error}");
 }
 
 #[test]

@@ -209,6 +209,9 @@ fn the_examples_apply() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bootdependency");
     let example = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
     succeed(server(), &["apply", "-f", "-"], &example("namespace.yaml"));
+    // In a dry run nothing is there that came before.
+    let account = "{apiVersion: v1, kind: ServiceAccount, metadata: {name: till, namespace: shop}}";
+    succeed(server(), &["apply", "-f", "-"], account);
     let mut seen = 0;
     for file in std::fs::read_dir(&folder).unwrap() {
         let path = file.unwrap().path();
@@ -219,5 +222,5 @@ fn the_examples_apply() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 10);
+    assert_eq!(seen, 11);
 }
