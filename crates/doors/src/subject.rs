@@ -272,4 +272,7 @@ pub trait Subject: Send {
     fn puts_off_history(&self) -> bool {
         false
     }
+
+    /// Nothing has happened to it for a while: what can be made again from the rest may be let go.
+    fn rest(&mut self) {}
 }

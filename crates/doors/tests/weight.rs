@@ -101,6 +101,7 @@ fn an_object_that_waits_weighs_little() {
         drop(subject.status(&Causes::new()));
         // The last that comes is what was written; nothing is decided on it.
         subject.arrived(&object(number, Some(&drawn.status)), true).unwrap();
+        subject.rest();
         subject
     };
     // What is made once for all of them does not count.
@@ -109,5 +110,28 @@ fn an_object_that_waits_weighs_little() {
     subjects.extend((1..=COUNT).map(serve));
     let each = (MEMORY.current_usage() - before) / COUNT;
     println!("{each} bytes each");
-    assert!(each <= 14 * 1024, "an object that waits takes {each} bytes");
+    assert!(each <= 6 * 1024, "an object that waits takes {each} bytes");
+}
+
+#[test]
+fn an_object_that_has_rested_decides_as_if_it_had_not() {
+    let kinds = linchpin_doors::registry();
+    let mut subject = kinds.kinds()[0].subject(&object(0, None), &Arc::from("default")).unwrap();
+    let mut wants = BTreeSet::new();
+    decide(&mut *subject, &mut wants);
+    subject.rest();
+    let drawn = subject.status(&Causes::new()).expect("what is to be drawn keeps its plan");
+    subject.saved(drawn.critical);
+    let awake = decide(&mut *subject, &mut wants);
+    subject.status(&Causes::new());
+    subject.rest();
+    let rested = decide(&mut *subject, &mut wants);
+    assert_eq!(rested.wants, awake.wants);
+    assert_eq!(rested.report.phase, awake.report.phase);
+    assert!(rested.effects.is_empty() && !rested.withdraws && !rested.unfinished);
+    assert_eq!(
+        subject.status(&Causes::new()).map(|drawn| drawn.status),
+        Some(drawn.status),
+        "nothing is new"
+    );
 }

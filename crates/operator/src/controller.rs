@@ -74,6 +74,11 @@ use timers::Timers;
 
 /// How often we look up although nobody calls, to show that we live.
 const BEAT: Duration = Duration::from_secs(5);
+/// How long after its last turn a subject rests: its plan is made anew when it is called again, which takes a fraction of a
+/// millisecond and would double the memory of what waits for hours.
+const COOL_AFTER: Duration = Duration::from_secs(10);
+/// How many begin to rest before messages are looked at.
+const COOLED_AT_ONCE: usize = 32;
 /// How long turns are taken before new messages are looked at: whatever came back makes room for the next effect.
 const TURNS_FOR: Duration = Duration::from_millis(2);
 
@@ -136,6 +141,8 @@ pub(crate) struct Controller {
     queue: KeyQueue<SubscriberId>,
     timers: Timers<Timestamp, SubscriberId>,
     resting: Throttled,
+    /// Subjects that took a turn, by when they have been at rest for a while.
+    cooling: Timers<std::time::Instant, SubscriberId>,
     unfinished: Unfinished,
     /// Objects with something to write, by when that may be.
     unsaved: Backlog<SubscriberId>,
@@ -297,6 +304,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         queue: KeyQueue::default(),
         timers: Timers::default(),
         resting: Throttled::default(),
+        cooling: Timers::default(),
         unfinished: Unfinished::default(),
         unsaved: Backlog::default(),
         notices: Notices::default(),
@@ -411,7 +419,8 @@ impl Controller {
         let save = self.next_save().map(Instant::from_std);
         let report = self.reporter.due_in().map(|pause| at_hand + pause.max(LEAST_PAUSE));
         let rested = self.resting.next().map(Instant::from_std);
-        [timer, save, report, rested].into_iter().flatten().fold(at_hand + BEAT, Instant::min)
+        let cooled = self.cooling.next().map(Instant::from_std);
+        [timer, save, report, rested, cooled].into_iter().flatten().fold(at_hand + BEAT, Instant::min)
     }
 
     fn ring_timers(&mut self) {
@@ -422,6 +431,23 @@ impl Controller {
         let time = now();
         while let Some(id) = self.timers.pop(time) {
             self.enqueue(id);
+        }
+        self.let_rest(at_hand);
+    }
+
+    /// Lets subjects rest to which nothing happens, a few at a time.
+    fn let_rest(&mut self, at_hand: std::time::Instant) {
+        for _ in 0..COOLED_AT_ONCE {
+            let Some(id) = self.cooling.pop(at_hand) else { return };
+            let Some(entry) = self.entries.get_mut(&id) else { continue };
+            // What goes on with an evaluation takes another turn.
+            let Some(turn) = entry.last_turn.filter(|turn| turn.goes_on.is_none()) else { continue };
+            let due = turn.ended + COOL_AFTER;
+            if due > at_hand {
+                self.cooling.set(id, Some(due));
+            } else {
+                entry.subject.rest();
+            }
         }
     }
 
@@ -562,6 +588,7 @@ impl Controller {
         self.unsaved.remove(id);
         self.timers.set(id, None);
         self.resting.set(id, None);
+        self.cooling.set(id, None);
         self.answers.subscribe(id, BTreeSet::new());
         self.telemetry.objects(self.ours);
     }

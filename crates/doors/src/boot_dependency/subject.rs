@@ -105,6 +105,10 @@ struct BootSubject {
 }
 
 impl Subject for BootSubject {
+    fn rest(&mut self) {
+        self.inner.rest();
+    }
+
     fn key(&self) -> &SubjectKey {
         self.inner.key()
     }

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kube_core::object::HasStatus as _;
 use linchpin_api::{OurStatus, Ours};
 use linchpin_engine::{
-    contract::{StepId, Via, World},
+    contract::{StepId, Via, Want, World},
     journal::{Item, Journal, Memory},
     plan::{Plan, SpecError},
     step::{Phase, Report},
@@ -48,6 +48,8 @@ pub struct Planned<D: Door> {
     memory: Option<Memory>,
     /// The plan, and the facts it was made with; none before it was compiled from this version of the object.
     compiled: Option<(Result<Compiled, SpecError>, World)>,
+    /// What a plan that was let go had looked at.
+    looked_at: BTreeSet<Want>,
     /// What the status has not been drawn from yet.
     pending: Option<Box<PendingStatus>>,
     /// The phase that was last reported.
@@ -92,6 +94,7 @@ impl<D: Door> Planned<D> {
             unread: false,
             memory: None,
             compiled: None,
+            looked_at: BTreeSet::new(),
             pending: None,
             phase: None,
             word: None,
@@ -324,5 +327,20 @@ impl<D: Door> Subject for Planned<D> {
     fn puts_off_history(&self) -> bool {
         let lives = self.phase.is_some() && !self.body.is_deleting();
         D::beside().is_some() && lives && !self.history.is_kept()
+    }
+
+    fn rest(&mut self) {
+        // What others are told of its plan cannot be told without it.
+        let is_spare = |compiled: &Compiled| D::backing(&compiled.plan).is_none();
+        let busy =
+            self.pending.is_some() || self.memory.as_ref().is_none_or(|memory| !memory.flight.is_empty());
+        if busy {
+            return;
+        }
+        if let Some((Ok(compiled), _)) =
+            self.compiled.take_if(|(compiled, _)| compiled.as_ref().is_ok_and(is_spare))
+        {
+            self.looked_at = compiled.wants;
+        }
     }
 }

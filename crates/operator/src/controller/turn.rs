@@ -11,7 +11,7 @@ use linchpin_engine::{
 use linchpin_words::{Gvk, Timestamp};
 
 use super::{
-    Controller,
+    COOL_AFTER, Controller,
     entry::{Entry, FreshLook},
     exempt::is_rule,
     now,
@@ -78,6 +78,7 @@ impl Controller {
             last_turn.goes_on = Some(self.unfinished.place(lane, took, last_turn.ended));
         }
         entry.last_turn = Some(last_turn);
+        self.cooling.set_earlier(id, last_turn.ended + COOL_AFTER);
         let rule = is_rule(&Node::here(entry.subject.key().object_ref()));
         self.entries.insert(id, entry);
         // What it is about may lead elsewhere now. What this one has stands with the others only from here on.

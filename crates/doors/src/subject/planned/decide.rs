@@ -94,7 +94,7 @@ impl<D: Door> Planned<D> {
         }
         for _ in 0..ROUNDS {
             let facts = match &self.compiled {
-                None => World::new(),
+                None => world.only(&std::mem::take(&mut self.looked_at)),
                 Some((compiled, known)) => {
                     let facts = match compiled {
                         Ok(compiled) => world.only(&compiled.wants),
