@@ -123,7 +123,7 @@ registry-test: ## Pull artifacts from a real OCI registry (builds it first, whic
 FLUX_VERSION = v1.10.1
 FLUX = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/flux-$(FLUX_VERSION)
 .PHONY: flux
-flux: ## Let the real kustomize-controller of Flux wait for our objects (builds it first, which takes minutes)
+flux: ## Let the real kustomize-controller of Flux wait for our objects (not run to its end yet; builds it first, which takes minutes)
 	@test -x $(FLUX)/kustomize-controller || { \
 		mkdir -p $(FLUX) && \
 		folder=$$(cd $(FLUX) && $(GO) mod download -json github.com/fluxcd/kustomize-controller@$(FLUX_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
@@ -137,7 +137,7 @@ flux: ## Let the real kustomize-controller of Flux wait for our objects (builds 
 ARGOCD_VERSION = v3.2.1
 ARGOCD = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/argocd-$(ARGOCD_VERSION)
 .PHONY: argocd
-argocd: ## Let Argo CD's own library evaluate our health scripts (builds it first, which takes minutes)
+argocd: ## Let Argo CD's own library evaluate our health scripts (not run to its end yet; builds it first, which takes minutes)
 	@test -x $(ARGOCD)/health || { \
 		mkdir -p $(ARGOCD) && \
 		folder=$$(cd $(ARGOCD) && $(GO) mod download -json github.com/argoproj/argo-cd/v3@$(ARGOCD_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
