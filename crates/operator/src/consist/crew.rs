@@ -1,6 +1,7 @@
 //! The adapters at work: who serves which employer, and which employers a pod has.
 
 use std::{
+    collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -15,6 +16,9 @@ use linchpin_words::{Gvk, Timestamp, hash::sha256_hex, keys::consist as keys};
 use tokio::sync::Semaphore;
 
 use super::sight::{EmployerKey, PODS, Sight};
+
+/// How many employers of one adapter are remembered as they were read; beyond that it begins anew.
+const REMEMBERED: usize = 20_000;
 
 /// An adapter that is to be enabled.
 pub struct Enabled {
@@ -81,6 +85,15 @@ pub(super) struct Worker {
     pub(super) seats: Arc<Semaphore>,
     /// What is repeated after a failure, of all its employers together.
     retries: Mutex<Bucket>,
+    /// What was read of employers, by namespace and name: every event of a pod asks all of its namespace.
+    read: Mutex<BTreeMap<(String, String), Arc<Read>>>,
+}
+
+/// What an adapter makes of one version of an employer.
+pub(super) struct Read {
+    of: (String, u64),
+    pub(super) selection: Selection,
+    pub(super) finalizers: OwnFinalizers,
 }
 
 impl Worker {
@@ -97,6 +110,7 @@ impl Worker {
         Self {
             seats: Arc::new(Semaphore::new(options.max_concurrent_reconciles.max(1))),
             retries: Mutex::new(Bucket::new(options.rate_limit)),
+            read: Mutex::default(),
             name: enabled.name,
             employer: numbers[0],
             employee: numbers[1],
@@ -119,6 +133,23 @@ impl Worker {
     /// Which employees an employer selects; none where they cannot be selected at all.
     pub(super) fn selection(&self, employer: &EmployerView) -> Selection {
         self.port.employs(&employer.object)
+    }
+
+    /// Both, as they were read from this version of the employer before.
+    pub(super) fn read(&self, employer: &EmployerView) -> Arc<Read> {
+        let of = (employer.uid.clone(), employer.version);
+        let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (employer.namespace.clone(), employer.name.clone());
+        if let Some(read) = known.get(&place).filter(|read| read.of == of) {
+            return Arc::clone(read);
+        }
+        let (selection, finalizers) = (self.selection(employer), self.finalizers(employer));
+        let read = Arc::new(Read { of, selection, finalizers });
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(place, Arc::clone(&read));
+        read
     }
 
     pub(super) fn finalizers(&self, employer: &EmployerView) -> OwnFinalizers {
@@ -189,11 +220,10 @@ impl Crew {
             for employer in employers_of(sight, kind, namespace).filter(|employer| !employer.deleting) {
                 let Some(worker) = self.of(employer).filter(|worker| worker.follows) else { continue };
                 let admitted = worker.options.employee_predicate.admits(labels);
-                if admitted && worker.selection(employer).selects(pod, labels) {
-                    let entry = (
-                        key(&employer.kind.kind, namespace, &employer.name),
-                        worker.finalizers(employer).written,
-                    );
+                let read = worker.read(employer);
+                if admitted && read.selection.selects(pod, labels) {
+                    let key = key(&employer.kind.kind, namespace, &employer.name);
+                    let entry = (key, read.finalizers.written.clone());
                     if !entries.contains(&entry) {
                         entries.push(entry);
                     }

@@ -239,12 +239,11 @@ impl Desk {
                 if self.dirty.contains(&here) {
                     continue;
                 }
-                let own = worker.finalizers(employer);
-                let selection = worker.selection(employer);
+                let read = worker.read(employer);
                 let concerned = keys.contains(&key(&employer.kind.kind, namespace, &employer.name))
                     || views.iter().flatten().any(|view| {
-                        selection.selects(&view.name, &view.labels)
-                            || view.finalizers.iter().any(|finalizer| own.has(finalizer))
+                        read.selection.selects(&view.name, &view.labels)
+                            || view.finalizers.iter().any(|finalizer| read.finalizers.has(finalizer))
                     });
                 let served = self.cases.contains_key(&here) || self.office.crew.of(employer).is_some();
                 if concerned && served {
