@@ -93,7 +93,8 @@ Examples:
 pub(crate) const PLAN: &str = "\
 Examples:
   linchpin plan -f deploy/
-  linchpin plan -f syncs.yaml --context staging       what is in the cluster counts too";
+  linchpin plan -f syncs.yaml --context staging       what is in the cluster counts too
+  linchpin plan -f syncs.yaml --fetch                 what http and oci sources hold too";
 
 pub(crate) const LOCAL: &str = "\
 Examples:

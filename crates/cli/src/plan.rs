@@ -4,7 +4,9 @@
 //! One line for each dependency, then the order in which the Syncs go, then circles. Without a cluster only what is given
 //! counts; with one, what is there counts too. Exit 0 if all is linked, 1 if not.
 
+mod fetch;
 mod link;
+mod live;
 
 use std::{
     fs,
@@ -15,12 +17,14 @@ use std::{
 
 use anyhow::{Context, Result, anyhow, bail};
 use clap::Args;
-use kube::Client;
 use linchpin_lang::template::parse_documents;
-use linchpin_words::reference::built_in;
+use linchpin_words::KindWord;
 use serde_json::Value;
 
-use self::link::{Given, Link, Verdict};
+use self::{
+    link::{Given, Link, Verdict},
+    live::Live,
+};
 use crate::{live::Connection, operator::block_on};
 
 /// Say what the Syncs in these manifests depend on, who provides it, and in which order they go.
@@ -32,6 +36,9 @@ pub(crate) struct PlanCommand {
     /// The namespace of objects that name none.
     #[arg(short, long, default_value = "default")]
     namespace: String,
+    /// Fetch the sources that are neither written in a Sync nor given: http and oci, as you, from this machine.
+    #[arg(long)]
+    fetch: bool,
     #[command(flatten)]
     connection: Connection,
 }
@@ -42,45 +49,54 @@ pub(crate) fn run(command: &PlanCommand) -> Result<ExitCode> {
     for file in &command.files {
         read(file, &mut documents)?;
     }
-    let given = Given::new(documents, &command.namespace)?;
+    let mut given = Given::new(documents, &command.namespace)?;
     if given.is_empty() {
         bail!("there is no Sync in what was given with -f");
     }
-    let mut links = given.links();
-    if command.connection.kubeconfig.is_some() || command.connection.context.is_some() {
-        block_on(async {
-            let (client, _) = command.connection.open().await?;
-            for link in links.iter_mut().filter(|link| link.verdict == Verdict::None) {
-                if is_live(&client, link).await {
-                    link.verdict = Verdict::Ok("in the cluster".to_owned());
-                }
-            }
-            Ok::<(), anyhow::Error>(())
-        })??;
-    }
+    let asked = command.connection.kubeconfig.is_some() || command.connection.context.is_some();
+    let links =
+        if asked || command.fetch { block_on(look(command, &mut given, asked))?? } else { given.links() };
     print!("{}", given.shown(&links));
     let linked = links.iter().all(|link| link.verdict != Verdict::None);
     Ok(if linked { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether the cluster has what a dependency names.
-async fn is_live(client: &Client, link: &Link) -> bool {
-    let Some((word, namespace, name)) = &link.object else { return false };
-    let path = match built_in(word) {
-        Some(known) => {
-            let gvk = known.gvk();
-            let root = if gvk.group.is_empty() { "/api" } else { "/apis" };
-            let place = if known.namespaced { format!("/namespaces/{namespace}") } else { String::new() };
-            format!("{root}/{}{place}/{}/{name}", gvk.api_version(), known.plural)
-        }
-        None if word.word == "sync" => {
-            format!("/apis/linchpin.dev/v1alpha1/namespaces/{namespace}/syncs/{name}")
-        }
-        None if word.word == "capability" => format!("/apis/linchpin.dev/v1alpha1/capabilities/{name}"),
-        None => return false,
+/// Reads the sources that were not given, from the cluster and from servers, and links with what the cluster has.
+async fn look(command: &PlanCommand, given: &mut Given, asked: bool) -> Result<Vec<Link>> {
+    let live = if asked {
+        let (client, _) = command.connection.open().await?;
+        Some(Live::open(client).await?)
+    } else {
+        None
     };
-    let Ok(request) = http::Request::get(path).body(Vec::new()) else { return false };
-    client.request::<Value>(request).await.is_ok()
+    for unseen in given.unseen() {
+        let kept = match (&unseen.kept, &live) {
+            (Some((kind, name)), Some(live)) => live.get(&KindWord::new(kind), &unseen.namespace, name).await,
+            _ => None,
+        };
+        if let Some(kept) = kept {
+            given.supply_kept(&unseen, &kept);
+        } else if unseen.kept.is_none() && command.fetch {
+            let secret = match &unseen.secret {
+                Some(name) => match (given.secret(&unseen.namespace, name), &live) {
+                    (None, Some(live)) => live.get(&KindWord::new("secret"), &unseen.namespace, name).await,
+                    (known, _) => known,
+                },
+                None => None,
+            };
+            match fetch::objects(&unseen.source, secret.as_ref()).await {
+                Ok(objects) => given.supply(&unseen, &objects),
+                Err(problem) => eprintln!("{}: its source cannot be read: {problem}", unseen.sync),
+            }
+        }
+    }
+    let mut links = given.links();
+    if let Some(live) = &live {
+        for link in &mut links {
+            live.look(link).await;
+        }
+    }
+    Ok(links)
 }
 
 /// Reads a file, a directory or standard input.

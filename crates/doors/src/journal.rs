@@ -32,6 +32,10 @@ use crate::errors::at;
 
 /// The field that holds the text.
 const TEXT: &str = "text";
+/// The field that holds a long text, deflated.
+const PACKED: &str = "packed";
+/// What is longer is packed: an object has to fit into the store with all that it says.
+const LONG: usize = 64 * 1024;
 /// The form that is written, and the newest that is read. The first one had no name; it said as whom objects were made.
 const FORM: u32 = 2;
 const TOO_LARGE: &str = "it is larger than any that the operator writes, so it is not read and what was done is not known; \
@@ -117,7 +121,9 @@ pub fn salvage(journal: Option<&Value>, first: Option<&str>, uid: &str) -> (Vec<
 
 /// The journal as a status holds it.
 pub fn write(journal: &Journal) -> Option<Value> {
-    text(journal).map(|text| json!({ TEXT: text }))
+    let text = text(journal)?;
+    let packed = if text.len() > LONG { pack(&text) } else { None };
+    Some(packed.map_or_else(|| json!({ TEXT: text }), |packed| json!({ PACKED: packed })))
 }
 
 /// A journal with the form it is written in.
@@ -134,6 +140,10 @@ fn text(journal: &Journal) -> Option<String> {
 
 /// The text of a journal, also of one that was written as an object.
 fn bytes(value: &Value) -> Vec<u8> {
+    let packed = value.get(PACKED).and_then(Value::as_str).and_then(unpack);
+    if let Some(unpacked) = packed {
+        return unpacked;
+    }
     match value.get(TEXT) {
         Some(Value::String(text)) => text.clone().into_bytes(),
         _ => value.to_string().into_bytes(),

@@ -99,6 +99,8 @@ pub struct Plan {
     pub notes: Notes,
     /// By which names templates read what the plan waits for.
     pub roots: Roots,
+    /// Whether nothing that leaves the plan is taken away, whatever was said of it before.
+    pub keeps: bool,
     /// When the object was made, in seconds: of those that wait for each other the oldest has its way.
     pub created: i64,
     /// All of it as one transition, where it is one.
@@ -379,8 +381,8 @@ impl Plan {
 
     /// Whether what is no longer in the plan is taken away at all.
     pub(crate) fn prunes(&self) -> bool {
-        self.removal == Removal::Delete
-            || self.steps.iter().any(|step| step.action().is_some_and(|action| action.tracked))
+        let tracks = || self.steps.iter().any(|step| step.action().is_some_and(|action| action.tracked));
+        !self.keeps && (self.removal == Removal::Delete || tracks())
     }
 
     /// The position of a step.

@@ -34,8 +34,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "consist", "adapters",
-            "operator", "local",
+            "words", "lang", "engine", "api", "doors", "view", "probe", "source", "cluster", "consist",
+            "adapters", "operator", "local",
         ],
     ),
 ];

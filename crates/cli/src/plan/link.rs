@@ -1,11 +1,15 @@
 //! Which dependency is provided by what, from manifests alone.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+};
 
 use anyhow::{Context, Result};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_api::{
     Sync, SyncDependency,
-    sync::{NeededFor, Strength},
+    sync::{NeededFor, Strength, SyncSource, dependency::RequiredStatus},
 };
 use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
 use linchpin_lang::template::parse_documents;
@@ -32,9 +36,40 @@ pub(super) struct Link {
     pub(super) verdict: Verdict,
     /// What could be looked for in a cluster: kind, namespace and name.
     pub(super) object: Option<(KindWord, String, String)>,
+    /// The export of a Sync that is meant.
+    pub(super) export: Option<String>,
+    /// What must be served: group, version, kind.
+    pub(super) api: Option<(String, Option<String>, String)>,
     /// What it leads to, for the order: another Sync.
     to: Option<ObjectRef>,
     soft: bool,
+}
+
+impl Link {
+    /// The namespace of the Sync that depends.
+    pub(super) fn namespace(&self) -> String {
+        self.sync.namespace.clone().unwrap_or_default()
+    }
+}
+
+/// A Sync whose objects are not known.
+pub(super) struct Unseen {
+    pub(super) sync: ObjectRef,
+    pub(super) namespace: String,
+    pub(super) source: SyncSource,
+    /// The ConfigMap or Secret that they are in.
+    pub(super) kept: Option<(&'static str, String)>,
+    /// The Secret that opens the door to them.
+    pub(super) secret: Option<String>,
+}
+
+fn unseen(sync: ObjectRef, namespace: String, source: SyncSource) -> Unseen {
+    let map = source.config_map_ref.as_ref().map(|map| ("configmap", map.name.clone()));
+    let kept = map.or_else(|| source.secret_ref.as_ref().map(|secret| ("secret", secret.name.clone())));
+    let http = source.http.as_ref().and_then(|http| http.secret_ref.as_ref());
+    let secret = http.or_else(|| source.oci.as_ref().and_then(|oci| oci.secret_ref.as_ref()));
+    let secret = secret.map(|secret| secret.name.clone());
+    Unseen { sync, namespace, source, kept, secret }
 }
 
 /// Everything that was given.
@@ -45,8 +80,10 @@ pub(super) struct Given {
     capabilities: Vec<String>,
     /// Kinds that are defined, by group and kind.
     kinds: Vec<GroupKind>,
-    /// Whether the objects of some Sync cannot be seen.
-    blind: bool,
+    /// ConfigMaps and Secrets, by kind, namespace and name.
+    maps: BTreeMap<(String, String, String), Value>,
+    /// The Syncs whose objects are not known.
+    blind: BTreeSet<ObjectRef>,
 }
 
 fn text<'v>(value: &'v Value, path: &str) -> &'v str {
@@ -65,9 +102,9 @@ impl Given {
             objects: Vec::new(),
             capabilities: Vec::new(),
             kinds: Vec::new(),
-            blind: false,
+            maps: BTreeMap::new(),
+            blind: BTreeSet::new(),
         };
-        let mut maps: BTreeMap<(String, String, String), Value> = BTreeMap::new();
         let mut open: Vec<Value> = documents.into_iter().rev().collect();
         while let Some(mut document) = open.pop() {
             if let Some(items) = document.get_mut("items").and_then(Value::as_array_mut) {
@@ -91,13 +128,13 @@ impl Given {
                 }
                 ("linchpin.dev/v1alpha1", "Capability") => given.capabilities.push(name),
                 ("v1", "ConfigMap" | "Secret") => {
-                    maps.insert((kind, place, name), document);
+                    given.maps.insert((kind, place, name), document);
                 }
                 _ => {}
             }
         }
         for sync in given.syncs.clone() {
-            given.render(&sync, &maps);
+            given.render(&sync);
         }
         Ok(given)
     }
@@ -116,35 +153,70 @@ impl Given {
     }
 
     /// Notes the objects of a Sync, as far as they can be seen.
-    fn render(&mut self, sync: &Sync, maps: &BTreeMap<(String, String, String), Value>) {
+    fn render(&mut self, sync: &Sync) {
         let namespace = sync.metadata.namespace.clone().unwrap_or_default();
         let by = sync_ref(&namespace, sync.metadata.name.as_deref().unwrap_or_default());
         let source = &sync.spec.source;
-        let kept = source
-            .config_map_ref
-            .as_ref()
-            .map(|map| ("ConfigMap", map))
-            .or_else(|| source.secret_ref.as_ref().map(|secret| ("Secret", secret)));
         if let Some(objects) = &source.objects {
             for object in objects {
                 self.take(&Value::Object(object.clone()), &namespace, Some(&by));
             }
-        } else if let Some((kind, map)) = kept {
-            let Some(found) = maps.get(&(kind.to_owned(), namespace.clone(), map.name.clone())) else {
-                self.blind = true;
-                return;
-            };
-            let fields = ["data", "stringData"].into_iter().filter_map(|field| found.get(field)?.as_object());
-            for (key, value) in fields.flatten() {
-                let wanted = map.key.as_ref().is_none_or(|wanted| wanted == key);
-                let documents = value.as_str().filter(|_| wanted).map(|text| parse_documents(key, text));
-                for document in documents.into_iter().flatten().flatten() {
-                    self.take(&document, &namespace, Some(&by));
-                }
-            }
-        } else {
-            self.blind = true;
+            return;
         }
+        self.blind.insert(by.clone());
+        let unseen = unseen(by, namespace, source.clone());
+        let place = unseen.kept.as_ref().map(|(kind, name)| {
+            let kind = if *kind == "secret" { "Secret" } else { "ConfigMap" };
+            (kind.to_owned(), unseen.namespace.clone(), name.clone())
+        });
+        if let Some(found) = place.and_then(|place| self.maps.get(&place).cloned()) {
+            self.supply_kept(&unseen, &found);
+        }
+    }
+
+    /// The Syncs whose objects are not known.
+    pub(super) fn unseen(&self) -> Vec<Unseen> {
+        let name = |sync: &Sync| {
+            let namespace = sync.metadata.namespace.clone().unwrap_or_default();
+            let by = sync_ref(&namespace, sync.metadata.name.as_deref().unwrap_or_default());
+            (by, namespace)
+        };
+        let all = self.syncs.iter().map(|sync| (name(sync), sync));
+        let blind = all.filter(|((by, _), _)| self.blind.contains(by));
+        blind.map(|((by, namespace), sync)| unseen(by, namespace, sync.spec.source.clone())).collect()
+    }
+
+    /// A Secret that was given.
+    pub(super) fn secret(&self, namespace: &str, name: &str) -> Option<Value> {
+        self.maps.get(&("Secret".to_owned(), namespace.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// Says which objects a Sync has.
+    pub(super) fn supply(&mut self, unseen: &Unseen, objects: &[Value]) {
+        self.blind.remove(&unseen.sync);
+        for object in objects {
+            self.take(object, &unseen.namespace, Some(&unseen.sync));
+        }
+    }
+
+    /// Says what the ConfigMap or Secret of a Sync's source holds.
+    pub(super) fn supply_kept(&mut self, unseen: &Unseen, found: &Value) {
+        let source = &unseen.source;
+        let named = source.config_map_ref.as_ref().or(source.secret_ref.as_ref());
+        let key = named.and_then(|named| named.key.as_ref());
+        let encoded = found.get("kind").and_then(Value::as_str) == Some("Secret");
+        let mut objects = Vec::new();
+        for field in ["data", "stringData"] {
+            for (name, value) in found.get(field).and_then(Value::as_object).into_iter().flatten() {
+                let text = value.as_str().unwrap_or_default();
+                let decoded = || String::from_utf8(STANDARD.decode(text).ok()?).ok();
+                let text = if encoded && field == "data" { decoded() } else { Some(text.to_owned()) };
+                let text = text.filter(|_| key.is_none_or(|wanted| wanted == name));
+                let documents = text.map(|text| parse_documents(name, &text));
+                objects.extend(documents.into_iter().flatten().flatten());
+            }
+        }
+        self.supply(unseen, &objects);
     }
 
     /// Whether no Sync was given.
@@ -162,7 +234,8 @@ impl Given {
     fn link(&self, sync: &Sync, entry: &SyncDependency) -> Link {
         let own = sync.metadata.namespace.clone().unwrap_or_default();
         let me = sync_ref(&own, sync.metadata.name.as_deref().unwrap_or_default());
-        let available = entry.state.as_deref().is_none_or(|word| word == "Available");
+        let available = entry.state.as_deref().is_none_or(|word| word == "Available")
+            && entry.required_status != Some(RequiredStatus::InProgress);
         let soft = match entry.strength {
             Some(strength) => strength == Strength::Soft,
             None => entry.needed_for == Some(NeededFor::Available) && available,
@@ -173,6 +246,8 @@ impl Given {
             what: String::new(),
             verdict: Verdict::None,
             object: None,
+            export: None,
+            api: None,
             to: None,
             soft,
         };
@@ -197,6 +272,7 @@ impl Given {
                 link.verdict = Verdict::Ok("given".to_owned());
             } else if found.is_none() {
                 link.object = Some((KindWord::new("sync"), place.clone(), other.name.clone()));
+                link.export.clone_from(&other.export);
             }
             link.to = Some(to);
         } else if let Some(object) = &entry.object {
@@ -246,7 +322,7 @@ impl Given {
                 link.to = Some(by.clone()).filter(|by| *by != link.sync);
             }
             Some((_, _, _, None)) => link.verdict = Verdict::Ok("given".to_owned()),
-            None if self.blind => {
+            None if !self.blind.is_empty() => {
                 link.verdict = Verdict::Unknown("the source of a Sync is not given here".to_owned());
             }
             None => {}
@@ -278,7 +354,8 @@ impl Given {
             let group = api.group.clone().unwrap_or_default();
             let kind = GroupKind::new(&group, &api.kind);
             link.what = format!("kind {kind}");
-            let word = KindWord { group: Some(group), ..KindWord::new(&api.kind) };
+            let word = KindWord { group: Some(group.clone()), ..KindWord::new(&api.kind) };
+            link.api = Some((group, api.version.clone(), api.kind.clone()));
             if built_in(&word).is_some() {
                 link.verdict = Verdict::Ok("Kubernetes' own".to_owned());
             } else if self.kinds.contains(&kind) {

@@ -3,6 +3,8 @@
 mod between;
 mod examples;
 mod fetched;
+mod random;
+mod scale;
 
 use crate::{eventually, seconds, world::scenario};
 use linchpin_testkit::{Scenario, audit::assert_before, condition, entry};

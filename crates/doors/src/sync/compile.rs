@@ -39,7 +39,15 @@ pub(super) fn compile(object: &Sync, input: &CompileInput<'_>) -> Result<Compile
     let frame = Frame::new(object, &object.spec.common, input, door::removal(object.deletion_policy()))?;
     match Built::of(&frame, object, input) {
         Ok(built) => {
-            let mut compiled = frame.plan(built.steps, &built.dependencies, &built.actions, true)?;
+            // A dependency that was met once and for all is opened again by the order that runs actions again.
+            let latches = |named: &&Named| {
+                let mut outlines = built.outline.dependencies.iter();
+                outlines.any(|outline| outline.step == named.id && outline.latches)
+            };
+            let again = built.dependencies.iter().filter(latches).chain(&built.actions);
+            let again: Vec<Named> = again.cloned().collect();
+            let mut compiled = frame.plan(built.steps, &built.dependencies, &again, true)?;
+            compiled.plan.keeps = object.spec.prune == Some(false);
             compiled.plan.notes = Notes::new(built.outline);
             let admission = Admission { edition: built.edition, gates: built.gates };
             compiled.plan = compiled.plan.with_admission(admission);

@@ -172,6 +172,11 @@ impl Reading {
             // What stands in a Secret is repeated nowhere.
             let what = if self.secret.is_some() { "not YAML" } else { error.message() };
             let problem = format!("{place}: at line {line} column {column}: {what}");
+            if error.is_too_large() {
+                let most = limits::SYNC_OBJECTS;
+                let problem = format!("{problem}; {most} objects are allowed: split it into several Syncs");
+                return refused(Reason::TooLarge, "spec.source", problem);
+            }
             refused(Reason::ManifestInvalid, "spec.source", problem)
         })?;
         for (index, body) in documents.into_iter().enumerate() {

@@ -278,3 +278,23 @@ fn an_export_is_judged_by_its_provider_and_one_without_an_object_is_told() {
     assert_eq!(status["exports"][0]["state"], "Available");
     assert_eq!(condition(&status, "Ready")["status"], "True", "the provider itself is not held by it");
 }
+
+#[test]
+fn many_objects_fit_into_the_status_and_are_remembered() {
+    let mut stage = stage("{source: {configMapRef: {name: app}}}");
+    let text = |count: usize| {
+        (0..count).map(|number| map(&format!("m{number}"))).collect::<Vec<_>>().join("\n---\n")
+    };
+    stage.put(config_map("own", "app", &json!({"all": text(200)}))).settle();
+    assert_eq!(stage.done().len(), 200);
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Synced");
+    assert!(status["journal"]["packed"].is_string(), "a long journal is packed");
+    let size = status["journal"].to_string().len() * 5;
+    assert!(size < 256 << 10, "a thousand objects fit: {size}");
+    let journal = linchpin_doors::journal::of(&stage.object).expect("readable").expect("a journal");
+    assert_eq!(journal, stage.memory.journal, "all of it is there after a restart");
+    stage.put(config_map("own", "app", &json!({"all": text(1001)}))).settle();
+    assert_eq!(condition(&shown(&mut stage), "SourceReady")["reason"], "TooLarge");
+    assert_eq!(stage.done(), [] as [&str; 0]);
+}

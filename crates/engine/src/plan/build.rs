@@ -217,6 +217,7 @@ impl Plan {
             authority,
             notes: Notes::default(),
             roots: Roots::default(),
+            keeps: false,
             created: 0,
             admission: None,
             gates: Vec::new(),

@@ -24,17 +24,25 @@ impl DocumentError {
         (self.line, self.column)
     }
 
+    /// Whether there is more than is read.
+    pub fn is_too_large(&self) -> bool {
+        [TOO_LONG, TOO_LARGE].contains(&self.message)
+    }
+
     /// What is wrong, without the place.
     pub fn message(&self) -> &str {
         self.message
     }
 }
 
+const TOO_LONG: &str = "the text is too long";
+const TOO_LARGE: &str = "the text is too large or too deeply nested";
+
 /// Reads all documents of a text; empty ones are left out.
 pub fn parse_documents(field: &str, text: &str) -> Result<Vec<Json>, DocumentError> {
     let refused = |message| DocumentError { field: field.to_owned(), line: 1, column: 1, message };
     if text.len() > limits::DOCUMENT_BYTES {
-        return Err(refused("the text is too long"));
+        return Err(refused(TOO_LONG));
     }
     let documents: Vec<Json> =
         serde_saphyr::from_multiple_with_options(text, options()).map_err(|error| explain(field, &error))?;
@@ -82,7 +90,7 @@ fn explain(field: &str, error: &YamlError) -> DocumentError {
     }
     let message = match cause {
         YamlError::DuplicateMappingKey { .. } => "this key is there twice",
-        YamlError::Budget { .. } => "the text is too large or too deeply nested",
+        YamlError::Budget { .. } => TOO_LARGE,
         YamlError::AliasReplayLimitExceeded { .. } | YamlError::AliasExpansionLimitExceeded { .. } => {
             "the aliases expand to too much"
         }

@@ -118,9 +118,33 @@ fn a_rule_holds_all_that_make_pods_but_what_it_needs_itself_and_a_capability_is_
     assert_eq!(writes(&scenario), 0);
     applied(&scenario, "settings", &json!({"source": maps(&["settings"], "1")}));
     scenario.synced("settings");
+    // "before any pods": what a subject makes is one too, wherever it is, and the subject itself makes no pods.
+    scenario.apply(
+        "{apiVersion: v1, kind: Namespace, metadata: {name: sync-rules-else}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: actor, namespace: sync-rules-else}}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: actor, namespace: sync-rules-else}, rules: [
+  {apiGroups: [linchpin.dev], resources: [syncs], verbs: ['*']}, {apiGroups: [apps], resources: [deployments], verbs: ['*']}]}
+---
+{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: actor, namespace: sync-rules-else},
+  roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: actor},
+  subjects: [{kind: ServiceAccount, name: actor, namespace: sync-rules-else}, {kind: ServiceAccount, name: actor, namespace: $NS}]}",
+    );
+    let child = json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "Sync",
+        "metadata": {"name": "child", "namespace": "sync-rules-else"},
+        "spec": {"serviceAccountName": "actor", "source": workload("child")}});
+    applied(&scenario, "parent", &json!({"source": {"objects": [child]}}));
+    let child = || scenario.api.get("Sync", "sync-rules-else", "child").unwrap_or_default();
+    eventually("the child of a subject is held too", seconds(60), || {
+        child()["status"]["dependencies"][0]["name"] == "global:sync-rules"
+            && child()["status"]["phase"] == "Waiting"
+    });
     applied(&scenario, "mesh", &json!({"source": workload("mesh")}));
     scenario.synced("mesh");
     scenario.synced("app");
+    scenario.synced("parent");
+    assert_eq!(child()["status"]["phase"], "Synced");
     let rule = scenario.until("shows whom it leaves alone", "GlobalDependency", "sync-rules", |object| {
         object["status"]["exempt"] == json!(["Sync sync-rules/mesh"])
             && condition(object, "Ready")["status"] == "True"
@@ -147,4 +171,59 @@ fn a_rule_holds_all_that_make_pods_but_what_it_needs_itself_and_a_capability_is_
     assert_eq!(condition(&done, "EnvironmentReady")["status"], "True");
     scenario.delete("GlobalDependency", "sync-rules");
     scenario.delete("Capability", "ci.sync-rules.example");
+}
+
+/// The certificate of an authority, as the example of a global rule has it.
+fn authority() -> String {
+    let text = include_str!("../../../../../examples/sync/global.yaml");
+    let line = text.lines().find_map(|line| line.trim().strip_prefix("caBundle: ")).unwrap();
+    line.to_owned()
+}
+
+#[test]
+fn a_rule_on_a_webhook_leaves_alone_who_answers_it_in_whichever_sync_that_is() {
+    let scenario = scenario("sync-closure");
+    scenario.apply("{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {sync-closure: 'on'}}}");
+    scenario.grant(
+        "sync-closure",
+        r#"[{apiGroups: [admissionregistration.k8s.io], resources: [mutatingwebhookconfigurations], verbs: ["*"]}]"#,
+    );
+    scenario.apply(
+        "{apiVersion: linchpin.dev/v1alpha1, kind: GlobalDependency, metadata: {name: sync-closure}, spec: {
+           serviceAccount: {namespace: $NS, name: actor},
+           dependency: {object: {apiVersion: admissionregistration.k8s.io/v1, kind: MutatingWebhookConfiguration,
+             name: sync-closure}, state: Available},
+           subjects: {namespaceSelector: {matchLabels: {sync-closure: 'on'}}}}}",
+    );
+    scenario.until("is judged", "GlobalDependency", "sync-closure", |object| {
+        condition(object, "Ready")["status"] == "False"
+    });
+    applied(&scenario, "app", &json!({"source": workload("app")}));
+    let mut control = workload("control");
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "control"},
+        "spec": {"selector": {"app": "control"}, "ports": [{"port": 443}]}});
+    control["objects"].as_array_mut().unwrap().push(service);
+    applied(&scenario, "control", &json!({"source": control}));
+    scenario.until("is held as everybody is", "Sync", "control", |object| {
+        object["status"]["dependencies"][0]["name"] == "global:sync-closure"
+    });
+    // A set that is not applied yet counts: from the configuration to the Service to the pods that answer.
+    let configuration = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "sync-closure"},
+        "webhooks": [{"name": "a.example.com", "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "failurePolicy": "Ignore", "timeoutSeconds": 1,
+            "objectSelector": {"matchLabels": {"sync-closure": "asked"}},
+            "clientConfig": {"caBundle": authority(),
+                "service": {"namespace": "sync-closure", "name": "control", "port": 443}},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]}]});
+    applied(&scenario, "configuration", &json!({"source": {"objects": [configuration]}}));
+    scenario.synced("control");
+    scenario.until("leaves alone what answers its webhook", "GlobalDependency", "sync-closure", |object| {
+        object["status"]["exempt"] == json!(["Sync sync-closure/configuration", "Sync sync-closure/control"])
+            && condition(object, "Ready")["status"] == "True"
+    });
+    scenario.synced("app");
+    scenario.delete("GlobalDependency", "sync-closure");
+    scenario.delete("Sync", "configuration");
+    scenario.gone("Sync", "configuration");
 }

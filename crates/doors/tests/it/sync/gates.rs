@@ -301,3 +301,34 @@ fn while_an_update_is_held_what_it_does_not_change_is_repaired_and_what_it_does_
     assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
     assert_eq!(condition(&shown(&mut stage), "RequirementViolated"), &json!(null));
 }
+
+#[test]
+fn a_latch_is_opened_again_by_hand() {
+    let mut stage = stage(&depending("{name: seen, object: {resource: configmap/seen}, latch: Once}"));
+    let seen = config_map("own", "seen", &json!({}));
+    stage.put(seen.clone()).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+    stage.take(&seen).annotate("linchpin.dev/rerun", "seen@1").settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["dependencies"][0]["met"], false, "{status:#}");
+    assert_eq!(stage.done(), [] as [&str; 0], "what is admitted stays admitted");
+    stage.edit(|object| object["spec"]["source"]["objects"][0]["data"] = json!({"k": "v"})).settle();
+    assert_eq!(shown(&mut stage)["phase"], "Waiting");
+}
+
+#[test]
+fn what_leaves_the_source_stays_when_nothing_is_to_be_pruned_from_now_on() {
+    let mut stage = stage(&format!("{{source: {{objects: [{}, {}]}}}}", map("a"), map("b")));
+    stage.settle();
+    stage.done();
+    stage
+        .edit(|object| {
+            object["spec"]["prune"] = json!(false);
+            object["spec"]["source"]["objects"] =
+                json!([{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}]);
+        })
+        .settle();
+    assert_eq!(stage.done(), [] as [&str; 0]);
+    stage.edit(|object| object["spec"]["prune"] = json!(true)).settle();
+    assert_eq!(stage.done(), ["delete configmap own/b"]);
+}
