@@ -29,7 +29,7 @@ test-all: test image ## Run also what takes long: the chart on a real node, inst
 	LINCHPIN_LONG=1 LINCHPIN_IMAGE=$(IMAGE) $(CARGO) test --package linchpin --test it chart -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it boot_dependency::k -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it consist::load -- --nocapture
-	LINCHPIN_LONG=1 LINCHPIN_EMPLOYERS=$${LINCHPIN_EMPLOYERS:-10} $(CARGO) test --package linchpin --test it consist::scale -- --nocapture
+	LINCHPIN_LONG=1 LINCHPIN_EMPLOYERS=$${LINCHPIN_EMPLOYERS:-100} $(CARGO) test --package linchpin --test it consist::scale -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it sync::random -- --nocapture
 
 # Requests through a real HAProxy to real pods, without and with us, while everything happens to the pods.
