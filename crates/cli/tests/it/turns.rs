@@ -135,7 +135,7 @@ const OBJECTS: usize = 1_000;
 fn a_dear_expression_over_a_thousand_objects_keeps_nobody_else_waiting() {
     let world = World::start(&bare(), &["--lease-duration=6s", "--renew-deadline=4s", "--retry-period=1s"]);
     let (noisy, quiet) = (world.scenario("noisy"), world.scenario("quiet"));
-    let keys: Map<String, Value> = (0..70).map(|number| (format!("key-{number}"), json!("value"))).collect();
+    let keys: Map<String, Value> = (0..50).map(|number| (format!("key-{number}"), json!("value"))).collect();
     thread::scope(|scope| {
         for hand in 0..4 {
             let (noisy, keys) = (&noisy, &keys);
