@@ -35,13 +35,16 @@ pub(crate) async fn measure(arena: &Arena, program: &str, sizes: Sizes, table: &
     arena.plans(NAMESPACE, &plans).await?;
     operator.settle("Waiting", count).await?;
     let (now, most) = operator.memory()?;
-    let figure = format!("RSS, {count} waits on {count} objects");
-    table.plain(&figure, &format!("{now:.1} MB (peak {most:.1})"), "≤ 40 MB");
+    let figure = format!("RSS, {count} waits on {count} objects, just made");
+    table.plain(&figure, &format!("{now:.1} MB (peak {most:.1})"), "–");
 
     say(&format!("listening to silence for {} s …", sizes.idle_seconds));
     let from = std::fs::metadata(arena.audit_log())?.len();
     tokio::time::sleep(Duration::from_secs(sizes.idle_seconds)).await;
     let requests = requests(arena, from)?;
+    let (now, _) = operator.memory()?;
+    let figure = format!("RSS, {count} waits after {} s at rest", sizes.idle_seconds);
+    table.plain(&figure, &format!("{now:.1} MB"), "≤ 40 MB");
     let total: usize = requests.values().sum();
     let figure = format!("requests in {} s, {count} waits (without watches, lease)", sizes.idle_seconds);
     table.plain(&figure, &format!("{total} {requests:?}"), "0");
