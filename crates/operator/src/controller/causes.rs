@@ -142,7 +142,10 @@ impl Controller {
             }
             self.may_see(&via, node, &mut asked.borrow_mut())
         };
-        self.look_further(&node, &waits, &visible, &mut found.causes);
+        // Only a Sync shows it, and it takes a right for each object that is waited for.
+        if is_sync(&node) {
+            self.look_further(&node, &waits, &visible, &mut found.causes);
+        }
         for (part, blocker, _) in &waits {
             let chains = self.graph.root_causes(part, &visible).chains;
             let through = |chain: &&Chain| chain.links.first().is_some_and(|link| link.node == *blocker);
