@@ -119,8 +119,10 @@ fn effects_that_hang_in_another_cluster_keep_no_other_namespace_waiting() {
     quick.config_map("gate", "");
     quick.completed("second");
     for number in 0..HANGING {
-        let seen = slow.get("ResourceDependency", &format!("create-{number}")).unwrap();
-        assert_eq!(state(&seen), "Running", "it still hangs, so it had its place: {:#}", seen["status"]);
+        let name = format!("create-{number}");
+        slow.until("hangs, so it had its place", "ResourceDependency", &name, |seen| {
+            state(seen) == "Running"
+        });
     }
     way.set(false);
     slow.completed("create-0");
