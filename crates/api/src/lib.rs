@@ -55,27 +55,6 @@ pub use self::{
     sync::{Sync, SyncDependency, SyncSpec, SyncStatus},
 };
 
-/// The definition of every kind, ready to be applied, sorted by name.
-pub fn all_crds() -> Vec<CustomResourceDefinition> {
-    let mut all = [
-        AppBundle::definitions(),
-        BootDependency::definitions(),
-        Capability::definitions(),
-        DependencyGroup::definitions(),
-        GlobalDependency::definitions(),
-        ReadinessProfile::definitions(),
-        ResourceDependency::definitions(),
-        vec![consist_binding::definition(), pod_transition_rule::definition()],
-        Sync::definitions(),
-    ]
-    .concat();
-    all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
-    for definition in &mut all {
-        mark(definition);
-    }
-    all
-}
-
 /// Says on a definition which schema it is.
 pub fn mark(definition: &mut CustomResourceDefinition) {
     // A definition is made of texts and numbers, which are always written.

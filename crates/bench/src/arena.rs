@@ -47,7 +47,7 @@ impl Arena {
         let operator_kubeconfig = cluster.kubeconfig_for(OPERATOR, Some("system:masters"))?;
         let arena = Self { cluster, operator_kubeconfig, client };
         let definitions: Api<CustomResourceDefinition> = Api::all(arena.client.clone());
-        for definition in linchpin_api::all_crds() {
+        for definition in linchpin_doors::registry().definitions() {
             let name = definition.metadata.name.clone().unwrap_or_default();
             definitions.patch(&name, &parameters(), &Patch::Apply(&definition)).await?;
         }

@@ -5,6 +5,7 @@
 //! without a cluster, by all its names.
 
 use clap::Args;
+use linchpin_doors::Registry;
 use linchpin_words::{
     GroupKind, Gvk, KindWord, Reference,
     reference::{all_built_in, built_in},
@@ -64,17 +65,17 @@ impl Asked {
     }
 
     /// The kind of ours that is meant.
-    pub(crate) fn ours(&self) -> Option<OwnKind> {
-        own_kinds().into_iter().find(|kind| kind.is_called(&self.reference.word))
+    fn ours(&self, registry: &Registry) -> Option<OwnKind> {
+        own_kinds(registry).into_iter().find(|kind| kind.is_called(&self.reference.word))
     }
 
     /// The kind of ours that is meant, or what to write instead.
-    pub(crate) fn must_be_ours(&self) -> Result<OwnKind, Usage> {
-        self.ours().ok_or_else(|| {
+    pub(crate) fn must_be_ours(&self, registry: &Registry) -> Result<OwnKind, Usage> {
+        self.ours(registry).ok_or_else(|| {
             let word = &self.reference.word.word;
-            let kinds = own_kinds();
+            let kinds = own_kinds(registry);
             let names: Vec<&str> = kinds.iter().flat_map(OwnKind::names).collect();
-            let known: Vec<String> = kinds.iter().map(|kind| short_name(&kind.group_kind())).collect();
+            let known: Vec<String> = kinds.iter().map(OwnKind::shortest).collect();
             let meant = similar::did_you_mean(word, names);
             Usage(format!("{word} is no kind of Linchpin{meant} (kinds: {})", known.join(", ")))
         })
@@ -82,11 +83,11 @@ impl Asked {
 }
 
 /// What may have been meant by a word that no kind is called by.
-pub(crate) fn kind_meant(word: &KindWord) -> String {
+pub(crate) fn kind_meant(word: &KindWord, registry: &Registry) -> String {
     if built_in(word).is_some() {
         return String::new();
     }
-    let ours = own_kinds();
+    let ours = own_kinds(registry);
     let mut known: Vec<String> = all_built_in().iter().map(|kind| kind.kind.to_ascii_lowercase()).collect();
     known.extend(all_built_in().iter().map(|kind| kind.plural.to_owned()));
     known.extend(ours.iter().flat_map(OwnKind::names).map(str::to_owned));
@@ -121,6 +122,10 @@ impl OwnKind {
         named && word.group.as_ref().is_none_or(|group| *group == self.gvk.group)
     }
 
+    fn shortest(&self) -> String {
+        self.short.iter().min_by_key(|name| name.len()).unwrap_or(&self.singular).clone()
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         [self.singular.as_str(), self.plural.as_str()]
             .into_iter()
@@ -129,15 +134,14 @@ impl OwnKind {
 }
 
 /// The shortest name of a kind of ours; of any other kind its own, in lower case.
-pub(crate) fn short_name(kind: &GroupKind) -> String {
-    let ours = own_kinds().into_iter().find(|own| own.group_kind() == *kind);
-    let short = ours.and_then(|own| own.short.into_iter().min_by_key(String::len));
-    short.unwrap_or_else(|| kind.kind.to_ascii_lowercase())
+pub(crate) fn short_name(kind: &GroupKind, registry: &Registry) -> String {
+    let ours = own_kinds(registry).into_iter().find(|own| own.group_kind() == *kind);
+    ours.map_or_else(|| kind.kind.to_ascii_lowercase(), |own| own.shortest())
 }
 
 /// All kinds of ours whose objects say how they are, in namespaces, from their definitions.
-fn own_kinds() -> Vec<OwnKind> {
-    let definitions = linchpin_api::all_crds();
+fn own_kinds(registry: &Registry) -> Vec<OwnKind> {
+    let definitions = registry.definitions();
     let kinds = definitions.iter().map(|definition| json!(definition.spec));
     kinds.filter(|spec| spec["scope"] == "Namespaced").filter_map(|spec| own_kind(&spec)).collect()
 }
@@ -156,6 +160,8 @@ fn own_kind(spec: &Value) -> Option<OwnKind> {
 
 #[cfg(test)]
 mod tests {
+    use linchpin_doors::registry;
+
     use super::*;
 
     fn read(words: &[&str], namespace: Option<&str>) -> Result<Asked, String> {
@@ -175,7 +181,7 @@ mod tests {
         ] {
             let asked = read(words, flag).unwrap();
             assert_eq!((asked.name(), asked.namespace.as_deref()), ("web", namespace), "{words:?}");
-            assert_eq!(asked.must_be_ours().map_err(|_| ()).unwrap().gvk.kind, "ResourceDependency");
+            assert_eq!(asked.must_be_ours(&registry()).map_err(|_| ()).unwrap().gvk.kind, "ResourceDependency");
         }
         let both = read(&["rd/shop/web"], Some("other")).unwrap_err();
         assert_eq!(both, "rd/shop/web names namespace shop, and -n names other; name one of them");
@@ -185,7 +191,7 @@ mod tests {
 
     #[test]
     fn what_is_no_kind_of_ours_is_told_which_was_meant() {
-        let why = |text: &str| read(&[text], None).unwrap().must_be_ours().unwrap_err().0;
+        let why = |text: &str| read(&[text], None).unwrap().must_be_ours(&registry()).unwrap_err().0;
         let told = why("appbundel/x");
         assert!(
             told.starts_with("appbundel is no kind of Linchpin; did you mean appbundle? (kinds: ab, "),
@@ -193,7 +199,7 @@ mod tests {
         );
         assert!(why("secret/x").starts_with("secret is no kind of Linchpin (kinds: ab, "));
         let word = |text: &str| Reference::parse(text).unwrap().word;
-        assert_eq!(kind_meant(&word("deploymnet/x")), "; did you mean deployment?");
-        assert_eq!(kind_meant(&word("deployment/x")), "");
+        assert_eq!(kind_meant(&word("deploymnet/x"), &registry()), "; did you mean deployment?");
+        assert_eq!(kind_meant(&word("deployment/x"), &registry()), "");
     }
 }

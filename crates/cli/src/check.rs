@@ -14,6 +14,7 @@ use std::{
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
+use linchpin_doors::Registry;
 use linchpin_operator::rights::NAMESPACE;
 use linchpin_words::Period;
 
@@ -67,13 +68,13 @@ pub(crate) enum Mode {
 }
 
 /// Looks, prints, and fails if a check fails.
-pub(crate) fn run(command: &CheckCommand) -> Result<ExitCode> {
+pub(crate) fn run(command: &CheckCommand, kinds: &Registry) -> Result<ExitCode> {
     let mode = match (command.pre, command.pre_uninstall) {
         (true, _) => Mode::Pre,
         (false, true) => Mode::PreUninstall,
         (false, false) => Mode::Installed,
     };
-    let categories = block_on(look(command, mode))?;
+    let categories = block_on(look(command, mode, kinds))?;
     match command.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&document(&categories))?),
         Output::Text => print!("{}", text_of(&categories, false)),
@@ -82,10 +83,10 @@ pub(crate) fn run(command: &CheckCommand) -> Result<ExitCode> {
     Ok(if fails(&categories) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn look(command: &CheckCommand, mode: Mode) -> Vec<Category> {
+async fn look(command: &CheckCommand, mode: Mode, kinds: &Registry) -> Vec<Category> {
     let until = Instant::now() + Duration::from(command.wait);
     loop {
-        let facts = facts::read(command, mode).await;
+        let facts = facts::read(command, mode, kinds.definitions()).await;
         let categories = judge::judge(mode, &command.namespace, &facts);
         if !fails(&categories) || Instant::now() + PAUSE > until {
             return categories;

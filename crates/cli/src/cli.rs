@@ -118,8 +118,8 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
             Err(Usage(reason)) => Ok(refuse(&reason, "operator --help")),
         },
         Command::Crds => crds::run(kinds),
-        Command::Manifests(command) => manifests::run(&command),
-        Command::Check(command) => check::run(&command),
+        Command::Manifests(command) => manifests::run(&command, kinds),
+        Command::Check(command) => check::run(&command, kinds),
         Command::Tree(command) => draw(&command, "tree --help", kinds),
         Command::Graph(command) => draw(&(*command).into(), "graph --help", kinds),
         Command::Explain(command) => match explain::reference(&command) {
@@ -135,12 +135,12 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
             Ok(code) => Ok(code),
             Err(Usage(reason)) => Ok(refuse(&reason, "consist --help")),
         },
-        Command::Rerun(command) => give(&Order::Rerun(&command), "rerun"),
-        Command::Proceed(command) => give(&Order::Proceed(&command), "proceed"),
-        Command::Refresh(command) => give(&Order::Refresh(&command), "refresh"),
-        Command::Suspend(command) => give(&Order::Suspend(&command), "suspend"),
-        Command::Resume(command) => give(&Order::Resume(&command), "resume"),
-        Command::Rollback(command) => give(&Order::Rollback(&command), "rollback"),
+        Command::Rerun(command) => give(&Order::Rerun(&command), "rerun", kinds),
+        Command::Proceed(command) => give(&Order::Proceed(&command), "proceed", kinds),
+        Command::Refresh(command) => give(&Order::Refresh(&command), "refresh", kinds),
+        Command::Suspend(command) => give(&Order::Suspend(&command), "suspend", kinds),
+        Command::Resume(command) => give(&Order::Resume(&command), "resume", kinds),
+        Command::Rollback(command) => give(&Order::Rollback(&command), "rollback", kinds),
         Command::Local(command) => local::run(command),
         Command::Demo => demo::run(kinds),
         Command::Completion(command) => Ok(completion::run(&command, command_line())),
@@ -161,8 +161,8 @@ fn draw(command: &tree::TreeCommand, help: &str, kinds: &Registry) -> Result<Exi
 }
 
 /// Gives an order to an object.
-fn give(order: &Order<'_>, verb: &str) -> Result<ExitCode> {
-    match order.object() {
+fn give(order: &Order<'_>, verb: &str, kinds: &Registry) -> Result<ExitCode> {
+    match order.object(kinds) {
         Ok((asked, kind)) => orders::run(order, &asked, &kind),
         Err(Usage(reason)) => Ok(refuse(&reason, &format!("{verb} --help"))),
     }

@@ -140,7 +140,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
         let live = Live::read(&client, &namespace, kinds).await?;
         let gaps = live.gaps(Asked::Here);
         let mut lookout = Lookout::new(client);
-        let view = Scene { graph: live.graph(), depth: command.depth, now };
+        let view = Scene { graph: live.graph(), kinds, depth: command.depth, now };
         let ours = kinds.called(&asked.reference.word).map(|kind| kind.names().gvk.group_kind());
         let mut explanation = match ours {
             Some(kind) => {
@@ -186,13 +186,14 @@ async fn events(explanation: &Explanation, lookout: &Lookout) -> Vec<EventEntry>
 }
 
 /// What is known of our own objects.
-struct Scene {
+struct Scene<'a> {
     graph: Graph,
+    kinds: &'a Registry,
     depth: usize,
     now: Timestamp,
 }
 
-impl Scene {
+impl Scene<'_> {
     /// The chains of causes behind an object, continued.
     async fn chains(&self, node: &Node, lookout: &mut Lookout) -> (Vec<LongChain>, usize) {
         let causes = self.graph.root_causes(node, &|_| true);
@@ -279,7 +280,7 @@ impl Scene {
     ) -> Result<Explanation> {
         let word = &asked.reference.word;
         let Some(resource) = lookout.meaning(word).await else {
-            bail!("the cluster serves no kind {}{}", word, asked::kind_meant(word));
+            bail!("the cluster serves no kind {}{}", word, asked::kind_meant(word, self.kinds));
         };
         let namespace = Some(namespace.to_owned()).filter(|_| resource.namespaced);
         let kind = resource.gvk.group_kind();

@@ -7,6 +7,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 use clap::Args;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use linchpin_doors::Registry;
 use linchpin_lang::template::parse_documents;
 use linchpin_operator::rights::NAMESPACE;
 use serde_json::{Value, json};
@@ -29,20 +31,22 @@ pub(crate) struct ManifestsCommand {
 }
 
 /// Prints them.
-pub(crate) fn run(command: &ManifestsCommand) -> Result<ExitCode> {
-    for document in documents(&command.namespace, command.image.as_deref(), !command.no_crds)? {
+pub(crate) fn run(command: &ManifestsCommand, kinds: &Registry) -> Result<ExitCode> {
+    let definitions = if command.no_crds { Vec::new() } else { kinds.definitions() };
+    for document in documents(&command.namespace, command.image.as_deref(), &definitions)? {
         let yaml = serde_saphyr::to_string(&document).context("writing a manifest as YAML")?;
         print!("---\n{yaml}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// All of them, in the order in which they can be applied.
-pub(crate) fn documents(namespace: &str, image: Option<&str>, crds: bool) -> Result<Vec<Value>> {
-    let mut all = Vec::new();
-    if crds {
-        all.extend(linchpin_api::all_crds().iter().map(|definition| json!(definition)));
-    }
+/// All of them with these definitions, in the order in which they can be applied.
+pub(crate) fn documents(
+    namespace: &str,
+    image: Option<&str>,
+    definitions: &[CustomResourceDefinition],
+) -> Result<Vec<Value>> {
+    let mut all: Vec<Value> = definitions.iter().map(|definition| json!(definition)).collect();
     let levels = ["enforce", "audit", "warn"]
         .map(|mode| (format!("pod-security.kubernetes.io/{mode}"), Value::from("restricted")));
     all.push(json!({"apiVersion": "v1", "kind": "Namespace",
@@ -94,7 +98,7 @@ mod tests {
 
     #[test]
     fn another_namespace_and_image_are_put_everywhere_they_belong() {
-        let all = documents("elsewhere", Some("registry.example/l:2"), false).unwrap();
+        let all = documents("elsewhere", Some("registry.example/l:2"), &[]).unwrap();
         let text = json!(all).to_string();
         assert!(!text.contains("linchpin-system"), "{text}");
         assert!(text.contains("system:serviceaccount:elsewhere:linchpin"), "the policy names the operator");

@@ -12,6 +12,7 @@ use kube::{
     Client,
     api::{Api, ApiResource, DynamicObject, Patch, PatchParams},
 };
+use linchpin_doors::Registry;
 use linchpin_words::{keys, similar};
 use serde_json::{Value, json};
 
@@ -95,9 +96,9 @@ impl Order<'_> {
     }
 
     /// The object and its kind, or why the command line makes no sense.
-    pub(crate) fn object(&self) -> Result<(Asked, OwnKind), Usage> {
+    pub(crate) fn object(&self, kinds: &Registry) -> Result<(Asked, OwnKind), Usage> {
         let asked = self.common().object.read()?;
-        let kind = asked.must_be_ours()?;
+        let kind = asked.must_be_ours(kinds)?;
         if matches!(self, Self::Rollback(_)) && kind.gvk.kind != "AppBundle" {
             return Err(Usage(format!(
                 "only an AppBundle has revisions to go back to, not a {}",

@@ -146,12 +146,12 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
         collect(&found, &mut kinds, &mut grants, &mut needs);
     }
     if command.check {
-        return block_on(check::run(&command.connection, &needs, output))?;
+        return block_on(check::run(&command.connection, &needs, output, registry))?;
     }
     for need in &needs {
         grants.add(&need.owner, &need.account, &need.right);
     }
-    print_roles(&grants.yaml(&kinds.notes(asked)), output)?;
+    print_roles(&grants.yaml(&kinds.notes(asked), registry), output)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -204,7 +204,7 @@ async fn found(
         } else if let Some(resource) = lookout.meaning(word).await {
             (resource.gvk.group_kind(), resource.namespaced)
         } else {
-            bail!("the cluster serves no kind {word}{}", asked::kind_meant(word));
+            bail!("the cluster serves no kind {word}{}", asked::kind_meant(word, kinds));
         };
         let object = ObjectRef {
             kind: kind.clone(),

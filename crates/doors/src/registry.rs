@@ -1,14 +1,14 @@
 //! All kinds that are served, behind one face: the one place where a kind's type is forgotten.
 //!
-//! [`registry`] is the list; the operator, `tree`, `explain`, `rbac`, `crds` and the tests go through it, and nothing else
-//! names kinds. A new door is one line there. A kind that is no door (it decides by a function of its own, it is not even
-//! ours) implements [`Kind`] itself.
+//! [`registry`] is the list; the operator, every command and the tests go through it, and nothing else names kinds. A new
+//! door is one line there. A kind that is no door (it decides by a function of its own, it is not even ours) implements
+//! [`Kind`] itself; one that another process serves is a definition.
 
 use std::{marker::PhantomData, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::{CustomResourceExt as _, Resource as _, object::HasStatus as _};
-use linchpin_api::{Common, OurStatus, Ours, Trouble};
+use linchpin_api::{Common, OurStatus, Ours, Trouble, consist_binding, pod_transition_rule};
 use linchpin_engine::{
     graph::{Edge, Node},
     plan::SpecError,
@@ -35,44 +35,58 @@ pub fn registry() -> Registry {
         .with(door::<CapabilityDoor>())
         .with(door::<BootDependencyDoor>())
         .with(door::<ReadinessProfileDoor>())
+        .define(consist_binding::definition)
+        .define(pod_transition_rule::definition)
 }
 
 /// Some kinds.
 #[derive(Clone, Default)]
-pub struct Registry(Vec<Arc<dyn Kind>>);
+pub struct Registry {
+    kinds: Vec<Arc<dyn Kind>>,
+    /// The definitions of kinds that are not served here.
+    elsewhere: Vec<fn() -> CustomResourceDefinition>,
+}
 
 impl Registry {
     /// These kinds, and one more; it takes the place of one of the same name.
     #[must_use]
     pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
         let name = kind.names().gvk;
-        match self.0.iter_mut().find(|known| known.names().gvk == name) {
+        match self.kinds.iter_mut().find(|known| known.names().gvk == name) {
             Some(known) => *known = kind,
-            None => self.0.push(kind),
+            None => self.kinds.push(kind),
         }
+        self
+    }
+
+    /// These kinds, and the definition of one that another process serves.
+    #[must_use]
+    pub fn define(mut self, definition: fn() -> CustomResourceDefinition) -> Self {
+        self.elsewhere.push(definition);
         self
     }
 
     /// Only the kinds that are called like this, in the order in which they are served.
     #[must_use]
     pub fn only(self, wanted: impl Fn(&Names) -> bool) -> Self {
-        Self(self.0.into_iter().filter(|kind| wanted(&kind.names())).collect())
+        let kinds = self.kinds.into_iter().filter(|kind| wanted(&kind.names())).collect();
+        Self { kinds, ..self }
     }
 
     /// All kinds.
     pub fn kinds(&self) -> &[Arc<dyn Kind>] {
-        &self.0
+        &self.kinds
     }
 
     /// The kinds whose objects wait for others.
     pub fn waiting(&self) -> impl Iterator<Item = &Arc<dyn Kind>> {
-        self.0.iter().filter(|kind| kind.waits())
+        self.kinds.iter().filter(|kind| kind.waits())
     }
 
     /// The kind that a manifest names.
     pub fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Arc<dyn Kind>> {
         let wanted = Gvk::from_api_version(api_version, kind);
-        self.0.iter().find(|kind| kind.names().gvk == wanted)
+        self.kinds.iter().find(|kind| kind.names().gvk == wanted)
     }
 
     /// The kind that a word means, of those whose objects wait for others.
@@ -80,16 +94,12 @@ impl Registry {
         self.waiting().find(|kind| kind.names().is_called(word))
     }
 
-    /// The definitions for the API server, sorted by name: of all kinds of ours, and of these.
+    /// The definitions for the API server, ready to be applied, sorted by name.
     pub fn definitions(&self) -> Vec<CustomResourceDefinition> {
-        let mut all = linchpin_api::all_crds();
-        for mut further in self.0.iter().flat_map(|kind| kind.definitions()) {
-            if all.iter().all(|known| known.metadata.name != further.metadata.name) {
-                linchpin_api::mark(&mut further);
-                all.push(further);
-            }
-        }
+        let served = self.kinds.iter().flat_map(|kind| kind.definitions());
+        let mut all: Vec<_> = served.chain(self.elsewhere.iter().map(|definition| definition())).collect();
         all.sort_by(|one, other| one.metadata.name.cmp(&other.metadata.name));
+        all.iter_mut().for_each(linchpin_api::mark);
         all
     }
 }

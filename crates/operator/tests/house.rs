@@ -29,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "source", "consist"],
     ),
     ("local", &[]),
-    ("bench", &["words", "api", "local"]),
+    ("bench", &["words", "doors", "local"]),
     ("testkit", &["words", "lang", "engine", "api", "doors", "cluster", "operator", "local"]),
     (
         "cli",

@@ -27,7 +27,7 @@ pub fn grant_operator(api: &Api) {
 
 /// The same for another installation.
 pub fn grant(api: &Api, installation: &Installation) {
-    for definition in linchpin_api::all_crds() {
+    for definition in linchpin_doors::registry().definitions() {
         api.apply(&json!(definition)).unwrap();
     }
     for manifest in installation.manifests() {

@@ -26,7 +26,7 @@ fn server() -> &'static Cluster {
             .without(Component::Scheduler);
         let cluster = Cluster::start(&options).unwrap();
         let definitions: Vec<String> =
-            linchpin_api::all_crds().iter().map(|crd| linchpin_api::to_yaml(crd).unwrap()).collect();
+            linchpin_doors::registry().definitions().iter().map(|crd| linchpin_api::to_yaml(crd).unwrap()).collect();
         succeed(&cluster, &["apply", "-f", "-"], &definitions.join("---\n"));
         succeed(&cluster, &["wait", "--for=condition=Established", "crd", "--all"], "");
         for namespace in ["kubestellar-system", "kubeflex-system"] {

@@ -12,7 +12,7 @@ fn committed() -> PathBuf {
 fn b28_the_committed_definitions_are_the_generated_ones() {
     let update = env::var_os("LINCHPIN_UPDATE").is_some();
     let mut names = Vec::new();
-    for definition in linchpin_api::all_crds() {
+    for definition in linchpin_doors::registry().definitions() {
         let name = format!("{}.yaml", definition.metadata.name.clone().unwrap());
         let generated = linchpin_api::to_yaml(&definition).unwrap();
         let path = committed().join(&name);
@@ -49,7 +49,7 @@ fn walk(path: &str, schema: &Value, check: &mut impl FnMut(&str, &Value)) {
 }
 
 fn schemas() -> Vec<(String, Value)> {
-    linchpin_api::all_crds()
+    linchpin_doors::registry().definitions()
         .iter()
         .map(|definition| serde_json::to_value(definition).unwrap())
         .map(|crd| {

@@ -50,7 +50,7 @@ fn fields(page: &mut String, path: &str, schema: &Value) {
 
 fn generated() -> String {
     let mut page = String::new();
-    for definition in linchpin_api::all_crds() {
+    for definition in linchpin_doors::registry().definitions() {
         let crd = serde_json::to_value(&definition).unwrap();
         let spec = &crd["spec"];
         let names = &spec["names"];
@@ -111,7 +111,7 @@ fn limits() -> String {
 /// The fields of one kind that its own page lists: those of the spec, as deep as people write them often.
 fn kind(name: &str) -> String {
     const DEPTH: usize = 3;
-    let definitions = linchpin_api::all_crds();
+    let definitions = linchpin_doors::registry().definitions();
     let definition = definitions.iter().find(|definition| definition.spec.names.kind == name).unwrap();
     let crd = serde_json::to_value(definition).unwrap();
     let mut all = String::new();

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Request;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
 use linchpin_cluster::transport::{Options, Transport};
 use linchpin_operator::{
@@ -62,7 +63,9 @@ pub(super) struct Facts {
     pub(super) unreachable: Option<String>,
     /// `/version`.
     pub(super) version: Option<Looked>,
-    /// Our definitions as the cluster has them, by name.
+    /// The definitions of this program.
+    pub(super) ours: Vec<CustomResourceDefinition>,
+    /// The same as the cluster has them, by name.
     pub(super) definitions: BTreeMap<String, Looked>,
     /// Operators in the namespace, and anywhere.
     pub(super) deployments: Option<Looked>,
@@ -98,8 +101,9 @@ const SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin";
 const CONSIST_SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin-consist";
 
 /// Reads what this mode needs.
-pub(super) async fn read(command: &CheckCommand, mode: Mode) -> Facts {
-    let mut facts = Facts { now: Some(Timestamp::from(jiff::Timestamp::now())), ..Facts::default() };
+pub(super) async fn read(command: &CheckCommand, mode: Mode, ours: Vec<CustomResourceDefinition>) -> Facts {
+    let now = Timestamp::from(jiff::Timestamp::now());
+    let mut facts = Facts { now: Some(now), ours, ..Facts::default() };
     let client = match open(command).await {
         Ok(client) => client,
         Err(error) => {
@@ -114,8 +118,8 @@ pub(super) async fn read(command: &CheckCommand, mode: Mode) -> Facts {
         return facts;
     }
     facts.version = Some(version);
-    for definition in linchpin_api::all_crds() {
-        let name = definition.metadata.name.unwrap_or_default();
+    for definition in &facts.ours {
+        let name = definition.metadata.name.clone().unwrap_or_default();
         let path = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}");
         facts.definitions.insert(name, reader.get(&path).await);
     }
@@ -284,7 +288,7 @@ impl Reader {
 
     /// All objects of our kinds.
     async fn objects(&self, facts: &mut Facts) {
-        for definition in linchpin_api::all_crds() {
+        for definition in &facts.ours {
             let spec = &definition.spec;
             if spec.names.kind == "BundleRevision" {
                 continue;
@@ -298,7 +302,7 @@ impl Reader {
 
     /// Whether the caller may create every kind of an installation.
     async fn may_create(&self, namespace: &str, facts: &mut Facts) {
-        let Ok(documents) = manifests::documents(namespace, None, true) else { return };
+        let Ok(documents) = manifests::documents(namespace, None, &facts.ours) else { return };
         for document in documents {
             let text = |field: &str| document[field].as_str().unwrap_or_default();
             let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group).to_owned();

@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, process::ExitCode};
 use anyhow::{Context as _, Result, bail};
 use http::Request;
 use kube::Client;
+use linchpin_doors::Registry;
 use linchpin_engine::contract::Right;
 use linchpin_operator::rights::{NAME, NAMESPACE};
 use serde_json::{Value, json};
@@ -16,7 +17,12 @@ use super::{Account, Need, Output, print_roles, roles::Grants};
 use crate::live::Connection;
 
 /// Asks, prints, and fails if a right is missing.
-pub(super) async fn run(connection: &Connection, needs: &[Need], output: Output) -> Result<ExitCode> {
+pub(super) async fn run(
+    connection: &Connection,
+    needs: &[Need],
+    output: Output,
+    kinds: &Registry,
+) -> Result<ExitCode> {
     let (client, _) = connection.open().await?;
     let mut asker = Asker { client, as_account: false };
     let mut answers = Vec::new();
@@ -41,7 +47,7 @@ pub(super) async fn run(connection: &Connection, needs: &[Need], output: Output)
             println!("{word}  ServiceAccount {namespace}/{name}  {}  for {}", need.right, need.owner);
         }
     } else if !grants.is_empty() {
-        print_roles(&grants.yaml(&[]), output)?;
+        print_roles(&grants.yaml(&[], kinds), output)?;
     }
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

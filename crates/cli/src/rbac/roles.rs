@@ -11,6 +11,7 @@ use std::{
     fmt::Write as _,
 };
 
+use linchpin_doors::Registry;
 use linchpin_engine::contract::Right;
 use linchpin_words::ObjectRef;
 
@@ -76,7 +77,7 @@ impl Grants {
     }
 
     /// Everything as a stream of documents, with a heading of comments.
-    pub(super) fn yaml(&self, notes: &[String]) -> String {
+    pub(super) fn yaml(&self, notes: &[String], kinds: &Registry) -> String {
         let mut out = String::new();
         for (account, users) in &self.users {
             let users: Vec<&str> = users.iter().map(String::as_str).collect();
@@ -109,23 +110,29 @@ impl Grants {
             );
         }
         for ((owner, account, namespace), things) in &self.rights {
-            out.push_str(&role(owner, account, namespace.as_deref(), things));
+            out.push_str(&role(owner, account, namespace.as_deref(), things, kinds));
         }
         out
     }
 }
 
 /// What the roles of an object are called: `linchpin:rd:web` in its own namespace, `linchpin:rd:shop:web` elsewhere.
-fn role_name(owner: &ObjectRef, namespace: Option<&str>) -> String {
-    let kind = short_name(&owner.kind);
+fn role_name(owner: &ObjectRef, namespace: Option<&str>, kinds: &Registry) -> String {
+    let kind = short_name(&owner.kind, kinds);
     match &owner.namespace {
         Some(own) if Some(own.as_str()) != namespace => format!("linchpin:{kind}:{own}:{}", owner.name),
         _ => format!("linchpin:{kind}:{}", owner.name),
     }
 }
 
-fn role(owner: &ObjectRef, account: &Account, namespace: Option<&str>, things: &Verbs) -> String {
-    let name = word(&role_name(owner, namespace));
+fn role(
+    owner: &ObjectRef,
+    account: &Account,
+    namespace: Option<&str>,
+    things: &Verbs,
+    kinds: &Registry,
+) -> String {
+    let name = word(&role_name(owner, namespace, kinds));
     let (kind, place) = match namespace {
         Some(namespace) => ("Role", format!(", namespace: {}", word(namespace))),
         None => ("ClusterRole", String::new()),
@@ -205,6 +212,8 @@ fn word(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use linchpin_doors::registry;
+
     use super::*;
 
     fn right(verb: &str, resource: &str, name: Option<&str>) -> Right {
@@ -225,16 +234,16 @@ mod tests {
 
     #[test]
     fn roles_are_named_after_the_object_and_an_account_that_may_be_missing_is_made() {
-        assert_eq!(role_name(&owner("shop"), Some("shop")), "linchpin:rd:web");
-        assert_eq!(role_name(&owner("shop"), Some("data")), "linchpin:rd:shop:web");
-        assert_eq!(role_name(&owner("shop"), None), "linchpin:rd:shop:web");
+        assert_eq!(role_name(&owner("shop"), Some("shop"), &registry()), "linchpin:rd:web");
+        assert_eq!(role_name(&owner("shop"), Some("data"), &registry()), "linchpin:rd:shop:web");
+        assert_eq!(role_name(&owner("shop"), None, &registry()), "linchpin:rd:shop:web");
         let account = |name: &str| ("shop".to_owned(), name.to_owned());
         let mut grants = Grants::default();
         for name in ["default", "there", "web"] {
             grants.used_by(&account(name), &owner("shop"));
         }
         grants.is_there(account("there"));
-        let yaml = grants.yaml(&[]);
+        let yaml = grants.yaml(&[], &registry());
         assert_eq!(yaml.matches("kind: ServiceAccount").count(), 1, "{yaml}");
         assert!(yaml.contains("metadata: {name: web, namespace: shop}"), "{yaml}");
     }
@@ -244,7 +253,7 @@ mod tests {
         for right in rights {
             grants.add(&owner("shop"), &("shop".to_owned(), "web".to_owned()), right);
         }
-        let yaml = grants.yaml(&[]);
+        let yaml = grants.yaml(&[], &registry());
         yaml.lines().filter_map(|line| line.strip_prefix("- ")).map(str::to_owned).collect()
     }
 

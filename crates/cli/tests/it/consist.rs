@@ -147,7 +147,7 @@ impl Shop {
     ) -> Self {
         let cluster = Cluster::start(options).expect("a local Kubernetes");
         let api = Api::connect(&cluster.kubeconfig());
-        for definition in linchpin_api::all_crds() {
+        for definition in linchpin_doors::registry().definitions() {
             api.apply(&json!(definition)).unwrap();
         }
         for namespace in served {

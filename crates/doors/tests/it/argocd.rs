@@ -113,7 +113,7 @@ fn script(kind: &str, says_how_it_is: bool) -> String {
 #[test]
 fn every_script_is_rendered_from_one_and_what_nobody_has_looked_at_is_on_its_way() {
     let mut wanted = BTreeSet::new();
-    for definition in linchpin_api::all_crds() {
+    for definition in linchpin_doors::registry().definitions() {
         let spec = json!(definition.spec);
         let kind = &definition.spec.names.kind;
         let name = format!("{}_{kind}", definition.spec.group);

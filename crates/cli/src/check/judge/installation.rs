@@ -97,9 +97,8 @@ pub(super) fn no_foreign_crds(facts: &Facts) -> Told {
 /// The definitions that an operator with these doors needs.
 fn needed(facts: &Facts) -> BTreeSet<String> {
     let doors = doors(facts);
-    let all = linchpin_api::all_crds();
-    let served = all.into_iter().filter(|definition| doors.serve(&definition.spec.names.kind));
-    served.filter_map(|definition| definition.metadata.name).collect()
+    let served = facts.ours.iter().filter(|definition| doors.serve(&definition.spec.names.kind));
+    served.filter_map(|definition| definition.metadata.name.clone()).collect()
 }
 
 pub(super) fn crds_served(facts: &Facts) -> Told {
@@ -133,13 +132,14 @@ pub(super) fn crds_served(facts: &Facts) -> Told {
 pub(super) fn crds_current(facts: &Facts) -> Told {
     let needed = needed(facts);
     let mut old = Vec::new();
-    for definition in linchpin_api::all_crds() {
+    for definition in &facts.ours {
         let name = definition.metadata.name.clone().unwrap_or_default();
         let Some(Ok(found)) = facts.definitions.get(&name).filter(|_| needed.contains(&name)) else {
             continue;
         };
-        let ours = definition.metadata.annotations.unwrap_or_default().get(keys::SCHEMA_HASH).cloned();
-        if found["metadata"]["annotations"][keys::SCHEMA_HASH].as_str() != ours.as_deref() {
+        let annotations = definition.metadata.annotations.as_ref();
+        let ours = annotations.and_then(|all| all.get(keys::SCHEMA_HASH)).map(String::as_str);
+        if found["metadata"]["annotations"][keys::SCHEMA_HASH].as_str() != ours {
             old.push(name);
         }
     }

@@ -12,7 +12,8 @@ use serde_json::json;
 fn well() -> Facts {
     let now = Timestamp::parse("2026-01-01T00:00:10Z").unwrap();
     let established = json!([{"type": "Established", "status": "True"}]);
-    let definitions = linchpin_api::all_crds().into_iter().map(|definition| {
+    let ours = linchpin_doors::registry().definitions();
+    let definitions = ours.clone().into_iter().map(|definition| {
         let name = definition.metadata.name.clone().unwrap();
         let mut found = json!(definition);
         found["status"] = json!({"conditions": established});
@@ -36,6 +37,7 @@ fn well() -> Facts {
         now: Some(now),
         version: Some(Ok(json!({"major": "1", "minor": "36+", "gitVersion": "v1.36.4"}))),
         definitions: definitions.collect(),
+        ours,
         deployments: Some(Ok(json!({"items": [deployment]}))),
         elsewhere: Some(Ok(json!({"items": []}))),
         lease: Some(Ok(json!({"spec": {"holderIdentity": "linchpin-a_1", "leaseDurationSeconds": 15,

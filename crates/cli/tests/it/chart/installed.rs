@@ -292,5 +292,5 @@ spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
     installed.helm(&["uninstall", "linchpin", "-n", "linchpin-system", "--wait"]);
     let left = left_behind(&installed);
     assert!(left.iter().all(|kind| kind == "CustomResourceDefinition"), "left behind: {left:?}");
-    assert_eq!(left.len(), linchpin_api::all_crds().len());
+    assert_eq!(left.len(), linchpin_doors::registry().definitions().len());
 }

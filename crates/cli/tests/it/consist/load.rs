@@ -173,7 +173,7 @@ impl Arena {
         let cluster =
             Cluster::start(&Options { node: true, ..Options::default() }).expect("a local Kubernetes");
         let api = Api::connect(&cluster.kubeconfig());
-        for definition in linchpin_api::all_crds() {
+        for definition in linchpin_doors::registry().definitions() {
             api.apply(&json!(definition)).unwrap();
         }
         api.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();

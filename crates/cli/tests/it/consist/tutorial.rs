@@ -95,7 +95,7 @@ fn play(scenario: &Scenario, directory: &Path, log: &Path) {
 fn the_tutorials_controllers_keep_a_directory_as_the_pods_are() {
     let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
     let api = Api::connect(&cluster.kubeconfig());
-    for definition in linchpin_api::all_crds() {
+    for definition in linchpin_doors::registry().definitions() {
         api.apply(&json!(definition)).unwrap();
     }
     let directory = tempfile::tempdir().unwrap();
