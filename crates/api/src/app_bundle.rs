@@ -186,5 +186,9 @@ fn definition() -> CustomResourceDefinition {
             "the name of a bundle is the value of a label: it may have 63 characters",
         )]);
         schema::set(schema, "", "x-kubernetes-validations", short_enough);
+        let phases =
+            "How far it is: Pending, Deploying, Deployed or Failed; Suspended or Deleting while it is that.";
+        let words = [("phase", phases), ("completionTime", "When everything was deployed.")];
+        schema::status(schema, &words, &[]);
     })
 }

@@ -173,5 +173,17 @@ fn definition() -> CustomResourceDefinition {
         for (field, later) in entry::not_served() {
             schema::set(schema, ENTRY, field, later);
         }
+        let words = [
+            (
+                "phase",
+                "How far it is, in one word: Pending, Waiting, Ready, Suspended, Failed or Deleting.",
+            ),
+            ("blockedBy", "What is not there yet."),
+            (
+                "edges",
+                "What it waits for and makes, as `linchpin tree` and `linchpin explain` read it. Not for people.",
+            ),
+        ];
+        schema::status(schema, &words, &["startTime", "completionTime"]);
     })
 }

@@ -3,17 +3,16 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_derive::CustomResource;
-use linchpin_words::{Condition, Timestamp, limits};
+use linchpin_words::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
     common::{self, Common},
-    journal::Journal,
     ours::{Account, OurStatus, Ours},
     schema,
-    status::{self, Blocker},
+    status::CommonStatus,
     sync::{SyncDependency, status::SyncDependencyStatus},
 };
 
@@ -78,94 +77,38 @@ pub struct AccountRef {
 }
 
 /// The status of a Capability.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CapabilityStatus {
-    /// The generation that all of this is about; -1 until the object has been looked at.
-    #[serde(default = "status::never_observed")]
-    pub observed_generation: i64,
-    /// How far it is: Pending, Waiting, Ready or Failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// How far it is, in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Ready, Reconciling and Stalled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
-    /// What it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocked_by: Vec<Blocker>,
+    /// What every kind says.
+    #[serde(flatten)]
+    pub common: CommonStatus,
     /// Each dependency.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependencies: Vec<SyncDependencyStatus>,
     /// Its version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// When it was first looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::moment")]
-    pub start_time: Option<Timestamp>,
-    /// What it waits for, for `linchpin tree` and `explain`. Not for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edges: Option<String>,
-    /// What the operator must remember. Not for people, and not to be edited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::whole_object")]
-    pub journal: Option<Journal>,
-}
-
-impl Default for CapabilityStatus {
-    fn default() -> Self {
-        Self {
-            observed_generation: status::never_observed(),
-            phase: None,
-            message: None,
-            conditions: Vec::new(),
-            blocked_by: Vec::new(),
-            dependencies: Vec::new(),
-            version: None,
-            start_time: None,
-            edges: None,
-            journal: None,
-        }
-    }
 }
 
 impl OurStatus for CapabilityStatus {
-    fn phase(&self) -> Option<&str> {
-        self.phase.as_deref()
+    fn common(&self) -> &CommonStatus {
+        &self.common
     }
 
-    fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
-    fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
-    }
-
-    fn set_journal(&mut self, journal: Option<Journal>) {
-        self.journal = journal;
-    }
-
-    fn edges(&self) -> Option<&str> {
-        self.edges.as_deref()
-    }
-
-    fn blocked_by(&self) -> &[Blocker] {
-        &self.blocked_by
+    fn common_mut(&mut self) -> &mut CommonStatus {
+        &mut self.common
     }
 
     fn entry_reasons(&self) -> Vec<&str> {
         self.dependencies.iter().filter(|entry| !entry.met).map(|entry| entry.reason.as_str()).collect()
     }
 }
+
+/// What is said of a kind that only waits.
+pub(crate) const BEGAN: (&str, &str) = ("startTime", "When it was first looked at.");
+pub(crate) const WAITS: (&str, &str) =
+    ("edges", "What it waits for, for `linchpin tree` and `explain`. Not for people.");
 
 /// Fields of a Sync's dependency that mean something only where there is something to apply.
 const NOT_HERE: [&str; 7] = ["neededFor", "gates", "strength", "patience", "timeout", "latch", "guard"];
@@ -192,6 +135,8 @@ impl Ours for Capability {
             let entry = "/properties/spec/properties/dependencies/items";
             plain_dependency(schema, entry);
             schema::set(schema, entry, "required", json!(["name"]));
+            let words = [("phase", "How far it is: Pending, Waiting, Ready or Failed."), BEGAN, WAITS];
+            schema::status(schema, &words, &["completionTime"]);
         })]
     }
 

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_derive::CustomResource;
-use linchpin_words::{Condition, Timestamp, limits};
+use linchpin_words::{Timestamp, limits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{schema, status};
+use crate::{schema, status::CommonStatus};
 
 /// Kind, namespace and name with slashes between them.
 const KEY: usize = 2 * limits::LABEL + limits::NAME + 2;
@@ -100,28 +100,15 @@ pub struct EmployeeKind {
 }
 
 /// How far an employment is.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConsistBindingStatus {
-    /// The generation of the binding that this is about; -1 until it has been looked at.
-    #[serde(default = "status::never_observed")]
-    pub observed_generation: i64,
-    /// Synced, Syncing, Degraded or Deleting.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// How far it is, in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    /// What every kind says.
+    #[serde(flatten)]
+    pub common: CommonStatus,
     /// How many employees are attached, of how many that are selected: 2/3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<String>,
-    /// Ready, Reconciling and Stalled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
-    /// What it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocked_by: Vec<status::Blocker>,
     /// What is known of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderStatus>,
@@ -134,23 +121,6 @@ pub struct ConsistBindingStatus {
     /// The first two hundred employees, those that are not settled first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub employees: Vec<EmployeeItem>,
-}
-
-impl Default for ConsistBindingStatus {
-    fn default() -> Self {
-        Self {
-            observed_generation: status::never_observed(),
-            phase: None,
-            message: None,
-            attached: None,
-            conditions: Vec::new(),
-            blocked_by: Vec::new(),
-            provider: None,
-            employer: Vec::new(),
-            counts: None,
-            employees: Vec::new(),
-        }
-    }
 }
 
 /// What is known of the provider.
@@ -257,6 +227,11 @@ fn labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 /// The definition for the API server.
-pub(crate) fn definition() -> CustomResourceDefinition {
-    schema::finish(ConsistBinding::crd(), |_| ())
+pub fn definition() -> CustomResourceDefinition {
+    let words = [
+        ("observedGeneration", "The generation of the binding that this is about; -1 until it has been looked at."),
+        ("phase", "Synced, Syncing, Degraded or Deleting."),
+    ];
+    let unsaid = ["startTime", "completionTime", "edges", "journal"];
+    schema::finish(ConsistBinding::crd(), |schema| schema::status(schema, &words, &unsaid))
 }

@@ -128,8 +128,7 @@ impl Ours for DependencyGroup {
         const DEPENDENCY: &str = "/properties/spec/properties/groups/items/properties/dependencies/items";
         let definition = schema::finish(Self::crd(), |schema| {
             schema::plain_policy(schema);
-            schema::without(schema, "/properties/status/properties", "dependencies");
-            schema::without(schema, "/properties/status/properties", "actions");
+            schema::status(schema, &[], &["dependencies", "actions"]);
             schema::set(schema, DEPENDENCY, "required", json!(["name"]));
         });
         vec![definition]

@@ -3,17 +3,16 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_derive::CustomResource;
-use linchpin_words::{Condition, Timestamp, limits};
+use linchpin_words::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    capability::{AccountRef, plain_dependency},
+    capability::{AccountRef, BEGAN, WAITS, plain_dependency},
     common::{self, Common, DurationText, LabelSelector},
-    journal::Journal,
     ours::{Account, OurStatus, Ours},
     schema,
-    status::{self, Blocker},
+    status::CommonStatus,
     sync::{Strength, SyncDependency, status::SyncDependencyStatus},
 };
 
@@ -159,25 +158,12 @@ pub enum Enforcement {
 }
 
 /// The status of a GlobalDependency.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GlobalDependencyStatus {
-    /// The generation that all of this is about; -1 until the object has been looked at.
-    #[serde(default = "status::never_observed")]
-    pub observed_generation: i64,
-    /// How far it is: Pending, Waiting, Ready, Failed or Suspended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// How far it is, in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Ready, Reconciling and Stalled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
-    /// What it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocked_by: Vec<Blocker>,
+    /// What every kind says.
+    #[serde(flatten)]
+    pub common: CommonStatus,
     /// The dependency as it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependency: Option<SyncDependencyStatus>,
@@ -190,17 +176,6 @@ pub struct GlobalDependencyStatus {
     /// How many those are.
     #[serde(default)]
     pub exempt_count: i64,
-    /// When it was first looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::moment")]
-    pub start_time: Option<Timestamp>,
-    /// What it waits for, for `linchpin tree` and `explain`. Not for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edges: Option<String>,
-    /// What the operator must remember. Not for people, and not to be edited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::whole_object")]
-    pub journal: Option<Journal>,
 }
 
 /// How many Syncs a rule is about.
@@ -213,52 +188,13 @@ pub struct SubjectCount {
     pub held: i64,
 }
 
-impl Default for GlobalDependencyStatus {
-    fn default() -> Self {
-        Self {
-            observed_generation: status::never_observed(),
-            phase: None,
-            message: None,
-            conditions: Vec::new(),
-            blocked_by: Vec::new(),
-            dependency: None,
-            subjects: None,
-            exempt: Vec::new(),
-            exempt_count: 0,
-            start_time: None,
-            edges: None,
-            journal: None,
-        }
-    }
-}
-
 impl OurStatus for GlobalDependencyStatus {
-    fn phase(&self) -> Option<&str> {
-        self.phase.as_deref()
+    fn common(&self) -> &CommonStatus {
+        &self.common
     }
 
-    fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
-    fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
-    }
-
-    fn set_journal(&mut self, journal: Option<Journal>) {
-        self.journal = journal;
-    }
-
-    fn edges(&self) -> Option<&str> {
-        self.edges.as_deref()
-    }
-
-    fn blocked_by(&self) -> &[Blocker] {
-        &self.blocked_by
+    fn common_mut(&mut self) -> &mut CommonStatus {
+        &mut self.common
     }
 
     fn entry_reasons(&self) -> Vec<&str> {
@@ -273,6 +209,9 @@ impl Ours for GlobalDependency {
             plain_dependency(schema, dependency);
             schema::without(schema, &format!("{dependency}/properties"), "name");
             schema::without(schema, dependency, "required");
+            let words =
+                [("phase", "How far it is: Pending, Waiting, Ready, Failed or Suspended."), BEGAN, WAITS];
+            schema::status(schema, &words, &["completionTime"]);
         })]
     }
 

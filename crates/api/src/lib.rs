@@ -51,7 +51,7 @@ pub use self::{
     pod_transition_rule::{PodTransitionRule, PodTransitionRuleSpec, PodTransitionRuleStatus},
     readiness_profile::{ReadinessProfile, ReadinessProfileSpec},
     resource_dependency::{ResourceDependency, ResourceDependencySpec},
-    status::Status,
+    status::{CommonStatus, Status},
     sync::{Sync, SyncDependency, SyncSpec, SyncStatus},
 };
 

@@ -10,13 +10,12 @@ use k8s_openapi::{
     NamespaceResourceScope, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube_core::{CustomResourceExt, Resource, object::HasStatus};
-use linchpin_words::{Condition, Gvk, Timestamp, keys};
+use linchpin_words::{Gvk, Timestamp, keys};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     common::{Cluster, Common, DeletionPolicy},
-    journal::Journal,
-    status::Blocker,
+    status::CommonStatus,
 };
 
 /// A kind of ours.
@@ -90,30 +89,11 @@ pub struct Account<'a> {
 pub trait OurStatus:
     Clone + Debug + PartialEq + Serialize + DeserializeOwned + Send + Sync + 'static
 {
-    /// How far the object is, in one word.
-    fn phase(&self) -> Option<&str>;
+    /// The part that every status has.
+    fn common(&self) -> &CommonStatus;
 
-    /// How far it is, in one line.
-    fn message(&self) -> Option<&str>;
-
-    /// Ready, Reconciling and Stalled.
-    fn conditions(&self) -> &[Condition];
-
-    /// What the operator must remember; none where the kind has nothing to remember.
-    fn journal(&self) -> Option<&Journal>;
-
-    /// Replaces what the operator must remember. Nothing happens where the kind has nothing to remember.
-    fn set_journal(&mut self, journal: Option<Journal>);
-
-    /// What the object waits for.
-    fn blocked_by(&self) -> &[Blocker] {
-        &[]
-    }
-
-    /// What it waits for and makes, as tools read it.
-    fn edges(&self) -> Option<&str> {
-        None
-    }
+    /// The same, to be changed.
+    fn common_mut(&mut self) -> &mut CommonStatus;
 
     /// What the object does that did not come to a good end.
     fn troubles(&self) -> Vec<Trouble<'_>> {

@@ -270,6 +270,6 @@ fn selector(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 }
 
 /// The definition for the API server.
-pub(crate) fn definition() -> CustomResourceDefinition {
+pub fn definition() -> CustomResourceDefinition {
     schema::finish(PodTransitionRule::crd(), |_| ())
 }

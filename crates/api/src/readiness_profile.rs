@@ -3,16 +3,16 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt;
 use kube_derive::CustomResource;
-use linchpin_words::{Condition, limits};
+use linchpin_words::limits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     common::{self, Common},
     dependency::Comparison,
-    journal::Journal,
     ours::{OurStatus, Ours},
-    schema, status,
+    schema,
+    status::CommonStatus,
 };
 
 /// Says, for the whole cluster, when objects of a kind are ready and when they have failed.
@@ -91,52 +91,35 @@ pub struct ObjectTest {
 }
 
 /// Whether a profile is understood.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessProfileStatus {
-    /// The generation that this is about; -1 until the object has been looked at.
-    #[serde(default = "status::never_observed")]
-    pub observed_generation: i64,
-    /// What is wrong with it, if anything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Ready and Stalled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
-}
-
-impl Default for ReadinessProfileStatus {
-    fn default() -> Self {
-        Self { observed_generation: status::never_observed(), message: None, conditions: Vec::new() }
-    }
+    /// What every kind says.
+    #[serde(flatten)]
+    pub common: CommonStatus,
 }
 
 impl OurStatus for ReadinessProfileStatus {
-    fn phase(&self) -> Option<&str> {
-        None
+    fn common(&self) -> &CommonStatus {
+        &self.common
     }
 
-    fn message(&self) -> Option<&str> {
-        self.message.as_deref()
+    fn common_mut(&mut self) -> &mut CommonStatus {
+        &mut self.common
     }
-
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
-    fn journal(&self) -> Option<&Journal> {
-        None
-    }
-
-    fn set_journal(&mut self, _: Option<Journal>) {}
 }
 
 impl Ours for ReadinessProfile {
     const WAITS: bool = false;
 
     fn definitions() -> Vec<CustomResourceDefinition> {
-        vec![schema::finish(Self::crd(), |_| ())]
+        let words = [
+            ("observedGeneration", "The generation that this is about; -1 until the object has been looked at."),
+            ("message", "What is wrong with it, if anything."),
+            ("conditions", "Ready and Stalled."),
+        ];
+        let unsaid = ["phase", "blockedBy", "startTime", "completionTime", "edges", "journal"];
+        vec![schema::finish(Self::crd(), |schema| schema::status(schema, &words, &unsaid))]
     }
 
     fn common(&self) -> &Common {

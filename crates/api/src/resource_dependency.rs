@@ -78,7 +78,7 @@ impl Ours for ResourceDependency {
     fn definitions() -> Vec<CustomResourceDefinition> {
         let definition = schema::finish(Self::crd(), |schema| {
             schema::plain_policy(schema);
-            schema::without(schema, "/properties/status/properties", "groups");
+            schema::status(schema, &[], &["groups"]);
         });
         vec![definition]
     }

@@ -10,7 +10,7 @@ use linchpin_words::limits;
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Value, json};
 
-pub(crate) use self::finish::{finish, plain_policy, set, without};
+pub(crate) use self::finish::{finish, plain_policy, set, status, without};
 
 /// The name of a dependency, action or group: what status, guards and annotations call it.
 pub(crate) const NAME_PATTERN: &str = "^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$";

@@ -12,10 +12,11 @@ use crate::{
     schema,
 };
 
-/// The status of a ResourceDependency or DependencyGroup.
+/// The part of a status that every kind has. What a kind says in other words, or does not say, its definition has so
+/// (`schema::status`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Status {
+pub struct CommonStatus {
     /// The generation that all of this is about; -1 until the object has been looked at.
     #[serde(default = "never_observed")]
     pub observed_generation: i64,
@@ -32,15 +33,6 @@ pub struct Status {
     /// What it waits for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_by: Vec<Blocker>,
-    /// Each dependency. In a DependencyGroup they are listed with their group.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub dependencies: Vec<DependencyStatus>,
-    /// Each action. In a DependencyGroup they are listed with their group.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub actions: Vec<ActionStatus>,
-    /// Each group of a DependencyGroup.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<GroupStatus>,
     /// When the current run began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::moment")]
@@ -63,7 +55,7 @@ pub(crate) const fn never_observed() -> i64 {
     -1
 }
 
-impl Default for Status {
+impl Default for CommonStatus {
     fn default() -> Self {
         Self {
             observed_generation: never_observed(),
@@ -71,15 +63,37 @@ impl Default for Status {
             message: None,
             conditions: Vec::new(),
             blocked_by: Vec::new(),
-            dependencies: Vec::new(),
-            actions: Vec::new(),
-            groups: Vec::new(),
             start_time: None,
             completion_time: None,
             edges: None,
             journal: None,
         }
     }
+}
+
+impl CommonStatus {
+    /// Whether something has been said about this generation.
+    pub fn speaks_of(&self, generation: i64) -> bool {
+        self.observed_generation == generation && self.phase.is_some()
+    }
+}
+
+/// The status of a ResourceDependency or DependencyGroup.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Status {
+    /// What every kind says.
+    #[serde(flatten)]
+    pub common: CommonStatus,
+    /// Each dependency. In a DependencyGroup they are listed with their group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dependencies: Vec<DependencyStatus>,
+    /// Each action. In a DependencyGroup they are listed with their group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionStatus>,
+    /// Each group of a DependencyGroup.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<GroupStatus>,
 }
 
 impl Status {
@@ -93,32 +107,12 @@ impl Status {
 }
 
 impl OurStatus for Status {
-    fn phase(&self) -> Option<&str> {
-        self.phase.as_deref()
+    fn common(&self) -> &CommonStatus {
+        &self.common
     }
 
-    fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
-    fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
-    }
-
-    fn set_journal(&mut self, journal: Option<Journal>) {
-        self.journal = journal;
-    }
-
-    fn edges(&self) -> Option<&str> {
-        self.edges.as_deref()
-    }
-
-    fn blocked_by(&self) -> &[Blocker] {
-        &self.blocked_by
+    fn common_mut(&mut self) -> &mut CommonStatus {
+        &mut self.common
     }
 
     fn troubles(&self) -> Vec<Trouble<'_>> {

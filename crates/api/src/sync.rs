@@ -190,5 +190,17 @@ fn definition() -> CustomResourceDefinition {
             ),
         ]);
         schema::set(schema, "", "x-kubernetes-validations", rules);
+        let words = [
+            (
+                "phase",
+                "How far it is: Pending, Waiting, Applying, Synced or Failed; Suspended or Deleting while it is that.",
+            ),
+            (
+                "conditions",
+                "Ready, Reconciling and Stalled; DependenciesReady, SourceReady, Linked, and others while they hold.",
+            ),
+            ("completionTime", "When all of the revision was ready for the first time."),
+        ];
+        schema::status(schema, &words, &[]);
     })
 }

@@ -17,6 +17,7 @@ use std::{
 use anyhow::{Result, bail};
 use clap::Args;
 use kube::Client;
+use linchpin_api::CommonStatus;
 use linchpin_cluster::{
     config,
     own::OwnObject,
@@ -24,7 +25,7 @@ use linchpin_cluster::{
 };
 use linchpin_doors::{
     Kind, Registry,
-    registry::{Names, Said, View},
+    registry::{Names, View},
 };
 use linchpin_engine::graph::{Edge, Graph, Node, Relation, Wait, WaitState};
 use linchpin_view::{Known, State};
@@ -367,17 +368,17 @@ fn of_part(part: &Node, wait: &Wait, edges: &[Edge]) -> Known {
 }
 
 /// How an object says that it stands. Conditions are asked before the phase, whose word a user may replace.
-pub(crate) fn standing(said: Option<Said<'_>>) -> Known {
-    let said = said.and_then(|said| Some((said, condition::find(said.conditions, ConditionType::Ready)?)));
+pub(crate) fn standing(said: Option<&CommonStatus>) -> Known {
+    let said = said.and_then(|said| Some((said, condition::find(&said.conditions, ConditionType::Ready)?)));
     let Some((said, ready)) = said else {
         let detail = "the operator has not looked at it yet".to_owned();
         return Known { state: State::Unknown, reason: "Pending".to_owned(), detail, since: None };
     };
     let holds = |kind| {
-        condition::find(said.conditions, kind)
+        condition::find(&said.conditions, kind)
             .is_some_and(|condition| condition.status == ConditionStatus::True)
     };
-    let state = match said.phase {
+    let state = match said.phase.as_deref() {
         _ if ready.status == ConditionStatus::True => State::Ready,
         _ if holds(ConditionType::Stalled) => State::Failed,
         Some("Running" | "Deploying" | "Deleting") => State::Running,
@@ -386,7 +387,7 @@ pub(crate) fn standing(said: Option<Said<'_>>) -> Known {
     Known {
         state,
         reason: ready.reason.clone(),
-        detail: said.message.unwrap_or_default().to_owned(),
+        detail: said.message.clone().unwrap_or_default(),
         since: Some(ready.last_transition_time.into()),
     }
 }
@@ -394,11 +395,11 @@ pub(crate) fn standing(said: Option<Said<'_>>) -> Known {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linchpin_api::{AppBundle, Ours as _, ResourceDependency, Status};
+    use linchpin_api::{AppBundle, Ours as _, ResourceDependency};
     use linchpin_words::ObjectRef;
     use serde_json::json;
 
-    fn status(phase: &str, ready: &str, stalled: &str) -> Status {
+    fn status(phase: &str, ready: &str, stalled: &str) -> CommonStatus {
         let at = "2026-01-01T00:00:00Z";
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "Because", "lastTransitionTime": at});
         serde_json::from_value(json!({"phase": phase, "message": "so it is",
@@ -406,26 +407,21 @@ mod tests {
         .unwrap()
     }
 
-    fn said(status: &Status) -> Said<'_> {
-        let (phase, message) = (status.phase.as_deref(), status.message.as_deref());
-        Said { phase, message, conditions: &status.conditions }
-    }
-
     #[test]
     fn an_object_stands_as_its_conditions_say() {
-        let state = |status: &Status| standing(Some(said(status))).state;
+        let state = |status: &CommonStatus| standing(Some(status)).state;
         assert_eq!(state(&status("Completed", "True", "False")), State::Ready);
         assert_eq!(state(&status("Completed", "False", "False")), State::Waiting, "what it had is lost");
         assert_eq!(state(&status("Call us", "False", "True")), State::Failed, "a word of the user's own");
         assert_eq!(state(&status("Running", "False", "False")), State::Running);
         assert_eq!(state(&status("Deploying", "False", "False")), State::Running);
-        assert_eq!(standing(Some(said(&status("Waiting", "False", "False")))).detail, "so it is");
+        assert_eq!(standing(Some(&status("Waiting", "False", "False"))).detail, "so it is");
     }
 
     #[test]
     fn an_object_nobody_has_looked_at_is_unknown() {
         assert_eq!(standing(None).state, State::Unknown);
-        assert_eq!(standing(Some(Said::default())).state, State::Unknown);
+        assert_eq!(standing(Some(&CommonStatus::default())).state, State::Unknown);
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::{
     door::{self, CompileInput, Compiled, Door, StatusInput},
     entries,
     errors::bounded,
-    journal,
     names::Named,
     sync::standing::{self, Standing},
 };
@@ -47,22 +46,11 @@ impl Door for CapabilityDoor {
 
     fn status(object: &Capability, input: &StatusInput<'_>) -> CapabilityStatus {
         let generation = object.metadata.generation.unwrap_or_default();
+        if let Some(same) = entries::still(object.status.as_ref(), generation, input) {
+            return same;
+        }
         let current = object.status.clone().unwrap_or_default();
-        if standing::is_unchanged(current.observed_generation, current.phase.as_deref(), generation, input) {
-            return CapabilityStatus { journal: journal::write(input.journal), ..current };
-        }
-        let said = standing::draw(&current.conditions, &current.dependencies, generation, input);
-        CapabilityStatus {
-            observed_generation: generation,
-            phase: Some(said.phase.to_owned()),
-            message: Some(said.message),
-            conditions: said.conditions,
-            blocked_by: standing::blockers(&current.blocked_by, &said.rows, input),
-            dependencies: said.rows,
-            version: object.spec.version.clone(),
-            start_time: Some(current.start_time.unwrap_or(input.journal.run.now)),
-            edges: entries::edges(current.edges.as_ref(), input),
-            journal: journal::write(input.journal),
-        }
+        let (common, rows) = standing::draw(&current.common, &current.dependencies, generation, input);
+        CapabilityStatus { common, dependencies: rows, version: object.spec.version.clone() }
     }
 }

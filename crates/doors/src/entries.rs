@@ -4,7 +4,7 @@
 //! story has not changed is equal to the one before. No value of an object is ever shown.
 
 use linchpin_api::{
-    Action, Common, Dependency, Status,
+    Action, Common, CommonStatus, Dependency, OurStatus, Status,
     common::OnFailureType,
     status::{ActionStatus, Blocker, DependencyStatus, ObjectName},
 };
@@ -33,8 +33,9 @@ pub(crate) fn base(
     current: Option<&Status>,
     generation: i64,
     status_input: &StatusInput<'_>,
-) -> Status {
+) -> CommonStatus {
     let report = status_input.report;
+    let current = current.map(|status| &status.common);
     let shown = current.filter(|status| status.observed_generation == generation);
     let before = current.map_or(&[][..], |status| status.conditions.as_slice());
     let failed = report.phase == Phase::Failed && !report.invalid;
@@ -45,7 +46,7 @@ pub(crate) fn base(
         message = format!("{message}; root cause: {cause}");
     }
     message = with_problems(message, report);
-    Status {
+    CommonStatus {
         observed_generation: generation,
         phase: Some(phase),
         message: Some(text::line(&message)),
@@ -55,7 +56,6 @@ pub(crate) fn base(
         start_time: Some(status_input.journal.run.now),
         completion_time: status_input.journal.completed,
         journal: journal::write(status_input.journal),
-        ..Status::default()
     }
 }
 
@@ -67,16 +67,27 @@ pub(crate) fn with_problems(message: String, report: &Report) -> String {
     }
 }
 
-/// The status an object has, where nothing has been looked at since it was drawn: after a start that is no news.
+/// The same of an object that waits; of one that acts there is news.
 pub(crate) fn unchanged(
     current: Option<&Status>,
     generation: i64,
     status_input: &StatusInput<'_>,
 ) -> Option<Status> {
-    let current = current.filter(|status| status.observed_generation == generation)?;
-    let was_waiting = current.phase.as_deref() == Some(Phase::Waiting.as_str());
-    (status_input.report.phase == Phase::Pending && was_waiting)
-        .then(|| Status { journal: journal::write(status_input.journal), ..current.clone() })
+    let waited =
+        |status: &&Status| status.common.phase.as_deref() == Some(Phase::Waiting.as_str());
+    still(current.filter(waited), generation, status_input)
+}
+
+/// The status as it is, where nothing has been looked at since a start: that is no news.
+pub(crate) fn still<S: OurStatus>(
+    current: Option<&S>,
+    generation: i64,
+    status_input: &StatusInput<'_>,
+) -> Option<S> {
+    let known = current.filter(|status| status.common().speaks_of(generation));
+    let mut same = known.filter(|_| status_input.report.phase == Phase::Pending)?.clone();
+    same.common_mut().journal = journal::write(status_input.journal);
+    Some(same)
 }
 
 /// Phase and message; of what has failed, with the words that the user wants to see then.

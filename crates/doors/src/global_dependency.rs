@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     assemble::Frame,
     door::{self, Backing, CompileInput, Compiled, Door, StatusInput},
-    entries, journal,
+    entries,
     sync::{
         backing,
         standing::{self, Standing},
@@ -50,12 +50,12 @@ impl Door for GlobalDependencyDoor {
 
     fn status(object: &GlobalDependency, input: &StatusInput<'_>) -> GlobalDependencyStatus {
         let generation = object.metadata.generation.unwrap_or_default();
-        let current = object.status.clone().unwrap_or_default();
-        if standing::is_unchanged(current.observed_generation, current.phase.as_deref(), generation, input) {
-            return GlobalDependencyStatus { journal: journal::write(input.journal), ..current };
+        if let Some(same) = entries::still(object.status.as_ref(), generation, input) {
+            return same;
         }
+        let current = object.status.clone().unwrap_or_default();
         let before: Vec<_> = current.dependency.clone().into_iter().collect();
-        let said = standing::draw(&current.conditions, &before, generation, input);
+        let (common, rows) = standing::draw(&current.common, &before, generation, input);
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let (subjects, exempt, exempt_count) = match &input.causes.imposed {
             None => (current.subjects, current.exempt, current.exempt_count),
@@ -65,20 +65,8 @@ impl Door for GlobalDependencyDoor {
                 count(imposed.exempt.len()),
             ),
         };
-        GlobalDependencyStatus {
-            observed_generation: generation,
-            phase: Some(said.phase.to_owned()),
-            message: Some(said.message),
-            conditions: said.conditions,
-            blocked_by: standing::blockers(&current.blocked_by, &said.rows, input),
-            dependency: said.rows.into_iter().next(),
-            subjects,
-            exempt,
-            exempt_count,
-            start_time: Some(current.start_time.unwrap_or(input.journal.run.now)),
-            edges: entries::edges(current.edges.as_ref(), input),
-            journal: journal::write(input.journal),
-        }
+        let dependency = rows.into_iter().next();
+        GlobalDependencyStatus { common, dependency, subjects, exempt, exempt_count }
     }
 }
 

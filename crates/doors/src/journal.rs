@@ -94,7 +94,7 @@ pub fn read(journal: Option<&Value>, uid: &str) -> Result<Option<Journal>, SpecE
 /// # Errors
 /// One that cannot be read.
 pub fn of<O: Ours>(object: &O) -> Result<Option<Journal>, SpecError> {
-    let journal = object.status().and_then(OurStatus::journal);
+    let journal = object.status().and_then(|status| status.common().journal.as_ref());
     read(journal, object.meta().uid.as_deref().unwrap_or_default())
 }
 

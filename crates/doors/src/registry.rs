@@ -8,12 +8,12 @@ use std::{marker::PhantomData, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::{CustomResourceExt as _, Resource as _, object::HasStatus as _};
-use linchpin_api::{Common, OurStatus, Ours, Trouble, consist_binding, pod_transition_rule};
+use linchpin_api::{Common, CommonStatus, OurStatus, Ours, Trouble, consist_binding, pod_transition_rule};
 use linchpin_engine::{
     graph::{Edge, Node},
     plan::SpecError,
 };
-use linchpin_words::{Condition, Gvk, KindWord};
+use linchpin_words::{Gvk, KindWord};
 use serde_json::Value;
 
 use crate::{
@@ -193,22 +193,11 @@ pub trait View: Send + Sync {
     /// Its status; none if nobody has looked at it yet.
     fn status(&self) -> Option<Value>;
     /// What it says of itself; none if nobody has looked at it yet.
-    fn said(&self) -> Option<Said<'_>>;
+    fn said(&self) -> Option<&CommonStatus>;
     /// What it does that did not come to a good end.
     fn troubles(&self) -> Vec<Trouble<'_>>;
     /// Why it, and everything in it that does not hold, is as it is.
     fn reasons(&self) -> Vec<&str>;
-}
-
-/// The words of a status that every kind has.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Said<'a> {
-    /// How far it is, in one word.
-    pub phase: Option<&'a str>,
-    /// How far it is, in one line.
-    pub message: Option<&'a str>,
-    /// Ready, Reconciling and Stalled.
-    pub conditions: &'a [Condition],
 }
 
 /// The kind of a door.
@@ -279,16 +268,15 @@ impl<D: Door> View for Viewed<D> {
     }
 
     fn edges(&self) -> Vec<Edge> {
-        status_edges::read(&self.node(), self.0.status().and_then(OurStatus::edges))
+        status_edges::read(&self.node(), self.0.status().and_then(|status| status.common().edges.as_deref()))
     }
 
     fn status(&self) -> Option<Value> {
         serde_json::to_value(self.0.status()?).ok()
     }
 
-    fn said(&self) -> Option<Said<'_>> {
-        let status = self.0.status()?;
-        Some(Said { phase: status.phase(), message: status.message(), conditions: status.conditions() })
+    fn said(&self) -> Option<&CommonStatus> {
+        self.0.status().map(OurStatus::common)
     }
 
     fn troubles(&self) -> Vec<Trouble<'_>> {
@@ -297,8 +285,8 @@ impl<D: Door> View for Viewed<D> {
 
     fn reasons(&self) -> Vec<&str> {
         let Some(status) = self.0.status() else { return Vec::new() };
-        let blockers = status.blocked_by().iter().map(|blocker| blocker.reason.as_str());
-        let conditions = status.conditions().iter().map(|condition| condition.reason.as_str());
+        let blockers = status.common().blocked_by.iter().map(|blocker| blocker.reason.as_str());
+        let conditions = status.common().conditions.iter().map(|condition| condition.reason.as_str());
         blockers.chain(status.entry_reasons()).chain(conditions).collect()
     }
 }

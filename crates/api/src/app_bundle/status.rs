@@ -3,80 +3,32 @@
 //! Phases, messages and entries per group and component are the document's; reasons, readiness, blockers and objects
 //! beside the first are added. Everything but the journal is a view, never read back but for moments.
 
-use linchpin_words::{Condition, Timestamp};
+use linchpin_words::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    journal::Journal,
     ours::{OurStatus, Trouble},
     schema,
-    status::{self, Blocker, DependencyStatus},
+    status::{CommonStatus, DependencyStatus},
 };
 
 /// The status of an AppBundle.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AppBundleStatus {
-    /// The generation that all of this is about; -1 until the object has been looked at.
-    #[serde(default = "status::never_observed")]
-    pub observed_generation: i64,
-    /// How far it is: Pending, Deploying, Deployed or Failed; Suspended or Deleting while it is that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// How far it is, in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
+    /// What every kind says.
+    #[serde(flatten)]
+    pub common: CommonStatus,
     /// Each group, those whose turn has not come included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub group_statuses: Vec<BundleGroupStatus>,
-    /// Ready, Reconciling and Stalled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
-    /// What it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocked_by: Vec<Blocker>,
     /// Each entry of the bundle's own requires.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<DependencyStatus>,
     /// What there is in the Porch Repositories that components take packages from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub porch_repositories: Vec<RepositoryStatus>,
-    /// When the current run began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::moment")]
-    pub start_time: Option<Timestamp>,
-    /// When everything was deployed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::moment")]
-    pub completion_time: Option<Timestamp>,
-    /// What it waits for and makes, for `linchpin tree` and `explain`. Not for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edges: Option<String>,
-    /// What the operator must remember. Not for people, and not to be edited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::whole_object")]
-    pub journal: Option<Journal>,
-}
-
-impl Default for AppBundleStatus {
-    fn default() -> Self {
-        Self {
-            observed_generation: status::never_observed(),
-            phase: None,
-            message: None,
-            group_statuses: Vec::new(),
-            conditions: Vec::new(),
-            blocked_by: Vec::new(),
-            requires: Vec::new(),
-            porch_repositories: Vec::new(),
-            start_time: None,
-            completion_time: None,
-            edges: None,
-            journal: None,
-        }
-    }
 }
 
 impl AppBundleStatus {
@@ -89,32 +41,12 @@ impl AppBundleStatus {
 }
 
 impl OurStatus for AppBundleStatus {
-    fn phase(&self) -> Option<&str> {
-        self.phase.as_deref()
+    fn common(&self) -> &CommonStatus {
+        &self.common
     }
 
-    fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
-    fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
-    }
-
-    fn set_journal(&mut self, journal: Option<Journal>) {
-        self.journal = journal;
-    }
-
-    fn edges(&self) -> Option<&str> {
-        self.edges.as_deref()
-    }
-
-    fn blocked_by(&self) -> &[Blocker] {
-        &self.blocked_by
+    fn common_mut(&mut self) -> &mut CommonStatus {
+        &mut self.common
     }
 
     fn troubles(&self) -> Vec<Trouble<'_>> {

@@ -83,6 +83,17 @@ pub(crate) fn set(schema: &mut Value, path: &str, keyword: &str, value: Value) {
     }
 }
 
+/// What a kind's status says in other words than `CommonStatus`, and what it does not say.
+pub(crate) fn status(schema: &mut Value, words: &[(&str, &str)], unsaid: &[&str]) {
+    const FIELDS: &str = "/properties/status/properties";
+    for (field, description) in words {
+        set(schema, &format!("{FIELDS}/{field}"), "description", json!(description));
+    }
+    for field in unsaid {
+        without(schema, FIELDS, field);
+    }
+}
+
 /// Leaves the words of `deletionPolicy` that every kind knows.
 pub(crate) fn plain_policy(schema: &mut Value) {
     set(schema, "/properties/spec/properties/deletionPolicy", "enum", json!(DeletionPolicy::PLAIN));

@@ -1,37 +1,23 @@
 //! What a Sync says about itself. Everything but the journal is a view, never read back but for moments.
 
-use linchpin_words::{Condition, Timestamp};
+use linchpin_words::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     app_bundle::status::ResourceRef,
-    journal::Journal,
     ours::{OurStatus, Trouble},
     schema,
-    status::{self, Blocker},
+    status::CommonStatus,
 };
 
 /// The status of a Sync.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SyncStatus {
-    /// The generation that all of this is about; -1 until the object has been looked at.
-    #[serde(default = "status::never_observed")]
-    pub observed_generation: i64,
-    /// How far it is: Pending, Waiting, Applying, Synced or Failed; Suspended or Deleting while it is that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub phase: Option<String>,
-    /// How far it is, in one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// Ready, Reconciling and Stalled; DependenciesReady, SourceReady, Linked, and others while they hold.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::conditions")]
-    pub conditions: Vec<Condition>,
-    /// What it waits for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub blocked_by: Vec<Blocker>,
+    /// What every kind says.
+    #[serde(flatten)]
+    pub common: CommonStatus,
     /// The newest revision that was read of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_revision: Option<String>,
@@ -74,21 +60,6 @@ pub struct SyncStatus {
     /// Each export.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exports: Vec<ExportStatus>,
-    /// When the current run began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::moment")]
-    pub start_time: Option<Timestamp>,
-    /// When all of the revision was ready for the first time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::moment")]
-    pub completion_time: Option<Timestamp>,
-    /// What it waits for and makes, for `linchpin tree` and `explain`. Not for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub edges: Option<String>,
-    /// What the operator must remember. Not for people, and not to be edited.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::whole_object")]
-    pub journal: Option<Journal>,
 }
 
 /// Whether nothing is left out of a list, for leaving the number out.
@@ -97,63 +68,13 @@ fn is_none_left(number: &i64) -> bool {
     *number == 0
 }
 
-impl Default for SyncStatus {
-    fn default() -> Self {
-        Self {
-            observed_generation: status::never_observed(),
-            phase: None,
-            message: None,
-            conditions: Vec::new(),
-            blocked_by: Vec::new(),
-            observed_revision: None,
-            last_attempted_revision: None,
-            last_applied_revision: None,
-            last_ready_revision: None,
-            version: None,
-            source: None,
-            dependencies: Vec::new(),
-            broken_soft: Vec::new(),
-            waiting_on: Vec::new(),
-            held_by: Vec::new(),
-            progress: None,
-            resources: Vec::new(),
-            more_resources: 0,
-            exports: Vec::new(),
-            start_time: None,
-            completion_time: None,
-            edges: None,
-            journal: None,
-        }
-    }
-}
-
 impl OurStatus for SyncStatus {
-    fn phase(&self) -> Option<&str> {
-        self.phase.as_deref()
+    fn common(&self) -> &CommonStatus {
+        &self.common
     }
 
-    fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
-    fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
-    }
-
-    fn set_journal(&mut self, journal: Option<Journal>) {
-        self.journal = journal;
-    }
-
-    fn edges(&self) -> Option<&str> {
-        self.edges.as_deref()
-    }
-
-    fn blocked_by(&self) -> &[Blocker] {
-        &self.blocked_by
+    fn common_mut(&mut self) -> &mut CommonStatus {
+        &mut self.common
     }
 
     fn troubles(&self) -> Vec<Trouble<'_>> {

@@ -3,8 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::CustomResourceExt as _;
 use kube_derive::CustomResource;
-use linchpin_api::{Common, Journal, OurStatus, Ours, status::Blocker};
-use linchpin_words::Condition;
+use linchpin_api::{Common, CommonStatus, OurStatus, Ours};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,31 +34,9 @@ pub(crate) struct GreetingSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct GreetingStatus {
-    /// In one word.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) phase: Option<String>,
-    /// In one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) message: Option<String>,
-    /// Ready.
-    #[serde(default)]
-    #[schemars(schema_with = "anything")]
-    pub(crate) conditions: Vec<Condition>,
-    /// What it waits for.
-    #[serde(default)]
-    #[schemars(schema_with = "anything")]
-    pub(crate) blocked_by: Vec<Blocker>,
-    /// What it waits for and makes, as tools read it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) edges: Option<String>,
-    /// What the operator must remember.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "anything")]
-    pub(crate) journal: Option<Journal>,
-}
-
-fn anything(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({"x-kubernetes-preserve-unknown-fields": true})
+    /// What every kind says.
+    #[serde(flatten)]
+    pub(crate) common: CommonStatus,
 }
 
 impl Ours for Greeting {
@@ -73,31 +50,11 @@ impl Ours for Greeting {
 }
 
 impl OurStatus for GreetingStatus {
-    fn phase(&self) -> Option<&str> {
-        self.phase.as_deref()
+    fn common(&self) -> &CommonStatus {
+        &self.common
     }
 
-    fn message(&self) -> Option<&str> {
-        self.message.as_deref()
-    }
-
-    fn conditions(&self) -> &[Condition] {
-        &self.conditions
-    }
-
-    fn journal(&self) -> Option<&Journal> {
-        self.journal.as_ref()
-    }
-
-    fn set_journal(&mut self, journal: Option<Journal>) {
-        self.journal = journal;
-    }
-
-    fn edges(&self) -> Option<&str> {
-        self.edges.as_deref()
-    }
-
-    fn blocked_by(&self) -> &[Blocker] {
-        &self.blocked_by
+    fn common_mut(&mut self) -> &mut CommonStatus {
+        &mut self.common
     }
 }

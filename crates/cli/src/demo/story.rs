@@ -175,7 +175,7 @@ impl Shop<'_> {
 
     fn is_ready(&self, name: &str) -> bool {
         let said = self.find(name).and_then(View::said);
-        said.and_then(|said| condition::find(said.conditions, ConditionType::Ready))
+        said.and_then(|said| condition::find(&said.conditions, ConditionType::Ready))
             .is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 

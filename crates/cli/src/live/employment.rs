@@ -4,12 +4,12 @@
 //! into traffic, to leave it, to be deleted.
 
 use linchpin_api::{
-    Common, ConsistBinding, ConsistBindingStatus, Trouble,
+    Common, CommonStatus, ConsistBinding, ConsistBindingStatus, Trouble,
     consist_binding::{EmployeeItem, OperationItem},
 };
 use linchpin_doors::{
     CompileInput, Compiled,
-    registry::{Names, Said, View},
+    registry::{Names, View},
 };
 use linchpin_engine::{
     graph::{Edge, Node, Wait, WaitState},
@@ -61,7 +61,7 @@ impl Employment {
     /// How the employer waits for its provider.
     fn wait(&self) -> Wait {
         let status = self.said_of_it();
-        let ready = status.and_then(|status| condition::find(&status.conditions, ConditionType::Ready));
+        let ready = status.and_then(|status| condition::find(&status.common.conditions, ConditionType::Ready));
         let Some(ready) = ready else { return Wait::new(WaitState::Unknown, "Pending") };
         let reachable = status.and_then(|status| status.provider.as_ref()).is_none_or(|one| one.reachable);
         let standing = match ready.status {
@@ -82,7 +82,7 @@ impl Employment {
     /// Employees that wait for the employer, and how.
     fn waiting(&self) -> impl Iterator<Item = (Node, Wait)> {
         let rows = self.said_of_it().into_iter().flat_map(|status| &status.employees);
-        let message = self.said_of_it().and_then(|status| status.message.as_deref()).unwrap_or_default();
+        let message = self.said().and_then(|status| status.message.as_deref()).unwrap_or_default();
         rows.filter_map(move |row| Some((self.pod(&row.name), of_employee(row, message)?)))
     }
 }
@@ -156,10 +156,8 @@ impl View for Employment {
         serde_json::to_value(self.said_of_it()?).ok()
     }
 
-    fn said(&self) -> Option<Said<'_>> {
-        let status = self.said_of_it()?;
-        let (phase, message) = (status.phase.as_deref(), status.message.as_deref());
-        Some(Said { phase, message, conditions: &status.conditions })
+    fn said(&self) -> Option<&CommonStatus> {
+        self.said_of_it().map(|status| &status.common)
     }
 
     fn troubles(&self) -> Vec<Trouble<'_>> {
@@ -177,7 +175,7 @@ impl View for Employment {
     }
 
     fn reasons(&self) -> Vec<&str> {
-        let conditions = self.said_of_it().into_iter().flat_map(|status| &status.conditions);
+        let conditions = self.said().into_iter().flat_map(|status| &status.conditions);
         conditions.map(|condition| condition.reason.as_str()).collect()
     }
 }

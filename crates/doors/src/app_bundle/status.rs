@@ -9,7 +9,7 @@ mod component;
 use std::collections::BTreeMap;
 
 use linchpin_api::{
-    AppBundle, AppBundleStatus, BundleGroup, Dependency,
+    AppBundle, AppBundleStatus, BundleGroup, CommonStatus, Dependency,
     app_bundle::status::{BundleGroupStatus, ComponentStatus},
     status::DependencyStatus,
 };
@@ -52,11 +52,10 @@ pub(super) fn phase_word(phase: Phase) -> &'static str {
 pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBundleStatus {
     let generation = object.metadata.generation.unwrap_or_default();
     let current = object.status.as_ref();
-    let known = current.filter(|status| status.observed_generation == generation && status.phase.is_some());
-    if let Some(same) = known.filter(|_| status_input.report.phase == Phase::Pending) {
-        // Nothing has been looked at since a start: that is no news.
-        return AppBundleStatus { journal: journal::write(status_input.journal), ..same.clone() };
+    if let Some(same) = entries::still(current, generation, status_input) {
+        return same;
     }
+    let known = current.filter(|status| status.common.speaks_of(generation));
     let outline = BundleOutline::of(status_input.plan);
     let sketch = Sketch { object, status_input, current, steps: index(status_input), outline };
     let groups = sketch.groups();
@@ -70,23 +69,25 @@ pub(super) fn draw(object: &AppBundle, status_input: &StatusInput<'_>) -> AppBun
         message,
     );
     let message = entries::with_problems(message, status_input.report);
-    let before = current.map_or(&[][..], |status| status.blocked_by.as_slice());
+    let before = current.map_or(&[][..], |status| status.common.blocked_by.as_slice());
     AppBundleStatus {
-        observed_generation: generation,
-        phase: Some(phase),
-        message: Some(text::line(&message)),
+        common: CommonStatus {
+            observed_generation: generation,
+            phase: Some(phase),
+            message: Some(text::line(&message)),
+            conditions,
+            blocked_by: entries::blockers(before, status_input),
+            edges: entries::edges(known.and_then(|status| status.common.edges.as_ref()), status_input),
+            start_time: Some(status_input.journal.run.now),
+            completion_time: status_input.journal.completed,
+            journal: journal::write(status_input.journal),
+        },
         requires: sketch.requires(&object.spec.requires, None, current.map(|status| &status.requires[..])),
         group_statuses: groups,
         porch_repositories: match status_input.plan {
             Some(_) => outline.map(|outline| outline.repositories.clone()).unwrap_or_default(),
             None => current.map(|status| status.porch_repositories.clone()).unwrap_or_default(),
         },
-        conditions,
-        blocked_by: entries::blockers(before, status_input),
-        edges: entries::edges(known.and_then(|status| status.edges.as_ref()), status_input),
-        start_time: Some(status_input.journal.run.now),
-        completion_time: status_input.journal.completed,
-        journal: journal::write(status_input.journal),
     }
 }
 
@@ -266,7 +267,7 @@ impl Sketch<'_> {
         };
         let plain = report.ready && reason != Reason::RolledBack;
         let message = if plain { "All resources deployed successfully" } else { message };
-        let mut conditions = self.current.map(|status| status.conditions.clone()).unwrap_or_default();
+        let mut conditions = self.current.map(|status| status.common.conditions.clone()).unwrap_or_default();
         for (kind, holds) in [
             (ConditionType::Ready, report.ready),
             (ConditionType::Reconciling, reconciling),
@@ -302,7 +303,7 @@ pub(super) fn rolled_back(object: &AppBundle) -> Option<String> {
 
 /// Whether the status says so already.
 pub(super) fn says_rolled_back(status: &AppBundleStatus) -> bool {
-    let ready = condition::find(&status.conditions, ConditionType::Ready);
+    let ready = condition::find(&status.common.conditions, ConditionType::Ready);
     ready.is_some_and(|ready| ready.reason == Reason::RolledBack.as_str())
 }
 

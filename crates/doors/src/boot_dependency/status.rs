@@ -1,7 +1,9 @@
 //! From report and journal to the status of a BootDependency: the document's condition, count and messages, and a row
 //! for each entry.
 
-use linchpin_api::{BootDependency, BootDependencyStatus, BootEntry, boot_dependency::EntryStatus};
+use linchpin_api::{
+    BootDependency, BootDependencyStatus, BootEntry, CommonStatus, boot_dependency::EntryStatus,
+};
 use linchpin_engine::{
     contract::Notice,
     journal::StepState,
@@ -28,18 +30,14 @@ pub fn draw(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDepe
     let generation = object.metadata.generation.unwrap_or_default();
     let current = object.status.as_ref();
     let report = status_input.report;
-    if let Some(current) = current.filter(|status| status.observed_generation == generation)
-        && report.phase == Phase::Pending
-        && current.phase.is_some()
-    {
-        // Nothing has been looked at since: after a start that is no news.
-        return BootDependencyStatus { journal: journal::write(status_input.journal), ..current.clone() };
+    if let Some(same) = entries::still(current, generation, status_input) {
+        return same;
     }
     let all = object.spec.depends_on.len();
     let rows = rows(object, status_input);
     let met = count(object, report);
     let verdict = Verdict::of(object, report, met);
-    let mut conditions = current.map(|status| status.conditions.clone()).unwrap_or_default();
+    let mut conditions = current.map(|status| status.common.conditions.clone()).unwrap_or_default();
     for (kind, holds) in [
         (ConditionType::Ready, verdict.phase == READY),
         (ConditionType::Reconciling, verdict.reconciling),
@@ -49,18 +47,21 @@ pub fn draw(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDepe
         let new = Condition::new(kind, holds, reason, message, generation, status_input.now);
         condition::set(&mut conditions, new);
     }
-    let before = current.map_or(&[][..], |status| status.blocked_by.as_slice());
+    let before = current.map_or(&[][..], |status| status.common.blocked_by.as_slice());
     BootDependencyStatus {
-        observed_generation: generation,
-        phase: Some(verdict.phase.to_owned()),
-        message: Some(text::line(&message(&verdict, report))),
+        common: CommonStatus {
+            observed_generation: generation,
+            phase: Some(verdict.phase.to_owned()),
+            message: Some(text::line(&message(&verdict, report))),
+            conditions,
+            blocked_by: entries::blockers(before, status_input),
+            edges: entries::edges(current.and_then(|status| status.common.edges.as_ref()), status_input),
+            journal: journal::write(status_input.journal),
+            ..CommonStatus::default()
+        },
         resolved_dependencies: Some(format!("{met}/{all}")),
-        conditions,
-        blocked_by: entries::blockers(before, status_input),
         entries: rows,
         workloads: current.map(|status| status.workloads.clone()).unwrap_or_default(),
-        edges: entries::edges(current.and_then(|status| status.edges.as_ref()), status_input),
-        journal: journal::write(status_input.journal),
     }
 }
 

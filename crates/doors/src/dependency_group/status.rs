@@ -25,7 +25,8 @@ pub(super) fn draw(object: &DependencyGroup, status_input: &StatusInput<'_>) -> 
         let same = before.filter(|old| old.phase == group.phase && old.reason == group.reason);
         group.since = same.map_or(status_input.now, |old| old.since);
     }
-    Status { groups, ..entries::base(&spec.common, current, generation, status_input) }
+    let common = entries::base(&spec.common, current, generation, status_input);
+    Status { common, groups, ..Status::default() }
 }
 
 /// A group by its own entries alone.

@@ -1,6 +1,6 @@
 //! The door of `ReadinessProfile`: nothing to do, only to tell whether it is understood.
 
-use linchpin_api::{ReadinessProfile, readiness_profile::ReadinessProfileStatus};
+use linchpin_api::{CommonStatus, ReadinessProfile, readiness_profile::ReadinessProfileStatus};
 use linchpin_engine::plan::{Plan, SpecError, Terms};
 use linchpin_words::text;
 
@@ -25,13 +25,15 @@ impl Door for ReadinessProfileDoor {
     }
 
     fn status(object: &ReadinessProfile, status_input: &StatusInput<'_>) -> ReadinessProfileStatus {
-        let before = object.status.as_ref().map_or(&[][..], |status| status.conditions.as_slice());
+        let before = object.status.as_ref().map_or(&[][..], |status| status.common.conditions.as_slice());
         let generation = object.metadata.generation.unwrap_or_default();
         let report = status_input.report;
-        ReadinessProfileStatus {
+        let common = CommonStatus {
             observed_generation: generation,
             message: report.invalid.then(|| text::line(&report.message)),
             conditions: conditions::draw(before, report, generation, status_input.now),
-        }
+            ..CommonStatus::default()
+        };
+        ReadinessProfileStatus { common }
     }
 }

@@ -26,6 +26,7 @@ pub(super) fn draw(object: &ResourceDependency, status_input: &StatusInput<'_>) 
             .zip(&names.actions)
             .filter_map(|(entry, named)| entries::action(entry, named, status_input))
             .collect(),
-        ..entries::base(&spec.common, current, generation, status_input)
+        common: entries::base(&spec.common, current, generation, status_input),
+        groups: Vec::new(),
     }
 }

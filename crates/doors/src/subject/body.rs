@@ -78,10 +78,10 @@ impl<O: Ours> Read<O> {
         object.meta_mut().managed_fields = None;
         let hash = |status: &O::Status| serde_json::to_value(status).ok().as_ref().map(StatusHash::of);
         let status = object.status().and_then(hash);
-        let phase = object.status().and_then(|status| Some(status.phase()?.to_owned()));
-        let journal = object.status().and_then(|status| status.journal().cloned());
+        let phase = object.status().and_then(|status| status.common().phase.clone());
+        let journal = object.status().and_then(|status| status.common().journal.clone());
         if let Some(status) = object.status_mut() {
-            status.set_journal(None);
+            status.common_mut().journal = None;
         }
         let body = Body {
             priority: object.common().priority,
@@ -332,7 +332,7 @@ mod tests {
         let mut read = Read::<ResourceDependency>::from_text(&text(3, ""), "default").unwrap();
         let object = read.body.whole().unwrap().clone();
         let status = object.status.as_ref().unwrap();
-        assert!(status.journal.is_none() && read.journal.is_some() && read.status.is_some());
+        assert!(status.common.journal.is_none() && read.journal.is_some() && read.status.is_some());
         for _ in 0..2 {
             read.body.pack();
             assert!(read.body.is_packed() && read.body.is_understood());

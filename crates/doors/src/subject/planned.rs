@@ -165,7 +165,7 @@ impl<D: Door> Planned<D> {
                 status = kept;
             }
         }
-        status.set_journal(None);
+        status.common_mut().journal = None;
         (status, value)
     }
 
@@ -187,7 +187,7 @@ impl<D: Door> Planned<D> {
     fn is_shown(&self, input: &StatusInput<'_>) -> bool {
         let Some(object) = self.body.whole() else { return true };
         let (status, value) = self.draw(object, input);
-        match (status.phase(), &self.shown) {
+        match (&status.common().phase, &self.shown) {
             (Some(phase), Some(shown)) => phase == shown,
             (Some(_), None) => false,
             (None, _) => self.stored.status == Some(StatusHash::of(&value)),

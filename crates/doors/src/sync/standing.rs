@@ -1,11 +1,11 @@
 //! Dependencies of a kind that applies nothing: Capability and `GlobalDependency` are Ready while what they name is there.
 
-use linchpin_api::{SyncDependency, status::Blocker, sync::status::SyncDependencyStatus};
+use linchpin_api::{CommonStatus, SyncDependency, status::Blocker, sync::status::SyncDependencyStatus};
 use linchpin_engine::{
     plan::{Plan, SpecError, Step},
     step::Phase,
 };
-use linchpin_words::{Condition, text};
+use linchpin_words::text;
 use serde_json::Value;
 
 use super::{
@@ -17,7 +17,7 @@ use crate::{
     assemble::Frame,
     conditions,
     door::{Backing, StatusInput},
-    entries,
+    entries, journal,
 };
 
 /// What the status of such an object is drawn from.
@@ -56,30 +56,13 @@ pub(crate) fn read(
     Ok((read.outline, step))
 }
 
-/// Whether nothing has been looked at since a start: that is no news.
-pub(crate) fn is_unchanged(
-    observed: i64,
-    phase: Option<&str>,
-    generation: i64,
-    input: &StatusInput<'_>,
-) -> bool {
-    observed == generation && phase.is_some() && input.report.phase == Phase::Pending
-}
-
-/// What is said of such an object.
-pub(crate) struct Said {
-    pub phase: &'static str,
-    pub message: String,
-    pub conditions: Vec<Condition>,
-    pub rows: Vec<SyncDependencyStatus>,
-}
-
+/// What is said of such an object, with a row for each of its dependencies.
 pub(crate) fn draw(
-    conditions_before: &[Condition],
+    before: &CommonStatus,
     rows_before: &[SyncDependencyStatus],
     generation: i64,
     input: &StatusInput<'_>,
-) -> Said {
+) -> (CommonStatus, Vec<SyncDependencyStatus>) {
     let report = input.report;
     let blank = Standing::default();
     let Standing { outlines, .. } = Standing::of(input.plan).unwrap_or(&blank);
@@ -97,16 +80,22 @@ pub(crate) fn draw(
     };
     let mut told = report.clone();
     told.message.clone_from(&message);
-    Said {
-        phase,
-        message: text::line(&entries::with_problems(message, report)),
-        conditions: conditions::draw(conditions_before, &told, generation, input.now),
-        rows,
-    }
+    let common = CommonStatus {
+        observed_generation: generation,
+        phase: Some(phase.to_owned()),
+        message: Some(text::line(&entries::with_problems(message, report))),
+        conditions: conditions::draw(&before.conditions, &told, generation, input.now),
+        blocked_by: blockers(&before.blocked_by, &rows, input),
+        start_time: Some(before.start_time.unwrap_or(input.journal.run.now)),
+        completion_time: None,
+        edges: entries::edges(before.edges.as_ref(), input),
+        journal: journal::write(input.journal),
+    };
+    (common, rows)
 }
 
 /// What it waits for, in the words of its rows.
-pub(crate) fn blockers(
+fn blockers(
     before: &[Blocker],
     rows: &[SyncDependencyStatus],
     input: &StatusInput<'_>,

@@ -11,7 +11,7 @@ mod resources;
 use std::collections::BTreeMap;
 
 use linchpin_api::{
-    Sync, SyncStatus,
+    CommonStatus, Sync, SyncStatus,
     status::Blocker,
     sync::status::{SourceStatus, SyncDependencyStatus},
 };
@@ -36,10 +36,8 @@ pub(super) const APPLYING: &str = "Applying";
 pub(super) fn draw(object: &Sync, input: &StatusInput<'_>) -> SyncStatus {
     let generation = object.metadata.generation.unwrap_or_default();
     let current = object.status.as_ref();
-    let known = current.filter(|status| status.observed_generation == generation && status.phase.is_some());
-    if let Some(same) = known.filter(|_| input.report.phase == Phase::Pending) {
-        // Nothing has been looked at since a start: that is no news.
-        return SyncStatus { journal: journal::write(input.journal), ..same.clone() };
+    if let Some(same) = entries::still(current, generation, input) {
+        return same;
     }
     if input.report.invalid || input.report.phase == Phase::Deleting {
         return without_plan(object, input, generation);
@@ -82,7 +80,8 @@ pub(super) struct Sketch<'a> {
 fn without_plan(object: &Sync, input: &StatusInput<'_>, generation: i64) -> SyncStatus {
     let report = input.report;
     let mut status = object.status.clone().unwrap_or_default();
-    status.observed_generation = generation;
+    let common = &mut status.common;
+    common.observed_generation = generation;
     let failed = report.phase == Phase::Failed && !report.invalid;
     let (phase, message) = entries::in_users_words(
         &object.spec.common,
@@ -90,13 +89,13 @@ fn without_plan(object: &Sync, input: &StatusInput<'_>, generation: i64) -> Sync
         report.phase.as_str().to_owned(),
         report.message.clone(),
     );
-    status.phase = Some(phase);
-    status.message = Some(text::line(&entries::with_problems(message, report)));
-    status.blocked_by = entries::blockers(&status.blocked_by, input);
+    common.phase = Some(phase);
+    common.message = Some(text::line(&entries::with_problems(message, report)));
+    common.blocked_by = entries::blockers(&common.blocked_by, input);
+    Conditions::new(&mut common.conditions, generation, input.now).without_plan(report);
+    common.start_time.get_or_insert(input.journal.run.now);
+    common.journal = journal::write(input.journal);
     status.held_by = report.held_by.iter().take(limits::HELD_BY).cloned().collect();
-    Conditions::new(&mut status.conditions, generation, input.now).without_plan(report);
-    status.start_time.get_or_insert(input.journal.run.now);
-    status.journal = journal::write(input.journal);
     status
 }
 
@@ -111,7 +110,7 @@ impl Sketch<'_> {
         let ready = !self.held && self.input.journal.completed.is_some() && resources.all_ready();
         let phase = self.phase();
         let message = self.message(phase, ready, &rows, &resources);
-        let mut conditions = self.current.map(|status| status.conditions.clone()).unwrap_or_default();
+        let mut conditions = self.current.map(|status| status.common.conditions.clone()).unwrap_or_default();
         Conditions::new(&mut conditions, generation, self.input.now)
             .draw(self, phase, ready, &message, &rows);
         let failed = phase == Phase::Failed.as_str();
@@ -123,12 +122,19 @@ impl Sketch<'_> {
         let progress = resources.progress();
         let (listed, more_resources) = resources.listed();
         let broken = rows.iter().filter(|row| row.broken).map(|row| row.name.clone()).collect();
+        let shown = self.current.and_then(|status| status.common.edges.as_ref());
         SyncStatus {
-            observed_generation: generation,
-            phase: Some(phase),
-            message: Some(text::line(&message)),
-            conditions,
-            blocked_by: self.blockers(&rows),
+            common: CommonStatus {
+                observed_generation: generation,
+                phase: Some(phase),
+                message: Some(text::line(&message)),
+                conditions,
+                blocked_by: self.blockers(&rows),
+                start_time: Some(self.input.journal.run.now),
+                completion_time: self.input.journal.completed,
+                edges: entries::edges(shown, self.input),
+                journal: journal::write(self.input.journal),
+            },
             observed_revision: Some(self.outline.source.revision.clone()),
             last_attempted_revision: revision(&editions.admitted),
             last_applied_revision: revision(&editions.applied),
@@ -143,10 +149,6 @@ impl Sketch<'_> {
             resources: listed,
             more_resources,
             exports: self.exports(),
-            start_time: Some(self.input.journal.run.now),
-            completion_time: self.input.journal.completed,
-            edges: entries::edges(self.current.and_then(|status| status.edges.as_ref()), self.input),
-            journal: journal::write(self.input.journal),
         }
     }
 
@@ -230,7 +232,7 @@ impl Sketch<'_> {
 
     /// What it waits for, each in the RFC's words. While it is held, its objects are not what it waits for.
     fn blockers(&self, rows: &[SyncDependencyStatus]) -> Vec<Blocker> {
-        let before = self.current.map_or(&[][..], |status| status.blocked_by.as_slice());
+        let before = self.current.map_or(&[][..], |status| status.common.blocked_by.as_slice());
         let mut blockers = entries::blockers(before, self.input);
         let outlines = || self.outline.dependencies.iter().chain(&self.outline.globals);
         for blocker in &mut blockers {

@@ -169,7 +169,7 @@ fn requirements_of_bundle_group_and_component_hold_what_they_are_written_for() {
     let given = |name: &str| config_map("own", name, &json!({}));
     stage.settle();
     assert!(stage.done().is_empty());
-    assert_eq!(stage.status().phase.as_deref(), Some("Pending"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Pending"));
     stage.put(given("one")).settle();
     assert_eq!(stage.done(), ["apply ConfigMap own/first"]);
     let status = stage.status();
@@ -274,7 +274,7 @@ fn failed_when_alone_leaves_readiness_to_the_kind() {
     broken["status"]["broken"] = Value::Bool(true);
     stage.put(broken).settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Failed"), "{status:?}");
+    assert_eq!(status.common.phase.as_deref(), Some("Failed"), "{status:?}");
     stage.put(deployment("own", "db", 1)).settle();
     assert_eq!(stage.done(), ["apply ConfigMap own/web"]);
 }

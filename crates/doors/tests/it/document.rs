@@ -50,7 +50,7 @@ fn the_opening_example_tells_when_a_dependency_times_out() {
     stage.settle().pass(121).settle();
     assert_eq!(stage.done(), ["notice KubeStellar bootstrap dependencies failed"]);
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.common.phase.as_deref(), Some("Failed"));
     assert_eq!(status.dependencies[0].state, "TimedOut");
 }
 
@@ -152,13 +152,13 @@ fn a_binding_is_written_again_when_what_it_read_changes_and_only_then() {
     assert_eq!(stage.bodies[1]["spec"]["itsEndpoint"], "three");
     stage.take(&plane("wds1", "", 0)).settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Completed"));
+    assert_eq!(status.common.phase.as_deref(), Some("Completed"));
     assert_eq!(
-        (status.conditions[0].kind.as_str(), status.conditions[0].reason.as_str()),
+        (status.common.conditions[0].kind.as_str(), status.common.conditions[0].reason.as_str()),
         ("Ready", "DependencyLost")
     );
     let holds: Vec<bool> =
-        status.conditions.iter().map(|one| one.status == linchpin_words::ConditionStatus::True).collect();
+        status.common.conditions.iter().map(|one| one.status == linchpin_words::ConditionStatus::True).collect();
     assert_eq!(holds, [false; 3], "it is finished, not ready, and nobody has to do anything");
 }
 

@@ -27,7 +27,7 @@ impl Told {
 
     fn of(stage: &mut Stage<ResourceDependencyDoor>) -> Self {
         let status = stage.status();
-        Self::new::<ResourceDependencyDoor>(&stage.object, status.edges.as_deref())
+        Self::new::<ResourceDependencyDoor>(&stage.object, status.common.edges.as_deref())
     }
 }
 
@@ -122,7 +122,7 @@ fn groups_are_parts_that_wait_for_each_other() {
     let mut stage = Stage::<DependencyGroupDoor>::new(STACK);
     stage.put(deployment("own", "db", 0)).settle();
     let status = stage.status();
-    let told = Told::new::<DependencyGroupDoor>(&stage.object, status.edges.as_deref());
+    let told = Told::new::<DependencyGroupDoor>(&stage.object, status.common.edges.as_deref());
     assert_eq!(
         texts(&told),
         [

@@ -57,7 +57,7 @@ fn a_group_begins_when_the_groups_before_it_are_met_and_done() {
         ("Waiting", "DependencyLost")
     );
     assert!(!status.groups[0].ready && !status.groups[1].ready, "states follow the world");
-    assert_eq!(status.phase.as_deref(), Some("Completed"));
+    assert_eq!(status.common.phase.as_deref(), Some("Completed"));
     stage.put(present("a")).settle();
     assert!(stage.done().is_empty(), "actions run once");
     assert!(stage.status().groups[1].ready);
@@ -98,7 +98,7 @@ fn the_clock_of_a_group_starts_when_its_turn_comes() {
     assert_eq!(stage.report().phase, Phase::Waiting);
     stage.put(present("x")).settle().pass(11).settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.common.phase.as_deref(), Some("Failed"));
     assert_eq!((status.groups[1].phase.as_str(), status.groups[1].reason.as_str()), ("Failed", "TimedOut"));
     assert_eq!(status.groups[0].phase, "Ready");
 }

@@ -73,8 +73,8 @@ fn a_word_with_several_meanings_stalls_and_lists_them() {
          the group too"
     );
     let status = stage.status();
-    assert_eq!(status.conditions[2].kind, "Stalled");
-    assert_eq!(status.conditions[2].status, linchpin_words::ConditionStatus::True);
+    assert_eq!(status.common.conditions[2].kind, "Stalled");
+    assert_eq!(status.common.conditions[2].status, linchpin_words::ConditionStatus::True);
 }
 
 #[test]

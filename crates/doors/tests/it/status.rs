@@ -113,22 +113,22 @@ fn a_failed_object_is_stalled_and_shows_the_words_the_user_chose() {
     stage.settle().pass(61).settle();
     assert_eq!(stage.done(), ["notice oh"]);
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Broken"));
-    let message = status.message.as_deref().expect("a message");
+    assert_eq!(status.common.phase.as_deref(), Some("Broken"));
+    let message = status.common.message.as_deref().expect("a message");
     assert_eq!(message, "call us: timed out: deployment/db in namespace data: namespace data does not exist");
     assert_eq!(status.dependencies[0].state, "TimedOut");
     let told: Vec<(&str, &str)> =
-        status.conditions.iter().map(|one| (one.kind.as_str(), one.reason.as_str())).collect();
+        status.common.conditions.iter().map(|one| (one.kind.as_str(), one.reason.as_str())).collect();
     assert_eq!(told, [("Ready", "TimedOut"), ("Reconciling", "TimedOut"), ("Stalled", "TimedOut")]);
-    assert_eq!(status.conditions[1].status, linchpin_words::ConditionStatus::False);
-    assert_eq!(status.conditions[2].status, linchpin_words::ConditionStatus::True);
+    assert_eq!(status.common.conditions[1].status, linchpin_words::ConditionStatus::False);
+    assert_eq!(status.common.conditions[2].status, linchpin_words::ConditionStatus::True);
     stage.pass(30).put(deployment("data", "db", 1)).settle();
     assert_eq!(
         stage.done(),
         ["create ConfigMap own/c"],
         "it recovers by itself, and the failure is not told again"
     );
-    assert_eq!(stage.status().phase.as_deref(), Some("Completed"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Completed"));
 }
 
 #[test]
@@ -136,13 +136,13 @@ fn a_wrong_spec_is_stalled_with_its_field_and_recovers_when_it_is_mended() {
     let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
     stage.edit(|object| object["spec"]["dependencies"][0]["timeout"] = json!("later")).settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Failed"), "the user's word is for failures, not for mistakes");
-    assert_eq!(status.observed_generation, 2);
-    assert!(status.message.as_deref().expect("a message").starts_with("spec.dependencies[0].timeout: "));
-    assert_eq!(status.conditions[2].reason, "SpecInvalid");
+    assert_eq!(status.common.phase.as_deref(), Some("Failed"), "the user's word is for failures, not for mistakes");
+    assert_eq!(status.common.observed_generation, 2);
+    assert!(status.common.message.as_deref().expect("a message").starts_with("spec.dependencies[0].timeout: "));
+    assert_eq!(status.common.conditions[2].reason, "SpecInvalid");
     stage.edit(|object| object["spec"]["dependencies"][0]["timeout"] = json!("1m"));
     stage.put(deployment("data", "db", 1)).settle();
-    assert_eq!(stage.status().phase.as_deref(), Some("Completed"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Completed"));
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn a_suspended_object_waits_without_a_clock() {
     stage.settle().pass(1000).put(deployment("data", "db", 1)).settle();
     assert!(stage.done().is_empty());
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Suspended"));
-    assert_eq!(status.conditions[1].status, linchpin_words::ConditionStatus::True, "it is still reconciling");
+    assert_eq!(status.common.phase.as_deref(), Some("Suspended"));
+    assert_eq!(status.common.conditions[1].status, linchpin_words::ConditionStatus::True, "it is still reconciling");
 }
 
 #[test]
@@ -163,14 +163,14 @@ fn a_blocker_keeps_its_beginning_and_the_chain_that_was_found_for_it() {
     let first = stage.status();
     let chain = vec!["Deployment data/db waits for nobody".to_owned()];
     if let Some(status) = &mut stage.object.status {
-        status.blocked_by[0].chain.clone_from(&chain);
-        status.blocked_by[0].since = linchpin_words::Timestamp::from_second(7);
+        status.common.blocked_by[0].chain.clone_from(&chain);
+        status.common.blocked_by[0].since = linchpin_words::Timestamp::from_second(7);
     }
     stage.pass(9).settle();
     let second = stage.status();
-    assert_eq!(second.blocked_by[0].since, linchpin_words::Timestamp::from_second(7));
-    assert_eq!(second.blocked_by[0].chain, chain);
-    assert_eq!(second.blocked_by[0].step, first.blocked_by[0].step);
+    assert_eq!(second.common.blocked_by[0].since, linchpin_words::Timestamp::from_second(7));
+    assert_eq!(second.common.blocked_by[0].chain, chain);
+    assert_eq!(second.common.blocked_by[0].step, first.common.blocked_by[0].step);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_start_of_the_operator_is_no_news() {
     assert_eq!(stage.status(), waiting);
     stage.put(config_map("own", "a", &json!({}))).settle();
     let completed = stage.status();
-    assert_eq!(completed.phase.as_deref(), Some("Completed"));
+    assert_eq!(completed.common.phase.as_deref(), Some("Completed"));
     assert_eq!(stage.pass(60).start_anew().status(), completed);
     stage.settle();
     assert_eq!(stage.status(), completed);
@@ -207,11 +207,11 @@ fn the_journal_is_read_back_and_that_of_another_object_is_not_believed() {
 fn the_journal_is_one_text_and_one_that_was_written_as_an_object_is_read_too() {
     let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
     stage.put(config_map("own", "c", &json!({}))).settle();
-    let written = stage.status().journal.expect("a journal");
+    let written = stage.status().common.journal.expect("a journal");
     let text = written["text"].as_str().expect("a text");
     assert_eq!(written, json!({ "text": text }));
     let status = stage.object.status.as_mut().expect("a status");
-    status.journal = Some(serde_json::from_str(text).expect("a journal"));
+    status.common.journal = Some(serde_json::from_str(text).expect("a journal"));
     let journal = journal::of(&stage.object).expect("readable").expect("a journal");
     assert_eq!(journal, stage.memory.journal);
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use linchpin_api::{
-    ConsistBindingSpec, ConsistBindingStatus,
+    CommonStatus, ConsistBindingSpec, ConsistBindingStatus,
     consist_binding::{
         EmployeeCounts, EmployeeItem, EmployeeKind, EmployerItem, EmployerName, OperationItem, ProviderStatus,
     },
@@ -107,7 +107,7 @@ pub(super) fn status(
     let message = text::line_of(&report.message, MESSAGE);
     let ready = report.phase == Phase::Synced;
     let stalled = matches!(report.reason, Why::AlreadyServed | Why::TooLarge);
-    let mut conditions = binding.status.conditions.clone();
+    let mut conditions = binding.status.common.conditions.clone();
     for (kind, holds) in [
         (ConditionType::Ready, ready),
         (ConditionType::Reconciling, !ready && !stalled),
@@ -122,7 +122,7 @@ pub(super) fn status(
     let blocked_by = if ready {
         Vec::new()
     } else {
-        let known = binding.status.blocked_by.first().filter(|known| known.reason == reason.as_str());
+        let known = binding.status.common.blocked_by.first().filter(|known| known.reason == reason.as_str());
         vec![Blocker {
             reason: reason.as_str().to_owned(),
             message: message.clone(),
@@ -151,17 +151,20 @@ pub(super) fn status(
     let employer = employer.collect();
     let employees = report.employees.iter().take(LISTED).map(|row| employee(row, pods, since, now)).collect();
     ConsistBindingStatus {
-        observed_generation: binding.generation,
-        phase: Some(report.phase.word().to_owned()),
+        common: CommonStatus {
+            observed_generation: binding.generation,
+            phase: Some(report.phase.word().to_owned()),
+            message: Some(message.clone()),
+            conditions,
+            blocked_by,
+            ..CommonStatus::default()
+        },
         attached: Some(format!("{}/{}", counts.attached, counts.selected)),
-        conditions,
-        blocked_by,
         provider: report.reachable.map(|reachable| ProviderStatus {
             reachable,
             last_answer: report.last_answer,
-            message: if reachable { String::new() } else { message.clone() },
+            message: if reachable { String::new() } else { message },
         }),
-        message: Some(message),
         employer,
         counts: Some(counts),
         employees,

@@ -1,6 +1,6 @@
 //! From a report to the status of a Greeting.
 
-use linchpin_api::status::Blocker;
+use linchpin_api::{CommonStatus, status::Blocker};
 use linchpin_doors::{StatusInput, journal, status_edges};
 use linchpin_words::{Condition, ConditionType, Reason, condition};
 
@@ -9,7 +9,7 @@ use crate::types::{Greeting, GreetingStatus};
 pub(super) fn draw(object: &Greeting, input: &StatusInput<'_>) -> GreetingStatus {
     let report = input.report;
     let generation = object.metadata.generation.unwrap_or_default();
-    let mut conditions = object.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+    let mut conditions = object.status.clone().unwrap_or_default().common.conditions;
     let reason = report.reason.unwrap_or(Reason::Progressing);
     let ready =
         Condition::new(ConditionType::Ready, report.ready, reason, &report.message, generation, input.now);
@@ -22,12 +22,15 @@ pub(super) fn draw(object: &Greeting, input: &StatusInput<'_>) -> GreetingStatus
         since: blocker.since,
         chain: Vec::new(),
     };
-    GreetingStatus {
+    let common = CommonStatus {
+        observed_generation: generation,
         phase: Some(report.phase.as_str().to_owned()),
         message: Some(report.message.clone()),
         conditions,
         blocked_by: report.blocked.iter().map(blocker).collect(),
         edges: status_edges::write(&report.edges),
         journal: journal::write(input.journal),
-    }
+        ..CommonStatus::default()
+    };
+    GreetingStatus { common }
 }

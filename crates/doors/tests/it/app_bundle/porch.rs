@@ -144,7 +144,7 @@ fn a_package_is_followed_from_its_variant_to_the_objects_that_come_of_it() {
         "Completed",
         "PackageVariant deployed successfully via Porch (2 resources monitored)",
     );
-    assert_eq!(status.phase.as_deref(), Some("Deployed"));
+    assert_eq!(status.common.phase.as_deref(), Some("Deployed"));
     assert_eq!(stage.done(), ["apply ConfigMap own/after"]);
     let package = web(&status).package.as_ref().expect("a package");
     assert_eq!((package.revision.as_str(), package.latest_revision.as_str()), ("1", "1"));
@@ -211,7 +211,7 @@ fn p22_an_existing_variant_is_updated_and_what_was_made_of_the_old_revision_does
         .put(resources("mgmt", &name, 1, ""))
         .settle();
     ready(&mut stage);
-    assert_eq!(stage.status().phase.as_deref(), Some("Deployed"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Deployed"));
     stage.done();
     stage
         .edit(|object| {
@@ -231,7 +231,7 @@ fn p22_an_existing_variant_is_updated_and_what_was_made_of_the_old_revision_does
         .put(revision("mgmt", &name, 2, "Published", "web/v2"))
         .put(resources("mgmt", &name, 2, ""))
         .settle();
-    assert_eq!(stage.status().phase.as_deref(), Some("Deployed"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Deployed"));
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn without_porch_a_bundle_waits_and_says_so_and_is_woken_when_it_comes() {
     let mut stage = with("");
     stage.settle();
     let status = told(&mut stage, "Pending", "KindNotServed", "Porch is not installed: PackageVariant");
-    assert_eq!(status.phase.as_deref(), Some("Pending"), "waiting is not failing");
+    assert_eq!(status.common.phase.as_deref(), Some("Pending"), "waiting is not failing");
     assert!(stage.done().is_empty());
     install(&mut stage, "integer");
     stage.settle();

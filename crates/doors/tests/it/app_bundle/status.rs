@@ -8,7 +8,7 @@ use super::{map, stage, workload};
 use crate::things::deployment;
 
 fn condition(status: &AppBundleStatus, kind: &str) -> (ConditionStatus, String, String) {
-    let found = status.conditions.iter().find(|one| one.kind == kind).expect("a condition");
+    let found = status.common.conditions.iter().find(|one| one.kind == kind).expect("a condition");
     (found.status, found.reason.clone(), found.message.clone())
 }
 
@@ -36,16 +36,16 @@ fn p02_progress_is_shown_live_in_the_documents_words() {
     let mut stage = stage(&two());
     stage.settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Deploying"));
+    assert_eq!(status.common.phase.as_deref(), Some("Deploying"));
     assert_eq!(phases(&status), [("Deploying", vec!["Deploying"]), ("Pending", vec!["Pending", "Pending"])]);
     assert_eq!(condition(&status, "Ready").0, ConditionStatus::False);
     assert_eq!(condition(&status, "Ready").1, "Progressing");
     assert_eq!(condition(&status, "Reconciling").0, ConditionStatus::True);
-    assert!(status.message.expect("a message").starts_with("0 of 3 components are deployed; db/db: "));
+    assert!(status.common.message.expect("a message").starts_with("0 of 3 components are deployed; db/db: "));
     stage.put(deployment("own", "db", 1)).settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Deployed"));
-    assert_eq!(status.message.as_deref(), Some("All groups deployed successfully"));
+    assert_eq!(status.common.phase.as_deref(), Some("Deployed"));
+    assert_eq!(status.common.message.as_deref(), Some("All groups deployed successfully"));
     assert_eq!(phases(&status), [("Deployed", vec!["Deployed"]), ("Deployed", vec!["Deployed", "Deployed"])]);
     assert_eq!(
         condition(&status, "Ready"),
@@ -57,7 +57,7 @@ fn p02_progress_is_shown_live_in_the_documents_words() {
     );
     assert_eq!(status.group_statuses[0].message, "All components deployed successfully");
     assert_eq!(status.group_statuses[0].component_statuses[0].message, "Resource deployed successfully");
-    assert_eq!(status.observed_generation, 1);
+    assert_eq!(status.common.observed_generation, 1);
 }
 
 #[test]
@@ -65,14 +65,14 @@ fn p02_a_new_generation_is_not_deployed_before_it_is() {
     let mut stage = stage(&two());
     stage.settle();
     stage.put(deployment("own", "db", 1)).settle();
-    assert_eq!(stage.status().phase.as_deref(), Some("Deployed"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Deployed"));
     stage
         .edit(|object| {
             object["spec"]["groups"][0]["components"][0]["template"]["spec"]["replicas"] = json!(2);
         })
         .settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Deploying"), "the last word was of another generation");
+    assert_eq!(status.common.phase.as_deref(), Some("Deploying"), "the last word was of another generation");
     assert_eq!(condition(&status, "Ready").0, ConditionStatus::False);
 }
 
@@ -84,7 +84,7 @@ fn deployed_stays_and_ready_follows_the_components() {
     stage.status();
     stage.put(deployment("own", "db", 0)).settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Deployed"));
+    assert_eq!(status.common.phase.as_deref(), Some("Deployed"));
     assert_eq!(condition(&status, "Ready").0, ConditionStatus::False);
     let db = &status.group_statuses[0].component_statuses[0];
     assert!(!db.ready && db.message.starts_with("Resource not ready: "), "{db:?}");
@@ -101,13 +101,13 @@ fn p14_what_has_failed_is_told_from_what_is_on_its_way() {
         map("why", "")
     ));
     stage.settle();
-    assert_eq!(stage.status().phase.as_deref(), Some("Deploying"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Deploying"));
     stage.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "namespace": "own"},
         "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded",
             "message": "Job has reached the specified backoff limit"}]}}));
     stage.settle();
     let status = stage.status();
-    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(status.common.phase.as_deref(), Some("Failed"));
     assert_eq!(phases(&status), [("Failed", vec!["Failed", "Pending"]), ("Pending", vec!["Pending"])]);
     let (ready, reason, message) = condition(&status, "Ready");
     assert_eq!((ready, reason.as_str()), (ConditionStatus::False, "DeploymentFailed"));
@@ -128,7 +128,7 @@ fn missing_rights_are_waited_for_and_named_with_group_and_component() {
     let status = stage.status();
     assert_eq!(status.group_statuses[0].phase, "Pending", "{status:?}");
     assert_eq!(status.group_statuses[0].component_statuses[0].reason, "MissingRights");
-    let message = status.message.expect("a message");
+    let message = status.common.message.expect("a message");
     assert!(message.contains("may not create deployments.apps in own"), "{message}");
     stage.denied.clear();
     stage.settle();
@@ -171,7 +171,7 @@ fn a_suspended_bundle_starts_nothing() {
         stage(&format!("{{suspend: true, groups: [{{name: a, components: [{}]}}]}}", map("x", "")));
     stage.settle();
     assert_eq!(stage.done(), Vec::<String>::new());
-    assert_eq!(stage.status().phase.as_deref(), Some("Suspended"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Suspended"));
     stage.edit(|object| object["spec"]["suspend"] = json!(false)).settle();
     assert_eq!(stage.done(), ["apply ConfigMap own/x"]);
 }

@@ -48,7 +48,7 @@ fn a_source_of_values_is_followed() {
     );
     stage.settle();
     assert_eq!(stage.done(), Vec::<String>::new());
-    assert!(stage.status().message.expect("a message").contains("settings"));
+    assert!(stage.status().common.message.expect("a message").contains("settings"));
     stage.put(config_map("own", "settings", &json!({"k": "1"}))).settle();
     assert_eq!(stage.done(), ["apply ConfigMap own/x", "apply ConfigMap own/why"]);
     stage.put(config_map("own", "settings", &json!({"k": "2"}))).settle();

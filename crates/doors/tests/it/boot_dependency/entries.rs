@@ -132,7 +132,7 @@ fn of(entries: &str) -> BootDependency {
 }
 
 fn condition<'a>(status: &'a BootDependencyStatus, kind: &str) -> (&'a str, &'a str, String) {
-    let found = status.conditions.iter().find(|condition| condition.kind == kind).expect("a condition");
+    let found = status.common.conditions.iter().find(|condition| condition.kind == kind).expect("a condition");
     (found.reason.as_str(), found.message.as_str(), format!("{:?}", found.status))
 }
 
@@ -141,7 +141,7 @@ fn the_status_says_what_the_documents_says() {
     let object = of("{service: db, port: 5432}, {service: cache, port: 6379}");
     let (status, ..) = Stage::default().service("db", 5432, true).service("cache", 6379, false).look(&object);
     assert_eq!(status.resolved_dependencies.as_deref(), Some("1/2"));
-    assert_eq!(status.phase.as_deref(), Some("Waiting"));
+    assert_eq!(status.common.phase.as_deref(), Some("Waiting"));
     let (reason, message, holds) = condition(&status, "Ready");
     assert_eq!(
         (reason, message, holds.as_str()),
@@ -158,7 +158,7 @@ fn the_status_says_what_the_documents_says() {
         (reason, message, holds.as_str()),
         ("AllDependenciesReady", "All 2 dependencies are reachable", "True")
     );
-    assert_eq!(status.phase.as_deref(), Some("Ready"));
+    assert_eq!(status.common.phase.as_deref(), Some("Ready"));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn hosts_requests_and_what_may_not_be_read_are_probed() {
     assert!(asked.contains("db.shop.svc.cluster.test"), "{asked}");
     // A target is named once in the line of the status.
     let (status, ..) = Stage::default().look(&of("{host: vault.example.com, port: 8200}"));
-    let line = status.message.unwrap();
+    let line = status.common.message.unwrap();
     assert_eq!(line, "waits for vault.example.com:8200: connection refused");
 }
 

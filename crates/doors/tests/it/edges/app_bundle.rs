@@ -41,7 +41,7 @@ fn secret(name: &str) -> Value {
 fn seen(stage: &mut Stage<AppBundleDoor>) -> Told {
     stage.settle();
     let status = stage.status();
-    Told::new::<AppBundleDoor>(&stage.object, status.edges.as_deref())
+    Told::new::<AppBundleDoor>(&stage.object, status.common.edges.as_deref())
 }
 
 fn graph(all: &[Told]) -> Graph {
@@ -160,7 +160,7 @@ fn what_is_lost_later_is_told_though_the_group_stays_deployed() {
     let mut stage = shop();
     stage.put(base()).put(secret("key")).put(config_map("own", "other", &json!({}))).settle();
     stage.put(deployment("own", "db", 1)).settle();
-    assert_eq!(stage.status().phase.as_deref(), Some("Deployed"));
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Deployed"));
     stage.put(deployment("own", "db", 0));
     let told = answer(&[seen(&mut stage)]);
     let words = "AppBundle own/shop waits for AppBundle own/shop[data], which waits for Deployment own/db: ";

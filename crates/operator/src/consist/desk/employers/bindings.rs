@@ -63,7 +63,7 @@ impl Desk {
         }
         let spec_differs = stored.spec != *wanted && !decision.leaving;
         // A moment in which the provider is looked at is no news: what was known a moment ago still stands.
-        if decision.report.looking && stored.status.phase.is_some() && !spec_differs {
+        if decision.report.looking && stored.status.common.phase.is_some() && !spec_differs {
             let until = case.looking_since.get_or_insert(time).plus_duration(LOOKING);
             if time < until {
                 return Some(until);
@@ -77,7 +77,7 @@ impl Desk {
         if !spec_differs && !differs {
             return None;
         }
-        let urgent = spec_differs || status.phase != stored.status.phase;
+        let urgent = spec_differs || status.common.phase != stored.status.common.phase;
         if let Some(from) = case.write_from.filter(|from| *from > time && !urgent) {
             return Some(from);
         }
