@@ -2,80 +2,26 @@
 
 mod webhooks;
 
-use std::{num::NonZeroUsize, path::PathBuf, process::ExitCode, thread, time::Duration};
+use std::{num::NonZeroUsize, process::ExitCode, thread};
 
 use anyhow::{Context as _, Result};
-use clap::{ArgAction, Args, ValueEnum};
-use linchpin_cluster::lease::Timing;
+use clap::Args;
 use linchpin_doors::Registry;
 use linchpin_operator::{
-    logging::{self, LogFormat},
+    flags::ProcessFlags,
     run,
-    settings::{
-        BindAddress, Doors, FLUX_HOSTS, HARMLESS_METHODS, LeaderElection, Namespaces, ProbeSettings,
-        Settings, SourceSettings,
-    },
+    settings::{Doors, FLUX_HOSTS, HARMLESS_METHODS, ProbeSettings, Settings, SourceSettings},
 };
-use linchpin_words::{
-    Period,
-    egress::{Cidr, Egress},
-};
+use linchpin_words::egress::{Cidr, Egress};
 
-use self::webhooks::WebhookFlags;
+use self::webhooks::BootFlags;
 use crate::{cli::Usage, version};
 
 /// Run the operator. Every flag can also be set as an environment variable.
 #[derive(Debug, Args)]
 pub(crate) struct OperatorCommand {
-    /// The cluster to serve [default: $KUBECONFIG, the pod's own cluster, or ~/.kube/config].
-    #[arg(long, env = "LINCHPIN_KUBECONFIG", value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-    /// The context in the kubeconfig [default: the current one].
-    #[arg(long, env = "LINCHPIN_CONTEXT")]
-    context: Option<String>,
-    /// Let one of several operators lead; false: act alone.
-    #[arg(long, env = "LINCHPIN_LEADER_ELECT", default_value_t = true, action = ArgAction::Set,
-          num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    leader_elect: bool,
-    /// The name of the Lease.
-    #[arg(long, env = "LINCHPIN_LEASE_NAME", default_value = "linchpin")]
-    lease_name: String,
-    /// Its namespace [default: the pod's, or that of the kubeconfig's context].
-    #[arg(long, env = "LINCHPIN_LEASE_NAMESPACE", value_name = "NAMESPACE")]
-    lease_namespace: Option<String>,
-    /// How long others leave a lease alone that is not renewed.
-    #[arg(long, env = "LINCHPIN_LEASE_DURATION", default_value = "15s", value_name = "DURATION")]
-    lease_duration: Period,
-    /// How long a leader acts without having renewed it.
-    #[arg(long, env = "LINCHPIN_RENEW_DEADLINE", default_value = "10s", value_name = "DURATION")]
-    renew_deadline: Period,
-    /// The pause between two attempts.
-    #[arg(long, env = "LINCHPIN_RETRY_PERIOD", default_value = "2s", value_name = "DURATION")]
-    retry_period: Period,
-    /// How this process is called in the Lease; a random ending is added [default: the host's name].
-    #[arg(long, env = "LINCHPIN_IDENTITY")]
-    identity: Option<String>,
-    /// Where /metrics is served; 0: nowhere.
-    #[arg(long, env = "LINCHPIN_METRICS_BIND_ADDRESS", default_value = ":8080", value_name = "ADDRESS")]
-    metrics_bind_address: BindAddress,
-    /// Where /livez and /readyz are served; 0: nowhere.
-    #[arg(long, env = "LINCHPIN_HEALTH_PROBE_BIND_ADDRESS", default_value = ":8081", value_name = "ADDRESS")]
-    health_probe_bind_address: BindAddress,
-    /// How log lines look.
-    #[arg(long, env = "LINCHPIN_LOG_FORMAT", value_enum, default_value = "json")]
-    log_format: Format,
-    /// How much is logged: a level, or tracing's filter syntax.
-    #[arg(long, env = "LINCHPIN_LOG_LEVEL", default_value = "info", value_name = "FILTER")]
-    log_level: String,
-    /// The namespaces whose objects are served, separated by commas [default: all].
-    #[arg(
-        long,
-        env = "LINCHPIN_WATCH_NAMESPACES",
-        value_name = "NAMESPACES",
-        default_value = "",
-        hide_default_value = true
-    )]
-    watch_namespaces: Namespaces,
+    #[command(flatten)]
+    process: ProcessFlags,
     #[arg(long, help = "The kinds that are served, separated by commas: resourceDependency (with DependencyGroup), appBundle, \
                         sync (with GlobalDependency and Capability), bootDependency", env = "LINCHPIN_DOORS", value_name = "DOORS", default_value_t = Doors::default())]
     doors: Doors,
@@ -122,40 +68,12 @@ pub(crate) struct OperatorCommand {
     #[arg(long, env = "LINCHPIN_FLUX_HOSTS", value_name = "HOST,...", default_value = FLUX_HOSTS)]
     flux_hosts: String,
     #[command(flatten)]
-    webhooks: WebhookFlags,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    /// One JSON object per line.
-    Json,
-    /// Text for people.
-    Text,
+    webhooks: BootFlags,
 }
 
 /// Checks what the parser cannot: how the values fit together. Sets up the log on the way.
 pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
-    let format = match command.log_format {
-        Format::Json => LogFormat::Json,
-        Format::Text => LogFormat::Text,
-    };
-    let durations =
-        [command.lease_duration, command.renew_deadline, command.retry_period].map(Duration::from);
-    let timing =
-        Timing::new(durations[0], durations[1], durations[2]).map_err(|error| Usage(error.to_string()))?;
-    logging::init(format, &command.log_level, None).map_err(|error| Usage(error.to_string()))?;
     Ok(Settings {
-        kubeconfig: command.kubeconfig,
-        context: command.context,
-        leader_election: command.leader_elect.then_some(LeaderElection {
-            name: command.lease_name,
-            namespace: command.lease_namespace,
-            identity: command.identity,
-            timing,
-        }),
-        metrics_address: command.metrics_bind_address,
-        health_address: command.health_probe_bind_address,
-        watch_namespaces: command.watch_namespaces,
         doors: command.doors,
         tenant_role: command.tenant_role,
         concurrency: command.concurrency,
@@ -170,7 +88,7 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
         sources: SourceSettings::parse(&command.source_hosts, &command.flux_hosts).map_err(Usage)?,
         boot_namespaces: command.webhooks.namespaces()?,
         webhooks: command.webhooks.settings()?,
-        commit: version::COMMIT.map(str::to_owned),
+        ..command.process.settings(version::COMMIT.map(str::to_owned)).map_err(Usage)?
     })
 }
 

@@ -79,7 +79,7 @@ where
     #[command(about = "A controller of linchpin consist")]
     struct Flags {
         #[command(flatten)]
-        process: flags::ProcessFlags,
+        process: flags::ConsistFlags,
         #[command(flatten)]
         lifecycle: flags::LifecycleFlags,
         #[command(flatten)]

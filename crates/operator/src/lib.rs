@@ -2,12 +2,14 @@
 //!
 //! [`run`] is the frame: it finds the cluster, serves health and metrics, takes part in leader election, starts the
 //! work and stops everything in order. The work is handed in as a function of a [`run::Context`], so the frame knows
-//! no kind and no engine. [`settings`] is everything a user can choose, already parsed. [`rights`] is all that the
+//! no kind and no engine. [`flags`] are those that every process has, [`settings`] is everything
+//! a user can choose, already parsed. [`rights`] is all that the
 //! operator may do as itself. [`answers`] is who answers what subjects want to see.
 
 pub mod answers;
 pub mod consist;
 pub mod controller;
+pub mod flags;
 pub mod health;
 pub mod logging;
 pub mod metrics;

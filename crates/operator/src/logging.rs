@@ -8,11 +8,11 @@ use std::{
 use tracing_subscriber::{EnvFilter, fmt, fmt::writer::BoxMakeWriter, util::SubscriberInitExt};
 
 /// How lines look.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
     /// One JSON object per line.
     Json,
-    /// Text, with colours on a terminal.
+    /// Text for people.
     Text,
 }
 

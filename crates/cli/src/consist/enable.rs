@@ -13,7 +13,7 @@ use linchpin_adapters::{AdapterConfig, ConfigError, NAMES, open};
 use linchpin_operator::{
     consist::{
         self, Consist, Enabled, Lifecycle, Mode, Opening, Overrides, Waiting,
-        flags::{AdapterFlags, LifecycleFlags, ProcessFlags},
+        flags::{AdapterFlags, ConsistFlags, LifecycleFlags},
     },
     run,
     settings::BindAddress,
@@ -33,7 +33,7 @@ pub(super) struct EnableCommand {
     #[command(flatten)]
     lifecycle: LifecycleFlags,
     #[command(flatten)]
-    process: ProcessFlags,
+    process: ConsistFlags,
 }
 
 /// Take everything off again that adapters left: in the provider, on pods, on employers. Stop the process first.
@@ -56,7 +56,7 @@ pub(super) struct DisableCommand {
     #[command(flatten)]
     lifecycle: LifecycleFlags,
     #[command(flatten)]
-    process: ProcessFlags,
+    process: ConsistFlags,
 }
 
 /// Which adapters, and where their providers are.

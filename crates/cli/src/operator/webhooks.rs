@@ -1,35 +1,20 @@
 //! The flags of the webhooks, and how they fit together.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use linchpin_operator::{
-    settings::BindAddress,
-    webhooks::{Reached, WebhookSettings, label_selector},
+    flags::WebhookFlags,
+    webhooks::{WebhookSettings, label_selector},
 };
 use linchpin_words::keys;
 use serde_json::Value;
 
 use crate::cli::Usage;
 
-/// Admission webhooks: off unless they have an address.
+/// Flags of the webhooks, and of what they do for BootDependencies.
 #[derive(Debug, Args)]
-pub(super) struct WebhookFlags {
-    /// Where webhooks are served; 0: nowhere.
-    #[arg(long, env = "LINCHPIN_WEBHOOK_BIND_ADDRESS", default_value = "0", value_name = "ADDRESS")]
-    webhook_bind_address: BindAddress,
-    /// The Service through which the API server reaches them; the configurations are the chart's.
-    #[arg(long, env = "LINCHPIN_WEBHOOK_SERVICE", value_name = "NAMESPACE/NAME")]
-    webhook_service: Option<String>,
-    /// The URL at which the API server reaches them; the configurations are then written by the operator.
-    #[arg(long, env = "LINCHPIN_WEBHOOK_URL", value_name = "https://HOST:PORT")]
-    webhook_url: Option<String>,
-    /// The beginning of the names of both webhook configurations.
-    #[arg(long, env = "LINCHPIN_WEBHOOK_CONFIG_NAME", default_value = "linchpin", value_name = "NAME")]
-    webhook_config_name: String,
-    /// A directory with tls.crt and tls.key, as cert-manager mounts it [default: certificates of our own].
-    #[arg(long, env = "LINCHPIN_WEBHOOK_CERT_DIR", value_name = "DIRECTORY")]
-    webhook_cert_dir: Option<PathBuf>,
+pub(super) struct BootFlags {
+    #[command(flatten)]
+    webhooks: WebhookFlags,
     /// The image of linchpin-wait, which is put into pods.
     #[arg(long, env = "LINCHPIN_WAIT_IMAGE", value_name = "IMAGE")]
     wait_image: Option<String>,
@@ -42,7 +27,7 @@ pub(super) struct WebhookFlags {
     boot_namespace_selector: String,
 }
 
-impl WebhookFlags {
+impl BootFlags {
     /// The namespaces whose pods and workloads may be held.
     pub(super) fn namespaces(&self) -> Result<Value, Usage> {
         label_selector::parse(&self.boot_namespace_selector)
@@ -51,40 +36,14 @@ impl WebhookFlags {
 
     /// The settings; none where webhooks are off.
     pub(super) fn settings(self) -> Result<Option<WebhookSettings>, Usage> {
-        let usage = |problem: &str| Usage(problem.to_owned());
         let namespaces = self.namespaces()?;
-        let reached = match (&self.webhook_service, &self.webhook_url) {
-            (Some(_), Some(_)) => {
-                return Err(usage("give one of --webhook-service and --webhook-url"));
-            }
-            (Some(service), None) => Some(
-                Reached::service(service).map_err(|error| Usage(format!("--webhook-service: {error}")))?,
-            ),
-            (None, Some(url)) => Some(url.parse().map_err(|error| Usage(format!("--webhook-url: {error}")))?),
-            (None, None) => None,
-        };
-        let reached = match (self.webhook_bind_address, reached) {
-            (BindAddress::Off, None) => return Ok(None),
-            (BindAddress::Off, Some(_)) => {
-                return Err(usage("--webhook-service and --webhook-url need --webhook-bind-address"));
-            }
-            (_, None) => {
-                return Err(usage("--webhook-bind-address needs --webhook-service or --webhook-url"));
-            }
-            (_, Some(reached)) => reached,
-        };
+        let Some(settings) = self.webhooks.settings().map_err(Usage)? else { return Ok(None) };
         let wait_image = self.wait_image.filter(|image| !image.is_empty()).ok_or_else(|| {
-            usage("webhooks need --wait-image: an image of linchpin-wait that the cluster's nodes can pull")
+            Usage(
+                "webhooks need --wait-image: an image of linchpin-wait that the cluster's nodes can pull".to_owned(),
+            )
         })?;
-        Ok(Some(WebhookSettings {
-            address: self.webhook_bind_address,
-            reached,
-            config_name: self.webhook_config_name,
-            cert_dir: self.webhook_cert_dir,
-            namespaces,
-            wait_image,
-            boot_after: self.boot_after,
-        }))
+        Ok(Some(WebhookSettings { namespaces, wait_image, boot_after: self.boot_after, ..settings }))
     }
 }
 
@@ -97,7 +56,7 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Flags {
         #[command(flatten)]
-        webhooks: WebhookFlags,
+        webhooks: BootFlags,
     }
 
     fn settings(words: &str) -> Result<Option<WebhookSettings>, String> {
