@@ -286,26 +286,9 @@ impl<'a> Frame<'a> {
         let id = StepId::new(format!("onFailure#{}", index + 1));
         let message = text::line(entry.message.as_deref().unwrap_or("it has failed"));
         let notice = Notice { reason: "Failed".to_owned(), message, warning: true };
-        Step {
-            field: format!("spec.onFailure[{index}]"),
-            part: None,
-            definition: definition(&json!(entry), &Value::Null),
-            after: Vec::new(),
-            lane: Lane::OnFailure,
-            when: None,
-            kind: StepKind::Act(Box::new(plan::Action::new(
-                self.via.clone(),
-                Body::Notice(notice),
-                &self.owner.namespace,
-                self.owner.manager(id.as_str()),
-            ))),
-            id,
-            optional: false,
-            patience: None,
-            timeout: None,
-            progress_timeout: None,
-            fail_fast: false,
-            delay_after: None,
-        }
+        let (via, manager) = (self.via.clone(), self.owner.manager(id.as_str()));
+        let action = plan::Action::new(via, Body::Notice(notice), &self.owner.namespace, manager);
+        let (field, text) = (format!("spec.onFailure[{index}]"), definition(&json!(entry), &Value::Null));
+        Step { lane: Lane::OnFailure, ..Step::new(id, field, text, StepKind::Act(Box::new(action))) }
     }
 }

@@ -39,7 +39,7 @@ impl Door for GlobalDependencyDoor {
         };
         let backing = outline.object.as_ref().map(|object| behind(&frame, object)).unwrap_or_default();
         let mut compiled = frame.plan(vec![step], &[], &[], true)?;
-        compiled.plan.suspended = object.spec.suspend;
+        compiled.plan.terms.suspended = object.spec.suspend;
         compiled.plan.notes = Notes::new(Standing { outlines: vec![outline], backing });
         Ok(compiled)
     }

@@ -75,26 +75,8 @@ pub struct Plan {
     intents: Vec<(usize, Target)>,
     /// A fingerprint of the intents and of what their rows hold: another one means that rows must be looked through.
     intents_mark: u64,
-    /// Where values for templates come from.
-    pub inputs: Vec<Input>,
-    /// `spec.values`.
-    pub values: Value,
-    /// How long a run may take until all is done.
-    pub global_timeout: Option<Duration>,
-    /// Nothing starts and clocks are stopped.
-    pub suspended: bool,
-    /// How a failed plan comes back.
-    pub recovery: Recovery,
-    /// Whether the world is watched after completion.
-    pub watch: bool,
-    /// What becomes of what was made, when the object goes.
-    pub removal: Removal,
-    /// Orders given by hand.
-    pub orders: ManualOverrides,
-    /// Kind words that were resolved, to be remembered.
-    pub kinds: BTreeMap<String, Gvk>,
-    /// As whom what left the plan is removed.
-    pub authority: Authority,
+    /// Everything else that the spec says.
+    pub terms: Terms,
     /// What the door saw when it made the plan and its status shows. Nothing is decided by it.
     pub notes: Notes,
     /// By which names templates read what the plan waits for.
@@ -382,7 +364,7 @@ impl Plan {
     /// Whether what is no longer in the plan is taken away at all.
     pub(crate) fn prunes(&self) -> bool {
         let tracks = || self.steps.iter().any(|step| step.action().is_some_and(|action| action.tracked));
-        !self.keeps && (self.removal == Removal::Delete || tracks())
+        !self.keeps && (self.terms.removal == Removal::Delete || tracks())
     }
 
     /// The position of a step.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use linchpin_api::{BootDependency, BootEntry};
 use linchpin_engine::{
     contract::{Question, StepId},
-    plan::{Lane, Notes, Plan, Removal, Requirement, SpecError, Step, StepKind, definition},
+    plan::{Notes, Plan, Removal, Requirement, SpecError, Step, StepKind, definition},
 };
 use linchpin_words::limits;
 use serde_json::Value;
@@ -77,25 +77,9 @@ fn dialled(
 ) -> Result<(Step, Option<String>), SpecError> {
     let Dialled { want, test, held, rights, forbidden } =
         dial::question(frame, entry, cluster_domain).map_err(|problem| at(field.clone(), problem))?;
-    let step = Step {
-        id: named.id.clone(),
-        field,
-        part: None,
-        definition: definition(&fragment(entry), &Value::Null),
-        after: Vec::new(),
-        lane: Lane::Main,
-        when: None,
-        kind: StepKind::Require(Box::new(Requirement {
-            rights,
-            held,
-            ..Requirement::new(target_and_port(entry), want, test)
-        })),
-        optional: false,
-        patience: None,
-        timeout: None,
-        progress_timeout: None,
-        fail_fast: false,
-        delay_after: None,
-    };
+    let requirement =
+        Requirement { rights, held, ..Requirement::new(target_and_port(entry), want, test) };
+    let text = definition(&fragment(entry), &Value::Null);
+    let step = Step::new(named.id.clone(), field, text, StepKind::Require(Box::new(requirement)));
     Ok((step, forbidden))
 }

@@ -141,7 +141,7 @@ fn gated(object: &Sync, input: &HoldInput<'_>, longest: Timestamp) -> Option<Hol
         outlines.push(read.outline);
     }
     let mut compiled = frame.plan(steps, &named, &[], true).ok()?;
-    compiled.plan.suspended = false;
+    compiled.plan.terms.suspended = false;
     let fresh = Memory::fresh(&input.journal.uid, object.metadata.generation.unwrap_or_default(), input.now);
     let goal = Goal::Converge(&compiled.plan);
     let judged = step(fresh, goal, input.compile.facts, &[], None, input.now);

@@ -180,18 +180,6 @@ impl Plan {
             }
         }
         let (intents, intents_mark) = intents(&steps, &before);
-        let Terms {
-            inputs,
-            values,
-            global_timeout,
-            suspended,
-            recovery,
-            watch,
-            removal,
-            orders,
-            kinds,
-            authority,
-        } = terms;
         Ok(Self {
             owner,
             uid: uid.into(),
@@ -205,16 +193,7 @@ impl Plan {
             witnesses,
             intents,
             intents_mark,
-            inputs,
-            values,
-            global_timeout,
-            suspended,
-            recovery,
-            watch,
-            removal,
-            orders,
-            kinds,
-            authority,
+            terms,
             notes: Notes::default(),
             roots: Roots::default(),
             keeps: false,

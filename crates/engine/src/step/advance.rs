@@ -94,7 +94,7 @@ pub fn advance(
         // no event may come that asks for it.
         pass.wake(now);
     }
-    if plan.suspended {
+    if plan.terms.suspended {
         return pass.finish(false);
     }
     pass.move_running();
@@ -274,8 +274,8 @@ impl Journal {
         self.uid == plan.uid
             && self.generation == plan.generation
             && self.completed.is_some()
-            && !plan.watch
-            && self.orders.requested_at == plan.orders.requested_at
-            && plan.orders.rerun.as_ref().is_none_or(|order| self.orders.rerun.as_ref() == Some(&order.value))
+            && !plan.terms.watch
+            && self.orders.requested_at == plan.terms.orders.requested_at
+            && plan.terms.orders.rerun.as_ref().is_none_or(|order| self.orders.rerun.as_ref() == Some(&order.value))
     }
 }

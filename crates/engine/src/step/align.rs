@@ -37,7 +37,7 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
     }
     memory.attempts.retain(|id, _| plan.position(id).is_some());
     memory.messages.retain(|id, _| plan.position(id).is_some());
-    for (query, kind) in &plan.kinds {
+    for (query, kind) in &plan.terms.kinds {
         if !memory.journal.kinds.contains_key(query) {
             memory.journal.kinds.insert(query.clone(), kind.clone());
         }
@@ -101,7 +101,7 @@ fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], n
 
 /// Orders given by annotation, each carried out once.
 fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], now: Timestamp) {
-    let given = &plan.orders;
+    let given = &plan.terms.orders;
     if given.requested_at.is_some() && given.requested_at != memory.journal.orders.requested_at {
         memory.journal.orders.requested_at.clone_from(&given.requested_at);
         let again = |state| matches!(state, StepState::Failed | StepState::Unknown);
@@ -148,7 +148,7 @@ fn is_action(step: &Step) -> bool {
 
 /// Clocks are stopped while suspended: on return they are moved on by the time that passed.
 fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Shared<StepRecord>], now: Timestamp) {
-    if plan.suspended {
+    if plan.terms.suspended {
         journal.suspended.get_or_insert(now);
         return;
     }

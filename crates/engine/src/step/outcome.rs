@@ -221,7 +221,7 @@ pub(super) fn fail(
     now: Timestamp,
 ) {
     let after = |pace| add(now, backoff::delay(pace, &plan.uid, &step.id, record.attempt));
-    let automatic = plan.recovery == Recovery::Automatic;
+    let automatic = plan.terms.recovery == Recovery::Automatic;
     let (state, reason, retry_at) = match failure {
         Failure::NotStarted => {
             record.token = None;

@@ -160,7 +160,7 @@ pub(super) fn prune(
         .collect();
     let chosen = |item: &Item| item.prune && left_the_plan(item) && !landing.contains(&item.step);
     let mut removal = if memory.journal.inventory.iter().any(chosen) {
-        let pass = Pass { authority: &plan.authority, fresh_world, deleting: false, hurry: false, now };
+        let pass = Pass { authority: &plan.terms.authority, fresh_world, deleting: false, hurry: false, now };
         remove(memory, &pass, &chosen)
     } else {
         Removal { done: true, ..Removal::default() }

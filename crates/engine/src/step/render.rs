@@ -498,7 +498,7 @@ fn data(plan: &Plan, action: &Action, basis: &Basis<'_>, spent: &mut u64) -> Res
         data[*root] = Value::Object(dependencies.clone());
     }
     if action.reads_values {
-        data["Values"] = values_counted(&plan.inputs, &plan.values, world, spent)?;
+        data["Values"] = values_counted(&plan.terms.inputs, &plan.terms.values, world, spent)?;
     }
     Ok(data)
 }

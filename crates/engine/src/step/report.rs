@@ -244,7 +244,7 @@ pub(super) fn converging(
         );
     }
     let edges = edges(plan, &advanced.memory.journal, records, &steps);
-    let problems = plan.orders.problems.clone();
+    let problems = plan.terms.orders.problems.clone();
     let cycle = cycle.filter(|_| !ready).cloned();
     Report { phase, ready, reason, message, blocked, steps, edges, problems, cycle, ..Report::default() }
 }

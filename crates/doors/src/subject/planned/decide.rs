@@ -121,7 +121,7 @@ impl<D: Door> Planned<D> {
             let authority = self.body.authority(&self.default_service_account);
             let Some(object) = self.body.whole() else { return Ok(true) };
             let compiled = D::compile(object, &input).map(|mut compiled| {
-                compiled.plan.authority = authority;
+                compiled.plan.terms.authority = authority;
                 compiled
             });
             let asks = compiled.as_ref().map_or_else(|error| &error.asks, |compiled| &compiled.wants);

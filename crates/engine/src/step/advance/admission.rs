@@ -31,7 +31,7 @@ impl Pass<'_> {
         // An order to pass a gate is used up by the admission that it helped.
         let steps = self.plan.steps();
         let ordered = |position: &usize| {
-            self.records[*position].proceeded && self.plan.orders.proceed.contains(&steps[*position].id)
+            self.records[*position].proceeded && self.plan.terms.orders.proceed.contains(&steps[*position].id)
         };
         let used: Vec<_> = gates().filter(ordered).map(|position| steps[position].id.clone()).collect();
         self.memory.journal.orders.used.extend(used);

@@ -21,7 +21,7 @@ impl Pass<'_> {
             if let Some(until) = early {
                 self.wake(until);
             }
-            if self.plan.recovery == Recovery::Automatic && all_hold && early.is_none() {
+            if self.plan.terms.recovery == Recovery::Automatic && all_hold && early.is_none() {
                 self.recover();
             }
             return;
@@ -34,7 +34,7 @@ impl Pass<'_> {
             self.halt(first.reason, Some(step), None);
             return;
         }
-        let Some(limit) = self.plan.global_timeout else {
+        let Some(limit) = self.plan.terms.global_timeout else {
             return;
         };
         let deadline = add(self.memory.journal.run.clock, limit);

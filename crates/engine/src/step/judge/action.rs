@@ -64,7 +64,7 @@ pub(super) fn judge_action(
         judge_reach(action, fresh_world, &mut fact, &mut found);
     }
     if action.reads_values
-        && let Some(input) = plan.inputs.iter().find(|input| !is_supplied(input, fresh_world))
+        && let Some(input) = plan.terms.inputs.iter().find(|input| !is_supplied(input, fresh_world))
     {
         fact.supplied = false;
         found.reason = Reason::ValueMissing.as_str().into();
@@ -209,10 +209,10 @@ pub(in crate::step) fn mark_values(plan: &Plan, effort: &Effort, world: &World) 
     let steps = plan.steps().len();
     effort.mark(steps, || {
         let nothing = View::default();
-        let inputs = plan.inputs.iter().enumerate();
+        let inputs = plan.terms.inputs.iter().enumerate();
         inputs
             .map(|(index, input)| mark(effort, steps + 1 + index, &input.want, &nothing, world))
-            .fold(Key::default().text(&plan.values.to_string()), Key::number)
+            .fold(Key::default().text(&plan.terms.values.to_string()), Key::number)
             .get()
     })
 }

@@ -180,7 +180,7 @@ fn evaluate(
     }
     let dependencies = Value::Object(dependencies);
     let values = if expression.reads().contains_key("values") {
-        values_counted(&plan.inputs, &plan.values, fresh_world.world, spent)?
+        values_counted(&plan.terms.inputs, &plan.terms.values, fresh_world.world, spent)?
     } else {
         Value::Null
     };

@@ -154,7 +154,7 @@ impl<'a> EdgeBuilder<'a> {
         let plan = self.plan;
         let batch = plan.outline(position).maker();
         let done = self.known[position].is_some_and(|known| known.record.is_successful());
-        if plan.suspended && !done {
+        if plan.terms.suspended && !done {
             self.edges.push(Edge::waits(batch.clone(), batch.whole(), suspended()));
         }
         for (earlier, after) in plan.before(position).iter().zip(&plan.steps()[position].after) {
@@ -196,7 +196,7 @@ impl<'a> EdgeBuilder<'a> {
         let mut edges = Vec::new();
         for (part, state) in &states {
             let whole = part.whole();
-            edges.push(if plan.suspended && state.wait.standing == WaitState::InProgress {
+            edges.push(if plan.terms.suspended && state.wait.standing == WaitState::InProgress {
                 // Nothing is waited for while the object is suspended: its parts are what waits.
                 Edge::waits((*part).clone(), whole, suspended())
             } else {

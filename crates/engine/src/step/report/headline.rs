@@ -15,7 +15,7 @@ pub(super) fn phase(
     views: &[View],
 ) -> Phase {
     let journal = &advanced.memory.journal;
-    if plan.suspended {
+    if plan.terms.suspended {
         return Phase::Suspended;
     }
     if advanced.failing {
@@ -136,7 +136,7 @@ pub(super) fn headline(
                 (_, Some(culprit)) => format!("{}: {}", culprit.id, culprit.message),
                 (None, None) => Reason::ActionFailed.in_words(),
             };
-            let by_hand = if plan.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
+            let by_hand = if plan.terms.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
             (reason, format!("{text}{by_hand}"))
         }
         Phase::Waiting => {

@@ -244,7 +244,7 @@ pub fn check_liveness(state: &State, shape: &Shape, bug: Option<super::bug::Bug>
 fn is_settled(state: &State, shape: &Shape) -> bool {
     let Some(memory) = &state.memory else { return false };
     let journal = &memory.journal;
-    let by_hand = state.plan(shape).recovery == Recovery::Manual
+    let by_hand = state.plan(shape).terms.recovery == Recovery::Manual
         && (journal.halt.is_some() || journal.steps.values().any(|record| record.state == StepState::Failed));
     let unknowable = journal.steps.values().any(|record| record.state == StepState::Unknown);
     let as_written = state

@@ -161,7 +161,7 @@ impl State {
 
     pub fn goal<'a>(&self, shape: &'a Shape) -> Goal<'a> {
         if self.deleting {
-            Goal::Teardown { authority: &shape.first.authority, removal: Removal::Delete, hurry: false }
+            Goal::Teardown { authority: &shape.first.terms.authority, removal: Removal::Delete, hurry: false }
         } else if self.invalid {
             Goal::Invalid(&shape.invalid)
         } else {
