@@ -170,6 +170,9 @@ fn definition() -> CustomResourceDefinition {
         schema::set(schema, &format!("{SPEC}/suspend"), "description", json!(suspend));
         // The one default in a spec of ours: the document has it.
         schema::set(schema, &format!("{ENTRY}/timeout"), "default", json!(entry::DEFAULT_TIMEOUT));
+        for (field, words) in entry::OBJECT {
+            schema::set(schema, &format!("{ENTRY}/{field}"), "description", json!(words));
+        }
         for (field, later) in entry::not_served() {
             schema::set(schema, ENTRY, field, later);
         }

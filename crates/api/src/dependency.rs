@@ -27,51 +27,16 @@ pub struct Dependency {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::LABEL), pattern(schema::NAME_PATTERN))]
     pub name: Option<String>,
-    /// The object as `kind/name`, `kind.group/name` or `plural.group/name`; short names do too. With a selector, the
-    /// kind only. `version/kubernetes` is the server's version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::REFERENCE), pattern(schema::REFERENCE_PATTERN))]
-    pub resource: Option<String>,
-    /// The object field by field, instead of resource.
-    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
-    pub reference: Option<KindRef>,
-    /// Objects by their labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<LabelSelector>,
-    /// How many of the selected objects must be in the state; at least one if omitted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expect: Option<Expect>,
+    /// Which object, and in which state.
+    #[serde(flatten)]
+    pub object: RequiredObject,
     /// The object's namespace; this object's own if omitted, ignored for cluster-scoped kinds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::LABEL))]
     pub namespace: Option<String>,
-    /// One group of a DependencyGroup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::LABEL))]
-    pub group: Option<String>,
-    /// Where to look. Here if omitted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<Cluster>,
-    /// The state it must be in: Exists, Absent, Ready, Completed, Failed, or the name of a condition or phase. If
-    /// omitted: Exists with cel or conditions, otherwise Ready for kinds whose readiness is known, otherwise Exists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::STATE))]
-    pub state: Option<String>,
     /// False: do not ask for readiness, existence and the conditions given here are enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_ready: Option<bool>,
-    /// A workload with so many available replicas is ready enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub min_replicas: Option<i32>,
-    /// Comparisons that must hold, all of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::CONDITIONS), extend("x-kubernetes-list-type" = "atomic"))]
-    pub conditions: Vec<Comparison>,
-    /// A CEL expression on the object, `self`, that must be true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::CEL))]
-    pub cel: Option<String>,
     /// How long it may take, counted from the start of its tier. No limit if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<DurationText>,
@@ -88,6 +53,50 @@ pub struct Dependency {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 3), extend("x-kubernetes-list-type" = "set"))]
     pub watch_events: Option<Vec<WatchEvent>>,
+}
+
+/// An object, or a selection of objects, and the state it must be in, as every kind that waits says it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RequiredObject {
+    /// The object as `kind/name`, `kind.group/name` or `plural.group/name`; short names do too. With a selector, the
+    /// kind only. `version/kubernetes` is the server's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::REFERENCE), pattern(schema::REFERENCE_PATTERN))]
+    pub resource: Option<String>,
+    /// The object field by field, instead of resource.
+    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
+    pub reference: Option<KindRef>,
+    /// Objects by their labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<LabelSelector>,
+    /// How many of the selected objects must be in the state; at least one if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expect: Option<Expect>,
+    /// One group of a DependencyGroup.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::LABEL))]
+    pub group: Option<String>,
+    /// Where to look. Here if omitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Cluster>,
+    /// The state it must be in: Exists, Absent, Ready, Completed, Failed, or the name of a condition or phase. If
+    /// omitted: Exists with cel or conditions, otherwise Ready for kinds whose readiness is known, otherwise Exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::STATE))]
+    pub state: Option<String>,
+    /// A workload with so many available replicas is ready enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub min_replicas: Option<i32>,
+    /// Comparisons that must hold, all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = limits::CONDITIONS), extend("x-kubernetes-list-type" = "atomic"))]
+    pub conditions: Vec<Comparison>,
+    /// A CEL expression on the object, `self`, that must be true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::CEL))]
+    pub cel: Option<String>,
 }
 
 /// What happens to a watched object.

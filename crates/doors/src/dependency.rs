@@ -61,7 +61,7 @@ pub(crate) fn read(
     let via = cluster::via(
         &frame.via,
         &frame.owner.namespace,
-        entry.cluster.as_ref(),
+        entry.object.cluster.as_ref(),
         frame.common.cluster.as_ref(),
         field,
     )?;
@@ -69,25 +69,25 @@ pub(crate) fn read(
     let spec = RequirementSpec {
         id: named.id.clone(),
         field: field.to_owned(),
-        kind_field: format!("{field}.{}", if entry.resource.is_some() { "resource" } else { "ref" }),
+        kind_field: format!("{field}.{}", if entry.object.resource.is_some() { "resource" } else { "ref" }),
         part: part.map(str::to_owned),
         label: names::label(entry, &frame.owner.namespace),
         keys: requirement::keys(entry.name.as_deref(), &written_kind, reference.name.as_deref(), part),
-        definition: definition(&frame.fragment(entry, entry.cluster.is_some()), &Value::Null),
+        definition: definition(&frame.fragment(entry, entry.object.cluster.is_some()), &Value::Null),
         via,
         about: about(entry, &reference, field)?,
         state: stated(entry),
-        clauses: readiness_profile::clauses(entry.cel.as_deref(), &entry.conditions, field)?,
-        min_replicas: entry.min_replicas.map(i64::from),
-        expect: expect(entry.expect.as_ref(), entry.selector.is_some(), field)?,
-        group: entry.group.clone(),
+        clauses: readiness_profile::clauses(entry.object.cel.as_deref(), &entry.object.conditions, field)?,
+        min_replicas: entry.object.min_replicas.map(i64::from),
+        expect: expect(entry.object.expect.as_ref(), entry.object.selector.is_some(), field)?,
+        group: entry.object.group.clone(),
         on_behalf_of: on_behalf_of.map(str::to_owned),
         optional: entry.optional,
         timeout: duration(entry.timeout.as_ref(), &format!("{field}.timeout"))?,
         progress_timeout: duration(entry.progress_timeout.as_ref(), &format!("{field}.progressTimeout"))?,
     };
     let draft = RequirementDraft::new(frame, spec)?;
-    match draft.kind().filter(|kind| entry.group.is_some() && !has_groups(kind)) {
+    match draft.kind().filter(|kind| entry.object.group.is_some() && !has_groups(kind)) {
         Some(kind) => {
             let resource = names::resource_text(entry);
             let problem = format!("only a DependencyGroup has groups; {resource} is a {kind}");
@@ -103,10 +103,10 @@ fn has_groups(kind: &GroupKind) -> bool {
 
 /// The reference an entry makes, and its kind as written.
 fn reference(entry: &Dependency, field: &str) -> Result<(Reference, String), SpecError> {
-    let (reference, kind) = match (&entry.resource, &entry.reference) {
+    let (reference, kind) = match (&entry.object.resource, &entry.object.reference) {
         (Some(text), None) => {
             let field = format!("{field}.resource");
-            let parsed = match &entry.selector {
+            let parsed = match &entry.object.selector {
                 Some(_) => Reference::parse_kind(text),
                 None => Reference::parse(text),
             };
@@ -115,14 +115,14 @@ fn reference(entry: &Dependency, field: &str) -> Result<(Reference, String), Spe
             (parsed, kind)
         }
         (None, Some(explicit)) => {
-            if explicit.name.is_some() == entry.selector.is_some() {
+            if explicit.name.is_some() == entry.object.selector.is_some() {
                 return Err(at(format!("{field}.ref"), "it needs a name, or a selector instead of it"));
             }
             (Reference { word: explicit.kind_word(), name: explicit.name.clone() }, explicit.kind.clone())
         }
         _ => return Err(at(field, "give exactly one of resource and ref")),
     };
-    if entry.expect.is_some() && entry.selector.is_none() {
+    if entry.object.expect.is_some() && entry.object.selector.is_none() {
         return Err(at(format!("{field}.expect"), "it counts what a selector finds; it needs a selector"));
     }
     Ok((reference, kind))
@@ -130,22 +130,22 @@ fn reference(entry: &Dependency, field: &str) -> Result<(Reference, String), Spe
 
 /// What an entry is about.
 fn about(entry: &Dependency, reference: &Reference, field: &str) -> Result<About, SpecError> {
-    if reference.is_server_version() && entry.resource.is_some() {
+    if reference.is_server_version() && entry.object.resource.is_some() {
         return Ok(About::Version);
     }
-    let which = match (&reference.name, &entry.selector) {
+    let which = match (&reference.name, &entry.object.selector) {
         (Some(name), None) => Which::Name(name.clone()),
         (None, Some(labels)) => Which::Labels(cluster::selector(labels, &format!("{field}.selector"))?),
         _ => return Err(at(field, "give the name of an object, or a selector")),
     };
-    let explicit = entry.reference.as_ref().and_then(|reference| reference.namespace.as_ref());
+    let explicit = entry.object.reference.as_ref().and_then(|reference| reference.namespace.as_ref());
     let namespace = entry.namespace.as_ref().or(explicit).cloned();
     Ok(About::Objects { word: reference.word.clone(), namespace, which })
 }
 
 /// The state that the entry itself asks for.
 fn stated(entry: &Dependency) -> Option<Wanted> {
-    match (&entry.state, entry.require_ready) {
+    match (&entry.object.state, entry.require_ready) {
         (Some(word), _) => Some(Wanted::parse(word)),
         (None, Some(false)) => Some(Wanted::Exists),
         (None, Some(true)) => Some(Wanted::Ready),

@@ -91,10 +91,10 @@ pub(crate) fn required(of: Option<&str>, entries: &[Dependency]) -> Vec<Named> {
 
 /// A dependency's resource as written; where it is written field by field, the same in one word.
 pub(crate) fn resource_text(dependency: &Dependency) -> String {
-    if let Some(resource) = &dependency.resource {
+    if let Some(resource) = &dependency.object.resource {
         return resource.clone();
     }
-    let Some(reference) = &dependency.reference else {
+    let Some(reference) = &dependency.object.reference else {
         return String::new();
     };
     match &reference.name {
@@ -107,14 +107,14 @@ pub(crate) fn resource_text(dependency: &Dependency) -> String {
 /// group and cluster.
 pub(crate) fn label(dependency: &Dependency, own: &str) -> String {
     let mut label = with_selector(dependency);
-    let inner = dependency.reference.as_ref().and_then(|reference| reference.namespace.as_deref());
+    let inner = dependency.object.reference.as_ref().and_then(|reference| reference.namespace.as_deref());
     if let Some(namespace) = dependency.namespace.as_deref().or(inner).filter(|namespace| *namespace != own) {
         label = format!("{label} in namespace {namespace}");
     }
-    if let Some(group) = &dependency.group {
+    if let Some(group) = &dependency.object.group {
         label = format!("{label} (group {group})");
     }
-    match dependency.cluster.as_ref().and_then(cluster_text) {
+    match dependency.object.cluster.as_ref().and_then(cluster_text) {
         Some(cluster) => format!("{label} in {cluster}"),
         None => label,
     }
@@ -122,7 +122,7 @@ pub(crate) fn label(dependency: &Dependency, own: &str) -> String {
 
 fn with_selector(dependency: &Dependency) -> String {
     let text = resource_text(dependency);
-    let selector = dependency.selector.as_ref().and_then(|selector| cluster::selector(selector, "").ok());
+    let selector = dependency.object.selector.as_ref().and_then(|selector| cluster::selector(selector, "").ok());
     selector.map_or(text.clone(), |selector| format!("{text}[{selector}]"))
 }
 
@@ -143,12 +143,12 @@ fn unnamed_apart(dependencies: &[Dependency]) -> Vec<String> {
         .map(|dependency| dependency.name.clone().unwrap_or_else(|| with_selector(dependency)))
         .collect();
     let namespace = |dependency: &Dependency| {
-        let inner = dependency.reference.as_ref().and_then(|reference| reference.namespace.clone());
+        let inner = dependency.object.reference.as_ref().and_then(|reference| reference.namespace.clone());
         dependency.namespace.clone().or(inner).map(|namespace| format!("in {namespace}"))
     };
-    let group = |dependency: &Dependency| dependency.group.as_ref().map(|group| format!("(group {group})"));
+    let group = |dependency: &Dependency| dependency.object.group.as_ref().map(|group| format!("(group {group})"));
     let place = |dependency: &Dependency| {
-        dependency.cluster.as_ref().and_then(cluster_text).map(|cluster| format!("in {cluster}"))
+        dependency.object.cluster.as_ref().and_then(cluster_text).map(|cluster| format!("in {cluster}"))
     };
     let more: [&Words<'_>; 3] = [&namespace, &group, &place];
     for words in more {

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::OnTimeout;
 use crate::{
-    common::{Cluster, DurationText, Expect, KindRef, LabelSelector},
-    dependency::Comparison,
+    common::DurationText,
+    dependency::RequiredObject,
     schema,
 };
 
@@ -128,44 +128,9 @@ pub struct BootEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::NAME), pattern(SERVER_NAME_PATTERN))]
     pub server_name: Option<String>,
-    /// Any object, as `kind/name`, `kind.group/name` or `plural.group/name`; with a selector, the kind only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::REFERENCE), pattern(schema::REFERENCE_PATTERN))]
-    pub resource: Option<String>,
-    /// The object field by field, instead of resource.
-    #[serde(default, rename = "ref", skip_serializing_if = "Option::is_none")]
-    pub reference: Option<KindRef>,
-    /// Objects by their labels.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub selector: Option<LabelSelector>,
-    /// How many of the selected objects must be in the state; at least one if omitted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expect: Option<Expect>,
-    /// One group of a DependencyGroup.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::LABEL))]
-    pub group: Option<String>,
-    /// Where to look for the object. Here if omitted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<Cluster>,
-    /// The state that the object must be in: Exists, Absent, Ready, Completed, Failed, or the name of a condition or
-    /// phase. If omitted: Exists with cel or conditions, otherwise Ready for kinds whose readiness is known, otherwise
-    /// Exists.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::STATE))]
-    pub state: Option<String>,
-    /// A workload with so many available replicas is ready enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0))]
-    pub min_replicas: Option<i32>,
-    /// Comparisons that must hold, all of them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = limits::CONDITIONS), extend("x-kubernetes-list-type" = "atomic"))]
-    pub conditions: Vec<Comparison>,
-    /// A CEL expression on the object, `self`, that must be true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::CEL))]
-    pub cel: Option<String>,
+    /// Which object, and in which state.
+    #[serde(flatten)]
+    pub object: RequiredObject,
     /// How long a pod waits for this entry: more than 0s, at most 24h; 60s if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<DurationText>,
@@ -250,6 +215,21 @@ pub struct CaBundleRef {
     #[schemars(length(min = 1, max = limits::NAME))]
     pub key: Option<String>,
 }
+
+/// What is said of the object of an entry, which may have a Service or a host instead.
+pub(super) const OBJECT: [(&str, &str); 3] = [
+    (
+        "resource",
+        "Any object, as `kind/name`, `kind.group/name` or `plural.group/name`; with a selector, the kind only.",
+    ),
+    ("cluster", "Where to look for the object. Here if omitted."),
+    (
+        "state",
+        "The state that the object must be in: Exists, Absent, Ready, Completed, Failed, or the name of a condition or \
+         phase. If omitted: Exists with cel or conditions, otherwise Ready for kinds whose readiness is known, otherwise \
+         Exists.",
+    ),
+];
 
 /// Fields that have a meaning in a later version: refused rather than dropped, since without them an entry would mean
 /// something else.

@@ -139,7 +139,7 @@ fn going_back(now: &AppBundleSpec, then: AppBundleSpec) -> AppBundleSpec {
         cluster.impersonate = same.and_then(|known| known.impersonate.clone());
     };
     let requires = |entries: &mut Vec<Dependency>| {
-        entries.iter_mut().filter_map(|entry| entry.cluster.as_mut()).for_each(impersonate);
+        entries.iter_mut().filter_map(|entry| entry.object.cluster.as_mut()).for_each(impersonate);
     };
     requires(&mut spec.requires);
     for group in &mut spec.groups {
@@ -158,7 +158,7 @@ fn clusters(spec: &AppBundleSpec) -> impl Iterator<Item = &Cluster> {
     let requires = spec.requires.iter().chain(spec.groups.iter().flat_map(|group| &group.requires));
     let requires = requires.chain(components.clone().flat_map(|component| &component.requires));
     let own = spec.common.cluster.iter().chain(components.filter_map(|component| component.cluster.as_ref()));
-    own.chain(requires.filter_map(|entry| entry.cluster.as_ref()))
+    own.chain(requires.filter_map(|entry| entry.object.cluster.as_ref()))
 }
 
 /// Whether a revision is one of this very object.

@@ -49,17 +49,8 @@ pub(super) fn target_and_port(entry: &BootEntry) -> String {
 pub(super) fn as_dependency(entry: &BootEntry) -> Dependency {
     Dependency {
         name: entry.name.clone(),
-        resource: entry.resource.clone(),
-        reference: entry.reference.clone(),
-        selector: entry.selector.clone(),
-        expect: entry.expect,
         namespace: entry.namespace.clone(),
-        group: entry.group.clone(),
-        cluster: entry.cluster.clone(),
-        state: entry.state.clone(),
-        min_replicas: entry.min_replicas,
-        conditions: entry.conditions.clone(),
-        cel: entry.cel.clone(),
+        object: entry.object.clone(),
         ..Dependency::default()
     }
 }

@@ -140,10 +140,10 @@ fn leads_to(entry: &BootEntry, own_namespace: &str, stands_for: &HashMap<Node, N
     if let Some(service) = &entry.service {
         return Some(place(service.clone()));
     }
-    if entry.cluster.is_some() {
+    if entry.object.cluster.is_some() {
         return None;
     }
-    let (word, name, namespace) = match (&entry.resource, &entry.reference) {
+    let (word, name, namespace) = match (&entry.object.resource, &entry.object.reference) {
         (Some(text), _) => {
             let reference = Reference::parse(text).ok()?;
             (reference.word, reference.name?, None)
