@@ -57,6 +57,7 @@ impl Door for BootDependencyDoor {
     type Object = BootDependency;
 
     const SPEAKS: bool = true;
+    const COUNTED: bool = true;
 
     fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         compile::compile(object, compile_input)

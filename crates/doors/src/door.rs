@@ -105,6 +105,18 @@ pub struct Imposed {
     pub exempt: Vec<String>,
 }
 
+/// What the wait-for graph shows to the objects of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Insight {
+    /// Why what they wait for is not there, while they wait.
+    #[default]
+    Causes,
+    /// That; who makes what they have and wait for, and all that is waited for through others, once all is there too.
+    Makers,
+    /// That; whom they are imposed on. They are rules that others wait for, and leave alone what they need themselves.
+    Subjects,
+}
+
 /// The labels of pods, or those that a Service selects.
 pub type Labels = BTreeMap<String, String>;
 
@@ -220,6 +232,12 @@ pub trait Door: Send + Sync + 'static {
     fn event(_object: Option<&Self::Object>, report: &Report) -> Option<Notice> {
         Some(phase_event(report))
     }
+
+    /// What the wait-for graph shows to its objects.
+    const INSIGHT: Insight = Insight::Causes;
+
+    /// Whether its turns are counted, and what its objects wait for ([`tally`](Self::tally)).
+    const COUNTED: bool = false;
 
     /// The objects of ours that must outlive this one, because it relies on them.
     fn claims(_object: &Self::Object) -> Vec<ObjectRef> {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::{
     assemble::Frame,
-    door::{self, Backing, CompileInput, Compiled, Door, StatusInput},
+    door::{self, Backing, CompileInput, Compiled, Door, Insight, StatusInput},
     entries,
     sync::{
         backing,
@@ -28,6 +28,8 @@ pub enum GlobalDependencyDoor {}
 
 impl Door for GlobalDependencyDoor {
     type Object = GlobalDependency;
+
+    const INSIGHT: Insight = Insight::Subjects;
 
     fn compile(object: &GlobalDependency, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         let mut frame = Frame::new(object, object.common(), compile_input, Removal::Retain)?;

@@ -48,7 +48,7 @@ pub use capability::CapabilityDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
     Backing, Beside, CLUSTER_DOMAIN, Causes, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryStep,
-    Hold, HoldInput, Imposed, Kept, Labels, SideWrite, StatusInput, StatusOf, Tally,
+    Hold, HoldInput, Imposed, Insight, Kept, Labels, SideWrite, StatusInput, StatusOf, Tally,
 };
 pub use global_dependency::GlobalDependencyDoor;
 pub use readiness_profile::ReadinessProfileDoor;

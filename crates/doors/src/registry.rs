@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{
     AppBundleDoor, BootDependencyDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor,
     ReadinessProfileDoor, ResourceDependencyDoor, SyncDoor,
-    door::{self, Beside, CompileInput, Compiled, Door},
+    door::{self, Beside, CompileInput, Compiled, Door, Insight},
     status_edges,
     subject::{Planned, Subject},
 };
@@ -167,6 +167,16 @@ pub trait Kind: Send + Sync {
         None
     }
 
+    /// What the wait-for graph shows to its objects.
+    fn insight(&self) -> Insight {
+        Insight::Causes
+    }
+
+    /// Whether its turns are counted, and what its objects wait for.
+    fn counted(&self) -> bool {
+        false
+    }
+
     /// Whether its objects wait for others, and say so in a status of ours.
     fn waits(&self) -> bool {
         false
@@ -235,6 +245,14 @@ impl<D: Door> Kind for Of<D> {
 
     fn history_kind(&self) -> Option<Names> {
         D::beside().map(Beside::history_kind)
+    }
+
+    fn insight(&self) -> Insight {
+        D::INSIGHT
+    }
+
+    fn counted(&self) -> bool {
+        D::COUNTED
     }
 
     fn waits(&self) -> bool {

@@ -31,7 +31,7 @@ use linchpin_engine::{
 use linchpin_words::{Gvk, ObjectRef};
 
 use self::outline::SyncOutline;
-use crate::door::{Backing, CompileInput, Compiled, Door, Hold, HoldInput, StatusInput};
+use crate::door::{Backing, CompileInput, Compiled, Door, Hold, HoldInput, Insight, StatusInput};
 
 /// The door of Sync.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +39,8 @@ pub enum SyncDoor {}
 
 impl Door for SyncDoor {
     type Object = Sync;
+
+    const INSIGHT: Insight = Insight::Makers;
 
     fn compile(object: &Sync, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         compile::compile(object, compile_input)

@@ -76,6 +76,10 @@ impl Kind for BootDependencies {
         registry::door::<BootDependencyDoor>().definitions()
     }
 
+    fn counted(&self) -> bool {
+        registry::door::<BootDependencyDoor>().counted()
+    }
+
     fn waits(&self) -> bool {
         registry::door::<BootDependencyDoor>().waits()
     }

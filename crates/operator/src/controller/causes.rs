@@ -13,7 +13,7 @@ use std::{
 };
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::{Causes, Imposed};
+use linchpin_doors::{Causes, Imposed, Insight};
 use linchpin_engine::{
     contract::{Question, Right, Seen, Served, Via, Want},
     graph::{Chain, Node, Relation, WaitState, explain},
@@ -24,11 +24,7 @@ use linchpin_words::{
     reference::{KindWord, built_in_kind},
 };
 
-use super::{
-    Controller,
-    entry::Entry,
-    exempt::{is_rule, is_sync},
-};
+use super::{Controller, entry::Entry};
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -121,17 +117,17 @@ impl Controller {
 
     fn causes_of(&self, entry: &Entry) -> Found {
         let mut found = Found { causes: Causes::new(), asked: BTreeSet::new(), open: false };
-        let myself = Node::here(entry.subject.key().object_ref());
-        if is_rule(&myself) {
-            found.causes.imposed = Some(self.imposed(&myself));
-        }
+        let insight = self.served[entry.kind].insight;
         let settled = entry.phase == Some(Phase::Completed);
-        // A Sync also shows who makes what it has.
-        if settled && !is_sync(&myself) || entry.subject.is_deleting() {
+        let waits = !entry.subject.is_deleting() && (!settled || insight == Insight::Makers);
+        if !waits && insight != Insight::Subjects {
             return found;
         }
-        let Some(via) = entry.subject.via() else { return found };
-        let node = myself;
+        let node = Node::here(entry.subject.key().object_ref());
+        if insight == Insight::Subjects {
+            found.causes.imposed = Some(self.imposed(&node));
+        }
+        let Some(via) = entry.subject.via().filter(|_| waits) else { return found };
         let waits = if settled { BTreeSet::new() } else { self.waits_for_ours(&node) };
         let asked = RefCell::new(BTreeMap::new());
         let visible = |node: &Node| {
@@ -142,8 +138,8 @@ impl Controller {
             }
             self.may_see(&via, node, &mut asked.borrow_mut())
         };
-        // Only a Sync shows it, and it takes a right for each object that is waited for.
-        if is_sync(&node) {
+        // It takes a right for each object that is waited for.
+        if insight == Insight::Makers {
             self.look_further(&node, &waits, &visible, &mut found.causes);
         }
         for (part, blocker, _) in &waits {
@@ -164,7 +160,7 @@ impl Controller {
     /// Whom a rule is imposed on.
     fn imposed(&self, rule: &Node) -> Imposed {
         let (total, held) = self.graph.waiting_for(rule);
-        let exempt = self.exempt.get(&rule.object.name).into_iter().flatten().map(ToString::to_string);
+        let exempt = self.exempt.get(rule).into_iter().flatten().map(ToString::to_string);
         Imposed { total, held, exempt: exempt.collect() }
     }
 
@@ -232,8 +228,7 @@ impl Controller {
     }
 
     fn plural_of_ours(&self, object: &ObjectRef) -> Option<&str> {
-        let known = self.group_kinds.iter().position(|kind| *kind == object.kind)?;
-        Some(self.own_kinds[known].plural())
+        self.kind_of(object).map(|kind| kind.own.plural())
     }
 
     /// Whether an identity may get an object. What was asked is noted, and whether it was answered.

@@ -39,6 +39,8 @@ pub(crate) struct Entry {
     pub(crate) phase: Option<Phase>,
     /// What was sent of the objects that are kept beside it.
     pub(crate) sent: Sent,
+    /// Whether pods that it holds were counted.
+    pub(crate) holds_pods: bool,
     /// What is behind its blockers, as last found.
     pub(crate) causes: Causes,
     /// What was asked to know whether that may be shown.
@@ -79,6 +81,7 @@ impl Entry {
             saving: Saving::default(),
             phase: None,
             sent: Sent::default(),
+            holds_pods: false,
             causes: Causes::new(),
             curious: BTreeSet::new(),
         }

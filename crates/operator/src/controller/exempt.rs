@@ -6,55 +6,44 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_doors::Claim;
+use linchpin_doors::{Claim, Insight};
 use linchpin_engine::graph::Node;
 use linchpin_words::{GroupKind, ObjectRef};
 
 use super::{Controller, entry::Entry};
 
-const GROUP: &str = "linchpin.dev";
-const RULE: &str = "GlobalDependency";
-const SYNC: &str = "Sync";
-
-/// Whether a node is a global rule.
-pub(super) fn is_rule(node: &Node) -> bool {
-    node.object.kind.group == GROUP && node.object.kind.kind == RULE
-}
-
-/// Whether a node is a Sync.
-pub(super) fn is_sync(node: &Node) -> bool {
-    node.object.kind.group == GROUP && node.object.kind.kind == SYNC
-}
-
 impl Controller {
+    /// Whether a node is a global rule.
+    fn is_rule(&self, node: &Node) -> bool {
+        self.kind_of(&node.object).is_some_and(|kind| kind.insight == Insight::Subjects)
+    }
+
     /// Finds what each global rule leaves alone, if the graph has another shape than when it was found last.
     pub(super) fn find_exempt(&mut self) {
         if self.exempt_of == Some(self.graph.shape()) {
             return;
         }
         self.exempt_of = Some(self.graph.shape());
-        let rule = GroupKind::new(GROUP, RULE);
-        let Some(kind) = self.group_kinds.iter().position(|known| *known == rule) else { return };
-        let from = (kind, (None, String::new()));
-        let rules = self.ids.range(from..).take_while(|((of, _), _)| *of == kind);
-        let names: BTreeSet<String> = rules.map(|((_, (_, name)), _)| name.clone()).collect();
+        let rules = self.rules();
+        if rules.is_empty() && self.exempt.is_empty() {
+            return;
+        }
         let mut changed: BTreeSet<Node> = BTreeSet::new();
-        self.exempt.retain(|name, exempt| {
-            let kept = names.contains(name);
+        self.exempt.retain(|rule, exempt| {
+            let kept = rules.contains(rule);
             if !kept {
                 changed.append(exempt);
             }
             kept
         });
-        for name in names {
-            let node = Node::here(ObjectRef::cluster_scoped(rule.clone(), &name));
-            let behind = self.behind(&node);
-            let ours = |node: &Node| self.group_kinds.contains(&node.object.kind) && node.cluster.is_none();
-            let found: BTreeSet<Node> = behind.iter().filter(|node| ours(node)).map(Node::whole).collect();
-            let known = self.exempt.entry(name).or_default();
+        for rule in rules {
+            let behind = self.behind(&rule);
+            let ours = |node: &&Node| self.kind_of(&node.object).is_some() && node.cluster.is_none();
+            let found: BTreeSet<Node> = behind.iter().filter(ours).map(Node::whole).collect();
+            let known = self.exempt.entry(rule.clone()).or_default();
             if *known != found {
                 changed.extend(known.symmetric_difference(&found).cloned());
-                changed.insert(node);
+                changed.insert(rule);
                 *known = found;
             }
         }
@@ -63,13 +52,27 @@ impl Controller {
         }
     }
 
+    /// All global rules.
+    fn rules(&self) -> BTreeSet<Node> {
+        let mut rules = BTreeSet::new();
+        for (index, kind) in self.served.iter().enumerate().filter(|(_, kind)| kind.insight == Insight::Subjects)
+        {
+            let all = self.ids.range((index, (None, String::new()))..).take_while(|((of, _), _)| *of == index);
+            rules.extend(all.map(|((_, (namespace, name)), _)| {
+                let (kind, namespace) = (kind.group_kind.clone(), namespace.clone());
+                Node::here(ObjectRef { kind, namespace, name: name.clone() })
+            }));
+        }
+        rules
+    }
+
     /// All that a rule's dependency needs: over waits and what makes them, and from configurations of webhooks over their
     /// Services to the pods that answer, in sets that are not applied yet too.
     fn behind(&self, rule: &Node) -> BTreeSet<Node> {
         let mut found: BTreeSet<Node> = BTreeSet::new();
         let mut open = vec![rule.clone()];
         while let Some(next) = open.pop() {
-            for node in self.graph.behind(&next, |other| !is_rule(other)) {
+            for node in self.graph.behind(&next, |other| !self.is_rule(other)) {
                 if found.insert(node.clone()) {
                     open.extend(
                         self.answering(&node.object).into_iter().filter(|node| !found.contains(node)),
@@ -110,8 +113,8 @@ impl Controller {
         let mut makers = Vec::new();
         let mut next = entry.subject.created_by();
         while let Some(uid) = next {
-            let mut others = self.entries.values().filter(|other| other.kind == entry.kind);
-            let Some(maker) = others.find(|other| other.subject.key().uid == uid) else { break };
+            let maker = self.uids.get(uid).and_then(|id| self.entries.get(id));
+            let Some(maker) = maker.filter(|maker| maker.kind == entry.kind) else { break };
             let made = maker.subject.key().object_ref();
             if makers.contains(&made) {
                 break;
@@ -124,7 +127,8 @@ impl Controller {
 
     /// The global rules that leave a node alone.
     pub(super) fn exempt_from(&self, node: &Node) -> Vec<String> {
-        self.exempt.iter().filter(|(_, exempt)| exempt.contains(node)).map(|(name, _)| name.clone()).collect()
+        let rules = self.exempt.iter().filter(|(_, exempt)| exempt.contains(node));
+        rules.map(|(rule, _)| rule.object.name.clone()).collect()
     }
 
     /// Those that depend on the object of an entry; looked for only while it is being deleted.

@@ -204,7 +204,7 @@ impl Controller {
     fn begin_write(&mut self, id: SubscriberId, waited_for: bool) {
         let crowded = self.under_way.waited_for + self.under_way.background + self.unsaved.len() >= CROWD;
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let Some((write, request)) = entry.next_write(self.finalizers[entry.kind], crowded) else {
+        let Some((write, request)) = entry.next_write(self.served[entry.kind].finalizer, crowded) else {
             entry.saving.pace.urgent = false;
             if entry.is_idle() && entry.subject.puts_off_history() {
                 self.enqueue(id);
@@ -221,7 +221,7 @@ impl Controller {
             Some(namespace) => self.under_way.begin(namespace, Instant::now()),
             None => self.under_way.waited_for += 1,
         }
-        let (own, kind, back) = (self.own.clone(), self.own_kinds[entry.kind].clone(), self.back.clone());
+        let (own, kind, back) = (self.own.clone(), self.served[entry.kind].own.clone(), self.back.clone());
         tokio::spawn(async move {
             let sent = async {
                 match request {
@@ -247,11 +247,11 @@ impl Controller {
         }
         self.telemetry.saved(&written.result);
         let Some(mut entry) = self.entries.remove(&id) else { return };
-        if self.is_boot(entry.kind) && !matches!(written.result, Ok(_) | Err(OwnWriteError::Gone)) {
+        if self.served[entry.kind].counted && !matches!(written.result, Ok(_) | Err(OwnWriteError::Gone)) {
             let begun = entry.saving.pace.last;
             self.boot_counts.turn(false, begun.map(|begun| begun.elapsed()).unwrap_or_default());
         }
-        let finalizer = self.finalizers[entry.kind];
+        let finalizer = self.served[entry.kind].finalizer;
         entry.saving.pace.confirms |= waited_for && written.result.is_err();
         entry.write_ended(written.result, finalizer);
         if entry.saving.machine.release_held() {

@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Instant};
 
 use linchpin_cluster::{events::Regarding, hub::SubscriberId, own::OwnObject};
-use linchpin_doors::subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own, SubjectKey, Ties};
+use linchpin_doors::{
+    Insight,
+    subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own, SubjectKey, Ties},
+};
 use linchpin_engine::{
     contract::{Effect, Seen, Want},
     graph::Node,
@@ -11,10 +14,10 @@ use linchpin_engine::{
 use linchpin_words::{Gvk, Timestamp};
 
 use super::{
-    COOL_AFTER, Controller,
+    Controller,
     entry::{Entry, FreshLook},
-    exempt::is_rule,
     now,
+    rest::COOL_AFTER,
     throttle::{self, LastTurn},
 };
 
@@ -68,7 +71,7 @@ impl Controller {
         self.schedule(&mut entry);
         let took = began.elapsed();
         self.telemetry.turn(took);
-        if self.is_boot(entry.kind) {
+        if self.served[entry.kind].counted {
             self.boot_counts.turn(true, took);
         }
         let did_something = answered || entry.in_flight > 0 || entry.saving.holds();
@@ -79,7 +82,7 @@ impl Controller {
         }
         entry.last_turn = Some(last_turn);
         self.cooling.set_earlier(id, last_turn.ended + COOL_AFTER);
-        let rule = is_rule(&Node::here(entry.subject.key().object_ref()));
+        let rule = self.served[entry.kind].insight == Insight::Subjects;
         self.entries.insert(id, entry);
         // What it is about may lead elsewhere now. What this one has stands with the others only from here on.
         if rule {
@@ -265,6 +268,7 @@ impl Controller {
         }
         if let Some(pods) = report.held_pods {
             self.tallies.0.hold(&key.name, pods);
+            entry.holds_pods = true;
         }
         for after in report.releases {
             self.boot_counts.released(after);
