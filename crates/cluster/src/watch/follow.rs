@@ -1,17 +1,20 @@
 //! The loop itself: look, follow, and begin again in the cheapest way that misses nothing.
 
+mod end;
+mod list;
+
 use super::{
     Counters, Features, Item, Report, Select, Sink, SinkReply, Watched,
     clock::{Clock, KindClock},
     first_looks::Turn,
     lines::Lines,
-    list_size::ListSize,
     pace::{Pace, Trouble},
-    parse::{Arrived, Broken, Garbled, Head, Page},
+    parse::{Arrived, Head},
 };
-use crate::call::{self, CallError, Form, Refused, Url};
+use crate::call::{self, CallError, Form, Url};
+use end::End;
 use kube::Client;
-use linchpin_words::limits;
+pub(crate) use list::count;
 use serde_json::value::RawValue;
 use std::{
     collections::BTreeMap,
@@ -23,8 +26,6 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// Objects per page of a list.
-const PAGE: u32 = 500;
 /// Shortest life of a watch before it is renewed; up to [`RENEWAL_SPREAD`] more, and below five minutes together.
 const RENEWAL: u64 = 235;
 const RENEWAL_SPREAD: u64 = 60;
@@ -50,50 +51,6 @@ pub(crate) struct Follower {
     pub(crate) asker: String,
     /// Spreads the pauses and renewals of different followers.
     pub(crate) seed: u64,
-}
-
-/// How an attempt ended.
-enum End {
-    /// The server ended it in good order.
-    Renew,
-    /// Everything must be read again.
-    Expired,
-    /// The server has no streaming of first states.
-    CannotStream,
-    /// More is read by now than what was asked for.
-    Outgrown,
-    /// No answer, a refusal, or an answer that breaks off.
-    Failed(CallError),
-}
-
-impl From<CallError> for End {
-    fn from(error: CallError) -> Self {
-        if error.is_code(410) { Self::Expired } else { Self::Failed(error) }
-    }
-}
-
-impl From<Garbled> for End {
-    fn from(error: Garbled) -> Self {
-        Self::broken(&error.to_string())
-    }
-}
-
-impl From<Broken> for End {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::Garbled(error) => error.into(),
-            Broken::Refused(status) => {
-                let refused = Refused { code: status.code, status: *status, retry_after: None };
-                CallError::Refused(Box::new(refused)).into()
-            }
-        }
-    }
-}
-
-impl End {
-    fn broken(message: &str) -> Self {
-        Self::Failed(CallError::Unanswered { message: message.to_owned(), maybe_sent: true })
-    }
 }
 
 /// Why an attempt is over.
@@ -420,76 +377,6 @@ impl Follower {
         Ok(Some(head.item(object, &self.watched, &interest)))
     }
 
-    /// Everything, in pages, within the limits of one list.
-    async fn list(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
-        Counters::add(&self.counters.lists, 1);
-        let _turn = self.turn().await;
-        let limit = Duration::from_secs(limits::LIST_SECONDS);
-        let all = tokio::time::timeout(limit, self.pages(looking)).await;
-        all.map_err(|_| End::broken(&format!("the list was not complete within {limit:?}")))?
-    }
-
-    async fn pages(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
-        let (mut items, mut others): (Vec<Item>, Vec<Box<str>>) = (Vec::new(), Vec::new());
-        let mut kept = 0;
-        let mut next = String::new();
-        let mut size = PAGE;
-        let mut read = ListSize::default();
-        let check = |read: &ListSize, more| read.too_long(more).map_or(Ok(()), |why| Err(End::broken(&why)));
-        loop {
-            let mut url = self.collection().with("limit", &size.to_string());
-            if !next.is_empty() {
-                url = url.with("continue", &next);
-            }
-            let form = if looking.metadata { Form::MetadataList } else { Form::Full };
-            let answer = match call::call(&self.client, call::get(&url, form)?).await {
-                // Many large objects: fewer at a time.
-                Err(CallError::TooLarge { .. }) if size > 1 => {
-                    size = (size / 8).max(1);
-                    continue;
-                }
-                answer => answer?,
-            };
-            read.pages += 1;
-            read.bytes = read.bytes.saturating_add(answer.body.len());
-            check(&read, false)?;
-            Counters::add(&self.counters.bytes, answer.body.len());
-            self.features.breathe(answer.body.len()).await;
-            let page = Page::read(&answer.body)?;
-            for object in page.items.unwrap_or_default() {
-                let head = Head::read(object)?;
-                if looking.sink.take(&head, Some(object)) {
-                    continue;
-                }
-                match self.project(&head, object, looking)? {
-                    Some(item) => {
-                        kept += item.bytes;
-                        items.push(item);
-                    }
-                    None => others.push(head.metadata.name.into_boxed_str()),
-                }
-            }
-            read.objects = items.len() + others.len();
-            check(&read, false)?;
-            // The keeper may find that it is too much, and end this.
-            looking.sink.report(Report::Read { objects: items.len(), bytes: kept });
-            match page.metadata.next {
-                Some(more) if !more.is_empty() => next = more,
-                _ => return Ok((items, others, page.metadata.resource_version)),
-            }
-            check(&read, true)?;
-        }
-    }
-
-    /// Makes sure that the store has not gone back behind what we have seen.
-    async fn compare(&self, course: &mut Course) -> Result<(), End> {
-        let mark = self.clock.mark(&course.kind);
-        let url = self.collection().with("limit", "1");
-        let answer = call::call(&self.client, call::get(&url, Form::MetadataList)?).await?;
-        let version = Page::read(&answer.body)?.metadata.resource_version.parse().unwrap_or(u64::MAX);
-        if self.clock.confirm(&course.kind, mark, version) { Ok(()) } else { Err(End::Expired) }
-    }
-
     async fn open(&self, url: &Url, looking: &Looking<'_>) -> Result<Lines, End> {
         Counters::add(&self.counters.watches, 1);
         let form = if looking.metadata { Form::Metadata } else { Form::Full };
@@ -505,18 +392,6 @@ impl Follower {
             Select::All => url,
         }
     }
-}
-
-/// How many objects there are, as one cheap request shows: what a wide watch would have to carry.
-pub(crate) async fn count(client: &Client, watched: &Watched) -> Result<u64, CallError> {
-    let url = watched.resource.collection(watched.namespace.as_deref()).with("limit", "1");
-    let answer = call::call(client, call::get(&url, Form::MetadataList)?).await?;
-    let page = Page::read(&answer.body)
-        .map_err(|error| CallError::Unanswered { message: error.to_string(), maybe_sent: true })?;
-    let here = page.items.map_or(0, |items| items.len());
-    Ok(u64::try_from(here)
-        .unwrap_or(u64::MAX)
-        .saturating_add(page.metadata.remaining_item_count.unwrap_or(0)))
 }
 
 /// What one attempt looks for.

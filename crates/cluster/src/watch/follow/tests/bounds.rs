@@ -1,6 +1,7 @@
 //! Servers that hang, or whose lists have no end: how much of the loop they may take.
 
 use super::*;
+use linchpin_words::limits;
 
 /// Followers of a server that never answers, each in a task of its own; how many of them have asked it.
 async fn silent(features: &Arc<Features>, group: &str, askers: &[&'static str]) -> usize {

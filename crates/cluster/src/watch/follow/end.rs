@@ -1,0 +1,50 @@
+//! How an attempt to follow ends.
+
+use crate::{
+    call::{CallError, Refused},
+    watch::parse::{Broken, Garbled},
+};
+
+/// How an attempt ended.
+pub(super) enum End {
+    /// The server ended it in good order.
+    Renew,
+    /// Everything must be read again.
+    Expired,
+    /// The server has no streaming of first states.
+    CannotStream,
+    /// More is read by now than what was asked for.
+    Outgrown,
+    /// No answer, a refusal, or an answer that breaks off.
+    Failed(CallError),
+}
+
+impl From<CallError> for End {
+    fn from(error: CallError) -> Self {
+        if error.is_code(410) { Self::Expired } else { Self::Failed(error) }
+    }
+}
+
+impl From<Garbled> for End {
+    fn from(error: Garbled) -> Self {
+        Self::broken(&error.to_string())
+    }
+}
+
+impl From<Broken> for End {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Garbled(error) => error.into(),
+            Broken::Refused(status) => {
+                let refused = Refused { code: status.code, status: *status, retry_after: None };
+                CallError::Refused(Box::new(refused)).into()
+            }
+        }
+    }
+}
+
+impl End {
+    pub(super) fn broken(message: &str) -> Self {
+        Self::Failed(CallError::Unanswered { message: message.to_owned(), maybe_sent: true })
+    }
+}
