@@ -177,10 +177,7 @@ fn definition() -> CustomResourceDefinition {
             schema::set(schema, ENTRY, field, later);
         }
         let words = [
-            (
-                "phase",
-                "How far it is, in one word: Pending, Waiting, Ready, Suspended, Failed or Deleting.",
-            ),
+            ("phase", "How far it is, in one word: Pending, Waiting, Ready, Suspended, Failed or Deleting."),
             ("blockedBy", "What is not there yet."),
             (
                 "edges",

@@ -229,7 +229,10 @@ fn labels(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 /// The definition for the API server.
 pub fn definition() -> CustomResourceDefinition {
     let words = [
-        ("observedGeneration", "The generation of the binding that this is about; -1 until it has been looked at."),
+        (
+            "observedGeneration",
+            "The generation of the binding that this is about; -1 until it has been looked at.",
+        ),
         ("phase", "Synced, Syncing, Degraded or Deleting."),
     ];
     let unsaid = ["startTime", "completionTime", "edges", "journal"];

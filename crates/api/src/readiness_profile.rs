@@ -114,7 +114,10 @@ impl Ours for ReadinessProfile {
 
     fn definitions() -> Vec<CustomResourceDefinition> {
         let words = [
-            ("observedGeneration", "The generation that this is about; -1 until the object has been looked at."),
+            (
+                "observedGeneration",
+                "The generation that this is about; -1 until the object has been looked at.",
+            ),
             ("message", "What is wrong with it, if anything."),
             ("conditions", "Ready and Stalled."),
         ];

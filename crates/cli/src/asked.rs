@@ -181,7 +181,10 @@ mod tests {
         ] {
             let asked = read(words, flag).unwrap();
             assert_eq!((asked.name(), asked.namespace.as_deref()), ("web", namespace), "{words:?}");
-            assert_eq!(asked.must_be_ours(&registry()).map_err(|_| ()).unwrap().gvk.kind, "ResourceDependency");
+            assert_eq!(
+                asked.must_be_ours(&registry()).map_err(|_| ()).unwrap().gvk.kind,
+                "ResourceDependency"
+            );
         }
         let both = read(&["rd/shop/web"], Some("other")).unwrap_err();
         assert_eq!(both, "rd/shop/web names namespace shop, and -n names other; name one of them");

@@ -73,8 +73,7 @@ pub(crate) fn unchanged(
     generation: i64,
     status_input: &StatusInput<'_>,
 ) -> Option<Status> {
-    let waited =
-        |status: &&Status| status.common.phase.as_deref() == Some(Phase::Waiting.as_str());
+    let waited = |status: &&Status| status.common.phase.as_deref() == Some(Phase::Waiting.as_str());
     still(current.filter(waited), generation, status_input)
 }
 

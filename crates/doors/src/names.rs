@@ -122,7 +122,8 @@ pub(crate) fn label(dependency: &Dependency, own: &str) -> String {
 
 fn with_selector(dependency: &Dependency) -> String {
     let text = resource_text(dependency);
-    let selector = dependency.object.selector.as_ref().and_then(|selector| cluster::selector(selector, "").ok());
+    let selector =
+        dependency.object.selector.as_ref().and_then(|selector| cluster::selector(selector, "").ok());
     selector.map_or(text.clone(), |selector| format!("{text}[{selector}]"))
 }
 
@@ -146,7 +147,8 @@ fn unnamed_apart(dependencies: &[Dependency]) -> Vec<String> {
         let inner = dependency.object.reference.as_ref().and_then(|reference| reference.namespace.clone());
         dependency.namespace.clone().or(inner).map(|namespace| format!("in {namespace}"))
     };
-    let group = |dependency: &Dependency| dependency.object.group.as_ref().map(|group| format!("(group {group})"));
+    let group =
+        |dependency: &Dependency| dependency.object.group.as_ref().map(|group| format!("(group {group})"));
     let place = |dependency: &Dependency| {
         dependency.object.cluster.as_ref().and_then(cluster_text).map(|cluster| format!("in {cluster}"))
     };

@@ -11,9 +11,7 @@ use linchpin_words::Period;
 
 use crate::{
     logging::{self, LogFormat},
-    settings::{
-        BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings,
-    },
+    settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings},
     webhooks::{Reached, WebhookSettings},
 };
 

@@ -27,6 +27,7 @@ mod election;
 mod process;
 mod server;
 mod shutdown;
+mod subscriptions;
 mod workplace;
 
 use std::sync::Arc;

@@ -6,11 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::OnTimeout;
-use crate::{
-    common::DurationText,
-    dependency::RequiredObject,
-    schema,
-};
+use crate::{common::DurationText, dependency::RequiredObject, schema};
 
 /// The document's default for `timeout`, which the API server stores.
 pub(super) const DEFAULT_TIMEOUT: &str = "60s";

@@ -4,11 +4,7 @@ use linchpin_words::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    ours::OurStatus,
-    schema,
-    status::CommonStatus,
-};
+use crate::{ours::OurStatus, schema, status::CommonStatus};
 
 /// The status of a BootDependency.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -25,8 +25,11 @@ fn server() -> &'static Cluster {
             .without(Component::ControllerManager)
             .without(Component::Scheduler);
         let cluster = Cluster::start(&options).unwrap();
-        let definitions: Vec<String> =
-            linchpin_doors::registry().definitions().iter().map(|crd| linchpin_api::to_yaml(crd).unwrap()).collect();
+        let definitions: Vec<String> = linchpin_doors::registry()
+            .definitions()
+            .iter()
+            .map(|crd| linchpin_api::to_yaml(crd).unwrap())
+            .collect();
         succeed(&cluster, &["apply", "-f", "-"], &definitions.join("---\n"));
         succeed(&cluster, &["wait", "--for=condition=Established", "crd", "--all"], "");
         for namespace in ["kubestellar-system", "kubeflex-system"] {

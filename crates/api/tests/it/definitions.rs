@@ -49,7 +49,8 @@ fn walk(path: &str, schema: &Value, check: &mut impl FnMut(&str, &Value)) {
 }
 
 fn schemas() -> Vec<(String, Value)> {
-    linchpin_doors::registry().definitions()
+    linchpin_doors::registry()
+        .definitions()
         .iter()
         .map(|definition| serde_json::to_value(definition).unwrap())
         .map(|crd| {

@@ -61,7 +61,8 @@ impl Employment {
     /// How the employer waits for its provider.
     fn wait(&self) -> Wait {
         let status = self.said_of_it();
-        let ready = status.and_then(|status| condition::find(&status.common.conditions, ConditionType::Ready));
+        let ready =
+            status.and_then(|status| condition::find(&status.common.conditions, ConditionType::Ready));
         let Some(ready) = ready else { return Wait::new(WaitState::Unknown, "Pending") };
         let reachable = status.and_then(|status| status.provider.as_ref()).is_none_or(|one| one.reachable);
         let standing = match ready.status {

@@ -40,7 +40,8 @@ impl BootFlags {
         let Some(settings) = self.webhooks.settings().map_err(Usage)? else { return Ok(None) };
         let wait_image = self.wait_image.filter(|image| !image.is_empty()).ok_or_else(|| {
             Usage(
-                "webhooks need --wait-image: an image of linchpin-wait that the cluster's nodes can pull".to_owned(),
+                "webhooks need --wait-image: an image of linchpin-wait that the cluster's nodes can pull"
+                    .to_owned(),
             )
         })?;
         Ok(Some(WebhookSettings { namespaces, wait_image, boot_after: self.boot_after, ..settings }))

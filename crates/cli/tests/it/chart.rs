@@ -191,7 +191,9 @@ fn who_asks_in_helm_test_may_list_every_kind_of_ours() {
     let all = documents(&rendered(&["--show-only", "templates/tests/check.yaml"]));
     let role = all.iter().find(|one| one["kind"] == "ClusterRole").unwrap();
     let rules = role["rules"].as_array().unwrap();
-    for definition in linchpin_doors::registry().definitions().iter().filter(|one| one.spec.names.kind != "BundleRevision") {
+    for definition in
+        linchpin_doors::registry().definitions().iter().filter(|one| one.spec.names.kind != "BundleRevision")
+    {
         let lists = |rule: &&Value| {
             let has = |field: &str, word: &str| rule[field].as_array().unwrap().iter().any(|one| one == word);
             has("apiGroups", &definition.spec.group)

@@ -77,8 +77,7 @@ fn dialled(
 ) -> Result<(Step, Option<String>), SpecError> {
     let Dialled { want, test, held, rights, forbidden } =
         dial::question(frame, entry, cluster_domain).map_err(|problem| at(field.clone(), problem))?;
-    let requirement =
-        Requirement { rights, held, ..Requirement::new(target_and_port(entry), want, test) };
+    let requirement = Requirement { rights, held, ..Requirement::new(target_and_port(entry), want, test) };
     let text = definition(&fragment(entry), &Value::Null);
     let step = Step::new(named.id.clone(), field, text, StepKind::Require(Box::new(requirement)));
     Ok((step, forbidden))

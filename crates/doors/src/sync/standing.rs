@@ -95,11 +95,7 @@ pub(crate) fn draw(
 }
 
 /// What it waits for, in the words of its rows.
-fn blockers(
-    before: &[Blocker],
-    rows: &[SyncDependencyStatus],
-    input: &StatusInput<'_>,
-) -> Vec<Blocker> {
+fn blockers(before: &[Blocker], rows: &[SyncDependencyStatus], input: &StatusInput<'_>) -> Vec<Blocker> {
     let blank = Standing::default();
     let Standing { outlines, .. } = Standing::of(input.plan).unwrap_or(&blank);
     let mut blockers = entries::blockers(before, input);

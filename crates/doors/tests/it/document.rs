@@ -157,8 +157,12 @@ fn a_binding_is_written_again_when_what_it_read_changes_and_only_then() {
         (status.common.conditions[0].kind.as_str(), status.common.conditions[0].reason.as_str()),
         ("Ready", "DependencyLost")
     );
-    let holds: Vec<bool> =
-        status.common.conditions.iter().map(|one| one.status == linchpin_words::ConditionStatus::True).collect();
+    let holds: Vec<bool> = status
+        .common
+        .conditions
+        .iter()
+        .map(|one| one.status == linchpin_words::ConditionStatus::True)
+        .collect();
     assert_eq!(holds, [false; 3], "it is finished, not ready, and nobody has to do anything");
 }
 

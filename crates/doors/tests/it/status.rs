@@ -136,9 +136,15 @@ fn a_wrong_spec_is_stalled_with_its_field_and_recovers_when_it_is_mended() {
     let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
     stage.edit(|object| object["spec"]["dependencies"][0]["timeout"] = json!("later")).settle();
     let status = stage.status();
-    assert_eq!(status.common.phase.as_deref(), Some("Failed"), "the user's word is for failures, not for mistakes");
+    assert_eq!(
+        status.common.phase.as_deref(),
+        Some("Failed"),
+        "the user's word is for failures, not for mistakes"
+    );
     assert_eq!(status.common.observed_generation, 2);
-    assert!(status.common.message.as_deref().expect("a message").starts_with("spec.dependencies[0].timeout: "));
+    assert!(
+        status.common.message.as_deref().expect("a message").starts_with("spec.dependencies[0].timeout: ")
+    );
     assert_eq!(status.common.conditions[2].reason, "SpecInvalid");
     stage.edit(|object| object["spec"]["dependencies"][0]["timeout"] = json!("1m"));
     stage.put(deployment("data", "db", 1)).settle();
@@ -153,7 +159,11 @@ fn a_suspended_object_waits_without_a_clock() {
     assert!(stage.done().is_empty());
     let status = stage.status();
     assert_eq!(status.common.phase.as_deref(), Some("Suspended"));
-    assert_eq!(status.common.conditions[1].status, linchpin_words::ConditionStatus::True, "it is still reconciling");
+    assert_eq!(
+        status.common.conditions[1].status,
+        linchpin_words::ConditionStatus::True,
+        "it is still reconciling"
+    );
 }
 
 #[test]

@@ -276,6 +276,11 @@ impl Journal {
             && self.completed.is_some()
             && !plan.terms.watch
             && self.orders.requested_at == plan.terms.orders.requested_at
-            && plan.terms.orders.rerun.as_ref().is_none_or(|order| self.orders.rerun.as_ref() == Some(&order.value))
+            && plan
+                .terms
+                .orders
+                .rerun
+                .as_ref()
+                .is_none_or(|order| self.orders.rerun.as_ref() == Some(&order.value))
     }
 }

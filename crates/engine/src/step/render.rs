@@ -232,7 +232,6 @@ impl Context<'_> {
             Body::Notice(notice) => vec![Verb::Notice(notice.clone())],
         })
     }
-
 }
 
 /// The data of one action: only the dependencies it reads, unless that cannot be known.

@@ -75,7 +75,8 @@ impl Secrets {
 
     /// The same, with those of the dependencies.
     pub(super) fn of_plan(plan: &Plan, world: &World) -> Self {
-        let mut secrets = Self { roots: plan.roots, ..Self::of_values(&plan.terms.inputs, &plan.terms.values, world) };
+        let mut secrets =
+            Self { roots: plan.roots, ..Self::of_values(&plan.terms.inputs, &plan.terms.values, world) };
         let requirements = plan.steps().iter().filter_map(|step| step.requirement());
         for requirement in requirements {
             if let Question::Objects { kind, .. } = requirement.want.question()

@@ -55,9 +55,11 @@ impl Controller {
     /// All global rules.
     fn rules(&self) -> BTreeSet<Node> {
         let mut rules = BTreeSet::new();
-        for (index, kind) in self.served.iter().enumerate().filter(|(_, kind)| kind.insight == Insight::Subjects)
+        for (index, kind) in
+            self.served.iter().enumerate().filter(|(_, kind)| kind.insight == Insight::Subjects)
         {
-            let all = self.ids.range((index, (None, String::new()))..).take_while(|((of, _), _)| *of == index);
+            let all =
+                self.ids.range((index, (None, String::new()))..).take_while(|((of, _), _)| *of == index);
             rules.extend(all.map(|((_, (namespace, name)), _)| {
                 let (kind, namespace) = (kind.group_kind.clone(), namespace.clone());
                 Node::here(ObjectRef { kind, namespace, name: name.clone() })

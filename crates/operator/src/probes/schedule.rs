@@ -23,6 +23,8 @@ use linchpin_words::{
     probe::{Miss, Place, Probe},
 };
 
+use crate::subscriptions::{Change, Subscriptions, namespace_of};
+
 /// Between two probes of what answers.
 const MET: Duration = Duration::from_secs(30);
 /// After a first failure of what answered, and after the first of what never did.
@@ -52,9 +54,8 @@ struct Key {
     within: Option<Actor>,
 }
 
-/// One question with those who ask it.
+/// One question.
 struct Topic {
-    readers: BTreeSet<SubscriberId>,
     arrival: u64,
     /// The probe that answers it; none while its namespace has too many.
     probe: Option<ProbeId>,
@@ -93,7 +94,7 @@ struct Namespace {
 /// All of it.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    wants: BTreeMap<SubscriberId, BTreeSet<Want>>,
+    asked: Subscriptions,
     topics: BTreeMap<Want, Topic>,
     keys: BTreeMap<Key, ProbeId>,
     probes: BTreeMap<ProbeId, Entry>,
@@ -112,43 +113,21 @@ fn parts(want: &Want) -> Option<(&Via, &Shared<Probe>, Pace)> {
     }
 }
 
-/// The namespace in whose share a question is answered; the operator's own have an empty one.
-fn namespace_of(want: &Want) -> &str {
-    match parts(want).map(|(via, ..)| &via.actor) {
-        Some(Actor::ServiceAccount { namespace, .. }) => namespace,
-        _ => "",
-    }
-}
-
 impl Schedule {
     /// Replaces all that a subscriber asks for. Questions that are no probes are none of ours.
     pub(crate) fn subscribe(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>, now: Duration) {
-        let old = self.wants.remove(&subscriber).unwrap_or_default();
-        for want in wants.difference(&old) {
-            self.join(subscriber, want, now);
+        let Change { new, gone } = self.asked.replace(subscriber, wants);
+        for want in new {
+            let arrival = self.number();
+            self.topics.insert(want.clone(), Topic { arrival, probe: None });
+            self.admit(&want, arrival, now);
         }
-        for want in old.difference(&wants) {
-            self.leave(subscriber, want, now);
-        }
-        if !wants.is_empty() {
-            self.wants.insert(subscriber, wants);
-        }
+        gone.iter().for_each(|want| self.leave(want, now));
     }
 
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next
-    }
-
-    fn join(&mut self, subscriber: SubscriberId, want: &Want, now: Duration) {
-        if let Some(topic) = self.topics.get_mut(want) {
-            topic.readers.insert(subscriber);
-            return;
-        }
-        let arrival = self.number();
-        let topic = Topic { readers: BTreeSet::from([subscriber]), arrival, probe: None };
-        self.topics.insert(want.clone(), topic);
-        self.admit(want, arrival, now);
     }
 
     /// Gives a question its probe, or lets it wait for room.
@@ -194,12 +173,7 @@ impl Schedule {
         }
     }
 
-    fn leave(&mut self, subscriber: SubscriberId, want: &Want, now: Duration) {
-        let Some(topic) = self.topics.get_mut(want) else { return };
-        topic.readers.remove(&subscriber);
-        if !topic.readers.is_empty() {
-            return;
-        }
+    fn leave(&mut self, want: &Want, now: Duration) {
         let Some(topic) = self.topics.remove(want) else { return };
         let name = namespace_of(want);
         let Some(namespace) = self.namespaces.get_mut(name) else { return };
@@ -349,8 +323,7 @@ impl Schedule {
         if !changed {
             return BTreeSet::new();
         }
-        let readers = entry.wants.iter().filter_map(|want| self.topics.get(want));
-        readers.flat_map(|topic| topic.readers.iter().copied()).collect()
+        self.asked.readers(&entry.wants)
     }
 
     /// When the next probe is due, whether or not it may start then.

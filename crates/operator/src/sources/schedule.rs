@@ -15,12 +15,14 @@ use std::{
 };
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_engine::contract::{Actor, Artifact, Manifests, Question, Seen, SourceFault, Via, Want, Why};
+use linchpin_engine::contract::{Artifact, Manifests, Question, Seen, SourceFault, Via, Want, Why};
 use linchpin_source::{
     Problem,
     fetch::{Fetched, Known},
 };
 use linchpin_words::{Reason, Shared, Timestamp, limits, source::Source};
+
+use crate::subscriptions::{Change, Subscriptions, namespace_of};
 
 /// After a first failure.
 const SOON: Duration = Duration::from_secs(1);
@@ -39,12 +41,6 @@ pub(crate) struct Job {
     pub(crate) source: Shared<Source>,
     pub(crate) timeout: Duration,
     pub(crate) known: Option<Known>,
-}
-
-/// One question with those who ask it.
-struct Topic {
-    readers: BTreeSet<SubscriberId>,
-    id: SourceId,
 }
 
 /// One source.
@@ -67,8 +63,7 @@ struct Entry {
 /// All of it.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    wants: BTreeMap<SubscriberId, BTreeSet<Want>>,
-    topics: BTreeMap<Want, Topic>,
+    asked: Subscriptions,
     ids: BTreeMap<Shared<Source>, SourceId>,
     entries: BTreeMap<SourceId, Entry>,
     /// What is not under way, by when it is due.
@@ -88,27 +83,12 @@ fn parts(want: &Want) -> Option<(&Via, &Shared<Source>, Duration, Duration)> {
     }
 }
 
-/// The namespace in whose share a question is answered.
-fn namespace_of(want: &Want) -> &str {
-    match &want.via().actor {
-        Actor::ServiceAccount { namespace, .. } => namespace,
-        Actor::Operator => "",
-    }
-}
-
 impl Schedule {
     /// Replaces all that a subscriber asks for.
     pub(crate) fn subscribe(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>, now: Duration) {
-        let old = self.wants.remove(&subscriber).unwrap_or_default();
-        for want in wants.difference(&old) {
-            self.join(subscriber, want, now);
-        }
-        for want in old.difference(&wants) {
-            self.leave(subscriber, want);
-        }
-        if !wants.is_empty() {
-            self.wants.insert(subscriber, wants);
-        }
+        let Change { new, gone } = self.asked.replace(subscriber, wants);
+        new.iter().for_each(|want| self.join(want, now));
+        gone.iter().for_each(|want| self.leave(want));
     }
 
     fn number(&mut self) -> u64 {
@@ -116,19 +96,20 @@ impl Schedule {
         self.next
     }
 
-    fn join(&mut self, subscriber: SubscriberId, want: &Want, now: Duration) {
+    /// The number of what answers a question.
+    fn id(&self, want: &Want) -> Option<SourceId> {
+        parts(want)
+            .filter(|_| self.asked.asks(want))
+            .and_then(|(_, source, ..)| self.ids.get(source).copied())
+    }
+
+    fn join(&mut self, want: &Want, now: Duration) {
         let Some((_, source, interval, _)) = parts(want) else { return };
-        if let Some(topic) = self.topics.get_mut(want) {
-            topic.readers.insert(subscriber);
-            return;
-        }
         let id = match self.ids.get(source) {
             Some(id) => *id,
             None => SourceId(self.number()),
         };
         self.ids.insert(source.clone(), id);
-        let topic = Topic { readers: BTreeSet::from([subscriber]), id };
-        self.topics.insert(want.clone(), topic);
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.wants.insert(want.clone());
             // Somebody looks more often from now on: the pause that it is in may be too long.
@@ -149,16 +130,10 @@ impl Schedule {
         self.due.insert((now, id));
     }
 
-    fn leave(&mut self, subscriber: SubscriberId, want: &Want) {
-        let Some(topic) = self.topics.get_mut(want) else { return };
-        topic.readers.remove(&subscriber);
-        if !topic.readers.is_empty() {
-            return;
-        }
-        let id = topic.id;
-        self.topics.remove(want);
+    fn leave(&mut self, want: &Want) {
         let name = namespace_of(want);
-        if let Some(entry) = self.entries.get_mut(&id) {
+        let id = parts(want).and_then(|(_, source, ..)| self.ids.get(source).copied());
+        if let Some((id, entry)) = id.and_then(|id| Some((id, self.entries.get_mut(&id)?))) {
             entry.wants.remove(want);
             if entry.wants.is_empty() && entry.under_way.is_none() {
                 self.drop_entry(id);
@@ -169,7 +144,7 @@ impl Schedule {
 
     /// Forgets a namespace that asks for nothing any more.
     fn forget(&mut self, name: &str) {
-        if !self.busy.contains(name) && !self.topics.keys().any(|want| namespace_of(want) == name) {
+        if !self.busy.contains(name) && !self.asked.wants().any(|want| namespace_of(want) == name) {
             self.served.remove(name);
         }
     }
@@ -185,7 +160,7 @@ impl Schedule {
 
     /// The answer as it is known.
     pub(crate) fn read(&self, want: &Want) -> Seen {
-        let entry = self.topics.get(want).and_then(|topic| self.entries.get(&topic.id));
+        let entry = self.id(want).and_then(|id| self.entries.get(&id));
         match entry.and_then(|entry| entry.answer.clone()) {
             Some(answer) => Seen::Artifact(answer),
             None => Seen::Unknown(Why::new(Reason::Unsynced, "not fetched yet")),
@@ -194,7 +169,7 @@ impl Schedule {
 
     /// Asks for an immediate fresh look; what names its content and was read is not read again.
     pub(crate) fn refresh(&mut self, want: &Want, now: Duration) {
-        let Some(id) = self.topics.get(want).map(|topic| topic.id) else { return };
+        let Some(id) = self.id(want) else { return };
         if let Some(entry) = self.entries.get_mut(&id)
             && entry.under_way.is_some()
         {
@@ -284,8 +259,7 @@ impl Schedule {
         if !changed {
             return BTreeSet::new();
         }
-        let topics = entry.wants.iter().filter_map(|want| self.topics.get(want));
-        topics.flat_map(|topic| topic.readers.iter().copied()).collect()
+        self.asked.readers(&entry.wants)
     }
 
     /// Why what was fetched cannot be kept, if it cannot.

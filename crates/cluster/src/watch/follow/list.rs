@@ -18,7 +18,10 @@ const PAGE: u32 = 500;
 
 impl Follower {
     /// Everything, in pages, within the limits of one list.
-    pub(super) async fn list(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
+    pub(super) async fn list(
+        &self,
+        looking: &Looking<'_>,
+    ) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
         Counters::add(&self.counters.lists, 1);
         let _turn = self.turn().await;
         let limit = Duration::from_secs(limits::LIST_SECONDS);

@@ -16,7 +16,9 @@ fn refused(spec: &str, expected: &[&str]) {
     assert!(stage.done().is_empty(), "nothing is touched");
     let status = stage.status();
     assert_eq!(status.common.phase.as_deref(), Some("Failed"));
-    assert!(status.common.conditions.iter().any(|one| one.kind == "Stalled" && one.reason == "DeploymentFailed"));
+    assert!(
+        status.common.conditions.iter().any(|one| one.kind == "Stalled" && one.reason == "DeploymentFailed")
+    );
 }
 
 #[test]

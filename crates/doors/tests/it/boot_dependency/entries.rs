@@ -132,7 +132,8 @@ fn of(entries: &str) -> BootDependency {
 }
 
 fn condition<'a>(status: &'a BootDependencyStatus, kind: &str) -> (&'a str, &'a str, String) {
-    let found = status.common.conditions.iter().find(|condition| condition.kind == kind).expect("a condition");
+    let found =
+        status.common.conditions.iter().find(|condition| condition.kind == kind).expect("a condition");
     (found.reason.as_str(), found.message.as_str(), format!("{:?}", found.status))
 }
 

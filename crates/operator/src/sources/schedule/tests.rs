@@ -154,8 +154,8 @@ fn nothing_is_left_of_what_nobody_asks_for() {
     let job = schedule.next(Duration::ZERO).unwrap();
     schedule.subscribe(SubscriberId(1), BTreeSet::new(), Duration::ZERO);
     assert_eq!(ended(&mut schedule, &job, fetched("a: 1"), Duration::ZERO), 0);
-    let Schedule { wants, topics, ids, entries, due, busy, served, .. } = &schedule;
-    assert!(wants.is_empty() && topics.is_empty() && ids.is_empty() && entries.is_empty());
+    let Schedule { asked, ids, entries, due, busy, served, .. } = &schedule;
+    assert!(asked.is_empty() && ids.is_empty() && entries.is_empty());
     assert!(due.is_empty() && busy.is_empty() && served.is_empty());
 }
 
