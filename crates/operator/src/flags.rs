@@ -108,6 +108,7 @@ impl ProcessFlags {
 
 /// Admission webhooks: off unless they have an address.
 #[derive(Debug, Clone, Args)]
+#[allow(clippy::struct_field_names, reason = "a flag is called as its field")]
 pub struct WebhookFlags {
     /// Where webhooks are served; 0: nowhere.
     #[arg(long, env = "LINCHPIN_WEBHOOK_BIND_ADDRESS", default_value = "0", value_name = "ADDRESS")]

@@ -122,7 +122,9 @@ impl Schedule {
             self.topics.insert(want.clone(), Topic { arrival, probe: None });
             self.admit(&want, arrival, now);
         }
-        gone.iter().for_each(|want| self.leave(want, now));
+        for want in &gone {
+            self.leave(want, now);
+        }
     }
 
     fn number(&mut self) -> u64 {

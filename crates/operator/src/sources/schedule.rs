@@ -87,8 +87,12 @@ impl Schedule {
     /// Replaces all that a subscriber asks for.
     pub(crate) fn subscribe(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>, now: Duration) {
         let Change { new, gone } = self.asked.replace(subscriber, wants);
-        new.iter().for_each(|want| self.join(want, now));
-        gone.iter().for_each(|want| self.leave(want));
+        for want in &new {
+            self.join(want, now);
+        }
+        for want in &gone {
+            self.leave(want);
+        }
     }
 
     fn number(&mut self) -> u64 {
