@@ -343,12 +343,22 @@ impl RequirementDraft {
     /// Adds what somebody else reads of it.
     pub(crate) fn also_read(&mut self, reads: &ReadSet) {
         self.reads.merge(reads);
-        // Of a key that is missing it is told which there are.
-        let of_data = |path: &[String]| path.len() == 2 && path[0] == "data";
-        if self.kind().is_some_and(|kind| kind.group.is_empty() && kind.kind == "ConfigMap")
-            && reads.paths().any(of_data)
-        {
-            self.reads.add_shape(vec!["data".to_owned()]);
+        // Of a key that is missing it is told which there are; not of Secrets.
+        let is = |wanted: &str| self.kind().is_some_and(|kind| kind.group.is_empty() && kind.kind == wanted);
+        if is("Secret") {
+            return;
+        }
+        let has_data = is("ConfigMap");
+        for path in reads.paths() {
+            let map = match path {
+                [map, _] if map == "data" && has_data => &path[..1],
+                [map, _] if map == "spec" || map == "status" => &path[..1],
+                [metadata, map, _] if metadata == "metadata" && (map == "labels" || map == "annotations") => {
+                    &path[..2]
+                }
+                _ => continue,
+            };
+            self.reads.add_shape(map.to_vec());
         }
     }
 

@@ -95,6 +95,17 @@ actions: [{name: a, type: wait, wait: 1s, condition: {dependency: dbb}}]",
         Message("waiting for configmap/there: .data.vlaue is not there yet; .data has: value; did you mean value?"),
     ),
     (
+        "json-path-misspelt-elsewhere",
+        "dependencies: [{resource: deployment/ready, state: Exists, conditions: [{jsonPath: .spec.replicsa, operator: eq, value: x}]}]",
+        Message("waiting for deployment/ready: .spec.replicsa is not there yet; did you mean replicas?"),
+    ),
+    (
+        "key-misspelt-elsewhere",
+        "dependencies: [{name: web, resource: deployment/ready, state: Exists}]
+actions: [{name: a, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {a: '{{ .Dependencies.web.Spec.replicsa }}'}}}]",
+        Message("its action is not done yet: spec.actions[0].resource.data.a:1:4: no value at .Dependencies.web.Spec.replicsa (near \"{{ .Dependencies.web.Spec.replicsa }}\"); did you mean replicas?"),
+    ),
+    (
         "right-of-a-second-action",
         "actions: [{name: a, priority: 1, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: first}}}, {name: b, priority: 2, type: create, resource: {apiVersion: v1, kind: ServiceAccount, metadata: {name: new}}}]",
         Message("b waits: ServiceAccount $NS/actor may not create serviceaccounts in $NS, get serviceaccounts new in $NS; asked again in N s at most"),

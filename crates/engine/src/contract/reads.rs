@@ -219,20 +219,36 @@ fn copy_names(mut from: &Value, mut to: &mut Value, path: &[String]) {
     }
 }
 
-/// Which names there are instead of one that is missing in the map of a ConfigMap's data: `; .data has: host, port`.
+/// Which names there are instead of one that is missing in the map that `path` leads to. Of data and of values all are told
+/// (`; .data has: host, port`), of other maps, to which more may come, the one that was probably meant.
 pub fn names_instead(content: &Value, path: &[String]) -> String {
-    let [map, missing] = path else { return String::new() };
-    let Some(fields) = content.get(map.as_str()).and_then(Value::as_object) else { return String::new() };
-    let mut names: Vec<&str> = fields.keys().map(String::as_str).filter(|name| name != missing).collect();
+    let Some((missing, maps)) = path.split_last().filter(|(_, maps)| !maps.is_empty()) else {
+        return String::new();
+    };
+    let found = maps.iter().try_fold(content, |place, map| Some(find_field(place.as_object()?, map)?.1));
+    let Some(fields) =
+        found.and_then(Value::as_object).filter(|fields| find_field(fields, missing).is_none())
+    else {
+        return String::new();
+    };
+    let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
     names.sort_unstable();
     let near = similar::did_you_mean(missing, names.iter().copied());
     let more = names.len().saturating_sub(NAMED);
     names.truncate(NAMED);
-    match (names.is_empty(), more) {
-        (true, _) => String::new(),
-        (false, 0) => format!("; .{map} has: {}{near}", names.join(", ")),
-        (false, more) => format!("; .{map} has: {} and {more} more{near}", names.join(", ")),
+    match (maps, names.is_empty(), more) {
+        (_, true, _) => String::new(),
+        ([map], _, 0) if is_complete(map) => format!("; .{map} has: {}{near}", names.join(", ")),
+        ([map], _, more) if is_complete(map) => {
+            format!("; .{map} has: {} and {more} more{near}", names.join(", "))
+        }
+        _ => near,
     }
+}
+
+/// Whether what is in a map is all that will be in it, as far as anybody knows.
+fn is_complete(map: &str) -> bool {
+    map == "data" || map == "Values"
 }
 
 /// Puts a field there: metadata without its managed fields, beside the fingerprints of them that are kept.
@@ -347,6 +363,11 @@ mod tests {
         let path = |name: &str| vec!["data".to_owned(), name.to_owned()];
         assert_eq!(names_instead(&kept, &path("hots")), "; .data has: deep, host, port; did you mean host?");
         assert_eq!(names_instead(&json!({}), &path("hots")), "");
+        assert_eq!(names_instead(&kept, &path("host")), "", "it is there");
+        let status = json!({"status": {"phase": null, "replicas": null}});
+        let path = |name: &str| vec!["Status".to_owned(), name.to_owned()];
+        assert_eq!(names_instead(&status, &path("phsae")), "; did you mean phase?");
+        assert_eq!(names_instead(&status, &path("endpoint")), "", "it may come");
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl<'a> Asked<'a> {
                 Ok(Told::NotYet(why)) => {
                     let mut fault = Fault::not_yet(&why);
                     if let Some(why) = fault.why.as_mut().filter(|_| tell == Tell::Values) {
-                        why.push_str(&names_of_data(condition, object));
+                        why.push_str(&names_in_place(condition, object));
                     }
                     return Some(fault);
                 }
@@ -186,11 +186,10 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Which keys there are instead of one of `.data` that a condition reads.
-fn names_of_data(condition: &Condition, object: &Value) -> String {
-    let paths = condition.reads().paths;
-    let path = paths.iter().find(|path| path.first().is_some_and(|name| name == "data"));
-    path.map(|path| names_instead(object, path)).unwrap_or_default()
+/// Which keys there are instead of one that a condition reads.
+fn names_in_place(condition: &Condition, object: &Value) -> String {
+    let told = condition.reads().paths.into_iter().map(|path| names_instead(object, &path));
+    told.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
 }
 
 /// How much is told of what does not hold.

@@ -205,15 +205,25 @@ impl Context<'_> {
         }
     }
 
-    /// Which keys a ConfigMap has instead of one that is read of it: `.Dependencies.db.Object.data.host`.
+    /// Which keys an object has instead of one that is read of it: `.Dependencies.db.Object.data.host`, `.….Status.host`.
     fn instead(&self, path: &[String]) -> String {
-        let [_, key, object, path @ ..] = path else { return String::new() };
+        let [_, key, part, rest @ ..] = path else { return String::new() };
+        let within: &[&str] = match part.as_str() {
+            "Object" => &[],
+            "Spec" => &["spec"],
+            "Status" => &["status"],
+            "Labels" => &["metadata", "labels"],
+            "Annotations" => &["metadata", "annotations"],
+            _ => return String::new(),
+        };
         let named = |step: &&Step| step.requirement().is_some_and(|one| one.keys.contains(key));
         let requirement = self.plan.steps().iter().find(named).and_then(Step::requirement);
         match requirement.and_then(|requirement| self.world.get(&requirement.want)) {
-            Some(Seen::Objects(observed)) if object == "Object" => {
+            Some(Seen::Objects(observed)) => {
+                let path: Vec<String> =
+                    within.iter().map(|part| (*part).to_owned()).chain(rest.iter().cloned()).collect();
                 let item = observed.items.first().filter(|item| !item.is_secret());
-                item.map(|item| names_instead(&item.content, path)).unwrap_or_default()
+                item.map(|item| names_instead(&item.content, &path)).unwrap_or_default()
             }
             _ => String::new(),
         }
