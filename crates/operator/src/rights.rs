@@ -30,6 +30,17 @@ pub enum Scope {
     Tenant,
 }
 
+/// What a right has to do with our webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForWebhooks {
+    /// Nothing.
+    No,
+    /// It is needed where they are served.
+    Served,
+    /// It is needed where they are served with a certificate of our own making.
+    OwnCertificate,
+}
+
 /// A right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -39,6 +50,8 @@ pub struct Row {
     pub scope: Scope,
     /// Whether, of the scope Cluster, namespaces are enough where only some are watched.
     pub by_namespace: bool,
+    /// Whether it is for our webhooks.
+    pub webhooks: ForWebhooks,
     /// The API groups; empty text for the core.
     pub groups: &'static [&'static str],
     /// Plurals, with `/status` for a subresource.
@@ -59,6 +72,7 @@ const ANY: Row = Row {
     door: None,
     scope: Scope::Cluster,
     by_namespace: false,
+    webhooks: ForWebhooks::No,
     groups: &[],
     resources: &[],
     names: &[],
@@ -152,6 +166,7 @@ pub const TABLE: &[Row] = &[
         ..BOOTS
     },
     Row {
+        webhooks: ForWebhooks::Served,
         groups: &["admissionregistration.k8s.io"],
         resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         names: &["linchpin-mutating", "linchpin-validating"],
@@ -218,6 +233,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         scope: Scope::Release,
+        webhooks: ForWebhooks::OwnCertificate,
         groups: &[""],
         resources: &["secrets"],
         names: &["linchpin-webhook-tls"],
@@ -227,6 +243,7 @@ pub const TABLE: &[Row] = &[
     },
     Row {
         scope: Scope::Release,
+        webhooks: ForWebhooks::OwnCertificate,
         groups: &[""],
         resources: &["secrets"],
         verbs: &["create"],

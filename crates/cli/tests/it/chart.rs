@@ -184,6 +184,12 @@ fn the_roles_of_the_chart_are_those_of_the_table_for_every_choice() {
     for (values, flags) in cases {
         assert_eq!(bare(shown(values)), bare(printed(flags)), "{values:?}");
     }
+    // What is not needed is not given.
+    let text = |values: &str| format!("{:?}", shown(&["--set", values]));
+    let given = text("webhooks.certManager.enabled=true");
+    assert!(!given.contains("secrets") && given.contains("linchpin-mutating"), "{given}");
+    let unserved = text("webhooks.enabled=false");
+    assert!(!unserved.contains("secrets") && !unserved.contains("webhookconfigurations"), "{unserved}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
-use super::{Scope, manifests::rule, rows};
+use super::{ForWebhooks, NAME, Scope, manifests::rule, rows};
 use crate::settings::Doors;
 
 /// One thing that a rule allows.
@@ -43,15 +43,27 @@ pub struct Difference {
     pub extra: BTreeSet<Permission>,
 }
 
-/// Compares the rules of a role with what the table gives in a scope. `wanted` chooses among the scope's rows.
+/// Compares the rules of a role with what the table gives in a scope. `wanted` chooses among the scope's rows; `configured` is
+/// what the webhook configurations of the installation are called before their ending.
 pub fn compare(
     scope: Scope,
     doors: &Doors,
+    configured: &str,
     rules: &Value,
     wanted: impl Fn(&super::Row) -> bool,
 ) -> Difference {
-    let expected: BTreeSet<Permission> =
-        rows(scope, doors).filter(|row| wanted(row)).flat_map(|row| permissions(&rule(row))).collect();
+    let mut expected: BTreeSet<Permission> = BTreeSet::new();
+    for row in rows(scope, doors).filter(|row| wanted(row)) {
+        let called = |mut permission: Permission| {
+            if row.webhooks == ForWebhooks::Served
+                && let Some(ending) = permission.name.strip_prefix(NAME)
+            {
+                permission.name = format!("{configured}{ending}");
+            }
+            permission
+        };
+        expected.extend(permissions(&rule(row)).into_iter().map(called));
+    }
     let found: BTreeSet<Permission> = rules.as_array().into_iter().flatten().flat_map(permissions).collect();
     Difference {
         missing: expected.difference(&found).cloned().collect(),
@@ -95,22 +107,37 @@ mod tests {
     fn what_is_missing_and_what_is_more_is_named_however_rules_are_merged() {
         let doors: Doors = "appBundle".parse().unwrap();
         let whole = json!(rows(Scope::Tenant, &doors).map(rule).collect::<Vec<_>>());
-        assert_eq!(compare(Scope::Tenant, &doors, &whole, |_| true), Difference::default());
+        assert_eq!(compare(Scope::Tenant, &doors, NAME, &whole, |_| true), Difference::default());
         let apart = json!([
             {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get", "list"]},
             {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["watch"]},
             {"apiGroups": ["", "apps"], "resources": ["secrets"], "resourceNames": ["x"], "verbs": ["get"]},
         ]);
-        let told = compare(Scope::Tenant, &doors, &apart, |_| true);
+        let told = compare(Scope::Tenant, &doors, NAME, &apart, |_| true);
         let words = |all: &BTreeSet<Permission>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(words(&told.missing), ["impersonate serviceaccounts"]);
         assert_eq!(words(&told.extra), ["get secrets x", "get secrets.apps x"]);
     }
 
     #[test]
+    fn webhook_configurations_are_called_like_the_installation() {
+        let doors: Doors = "bootDependency".parse().unwrap();
+        let of = |name: &str| {
+            let names = [format!("{name}-mutating"), format!("{name}-validating")];
+            let rules = json!([{"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": names,
+                "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
+                "verbs": ["get", "list", "watch", "patch"]}]);
+            let webhooks = |row: &super::super::Row| row.webhooks == ForWebhooks::Served;
+            compare(Scope::Cluster, &doors, "shop-linchpin", &rules, webhooks)
+        };
+        assert_eq!(of("shop-linchpin"), Difference::default());
+        assert_eq!(of("linchpin").missing.len(), 16);
+    }
+
+    #[test]
     fn a_star_is_more_than_the_table_ever_gives() {
         let star = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-        let told = compare(Scope::Release, &Doors::default(), &star, |_| true);
+        let told = compare(Scope::Release, &Doors::default(), NAME, &star, |_| true);
         assert_eq!(told.extra.len(), 1);
         assert!(!told.missing.is_empty(), "a star is not what the chart gives");
     }

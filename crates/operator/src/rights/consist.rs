@@ -73,9 +73,10 @@ impl ConsistInstallation {
             rule(&["discovery.k8s.io"], &["endpointslices"], read),
             rule(
                 &["linchpin.dev"],
-                &["consistbindings", "consistbindings/status"],
+                &["consistbindings"],
                 &["get", "list", "watch", "create", "update", "patch", "delete"],
             ),
+            rule(&["linchpin.dev"], &["consistbindings/status"], &["update", "patch"]),
             rule(&["apps.kusionstack.io"], &["podtransitionrules"], read),
             rule(&["apps.kusionstack.io"], &["podtransitionrules/status"], &["update", "patch"]),
             rule(&["events.k8s.io", ""], &["events"], &["create", "patch"]),

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{NAME, Row, Scope, TABLE};
+use super::{ForWebhooks, NAME, Row, Scope, TABLE};
 
 const HEAD: &str = "\
 {{- /* Written by `linchpin rbac --operator -o helm` from the operator's table of rights: change that, not this. */}}
@@ -69,18 +69,31 @@ fn binding(out: &mut String, kind: &str, name: &str, namespace: Option<&str>, ro
     );
 }
 
-/// Rules, those of one door after another under one condition.
+/// When the chart gives a row; none: always.
+fn condition(row: &Row, values: &str) -> Option<String> {
+    let door = format!("{values}.doors.{}", row.door?);
+    Some(match row.webhooks {
+        ForWebhooks::No => door,
+        ForWebhooks::Served => format!("and {door} {values}.webhooks.enabled"),
+        ForWebhooks::OwnCertificate => {
+            format!("and {door} {values}.webhooks.enabled (not {values}.webhooks.certManager.enabled)")
+        }
+    })
+}
+
+/// Rules, those with one condition after another under it.
 fn rules<'a>(out: &mut String, rows: impl Iterator<Item = &'a Row>, values: &str) {
     let mut open = None;
     for row in rows {
-        if row.door != open {
+        let condition = condition(row, values);
+        if condition != open {
             if open.is_some() {
                 out.push_str("  {{- end }}\n");
             }
-            if let Some(door) = row.door {
-                let _ = writeln!(out, "  {{{{- if {values}.doors.{door} }}}}");
+            if let Some(condition) = &condition {
+                let _ = writeln!(out, "  {{{{- if {condition} }}}}");
             }
-            open = row.door;
+            open = condition;
         }
         let list = |words: &[&str]| serde_json::json!(words).to_string().replace(',', ", ");
         let _ = writeln!(out, "  # {}", row.why);

@@ -9,7 +9,9 @@ const HEAD: &str = "\
 
 Written from the table in `crates/operator/src/rights.rs`; `make docs` writes it, a test compares. These are the rights of
 the operator itself, exactly: the chart, `linchpin manifests` and `linchpin rbac --operator` give no others, and
-`linchpin check` compares a live installation with them. No right is a wildcard and none is about Secrets.
+`linchpin check` compares a live installation with them. No right is a wildcard, and of Secrets the operator reads the one
+with the certificate of its webhooks. Rights for webhooks are given where they are served, and those for the certificate
+unless cert-manager makes it.
 
 Everything that an object of ours directs (reading what it waits for, writing what it makes) is done as a ServiceAccount of
 that object's own namespace, with that account's rights: `linchpin rbac -f FILE` prints what it needs. Access reviews

@@ -1,6 +1,6 @@
 //! The operator that runs, who leads, and what it may do.
 
-use linchpin_operator::rights::{Row, Scope, compare::compare};
+use linchpin_operator::rights::{ForWebhooks, NAME, Row, Scope, compare::compare};
 use linchpin_words::Timestamp;
 use serde_json::json;
 
@@ -99,12 +99,18 @@ pub(super) fn lease_renewed(namespace: &str, facts: &Facts) -> Told {
 }
 
 pub(super) fn rights(facts: &Facts, missing: bool) -> Told {
-    if deployment(facts).is_none() {
+    let Some(deployment) = deployment(facts) else {
         return skipped("there is no operator to compare with");
-    }
+    };
     let doors = doors(facts);
-    let by_namespace =
-        deployment(facts).and_then(|deployment| flag(deployment, "watch-namespaces")).is_some();
+    let has = |name: &str| flag(deployment, name).is_some();
+    let by_namespace = has("watch-namespaces");
+    let configured = flag(deployment, "webhook-config-name").unwrap_or(NAME);
+    let is_served = |row: &Row| match row.webhooks {
+        ForWebhooks::No => true,
+        ForWebhooks::Served => has("webhook-bind-address"),
+        ForWebhooks::OwnCertificate => has("webhook-bind-address") && !has("webhook-cert-dir"),
+    };
     let mut found = Vec::new();
     for live in &facts.roles {
         let rules = match &live.role {
@@ -112,12 +118,15 @@ pub(super) fn rights(facts: &Facts, missing: bool) -> Told {
             Err(Unseen::Absent) => json!([]),
             Err(why) => return unseen(&live.called, why),
         };
-        let wanted = |row: &Row| match live.scope {
-            Scope::Cluster if live.watched => row.by_namespace,
-            Scope::Cluster => !(by_namespace && row.by_namespace),
-            Scope::Release | Scope::Tenant => true,
+        let wanted = |row: &Row| {
+            let is_here = match live.scope {
+                Scope::Cluster if live.watched => row.by_namespace,
+                Scope::Cluster => !(by_namespace && row.by_namespace),
+                Scope::Release | Scope::Tenant => true,
+            };
+            is_here && is_served(row)
         };
-        let told = compare(live.scope, &doors, &rules, wanted);
+        let told = compare(live.scope, &doors, configured, &rules, wanted);
         let differs = if missing { told.missing } else { told.extra };
         found.extend(differs.into_iter().map(|permission| format!("{permission} ({})", live.called)));
     }

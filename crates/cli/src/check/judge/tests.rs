@@ -8,6 +8,9 @@ use linchpin_operator::rights::{NAMESPACE, manifests::Installation};
 use linchpin_words::{Timestamp, keys};
 use serde_json::json;
 
+/// The flag of an operator that serves webhooks.
+const SERVED: &str = "--webhook-bind-address=:9443";
+
 /// A cluster in which everything is well.
 fn well() -> Facts {
     let now = Timestamp::parse("2026-01-01T00:00:10Z").unwrap();
@@ -21,7 +24,7 @@ fn well() -> Facts {
     });
     let deployment = json!({"metadata": {"name": NAME, "namespace": NAMESPACE,
             "labels": {"app.kubernetes.io/version": env!("CARGO_PKG_VERSION")}},
-        "spec": {"replicas": 2, "template": {"spec": {"serviceAccountName": NAME, "containers": [{"args": ["operator"]}]}}},
+        "spec": {"replicas": 2, "template": {"spec": {"serviceAccountName": NAME, "containers": [{"args": ["operator", SERVED]}]}}},
         "status": {"availableReplicas": 2}});
     let roles = Installation::default().manifests().into_iter().filter_map(|role| {
         let kind = role["kind"].as_str()?.to_owned();
@@ -121,12 +124,32 @@ fn a_door_that_is_off_needs_no_definition_and_no_rights() {
     let mut facts = well();
     let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
     deployment["spec"]["template"]["spec"]["containers"][0]["args"] =
-        json!(["--doors=resourceDependency,bootDependency"]);
+        json!(["--doors=resourceDependency,bootDependency", SERVED]);
     *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(Unseen::Absent);
     let told = told(Mode::Installed, &facts);
     assert!(told[0].starts_with("! rights-not-wider: the operator's roles give more"), "{told:?}");
     assert!(told[0].contains("appbundles.app.example.com (ClusterRole linchpin)"), "{told:?}");
     assert_eq!(told.len(), 2, "{told:?}");
+}
+
+#[test]
+fn rights_for_webhooks_and_their_certificate_are_needed_where_they_are_served() {
+    let with = |flags: &[&str]| {
+        let mut facts = well();
+        let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
+        deployment["spec"]["template"]["spec"]["containers"][0]["args"] = json!(flags);
+        told(Mode::Installed, &facts)
+    };
+    assert_eq!(with(&[SERVED]), [] as [&str; 0]);
+    let given = with(&[SERVED, "--webhook-cert-dir=/certificate"]);
+    let wider = "! rights-not-wider: the operator's roles give more than it needs: create secrets (Role \
+                 linchpin-system/linchpin), get secrets linchpin-webhook-tls (Role linchpin-system/linchpin), ";
+    assert!(given[0].starts_with(wider), "{given:?}");
+    let unserved = with(&[]);
+    assert!(
+        unserved[0].contains("get mutatingwebhookconfigurations.admissionregistration.k8s.io"),
+        "{unserved:?}"
+    );
 }
 
 #[test]
