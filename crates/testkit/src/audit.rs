@@ -17,7 +17,7 @@ use linchpin_operator::rights::TABLE;
 use line::Line;
 pub use witness::Accusation;
 
-use crate::OPERATOR;
+use crate::{CHART_OPERATOR, OPERATOR};
 
 /// One request, as the server saw it.
 #[derive(Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl fmt::Debug for Event {
 impl Event {
     /// Whether the operator sent it, as itself or as somebody else.
     pub fn is_by_operator(&self) -> bool {
-        self.user == OPERATOR
+        self.user == OPERATOR || self.user == CHART_OPERATOR
     }
 
     /// Whether it asks for a change, as opposed to a look.

@@ -26,5 +26,5 @@ pub mod values;
 
 pub use api::{Api, Refused};
 pub use dice::Dice;
-pub use rights::{OPERATOR, grant, grant_operator, grant_webhooks, installation};
+pub use rights::{CHART_OPERATOR, OPERATOR, grant, grant_operator, grant_webhooks, installation};
 pub use scenario::{Scenario, condition, entry};

@@ -8,6 +8,9 @@ use crate::Api;
 /// The user that operators under test are.
 pub const OPERATOR: &str = "linchpin-operator";
 
+/// Who an operator is that the chart installs.
+pub const CHART_OPERATOR: &str = "system:serviceaccount:linchpin-system:linchpin";
+
 /// The installation that operators under test are: a user instead of a ServiceAccount, its Lease in `default`.
 pub fn installation() -> Installation {
     let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": OPERATOR});

@@ -5,6 +5,7 @@ mod adapters;
 mod faults;
 mod lifecycle;
 mod load;
+mod rights;
 mod scale;
 mod server;
 mod tutorial;

@@ -33,6 +33,7 @@ mod history;
 mod identity;
 mod kinds;
 mod mistakes;
+mod needed;
 mod neighbours;
 mod operator;
 mod outage;

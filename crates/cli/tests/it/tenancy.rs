@@ -1,12 +1,9 @@
 //! Tenancy: whom the operator may not act for is told so, with the line that changes it, and nothing of it is read.
 
-use crate::{bare, eventually, operator::Operator, seconds};
+use crate::{bare, eventually, needed, operator::Operator, seconds};
 use linchpin_local::Cluster;
 use linchpin_operator::{
-    rights::{
-        Row, TABLE,
-        manifests::{Installation, Tenants},
-    },
+    rights::manifests::{Installation, Tenants},
     settings::DoorName,
 };
 use linchpin_testkit::{
@@ -21,29 +18,6 @@ const MAKES: &str = "actions: [{name: make, type: create, resource: {apiVersion:
 /// The requests of the operator, in its own name and in others'.
 pub(crate) fn own_requests(audit: &Audit, is_operator: impl Fn(&Event) -> bool) -> Vec<Event> {
     audit.events().into_iter().filter(is_operator).collect()
-}
-
-/// The rows of the operator's table, of these doors and of none, that none of these requests used. A row that was used is
-/// needed: without it that request is refused, and no request of the operator's own may be.
-pub(crate) fn unused(requests: &[Event], doors: &[DoorName]) -> Vec<&'static Row> {
-    let uses = |row: &Row, event: &Event| {
-        let resource = match event.subresource.as_str() {
-            "" => event.resource.clone(),
-            subresource => format!("{}/{subresource}", event.resource),
-        };
-        let named = row.names.is_empty() || row.names.contains(&event.name.as_str()) || event.name.is_empty();
-        event.acting_as.is_none()
-            && named
-            && row.groups.contains(&event.group.as_str())
-            && row.resources.contains(&resource.as_str())
-            && row.verbs.contains(&event.verb.as_str())
-    };
-    let acts = requests.iter().any(|event| event.acting_as.is_some());
-    let is_needed = |row: &Row| {
-        requests.iter().any(|event| uses(row, event)) && (acts || !row.verbs.contains(&"impersonate"))
-    };
-    let tried = |row: &Row| row.door.is_none_or(|door| doors.contains(&door));
-    TABLE.iter().filter(|row| tried(row) && !is_needed(row)).collect()
 }
 
 fn start(installation: &Installation, flags: &[&str]) -> (Cluster, Api, Operator) {
@@ -123,11 +97,28 @@ fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was
     eventually("the profile is looked at", seconds(60), || {
         api.get("ReadinessProfile", "", "things").unwrap_or_default()["status"]["observedGeneration"] == 1
     });
+    // What takes with it what it made is marked; of a bundle's history the last ten are kept.
+    scenario.resource_dependency(
+        "takes",
+        &format!("deletionPolicy: Delete\n{}", MAKES.replace("name: made", "name: taken")),
+    );
+    scenario.completed("takes");
+    scenario.apply("{apiVersion: tools.kubestellar.io/v1, kind: DependencyGroup, metadata: {name: takes}, spec: {serviceAccountName: actor, teardown: Reverse, groups: [{name: a, dependencies: [{name: gate, resource: configmap/gate}], actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: grouped}}}]}]}}");
+    scenario.phase("DependencyGroup", "takes", "Completed");
+    for number in 0..11 {
+        let template = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "bundled"}, "data": {"number": number.to_string()}});
+        scenario.merge("AppBundle", "bundle", &json!({"spec": {"groups": [{"name": "a", "components": [{"name": "b", "template": template}]}]}}));
+        eventually("it is written", seconds(30), || {
+            scenario.data("bundled", "number") == Some(number.to_string())
+        });
+        scenario.deployed("bundle");
+    }
     // What must be deleted with it needs the operator, and a look at its namespace.
     scenario.delete("AppBundle", "bundle");
     eventually("the bundle is gone", seconds(60), || scenario.get("AppBundle", "bundle").is_none());
     let own = own_requests(&scenario.audit, Event::is_by_operator);
-    let unused = unused(&own, &[DoorName::ResourceDependency, DoorName::AppBundle, DoorName::Sync]);
+    let rules = needed::rules(&[DoorName::ResourceDependency, DoorName::AppBundle, DoorName::Sync]);
+    let unused = needed::unused(&own, rules);
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
     let refused: Vec<_> = scenario
         .audit
