@@ -4,7 +4,7 @@
 
 mod crashes;
 mod drift;
-mod examples;
+pub(crate) mod examples;
 mod history;
 mod order;
 mod porch;

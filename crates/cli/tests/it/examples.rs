@@ -2,7 +2,10 @@
 
 use crate::{eventually, seconds, world::World};
 use linchpin_local::{Cluster, Options};
-use linchpin_testkit::audit::{Audit, Event, assert_before};
+use linchpin_testkit::{
+    Api,
+    audit::{Audit, Event, assert_before},
+};
 use serde_json::Value;
 use std::{
     collections::BTreeMap,
@@ -13,8 +16,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-fn examples() -> PathBuf {
+pub(crate) fn examples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples")
+}
+
+/// Where examples are applied: a cluster in which an operator serves.
+pub(crate) struct Stage<'c> {
+    pub(crate) cluster: &'c Cluster,
+    pub(crate) api: &'c Api,
+    /// What stands for the kubeconfigs of other clusters: this one's, as the operator reaches it.
+    pub(crate) planes: PathBuf,
+}
+
+impl<'c> Stage<'c> {
+    fn of(world: &'c World) -> Self {
+        Self { cluster: &world.cluster, api: &world.api, planes: world.cluster.kubeconfig() }
+    }
 }
 
 fn run(cluster: &Cluster, arguments: &[&str]) -> Output {
@@ -29,7 +46,7 @@ fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {
 }
 
 #[track_caller]
-fn apply(cluster: &Cluster, path: &Path) {
+pub(crate) fn apply(cluster: &Cluster, path: &Path) {
     let file = path.to_str().unwrap();
     let arguments: &[&str] = if file.ends_with(".status.yaml") {
         &["apply", "--server-side", "--subresource=status", "-f", file]
@@ -44,7 +61,7 @@ fn apply(cluster: &Cluster, path: &Path) {
         }
         // Its kind may have been defined a moment ago.
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(begun.elapsed() < seconds(20), "{file}: {error}");
+        assert!(begun.elapsed() < seconds(60), "{file}: {error}");
         thread::sleep(Duration::from_millis(200));
     }
 }
@@ -82,22 +99,22 @@ fn ours(example: &Path) -> Vec<(String, String, String)> {
     .collect()
 }
 
-fn is_done(world: &World, (kind, namespace, name): &(String, String, String)) -> bool {
-    let object = world.api.get(kind, namespace, name).unwrap_or_default();
+fn is_done(api: &Api, (kind, namespace, name): &(String, String, String)) -> bool {
+    let object = api.get(kind, namespace, name).unwrap_or_default();
     let conditions = object["status"]["conditions"].as_array();
     conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["status"] == "True"))
 }
 
 #[track_caller]
-fn all_are_done(world: &World, examples: &[PathBuf]) {
+pub(crate) fn all_are_done(api: &Api, examples: &[PathBuf]) {
     for example in examples {
         for object in ours(example) {
             let begun = Instant::now();
-            while !is_done(world, &object) {
+            while !is_done(api, &object) {
                 let (kind, namespace, name) = &object;
-                let seen = world.api.get(kind, namespace, name).unwrap_or_default();
+                let seen = api.get(kind, namespace, name).unwrap_or_default();
                 assert!(
-                    begun.elapsed() < seconds(40),
+                    begun.elapsed() < seconds(120),
                     "{}: {object:?}: {:#}",
                     example.display(),
                     seen["status"]
@@ -109,13 +126,13 @@ fn all_are_done(world: &World, examples: &[PathBuf]) {
 }
 
 /// Does one of the things that an example is released by.
-fn release(world: &World, stubs: &Path, folder: &Path, what: &str) {
-    let cluster = &world.cluster;
+fn release(stage: &Stage<'_>, stubs: &Path, folder: &Path, what: &str) {
+    let cluster = stage.cluster;
     match what.split_once(':') {
         None if what == "definitions.yaml" => apply(cluster, &stubs.join(what)),
         None => apply(cluster, &folder.join(what)),
         Some(("kubeconfig", plane)) => {
-            let config = cluster.kubeconfig();
+            let config = &stage.planes;
             let (secret, key) = match plane {
                 "its1" => ("vc-vcluster", "config"),
                 "ext1" => ("bootstrap", "kubeconfig"),
@@ -136,9 +153,32 @@ fn release(world: &World, stubs: &Path, folder: &Path, what: &str) {
     }
 }
 
+/// Examples that are applied together, what they need, and what releases them.
+pub(crate) struct Set {
+    pub(crate) name: &'static str,
+    stubs: PathBuf,
+    release: PathBuf,
+    rights: Vec<PathBuf>,
+    examples: Vec<PathBuf>,
+}
+
+/// The three sets of KubeStellar: some objects have the same name in two of them, so each needs a cluster.
+pub(crate) fn sets() -> [Set; 3] {
+    let folder = kubestellar();
+    let of = |name: &'static str, home: &Path, with_rights: bool| {
+        let own = folder.join(name);
+        let rights = if with_rights { in_folder(&own.join("rbac")) } else { Vec::new() };
+        let (stubs, release) = (home.join("stubs"), home.join("release"));
+        Set { name, stubs, release, rights, examples: in_folder(&own) }
+    };
+    let printed = folder.join("as-printed");
+    [of("as-printed", &printed, true), of("real", &folder, true), of("waits", &folder, false)]
+}
+
 /// Applies stubs, then all examples, then releases them one by one.
-fn play(world: &World, stubs: &Path, release_folder: &Path, rights: &[PathBuf], examples: &[PathBuf]) {
-    let cluster = &world.cluster;
+pub(crate) fn play(stage: &Stage<'_>, set: &Set) {
+    let Set { stubs, release: release_folder, rights, examples, .. } = set;
+    let (cluster, api) = (stage.cluster, stage.api);
     let waits_for: Vec<Vec<String>> = examples.iter().map(|example| released_by(example)).collect();
     apply(cluster, &stubs.join("namespaces.yaml"));
     apply(cluster, &stubs.join("workloads.yaml"));
@@ -152,9 +192,9 @@ fn play(world: &World, stubs: &Path, release_folder: &Path, rights: &[PathBuf], 
         .filter(|(_, by)| by.is_empty())
         .map(|(example, _)| example.clone())
         .collect();
-    all_are_done(world, &at_once);
+    all_are_done(api, &at_once);
     for (example, by) in examples.iter().zip(&waits_for) {
-        let done = ours(example).iter().all(|object| is_done(world, object));
+        let done = ours(example).iter().all(|object| is_done(api, object));
         assert_eq!(done, by.is_empty(), "{}", example.display());
     }
     let mut released: BTreeMap<&str, Event> = BTreeMap::new();
@@ -162,13 +202,13 @@ fn play(world: &World, stubs: &Path, release_folder: &Path, rights: &[PathBuf], 
         for what in by {
             if !released.contains_key(what.as_str()) {
                 let audit = Audit::from_now(&cluster.audit_log());
-                release(world, stubs, release_folder, what);
+                release(stage, stubs, release_folder, what);
                 released.insert(what, audit.events().into_iter().find(is_by_hand).unwrap());
             }
         }
-        all_are_done(world, std::slice::from_ref(example));
+        all_are_done(api, std::slice::from_ref(example));
     }
-    all_are_done(world, examples);
+    all_are_done(api, examples);
     let audit = Audit::from_the_beginning(&cluster.audit_log());
     assert_eq!(audit.overreach(), []);
     for (example, by) in examples.iter().zip(&waits_for) {
@@ -208,10 +248,9 @@ fn world_of_its_own() -> World {
 #[test]
 fn the_examples_as_printed_wait_and_end() {
     let world = world_of_its_own();
-    let folder = kubestellar().join("as-printed");
-    let rights = in_folder(&folder.join("rbac"));
-    play(&world, &folder.join("stubs"), &folder.join("release"), &rights, &in_folder(&folder));
-    for broken in in_folder(&folder.join("broken")) {
+    let [printed, _, _] = sets();
+    play(&Stage::of(&world), &printed);
+    for broken in in_folder(&kubestellar().join("as-printed/broken")) {
         apply(&world.cluster, &broken);
         let (kind, namespace, name) = ours(&broken).remove(0);
         eventually("the mistake is named", seconds(20), || {
@@ -225,42 +264,34 @@ fn the_examples_as_printed_wait_and_end() {
 
 #[test]
 fn the_real_examples_wait_and_end() {
-    let folder = kubestellar();
-    let rights = in_folder(&folder.join("real/rbac"));
-    play(
-        &world_of_its_own(),
-        &folder.join("stubs"),
-        &folder.join("release"),
-        &rights,
-        &in_folder(&folder.join("real")),
-    );
+    let [_, real, _] = sets();
+    play(&Stage::of(&world_of_its_own()), &real);
 }
 
 #[test]
 fn the_catalogue_of_waits_waits_and_ends() {
-    let folder = kubestellar();
-    play(
-        &world_of_its_own(),
-        &folder.join("stubs"),
-        &folder.join("release"),
-        &[],
-        &in_folder(&folder.join("waits")),
-    );
+    let [_, _, waits] = sets();
+    play(&Stage::of(&world_of_its_own()), &waits);
+}
+
+/// Opens the shop of the quickstart, one release after another.
+pub(crate) fn open_the_shop(stage: &Stage<'_>) {
+    let folder = examples().join("quickstart");
+    for file in ["rbac.yaml", "shop.yaml"] {
+        apply(stage.cluster, &folder.join(file));
+    }
+    let shop = ("DependencyGroup".to_owned(), "shop".to_owned(), "shop".to_owned());
+    for release in in_folder(&folder.join("release")) {
+        assert!(!is_done(stage.api, &shop), "before {release:?}");
+        apply(stage.cluster, &release);
+    }
+    all_are_done(stage.api, &[folder.join("shop.yaml")]);
 }
 
 #[test]
 fn the_shop_opens_step_by_step() {
     let world = world_of_its_own();
-    let folder = examples().join("quickstart");
-    for file in ["rbac.yaml", "shop.yaml"] {
-        apply(&world.cluster, &folder.join(file));
-    }
-    let shop = ("DependencyGroup".to_owned(), "shop".to_owned(), "shop".to_owned());
-    for release in in_folder(&folder.join("release")) {
-        assert!(!is_done(&world, &shop), "before {release:?}");
-        apply(&world.cluster, &release);
-    }
-    all_are_done(&world, &[folder.join("shop.yaml")]);
+    open_the_shop(&Stage::of(&world));
     let audit = Audit::from_the_beginning(&world.cluster.audit_log());
     let made = ["db-config", "schema", "storefront", "shop-open"]
         .map(|name| audit.first_write("configmaps", "shop", name));

@@ -1,24 +1,34 @@
-//! The chart on a real node, installed by real Helm: two operator Pods with the chart's rights and no others.
+//! The chart on a real node, installed by real Helm: two operator Pods with the chart's rights and no others; all examples.
 //!
 //! Needs an image (`make image`) and takes minutes: `make test-all` runs it, elsewhere it says that it was skipped.
 
-use std::{env, io::Write, path::PathBuf, process::Output};
+use std::{
+    env, fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Output,
+};
 
 use linchpin_local::{Cluster, Component, Options, check_node_support};
 use linchpin_operator::settings::DoorName;
-use linchpin_testkit::audit::{Audit, Event};
+use linchpin_testkit::{
+    Api, CHART_OPERATOR,
+    audit::{Audit, Event},
+    porch::{Porch, Shape, install},
+};
 use serde_json::Value;
 
 use super::{chart, helm, root, text};
 use crate::{
-    eventually,
+    app_bundle, eventually,
+    examples::{self, Stage},
+    needed,
     operator::linchpin,
     seconds,
-    tenancy::{own_requests, unused},
+    tenancy::own_requests,
     tree::feed,
 };
 
-const ACCOUNT: &str = "system:serviceaccount:linchpin-system:linchpin";
 const TENANT: &str = "create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
                       --serviceaccount=linchpin-system:linchpin";
 
@@ -36,11 +46,58 @@ fn image() -> Result<PathBuf, String> {
     Ok(image)
 }
 
+/// The image, unless the test is skipped, which is said.
+fn image_or_skip(what: &str) -> Option<PathBuf> {
+    let image = image();
+    if let Err(reason) = &image {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {what}: {reason}");
+    }
+    image.ok()
+}
+
 struct Installed {
     cluster: Cluster,
+    /// What Helm is told to install or upgrade.
+    release: Vec<String>,
 }
 
 impl Installed {
+    /// A cluster with these nodes, and the chart in it with these values.
+    fn begin(image: &Path, options: &Options, values: &[&str]) -> Self {
+        let cluster = Cluster::start(options).expect("a local Kubernetes");
+        cluster.import_archive(image).unwrap();
+        let image = "image.repository=localhost/linchpin,image.tag=dev,image.pullPolicy=Never";
+        let folder = chart();
+        let mut release =
+            vec!["linchpin", folder.to_str().unwrap(), "-n", "linchpin-system", "--wait", "--timeout=5m"];
+        release.extend(["--set", image]);
+        release.extend(values.iter().flat_map(|value| ["--set", value]));
+        let release = release.into_iter().map(str::to_owned).collect();
+        let installed = Self { cluster, release };
+        installed.must("create namespace linchpin-system");
+        installed.must("label namespace linchpin-system pod-security.kubernetes.io/enforce=restricted");
+        installed.release("install", &[]);
+        installed
+    }
+
+    /// Installs or upgrades, with further flags.
+    fn release(&self, verb: &str, more: &[&str]) {
+        let given = self.release.iter().map(String::as_str);
+        let arguments: Vec<&str> = [verb].into_iter().chain(given).chain(more.iter().copied()).collect();
+        self.helm(&arguments);
+    }
+
+    /// What the operator asked for in its own name and may not.
+    fn refused(&self) -> Vec<Event> {
+        let audit = Audit::from_the_beginning(&self.cluster.audit_log());
+        let mut own = own_requests(&audit, |event| event.user == CHART_OPERATOR);
+        // That a namespace which goes takes nothing new is no missing right.
+        own.retain(|event| {
+            event.acting_as.is_none() && event.code == 403 && !event.message.contains("being terminated")
+        });
+        own
+    }
+
     fn kubectl(&self, line: &str) -> Output {
         self.cluster.kubectl().args(line.split_whitespace()).output().unwrap()
     }
@@ -94,7 +151,7 @@ impl Installed {
 }
 
 /// Under load the kubelet goes and comes, and both operators are replaced: nothing is lost, and nothing done twice.
-fn replaced_under_load(installed: &Installed, audit: &Audit, release: &[&str]) {
+fn replaced_under_load(installed: &Installed, audit: &Audit) {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0..LOAD {
@@ -106,7 +163,7 @@ fn replaced_under_load(installed: &Installed, audit: &Audit, release: &[&str]) {
             }
         });
         installed.cluster.restart(Component::Kubelet).unwrap();
-        installed.helm(&[&["upgrade"], release, &["--set", "concurrency=8"]].concat());
+        installed.release("upgrade", &["--set", "concurrency=8"]);
     });
     installed.must("wait --for=condition=Ready rd --all -n shop --timeout=300s");
     let requests = audit.events();
@@ -187,32 +244,9 @@ fn left_behind(installed: &Installed) -> Vec<Value> {
 
 #[test]
 fn helm_installs_two_operators_that_serve_with_the_charts_rights_and_leaves_only_definitions() {
-    let image = match image() {
-        Ok(image) => image,
-        Err(reason) => {
-            let _ = writeln!(std::io::stderr(), "SKIPPED: the chart on a real node: {reason}");
-            return;
-        }
-    };
-    let cluster = Cluster::start(&Options { node: true, ..Options::default() }).expect("a local Kubernetes");
-    cluster.import_archive(&image).unwrap();
-    let audit = Audit::from_the_beginning(&cluster.audit_log());
-    let installed = Installed { cluster };
-    let chart = chart();
-    installed.must("create namespace linchpin-system");
-    installed.must("label namespace linchpin-system pod-security.kubernetes.io/enforce=restricted");
-    let image = "image.repository=localhost/linchpin,image.tag=dev,image.pullPolicy=Never";
-    let release = [
-        "linchpin",
-        chart.to_str().unwrap(),
-        "-n",
-        "linchpin-system",
-        "--set",
-        image,
-        "--wait",
-        "--timeout=5m",
-    ];
-    installed.helm(&[&["install"], &release[..]].concat());
+    let Some(image) = image_or_skip("the chart on a real node") else { return };
+    let installed = Installed::begin(&image, &Options { node: true, ..Options::default() }, &[]);
+    let audit = Audit::from_the_beginning(&installed.cluster.audit_log());
     let ready =
         installed.must("get deployment linchpin -n linchpin-system -o jsonpath={.status.readyReplicas}");
     assert_eq!(ready, "2");
@@ -270,7 +304,7 @@ spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
 
     syncs(&installed);
     boots(&installed);
-    replaced_under_load(&installed, &audit, &release);
+    replaced_under_load(&installed, &audit);
     installed.helm(&["test", "linchpin", "-n", "linchpin-system", "--timeout=5m"]);
     let check =
         linchpin().args(["check", "--kubeconfig"]).arg(installed.cluster.kubeconfig()).output().unwrap();
@@ -279,18 +313,59 @@ spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
     assert!(check_text.ends_with("14 ok, 0 warnings, 0 failed, 0 skipped\n"), "{check_text}");
 
     installed.must("delete namespace shop --timeout=180s");
-    let own = own_requests(&audit, |event| event.user == ACCOUNT);
-    // That a namespace which goes takes nothing new is no missing right.
-    let lacks = |event: &&Event| {
-        event.acting_as.is_none() && event.code == 403 && !event.message.contains("being terminated")
-    };
-    let refused: Vec<&Event> = own.iter().filter(lacks).collect();
+    let refused = installed.refused();
     assert!(refused.is_empty(), "the operator asked for what it may not: {refused:#?}");
-    let unused = unused(&own, &DoorName::ALL);
+    let own = own_requests(&audit, |event| event.user == CHART_OPERATOR);
+    let unused = needed::unused(&own, needed::rules(&DoorName::ALL));
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
 
     installed.helm(&["uninstall", "linchpin", "-n", "linchpin-system", "--wait"]);
     let left = left_behind(&installed);
     assert!(left.iter().all(|kind| kind == "CustomResourceDefinition"), "left behind: {left:?}");
     assert_eq!(left.len(), linchpin_doors::registry().definitions().len());
+}
+
+/// A kubeconfig with which the operator's pods reach the API server.
+fn kubeconfig_for_pods(cluster: &Cluster) -> PathBuf {
+    let config = fs::read_to_string(cluster.kubeconfig()).unwrap();
+    let within = config.replace(&cluster.server(), "https://kubernetes.default.svc");
+    assert_ne!(config, within);
+    let file = cluster.kubeconfig().with_file_name("for-pods");
+    fs::write(&file, within).unwrap();
+    file
+}
+
+/// The chart's operator on a real node, with tenants everywhere; whatever is started now runs on a simulated node, where
+/// images need not be there.
+fn for_examples(image: &Path) -> Installed {
+    let options = Options { node: true, kwok: Some(1), ..Options::default() };
+    let installed = Installed::begin(image, &options, &["tenancy.mode=Cluster"]);
+    installed.must("cordon -l type!=kwok");
+    installed.must("taint nodes -l type=kwok kwok.x-k8s.io/node-");
+    installed
+}
+
+#[test]
+fn all_examples_pass_with_the_operator_of_the_chart() {
+    let Some(image) = image_or_skip("the examples with the operator of the chart") else { return };
+    for set in examples::sets() {
+        println!("examples of kubestellar/{}", set.name);
+        let installed = for_examples(&image);
+        let cluster = &installed.cluster;
+        let api = Api::connect(&cluster.kubeconfig());
+        examples::play(&Stage { cluster, api: &api, planes: kubeconfig_for_pods(cluster) }, &set);
+        assert_eq!(installed.refused(), []);
+    }
+    println!("examples of quickstart and appbundle");
+    let installed = for_examples(&image);
+    let cluster = &installed.cluster;
+    let api = Api::connect(&cluster.kubeconfig());
+    examples::open_the_shop(&Stage { cluster, api: &api, planes: kubeconfig_for_pods(cluster) });
+    let hello = root().join("examples/quickstart/hello.yaml");
+    examples::apply(cluster, &hello);
+    installed.must("create deployment web --image=nginx --namespace=shop");
+    examples::all_are_done(&api, &[hello]);
+    install(&api, Shape::Number);
+    app_bundle::examples::come_and_go(&api, || Porch::begin(&api, app_bundle::examples::PORCH));
+    assert_eq!(installed.refused(), []);
 }
