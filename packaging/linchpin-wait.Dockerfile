@@ -1,6 +1,7 @@
-# The image of the waiter: one static program, which `make wait` builds. Build it with the directory of that program as context:
-#   docker build -f packaging/linchpin-wait.Dockerfile target/x86_64-unknown-linux-musl/wait
+# The image of the waiter: one static program. It copies and compiles nothing, as the operator's Dockerfile does: `make dist`
+# and `make wait` put the programs of each architecture under dist/.
 FROM scratch
-COPY linchpin-wait /linchpin-wait
+ARG TARGETARCH
+COPY --chmod=0755 dist/linux-${TARGETARCH}/linchpin-wait /linchpin-wait
 USER 65532:65532
 ENTRYPOINT ["/linchpin-wait"]

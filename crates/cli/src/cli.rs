@@ -75,6 +75,8 @@ enum Command {
     Completion(completion::CompletionCommand),
     #[command(after_help = examples::MAN)]
     Man(completion::ManCommand),
+    #[command(name = "__complete", hide = true)]
+    Complete(completion::CompleteCommand),
     /// Print the version.
     #[command(after_help = examples::VERSION)]
     Version,
@@ -144,6 +146,7 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         Command::Local(command) => local::run(command),
         Command::Demo => demo::run(kinds),
         Command::Completion(command) => Ok(completion::run(&command, command_line())),
+        Command::Complete(command) => Ok(completion::complete(&command, command_line())),
         Command::Man(command) => completion::man(&command, Cli::command()),
         Command::Version => {
             version::run();
@@ -221,7 +224,7 @@ mod tests {
 
     #[test]
     fn every_command_shows_how_it_is_used() {
-        for command in Cli::command().get_subcommands() {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             let name = command.get_name();
             assert!(help.starts_with("Examples:\n"), "{name} has no examples");
@@ -256,7 +259,7 @@ mod tests {
     /// The help of every command, one after another.
     fn page() -> String {
         let mut out = String::new();
-        for command in Cli::command().get_subcommands().filter(|command| command.get_name() != "help") {
+        for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let mut command =
                 command.clone().bin_name(format!("linchpin {}", command.get_name())).term_width(100);
             let help = command.render_long_help().to_string();
