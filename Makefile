@@ -25,12 +25,13 @@ test: node-packages node-waiter ## Run all tests, also those on a real API serve
 	$(CARGO) test --workspace
 
 .PHONY: test-all
-test-all: test image ## Run also what takes long: the chart on a real node, installed by Helm
+test-all: test image ## Run also what takes long: the chart and all examples on a real node, installed by Helm
 	LINCHPIN_LONG=1 LINCHPIN_IMAGE=$(IMAGE) $(CARGO) test --package linchpin --test it chart -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it boot_dependency::k -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it consist::load -- --nocapture
 	LINCHPIN_LONG=1 LINCHPIN_EMPLOYERS=$${LINCHPIN_EMPLOYERS:-100} $(CARGO) test --package linchpin --test it consist::scale -- --nocapture
 	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it sync::random -- --nocapture
+	LINCHPIN_LONG=1 $(CARGO) test --package linchpin --test it turns::a_controller -- --nocapture
 
 # Requests through a real HAProxy to real pods, without and with us, while everything happens to the pods.
 .PHONY: load
@@ -67,16 +68,18 @@ IMAGE = $(abspath $(or $(CARGO_TARGET_DIR),target))/linchpin.tar
 VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 
 .PHONY: dist
-dist: musl ## Build the static program for images and archives into dist/
+dist: musl wait ## Build the static programs for images and archives into dist/
 	$(CARGO) build --locked --package linchpin --profile $(PROFILE) --target $(MUSL)
 	mkdir -p $(DIST)
 	cp $(or $(CARGO_TARGET_DIR),target)/$(MUSL)/$(subst dev,debug,$(PROFILE))/linchpin $(DIST)/linchpin
+	cp $(or $(CARGO_TARGET_DIR),target)/$(MUSL)/wait/linchpin-wait $(DIST)/linchpin-wait
 
 .PHONY: image
-image: dist ## Pack the operator's image into target/linchpin.tar, without a container engine (PROFILE=dev: quickly)
-	$(LINCHPIN) local pack $(DIST)/linchpin --out $(IMAGE) --name localhost/linchpin:dev \
-		--label org.opencontainers.image.version=$(VERSION) --label org.opencontainers.image.licenses=Apache-2.0 \
-		--label org.opencontainers.image.revision=$(LINCHPIN_COMMIT)
+image: dist ## Pack the images into target/linchpin.tar and target/linchpin-wait.tar, without a container engine (PROFILE=dev: quickly)
+	for program in linchpin linchpin-wait; do \
+		$(LINCHPIN) local pack $(DIST)/$$program --out $(dir $(IMAGE))$$program.tar --name localhost/$$program:dev \
+			--label org.opencontainers.image.version=$(VERSION) --label org.opencontainers.image.licenses=Apache-2.0 \
+			--label org.opencontainers.image.revision=$(LINCHPIN_COMMIT) || exit 1; done
 
 # A C compiler that makes programs for musl.
 .PHONY: musl
@@ -121,15 +124,17 @@ registry-test: ## Pull artifacts from a real OCI registry (builds it first, whic
 	LINCHPIN_REGISTRY=$(REGISTRY_BIN)/registry $(CARGO) test --package linchpin-source --test it real -- --ignored
 
 # The controller is a program of its own in its module: its sources are copied, since modules are read-only, and built there.
-FLUX_VERSION = v1.10.1
+# Its own kinds are a module beside it, which its sources look for in a folder of theirs and the proxy has by name.
+FLUX_VERSION = v1.9.5
 FLUX = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/flux-$(FLUX_VERSION)
 .PHONY: flux
-flux: ## Let the real kustomize-controller of Flux wait for our objects (not run to its end yet; builds it first, which takes minutes)
+flux: ## Let the real kustomize-controller of Flux wait for our objects (builds it first, which takes minutes)
 	@test -x $(FLUX)/kustomize-controller || { \
 		mkdir -p $(FLUX) && \
 		folder=$$(cd $(FLUX) && $(GO) mod download -json github.com/fluxcd/kustomize-controller@$(FLUX_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
-		cp -r "$$folder" $(FLUX)/source && chmod -R u+w $(FLUX)/source && \
-		cd $(FLUX)/source && $(GO) build -o $(FLUX)/kustomize-controller . ; }
+		rm -rf $(FLUX)/source && cp -r "$$folder" $(FLUX)/source && chmod -R u+w $(FLUX)/source && \
+		cd $(FLUX)/source && $(GO) mod edit -dropreplace github.com/fluxcd/kustomize-controller/api && \
+		$(GO) build -mod=mod -o $(FLUX)/kustomize-controller . ; }
 	LINCHPIN_FLUX=$(FLUX)/kustomize-controller \
 	LINCHPIN_FLUX_CRD=$(FLUX)/source/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml \
 		$(CARGO) test --package linchpin --test it citizens::flux -- --nocapture
@@ -138,11 +143,11 @@ flux: ## Let the real kustomize-controller of Flux wait for our objects (not run
 ARGOCD_VERSION = v3.2.1
 ARGOCD = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/argocd-$(ARGOCD_VERSION)
 .PHONY: argocd
-argocd: ## Let Argo CD's own library evaluate our health scripts (not run to its end yet; builds it first, which takes minutes)
+argocd: ## Let Argo CD's own library evaluate our health scripts (builds it first, which takes minutes)
 	@test -x $(ARGOCD)/health || { \
 		mkdir -p $(ARGOCD) && \
 		folder=$$(cd $(ARGOCD) && $(GO) mod download -json github.com/argoproj/argo-cd/v3@$(ARGOCD_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
-		cp -r "$$folder" $(ARGOCD)/source && chmod -R u+w $(ARGOCD)/source && mkdir -p $(ARGOCD)/source/linchpin && \
+		rm -rf $(ARGOCD)/source && cp -r "$$folder" $(ARGOCD)/source && chmod -R u+w $(ARGOCD)/source && mkdir -p $(ARGOCD)/source/linchpin && \
 		cp crates/doors/tests/argocd/main.go $(ARGOCD)/source/linchpin/ && \
 		cd $(ARGOCD)/source && $(GO) build -o $(ARGOCD)/health ./linchpin ; }
 	LINCHPIN_ARGOCD=$(ARGOCD)/health $(CARGO) test --package linchpin-doors --test it argocd

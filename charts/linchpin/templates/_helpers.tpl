@@ -96,6 +96,17 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{- /* The Pod of the test is none of the operator's: no Service or budget takes it for one. */}}
+{{- define "linchpin.testLabels" -}}
+app.kubernetes.io/name: {{ include "linchpin.name" . }}-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/component: test
+app.kubernetes.io/part-of: linchpin
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end }}
+
 {{- /* The consist process is another component: no Service or budget of the operator's takes it for one. */}}
 {{- define "linchpin.consistSelector" -}}
 app.kubernetes.io/name: {{ include "linchpin.name" . }}-consist

@@ -112,7 +112,9 @@ fn a_controller_that_hangs_for_a_minute_loses_neither_the_lease_nor_the_truth_of
         "later",
         "{actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}",
     );
-    while begun.elapsed() < Duration::from_mins(1) {
+    // Health calls it stuck after 30 s; the whole minute is for `make test-all`.
+    let hangs = seconds(if std::env::var_os("LINCHPIN_LONG").is_some() { 60 } else { 35 });
+    while begun.elapsed() < hangs {
         assert_eq!(world.operator.term(), Some(term), "metrics answer, and the lease is kept");
         let (status, text) = world.operator.page("/livez");
         let stuck = text.contains("[-] controller: stuck");
