@@ -111,7 +111,7 @@ pub(crate) const WAITS: (&str, &str) =
     ("edges", "What it waits for, for `linchpin tree` and `explain`. Not for people.");
 
 /// Fields of a Sync's dependency that mean something only where there is something to apply.
-const NOT_HERE: [&str; 7] = ["neededFor", "gates", "strength", "patience", "timeout", "latch", "guard"];
+const NOT_HERE: [&str; 6] = ["neededFor", "gates", "strength", "patience", "latch", "guard"];
 
 /// Takes away what only a Sync's own dependencies have.
 pub(crate) fn plain_dependency(schema: &mut serde_json::Value, path: &str) {

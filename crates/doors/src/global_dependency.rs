@@ -17,7 +17,7 @@ use crate::{
     door::{self, Backing, CompileInput, Compiled, Door, Insight, StatusInput},
     entries,
     sync::{
-        backing,
+        backing, global,
         standing::{self, Standing},
     },
 };
@@ -35,7 +35,8 @@ impl Door for GlobalDependencyDoor {
         let mut frame = Frame::new(object, object.common(), compile_input, Removal::Retain)?;
         frame.via = door::via(object, compile_input.default_service_account);
         let entry = SyncDependency { name: "dependency".to_owned(), ..object.spec.dependency.clone() };
-        let (outline, step) = match standing::read(&frame, &entry, "spec.dependency") {
+        let imposed = global::is_imposed(&frame, object.metadata.name.as_deref().unwrap_or_default());
+        let (outline, step) = match imposed.and_then(|()| standing::read(&frame, &entry, "spec.dependency")) {
             Ok(found) => found,
             Err(error) => return Err(error.asking(frame.kinds.into_parts().0)),
         };

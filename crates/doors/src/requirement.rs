@@ -269,6 +269,13 @@ impl RequirementDraft {
         &self.target
     }
 
+    /// Says how the kind is written that nobody serves; of kinds of ours that is known.
+    pub(crate) fn is_of_kind(&mut self, written: &str) {
+        if self.target.kind.kind.eq_ignore_ascii_case(written) {
+            self.target.kind.kind = written.to_owned();
+        }
+    }
+
     /// The kind and the selection it is about, where both are known.
     pub(crate) fn selection(&self) -> Option<(Gvk, Scope)> {
         match &self.subject {

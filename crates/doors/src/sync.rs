@@ -11,7 +11,7 @@ mod compile;
 mod deletion;
 mod dependency;
 mod depends_on;
-mod global;
+pub(crate) mod global;
 mod object;
 mod order;
 mod outline;
@@ -20,6 +20,7 @@ mod range;
 mod source;
 pub(crate) mod standing;
 mod status;
+mod weight;
 mod words;
 
 use linchpin_api::{Sync, SyncStatus};

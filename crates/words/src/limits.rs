@@ -40,6 +40,7 @@ limits! {
     SYNC_EXPORTS: usize = 32, "Exports of one Sync: each is judged in every turn.";
     SYNC_PROVIDES: usize = 32, "Capabilities that one Sync provides.";
     SYNC_RESOURCES: usize = 200, "Objects of one Sync listed in its status, those that are not settled first; the rest are counted.";
+    SYNC_STATUS: usize = 512 << 10, "Status and journal of one Sync together: the store takes an object of one and a half megabytes, with all that others write to it.";
     COMPARATORS: usize = 8, "Comparisons in one version range.";
     RANGE: usize = 256, "A version range.";
     VERSION: usize = 128, "A version: the longest tag that registries take.";

@@ -9,6 +9,22 @@ use crate::{
     schema,
 };
 
+/// What a range of versions must look like, as far as a rule can tell: the parser knows all of it.
+const RANGE_RULES: [(&str, &str); 6] = [
+    ("!self.contains('|')", "a version range has no |: write comparators such as >=14 <16"),
+    ("!self.contains('^')", "a version range has no ^: write comparators such as >=14 <16"),
+    ("!self.contains('~')", "a version range has no ~: write comparators such as >=14 <16"),
+    ("!self.contains('*')", "a version range has no *: write comparators such as >=14 <15"),
+    (
+        "!self.matches('(^|[ ,.<>=!])v?[xX]([ ,.]|$)')",
+        "a version range has no x: write comparators such as >=14 <15",
+    ),
+    (
+        "self.matches('^[ ,]*((>=|<=|!=|==|=|>|<)?[ ]*[^ ,<>=!]+[ ,]*){1,8}$')",
+        "write a version range as comparators such as >=14 <16, at most 8 of = != > >= < <= with a version each",
+    ),
+];
+
 /// Something that a Sync relies on: exactly one of sync, object, objects and capability.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -20,15 +36,17 @@ use crate::{
     ("!(has(self.state) && has(self.requiredStatus))", "give one of state and requiredStatus"),
     ("!has(self.sync) || !has(self.state) || self.state in ['Defined', 'Available', 'Completed']",
      "the state of a Sync is Defined, Available or Completed"),
+    ("!has(self.export) || has(self.sync)", "export goes with sync"),
+    ("!has(self.export) || !has(self.sync) || !has(self.sync.export)", "name the export once: beside sync or in it"),
     ("!has(self.versionPath) || has(self.version)", "versionPath goes with version"),
     ("!has(self.versionPath) || has(self.object) || has(self.objects)", "versionPath goes with object and objects"),
     ("!has(self.guard) || has(self.version)", "guard goes with version"),
     ("!has(self.patience) || (has(self.strength) ? self.strength == 'Soft' : (has(self.neededFor) && \
-      self.neededFor == 'Available' && (!has(self.state) || self.state == 'Available') && \
+      self.neededFor == 'Available' && (!has(self.state) || self.state.lowerAscii() in ['available', 'ready', 'current']) && \
       (!has(self.requiredStatus) || self.requiredStatus == 'Current')))",
      "patience goes with strength Soft: a Hard dependency has a timeout"),
     ("!has(self.timeout) || (has(self.strength) ? self.strength == 'Hard' : !(has(self.neededFor) && \
-      self.neededFor == 'Available' && (!has(self.state) || self.state == 'Available') && \
+      self.neededFor == 'Available' && (!has(self.state) || self.state.lowerAscii() in ['available', 'ready', 'current']) && \
       (!has(self.requiredStatus) || self.requiredStatus == 'Current')))",
      "timeout goes with strength Hard: a Soft dependency has patience"),
     ("!has(self.patience) || (duration(self.patience) >= duration('1s') && duration(self.patience) <= duration('24h'))",
@@ -42,6 +60,10 @@ pub struct SyncDependency {
     /// Another Sync, as a whole or one export of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync: Option<SyncRef>,
+    /// One export of the Sync, instead of the whole; the same as `sync.export`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = limits::LABEL))]
+    pub export: Option<String>,
     /// One object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectRef>,
@@ -87,7 +109,7 @@ pub struct SyncDependency {
     pub latch: Option<Latch>,
     /// The versions it must have: comparators such as >=14 <16, all of which hold.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::RANGE))]
+    #[schemars(length(min = 1, max = limits::RANGE), extend("x-kubernetes-validations" = schema::rules(&RANGE_RULES)))]
     pub version: Option<String>,
     /// Where an object says its version, in kubectl's JSONPath; its label app.kubernetes.io/version if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,6 +125,15 @@ pub struct SyncDependency {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = limits::CEL))]
     pub ready_expr: Option<String>,
+}
+
+impl SyncDependency {
+    /// The Sync that is meant, with the export wherever it is written.
+    pub fn on_sync(&self) -> Option<SyncRef> {
+        let sync = self.sync.clone()?;
+        let export = sync.export.clone().or_else(|| self.export.clone());
+        Some(SyncRef { export, ..sync })
+    }
 }
 
 /// Another Sync.

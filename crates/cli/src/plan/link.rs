@@ -251,7 +251,7 @@ impl Given {
             to: None,
             soft,
         };
-        if let Some(other) = &entry.sync {
+        if let Some(other) = &entry.on_sync() {
             let place = other.namespace.as_ref().unwrap_or(&own);
             let to = sync_ref(place, &other.name);
             link.what = match &other.export {

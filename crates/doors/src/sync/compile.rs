@@ -20,6 +20,7 @@ use super::{
     order::{self, Awaits, Circle, Item, Order},
     outline::{ExportOutline, ObjectOutline, SyncOutline},
     source::{self, refused},
+    weight,
 };
 use crate::{
     apply::{Object, ReadyTerms},
@@ -48,6 +49,8 @@ pub(super) fn compile(object: &Sync, input: &CompileInput<'_>) -> Result<Compile
             let again: Vec<Named> = again.cloned().collect();
             let mut compiled = frame.plan(built.steps, &built.dependencies, &again, true)?;
             compiled.plan.keeps = object.spec.prune == Some(false);
+            weight::check(&compiled.plan, &built.objects)
+                .map_err(|error| error.asking(compiled.wants.clone()))?;
             compiled.plan.notes = Notes::new(built.outline);
             let admission = Admission { edition: built.edition, gates: built.gates };
             compiled.plan = compiled.plan.with_admission(admission);
@@ -69,6 +72,7 @@ struct Built {
     gates: BTreeMap<StepId, Gates>,
     dependencies: Vec<Named>,
     actions: Vec<Named>,
+    objects: Vec<SyncObject>,
     outline: SyncOutline,
     edition: Shared<Edition>,
 }
@@ -108,6 +112,7 @@ impl Built {
             gates: BTreeMap::new(),
             dependencies: Vec::new(),
             actions: Vec::new(),
+            objects: Vec::new(),
             outline: SyncOutline {
                 source: SourceStatus {
                     revision: reading.revision.clone(),
@@ -148,6 +153,7 @@ impl Built {
         }
         builder.exports(object, &mut built)?;
         built.edition = edition(&built.steps, &reading);
+        built.objects = objects;
         Ok(built)
     }
 }

@@ -100,8 +100,11 @@ pub(super) fn read(
         return Err(at(field, "give exactly one of sync, object, objects and capability"));
     }
     let terms = Terms::read(entry, field)?;
-    let found = if let Some(sync) = &entry.sync {
-        on_sync::on_sync(around, entry, &terms, sync, field)?
+    if entry.export.is_some() && entry.sync.as_ref().is_none_or(|sync| sync.export.is_some()) {
+        return Err(at(format!("{field}.export"), "it goes with sync, and is named once"));
+    }
+    let found = if let Some(sync) = entry.on_sync() {
+        on_sync::on_sync(around, entry, &terms, &sync, field)?
     } else if let Some(object) = &entry.object {
         on_objects::on_object(around, entry, &terms, object, field)?
     } else if let Some(capability) = &entry.capability {
@@ -178,7 +181,7 @@ impl Dependency {
 /// The part of an entry that says what is referred to: another one is another latch.
 fn reference_text(entry: &SyncDependency) -> Value {
     json!([
-        entry.sync,
+        entry.on_sync(),
         entry.object,
         entry.objects,
         entry.capability,

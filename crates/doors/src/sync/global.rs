@@ -9,11 +9,11 @@ use linchpin_api::{
     sync::Strength,
 };
 use linchpin_engine::{
-    contract::{Question, ReadSet, Scope, Seen, Selector, StepId, Want},
+    contract::{Projection, Question, ReadSet, Scope, Seen, Selector, StepId, Want},
     plan::{SpecError, Step, StepKind},
     readiness::Wanted,
 };
-use linchpin_words::{Gvk, ObjectRef, limits};
+use linchpin_words::{Gvk, ObjectRef, Reason, limits};
 use serde_json::Value;
 
 use super::{
@@ -27,7 +27,7 @@ use super::{
 use crate::{
     assemble::Frame,
     door::CompileInput,
-    errors::{duration, not_yet},
+    errors::{at, duration, not_yet},
     requirement::{RequirementDraft, RequirementSpec},
 };
 
@@ -38,6 +38,44 @@ pub(super) struct Imposed {
     pub step: Step,
 }
 
+/// The rules that are imposed on anybody: the first by name, since each is one more gate for all. None in a cluster that
+/// does not know them.
+fn all<'f>(frame: &'f Frame<'_>) -> Result<Option<Vec<&'f Projection>>, SpecError> {
+    let want = Want::new(Question::Objects {
+        via: ourselves(),
+        kind: kind("GlobalDependency"),
+        scope: Scope::Labels { namespace: None, selector: Selector::default() },
+        reads: ReadSet::dotted(["spec"]),
+    });
+    match frame.kinds.ask(want) {
+        None => Err(not_yet("spec")),
+        Some(Seen::Unknown(why)) if why.is_passing() => Err(not_yet("spec")),
+        Some(Seen::Objects(observed)) => {
+            let mut rules: Vec<&Projection> = observed.items.iter().map(|item| &**item).collect();
+            rules.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+            rules.truncate(limits::GLOBAL_RULES);
+            Ok(Some(rules))
+        }
+        Some(_) => Ok(None),
+    }
+}
+
+/// Why a rule is imposed on nobody: there are too many before it.
+pub(crate) fn is_imposed(frame: &Frame<'_>, name: &str) -> Result<(), SpecError> {
+    let rules = all(frame)?.unwrap_or_default();
+    let last = rules.last().filter(|_| rules.len() == limits::GLOBAL_RULES);
+    match last {
+        Some(last) if last.name.as_str() < name => {
+            let most = limits::GLOBAL_RULES;
+            let problem = format!(
+                "{most} global rules are imposed, the first by name: this one comes after them and holds nobody"
+            );
+            Err(at("metadata.name", problem).because(Reason::TooLarge))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The rules that a Sync is a subject of.
 pub(super) fn read(
     frame: &Frame<'_>,
@@ -45,21 +83,9 @@ pub(super) fn read(
     objects: &[SyncObject],
     input: &CompileInput<'_>,
 ) -> Result<Vec<Imposed>, SpecError> {
-    let want = Want::new(Question::Objects {
-        via: ourselves(),
-        kind: kind("GlobalDependency"),
-        scope: Scope::Labels { namespace: None, selector: Selector::default() },
-        reads: ReadSet::dotted(["spec"]),
-    });
-    let rules = match frame.kinds.ask(want) {
-        None => return Err(not_yet("spec")),
-        Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet("spec")),
-        Some(Seen::Objects(observed)) => &observed.items,
-        // A cluster without the definition has no rules.
-        Some(_) => return Ok(Vec::new()),
-    };
+    let Some(rules) = all(frame)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    for rule in rules.iter().take(limits::GLOBAL_RULES) {
+    for rule in rules {
         let spec = rule.content.get("spec").cloned().unwrap_or_default();
         let Ok(spec) = serde_json::from_value::<GlobalDependencySpec>(spec) else { continue };
         let left_alone = spec.suspend || input.exempt.contains(&rule.name);

@@ -4,11 +4,14 @@
 //! things smoother and are left out where they would close a circle. Everything that no edge joins is independent, so a
 //! stuck object holds only what comes after it. Pure: from bodies to edges, by position.
 
+mod edges;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_words::{GroupKind, Gvk};
 use serde_json::Value;
 
+use self::edges::Edges;
 use super::{depends_on::Reference, pods};
 
 /// One object of a Sync.
@@ -64,55 +67,18 @@ pub(super) struct Order {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Circle(pub Vec<usize>);
 
-/// Edges of a growing graph without circles.
-struct Edges {
-    /// For each node, what comes before it.
-    before: Vec<BTreeMap<usize, Awaits>>,
-}
-
-impl Edges {
-    fn add(&mut self, earlier: usize, later: usize, awaits: Awaits) {
-        let known = self.before[later].entry(earlier).or_insert(awaits);
-        *known = (*known).min(awaits);
-    }
-
-    /// All that comes before a node.
-    fn ancestors(&self, node: usize) -> Vec<bool> {
-        let mut seen = vec![false; self.before.len()];
-        let mut open = vec![node];
-        while let Some(next) = open.pop() {
-            for earlier in self.before[next].keys() {
-                if !std::mem::replace(&mut seen[*earlier], true) {
-                    open.push(*earlier);
-                }
-            }
-        }
-        seen
-    }
-
-    /// Adds an edge unless it would close a circle.
-    fn add_if_open(&mut self, earlier: usize, later: usize, awaits: Awaits) {
-        if earlier != later && !self.ancestors(earlier)[later] {
-            self.add(earlier, later, awaits);
-        }
-    }
-}
-
 /// Orders objects. `first` are positions that everything comes after that is not before them: own objects that the
 /// Sync's dependencies name.
 pub(super) fn order(items: &[Item<'_>], first: &[usize]) -> Result<Order, Circle> {
     let mut order = Order { outside: vec![Vec::new(); items.len()], ..Order::default() };
-    let mut edges = Edges { before: vec![BTreeMap::new(); items.len()] };
+    let mut edges = Edges::new(items.len());
     demanded(items, &mut edges, &mut order);
     if let Some(circle) = circle(&edges.before) {
         return Err(circle);
     }
     for position in first {
-        let before = edges.ancestors(*position);
-        for (later, comes_before) in before.into_iter().enumerate() {
-            if later != *position && !comes_before {
-                edges.add_if_open(*position, later, Awaits::Ready);
-            }
+        for later in 0..items.len() {
+            edges.add_if_open(*position, later, Awaits::Ready);
         }
     }
     smoother(items, &mut edges);
@@ -274,18 +240,17 @@ fn waves(items: &[Item<'_>], edges: &Edges, order: &mut Order) {
         numbered.entry(item.wave.unwrap_or(0)).or_default().push(position);
     }
     // Each wave is one more node between two numbers; whoever is needed by what comes after it is not waited for.
-    let mut all = Edges { before: edges.before.clone() };
+    let mut all = edges.with_more(numbered.len());
     let numbers: Vec<(&i64, &Vec<usize>)> = numbered.iter().collect();
-    for pair in numbers.windows(2) {
+    for (index, pair) in numbers.windows(2).enumerate() {
         let ((number, earlier), (_, later)) = (pair[0], pair[1]);
-        let barrier = all.before.len();
-        all.before.push(BTreeMap::new());
+        let barrier = items.len() + index;
         for position in later {
             all.add(barrier, *position, Awaits::Ready);
         }
         let mut waited = Vec::new();
         for position in earlier {
-            if !all.ancestors(*position)[barrier] {
+            if !all.comes_before(barrier, *position) {
                 all.add(*position, barrier, Awaits::Ready);
                 waited.push(*position);
             }

@@ -52,7 +52,7 @@ pub(crate) fn read(
     let read = dependency::read(&around, entry, field)?;
     let mut steps = read.steps();
     let mut step = steps.swap_remove(0);
-    (step.patience, step.timeout, step.optional) = (None, None, false);
+    (step.patience, step.optional) = (None, false);
     Ok((read.outline, step))
 }
 

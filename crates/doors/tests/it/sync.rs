@@ -1,5 +1,6 @@
 //! Sync, judged by what the engine does with its plans: gates, order, sources, versions, status.
 
+mod contract;
 mod deletion;
 mod gates;
 

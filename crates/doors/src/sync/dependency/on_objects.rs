@@ -2,7 +2,7 @@
 
 use linchpin_api::{SyncDependency, sync::dependency::ObjectRef as ObjectWord};
 use linchpin_engine::{
-    contract::{Question, ReadSet, Seen, StepId, Want},
+    contract::{Question, ReadSet, Scope, Seen, StepId, Want},
     plan::{BoundView, SpecError},
     readiness::{self, Wanted},
 };
@@ -33,6 +33,14 @@ fn reference(object: &ObjectWord, field: &str) -> Result<(KindWord, String), Spe
         }
         _ => Err(at(field, "give resource, or kind and name")),
     }
+}
+
+/// What is said of an object without a namespace where there is no namespace of one's own.
+const NAMELESS: &str = "name the namespace: there is no other to be meant";
+
+/// Whether a kind does not run to an end: it is completed once it was there as it should be.
+fn is_completed_by_being_there(kind: &GroupKind, entry: &SyncDependency) -> bool {
+    !ends(kind) || entry.ready_expr.is_some() && !runs(kind)
 }
 
 /// Whether a kind runs to an end, or may say so itself.
@@ -74,15 +82,15 @@ pub(super) fn on_object(
         draft.object().map(|(gvk, namespace, name)| (gvk.clone(), namespace.cloned(), name.clone()));
     if let Some((gvk, namespace, _)) = &resolved {
         if around.explicit && namespace.is_some() && object.namespace.is_none() {
-            return Err(at(
-                format!("{place}.namespace"),
-                "name the namespace: there is no other to be meant",
-            ));
+            return Err(at(format!("{place}.namespace"), NAMELESS));
         }
-        // What does not run to an end is completed once it was there as it should be.
-        if completed && (!ends(&gvk.group_kind()) || entry.ready_expr.is_some() && !runs(&gvk.group_kind())) {
+        if completed && is_completed_by_being_there(&gvk.group_kind(), entry) {
             draft = RequirementDraft::new(frame, spec(None))?;
         }
+    }
+    if resolved.is_none() {
+        let written = object.kind.clone().unwrap_or_else(|| capitalised(&word.word));
+        draft.is_of_kind(&written);
     }
     let wanted = draft.wanted.clone();
     let target = draft.target().clone();
@@ -132,6 +140,12 @@ pub(super) fn on_object(
     })
 }
 
+/// A kind as people write it, where only its resource is known.
+fn capitalised(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// Whether a kind certainly runs to an end.
 fn runs(kind: &GroupKind) -> bool {
     [("batch", "Job"), ("", "Pod")].contains(&(kind.group.as_str(), kind.kind.as_str()))
@@ -163,11 +177,16 @@ pub(super) fn on_objects(
     let place = format!("{field}.objects");
     let selector = cluster::selector(&objects.selector, &format!("{place}.selector"))?;
     let word = KindWord::from_manifest(objects.api_version.as_deref(), &objects.kind);
-    let spec = RequirementSpec {
+    let expect = expect(objects.expect.as_ref(), true, &place)?;
+    let spec = |state: Option<Wanted>| RequirementSpec {
         kind_field: place.clone(),
-        state: terms.state.clone(),
-        expect: expect(objects.expect.as_ref(), true, &place)?,
-        about: About::Objects { word, namespace: objects.namespace.clone(), which: Which::Labels(selector) },
+        state,
+        expect,
+        about: About::Objects {
+            word: word.clone(),
+            namespace: objects.namespace.clone(),
+            which: Which::Labels(selector.clone()),
+        },
         ..RequirementSpec::on_object(
             StepId::new(&entry.name),
             field,
@@ -177,7 +196,16 @@ pub(super) fn on_objects(
             "",
         )
     };
-    let mut draft = RequirementDraft::new(frame, spec)?;
+    let completed = terms.state == Some(Wanted::Completed);
+    let mut draft = RequirementDraft::new(frame, spec(terms.state.clone()))?;
+    if let Some((gvk, Scope::Labels { namespace, .. })) = draft.selection() {
+        if around.explicit && namespace.is_some() && objects.namespace.is_none() {
+            return Err(at(format!("{place}.namespace"), NAMELESS));
+        }
+        if completed && is_completed_by_being_there(&gvk.group_kind(), entry) {
+            draft = RequirementDraft::new(frame, spec(None))?;
+        }
+    }
     let wanted = draft.wanted.clone();
     if let Some(bound) = bound(around, entry, BoundView::Whole, field)? {
         draft.is_bound(bound);
@@ -206,11 +234,11 @@ pub(super) fn on_objects(
     Ok(Found {
         step: draft.finish(Vec::new(), None),
         depends_on: shown(&target),
-        state: state_word(&wanted),
+        state: if completed { "Completed".to_owned() } else { state_word(&wanted) },
         what: What::Objects,
         object: None,
         own: None,
-        completed: terms.state == Some(Wanted::Completed),
+        completed,
         cyclic: false,
         revision: None,
         version,

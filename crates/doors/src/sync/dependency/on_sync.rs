@@ -135,15 +135,18 @@ fn sync_profile(wanted: &Wanted, export: Option<&str>, field: &str) -> Result<Op
         (None, _) => return Ok(None),
         (Some(export), wanted) => {
             let name = Value::String(export.to_owned());
-            let states = match wanted {
-                Wanted::Exists => "['Defined', 'Available', 'Completed', 'Failed']",
-                Wanted::Completed => "['Completed']",
-                _ => "['Available', 'Completed']",
+            let is =
+                |test: &str| format!("{SEEN} && self.status.exports.exists(e, e.name == {name} && ({test}))");
+            let there = match wanted {
+                Wanted::Exists => "e.state in ['Defined', 'Available', 'Completed', 'Failed']",
+                // What does not run to an end is completed once it was available.
+                Wanted::Completed => {
+                    "e.state == 'Completed' || e.state == 'Available' && !(e.object.kind in ['Job', 'Pod'])"
+                }
+                _ => "e.state in ['Available', 'Completed']",
             };
-            let is = |states: &str| {
-                format!("{SEEN} && self.status.exports.exists(e, e.name == {name} && e.state in {states})")
-            };
-            (is(states), if *wanted == Wanted::Exists { "false".to_owned() } else { is("['Failed']") })
+            let failed = "e.state == 'Failed'";
+            (is(there), if *wanted == Wanted::Exists { "false".to_owned() } else { is(failed) })
         }
     };
     let clause = |source: String| {

@@ -34,7 +34,8 @@ pub(in crate::sync) fn short(revision: &str) -> String {
     }
 }
 
-/// What two Syncs of one source have in common; none for objects, which are never shared.
+/// What two Syncs of one source have in common, whichever revision of it each is pinned to; none for objects, which are
+/// never shared.
 fn source_key(source: &SyncSource, namespace: &str) -> Option<Value> {
     if let Some(map) = &source.config_map_ref {
         return Some(json!(["ConfigMap", namespace, map.name]));
@@ -48,9 +49,35 @@ fn source_key(source: &SyncSource, namespace: &str) -> Option<Value> {
     }
     if let Some(http) = &source.http {
         let secret = http.secret_ref.as_ref().map(|secret| (namespace, &secret.name));
-        return Some(json!(["http", http.url, http.digest, secret]));
+        return Some(json!(["http", http.url, secret]));
     }
     let oci = source.oci.as_ref()?;
     let secret = oci.secret_ref.as_ref().map(|secret| (namespace, &secret.name));
-    Some(json!(["oci", oci.url, oci.tag, oci.digest, secret]))
+    Some(json!(["oci", oci.url, oci.tag, secret]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_syncs_have_one_source_whatever_revision_each_is_pinned_to_and_whatever_paths_it_takes() {
+        let key = |source: Value| source_key(&serde_json::from_value(source).expect("a source"), "shop");
+        let digest = |digit: &str| format!("sha256:{}", digit.repeat(64));
+        let oci = |reference: Value| {
+            let mut source = json!({"oci": {"url": "oci://r.example/app"}});
+            source["oci"]
+                .as_object_mut()
+                .expect("a map")
+                .extend(reference.as_object().expect("a map").clone());
+            source
+        };
+        let http = |digit: &str| json!({"http": {"url": "https://h.example/a", "digest": digest(digit)}, "paths": [digit]});
+        assert_eq!(key(oci(json!({"digest": digest("1")}))), key(oci(json!({"digest": digest("2")}))));
+        assert_eq!(key(http("1")), key(http("2")));
+        assert_ne!(key(oci(json!({"tag": "1"}))), key(oci(json!({"tag": "2"}))));
+        let secret = json!({"tag": "1", "secretRef": {"name": "s"}});
+        assert_ne!(key(oci(json!({"tag": "1"}))), key(oci(secret)));
+        assert_eq!(key(json!({"objects": []})), None, "objects are never shared");
+    }
 }

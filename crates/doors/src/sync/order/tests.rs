@@ -144,3 +144,27 @@ fn waves_order_what_has_them_and_give_way_to_what_is_demanded() {
     assert_eq!(before(&order, 0), [1]);
     assert_eq!(order.waves[0].earlier, [] as [usize; 0]);
 }
+
+proptest::proptest! {
+    #[test]
+    fn what_comes_before_what_is_known_at_once_and_no_circle_is_closed(
+        wanted in proptest::collection::vec((0..9_usize, 0..9_usize), 0..40),
+    ) {
+        let mut edges = Edges::new(9);
+        for (earlier, later) in wanted {
+            edges.add_if_open(earlier, later, Awaits::Written);
+        }
+        proptest::prop_assert_eq!(circle(&edges.before), None);
+        let more = edges.with_more(3);
+        for later in 0..9 {
+            let (mut seen, mut open) = (BTreeSet::new(), vec![later]);
+            while let Some(next) = open.pop() {
+                open.extend(edges.before[next].keys().filter(|earlier| seen.insert(**earlier)));
+            }
+            for earlier in 0..9 {
+                proptest::prop_assert_eq!(edges.comes_before(earlier, later), seen.contains(&earlier));
+                proptest::prop_assert_eq!(more.comes_before(earlier, later), seen.contains(&earlier));
+            }
+        }
+    }
+}

@@ -55,7 +55,7 @@ fn the_rfcs_sentences_are_said() {
         ),
         (
             "{name: p, object: {resource: pipeline.tekton.dev/build}}",
-            "says it depends on pipeline.tekton.dev own/build, whose kind the cluster does not serve",
+            "says it depends on Pipeline.tekton.dev own/build, whose kind the cluster does not serve",
         ),
         (
             "{name: t, capability: {name: pipelines.tekton.dev}}",

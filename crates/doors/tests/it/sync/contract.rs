@@ -1,0 +1,163 @@
+//! What the page of settled questions says word for word, where no other test needs it.
+
+use linchpin_doors::GlobalDependencyDoor;
+use linchpin_words::limits;
+use serde_json::{Value, json};
+
+use super::{condition, map, other, ready, shown, stage};
+use crate::{
+    stage::Stage,
+    things::{config_map, deployment},
+};
+
+fn depending(dependencies: &str) -> String {
+    format!("{{source: {{objects: [{}]}}, dependencies: [{dependencies}]}}", map("a"))
+}
+
+#[test]
+fn an_export_is_named_beside_the_sync_or_in_it_and_not_twice() {
+    let mut db = other("db", &ready("r", "1"));
+    db["spec"]["exports"] = json!([{"name": "primary"}]);
+    db["status"]["exports"] = json!([{"name": "primary", "state": "Available"}]);
+    for entry in
+        ["{name: db, sync: {name: db}, export: primary}", "{name: db, sync: {name: db, export: primary}}"]
+    {
+        let mut stage = stage(&depending(entry));
+        stage.put(db.clone()).settle();
+        assert_eq!(stage.done(), ["apply ConfigMap own/a"], "{entry}");
+        assert_eq!(shown(&mut stage)["dependencies"][0]["dependsOn"], "export primary of Sync own/db");
+    }
+    let mut twice = stage(&depending("{name: db, sync: {name: db, export: primary}, export: primary}"));
+    twice.put(db).settle();
+    let status = shown(&mut twice);
+    assert_eq!(condition(&status, "Stalled")["reason"], "SpecInvalid", "{status:#}");
+    assert!(status["message"].as_str().is_some_and(|told| told.starts_with("spec.dependencies[0].export")));
+}
+
+#[test]
+fn it_could_be_an_object_that_gets_created_or_updated_as_part_of_a_service_starting_up() {
+    for entry in [
+        "{name: up, object: {resource: configmap/up}, state: Completed, readyExpr: 'dep.data.up == \"yes\"'}",
+        "{name: up, objects: {kind: ConfigMap, selector: {matchLabels: {app: up}}}, state: Completed}",
+        "{name: up, object: {resource: deployment/up}, state: Completed}",
+    ] {
+        let mut stage = stage(&depending(entry));
+        stage.settle();
+        assert_eq!(stage.done(), [] as [&str; 0], "{entry}");
+        let mut up = config_map("own", "up", &json!({"up": "yes"}));
+        up["metadata"]["labels"] = json!({"app": "up"});
+        stage.put(up.clone()).put(deployment("own", "up", 1)).settle();
+        assert_eq!(stage.done(), ["apply ConfigMap own/a"], "{entry}");
+        let row = shown(&mut stage)["dependencies"][0].clone();
+        assert_eq!(
+            (&row["relation"], &row["state"]),
+            (&json!("Completed ← Defined"), &json!("Completed")),
+            "{row:#}"
+        );
+        stage.take(&up).take(&deployment("own", "up", 1));
+        stage.edit(|object| object["spec"]["source"]["objects"][0]["data"] = json!({"k": "v"})).settle();
+        assert_eq!(
+            stage.done(),
+            ["apply ConfigMap own/a"],
+            "once it is reached, the dependency is fulfilled"
+        );
+    }
+}
+
+#[test]
+fn a_kind_that_nobody_serves_is_called_as_people_call_it() {
+    for entry in [
+        "{name: p, object: {apiVersion: tekton.dev/v1, kind: Pipeline, name: build, namespace: shop}}",
+        "{name: p, object: {resource: pipeline.tekton.dev/build, namespace: shop}}",
+    ] {
+        let mut stage = stage(&depending(entry));
+        stage.settle();
+        let status = shown(&mut stage);
+        assert_eq!(
+            status["message"],
+            "says it depends on Pipeline.tekton.dev shop/build, whose kind the cluster does not serve"
+        );
+        assert_eq!(status["dependencies"][0]["reason"], "KindNotServed");
+        assert_eq!(status["dependencies"][0]["state"], "Absent");
+    }
+}
+
+#[test]
+fn what_would_not_fit_into_its_status_is_refused_with_the_figure() {
+    // Names that do not pack, as long as names may be.
+    let name = |number: usize| {
+        let hash = |part: usize| linchpin_words::hash::sha256_hex(format!("{number} {part}").as_bytes());
+        (0..4).map(hash).collect::<String>().split_at(253).0.to_owned()
+    };
+    let text = |count: usize, name: &dyn Fn(usize) -> String| {
+        (0..count)
+            .map(|number| map(&format!("n{}", name(number)).as_str()[..253]))
+            .collect::<Vec<_>>()
+            .join("\n---\n")
+    };
+    let mut long = stage("{source: {configMapRef: {name: app}}}");
+    long.put(config_map("own", "app", &json!({"all": text(900, &name)}))).settle();
+    let status = shown(&mut long);
+    assert_eq!(long.done(), [] as [&str; 0]);
+    assert_eq!(condition(&status, "SourceReady")["reason"], "TooLarge", "{}", status["message"]);
+    let message = status["message"].as_str().expect("a message");
+    assert!(message.contains(" KiB; 512 KiB are allowed") && message.contains("900 objects"), "{message}");
+    // Many objects, each after many others: what would be remembered of their order could not be read again.
+    let wave = |number: usize, wave: usize| {
+        format!(
+            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: m{number}, annotations: \
+             {{argocd.argoproj.io/sync-wave: '{wave}'}}}}}}"
+        )
+    };
+    let waves = |each: usize| {
+        (0..2 * each).map(|number| wave(number, number / each)).collect::<Vec<_>>().join("\n---\n")
+    };
+    let mut dense = stage("{source: {configMapRef: {name: app}}}");
+    dense.put(config_map("own", "app", &json!({"all": waves(200)}))).settle();
+    let status = shown(&mut dense);
+    assert_eq!(condition(&status, "SourceReady")["reason"], "TooLarge", "{}", status["message"]);
+    dense.put(config_map("own", "app", &json!({"all": waves(100)}))).settle();
+    let status = shown(&mut dense);
+    assert_eq!(condition(&status, "SourceReady")["status"], "True", "{}", status["message"]);
+    let journal = linchpin_doors::journal::of(&dense.object).expect("readable").expect("a journal");
+    assert_eq!(journal, dense.memory.journal, "what is taken can be read again");
+    assert!(status.to_string().len() < limits::SYNC_STATUS);
+}
+
+/// A rule of this name, whose dependency is this.
+fn rule(name: &str, dependency: &str) -> Stage<GlobalDependencyDoor> {
+    let mut stage = Stage::new(&format!(
+        "{{apiVersion: linchpin.dev/v1alpha1, kind: GlobalDependency, metadata: {{name: {name}}}, spec: {{\
+         serviceAccount: {{namespace: mesh, name: viewer}}, dependency: {dependency}}}}}"
+    ));
+    stage.customs.extend(super::stage("{source: {objects: []}}").customs);
+    stage
+}
+
+fn message(stage: &mut Stage<GlobalDependencyDoor>) -> String {
+    let status: Value = serde_json::to_value(stage.status()).expect("a status");
+    status["message"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_rule_says_which_namespace_and_the_thirty_third_says_that_it_holds_nobody() {
+    for dependency in
+        ["{object: {resource: deployment/mesh}}", "{objects: {kind: Pod, selector: {matchLabels: {a: b}}}}"]
+    {
+        let mut nameless = rule("mesh", dependency);
+        nameless.settle();
+        assert!(
+            message(&mut nameless).contains("name the namespace"),
+            "{dependency}: {}",
+            message(&mut nameless)
+        );
+    }
+    let mut last = rule("r99", "{object: {resource: deployment/mesh, namespace: mesh}}");
+    for number in 0..limits::GLOBAL_RULES {
+        last.put(json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "GlobalDependency",
+            "metadata": {"name": format!("r{number:02}")}, "spec": {"dependency": {}}}));
+    }
+    last.settle();
+    let told = message(&mut last);
+    assert!(told.contains("32 global rules are imposed") && told.contains("holds nobody"), "{told}");
+}
