@@ -263,6 +263,12 @@ pub trait Subject: Send {
         None
     }
 
+    /// Whether its journal says that it made this object, or is about to. What an object says of its maker anybody may
+    /// have written.
+    fn has_made(&self, _object: &SubjectKey) -> bool {
+        false
+    }
+
     /// What of its objects stands behind webhooks, as far as that is known.
     fn backing(&self) -> Option<&Backing> {
         None

@@ -11,7 +11,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use kube_core::object::HasStatus as _;
 use linchpin_api::{OurStatus, Ours};
 use linchpin_engine::{
-    contract::{StepId, Via, Want, World},
+    contract::{ClusterRef, StepId, Target, Via, Want, World},
     journal::{Item, Journal, Memory},
     plan::{Plan, SpecError},
     step::{Phase, Report},
@@ -311,6 +311,25 @@ impl<D: Door> Subject for Planned<D> {
 
     fn created_by(&self) -> Option<&str> {
         self.body.created_by()
+    }
+
+    fn has_made(&self, object: &SubjectKey) -> bool {
+        let is = |item: &Item| {
+            let Target { kind, namespace, name } = &item.target;
+            let namespace = namespace.as_ref().or(self.body.key().namespace.as_ref());
+            item.place == ClusterRef::Here
+                && kind.group.as_ref() == Some(&object.kind.group)
+                && kind.word.eq_ignore_ascii_case(&object.kind.kind)
+                && (namespace, name) == (object.namespace.as_ref(), &object.name)
+                && item.uid.as_ref().is_none_or(|uid| *uid == object.uid)
+        };
+        match &self.memory {
+            Some(memory) => memory.journal.inventory.iter().any(is),
+            None => match self.arrived_journal(self.journal.as_ref()) {
+                Ok(Some(journal)) => journal.inventory.iter().any(is),
+                _ => false,
+            },
+        }
     }
 
     fn backing(&self) -> Option<&Backing> {

@@ -16,7 +16,7 @@ use linchpin_cluster::hub::SubscriberId;
 use linchpin_doors::{Causes, Imposed, Insight};
 use linchpin_engine::{
     contract::{Question, Right, Seen, Served, Via, Want},
-    graph::{Chain, Node, Relation, WaitState, explain},
+    graph::{Chain, Node, Relation, WaitState, explain, is_in_line},
     step::Phase,
 };
 use linchpin_words::{
@@ -125,7 +125,7 @@ impl Controller {
         }
         let node = Node::here(entry.subject.key().object_ref());
         if insight == Insight::Subjects {
-            found.causes.imposed = Some(self.imposed(&node));
+            self.look_at_subjects(&node, entry.subject.via(), &mut found);
         }
         let Some(via) = entry.subject.via().filter(|_| waits) else { return found };
         let waits = if settled { BTreeSet::new() } else { self.waits_for_ours(&node) };
@@ -157,11 +157,21 @@ impl Controller {
         found
     }
 
-    /// Whom a rule is imposed on.
-    fn imposed(&self, rule: &Node) -> Imposed {
+    /// Whom a rule is imposed on, and whom it leaves alone, as far as the account that it names may see them. A rule that
+    /// names none looks at objects of ours alone, as we do.
+    fn look_at_subjects(&self, rule: &Node, via: Option<Via>, found: &mut Found) {
+        let named = via.filter(|via| *via != Via::service_account(String::new(), ""));
+        let mut asked = BTreeMap::new();
+        let mut told = |node: &Node| {
+            let visible = named.as_ref().is_none_or(|via| self.may_see(via, node, &mut asked));
+            if visible { node.to_string() } else { format!("{} (not visible)", node.object.kind.kind) }
+        };
+        let exempt: Vec<String> =
+            self.exempt.get(rule).into_iter().flatten().map(&mut told).collect();
         let (total, held) = self.graph.waiting_for(rule);
-        let exempt = self.exempt.get(rule).into_iter().flatten().map(ToString::to_string);
-        Imposed { total, held, exempt: exempt.collect() }
+        found.open |= asked.values().any(|answered| !answered);
+        found.asked.extend(asked.into_keys());
+        found.causes.imposed = Some(Imposed { total, held, exempt });
     }
 
     /// Who is to make what is waited for, and all that is waited for through others.
@@ -192,14 +202,17 @@ impl Controller {
                 causes.providers.insert(made.object.clone().into_inner(), makers);
             }
         }
-        let mut seen = BTreeSet::from([node.clone()]);
+        // "if a Sync sees its own name in that list, there's a cycle": its own name is in it where it is found.
+        let mut seen = BTreeSet::new();
         while let Some(next) = open.pop_front() {
             if causes.waiting_on.len() >= limits::WAITING_ON || !visible(&next) || !seen.insert(next.clone())
             {
                 continue;
             }
             causes.waiting_on.push(next.whole().to_string());
-            open.extend(self.graph.blockers(&next).into_iter().map(|(blocker, _)| blocker));
+            // What only comes after something else, such as the objects of a Sync that is held, is not what it waits for.
+            let blockers = self.graph.blockers(&next).into_iter();
+            open.extend(blockers.filter(|(_, wait)| !is_in_line(&wait.reason)).map(|(blocker, _)| blocker));
             if self.plural_of_ours(&next.object).is_none() {
                 open.extend(self.graph.makers(&next));
             }

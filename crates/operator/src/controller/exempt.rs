@@ -110,19 +110,20 @@ impl Controller {
         nodes
     }
 
-    /// The Syncs that have made the object of an entry, and those that have made these.
+    /// The Syncs that have made the object of an entry, and those that have made these: the object names its maker, and
+    /// the maker's journal says so too. Either alone is anybody's text.
     pub(super) fn makers_of(&self, entry: &Entry) -> Vec<ObjectRef> {
         let mut makers = Vec::new();
-        let mut next = entry.subject.created_by();
-        while let Some(uid) = next {
+        let mut child = entry;
+        while let Some(uid) = child.subject.created_by() {
             let maker = self.uids.get(uid).and_then(|id| self.entries.get(id));
             let Some(maker) = maker.filter(|maker| maker.kind == entry.kind) else { break };
             let made = maker.subject.key().object_ref();
-            if makers.contains(&made) {
+            if makers.contains(&made) || !maker.subject.has_made(child.subject.key()) {
                 break;
             }
             makers.push(made);
-            next = maker.subject.created_by();
+            child = maker;
         }
         makers
     }
