@@ -67,6 +67,15 @@ impl Conflict {
         text::line(&format!("{} was changed by {} and is put right", self.path(), self.holder()))
     }
 
+    /// What is said of it where an object that was somebody else's is adopted.
+    pub(super) fn taken_over(&self) -> String {
+        text::line(&format!(
+            "{} was held by {} and is taken over with the object",
+            self.path(),
+            self.holder()
+        ))
+    }
+
     /// The field as people write it.
     fn path(&self) -> &str {
         self.field.trim_start_matches('.')

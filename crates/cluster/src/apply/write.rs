@@ -234,13 +234,13 @@ impl Job<'_> {
                 if may_go_on(&Conflict::all(&refused), takes_back, placed.order) =>
             {
                 let conflicts = Conflict::all(&refused);
-                let takes_back = takes_back || takes_over(&conflicts, placed.order);
+                let (drifted, takes_back) = (takes_back, takes_back || takes_over(&conflicts, placed.order));
                 for conflict in conflicts {
                     if conflict.is_yielded(placed.order.yields, placed.order.manager) {
                         leave_out(&mut body, &conflict.field);
                         yielded.push(conflict.told());
                     } else {
-                        reclaimed.push(conflict.taken_back());
+                        reclaimed.push(if drifted { conflict.taken_back() } else { conflict.taken_over() });
                     }
                 }
                 self.check()?;
