@@ -9,6 +9,7 @@ mod made;
 mod ours;
 mod owners;
 mod prune;
+mod seeded;
 
 use linchpin_engine::{
     contract::{Done, Effect, Seen, StepId, Verb, Want},

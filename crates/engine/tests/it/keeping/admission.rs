@@ -1,18 +1,14 @@
-//! One transition, admitted as a whole: the laws A1 to A6, S1 and L1, each as a story, and all ways of many stories.
+//! One transition, admitted as a whole: the laws A1 to A6, S1 and L1, each as a story. All ways of many stories: `seeded`.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use linchpin_engine::{
-    contract::{Effect, StepId, Verb},
+    contract::{StepId, Verb},
     journal::StepState,
     plan::{Admission, Edition, Gates, Lasts, ManualOverrides, Plan, Step, Terms, definition},
     step::{Persist, Phase},
 };
 use linchpin_words::{Reason, Shared};
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{gone, keep, ready, shown, watching};
@@ -22,7 +18,7 @@ use crate::{
 };
 
 /// A plan as one transition, called by a revision and held by gates.
-fn whole(plan: Plan, revision: &str, gates: &[&str]) -> Plan {
+pub(super) fn whole(plan: Plan, revision: &str, gates: &[&str]) -> Plan {
     let acts = plan.steps().iter().filter(|step| step.action().is_some());
     let pairs: Vec<Value> = acts.map(|step| json!([step.id.as_str(), step.definition])).collect();
     let edition =
@@ -32,7 +28,7 @@ fn whole(plan: Plan, revision: &str, gates: &[&str]) -> Plan {
 }
 
 /// An action whose text is another one in each version.
-fn text(id: &str, version: u32) -> Step {
+pub(super) fn text(id: &str, version: u32) -> Step {
     let mut step = keep(id);
     step.definition = format!("1:{id}-{version}");
     step
@@ -297,129 +293,4 @@ fn an_order_to_pass_a_gate_is_used_up_by_the_admission_that_it_helped() {
     play.step();
     play.plan = ordered(2);
     assert!(play.step().is_empty(), "one order does not pass all later revisions");
-}
-
-/// What may happen between two steps.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    Shows(bool, bool),
-    Succeeds,
-    Drifts,
-    Crash,
-    Update,
-    TimePasses,
-}
-
-fn events() -> impl Strategy<Value = Vec<Event>> {
-    let event = prop_oneof![
-        4 => any::<(bool, bool)>().prop_map(|(a, b)| Event::Shows(a, b)),
-        6 => Just(Event::Succeeds),
-        2 => Just(Event::Drifts),
-        1 => Just(Event::Crash),
-        2 => Just(Event::Update),
-        1 => Just(Event::TimePasses),
-    ];
-    prop::collection::vec(event, 0..40)
-}
-
-/// Plays a story and says which law it breaks.
-fn story(events: &[Event], make: impl Fn(u32) -> Plan) -> Result<(), String> {
-    let mut version = 1;
-    let mut play = Play::new(make(version));
-    let mut gates = (false, false);
-    let mut out: Vec<Effect> = Vec::new();
-    let mut made: BTreeSet<String> = BTreeSet::new();
-    for event in events {
-        match event {
-            Event::Shows(a, b) => gates = (*a, *b),
-            Event::Succeeds => {
-                for effect in out.drain(..) {
-                    play.succeed(&effect);
-                    if let Verb::Apply { body, .. } = &effect.verb {
-                        made.insert(body["metadata"]["name"].as_str().unwrap_or_default().to_owned());
-                    }
-                }
-            }
-            Event::Drifts => drop(made.pop_first()),
-            Event::Crash => {
-                out.clear();
-                play.crash();
-            }
-            Event::Update => {
-                version += 1;
-                play.plan = make(version);
-            }
-            Event::TimePasses => play.pass(600),
-        }
-        for (name, seen) in [("a", gates.0), ("b", gates.1)] {
-            play.sees(name, if seen { shown(name, "theirs", 1) } else { gone(1) });
-        }
-        for name in ["made-x", "made-y"] {
-            let seen = if made.contains(name) { shown(name, OURS, 200) } else { gone(200) };
-            play.shows(name, &seen);
-        }
-        let before = play.memory.journal.clone();
-        let effects = play.step();
-        let journal = &play.memory.journal;
-        let admission = play.plan.admission.clone().map(|admission| admission.edition);
-        let admitted = &journal.editions.admitted;
-        if *admitted != before.editions.admitted && gates != (true, true) {
-            return Err("A1: admitted while a gate did not hold".to_owned());
-        }
-        for effect in &effects {
-            let record = &journal.steps[&effect.ticket.step];
-            if !record.repairing && admission.is_some() && *admitted != admission {
-                return Err("A1: an effect of what was not admitted".to_owned());
-            }
-            let changed =
-                before.steps.get(&effect.ticket.step).is_some_and(|was| was.definition != record.definition);
-            if record.repairing && changed {
-                return Err("A4: a changed object was written while held".to_owned());
-            }
-        }
-        let under_way = journal.steps[&"y".into()].state == StepState::Waiting
-            && journal.steps[&"made-x".into()].state == StepState::Met
-            && journal.steps[&"x".into()].is_successful();
-        let entered = *admitted == admission && admission.is_some() || gates == (true, true);
-        if under_way
-            && entered
-            && journal.halt.is_none()
-            && effects.is_empty()
-            && before.editions == journal.editions
-            && journal.steps[&"y".into()].retry_at.is_none()
-            && !play.memory.flight.iter().any(|ticket| ticket.step.as_str() == "y")
-        {
-            return Err("A3: what was admitted is held".to_owned());
-        }
-        out.extend(effects);
-    }
-    Ok(())
-}
-
-fn numbered(version: u32) -> Plan {
-    update(version, &format!("r{version}"))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
-
-    #[test]
-    fn a1_to_a4_hold_in_every_story(events in events()) {
-        story(&events, numbered).map_err(TestCaseError::fail)?;
-    }
-}
-
-/// The harness itself is tried: plans without one of the pieces break a law in some story.
-#[test]
-fn a_missing_piece_is_noticed() {
-    let broken = |make: fn(u32) -> Plan| {
-        let mut runner = proptest::test_runner::TestRunner::deterministic();
-        runner.run(&events(), |events| story(&events, make).map_err(TestCaseError::fail)).is_err()
-    };
-    // Gates that nobody calls gates: admission waits for nothing.
-    assert!(broken(|version| {
-        let mut plan = numbered(version);
-        let admission = plan.admission.take().expect("an admission");
-        plan.with_admission(Admission { gates: BTreeMap::new(), ..admission })
-    }));
 }

@@ -1,0 +1,469 @@
+//! The laws of an admitted transition in every story, and that each of them is really looked at: for each law a bug is seeded
+//! that a careless engine could have, and some story tells it.
+//!
+//! A1: what is ordered was admitted, in one world where all gates held, and that was saved first. A2: only another edition's
+//! admission changes what is admitted. A3: after it, gates make no difference. A4: while held, what is unchanged is repaired
+//! and what is changed is not written. A5: nothing is pruned before. A6: clocks count from the first sight of the edition.
+//! S1: a soft gate changes only when. S2: a circle with a soft arc is admitted, a hard one stops nobody else. L1: what was
+//! met once and for all stays met.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use linchpin_engine::{
+    contract::{Effect, StepId, Verb},
+    graph::{Edge, Graph, Node, Wait, WaitState},
+    journal::{Memory, StepState},
+    plan::{Lasts, Plan},
+    step::{Decision, Goal, Persist, step},
+};
+use linchpin_words::{GroupKind, ObjectRef, Reason};
+use proptest::{prelude::*, test_runner::TestRunner};
+
+use super::{
+    admission::{text, whole},
+    gone, ready, shown, watching,
+};
+use crate::{
+    build::{Steps as _, require},
+    play::{OURS, Play},
+};
+
+/// How long the soft gate is waited for.
+const PATIENCE: u64 = 300;
+/// What each act of a plan was called when it was admitted.
+type Definitions = BTreeMap<StepId, String>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    AdmitsWithoutGates,
+    SavesTooLate,
+    ForgetsWhatIsAdmitted,
+    GatesHoldLater,
+    WritesWhatIsHeld,
+    PrunesTooEarly,
+    KeepsOldClocks,
+    SoftGateNeverGivesWay,
+    LatchIsForgotten,
+}
+
+/// Gates: `a` is hard, `s` soft, `o` met once and for all. x stays as it is, y is another one in each version, z is there in
+/// odd ones only.
+fn plan(version: u32, soft: bool) -> Plan {
+    let mut gates = vec!["a", "o"];
+    gates.extend(soft.then_some("s"));
+    let mut steps = vec![require("a"), require("o").asking(|gate| gate.lasts = Lasts::ForGood)];
+    if soft {
+        let mut gate = require("s");
+        gate.patience = Some(Duration::from_secs(PATIENCE));
+        steps.push(gate);
+    }
+    steps.extend([text("x", 1).after(&gates), ready("x"), text("y", version).after(&["made-x"]), ready("y")]);
+    if version % 2 == 1 {
+        steps.extend([text("z", 1).after(&gates), ready("z")]);
+    }
+    whole(watching(steps, 1), &format!("r{version}"), &gates)
+}
+
+/// What may happen between two steps.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Shows { a: bool, s: bool, o: bool },
+    Succeeds,
+    Drifts,
+    Crash,
+    Update,
+    TimePasses(u64),
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        4 => any::<(bool, bool, bool)>().prop_map(|(a, s, o)| Event::Shows { a, s, o }),
+        2 => Just(Event::Shows { a: true, s: true, o: true }),
+        6 => Just(Event::Succeeds),
+        2 => Just(Event::Drifts),
+        1 => Just(Event::Crash),
+        2 => Just(Event::Update),
+        2 => prop_oneof![Just(1), Just(PATIENCE / 2), Just(PATIENCE)].prop_map(Event::TimePasses),
+    ];
+    prop::collection::vec(event, 0..50)
+}
+
+struct Story {
+    play: Play,
+    bug: Option<Bug>,
+    version: u32,
+    soft: bool,
+    gates: (bool, bool, bool),
+    out: Vec<Effect>,
+    made: BTreeSet<String>,
+    /// Since when the edition is known.
+    first_seen: u64,
+    clock: u64,
+    /// Whether `o` was looked at while it was there.
+    was_met: bool,
+    admitted: Definitions,
+    /// Every write, as step and text.
+    written: BTreeSet<(String, String)>,
+}
+
+impl Story {
+    fn new(bug: Option<Bug>, soft: bool) -> Self {
+        Self {
+            play: Play::new(plan(1, soft)),
+            bug,
+            version: 1,
+            soft,
+            gates: (false, false, false),
+            out: Vec::new(),
+            made: BTreeSet::new(),
+            first_seen: 0,
+            clock: 0,
+            was_met: false,
+            admitted: Definitions::new(),
+            written: BTreeSet::new(),
+        }
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Shows { a, s, o } => self.gates = (a, s, o),
+            Event::Succeeds => {
+                for effect in std::mem::take(&mut self.out) {
+                    self.play.succeed(&effect);
+                    match &effect.verb {
+                        Verb::Apply { body, .. } => {
+                            self.made
+                                .insert(body["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+                        }
+                        Verb::Delete { target, .. } => drop(self.made.remove(&target.name)),
+                        _ => {}
+                    }
+                }
+            }
+            Event::Drifts => drop(self.made.pop_last()),
+            Event::Crash => {
+                self.out.clear();
+                self.play.crash();
+            }
+            Event::Update => {
+                self.version += 1;
+                self.play.plan = plan(self.version, self.soft);
+                self.first_seen = self.clock;
+            }
+            Event::TimePasses(seconds) => {
+                self.clock += seconds;
+                self.play.pass(seconds);
+            }
+        }
+    }
+
+    fn look(&mut self, (a, s, o): (bool, bool, bool)) {
+        for (name, there) in [("a", a), ("s", s), ("o", o)] {
+            self.play.sees(name, if there { shown(name, "theirs", 1) } else { gone(1) });
+        }
+        for name in ["made-x", "made-y", "made-z"] {
+            let seen = if self.made.contains(name) { shown(name, OURS, 200) } else { gone(200) };
+            self.play.shows(name, &seen);
+        }
+    }
+
+    /// One step of an engine that has the bug.
+    fn decided(&self, a_is_there: bool) -> Decision {
+        let play = &self.play;
+        let mut memory: Memory = play.memory.clone();
+        let edition = play.plan.admission.as_ref().map(|admission| admission.edition.clone());
+        let real = memory.journal.editions.admitted.clone();
+        let known =
+            |memory: &mut Memory, id: &str, change: &dyn Fn(&mut linchpin_engine::journal::StepRecord)| {
+                if let Some(record) = memory.journal.steps.get_mut(&StepId::new(id)) {
+                    change(record);
+                }
+            };
+        match self.bug {
+            Some(Bug::ForgetsWhatIsAdmitted) if memory.journal.completed.is_some() => {
+                memory.journal.editions.admitted = None;
+            }
+            Some(Bug::WritesWhatIsHeld) => {
+                let text = play.plan.position(&"y".into()).map(|at| play.plan.steps()[at].definition.clone());
+                known(&mut memory, "y", &|record| record.definition.clone_from(text.as_ref().expect("y")));
+            }
+            Some(Bug::PrunesTooEarly) => {
+                memory.journal.editions.admitted.clone_from(&edition);
+                memory.journal.completed = Some(play.now);
+            }
+            Some(Bug::KeepsOldClocks) => {
+                known(&mut memory, "s", &|record| {
+                    record.clock = Some(linchpin_words::Timestamp::from_second(1))
+                });
+            }
+            Some(Bug::SoftGateNeverGivesWay) => known(&mut memory, "s", &|record| {
+                record.clock = Some(play.now);
+                if record.reason == Some(Reason::SoftBroken) {
+                    (record.proceeded, record.reason, record.state) = (false, None, StepState::Waiting);
+                }
+            }),
+            Some(Bug::LatchIsForgotten) => known(&mut memory, "o", &|record| {
+                (record.latch, record.state) = (None, StepState::Waiting);
+            }),
+            _ => {}
+        }
+        let goal = Goal::Converge(&play.plan);
+        let mut decision = step(memory, goal, &play.world, &play.outcomes, None, play.now);
+        match self.bug {
+            Some(Bug::AdmitsWithoutGates) => decision.memory.journal.editions.admitted = edition,
+            Some(Bug::PrunesTooEarly) => decision.memory.journal.editions.admitted = real,
+            Some(Bug::SavesTooLate) if decision.persist == Persist::BeforeEffects => {
+                decision.persist = Persist::Soon;
+            }
+            Some(Bug::GatesHoldLater) if !a_is_there => decision.effects.clear(),
+            _ => {}
+        }
+        decision
+    }
+
+    /// Makes a step and says which law it breaks.
+    fn step(&mut self) -> Result<(), String> {
+        let (a, s, o) = self.gates;
+        self.look(self.gates);
+        let before = self.play.memory.journal.editions.admitted.clone();
+        let edition = self.play.plan.admission.as_ref().map(|admission| admission.edition.clone());
+        let same = |one: &Option<linchpin_words::Shared<linchpin_engine::plan::Edition>>| {
+            one.as_ref().map(|one| &one.id) == edition.as_ref().map(|edition| &edition.id)
+        };
+        let decision = self.decided(a);
+        let steps = |decision: &Decision| -> Vec<(String, bool)> {
+            let name = |effect: &Effect| {
+                (effect.ticket.step.to_string(), matches!(effect.verb, Verb::Delete { .. }))
+            };
+            decision.effects.iter().map(name).collect()
+        };
+        if same(&before) {
+            for gates in [(true, true, true), (false, false, false)] {
+                self.look(gates);
+                if steps(&self.decided(gates.0)) != steps(&decision) {
+                    return Err("A3: a gate makes a difference after the admission".to_owned());
+                }
+            }
+            self.look(self.gates);
+        }
+        let journal = &decision.memory.journal;
+        let admitted = journal.editions.admitted.clone();
+        if admitted != before {
+            if !same(&admitted) {
+                return Err("A2: what is admitted was taken back".to_owned());
+            }
+            let changes = !same(&before);
+            if changes && !(a && (o || self.was_met)) {
+                return Err("A1: admitted while a gate did not hold".to_owned());
+            }
+            if changes && self.soft && !s && self.clock - self.first_seen < PATIENCE {
+                return Err("A6: a clock was older than the edition".to_owned());
+            }
+            if changes && !decision.effects.is_empty() && decision.persist != Persist::BeforeEffects {
+                return Err("A1: it is not saved before the first effect".to_owned());
+            }
+        }
+        if same(&admitted) {
+            let acts = self.play.plan.steps().iter().filter(|step| step.action().is_some());
+            self.admitted = acts.map(|step| (step.id.clone(), step.definition.clone())).collect();
+        }
+        for effect in &decision.effects {
+            let id = &effect.ticket.step;
+            if matches!(effect.verb, Verb::Delete { .. }) {
+                if !same(&admitted) {
+                    return Err("A5: something is pruned that is still admitted".to_owned());
+                }
+                continue;
+            }
+            let position = self.play.plan.position(id).expect("a step of the plan");
+            let text = &self.play.plan.steps()[position].definition;
+            if !same(&admitted) && self.admitted.get(id) != Some(text) {
+                let law =
+                    if self.admitted.contains_key(id) { "A4: a changed object" } else { "A1: something new" };
+                return Err(format!("{law} is written while it is held"));
+            }
+            self.written.insert((id.to_string(), text.clone()));
+        }
+        self.was_met |= o;
+        if a && (s || !self.soft) && self.was_met && journal.halt.is_none() && !same(&admitted) {
+            return Err("L1: what was met once and for all holds again".to_owned());
+        }
+        self.play.outcomes.clear();
+        self.play.memory = decision.memory.clone();
+        if decision.persist != Persist::Nothing {
+            let critical = self.play.memory.critical;
+            self.play.memory.mark_saved(critical);
+        }
+        self.out.extend(decision.effects.iter().cloned());
+        self.play.last = Some(decision);
+        Ok(())
+    }
+
+    /// The world turns good, but for the soft gate, and stays so.
+    fn ends_well(&mut self) -> Result<(), String> {
+        self.gates = (true, false, true);
+        for _ in 0..12 {
+            self.step()?;
+            self.happens(Event::Succeeds);
+            self.happens(Event::TimePasses(PATIENCE));
+        }
+        Ok(())
+    }
+}
+
+/// Tells a story; the law that it breaks.
+fn tell(events: &[Event], bug: Option<Bug>) -> Result<(), String> {
+    let mut ends = Vec::new();
+    for soft in [true, false] {
+        let mut story = Story::new(bug, soft);
+        for event in events {
+            story.happens(*event);
+            story.step()?;
+        }
+        story.ends_well()?;
+        let journal = &story.play.memory.journal;
+        let last: BTreeSet<(String, String)> = story
+            .written
+            .into_iter()
+            .filter(|(id, text)| id != "y" || text.ends_with(&format!("-{}", story.version)))
+            .collect();
+        let revision = journal.editions.ready.as_ref().map(|edition| edition.revision.clone());
+        ends.push((last, revision));
+    }
+    // z is written only while there is time for it: what is there at the end counts.
+    for (written, _) in &mut ends {
+        written.retain(|(id, _)| id != "z");
+    }
+    if ends[0] != ends[1] {
+        return Err(format!("S1: a soft gate changes what is done: {:?} and {:?}", ends[0], ends[1]));
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn a1_to_a6_s1_and_l1_hold_in_every_story(events in events()) {
+        tell(&events, None).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn s2_a_circle_with_a_soft_arc_is_admitted_and_a_hard_one_stops_nobody_else(arcs in arcs()) {
+        circles(&arcs, Breaks::AsTold).map_err(TestCaseError::fail)?;
+    }
+}
+
+#[test]
+fn for_each_law_a_seeded_bug_is_caught_by_it() {
+    for (bug, law) in [
+        (Bug::AdmitsWithoutGates, "A1"),
+        (Bug::SavesTooLate, "A1"),
+        (Bug::ForgetsWhatIsAdmitted, "A2"),
+        (Bug::GatesHoldLater, "A3"),
+        (Bug::WritesWhatIsHeld, "A4"),
+        (Bug::PrunesTooEarly, "A5"),
+        (Bug::KeepsOldClocks, "A6"),
+        (Bug::SoftGateNeverGivesWay, "S1"),
+        (Bug::LatchIsForgotten, "L1"),
+    ] {
+        let mut runner = TestRunner::deterministic();
+        let caught = runner.run(&events(), |events| tell(&events, Some(bug)).map_err(TestCaseError::fail));
+        let told = caught.expect_err(&format!("{bug:?} is not caught")).to_string();
+        assert!(told.contains(&format!("{law}: ")), "{bug:?} is caught by another law: {told}");
+    }
+    for wrong in [Breaks::Nothing, Breaks::EveryArc] {
+        let mut runner = TestRunner::deterministic();
+        let caught = runner.run(&arcs(), |arcs| circles(&arcs, wrong).map_err(TestCaseError::fail));
+        assert!(caught.is_err(), "{wrong:?} is not caught");
+    }
+}
+
+/// How many Syncs are tied together.
+const MANY: usize = 6;
+
+/// Who waits for whom: from, to, and of a soft arc how old it is.
+type Arc = (usize, usize, Option<i64>);
+
+fn arcs() -> impl Strategy<Value = Vec<Arc>> {
+    let age = prop_oneof![2 => Just(None), 1 => (0..4_i64).prop_map(Some)];
+    prop::collection::vec((0..MANY, 0..MANY, age), 0..12)
+}
+
+/// What is done about circles.
+#[derive(Clone, Copy, Debug)]
+enum Breaks {
+    AsTold,
+    Nothing,
+    EveryArc,
+}
+
+fn sync(number: usize) -> Node {
+    let kind = GroupKind::new("linchpin.dev", "Sync");
+    Node::here(ObjectRef::namespaced(kind, "shop", format!("s{number}")))
+}
+
+/// All that is reached over arcs.
+fn reached(from: usize, arcs: &[Arc], goes: impl Fn(&Arc) -> bool) -> BTreeSet<usize> {
+    let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(next) = open.pop() {
+        for (_, to, _) in arcs.iter().filter(|arc| arc.0 == next && goes(arc)) {
+            if seen.insert(*to) {
+                open.push(*to);
+            }
+        }
+    }
+    seen
+}
+
+/// Admits whoever may be admitted at once, and says what is wrong with that.
+fn circles(arcs: &[Arc], breaks: Breaks) -> Result<(), String> {
+    let mut once = BTreeMap::new();
+    for (from, to, age) in arcs.iter().filter(|(from, to, _)| from != to) {
+        once.entry((*from, *to)).or_insert(*age);
+    }
+    let arcs: Vec<Arc> = once.into_iter().map(|((from, to), age)| (from, to, age)).collect();
+    let mut graph = Graph::new();
+    for number in 0..MANY {
+        let of = arcs.iter().filter(|arc| arc.0 == number).map(|(from, to, age)| {
+            let wait = Wait { soft: *age, ..Wait::new(WaitState::InProgress, "NotReady") };
+            Edge::waits(sync(*from), sync(*to), wait)
+        });
+        graph.set(&sync(number), of.collect::<Vec<_>>());
+    }
+    let is_broken = |from: usize, to: usize| match breaks {
+        Breaks::AsTold => graph.broken_of_owner(&sync(from)).contains(&sync(to)),
+        Breaks::Nothing => false,
+        Breaks::EveryArc => true,
+    };
+    let mut admitted: BTreeSet<usize> = BTreeSet::new();
+    for _ in 0..MANY {
+        for number in 0..MANY {
+            let mut waits = arcs.iter().filter(|arc| arc.0 == number);
+            if waits.all(|(_, to, _)| admitted.contains(to) || is_broken(number, *to)) {
+                admitted.insert(number);
+            }
+        }
+    }
+    let hard = |arc: &Arc| arc.2.is_none();
+    let round: BTreeSet<usize> =
+        (0..MANY).filter(|number| reached(*number, &arcs, hard).contains(number)).collect();
+    for number in 0..MANY {
+        let stuck = round.contains(&number);
+        if stuck && admitted.contains(&number) {
+            return Err(format!("S2: s{number} waits for itself and is admitted"));
+        }
+        if graph.cycle_of_owner(&sync(number)).is_some() != stuck {
+            return Err(format!("S2: the circle is not told of its members alone: s{number}"));
+        }
+        let behind =
+            reached(number, &arcs, |arc| !graph.broken_of_owner(&sync(arc.0)).contains(&sync(arc.1)));
+        if !stuck && behind.is_disjoint(&round) && !admitted.contains(&number) {
+            return Err(format!("S2: s{number} is held although no hard circle is behind it"));
+        }
+    }
+    Ok(())
+}
