@@ -118,26 +118,34 @@ properties: ## Try every property on thousands of random cases (PROPTEST_CASES, 
 
 # A registry of the Go module proxy, kept beside the other tools in the cache.
 REGISTRY_BIN = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/registry
-.PHONY: registry-test
-registry-test: ## Pull artifacts from a real OCI registry (builds it first, which takes minutes)
-	@test -x $(REGISTRY_BIN)/registry || GOBIN=$(REGISTRY_BIN) $(GO) install github.com/distribution/distribution/v3/cmd/registry@v3.1.2
-	LINCHPIN_REGISTRY=$(REGISTRY_BIN)/registry $(CARGO) test --package linchpin-source --test it real -- --ignored
+$(REGISTRY_BIN)/registry:
+	GOBIN=$(REGISTRY_BIN) $(GO) install github.com/distribution/distribution/v3/cmd/registry@v3.1.2
 
-# The controller is a program of its own in its module: its sources are copied, since modules are read-only, and built there.
-# Its own kinds are a module beside it, which its sources look for in a folder of theirs and the proxy has by name.
-FLUX_VERSION = v1.9.5
-FLUX = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/flux-$(FLUX_VERSION)
+.PHONY: registry-test
+registry-test: $(REGISTRY_BIN)/registry ## Pull artifacts from a real OCI registry (builds it first, which takes minutes)
+	LINCHPIN_REGISTRY=$(REGISTRY_BIN)/registry $(CARGO) test --workspace --test it real:: -- --ignored
+	LINCHPIN_REGISTRY=$(REGISTRY_BIN)/registry $(CARGO) test --workspace --test it sync::registry -- --nocapture
+
+# Each controller is a program of its own in its module: its sources are copied, since modules are read-only, and built there.
+# The folder that its own module of types is in is not in that module: the published one takes its place.
+FLUX = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/flux
+$(FLUX)/kustomize-controller: FLUX_VERSION = v1.9.5
+$(FLUX)/source-controller: FLUX_VERSION = v1.7.3
+$(FLUX)/%-controller:
+	mkdir -p $(FLUX) && rm -rf $(FLUX)/$*-controller-source
+	folder=$$(cd $(FLUX) && $(GO) mod download -json github.com/fluxcd/$*-controller@$(FLUX_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+		cp -r "$$folder" $(FLUX)/$*-controller-source && chmod -R u+w $(FLUX)/$*-controller-source
+	cd $(FLUX)/$*-controller-source && $(GO) mod edit -dropreplace=github.com/fluxcd/$*-controller/api && \
+		GOFLAGS=-mod=mod $(GO) build -o $@ .
+
 .PHONY: flux
-flux: ## Let the real kustomize-controller of Flux wait for our objects (builds it first, which takes minutes)
-	@test -x $(FLUX)/kustomize-controller || { \
-		mkdir -p $(FLUX) && \
-		folder=$$(cd $(FLUX) && $(GO) mod download -json github.com/fluxcd/kustomize-controller@$(FLUX_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
-		rm -rf $(FLUX)/source && cp -r "$$folder" $(FLUX)/source && chmod -R u+w $(FLUX)/source && \
-		cd $(FLUX)/source && $(GO) mod edit -dropreplace github.com/fluxcd/kustomize-controller/api && \
-		$(GO) build -mod=mod -o $(FLUX)/kustomize-controller . ; }
+flux: $(FLUX)/kustomize-controller $(FLUX)/source-controller ## Let the real controllers of Flux wait for our objects, and fetch for them (builds them first, which takes minutes)
 	LINCHPIN_FLUX=$(FLUX)/kustomize-controller \
-	LINCHPIN_FLUX_CRD=$(FLUX)/source/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml \
-		$(CARGO) test --package linchpin --test it citizens::flux -- --nocapture
+	LINCHPIN_FLUX_CRD=$(FLUX)/kustomize-controller-source/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml \
+		$(CARGO) test --workspace --test it citizens::flux -- --nocapture
+	LINCHPIN_FLUX_SOURCE=$(FLUX)/source-controller \
+	LINCHPIN_FLUX_SOURCE_CRDS=$(FLUX)/source-controller-source/config/crd/bases \
+		$(CARGO) test --workspace --test it sync::flux -- --nocapture
 
 # Argo CD's own evaluation of health scripts, in a copy of its module: its sandbox is not for others to import elsewhere.
 ARGOCD_VERSION = v3.2.1

@@ -6,29 +6,29 @@ use serde_json::{Value, json};
 use std::{fs, sync::OnceLock};
 
 /// The other cluster's client.
-fn other() -> &'static Api {
+pub(crate) fn other() -> &'static Api {
     static API: OnceLock<Api> = OnceLock::new();
     API.get_or_init(|| Api::connect(&shared().kubeconfig()))
 }
 
 /// The same namespace in the other cluster.
-fn beyond(name: &str) {
+pub(crate) fn beyond(name: &str) {
     other().apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).unwrap();
 }
 
-fn make_beyond(namespace: &str, name: &str, value: &str) {
+pub(crate) fn make_beyond(namespace: &str, name: &str, value: &str) {
     let metadata = json!({"name": name, "namespace": namespace});
     let map =
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}});
     other().apply(&map).unwrap();
 }
 
-fn kubeconfig() -> String {
+pub(crate) fn kubeconfig() -> String {
     fs::read_to_string(shared().kubeconfig()).unwrap()
 }
 
 /// A Secret with a text under a key.
-fn secret(scenario: &Scenario, namespace: &str, name: &str, key: &str, text: &str) {
+pub(crate) fn secret(scenario: &Scenario, namespace: &str, name: &str, key: &str, text: &str) {
     let metadata = json!({"name": name, "namespace": namespace});
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {key: text}});

@@ -3,8 +3,12 @@
 mod between;
 mod examples;
 mod fetched;
+mod flux;
 mod random;
+mod registry;
+mod rfc;
 mod scale;
+mod settled;
 
 use crate::{eventually, seconds, world::scenario};
 use linchpin_testkit::{Scenario, audit::assert_before, condition, entry};
@@ -145,6 +149,21 @@ fn what_makes_no_sense_is_refused_at_admission() {
         ),
         (with(json!({"sync": {"name": "a"}, "guard": false})), "guard goes with version"),
         (with(json!({"sync": {"name": "odd"}})), "cannot depend on itself"),
+        (with(json!({"object": {"resource": "secret/a"}, "export": "e"})), "export goes with sync"),
+        (with(json!({"sync": {"name": "a", "export": "e"}, "export": "e"})), "name the export once"),
+        (with(json!({"sync": {"name": "a"}, "version": "^1.2"})), "has no ^"),
+        (with(json!({"sync": {"name": "a"}, "version": "~1.2"})), "has no ~"),
+        (with(json!({"sync": {"name": "a"}, "version": "1 || 2"})), "has no |"),
+        (with(json!({"sync": {"name": "a"}, "version": "1.x"})), "has no x"),
+        (with(json!({"sync": {"name": "a"}, "version": "1.*"})), "has no *"),
+        (with(json!({"sync": {"name": "a"}, "version": ">="})), "write a version range"),
+        (with(json!({"sync": {"name": "a"}, "version": "1 2 3 4 5 6 7 8 9"})), "at most 8"),
+        (
+            with(
+                json!({"object": {"resource": "pod/a"}, "state": "Ready", "neededFor": "Available", "timeout": "1m"}),
+            ),
+            "timeout goes with strength Hard",
+        ),
         (json!({"source": {"oci": {"url": "oci://a/b"}}}), "exactly one of tag and digest"),
         (json!({"source": {"oci": {"url": "https://a/b", "tag": "1"}}}), "oci://"),
         (json!({"source": {"http": {"url": "https://u:p@a/b"}}}), "no user"),
@@ -156,6 +175,30 @@ fn what_makes_no_sense_is_refused_at_admission() {
         let refused = scenario.refused_sync("odd", &spec.to_string());
         assert!(refused.contains(told), "{spec}: {refused}");
     }
+    for entry in [
+        json!({"object": {"resource": "pod/a"}, "state": "Ready", "neededFor": "Available", "patience": "1m"}),
+        json!({"sync": {"name": "a"}, "version": ">=14 <16"}),
+        json!({"sync": {"name": "a"}, "version": ">= 1.2.0-rc.1, != v1.3, < 2", "export": "e"}),
+        json!({"sync": {"name": "a"}, "version": "main"}),
+        json!({"sync": {"name": "a"}, "version": "=linux"}),
+    ] {
+        let mut taken = with(entry);
+        taken["suspend"] = json!(true);
+        scenario.sync("even", &taken.to_string());
+    }
+    let rule = |more: &str| {
+        scenario.refused(&format!(
+            "{{apiVersion: linchpin.dev/v1alpha1, kind: GlobalDependency, metadata: {{name: sync-refused}}, spec: {{{more}}}}}"
+        ))
+    };
+    let mesh = "dependency: {object: {resource: deployment/m, namespace: mesh}}";
+    let account = "serviceAccount: {namespace: mesh, name: viewer}";
+    assert!(rule(mesh).contains("name the serviceAccount"));
+    for enforcement in ["Assert", "Probe", "Repair"] {
+        let told = rule(&format!("{mesh}, {account}, enforcement: {enforcement}"));
+        assert!(told.contains("enforcement"), "{told}");
+    }
+    assert!(rule(&format!("dependency: {{sync: {{name: m}}}}, {account}")).contains("name the namespace"));
     let long = "n".repeat(64);
     assert!(scenario.refused_sync(&long, r#"{"source": {"objects": []}}"#).contains("63 characters"));
 }

@@ -174,7 +174,7 @@ fn a_rule_holds_all_that_make_pods_but_what_it_needs_itself_and_a_capability_is_
 }
 
 /// The certificate of an authority, as the example of a global rule has it.
-fn authority() -> String {
+pub(super) fn authority() -> String {
     let text = include_str!("../../../../../examples/sync/global.yaml");
     let line = text.lines().find_map(|line| line.trim().strip_prefix("caBundle: ")).unwrap();
     line.to_owned()

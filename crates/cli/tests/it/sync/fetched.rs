@@ -4,6 +4,7 @@
 use crate::{operator::linchpin, world::World};
 use linchpin_local::Options;
 use linchpin_testkit::{Scenario, condition};
+use linchpin_words::hash::sha256_hex;
 use serde_json::{Value, json};
 use std::{
     collections::BTreeMap,
@@ -44,6 +45,11 @@ fn answer(mut stream: TcpStream, answers: &Answers) {
         thread::sleep(Duration::from_secs(10));
         return;
     }
+    if status == ENDLESS {
+        let _ = stream.write_all(b"HTTP/1.1 200 X\r\nconnection: close\r\n\r\n");
+        while stream.write_all(&[b'#'; 1 << 16]).is_ok() {}
+        return;
+    }
     let more = if status == 302 {
         format!("location: {}\r\n", String::from_utf8_lossy(&body))
     } else {
@@ -60,6 +66,8 @@ fn answer(mut stream: TcpStream, answers: &Answers) {
 const SLOW: u16 = 1;
 /// An answer that is cut off.
 const CUT: u16 = 2;
+/// An answer that never ends.
+const ENDLESS: u16 = 3;
 
 /// An archive that the system's tar makes of what a script leaves in a directory.
 fn archive(script: &str, arguments: &[&str]) -> Vec<u8> {
@@ -69,6 +77,42 @@ fn archive(script: &str, arguments: &[&str]) -> Vec<u8> {
     let made = Command::new("tar").arg("-cz").args(arguments).current_dir(folder.path()).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     made.stdout
+}
+
+/// A zip of one entry with this name and this text, so many times.
+fn zip(name: &str, text: &str, times: usize) -> Vec<u8> {
+    let script = "import io, sys, zipfile\n\
+        packed = io.BytesIO()\n\
+        with zipfile.ZipFile(packed, 'w', zipfile.ZIP_DEFLATED) as z: z.writestr(sys.argv[1], sys.argv[2] * int(sys.argv[3]))\n\
+        sys.stdout.buffer.write(packed.getvalue())";
+    let made = Command::new("python3").args(["-c", script, name, text, &times.to_string()]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    made.stdout
+}
+
+/// The first half of one archive and the second half of another: the file was replaced while it was read.
+fn torn() -> Vec<u8> {
+    let filled = |letter: &str| {
+        let noise = format!(
+            "seq -f '{letter}%.0f' 20000 | sha256sum | cut -c1-64 | sed 's/^/# /' > a.yaml; seq -f '# {letter}%.0f' 20000 >> a.yaml"
+        );
+        archive(&noise, &["a.yaml"])
+    };
+    let (old, new) = (filled("a"), filled("b"));
+    let middle = old.len().min(new.len()) / 2;
+    [&old[..middle], &new[middle..]].concat()
+}
+
+const LAYER: &str = "application/vnd.cncf.flux.content.v1.tar+gzip";
+
+fn digest(bytes: &[u8]) -> String {
+    format!("sha256:{}", sha256_hex(bytes))
+}
+
+/// The manifest of an artifact with this layer.
+fn manifest(layer: &[u8]) -> Vec<u8> {
+    let layers = json!([{"mediaType": LAYER, "digest": digest(layer), "size": layer.len()}]);
+    json!({"schemaVersion": 2, "layers": layers}).to_string().into_bytes()
 }
 
 fn map(value: &str) -> Vec<u8> {
@@ -154,6 +198,10 @@ fn every_hostile_source_gives_a_clear_condition_applies_nothing_keeps_what_runs_
         ("kustomize", 200, archive("touch kustomization.yaml", &["."]), "SourceUnsupported", true),
         ("chart", 200, archive("touch Chart.yaml", &["."]), "SourceUnsupported", true),
         ("garbage", 200, vec![0x50, 0x4b, 3, 4, 9, 9, 9, 9], "ArchiveInvalid", true),
+        ("zip-bomb", 200, zip("a.yaml", "# nothing\n", 6_000_000), "TooLarge", true),
+        ("zip-slip", 200, zip("../a.yaml", "a: 1\n", 1), "ArchiveUnsafe", true),
+        ("torn", 200, torn(), "ArchiveInvalid", true),
+        ("endless", ENDLESS, Vec::new(), "TooLarge", true),
         ("nothing", 200, b"# nothing".to_vec(), "SourceEmpty", true),
         ("word", 200, b"just a word".to_vec(), "ManifestInvalid", true),
         ("cut", CUT, good("cut", "evil").into_bytes(), "FetchFailed", false),
@@ -204,6 +252,100 @@ fn every_hostile_source_gives_a_clear_condition_applies_nothing_keeps_what_runs_
         scenario.synced(name);
     }
     plan_fetches(&world, &scenario, port);
+}
+
+/// Puts an artifact into the registry that `answers` stand for.
+fn push(answers: &Answers, repository: &str, value: &str) {
+    let script = format!("printf '%s' '{}' > a.yaml", String::from_utf8_lossy(&named(repository, value)));
+    let layer = archive(&script, &["a.yaml"]);
+    let mut answers = answers.lock().unwrap();
+    answers.insert(format!("/v2/{repository}/blobs/{}", digest(&layer)), (200, layer.clone()));
+    answers.insert(format!("/v2/{repository}/manifests/1.0.0"), (200, manifest(&layer)));
+}
+
+fn named(name: &str, value: &str) -> Vec<u8> {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
+        .to_string()
+        .into_bytes()
+}
+
+#[test]
+fn a_registry_that_fails_lies_or_babbles_applies_nothing_keeps_what_runs_and_recovers() {
+    let (port, answers) = serve();
+    let hosts = format!("--source-hosts=http://127.0.0.1:{port}");
+    let world = World::start(&Options::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
+    let scenario = world.scenario("sync-registry");
+    let lie = manifest(b"something else");
+    let cases: [(&str, u16, Vec<u8>, &str, bool); 8] = [
+        ("missing", 404, Vec::new(), "SourceNotFound", false),
+        ("locked", 401, b"hunter2".to_vec(), "Unauthorized", false),
+        ("broken", 500, b"hunter2".to_vec(), "FetchFailed", false),
+        ("slow", SLOW, Vec::new(), "FetchFailed", false),
+        ("babbles", 200, b"<html>hunter2</html>".to_vec(), "ArchiveInvalid", true),
+        ("index", 200, br#"{"manifests": [{"digest": "x"}]}"#.to_vec(), "SourceUnsupported", true),
+        ("fat", 200, vec![b' '; 2 << 20], "TooLarge", true),
+        ("lies", 200, lie.clone(), "DigestMismatch", true),
+    ];
+    let apply = |name: &str| {
+        let url = format!("oci://127.0.0.1:{port}/{name}");
+        let source = json!({"oci": {"url": url, "tag": "1.0.0"}, "interval": "1h", "timeout": "2s"});
+        scenario.sync(name, &json!({"source": source}).to_string());
+    };
+    for (name, ..) in &cases {
+        push(&answers, name, "1");
+        apply(name);
+    }
+    for (name, ..) in &cases {
+        let done = scenario.synced(name);
+        let revision = done["status"]["observedRevision"].as_str().unwrap();
+        assert!(revision.starts_with("1.0.0@sha256:"), "{revision}");
+        assert_eq!(done["status"]["version"], "1.0.0", "the tag is its version");
+    }
+    let before = scenario.audit.user_writes("sync-registry").len();
+    for (name, status, body, ..) in &cases {
+        let mut answers = answers.lock().unwrap();
+        answers.insert(format!("/v2/{name}/manifests/1.0.0"), (*status, body.clone()));
+        // A blob under a name that is not its own.
+        let blob = format!("/v2/{name}/blobs/{}", digest(b"something else"));
+        answers.insert(blob, (200, b"a: evil".to_vec()));
+        drop(answers);
+        scenario.annotate("Sync", name, "linchpin.dev/requested-at", "1");
+    }
+    for (name, _, _, reason, refused) in &cases {
+        let told = scenario.until(&format!("tells {reason}"), "Sync", name, |object| {
+            let told = condition(object, "SourceReady");
+            told["status"] == "False" && told["reason"] == *reason
+        });
+        assert!(!told["status"].to_string().contains("hunter2"), "{told:#}");
+        let shown = (&condition(&told, "Ready")["status"], &condition(&told, "Stalled")["status"]);
+        let expected = if *refused { ("False", "True") } else { ("True", "False") };
+        assert_eq!(shown, (&json!(expected.0), &json!(expected.1)), "{name}: {told:#}");
+        assert_eq!(scenario.data(name, "value").as_deref(), Some("1"), "{name} keeps what runs");
+    }
+    assert_eq!(scenario.audit.user_writes("sync-registry").len(), before, "nothing is applied");
+    for (name, ..) in &cases {
+        push(&answers, name, "2");
+        scenario.annotate("Sync", name, "linchpin.dev/requested-at", "2");
+    }
+    for (name, ..) in &cases {
+        scenario.until("recovers", "ConfigMap", name, |object| object["data"]["value"] == "2");
+        scenario.synced(name);
+    }
+    // "wrong digest": before anything is unpacked, and another digest recovers.
+    let file = named("pinned", "1");
+    answers.lock().unwrap().insert("/pinned".to_owned(), (200, file.clone()));
+    let pin = |digest: &str| {
+        let http = json!({"url": format!("http://127.0.0.1:{port}/pinned"), "digest": digest});
+        scenario.sync("pinned", &json!({"source": {"http": http}}).to_string());
+    };
+    pin(&digest(b"another file"));
+    let told = scenario.until("tells that it is another file", "Sync", "pinned", |object| {
+        condition(object, "SourceReady")["reason"] == "DigestMismatch"
+    });
+    assert_eq!(condition(&told, "Stalled")["status"], "True");
+    assert!(!scenario.has("pinned"));
+    pin(&digest(&file));
+    scenario.synced("pinned");
 }
 
 /// "for a given configuration you should be able to tell whether all requirements are met": also of what has to be fetched,
