@@ -14,6 +14,7 @@ use kube::{
     },
     config::{KubeConfigOptions, Kubeconfig},
 };
+use linchpin_api::Sync;
 use linchpin_local::{Cluster, Component, Options};
 use serde_json::{Value, json};
 use std::{
@@ -102,7 +103,8 @@ impl Arena {
     pub(crate) async fn namespace(&self, name: &str) -> Result<()> {
         let rules = json!([{"apiGroups": [""], "resources": ["configmaps"],
             "verbs": ["get", "list", "watch", "create", "patch", "update", "delete"]},
-            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]}]);
+            {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": ["linchpin.dev"], "resources": ["syncs"], "verbs": ["get", "list", "watch"]}]);
         let subject = json!([{"kind": "ServiceAccount", "name": "builder", "namespace": name}]);
         let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "builder"});
         let meta = json!({"name": "builder", "namespace": name});
@@ -179,6 +181,17 @@ impl Arena {
     pub(crate) async fn bundles(&self, namespace: &str, bodies: &[Value]) -> Result<()> {
         let kind = GroupVersionKind::gvk("app.example.com", "v1alpha1", "AppBundle");
         let resource = ApiResource::from_gvk_with_plural(&kind, "appbundles");
+        create_all(&Api::namespaced_with(self.client.clone(), namespace, &resource), bodies).await
+    }
+
+    pub(crate) fn sync_api(&self, namespace: &str) -> Api<Sync> {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Creates Syncs.
+    pub(crate) async fn syncs(&self, namespace: &str, bodies: &[Value]) -> Result<()> {
+        let kind = GroupVersionKind::gvk("linchpin.dev", "v1alpha1", "Sync");
+        let resource = ApiResource::from_gvk_with_plural(&kind, "syncs");
         create_all(&Api::namespaced_with(self.client.clone(), namespace, &resource), bodies).await
     }
 

@@ -6,7 +6,8 @@
 //!
 //! `BENCH_SIZE` (1000) is the size of long chains, fan-outs and crowds; `BENCH_HOPS` (100) the number of single hops;
 //! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
-//! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `boot`, `neighbour`.
+//! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `sync`, `boot`,
+//! `neighbour`.
 //! `boot` sends `BENCH_REVIEWS` (5000) AdmissionReviews, 500 a second, and releases `BENCH_HOPS` held pods.
 //! `BENCH_NEIGHBOUR_HOPS` (300) hops are measured beside each of `BENCH_ATTACKS` (all): `cel`, `hanging`, `endless`,
 //! `budget`, `flapping`.
@@ -22,6 +23,7 @@ mod hop;
 mod neighbour;
 mod operator;
 mod sightings;
+mod sync;
 mod table;
 
 use anyhow::{Context as _, Result};
@@ -69,6 +71,9 @@ async fn main() -> Result<()> {
     }
     if wanted("bundles") {
         bundles::measure(&arena, &operator, sizes, &mut table).await?;
+    }
+    if wanted("sync") {
+        sync::measure(&arena, &operator, sizes, &mut table).await?;
     }
     operator.stop().await?;
     // With an operator of its own, which serves webhooks.
