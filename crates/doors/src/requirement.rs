@@ -272,7 +272,7 @@ impl RequirementDraft {
     /// Says how the kind is written that nobody serves; of kinds of ours that is known.
     pub(crate) fn is_of_kind(&mut self, written: &str) {
         if self.target.kind.kind.eq_ignore_ascii_case(written) {
-            self.target.kind.kind = written.to_owned();
+            written.clone_into(&mut self.target.kind.kind);
         }
     }
 

@@ -166,8 +166,7 @@ impl Controller {
             let visible = named.as_ref().is_none_or(|via| self.may_see(via, node, &mut asked));
             if visible { node.to_string() } else { format!("{} (not visible)", node.object.kind.kind) }
         };
-        let exempt: Vec<String> =
-            self.exempt.get(rule).into_iter().flatten().map(&mut told).collect();
+        let exempt: Vec<String> = self.exempt.get(rule).into_iter().flatten().map(&mut told).collect();
         let (total, held) = self.graph.waiting_for(rule);
         found.open |= asked.values().any(|answered| !answered);
         found.asked.extend(asked.into_keys());

@@ -32,6 +32,13 @@ fn a_circle_is_named_in_its_members_soft_arcs_give_way_and_nobody_else_is_held()
         condition(object, "DependenciesReady")["reason"] == "BlockedByCycle"
             && condition(object, "DependencyCycle").is_null()
     });
+    // "if a Sync sees its own name in that list, there's a cycle".
+    for (name, listed) in [("a", ["b", "a"]), ("b", ["a", "b"]), ("behind", ["a", "b"])] {
+        let listed = listed.map(|name| format!("Sync sync-circles/{name}"));
+        scenario.until("records the dependence path", "Sync", name, |object| {
+            object["status"]["waitingOn"] == json!(listed)
+        });
+    }
     scenario.synced("free");
     applied(&scenario, "b", &json!({"source": maps(&["b"], "1"), "dependencies": on("a", "Soft")}));
     let b = scenario.synced("b");

@@ -47,7 +47,8 @@ fn answer(mut stream: TcpStream, answers: &Answers) {
     }
     if status == ENDLESS {
         let _ = stream.write_all(b"HTTP/1.1 200 X\r\nconnection: close\r\n\r\n");
-        while stream.write_all(&[b'#'; 1 << 16]).is_ok() {}
+        let more = vec![b'#'; 1 << 16];
+        while stream.write_all(&more).is_ok() {}
         return;
     }
     let more = if status == 302 {
