@@ -3,6 +3,7 @@
 //! Answered on every replica, from what is seen there; `linchpin_consist::admission` decides. All webhooks ignore
 //! failures: without us new pods are marked late by the controller, and deletions go Kubernetes' own way. That a pod which
 //! is asked to go is marked here, also by a process that does not lead, is the one exception to "only the leader writes".
+//! A review that marks a pod must be the API server's: all of them are guarded by a word in their path.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -13,7 +14,7 @@ use linchpin_consist::{
     admission::{self, Asker, Mark, Removal, Verdict as Decision},
 };
 use linchpin_doors::boot_dependency::PatchOperation;
-use linchpin_words::keys::consist as keys;
+use linchpin_words::{keys::consist as keys, text};
 use serde_json::{Value, json};
 
 use super::{
@@ -40,6 +41,8 @@ const EVICT: (&str, &str) = ("vpod-eviction.consist.linchpin.dev", "/consist/val
 
 /// How long a request of ours may take while somebody waits for the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The most bytes of a refusal.
+const MESSAGE: usize = 1024;
 
 /// What the webhooks answer from.
 #[derive(Clone)]
@@ -72,7 +75,8 @@ impl PodWebhooks {
             let webhooks = create.clone();
             async move { webhooks.create(&review) }.boxed()
         };
-        handlers.insert(CREATE.1, Handler { name: CREATE.0, kind: ("", "Pod"), answer: Box::new(answer) });
+        let kind = ("", "Pod");
+        handlers.insert(CREATE.1, Handler { name: CREATE.0, kind, guarded: true, answer: Box::new(answer) });
         for (webhook, kind, eviction) in [(DELETE, ("", "Pod"), false), (EVICT, ("policy", "Eviction"), true)]
         {
             let remove = self.clone();
@@ -80,7 +84,8 @@ impl PodWebhooks {
                 let webhooks = remove.clone();
                 async move { webhooks.remove(review, eviction).await }.boxed()
             };
-            handlers.insert(webhook.1, Handler { name: webhook.0, kind, answer: Box::new(answer) });
+            let handler = Handler { name: webhook.0, kind, guarded: true, answer: Box::new(answer) };
+            handlers.insert(webhook.1, handler);
         }
         handlers
     }
@@ -203,6 +208,8 @@ impl PodWebhooks {
 /// The status of a refusal, as clients of Kubernetes understand it.
 fn status(code: u16, retry_after: Option<u32>, budget: bool, message: &str) -> Value {
     let reason = if code == 429 { "TooManyRequests" } else { "Forbidden" };
+    // Names of employers and finalizers are anybody's.
+    let message = text::line_of(message, MESSAGE);
     let mut status = json!({"status": "Failure", "code": code, "reason": reason, "message": message});
     if let Some(seconds) = retry_after {
         status["details"] = json!({"retryAfterSeconds": seconds});
@@ -230,7 +237,7 @@ fn configuration(which: Which, ingredients: &Ingredients<'_>, namespaces: &Names
     let webhook = |(name, path): (&str, &str), resource: &str, operation: &str, seconds: i64| {
         json!({
             "name": name,
-            "clientConfig": client_config(path, ingredients),
+            "clientConfig": client_config(&format!("{path}/{}", ingredients.word), ingredients),
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": [resource], "operations": [operation],
                 "scope": "Namespaced"}],
             "failurePolicy": "Ignore",
@@ -286,12 +293,15 @@ mod tests {
             namespaces: &json!({}),
             own_namespace: "linchpin-system",
             prefix: "linchpin-consist",
+            word: "0123456789abcdef",
         };
         let served = Namespaces::Only(["shop".to_owned()].into());
         for which in [Which::Mutating, Which::Validating] {
             let whole = configuration(which, &ingredients, &served);
             for webhook in whole["webhooks"].as_array().unwrap() {
                 assert_eq!(webhook["failurePolicy"], "Ignore");
+                let url = webhook["clientConfig"]["url"].as_str().unwrap();
+                assert!(url.ends_with("/0123456789abcdef"), "{url}");
                 let selector = webhook["namespaceSelector"].to_string();
                 assert!(selector.contains("shop") && selector.contains("linchpin-system"), "{selector}");
             }

@@ -55,6 +55,8 @@ pub(crate) struct Ingredients<'a> {
     pub(crate) namespaces: &'a Value,
     pub(crate) own_namespace: &'a str,
     pub(crate) prefix: &'a str,
+    /// The last segment of the paths of guarded webhooks.
+    pub(crate) word: &'a str,
 }
 
 /// The whole configuration.
@@ -204,6 +206,7 @@ mod tests {
             namespaces: &namespaces,
             own_namespace: "linchpin",
             prefix: "linchpin",
+            word: "",
         };
         let mutating = whole(Which::Mutating, &ingredients);
         assert_eq!(mutating["metadata"]["name"], "linchpin-mutating");

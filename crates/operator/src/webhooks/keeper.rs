@@ -283,12 +283,14 @@ impl Keeper {
             Some(View::Absent) => None,
             Some(View::Unknown | View::Forbidden) | None => return Ok(()),
         };
+        let word = self.certificate.word();
         let ingredients = Ingredients {
             reached: &self.settings.reached,
             bundle,
             namespaces: &self.settings.namespaces,
             own_namespace: &self.charge.untouched,
             prefix: &self.settings.config_name,
+            word: &word,
         };
         let Some(mut wanted) = (self.charge.content)(which, &ingredients) else {
             let uid = stored.and_then(|stored| stored["metadata"]["uid"].as_str());

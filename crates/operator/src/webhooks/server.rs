@@ -3,10 +3,15 @@
 //! A request has so long for its head and body, so many are answered at a time, a body has a largest size and JSON a
 //! largest depth. A handler that panics costs one answer 500. Whoever does not keep to it loses the connection and
 //! nothing else happens.
+//!
+//! The API server does not say who it is unless its administrator makes it: whoever reaches the port can send a review. A
+//! handler that acts on a review is therefore [guarded](Handler::guarded): it answers behind its path and a word that only
+//! the configurations say.
 
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    fmt,
     sync::{Arc, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -20,6 +25,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
+use linchpin_words::hash::sha256_hex;
 use rustls::{
     ServerConfig,
     crypto::ring::sign::any_supported_type,
@@ -46,6 +52,8 @@ const BODY: usize = 6 << 20;
 const REQUESTS: usize = 64;
 /// Connections that are open at a time. API servers keep a few for each webhook.
 const CONNECTIONS: usize = 256;
+/// What the word of guarded webhooks is made of, besides the key.
+const WORD: &str = "linchpin.dev/webhook-path";
 
 /// A webhook at its path.
 pub(crate) struct Handler {
@@ -53,6 +61,9 @@ pub(crate) struct Handler {
     pub(crate) name: &'static str,
     /// The group and kind of the objects that it is asked about.
     pub(crate) kind: (&'static str, &'static str),
+    /// Whether it answers only whom the [word](Certificate::word) was told, as the last segment of the path: it believes a
+    /// review enough to act on it.
+    pub(crate) guarded: bool,
     /// What it answers.
     pub(crate) answer: Box<dyn Fn(Review) -> BoxFuture<'static, Verdict> + Send + Sync>,
 }
@@ -60,9 +71,22 @@ pub(crate) struct Handler {
 /// Handlers by their path.
 pub(crate) type Handlers = BTreeMap<&'static str, Handler>;
 
-/// The certificate that is shown now. Clones share it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Certificate(Arc<RwLock<Option<Arc<CertifiedKey>>>>);
+/// The certificate that is shown now, and the word that is made of its key. Clones share both.
+#[derive(Clone, Default)]
+pub(super) struct Certificate(Arc<RwLock<Shown>>);
+
+#[derive(Default)]
+struct Shown {
+    key: Option<Arc<CertifiedKey>>,
+    /// The newest first, and the one before: configurations name that until they are written anew.
+    words: Vec<String>,
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Certificate").finish_non_exhaustive()
+    }
+}
 
 /// A certificate that cannot be shown. Says nothing of the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -75,6 +99,8 @@ impl Certificate {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate.as_bytes())
             .collect::<Result<_, _>>()
             .map_err(|_| Unusable("certificate"))?;
+        let mut word = sha256_hex(format!("{WORD}\n{key}").as_bytes());
+        word.truncate(32);
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| Unusable("key"))?;
         let key = any_supported_type(&key).map_err(|_| Unusable("key"))?;
         if chain.is_empty() {
@@ -84,14 +110,37 @@ impl Certificate {
         if shown.keys_match().is_err() {
             return Err(Unusable("key: it is not the certificate's"));
         }
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(shown));
+        let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        now.key = Some(Arc::new(shown));
+        if now.words.first() != Some(&word) {
+            now.words.insert(0, word);
+            now.words.truncate(2);
+        }
         Ok(())
     }
+
+    /// The last segment of the paths of guarded webhooks; empty before there is a certificate. Every replica makes the same
+    /// of the same key, and nobody can who does not have it.
+    pub(super) fn word(&self) -> String {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).words.first().cloned().unwrap_or_default()
+    }
+
+    /// Whether somebody says the word, or the one before it.
+    fn is_told(&self, word: &str) -> bool {
+        let shown = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        shown.words.iter().fold(false, |told, known| told | is_same(known, word))
+    }
+}
+
+/// Whether two texts are the same, in a time that does not say where they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let differences = one.bytes().zip(other.bytes()).fold(0, |all, (one, other)| all | (one ^ other));
+    one.len() == other.len() && std::hint::black_box(differences) == 0
 }
 
 impl ResolvesServerCert for Certificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.read().unwrap_or_else(PoisonError::into_inner).key.clone()
     }
 }
 
@@ -104,14 +153,14 @@ pub(super) async fn serve(
 ) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = match ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
-        Ok(builder) => builder.with_no_client_auth().with_cert_resolver(Arc::new(certificate)),
+        Ok(builder) => builder.with_no_client_auth().with_cert_resolver(Arc::new(certificate.clone())),
         Err(error) => {
             tracing::error!(%error, "webhooks cannot be served");
             return;
         }
     };
     let acceptor = TlsAcceptor::from(Arc::new(config));
-    let desk = Arc::new(Desk { handlers, counts, requests: Semaphore::new(REQUESTS) });
+    let desk = Arc::new(Desk { handlers, certificate, counts, requests: Semaphore::new(REQUESTS) });
     let connections = Arc::new(Semaphore::new(CONNECTIONS));
     loop {
         let Ok(slot) = Arc::clone(&connections).acquire_owned().await else { return };
@@ -153,14 +202,24 @@ async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, desk: Arc<Desk>) 
 /// Where requests are answered.
 struct Desk {
     handlers: Handlers,
+    certificate: Certificate,
     counts: Counts,
     requests: Semaphore,
 }
 
 impl Desk {
+    /// Who answers at a path. A guarded webhook that is asked for without its word is not there.
+    fn handler(&self, path: &str) -> Option<&Handler> {
+        if let Some(open) = self.handlers.get(path).filter(|handler| !handler.guarded) {
+            return Some(open);
+        }
+        let (path, word) = path.rsplit_once('/')?;
+        self.handlers.get(path).filter(|handler| handler.guarded && self.certificate.is_told(word))
+    }
+
     async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let begun = Instant::now();
-        let Some(handler) = self.handlers.get(request.uri().path()) else {
+        let Some(handler) = self.handler(request.uri().path()) else {
             return text(StatusCode::NOT_FOUND, "no such webhook\n");
         };
         let name = handler.name;

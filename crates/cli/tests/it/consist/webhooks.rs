@@ -9,7 +9,7 @@ use super::{AVAILABLE, CONTROL, ENTRIES, Shop, annotation, finalizers, label, re
 use crate::bare;
 
 /// A pod without anything of ours but the label.
-fn plain(scenario: &Scenario, name: &str) {
+pub(super) fn plain(scenario: &Scenario, name: &str) {
     scenario.apply(&format!(
         "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, labels: {{app: web, {CONTROL}: 'true'}}}}, spec: {{nodeName: node-1, containers: [{{name: app, image: app}}]}}}}"
     ));
@@ -43,7 +43,28 @@ fn refusal(shop: &Shop, scenario: &Scenario, verb: &str, pod: &str) -> String {
     told
 }
 
-fn is_terminating(scenario: &Scenario, pod: &str) -> bool {
+/// Asks for a deletion as a controller does, once; what it is told where it is refused.
+pub(super) fn delete_as_controller(shop: &Shop, scenario: &Scenario, pod: &str) -> String {
+    let mut kubectl = shop.cluster.kubectl();
+    kubectl.args(["delete", "pod", pod, "-n", &scenario.namespace, "--wait=false"]);
+    kubectl.args(["--as", "system:serviceaccount:kube-system:replicaset-controller"]);
+    let output = kubectl.args(["--as-group", "system:masters"]).output().unwrap();
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Waits until the API server calls the webhooks for pods of Service `web`, when they come and when they go.
+pub(super) fn called(shop: &Shop, scenario: &Scenario) {
+    shop.until("webhooks are called", || {
+        plain(scenario, "probe");
+        let called = annotation(&scenario.get("Pod", "probe").unwrap(), ENTRIES).is_some()
+            && delete_as_controller(shop, scenario, "probe").contains("underway");
+        let _ = delete(scenario, "probe", &json!({"gracePeriodSeconds": 0}));
+        scenario.gone("Pod", "probe");
+        called
+    });
+}
+
+pub(super) fn is_terminating(scenario: &Scenario, pod: &str) -> bool {
     scenario.get("Pod", pod).is_none_or(|pod| !pod["metadata"]["deletionTimestamp"].is_null())
 }
 
@@ -55,13 +76,7 @@ fn pods_are_drained_before_a_deletion_or_an_eviction_is_let_through() {
     let mut shop = Shop::open(&bare(), &["guarded"], &[&bind, &url, "--drain-timeout=8s", "--resync=2s"]);
     let scenario = shop.scenario("guarded");
     service(&scenario, "web");
-    shop.until("webhooks are called", || {
-        plain(&scenario, "probe");
-        let called = annotation(&scenario.get("Pod", "probe").unwrap(), ENTRIES).is_some();
-        let _ = delete(&scenario, "probe", &json!({"gracePeriodSeconds": 0}));
-        scenario.gone("Pod", "probe");
-        called
-    });
+    called(&shop, &scenario);
 
     // At creation: the gate and the entry, before anybody could call the pod available.
     for (number, name) in ["web-1", "web-2", "web-3", "web-4", "web-6"].into_iter().enumerate() {
@@ -90,14 +105,7 @@ fn pods_are_drained_before_a_deletion_or_an_eviction_is_let_through() {
     assert!(is_terminating(&scenario, "web-1"));
 
     // A controller gets 403, and nobody is held by a deletion by force.
-    let mut kubectl = shop.cluster.kubectl();
-    let asked = kubectl
-        .args(["delete", "pod", "web-2", "-n", "guarded", "--wait=false"])
-        .args(["--as", "system:serviceaccount:kube-system:replicaset-controller"])
-        .args(["--as-group", "system:masters"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&asked.stderr).into_owned();
+    let told = delete_as_controller(&shop, &scenario, "web-2");
     assert!(told.contains("Forbidden") && told.contains("pod deletion process is underway"), "{told}");
     delete(&scenario, "web-2", &json!({"gracePeriodSeconds": 0})).unwrap();
 
@@ -114,6 +122,7 @@ fn pods_are_drained_before_a_deletion_or_an_eviction_is_let_through() {
     asked_by_hand(&shop, &scenario);
 
     // Whoever else calls the webhooks learns nothing and moves nothing.
+    forged_reviews(&shop, &scenario, address);
     hostile_reviews(&scenario, address);
 
     // A provider that does not answer holds a deletion for as long as drains may take.
@@ -180,15 +189,82 @@ fn asked_by_hand(shop: &Shop, scenario: &Scenario) {
     delete(scenario, "web-6", &json!({"gracePeriodSeconds": 1})).unwrap();
 }
 
-/// Reviews that a tenant's own client sends: what it may learn is what it sent, and no pod is marked by a lie.
-fn hostile_reviews(scenario: &Scenario, address: std::net::SocketAddr) {
-    let post = |path: &str, body: &[u8]| {
-        let mut curl = std::process::Command::new("curl");
-        let url = format!("https://{address}{path}");
-        curl.args(["-sk", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"]);
-        curl.args(["-H", "Content-Type: application/json", "--data-binary", "@-", &url]);
-        crate::tree::feed(&mut curl, body)
+/// Sends something to the port of the webhooks, as anybody can who reaches it; the status of the answer.
+fn post(address: std::net::SocketAddr, path: &str, body: &[u8]) -> String {
+    let mut curl = std::process::Command::new("curl");
+    let url = format!("https://{address}{path}");
+    curl.args(["-sk", "--max-time", "5", "-o", "/dev/null", "-w", "%{http_code}", "-X", "POST"]);
+    curl.args(["-H", "Content-Type: application/json", "--data-binary", "@-", &url]);
+    let mut child =
+        curl.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    // The server may answer before it has read everything.
+    let _ = std::io::Write::write_all(&mut child.stdin.take().unwrap(), body);
+    String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
+}
+
+/// The paths that the API server was told: of creations, deletions and evictions.
+fn told_paths(scenario: &Scenario) -> [String; 3] {
+    let of = |which: &str| {
+        let path = format!(
+            "/apis/admissionregistration.k8s.io/v1/{which}webhookconfigurations/linchpin-consist-{which}"
+        );
+        let found = scenario.api.read(&path).unwrap();
+        let urls = found["webhooks"].as_array().unwrap().iter();
+        let urls = urls.map(|one| one["clientConfig"]["url"].as_str().unwrap().to_owned());
+        urls.map(|url| format!("/{}", url.splitn(4, '/').nth(3).unwrap())).collect::<Vec<_>>()
     };
+    let mut all = of("mutating");
+    all.extend(of("validating"));
+    all.try_into().unwrap()
+}
+
+/// A review with a pod's real name and uid, as whoever may read pods could write it: without the word that only the API
+/// server was told nobody hears it.
+fn forged_reviews(shop: &Shop, scenario: &Scenario, address: std::net::SocketAddr) {
+    let [created, deleted, evicted] = told_paths(scenario);
+    plain(scenario, "web-8");
+    ready(scenario, "web-8", "10.0.0.8");
+    shop.until("web-8 is available", || label(&scenario.get("Pod", "web-8").unwrap(), AVAILABLE).is_some());
+    let pod = scenario.get("Pod", "web-8").unwrap();
+    let review = |group: &str, kind: &str, operation: &str| {
+        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
+            "kind": {"group": group, "version": "v1", "kind": kind}, "operation": operation,
+            "namespace": scenario.namespace, "name": "web-8", "oldObject": pod,
+            "object": {"metadata": {"name": "web-8"}}, "userInfo": {"username": "system:kube-controller-manager"}}})
+        .to_string()
+        .into_bytes()
+    };
+    let (delete, evict) = (review("", "Pod", "DELETE"), review("policy", "Eviction", "CREATE"));
+    let is_marked = || {
+        let pod = scenario.get("Pod", "web-8").unwrap();
+        label(&pod, TO_DELETE).is_some() || annotation(&pod, EVICT).is_some()
+    };
+    let guess = "0".repeat(32);
+    for (told, body) in [(&created, &review("", "Pod", "CREATE")), (&deleted, &delete), (&evicted, &evict)] {
+        let (path, word) = told.rsplit_once('/').unwrap();
+        assert_eq!(word.len(), 32, "{told}");
+        for forged in
+            [path.to_owned(), format!("{path}/"), format!("{path}/{guess}"), format!("{path}/{}", &word[1..])]
+        {
+            assert_eq!(post(address, &forged, body), "404", "{forged}");
+        }
+    }
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert!(!is_marked(), "a pod is marked by somebody's word");
+    assert!(shop.provider.serves(scenario, "web", "web-8"), "a pod is drained by somebody's word");
+    // The very same review is heard where the word is said.
+    assert_eq!(post(address, &deleted, &delete), "200");
+    shop.until("it is marked", is_marked);
+    delete_by_force(scenario, "web-8");
+}
+
+fn delete_by_force(scenario: &Scenario, pod: &str) {
+    delete(scenario, pod, &json!({"gracePeriodSeconds": 0})).unwrap();
+}
+
+/// Reviews that say nonsense, where they are heard: what one may learn is what one sent, and no pod is marked by a lie.
+fn hostile_reviews(scenario: &Scenario, address: std::net::SocketAddr) {
+    let [created, deleted, evicted] = told_paths(scenario);
     let review = |object: &Value| {
         json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {"uid": "u",
             "kind": {"group": "", "version": "v1", "kind": "Pod"}, "resource": {"group": "", "version": "v1", "resource": "pods"},
@@ -200,7 +276,7 @@ fn hostile_reviews(scenario: &Scenario, address: std::net::SocketAddr) {
     let before = scenario.get("Pod", "web-4").unwrap();
     let forged = json!({"metadata": {"name": "web-4", "namespace": scenario.namespace, "uid": "somebody-else",
         "labels": {CONTROL: "true"}}, "spec": {"nodeName": "n", "readinessGates": [{"conditionType": "pod.kusionstack.io/service-ready"}]}});
-    let delete = "/consist/validate-v1-pod-delete";
+    let delete = deleted.as_str();
     let table: [(&str, Vec<u8>); 9] = [
         (delete, Vec::new()),
         (delete, b"garbage".to_vec()),
@@ -209,11 +285,11 @@ fn hostile_reviews(scenario: &Scenario, address: std::net::SocketAddr) {
         (delete, review(&json!(null))),
         (delete, review(&json!({"metadata": "x", "spec": [], "status": 7}))),
         (delete, review(&forged)),
-        ("/consist/validate-v1-pod-eviction", review(&forged)),
-        ("/consist/mutate-v1-pod", review(&json!({"metadata": {"labels": vec!["x"; 1000]}}))),
+        (&evicted, review(&forged)),
+        (&created, review(&json!({"metadata": {"labels": vec!["x"; 1000]}}))),
     ];
     for (path, body) in table {
-        post(path, &body);
+        post(address, path, &body);
     }
     assert_eq!(scenario.get("Pod", "web-4").unwrap()["metadata"]["labels"], before["metadata"]["labels"]);
     assert!(label(&before, TO_DELETE).is_none());

@@ -12,8 +12,10 @@ use super::*;
 use crate::certificates;
 
 const PATH: &str = "/mutate";
+const GUARDED: &str = "/guarded";
 
 struct Stage {
+    certificate: Certificate,
     address: SocketAddr,
     connector: TlsConnector,
 }
@@ -32,10 +34,11 @@ async fn stage() -> Stage {
         }
         .boxed()
     };
-    let handler = Handler { name: "test", kind: ("", "Pod"), answer: Box::new(answer) };
+    let handler = |guarded| Handler { name: "test", kind: ("", "Pod"), guarded, answer: Box::new(answer) };
+    let handlers = BTreeMap::from([(PATH, handler(false)), (GUARDED, handler(true))]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, certificate, BTreeMap::from([(PATH, handler)]), Counts::default()));
+    tokio::spawn(serve(listener, certificate.clone(), handlers, Counts::default()));
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.certificate.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -44,7 +47,7 @@ async fn stage() -> Stage {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Stage { address, connector: TlsConnector::from(Arc::new(config)) }
+    Stage { certificate, address, connector: TlsConnector::from(Arc::new(config)) }
 }
 
 impl Stage {
@@ -67,8 +70,12 @@ impl Stage {
     }
 
     async fn post(&self, body: &[u8]) -> Option<u16> {
+        self.post_to(PATH, body).await
+    }
+
+    async fn post_to(&self, path: &str, body: &[u8]) -> Option<u16> {
         let head = format!(
-            "POST {PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
         self.status(&head, body).await
@@ -156,4 +163,33 @@ fn a_certificate_that_cannot_be_used_changes_nothing() {
         assert!(certificate.show(shown, key).is_err());
     }
     certificate.show(&one.certificate, &one.key).unwrap();
+}
+
+#[tokio::test]
+async fn a_guarded_webhook_is_there_for_whom_its_word_was_told_alone() {
+    let stage = stage().await;
+    let word = stage.certificate.word();
+    assert_eq!(word.len(), 32);
+    let said = |word: &str| format!("{GUARDED}/{word}");
+    assert_eq!(stage.post_to(&said(&word), &review("u")).await, Some(200));
+    let flipped = word.replace(&word[31..], if word.ends_with('0') { "1" } else { "0" });
+    let (shorter, longer) = (&word[..31], format!("{word}0"));
+    let doubled = format!("{word}/{word}");
+    for wrong in ["", "/", shorter, &longer, &flipped, &doubled, &word.to_uppercase(), "%00"] {
+        assert_eq!(stage.post_to(&said(wrong), &review("u")).await, Some(404), "{wrong}");
+    }
+    for path in [GUARDED.to_owned(), format!("{PATH}/{word}"), format!("/{word}")] {
+        assert_eq!(stage.post_to(&path, &review("u")).await, Some(404), "{path}");
+    }
+    // With another key there is another word; the one before counts until configurations say the new one.
+    let now = Timestamp::from(jiff::Timestamp::now());
+    for (round, counts) in [(1, true), (2, false)] {
+        let ca = certificates::authority(now).unwrap();
+        let leaf = certificates::leaf(&ca.key, &["127.0.0.1".to_owned()], now).unwrap();
+        let before = stage.certificate.word();
+        stage.certificate.show(&leaf.certificate, &leaf.key).unwrap();
+        assert_ne!(stage.certificate.word(), before);
+        assert!(stage.certificate.is_told(&before) && stage.certificate.is_told(&stage.certificate.word()));
+        assert_eq!(stage.certificate.is_told(&word), counts, "{round}");
+    }
 }
