@@ -63,6 +63,8 @@ pub struct PodView {
     pub running: bool,
     /// Whether it has a node.
     pub scheduled: bool,
+    /// Whether it is deleted because its node is gone or out of service, as the collector of pods says.
+    pub node_gone: bool,
     /// Whether it shares its node's addresses.
     pub host_network: bool,
     /// Its phase.
@@ -110,6 +112,9 @@ impl PodView {
             ready: condition(object, "Ready").is_some_and(is_true),
             running: may_run(object),
             scheduled: !text("/spec/nodeName").is_empty(),
+            node_gone: condition(object, "DisruptionTarget").is_some_and(|target| {
+                is_true(target) && target.get("reason").and_then(Value::as_str) == Some("DeletionByPodGC")
+            }),
             host_network: object.pointer("/spec/hostNetwork").and_then(Value::as_bool).unwrap_or_default(),
             phase: text("/status/phase"),
             ip: text("/status/podIP"),

@@ -323,6 +323,8 @@ pub struct Decision {
     pub traffic: BTreeMap<String, Traffic>,
     /// Employees that may have traffic and wait to be attached, by name.
     pub attaching: BTreeSet<String>,
+    /// What the provider may still have of an employer that was released by hand, in words; none where it was not.
+    pub left: Option<String>,
     /// What people read.
     pub report: Report,
     /// Whether nothing of this employment is left.
@@ -343,6 +345,7 @@ struct Turn<'a> {
     about: u64,
     orders: Vec<Order>,
     notices: Vec<Notice>,
+    left: Option<String>,
     wake_at: Option<Timestamp>,
 }
 
@@ -368,6 +371,7 @@ pub fn settle(memory: &Memory, standing: Standing<'_>, outcomes: &[Outcome], now
         leaving,
         orders: Vec::new(),
         notices: Vec::new(),
+        left: None,
         wake_at: None,
     };
     for outcome in outcomes {

@@ -193,6 +193,7 @@ impl Team {
     fn join(&mut self, mut arrived: Arrived) {
         self.changes.extend(arrived.until_changed());
         let new = self.roster.add(arrived);
+        self.shared.employ(self.roster.staff().crew);
         // Whoever decides knows the new kinds before anything is seen of them.
         self.shared.stir_all();
         self.follow(new);

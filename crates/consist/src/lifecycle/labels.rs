@@ -4,11 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_words::Timestamp;
 
+use super::{POD_DELETE, POD_EVICT};
+
 /// The most passes over a pod: more than one operation has stages.
 pub(super) const STAGES: usize = 24;
 
 /// What the key of a permission begins with; it is followed by the type of the operation, not by its id.
 const PERMISSION: &str = "operation-permission.podopslifecycle.kusionstack.io";
+
+/// The most operations of one pod that are led at a time; its deletion and its eviction are among them whatever their
+/// number. More are anybody's labels: they wait, and cost nothing.
+pub(super) const OPERATIONS: usize = 64;
 
 /// The longest id or type: what may follow the slash of a label's key.
 const NAME: usize = 63;
@@ -111,10 +117,13 @@ impl Labels {
         Self { all: labels.clone(), stamp: nanoseconds.to_string() }
     }
 
-    /// The ids of all operations: any label of the twelve kinds reveals one.
+    /// The ids of the operations that are led: any label of the twelve kinds reveals one.
     pub(super) fn ids(&self) -> BTreeSet<String> {
-        let id = |key: &String| Prefix::ALL.into_iter().find_map(|prefix| prefix.id(key).map(str::to_owned));
-        self.all.keys().filter_map(id).collect()
+        let id = |key| Prefix::ALL.into_iter().find_map(|prefix| prefix.id(key));
+        let all: BTreeSet<&str> = self.all.keys().filter_map(|key| id(key.as_str())).collect();
+        let (first, others): (Vec<&str>, Vec<&str>) =
+            all.into_iter().partition(|id| matches!(*id, POD_DELETE | POD_EVICT));
+        first.into_iter().chain(others.into_iter().take(OPERATIONS)).map(str::to_owned).collect()
     }
 
     pub(super) fn has(&self, key: &str) -> bool {

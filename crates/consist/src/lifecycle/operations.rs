@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linchpin_words::Timestamp;
 
-use super::labels::Prefix;
+use super::labels::{OPERATIONS, Prefix};
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ const STAGES: [(Prefix, &str); 7] = [
     (Prefix::Operating, "Begun"),
 ];
 
-/// The operations that a pod's labels tell of, sorted by id.
+/// The operations that a pod's labels tell of, sorted by id: so many as are led at a time.
 pub fn operations(labels: &BTreeMap<String, String>) -> Vec<Operation> {
     let mut found: BTreeMap<&str, Operation> = BTreeMap::new();
     for (prefix, stage) in STAGES {
@@ -50,7 +50,7 @@ pub fn operations(labels: &BTreeMap<String, String>) -> Vec<Operation> {
             });
         }
     }
-    found.into_values().collect()
+    found.into_values().take(OPERATIONS).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use linchpin_words::Timestamp;
+use linchpin_words::{Timestamp, hash::Fnv};
 use serde_json::Value;
 
 use super::{Act, Held, Look, Matter, Notice, Slot, Turn};
@@ -234,7 +234,10 @@ impl Turn<'_> {
         if self.memory.doubt.is_some() {
             return Some(look.began.plus_duration(options.poll));
         }
-        let mut at = look.began.plus_duration(answer.recheck.unwrap_or(options.resync).min(options.resync));
+        let mut at = self.resync_after(look.began);
+        if let Some(recheck) = answer.recheck {
+            at = at.min(look.began.plus_duration(recheck));
+        }
         for (call, pair) in differences(answer) {
             if let Some(held) = self.memory.held.get(&(call, pair.id.clone())) {
                 at = at.min(held.until);
@@ -244,6 +247,18 @@ impl Turn<'_> {
             at = at.min(look.began.plus_duration(poll(options.poll, self.memory.waits.saturating_sub(1))));
         }
         Some(at)
+    }
+
+    /// When the provider is looked at although nothing changed: at most `resync` later, at a moment of its own within that
+    /// time. Employers that were made together do not ask together for ever: somebody's pod would wait behind all of them.
+    fn resync_after(&self, began: Timestamp) -> Timestamp {
+        let resync = self.standing.options.resync;
+        let period = i64::try_from(resync.as_micros()).unwrap_or(i64::MAX).max(1);
+        let phase =
+            i64::try_from(Fnv::of(self.standing.employer.uid.as_bytes()) >> 1).unwrap_or_default() % period;
+        let gone = (began.as_microsecond() - phase).rem_euclid(period);
+        let left = u64::try_from(period - gone).unwrap_or_default();
+        began.plus_duration(Duration::from_micros(left).min(resync))
     }
 
     /// Tells of trouble, once per change; none: it is over.

@@ -1,6 +1,6 @@
 //! What people read of an employment: the phase, the one line, a row for every employee.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use linchpin_words::Timestamp;
 
@@ -144,6 +144,7 @@ impl Turn<'_> {
             wake_at,
             traffic,
             attaching,
+            left: self.left,
             report,
             over,
         }
@@ -153,13 +154,17 @@ impl Turn<'_> {
         let pods = self.standing.employees.unwrap_or_default();
         let selected: Vec<&Arc<PodView>> = pods.iter().filter(|pod| self.standing.selects(pod)).collect();
         let answer = self.answer();
+        let by_name: BTreeMap<&str, &PodView> = pods.iter().map(|pod| (pod.name.as_str(), &**pod)).collect();
+        let row = |pair: &Pair, of_employees: bool| {
+            self.row(pair, of_employees, by_name.get(pair.name.as_str()).copied())
+        };
         let mut employees: Vec<Row> = match answer {
-            Some(answer) => answer.employees.iter().map(|pair| self.row(pair, true)).collect(),
+            Some(answer) => answer.employees.iter().map(|pair| row(pair, true)).collect(),
             None => selected.iter().map(|pod| self.unknown(pod)).collect(),
         };
         employees.sort_by(|one, other| (one.state, &one.name).cmp(&(other.state, &other.name)));
         let employer: Vec<Row> = answer
-            .map(|answer| answer.employer.iter().map(|pair| self.row(pair, false)).collect())
+            .map(|answer| answer.employer.iter().map(|pair| row(pair, false)).collect())
             .unwrap_or_default();
         let look = self.standing.look;
         let (phase, reason, message) = self.headline(&employer, &employees);
@@ -190,11 +195,10 @@ impl Turn<'_> {
         pod.finalizers.iter().any(|finalizer| self.finalizers.has(finalizer))
     }
 
-    fn row(&self, pair: &Pair, of_employees: bool) -> Row {
+    fn row(&self, pair: &Pair, of_employees: bool, pod: Option<&PodView>) -> Row {
         let held = Call::ALL.into_iter().find_map(|call| {
             self.memory.held.get(&(call, pair.id.clone())).filter(|_| call.is_of_employees() == of_employees)
         });
-        let pod = self.standing.employees.into_iter().flatten().find(|pod| pod.name == pair.name);
         // Statuses of a pod leave out what is false.
         let silent = pair.expected.is_some() && !(of_employees && self.standing.follows);
         let ready = pair.ready.unwrap_or(silent);

@@ -352,8 +352,25 @@ impl Turn<'_> {
                     message,
                     warning: true,
                 });
+                self.left = Some(self.what_is_left(pods));
             }
         }
+    }
+
+    /// What the provider may still have: what was last seen there, else what should have been there.
+    fn what_is_left(&self, pods: &[Arc<PodView>]) -> String {
+        const NAMED: usize = 20;
+        let employer = self.standing.employer;
+        let mut ids: BTreeSet<&str> = self.memory.known.iter().map(|(_, id)| id.as_str()).collect();
+        if ids.is_empty() {
+            ids.insert(employer.name.as_str());
+            let selected = pods.iter().filter(|pod| self.standing.selects(pod));
+            ids.extend(selected.map(|pod| pod.name.as_str()));
+        }
+        let (key, adapter, more) = (&self.key, self.standing.adapter, ids.len().saturating_sub(NAMED));
+        let named = ids.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("{key} was released by hand: provider {adapter} may still have {named}{more}")
     }
 
     /// What is known of each pod's traffic through this employer.

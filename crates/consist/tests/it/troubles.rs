@@ -31,10 +31,22 @@ fn turn(
     outcomes: &[Outcome],
     at: Timestamp,
 ) -> Decision {
-    let object = json!({"metadata": {"namespace": "shop", "name": "web", "uid": "e", "resourceVersion": "5",
+    turn_of("e", memory, pods, look, outcomes, at)
+}
+
+/// The same of the employer of a uid.
+fn turn_of(
+    uid: &str,
+    memory: &Memory,
+    pods: &[Arc<PodView>],
+    look: Option<&Look>,
+    outcomes: &[Outcome],
+    at: Timestamp,
+) -> Decision {
+    let object = json!({"metadata": {"namespace": "shop", "name": "web", "uid": uid, "resourceVersion": "5",
         "finalizers": ["resource-consist.kusionstack.io/clean-web"]}});
     let employer = EmployerView::of(&Gvk::new("", "v1", "Service"), &Arc::new(object));
-    let claim = Claim::Held { adapter: "demo".to_owned(), employer: "e".to_owned(), uid: "b".to_owned() };
+    let claim = Claim::Held { adapter: "demo".to_owned(), employer: uid.to_owned(), uid: "b".to_owned() };
     let standing = Standing {
         employer: &employer,
         adapter: "demo",
@@ -182,4 +194,25 @@ fn another_question_than_the_one_that_failed_is_asked_at_once() {
     assert!(same.memory.look_is_retry());
     let other = turn(&memory, &[named(1, "{}"), named(2, "{}")], Some(&look), &[], later(21));
     assert_eq!(other.look_at, Some(later(21)));
+}
+
+#[test]
+fn employers_that_were_made_together_are_looked_at_within_resync_and_not_together() {
+    let resync = Options::default().resync;
+    let mut moments = std::collections::BTreeSet::new();
+    for number in 0..200 {
+        let uid = format!("employer-{number}");
+        let first = turn_of(&uid, &Memory::default(), &[], None, &[], now());
+        assert_eq!(first.look_at, Some(now()), "it is looked at at once");
+        let answer = Answer { employer: Vec::new(), employees: Vec::new(), recheck: None };
+        let look = Look { began: now(), about: first.about, result: Ok(answer) };
+        let next = turn_of(&uid, &first.memory, &[], Some(&look), &[], later(5)).look_at.unwrap();
+        assert!(next > now() && next <= now().plus_duration(resync), "{next} is not within {resync:?}");
+        moments.insert(next.as_second());
+        // And from then on once in that time.
+        let look = Look { began: next, ..look };
+        let after = turn_of(&uid, &first.memory, &[], Some(&look), &[], next).look_at;
+        assert_eq!(after, Some(next.plus_duration(resync)));
+    }
+    assert!(moments.len() > 40, "they are spread over the minute: {}", moments.len());
 }

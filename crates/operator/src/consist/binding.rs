@@ -26,6 +26,8 @@ use super::{crew::Worker, sight::Binding};
 
 /// The most employees that are listed.
 const LISTED: usize = 200;
+/// The most operations of one employee that are listed.
+const OPERATIONS: usize = 8;
 /// The most bytes of a message.
 const MESSAGE: usize = 1024;
 
@@ -183,6 +185,7 @@ fn employee(row: &Row, pods: &[std::sync::Arc<PodView>], since: &mut Since, now:
         protected: row.protected,
         operations: operations
             .into_iter()
+            .take(OPERATIONS)
             .map(|operation| OperationItem {
                 id: operation.id,
                 kind: operation.kind,

@@ -64,6 +64,7 @@ pub(super) struct Counts {
     drain_seconds: Family<AdapterLabel, Histogram, fn() -> Histogram>,
     stage_seconds: Family<StageLabel, Histogram, fn() -> Histogram>,
     grace_delete: Family<AnswerLabel, Counter>,
+    left_behind: Counter,
     standing: Arc<Mutex<StandingCounts>>,
 }
 
@@ -95,6 +96,7 @@ impl Default for Counts {
             drain_seconds: Family::new_with_constructor(seconds),
             stage_seconds: Family::new_with_constructor(seconds),
             grace_delete: Family::default(),
+            left_behind: Counter::default(),
             standing: Arc::default(),
         }
     }
@@ -111,6 +113,8 @@ impl Counts {
         registry.register("linchpin_lifecycle_stage_seconds", help, self.stage_seconds.clone());
         let help = "Deletions and evictions of pods that were asked for";
         registry.register("linchpin_grace_delete", help, self.grace_delete.clone());
+        let help = "Employers that were released although their provider may still have something of them";
+        registry.register("linchpin_left_behind", help, self.left_behind.clone());
         registry.register_collector(Box::new(Standing(Arc::clone(&self.standing))));
     }
 
@@ -129,6 +133,11 @@ impl Counts {
     /// A deletion or an eviction was answered.
     pub(super) fn answered(&self, answer: &'static str) {
         self.grace_delete.get_or_create(&AnswerLabel { answer }).inc();
+    }
+
+    /// An employer was released, and what the provider has of it was not removed.
+    pub(super) fn left_behind(&self) {
+        self.left_behind.inc();
     }
 
     /// A drain was given up.

@@ -15,7 +15,7 @@ use linchpin_consist::{
 use linchpin_words::{Gvk, Timestamp, hash::sha256_hex, keys::consist as keys};
 use tokio::sync::Semaphore;
 
-use super::sight::{EmployerKey, PODS, Sight};
+use super::sight::{PODS, Sight};
 
 /// How many employers of one adapter are remembered as they were read; beyond that it begins anew.
 const REMEMBERED: usize = 20_000;
@@ -85,7 +85,7 @@ pub(super) struct Worker {
     pub(super) seats: Arc<Semaphore>,
     /// What is repeated after a failure, of all its employers together.
     retries: Mutex<Bucket>,
-    /// What was read of employers, by namespace and name: every event of a pod asks all of its namespace.
+    /// What was read of employers, by namespace and name: every event of a pod asks those that it concerns.
     read: Mutex<BTreeMap<(String, String), Arc<Read>>>,
 }
 
@@ -216,36 +216,17 @@ impl Crew {
         labels: &std::collections::BTreeMap<String, String>,
     ) -> Vec<(String, String)> {
         let mut entries = Vec::new();
-        for kind in self.workers().filter(|worker| worker.employee == PODS).map(|worker| worker.employer) {
-            for employer in employers_of(sight, kind, namespace).filter(|employer| !employer.deleting) {
-                let Some(worker) = self.of(employer).filter(|worker| worker.follows) else { continue };
-                let admitted = worker.options.employee_predicate.admits(labels);
-                let read = worker.read(employer);
-                if admitted && read.selection.selects(pod, labels) {
-                    let key = key(&employer.kind.kind, namespace, &employer.name);
-                    let entry = (key, read.finalizers.written.clone());
-                    if !entries.contains(&entry) {
-                        entries.push(entry);
-                    }
-                }
+        let selecting = sight.selecting(PODS, namespace, pod, labels);
+        for employer in selecting.into_iter().filter(|employer| !employer.deleting) {
+            let Some(worker) = self.of(employer).filter(|worker| worker.follows) else { continue };
+            let read = worker.read(employer);
+            if worker.options.employee_predicate.admits(labels) && read.selection.selects(pod, labels) {
+                let key = key(&employer.kind.kind, namespace, &employer.name);
+                entries.push((key, read.finalizers.written.clone()));
             }
         }
         entries
     }
-}
-
-/// The employers of a kind in a namespace.
-pub(super) fn employers_of<'a>(
-    sight: &'a Sight,
-    kind: usize,
-    namespace: &'a str,
-) -> impl Iterator<Item = &'a Arc<EmployerView>> {
-    let from: EmployerKey = (kind, namespace.to_owned(), String::new());
-    let here = sight
-        .employers
-        .range(from..)
-        .take_while(move |((number, place, _), _)| *number == kind && place == namespace);
-    here.map(|(_, employer)| employer)
 }
 
 /// The name of an employer's binding: kind, group and name, cut and hashed where that is too long.

@@ -20,10 +20,7 @@ use linchpin_cluster::{
     events::{Recorder, Regarding},
     own::OwnWriteError,
 };
-use linchpin_consist::{
-    marks::key,
-    settle::{Look, Outcome},
-};
+use linchpin_consist::settle::{Look, Outcome};
 use linchpin_engine::contract::Notice;
 use linchpin_words::{Gvk, Timestamp};
 use tokio::{
@@ -96,6 +93,8 @@ pub(super) struct Desk {
     office: Office,
     hands: Hands,
     cases: BTreeMap<EmployerKey, Case>,
+    /// Those of them that only their bindings tell of.
+    gone: BTreeSet<EmployerKey>,
     pods: BTreeMap<Name, PodCase>,
     rules: RuleBook,
     dirty: BTreeSet<EmployerKey>,
@@ -119,6 +118,7 @@ impl Desk {
             office,
             hands,
             cases: BTreeMap::new(),
+            gone: BTreeSet::new(),
             pods: BTreeMap::new(),
             rules: RuleBook::default(),
             dirty: BTreeSet::new(),
@@ -211,9 +211,10 @@ impl Desk {
             }
             Stir::Rules(namespace) => drop(self.dirty_rules.insert(namespace)),
             Stir::Slices(namespace) => {
-                let here =
-                    self.pods.iter().filter(|((place, _), case)| *place == namespace && case.is_busy());
-                self.dirty_pods.extend(here.map(|(name, _)| name.clone()));
+                let here = self.pods.range((namespace.clone(), String::new())..);
+                let here = here.take_while(|((place, _), _)| *place == namespace);
+                let busy = here.filter(|(_, case)| case.is_busy());
+                self.dirty_pods.extend(busy.map(|(name, _)| name.clone()));
             }
             Stir::Namespace(name) => {
                 let here = self.cases.keys().filter(|(_, namespace, _)| *namespace == name);
@@ -231,31 +232,19 @@ impl Desk {
         namespace: &str,
         views: [Option<&Arc<linchpin_consist::PodView>>; 2],
     ) {
-        let keys: BTreeSet<String> = views.iter().flatten().flat_map(|view| view.entries().keys()).collect();
-        let crew = Arc::clone(&self.office.crew);
-        for worker in crew.workers().filter(|worker| worker.employee == kind) {
-            for employer in super::crew::employers_of(sight, worker.employer, namespace) {
-                let here = (worker.employer, namespace.to_owned(), employer.name.clone());
-                if self.dirty.contains(&here) {
-                    continue;
-                }
-                let read = worker.read(employer);
-                let concerned = keys.contains(&key(&employer.kind.kind, namespace, &employer.name))
-                    || views.iter().flatten().any(|view| {
-                        read.selection.selects(&view.name, &view.labels)
-                            || view.finalizers.iter().any(|finalizer| read.finalizers.has(finalizer))
-                    });
-                let served = self.cases.contains_key(&here) || self.office.crew.of(employer).is_some();
-                if concerned && served {
-                    self.dirty.insert(here);
-                }
+        for here in views.into_iter().flatten().flat_map(|view| sight.concerned(kind, namespace, view)) {
+            let chosen = || sight.employers.get(here).is_some_and(|one| self.office.crew.of(one).is_some());
+            if self.cases.contains_key(here) || chosen() {
+                self.dirty.insert(here.clone());
             }
-            // Those that only their bindings tell of.
-            let gone = self.cases.iter().filter(|((number, place, _), case)| {
-                *number == worker.employer && place == namespace && case.is_gone()
-            });
-            self.dirty.extend(gone.map(|(key, _)| key.clone()));
         }
+        let gone: Vec<EmployerKey> = self.gone_of(namespace).cloned().collect();
+        self.dirty.extend(gone);
+    }
+
+    /// The employers of a namespace that only their bindings tell of.
+    fn gone_of(&self, namespace: &str) -> impl Iterator<Item = &EmployerKey> {
+        self.gone.iter().filter(move |(_, place, _)| place == namespace)
     }
 
     fn came_back(&mut self, message: Message) {

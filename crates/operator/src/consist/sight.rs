@@ -4,6 +4,7 @@
 //! changed is handed to the desk of the term that runs, if one does. Nothing is concluded from what is missing before a
 //! kind has been seen completely ([`Sight::is_synced`]).
 
+mod index;
 mod read;
 
 use std::{
@@ -17,7 +18,9 @@ use linchpin_words::Gvk;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use self::index::{EmployeeKey, Index};
 pub(super) use self::read::{Binding, Budget, RuleObject};
+use super::crew::Crew;
 use crate::settings::Namespaces;
 
 /// An employer: the number of its kind, its namespace, its name.
@@ -163,6 +166,11 @@ impl Shared {
         }
     }
 
+    /// Who is at work from now on.
+    pub(super) fn employ(&self, crew: Arc<Crew>) {
+        self.look().employ(crew);
+    }
+
     /// Everything is to be looked at again.
     pub(super) fn stir_all(&self) {
         if let Some(desk) = &*self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -229,6 +237,12 @@ pub(super) struct Sight {
     pub(super) budgets: BTreeMap<Name, Budget>,
     /// The uids of the pods that an EndpointSlice lists.
     slices: BTreeMap<Name, BTreeSet<String>>,
+    /// How many EndpointSlices list a pod, by its uid.
+    endpoints: BTreeMap<String, usize>,
+    /// The adapters at work, and by what employers and employees are found for each other.
+    crew: Arc<Crew>,
+    employers_by: Index<EmployerKey>,
+    employees_by: Index<EmployeeKey>,
     /// How often a watch has been seen completely, of how many.
     synced: BTreeMap<Watch, BTreeSet<Option<String>>>,
     expected: BTreeMap<Watch, usize>,
@@ -275,10 +289,27 @@ impl Sight {
     }
 
     /// Whether an EndpointSlice lists a pod: somebody sends it traffic who does not tell when it stops.
-    pub(super) fn is_endpoint(&self, namespace: &str, uid: &str) -> bool {
-        let from = (namespace.to_owned(), String::new());
-        let mut here = self.slices.range(from..).take_while(|((place, _), _)| place == namespace);
-        here.any(|(_, uids)| uids.contains(uid))
+    pub(super) fn is_endpoint(&self, uid: &str) -> bool {
+        self.endpoints.contains_key(uid)
+    }
+
+    /// Takes down which pods an EndpointSlice lists; those that it listed before.
+    fn list(&mut self, slice: Name, pods: BTreeSet<String>) -> BTreeSet<String> {
+        for uid in &pods {
+            *self.endpoints.entry(uid.clone()).or_default() += 1;
+        }
+        let before =
+            if pods.is_empty() { self.slices.remove(&slice) } else { self.slices.insert(slice, pods) };
+        let before = before.unwrap_or_default();
+        for uid in &before {
+            if let Some(count) = self.endpoints.get_mut(uid) {
+                *count -= 1;
+                if *count == 0 {
+                    self.endpoints.remove(uid);
+                }
+            }
+        }
+        before
     }
 
     /// The budgets of a namespace.
@@ -321,9 +352,10 @@ impl Sight {
         read::tidy(&mut value, gvk);
         match watch {
             Watch::Employers(kind) => {
-                let view = EmployerView::of(gvk, &Arc::new(value));
+                let view = Arc::new(EmployerView::of(gvk, &Arc::new(value)));
                 let key = (kind, namespace, name);
-                self.employers.insert(key.clone(), Arc::new(view));
+                self.index_employer(key.clone(), &view);
+                self.employers.insert(key.clone(), view);
                 vec![Stir::Employer(key)]
             }
             Watch::Employees(kind) => {
@@ -331,6 +363,7 @@ impl Sight {
                     read::slim(&mut value);
                 }
                 let new = Arc::new(PodView::of(&Arc::new(value)));
+                self.index_employee((kind, namespace.clone(), name.clone()), &new);
                 let here = self.employees.entry((kind, namespace.clone())).or_default();
                 let old = here.insert(name, Arc::clone(&new));
                 vec![Stir::Employee { kind, namespace, old, new: Some(new) }]
@@ -368,8 +401,8 @@ impl Sight {
             }
             Watch::Slices => {
                 let pods = read::listed(&value);
-                let old = self.slices.insert((namespace.clone(), name), pods.clone());
-                if old.as_ref() == Some(&pods) { Vec::new() } else { vec![Stir::Slices(namespace)] }
+                let same = self.list((namespace.clone(), name), pods.clone()) == pods;
+                if same { Vec::new() } else { vec![Stir::Slices(namespace)] }
             }
         }
     }
@@ -379,10 +412,12 @@ impl Sight {
         match watch {
             Watch::Employers(kind) => {
                 let key = (kind, namespace, name);
+                self.employers_by.take(&key);
                 self.employers.remove(&key);
                 vec![Stir::Employer(key)]
             }
             Watch::Employees(kind) => {
+                self.employees_by.take(&(kind, namespace.clone(), name.clone()));
                 let here = self.employees.get_mut(&(kind, namespace.clone()));
                 let old = here.and_then(|here| here.remove(&name));
                 vec![Stir::Employee { kind, namespace, old, new: None }]
@@ -408,7 +443,7 @@ impl Sight {
                 Vec::new()
             }
             Watch::Slices => {
-                self.slices.remove(&place);
+                self.list(place, BTreeSet::new());
                 vec![Stir::Slices(namespace)]
             }
         }

@@ -151,3 +151,23 @@ fn a_drain_before_a_deletion_is_given_up_after_the_drain_timeout_and_others_are_
     let (pod, patch) = stepped(|object| draining(object, "collaset"), &held);
     assert!(!after(&pod, &patch).contains(&label("operate", "collaset")));
 }
+
+#[test]
+fn thousands_of_operations_are_led_a_few_at_a_time_and_hold_no_deletion() {
+    let (pod, patch) = stepped(
+        |object| {
+            for number in 0..5_000 {
+                set_label(object, &label("operating", &format!("a{number}")), "1");
+                set_label(object, &label("operate", &format!("b{number}")), "1");
+            }
+            set_label(object, "collaset.kusionstack.io/to-delete", &nanoseconds(now()));
+            set_gate(object, false);
+        },
+        &facts(),
+    );
+    let labels = after(&pod, &patch);
+    assert!(labels.contains(&label("operate", "pod-delete")), "its deletion goes on");
+    let led = patch.labels.keys().filter(|key| key.ends_with("/a1000") || key.ends_with("/a4999")).count();
+    assert!((1..=6).contains(&led), "{led}: the first are led, the last wait");
+    assert!(patch.labels.len() < 1_000, "{}: what is written is bounded", patch.labels.len());
+}

@@ -10,14 +10,13 @@ use std::{
 
 use linchpin_consist::{
     About, PodView, Selection,
-    marks::key as entry_key,
     settle::{
         Choice, Claim, Decision, EmployerView, Look, Memory, Outcome, Report, Standing, Traffic, Why,
         settle as decide,
     },
 };
 use linchpin_engine::contract::Notice;
-use linchpin_words::{Timestamp, text};
+use linchpin_words::{Gvk, Reason, Timestamp, text};
 
 use super::{Desk, Wake};
 use crate::consist::{
@@ -37,7 +36,6 @@ pub(super) struct Case {
     /// The adapter that it is served by.
     adapter: String,
     uid: String,
-    gone: bool,
     memory: Memory,
     outcomes: Vec<Outcome>,
     look: Option<Look>,
@@ -57,12 +55,6 @@ pub(super) struct Case {
     /// Since when the provider is being looked at and nothing is known.
     looking_since: Option<Timestamp>,
     said: Option<String>,
-}
-
-impl Case {
-    pub(super) fn is_gone(&self) -> bool {
-        self.gone
-    }
 }
 
 /// Who serves an employer now, and whether it is to be served or left.
@@ -141,15 +133,17 @@ impl Desk {
         let crew = Arc::clone(&self.office.crew);
         let Some(worker) = crew.named(&name_of_worker) else { return };
         let mut case = self.case(key, worker, &employer);
-        let selection = worker.selection(&employer);
-        let pods = relevant(&sight, worker, &employer, &selection, namespace);
-        let wanted = binding::spec(worker, &employer, &selection);
+        let read = worker.read(&employer);
+        let selection = &read.selection;
+        let known = sight.is_synced(Watch::Employees(worker.employee));
+        let pods = known.then(|| sight.employees_of(worker, &employer, &read));
+        let wanted = binding::spec(worker, &employer, selection);
         let claim = claim(&mut case, worker, &employer, binding.as_deref());
         let standing = Standing {
             employer: &employer,
             adapter: &worker.name,
             options: &worker.options,
-            selection: &selection,
+            selection,
             follows: worker.follows,
             serve,
             employees: pods.as_deref(),
@@ -166,6 +160,9 @@ impl Desk {
         for notice in &decision.notices {
             self.say_of(&employer, notice.reason, &notice.message, notice.warning);
         }
+        if let Some(left) = &decision.left {
+            self.left_behind(left);
+        }
         let aim = Aim {
             employer: Arc::clone(&employer),
             employer_kind: followed,
@@ -174,7 +171,7 @@ impl Desk {
             binding: binding::object(&binding_name, namespace, &wanted),
             binding_name,
         };
-        let about = about(worker, &employer, &selection, &pods, decision.leaving, time);
+        let about = about(worker, &employer, selection, &pods, decision.leaving, time);
         let provider = Provider {
             port: Arc::clone(&worker.port),
             seats: Arc::clone(&worker.seats),
@@ -202,6 +199,7 @@ impl Desk {
         }
         case.report = Some(decision.report);
         if decision.over && !case.memory.is_busy() {
+            self.gone.remove(key);
             self.office.counts.forget(key);
             self.timers.set(Wake::Employer(key.clone()), None);
         } else {
@@ -213,13 +211,12 @@ impl Desk {
     fn case(&mut self, key: &EmployerKey, worker: &Worker, employer: &EmployerView) -> Case {
         let known = self.cases.remove(key);
         let same = |case: &Case| case.adapter == worker.name && case.uid == employer.uid;
-        let mut case = known.filter(same).unwrap_or_else(|| {
+        let case = known.filter(same).unwrap_or_else(|| {
             self.last_case += 1;
             Case {
                 number: self.last_case,
                 adapter: worker.name.clone(),
                 uid: employer.uid.clone(),
-                gone: false,
                 memory: Memory::default(),
                 outcomes: Vec::new(),
                 look: None,
@@ -236,11 +233,16 @@ impl Desk {
                 said: None,
             }
         });
-        case.gone = employer.gone;
+        if employer.gone {
+            self.gone.insert(key.clone());
+        } else {
+            self.gone.remove(key);
+        }
         case
     }
 
     fn drop_case(&mut self, key: &EmployerKey, sight: &Sight) {
+        self.gone.remove(key);
         if let Some(case) = self.cases.remove(key) {
             self.office.counts.forget(key);
             let pods = sight.of_namespace(PODS, &key.1).filter(|pod| case.traffic.contains_key(&pod.uid));
@@ -255,6 +257,18 @@ impl Desk {
             tracing::warn!(namespace = key.1, employer = key.2, "not served: {message}");
             self.say_of(employer, "EnsureEmployerCleanFinalizerFailed", message, true);
         }
+    }
+
+    /// Says what is left at a provider where it is still read when the employer is gone: log, number, and our own namespace.
+    fn left_behind(&self, message: &str) {
+        tracing::warn!("{message}");
+        self.office.counts.left_behind();
+        let context = &self.office.context;
+        let election = context.settings.leader_election.as_ref();
+        let name = election.map_or("linchpin-consist", |election| election.name.as_str());
+        let reason = Reason::LeftBehind.as_str().to_owned();
+        let notice = Notice { reason, message: text::line_of(message, MESSAGE), warning: true };
+        self.say(Gvk::new("coordination.k8s.io", "v1", "Lease"), &context.namespace, name, "", notice);
     }
 
     /// Pods whose traffic is seen otherwise than before are to be looked at.
@@ -277,27 +291,6 @@ impl Desk {
         let notice = Notice { reason: reason.to_owned(), message: text::line_of(message, MESSAGE), warning };
         self.say(employer.kind.clone(), &employer.namespace, &employer.name, &employer.uid, notice);
     }
-}
-
-/// The employees that matter for an employer; none while they are not known.
-fn relevant(
-    sight: &Sight,
-    worker: &Worker,
-    employer: &EmployerView,
-    selection: &Selection,
-    namespace: &str,
-) -> Option<Vec<Arc<PodView>>> {
-    if !sight.is_synced(Watch::Employees(worker.employee)) {
-        return None;
-    }
-    let own = worker.finalizers(employer);
-    let key = entry_key(&employer.kind.kind, namespace, &employer.name);
-    let matters = |pod: &&Arc<PodView>| {
-        selection.selects(&pod.name, &pod.labels)
-            || pod.finalizers.iter().any(|finalizer| own.has(finalizer))
-            || pod.mentions(&key)
-    };
-    Some(sight.of_namespace(worker.employee, namespace).filter(matters).cloned().collect())
 }
 
 /// What the provider is asked and told about.

@@ -1,6 +1,6 @@
 //! One pod's turn in PodOpsLifecycle, where the engine is ours: labels, the gate, and deletions that nobody repeats.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use linchpin_cluster::own::{Change, OwnWriteError, Place};
 use linchpin_consist::{
@@ -17,7 +17,7 @@ use crate::{
     consist::{
         Mode,
         acts::DEADLINE,
-        sight::{Followed, Name, PODS, Sight, Watch},
+        sight::{EmployerKey, Followed, Name, PODS, Sight, Watch},
     },
     controller::now,
 };
@@ -127,16 +127,15 @@ impl Desk {
         self.pods.insert(name.clone(), case);
     }
 
-    /// The employments of a namespace.
-    fn cases_of<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = &'a Case> {
-        (0..self.office.kinds.employers.len()).flat_map(move |kind| {
-            let from = (kind, namespace.to_owned(), String::new());
-            let here = self
-                .cases
-                .range(from..)
-                .take_while(move |((number, place, _), _)| *number == kind && place == namespace);
-            here.map(|(_, case)| case)
-        })
+    /// The employments that a pod concerns, or that only their bindings tell of.
+    fn cases_of(&self, sight: &Sight, namespace: &str, pod: &PodView) -> impl Iterator<Item = &Case> {
+        let concerned: BTreeSet<EmployerKey> = sight
+            .concerned(PODS, namespace, pod)
+            .into_iter()
+            .chain(self.gone_of(namespace))
+            .cloned()
+            .collect();
+        concerned.into_iter().filter_map(|key| self.cases.get(&key))
     }
 
     /// What decides beyond the pod itself, and when to look again.
@@ -155,7 +154,7 @@ impl Desk {
         let entries_complete = wanted.iter().all(|(key, finalizer)| entries.has(key, finalizer));
         let mut out_of_traffic = true;
         let mut attaching = false;
-        for employer in self.cases_of(namespace) {
+        for employer in self.cases_of(sight, namespace, pod) {
             let Some((version, traffic)) = employer.traffic.get(&pod.uid) else { continue };
             out_of_traffic &= *version == pod.version && *traffic == Traffic::Out;
             attaching |= employer.attaching.iter().any(|other| *other != pod.name);
@@ -182,7 +181,7 @@ impl Desk {
             post_checked: post_ruled,
             entries_complete,
             out_of_traffic,
-            settle: sight.is_endpoint(namespace, &pod.uid).then_some(lifecycle.settle),
+            settle: sight.is_endpoint(&pod.uid).then_some(lifecycle.settle),
             drain_timeout: lifecycle.drain_timeout,
             evictions_rest: case.evictions_rest_until.is_some_and(|until| time < until),
         };
