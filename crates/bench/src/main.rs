@@ -7,8 +7,9 @@
 //! `BENCH_SIZE` (1000) is the size of long chains, fan-outs and crowds; `BENCH_HOPS` (100) the number of single hops;
 //! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
 //! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `sync`, `boot`,
-//! `neighbour`.
+//! `consist`, `neighbour`.
 //! `boot` sends `BENCH_REVIEWS` (5000) AdmissionReviews, 500 a second, and releases `BENCH_HOPS` held pods.
+//! `consist` serves `BENCH_EMPLOYERS` (500) Services of ten pods each and changes `BENCH_HOPS` pods, one by one.
 //! `BENCH_NEIGHBOUR_HOPS` (300) hops are measured beside each of `BENCH_ATTACKS` (all): `cel`, `hanging`, `endless`,
 //! `budget`, `flapping`.
 
@@ -16,6 +17,7 @@ mod arena;
 mod boot;
 mod bundles;
 mod chain;
+mod consist;
 mod crowd;
 mod fan_out;
 mod foreign;
@@ -79,6 +81,10 @@ async fn main() -> Result<()> {
     // With an operator of its own, which serves webhooks.
     if wanted("boot") {
         boot::measure(&arena, &program, sizes, setting("BENCH_REVIEWS", 5000)?, &mut table).await?;
+    }
+    // With a process of its own.
+    if wanted("consist") {
+        consist::measure(&arena, &program, sizes, setting("BENCH_EMPLOYERS", 500)?, &mut table).await?;
     }
     // With an operator of its own, which may reach loopback addresses.
     if wanted("neighbour") {

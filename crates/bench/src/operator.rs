@@ -42,17 +42,21 @@ impl Operator {
 
     /// The same with further flags.
     pub(crate) async fn start_with(arena: &Arena, program: &str, flags: &[&str]) -> Result<Self> {
+        Self::start_as(arena, program, &[&["operator"], flags].concat()).await
+    }
+
+    /// The same for whichever process of the program.
+    pub(crate) async fn start_as(arena: &Arena, program: &str, words: &[&str]) -> Result<Self> {
         let metrics = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let health = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let log: File = OpenOptions::new().create(true).append(true).open(arena.operator_log())?;
         let process = Command::new(program)
-            .arg("operator")
+            .args(words)
             .arg("--kubeconfig")
             .arg(arena.operator_kubeconfig())
             .arg("--log-format=text")
             .arg(format!("--health-probe-bind-address={health}"))
             .arg(format!("--metrics-bind-address={metrics}"))
-            .args(flags)
             .stdout(Stdio::from(log.try_clone()?))
             .stderr(Stdio::from(log))
             .kill_on_drop(true)

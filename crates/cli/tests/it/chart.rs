@@ -59,7 +59,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[track_caller]
-fn rendered(arguments: &[&str]) -> String {
+pub(crate) fn rendered(arguments: &[&str]) -> String {
     let chart = chart();
     let all =
         [&["template", "linchpin", chart.to_str().unwrap(), "-n", "linchpin-system"], arguments].concat();
@@ -68,7 +68,7 @@ fn rendered(arguments: &[&str]) -> String {
     text(&output.stdout)
 }
 
-fn documents(yaml: &str) -> Vec<Value> {
+pub(crate) fn documents(yaml: &str) -> Vec<Value> {
     let all: Vec<Value> = serde_saphyr::from_multiple(yaml).unwrap();
     all.into_iter().filter(|document| !document.is_null()).collect()
 }

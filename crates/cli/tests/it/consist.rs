@@ -3,11 +3,16 @@
 
 mod adapters;
 mod faults;
+mod haproxy;
+mod hook;
+mod hostile;
+mod killed;
 mod lifecycle;
 mod load;
 mod rights;
 mod scale;
 mod server;
+mod tls;
 mod tutorial;
 mod webhooks;
 

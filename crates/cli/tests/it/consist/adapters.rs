@@ -169,6 +169,15 @@ fn faults(shop: &mut Shop) {
     scenario.annotate("Service", "web", "linchpin.dev/proceed", "clean");
     scenario.gone("Service", "web");
     assert!(finalizers(&scenario.get("Pod", "web-1").unwrap()).is_empty());
+    // What may be left is told where it outlives the Service: log, number, and an Event in our own namespace.
+    let left = "Service/consist-b/web was released by hand: provider demo may still have web, web-1";
+    shop.until("what may be left is told", || {
+        let list = scenario.api.read("/apis/events.k8s.io/v1/namespaces/default/events").unwrap();
+        let mut events = list["items"].as_array().unwrap().iter();
+        events.any(|event| event["reason"] == "LeftBehind" && event["note"] == left)
+    });
+    assert!(shop.log().contains(left));
+    assert!(shop.metrics().contains("linchpin_left_behind_total 1"), "{}", shop.metrics());
     // It comes back empty, and is filled again.
     service(&scenario, "web");
     let address = shop.provider.address.clone();

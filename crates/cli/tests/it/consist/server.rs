@@ -55,7 +55,7 @@ pub(super) fn serve(address: &str, handler: impl Fn(&Asked) -> Reply + Send + Sy
     address
 }
 
-fn talk(stream: TcpStream, handler: &Handler) -> Option<()> {
+fn talk(stream: impl std::io::Read + std::io::Write, handler: &Handler) -> Option<()> {
     let mut reader = BufReader::new(stream);
     let (mut head, mut length) = (Vec::new(), 0);
     loop {
@@ -84,6 +84,39 @@ fn talk(stream: TcpStream, handler: &Handler) -> Option<()> {
         Reply::Hang(time) => thread::sleep(time),
     }
     Some(())
+}
+
+/// The same over TLS, with the certificate that is in a place now.
+pub(super) fn serve_tls(
+    shown: Arc<Mutex<Arc<rustls::ServerConfig>>>,
+    handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, handler): (_, Arc<Handler>) = (listener.local_addr().unwrap(), Arc::new(handler));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let (handler, config) = (Arc::clone(&handler), Arc::clone(&shown.lock().unwrap()));
+            thread::spawn(move || {
+                let connection = rustls::ServerConnection::new(config).ok()?;
+                talk(rustls::StreamOwned::new(connection, stream), &*handler)
+            });
+        }
+    });
+    address
+}
+
+/// A certificate for this machine, as PEM, and what a server shows it with.
+pub(super) fn certificate() -> (String, Arc<rustls::ServerConfig>) {
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let key = rustls::pki_types::PrivateKeyDer::Pkcs8(made.signing_key.serialize_der().into());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    (made.cert.pem(), Arc::new(config))
 }
 
 /// What a provider does instead of answering.
@@ -171,7 +204,7 @@ impl Moody {
     }
 }
 
-fn forward(provider: &str, asked: &Asked) -> std::io::Result<Vec<u8>> {
+pub(super) fn forward(provider: &str, asked: &Asked) -> std::io::Result<Vec<u8>> {
     let Asked { method, path, body, .. } = asked;
     let mut stream = TcpStream::connect(provider)?;
     let length = body.len();
