@@ -38,7 +38,7 @@ fn what_runs_before_an_uninstallation_leaves_nothing_of_consist() {
     let all = documents(&rendered(&["--set", &set]));
     let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
     let api = Api::connect(&cluster.kubeconfig());
-    for definition in linchpin_api::all_crds() {
+    for definition in linchpin_doors::registry().definitions() {
         api.apply(&json!(definition)).unwrap();
     }
     for name in [SYSTEM, "shop"] {
