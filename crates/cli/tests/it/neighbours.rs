@@ -145,12 +145,20 @@ fn annotations_that_are_no_orders_read_nothing_again_and_orders_do_so_now_and_th
     let scenario = scenario("neighbour-annotations");
     scenario.resource_dependency("rd", "dependencies: [{name: a, resource: configmap/never-there}]");
     scenario.blocked("rd", "NotFound");
+    scenario.resource_dependency("other", "dependencies: [{name: a, resource: configmap/not-there-either}]");
+    scenario.blocked("other", "NotFound");
     let before = looks(&scenario, "never-there");
     assert!(before > 0, "{:#?}", scenario.audit.events());
     for number in 0..20 {
         scenario.annotate("ResourceDependency", "rd", "linchpin.dev/nothing", &number.to_string());
     }
-    // What comes after them is seen after them.
+    // What comes after them is seen after them: another object's order is followed, and nothing was looked at for this one.
+    let others = looks(&scenario, "not-there-either");
+    scenario.annotate("ResourceDependency", "other", "linchpin.dev/requested-at", "first");
+    eventually("the other's order is followed", seconds(20), || {
+        looks(&scenario, "not-there-either") > others
+    });
+    assert_eq!(looks(&scenario, "never-there"), before, "an annotation that is no order");
     scenario.annotate("ResourceDependency", "rd", "linchpin.dev/requested-at", "first");
     eventually("the order is followed", seconds(5), || looks(&scenario, "never-there") > before);
     assert_eq!(looks(&scenario, "never-there"), before + 1);

@@ -209,6 +209,15 @@ mod tests {
 
     /// A client of a server without aggregated discovery, with so many groups of so many versions, and what was asked.
     fn server(groups: usize, versions: usize) -> (Client, Arc<Mutex<Vec<String>>>) {
+        server_without("", groups, versions)
+    }
+
+    /// The same, where one group has nobody who answers for it.
+    fn server_without(
+        silent: &'static str,
+        groups: usize,
+        versions: usize,
+    ) -> (Client, Arc<Mutex<Vec<String>>>) {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&asked);
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -227,11 +236,25 @@ mod tests {
                 }
                 _ => json!({"resources": []}),
             };
+            let is_silent = !silent.is_empty() && path.contains(silent);
             noted.lock().unwrap().push(path);
-            let answer = Response::new(Full::new(Bytes::from(answer.to_string())));
+            let mut answer = Response::new(Full::new(Bytes::from(answer.to_string())));
+            if is_silent {
+                *answer.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;
+            }
             async move { Ok::<_, Infallible>(answer) }
         });
         (Client::new(service, "default"), asked)
+    }
+
+    #[tokio::test]
+    async fn a_group_that_does_not_answer_is_no_reason_not_to_know_the_others() {
+        let (client, _) = server_without("g0.example.com", 2, 1);
+        let known = everything(&client).await.unwrap();
+        assert_eq!(known.silent, BTreeSet::from(["g0.example.com".to_owned()]));
+        assert!(
+            known.index.group("g1.example.com").is_some() && known.index.group("g0.example.com").is_none()
+        );
     }
 
     #[tokio::test]

@@ -449,6 +449,21 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_nobody_gets_to_is_not_counted_on_from() {
+        let owner = Owner::of(&AppBundle::new("shop", AppBundleSpec::default()));
+        let number = |written: &str| {
+            let annotations = BTreeMap::from([(keys::HISTORY_NUMBER.to_owned(), written.to_owned())]);
+            let kept = Kept { name: "shop-1".to_owned(), uid: "u".to_owned(), annotations };
+            Known::of(&kept, &owner).map(|known| known.number)
+        };
+        let last = i64::MAX.to_string();
+        for forged in [last.as_str(), "9223372036854775808", "0", "-1", "x", ""] {
+            assert_eq!(number(forged), None, "{forged}");
+        }
+        assert_eq!(number("9223372036854775806"), Some(i64::MAX - 1), "one more can be counted");
+    }
+
+    #[test]
     fn going_back_changes_what_is_applied_and_never_as_whom() {
         let now = spec(
             "{serviceAccountName: mine, deletionPolicy: Retain, cluster: {kubeconfigSecretRef: {name: edge}},

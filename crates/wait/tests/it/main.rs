@@ -98,6 +98,13 @@ fn b16_several_targets_are_waited_for_at_once() {
     assert_eq!(code, Some(0));
     assert_eq!(lines.iter().filter(|line| line.contains(" is ready after ")).count(), 2, "{lines:?}");
     let missing = closed().to_string();
+    let there = server(&[200]).to_string();
+    let (code, lines, _) =
+        run(&["tcp", &missing, "--timeout", "1s", "--on-timeout", "proceed", "--", "tcp", &there]);
+    assert_eq!(code, Some(0), "{lines:?}");
+    let place = |words: &str| lines.iter().position(|line| line.contains(words));
+    let (ready, over) = (place(" is ready after "), place("Timed out after 1s: "));
+    assert!(ready.is_some() && ready < over, "the second does not wait for the first: {lines:?}");
     let (code, lines, _) =
         run(&["tcp", &missing, "--timeout", "200ms", "--", "tcp", &missing, "--timeout", "1h"]);
     assert_eq!(code, Some(1), "one that is not there in time is enough");
