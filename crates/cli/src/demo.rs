@@ -162,6 +162,10 @@ struct Words {
 async fn at_work(context: Context, words: Words, kinds: Registry) -> Result<(), String> {
     let mut client = DemoClient::new(context.transport.writes(None), &words.namespace);
     client.clear().await.map_err(|error| format!("{error:#}"))?;
+    if words.local {
+        let looked = client.look_for_certificate(&context.namespace).await;
+        looked.map_err(|error| format!("{error:#}"))?;
+    }
     client.define(kinds.definitions()).await.map_err(|error| format!("{error:#}"))?;
     let stays = words.stays;
     let told = tokio::select! {

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use k8s_openapi::{
     api::{
         admissionregistration::v1::{MutatingWebhookConfiguration, ValidatingWebhookConfiguration},
-        core::v1::Namespace,
+        core::v1::{Namespace, Secret},
     },
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
@@ -19,6 +19,7 @@ use kube::{
     discovery::{Scope, pinned_kind},
 };
 use linchpin_lang::template::parse_documents;
+use linchpin_operator::webhooks::SECRET;
 use linchpin_words::keys;
 use serde_json::{Value, json};
 
@@ -39,11 +40,13 @@ pub(super) struct DemoClient {
     pub(super) namespace: String,
     /// Definitions that were not there before.
     made: Vec<String>,
+    /// Where the operator's certificate will be, if there was none before.
+    certificate: Option<String>,
 }
 
 impl DemoClient {
     pub(super) fn new(client: Client, namespace: &str) -> Self {
-        Self { client, namespace: namespace.to_owned(), made: Vec::new() }
+        Self { client, namespace: namespace.to_owned(), made: Vec::new(), certificate: None }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -72,6 +75,14 @@ impl DemoClient {
             }
             tokio::time::sleep(PAUSE).await;
         }
+        Ok(())
+    }
+
+    /// Looks whether the operator's namespace has a certificate of webhooks already, which is then not ours to take away.
+    pub(super) async fn look_for_certificate(&mut self, namespace: &str) -> Result<()> {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        let found = secrets.get_opt(SECRET).await.context("looking for a certificate of webhooks")?;
+        self.certificate = found.is_none().then(|| namespace.to_owned());
         Ok(())
     }
 
@@ -163,7 +174,7 @@ impl DemoClient {
         }
     }
 
-    /// Takes away the configurations of our webhooks.
+    /// Takes away the configurations of our webhooks, and their certificate.
     async fn remove_webhooks(&self) -> Result<()> {
         let parameters = DeleteParams::default();
         let mutating: Api<MutatingWebhookConfiguration> = Api::all(self.client.clone());
@@ -171,7 +182,10 @@ impl DemoClient {
         gone(mutating.delete(&format!("{WEBHOOKS}-mutating"), &parameters).await.map(|_| ()))
             .context("deleting the webhooks")?;
         gone(validating.delete(&format!("{WEBHOOKS}-validating"), &parameters).await.map(|_| ()))
-            .context("deleting the webhooks")
+            .context("deleting the webhooks")?;
+        let Some(namespace) = &self.certificate else { return Ok(()) };
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
+        gone(secrets.delete(SECRET, &parameters).await.map(|_| ())).context("deleting the certificate")
     }
 
     /// Takes away what was made, the namespace first. The rest of its contents go by themselves.

@@ -1,6 +1,6 @@
 //! `linchpin demo`, from its first line to its last, without a terminal.
 
-use crate::{bare, operator::linchpin};
+use crate::{bare, eventually, operator::linchpin, seconds};
 use linchpin_local::Cluster;
 use std::process::Stdio;
 
@@ -51,5 +51,51 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
     assert!(namespace.starts_with("20"), "the namespace is not on its way out: {namespace}");
     let webhooks = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
     assert_eq!(kubectl(&["get", webhooks, "--ignore-not-found", "-o", "name"]), "");
+    assert_eq!(kubectl(&["get", "secrets", "-n", "default", "-o", "name"]), "", "nor their certificate");
     assert_eq!(kubectl(&["get", "crd", "payments.shop.example.com", "--ignore-not-found", "-o", "name"]), "");
+}
+
+#[test]
+fn in_a_cluster_of_somebody_elses_the_demonstration_has_a_namespace_of_its_own_and_takes_all_of_it_away() {
+    // With the controllers that empty a namespace.
+    let cluster = Cluster::start(&linchpin_local::Options::default()).unwrap();
+    let kubectl = |arguments: &[&str]| {
+        let output = cluster.kubectl().args(arguments).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let there = || {
+        let kinds = "crd,namespaces,mutatingwebhookconfigurations,validatingwebhookconfigurations";
+        let names =
+            kubectl(&["get", kinds, "-o", "name"]) + &kubectl(&["get", "secrets", "-A", "-o", "name"]);
+        names.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = there();
+    let demo = |kubeconfig: &std::path::Path| {
+        let output = linchpin()
+            .arg("demo")
+            .env("LOCAL", "0")
+            .env("KUBECONFIG", kubeconfig)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let (good, text, error) = demo(&cluster.kubeconfig());
+    assert!(good, "{text}\n{error}");
+    for line in [
+        "using the cluster of ",
+        "dg linchpin-demo/shop",
+        "The shop is open: ConfigMap shop-open",
+        "kubectl get resourcedependencies,dependencygroups -n linchpin-demo",
+        "taking away what the demonstration made",
+    ] {
+        assert!(text.contains(line), "{line:?} is not said:\n{text}");
+    }
+    eventually("all of it is gone", seconds(60), || there() == before);
+    let (good, text, error) = demo(std::path::Path::new(""));
+    assert!(
+        !good && error.contains("LOCAL=0 asks for a cluster of yours: set KUBECONFIG"),
+        "{text}\n{error}"
+    );
 }
