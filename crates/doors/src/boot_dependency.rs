@@ -18,6 +18,7 @@ mod inject;
 mod names;
 mod notices;
 mod patch;
+mod references;
 mod scope;
 mod selection;
 mod service;
@@ -36,15 +37,16 @@ pub use self::{
     container::WaiterSettings,
     cycles::{Circle, Circles, circles},
     division::{BootSet, CarriedEntry, Division, GatedEntry, Usable, divide},
-    held::HeldPods,
+    held::{HeldPods, glance},
     inject::{Gate, Injection, Place, inject, keep_old_part},
     notices::due as notices,
     patch::PatchOperation,
+    references::{Holder, KeyReference, references},
     scope::BootSettings,
     selection::{OwnerName, WorkloadName, is_skipped, label_selector_matches, selects},
     status::draw as status,
     subject::BootDependencies,
-    survey::{ignored_skip, references},
+    survey::ignored_skip,
 };
 
 use crate::door::{self, CompileInput, Compiled, Door, SideWrite, StatusInput, Tally};

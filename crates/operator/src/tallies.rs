@@ -37,6 +37,8 @@ struct Known {
     objects: BTreeMap<Place, Tally>,
     /// Held pods by namespace.
     held: BTreeMap<String, usize>,
+    /// Whether this process leads, so that what is not known yet will be.
+    leads: bool,
 }
 
 impl Tallies {
@@ -49,6 +51,11 @@ impl Tallies {
         let known = self.known();
         let tally = known.objects.get(&(namespace.to_owned(), name.to_owned()))?;
         (tally.generation == generation).then(|| tally.clone())
+    }
+
+    /// Whether this process leads.
+    pub(crate) fn leads(&self) -> bool {
+        self.known().leads
     }
 
     pub(crate) fn set(&self, namespace: &str, name: &str, tally: Tally) {
@@ -74,6 +81,13 @@ impl Tallies {
 
 /// What is known during one term: forgotten when it is dropped.
 pub(crate) struct TermTallies(pub(crate) Tallies);
+
+impl TermTallies {
+    pub(crate) fn begin(tallies: Tallies) -> Self {
+        tallies.known().leads = true;
+        Self(tallies)
+    }
+}
 
 impl Drop for TermTallies {
     fn drop(&mut self) {
@@ -217,7 +231,10 @@ mod tests {
         tallies.forget("shop", "web");
         assert!(!shown(&registry).contains("web"));
         assert_eq!(tallies.of("shop", "api", 1), None, "another generation is another question");
-        drop(TermTallies(tallies.clone()));
+        let term = TermTallies::begin(tallies.clone());
+        assert!(tallies.leads());
+        drop(term);
+        assert!(!tallies.leads());
         assert_eq!(tallies.of("shop", "api", 2), None);
     }
 }

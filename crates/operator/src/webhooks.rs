@@ -9,6 +9,7 @@
 mod boot;
 pub(crate) mod configuration;
 mod counts;
+mod glance;
 pub(crate) mod keeper;
 pub mod label_selector;
 mod material;

@@ -3,6 +3,7 @@
 mod killed;
 mod kubelet;
 mod served;
+mod standby;
 mod workloads;
 
 use std::{net::TcpListener, sync::OnceLock, thread, time::Duration};
@@ -217,6 +218,65 @@ fn a_circle_is_refused_in_the_documents_words() {
 }
 
 #[test]
+fn a_namespace_has_so_much_room_and_more_is_refused_with_words_while_others_have_their_own() {
+    let (flood, calm) = (opted_in("boot-flood"), opted_in("boot-calm"));
+    until_called(&flood);
+    let long = format!("/{}", "x".repeat(2047));
+    let entries: Vec<Value> =
+        (1..=64).map(|port| json!({"service": "db", "port": port, "httpPath": long})).collect();
+    let large = |scenario: &Scenario, name: &str| {
+        scenario.api.apply(&json!({
+            "apiVersion": "core.bootchain-operator.ruicoelho.dev/v1alpha1", "kind": "BootDependency",
+            "metadata": {"name": name, "namespace": scenario.namespace},
+            "spec": {"serviceAccountName": "actor", "suspend": true, "dependsOn": entries},
+        }))
+    };
+    // What is written is known a moment later: a few more than there is room for may get in.
+    let refused = (0..130).find_map(|number| large(&flood, &format!("large-{number}")).err());
+    let said = refused.expect("a flood has an end").message;
+    let words = "admission webhook \"vbootdependency-v1alpha1.kb.io\" denied the request: spec.dependsOn: Forbidden: the BootDependencies of namespace boot-flood take more than 16 MiB together; delete some, or say less in this one";
+    assert!(said.contains(words), "{said}");
+    large(&calm, "large").expect("others have their own room");
+    let small = json!({"spec": {"dependsOn": [{"service": "db", "port": 1}]}});
+    flood.merge("BootDependency", "large-0", &small);
+    for number in 1..20 {
+        flood.delete("BootDependency", &format!("large-{number}"));
+    }
+    eventually("there is room again", seconds(30), || large(&flood, "newcomer").is_ok());
+}
+
+#[test]
+fn b21_what_needs_a_secret_that_is_not_there_is_held_by_the_gate_and_put_into_no_pod() {
+    let scenario = opted_in("boot-secret");
+    until_called(&scenario);
+    scenario.apply("{apiVersion: v1, kind: Secret, metadata: {name: keyless}, stringData: {other: x}}");
+    for secret in ["absent", "keyless"] {
+        boot(
+            &scenario,
+            secret,
+            &format!(
+                "{{serviceAccountName: actor, selector: {{matchLabels: {{needs: {secret}}}}}, dependsOn: [{{host: vault.example.com, port: 8200, httpPath: /, httpHeaders: [{{name: A, valueFrom: {{secretKeyRef: {{name: {secret}, key: value}}}}}}]}}, {{service: db, port: 5432}}]}}"
+            ),
+        );
+    }
+    let pod = |name: &str, needs: &str| {
+        scenario.apply(&format!("{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, labels: {{needs: {needs}}}}}, spec: {{containers: [{{name: app, image: app}}]}}}}"));
+        let pod = scenario.get("Pod", name).unwrap();
+        (init_names(&pod["spec"]), !pod["spec"]["schedulingGates"].is_null())
+    };
+    let held = (vec!["wait-for-db".to_owned()], true);
+    assert_eq!(pod("first", "absent"), held, "there is no such Secret");
+    assert_eq!(pod("second", "keyless"), held, "it has no such key");
+    scenario.apply("{apiVersion: v1, kind: Secret, metadata: {name: absent}, stringData: {value: x}}");
+    let mut attempt = 0;
+    eventually("what can be used is put into the pod", seconds(20), || {
+        attempt += 1;
+        let (names, is_held) = pod(&format!("usable-{attempt}"), "absent");
+        names == ["wait-for-vault-example-com", "wait-for-db"] && !is_held
+    });
+}
+
+#[test]
 fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
     let cluster = Cluster::start(&Options::default()).unwrap();
     let api = Api::connect(&cluster.kubeconfig());
@@ -303,7 +363,10 @@ fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
     });
     let row = &strays["status"]["workloads"][0];
     assert_eq!((row["kind"].as_str(), row["name"].as_str()), (Some("Pod"), Some("stray")));
-    assert_eq!(row["message"], "1 pod was created while admission was away and did not wait");
+    assert_eq!(
+        row["message"],
+        "1 pod was created before admission knew of this object, or while it was away, and did not wait"
+    );
     until_called(&scenario);
     let own = api.read("/api/v1/namespaces/default/secrets/linchpin-webhook-tls");
     assert!(own.is_none(), "where somebody else makes the certificate, there is no Secret of ours");

@@ -1,17 +1,18 @@
 //! Single requests that the operator makes for itself beside its own kinds: its certificate, its webhook
-//! configurations, who controls a pod, what an account may do.
+//! configurations, who controls a pod, what an account itself sees.
 //!
 //! One request each, with a deadline, never repeated. Called by the webhooks alone, which answer on every replica.
 
 use std::time::Duration;
 
 use http::Method;
-use linchpin_engine::contract::Right;
+use kube::{Client, client::Body};
+use linchpin_engine::contract::Scope;
+use linchpin_words::Gvk;
 use serde_json::Value;
 
 use super::OwnKind;
 use crate::{
-    access,
     call::{self, CallError, Form},
     identity::OperatorClient,
     transport::{Impersonation, Transport},
@@ -35,6 +36,9 @@ pub enum ErrandError {
     #[error("{0}")]
     Failed(String),
 }
+
+/// How many objects are looked at in one request.
+const SEEN_AT_ONCE: &str = "500";
 
 /// The operator's own requests.
 #[derive(Clone)]
@@ -131,36 +135,64 @@ impl Errands {
         answer.map(drop).map_err(|error| refusal(&error, "patch", kind.plural()))
     }
 
-    /// Whether a ServiceAccount has a right, asked as that account itself.
-    pub async fn may(
+    /// Objects as a ServiceAccount itself sees them at this moment; none where there are none.
+    pub async fn look_as(
         &self,
-        namespace: &str,
-        account: &str,
-        right: &Right,
+        (namespace, account): (&str, &str),
+        kind: &OwnKind,
+        scope: &Scope,
         within: Duration,
-    ) -> Result<bool, ErrandError> {
-        let who = Impersonation::service_account(namespace, account)
-            .map_err(|_| ErrandError::Failed(format!("{namespace}/{account} is no ServiceAccount")))?;
+    ) -> Result<Vec<Value>, ErrandError> {
+        // Roles outlive the account that they were given to.
+        let accounts = OwnKind::new(&Gvk::new("", "v1", "ServiceAccount"), "serviceaccounts", true);
+        let alive = self.metadata(&accounts, Some(namespace), account, within).await?;
+        let who = alive.and_then(|_| Impersonation::service_account(namespace, account).ok());
+        let Some(who) = who else {
+            return Err(ErrandError::Failed(format!("there is no ServiceAccount {namespace}/{account}")));
+        };
         let client = self.transport.writes(Some(&who));
-        match tokio::time::timeout(within, access::may(&client, right)).await {
-            Ok(Ok(allowed)) => Ok(allowed),
-            Ok(Err(error)) => Err(refusal(&error, "impersonate", "serviceaccounts")),
-            Err(_) => Err(ErrandError::Failed(format!("no answer within {} ms", within.as_millis()))),
+        let url = match scope {
+            Scope::Name { namespace, name } => kind.resource.object(namespace.as_deref(), name),
+            Scope::Labels { namespace, selector } => kind
+                .resource
+                .collection(namespace.as_deref())
+                .with("labelSelector", selector.as_str())
+                .with("limit", SEEN_AT_ONCE),
+        };
+        let mut found = match send(&client, call::get(&url, Form::Full), within).await {
+            Ok(found) => found,
+            Err(error) if error.is_code(404) => return Ok(Vec::new()),
+            Err(error) => return Err(refusal(&error, "get", kind.plural())),
+        };
+        match (scope, found["items"].take()) {
+            (Scope::Name { .. }, _) => Ok(vec![found]),
+            (Scope::Labels { .. }, Value::Array(items)) if found["metadata"]["continue"].is_null() => {
+                Ok(items)
+            }
+            _ => Err(ErrandError::Failed(format!("there are more than {SEEN_AT_ONCE} {}", kind.plural()))),
         }
     }
 
     pub(super) async fn send(
         &self,
-        request: Result<http::Request<kube::client::Body>, CallError>,
+        request: Result<http::Request<Body>, CallError>,
         within: Duration,
     ) -> Result<Value, CallError> {
-        let answer = tokio::time::timeout(within, call::call(self.client.writes(), request?)).await;
-        let late = |_| CallError::Unanswered {
-            message: format!("no answer within {} ms", within.as_millis()),
-            maybe_sent: true,
-        };
-        answer.map_err(late)??.read()
+        send(self.client.writes(), request, within).await
     }
+}
+
+async fn send(
+    client: &Client,
+    request: Result<http::Request<Body>, CallError>,
+    within: Duration,
+) -> Result<Value, CallError> {
+    let answer = tokio::time::timeout(within, call::call(client, request?)).await;
+    let late = |_| CallError::Unanswered {
+        message: format!("no answer within {} ms", within.as_millis()),
+        maybe_sent: true,
+    };
+    answer.map_err(late)??.read()
 }
 
 fn refusal(error: &CallError, verb: &'static str, plural: &str) -> ErrandError {

@@ -7,7 +7,11 @@
 use linchpin_api::boot_dependency::OnTimeout;
 use serde_json::{Map, Value, json};
 
-use super::{address::address, division::CarriedEntry};
+use super::{
+    address::address,
+    division::CarriedEntry,
+    references::{self, Holder, KeyReference},
+};
 
 /// The variable that marks a container as ours, with the BootDependency's name.
 pub(super) const MARKER: &str = "LINCHPIN_BOOT_DEPENDENCY";
@@ -20,9 +24,6 @@ const WAITER_USER: i64 = 65532;
 
 /// The document's timeout.
 const DEFAULT_TIMEOUT: &str = "60s";
-
-/// The key of a bundle of certificates that names none.
-const DEFAULT_CA_KEY: &str = "ca.crt";
 
 /// The predecessor's image, whatever registry it came from.
 const PREDECESSOR: &str = "bootchain-operator/minimal-tools";
@@ -181,21 +182,18 @@ fn header_variable(number: usize) -> String {
 fn environment(carried: &CarriedEntry) -> Vec<Value> {
     let entry = &carried.entry;
     let mut variables = vec![json!({"name": MARKER, "value": carried.owner})];
-    let secret = |variable: String, name: &str, key: &str| json!({"name": variable, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}});
-    let values = entry.http_headers.iter().filter_map(|header| header.value_from.as_ref());
-    for (index, value) in values.enumerate() {
-        let reference = &value.secret_key_ref;
-        variables.push(secret(header_variable(index + 1), &reference.name, &reference.key));
-    }
-    if let Some(bundle) = &entry.ca_bundle_secret_ref {
-        let key = bundle.key.as_deref().unwrap_or(DEFAULT_CA_KEY);
-        variables.push(secret(CA_VARIABLE.to_owned(), &bundle.name, key));
-    } else if let Some(bundle) = &entry.ca_bundle_config_map_ref {
-        let key = bundle.key.as_deref().unwrap_or(DEFAULT_CA_KEY);
-        let reference = json!({"configMapKeyRef": {"name": bundle.name, "key": key}});
-        variables.push(json!({"name": CA_VARIABLE, "valueFrom": reference}));
-    }
+    let headers = references::headers(entry).enumerate();
+    variables.extend(headers.map(|(index, header)| variable(&header_variable(index + 1), &header)));
+    variables.extend(references::bundle(entry).map(|bundle| variable(CA_VARIABLE, &bundle)));
     variables
+}
+
+fn variable(name: &str, from: &KeyReference<'_>) -> Value {
+    let field = match from.holder {
+        Holder::Secret => "secretKeyRef",
+        Holder::ConfigMap => "configMapKeyRef",
+    };
+    json!({"name": name, "valueFrom": {(field): {"name": from.name, "key": from.key}}})
 }
 
 /// What the pod's first container asks for, of what init containers are counted by.

@@ -7,28 +7,25 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_api::{BootEntry, boot_dependency::HttpScheme};
 use linchpin_engine::{
-    contract::{Pace, Projection, Question, ReadSet, Right, Scope, Seen, Selector, Want},
+    contract::{Pace, Question, ReadSet, Right, Scope, Seen, Selector, Want},
     plan::{Obstacle, Test},
     readiness::Wanted,
     rights::{self, Resource},
 };
 use linchpin_words::{
-    Gvk, Reason, Shared, limits,
+    Gvk, Reason, Shared,
     probe::{Origin, Place, Probe, ProbeError, Request, Tls, Value as ProbeValue},
 };
 use serde_json::Value;
 
 use super::{
     address::address,
+    references::{self, KeyReference},
     service::{self, Behind, SERVICE_LABEL, SERVICE_READS, SLICE_READS},
 };
 use crate::assemble::Frame;
-
-/// The key of a bundle of certificates that names none.
-const DEFAULT_CA_KEY: &str = "ca.crt";
 
 /// What is asked for an entry, and what must be true of the answer.
 pub(super) struct Dialled {
@@ -106,16 +103,15 @@ pub(super) fn question(
 }
 
 /// Kinds that are read for an entry.
-struct Read {
+struct Read<'k> {
     group: &'static str,
-    kind: &'static str,
+    kind: &'k str,
     plural: &'static str,
 }
 
-const SERVICE: Read = Read { group: "", kind: "Service", plural: "services" };
-const SLICE: Read = Read { group: "discovery.k8s.io", kind: "EndpointSlice", plural: "endpointslices" };
-const SECRET: Read = Read { group: "", kind: "Secret", plural: "secrets" };
-const CONFIG_MAP: Read = Read { group: "", kind: "ConfigMap", plural: "configmaps" };
+const SERVICE: Read<'static> = Read { group: "", kind: "Service", plural: "services" };
+const SLICE: Read<'static> =
+    Read { group: "discovery.k8s.io", kind: "EndpointSlice", plural: "endpointslices" };
 
 /// Which objects of a kind.
 #[derive(Clone, Copy)]
@@ -129,7 +125,7 @@ enum Which<'a> {
 /// The question for objects, and the rights that asking it needs.
 fn wanted(
     frame: &Frame<'_>,
-    read: &Read,
+    read: &Read<'_>,
     namespace: &str,
     which: Which<'_>,
     paths: &[&str],
@@ -189,16 +185,15 @@ fn request(frame: &Frame<'_>, entry: &BootEntry, path: &str, name: &str) -> Resu
     if let Some(method) = &entry.http_method {
         request = request.method(method)?;
     }
+    let mut referred = references::headers(entry);
     for header in &entry.http_headers {
-        let value = match (&header.value, &header.value_from) {
+        let from = header.value_from.as_ref().and_then(|_| referred.next());
+        let value = match (&header.value, from) {
             (Some(text), _) => ProbeValue::literal(text.clone()),
-            (None, Some(from)) => {
-                let key = &from.secret_key_ref;
-                match value(frame, &SECRET, &key.name, &key.key, limits::PROBE_HEADER_VALUE) {
-                    Ok(value) => value,
-                    Err(missing) => return Ok(Made::WaitsFor(missing)),
-                }
-            }
+            (None, Some(key)) => match value(frame, &key) {
+                Ok(value) => value,
+                Err(missing) => return Ok(Made::WaitsFor(missing)),
+            },
             (None, None) => ProbeValue::literal(""),
         };
         request = request.header(&header.name, value)?;
@@ -208,20 +203,9 @@ fn request(frame: &Frame<'_>, entry: &BootEntry, path: &str, name: &str) -> Resu
     if entry.http_scheme != Some(HttpScheme::Https) {
         return Ok(Made::Request(request));
     }
-    let bundle = match (&entry.ca_bundle_secret_ref, &entry.ca_bundle_config_map_ref) {
-        (Some(bundle), _) => Some((&SECRET, bundle)),
-        (None, Some(bundle)) => Some((&CONFIG_MAP, bundle)),
-        (None, None) => None,
-    };
-    let roots = match bundle {
-        None => None,
-        Some((kind, bundle)) => {
-            let key = bundle.key.as_deref().unwrap_or(DEFAULT_CA_KEY);
-            match value(frame, kind, &bundle.name, key, limits::PROBE_ROOTS) {
-                Ok(value) => Some(value),
-                Err(missing) => return Ok(Made::WaitsFor(missing)),
-            }
-        }
+    let roots = match references::bundle(entry).map(|bundle| value(frame, &bundle)).transpose() {
+        Ok(roots) => roots,
+        Err(missing) => return Ok(Made::WaitsFor(missing)),
     };
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     let name = entry.server_name.clone().unwrap_or_else(|| bare.to_owned());
@@ -230,14 +214,11 @@ fn request(frame: &Frame<'_>, entry: &BootEntry, path: &str, name: &str) -> Resu
 }
 
 /// A value of a Secret or ConfigMap; or the question that must be answered first.
-fn value(
-    frame: &Frame<'_>,
-    kind: &Read,
-    name: &str,
-    key: &str,
-    most: usize,
-) -> Result<ProbeValue, Box<Dialled>> {
-    let (want, rights) = wanted(frame, kind, &frame.owner.namespace, Which::Named(name), &["data"]);
+fn value(frame: &Frame<'_>, reference: &KeyReference<'_>) -> Result<ProbeValue, Box<Dialled>> {
+    let KeyReference { holder, name, key, most } = *reference;
+    let gvk = holder.kind();
+    let kind = Read { group: "", kind: &gvk.kind, plural: holder.plural() };
+    let (want, rights) = wanted(frame, &kind, &frame.owner.namespace, Which::Named(name), &["data"]);
     let waits = |held: Option<Obstacle>| {
         Box::new(Dialled { rights: rights.clone(), ..Dialled::object(want.clone(), held) })
     };
@@ -247,7 +228,7 @@ fn value(
     let Some(object) = found.items.first() else {
         return Err(waits(None));
     };
-    let Some(text) = text(object, key) else {
+    let Some(text) = reference.text(&object.content) else {
         let message = format!("{} {name} has no key {key} with a text", kind.kind);
         return Err(waits(Some(Obstacle { reason: Reason::ValueMissing, message })));
     };
@@ -256,13 +237,4 @@ fn value(
         return Err(waits(Some(Obstacle { reason: Reason::TooLarge, message })));
     }
     Ok(ProbeValue::read_from(Origin { uid: object.uid.clone(), version: object.version }, text))
-}
-
-/// The text of a key; none where there is none or it is no text.
-fn text(object: &Projection, key: &str) -> Option<String> {
-    let text = object.content["data"].get(key)?.as_str()?;
-    if !object.is_secret() {
-        return Some(text.to_owned());
-    }
-    String::from_utf8(STANDARD.decode(text).ok()?).ok()
 }

@@ -32,10 +32,6 @@ pub struct BootSet {
     pub name: String,
     /// Its namespace: the pod's.
     pub namespace: String,
-    /// Its generation.
-    pub generation: i64,
-    /// Whether it is paused: then nothing is released.
-    pub suspended: bool,
     /// Its strategy, if it says one.
     pub strategy: Option<Strategy>,
     /// Each entry, what happens when a pod has waited for it, and whether what it refers to may be put into a pod.
@@ -52,8 +48,6 @@ impl BootSet {
         Self {
             name: object.metadata.name.clone().unwrap_or_default(),
             namespace: object.metadata.namespace.clone().unwrap_or_default(),
-            generation: object.metadata.generation.unwrap_or_default(),
-            suspended: object.spec.common.suspend,
             strategy: object.spec.strategy,
             entries: entries.collect(),
         }

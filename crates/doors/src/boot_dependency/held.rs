@@ -25,6 +25,7 @@ use linchpin_words::{Gvk, KindWord, keys};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
+pub use self::judge::glance;
 pub(super) use self::judge::held_for;
 use self::{
     judge::{Judged, Verdict},

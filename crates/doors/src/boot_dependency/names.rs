@@ -27,19 +27,21 @@ pub(super) fn of(entries: &[&BootEntry], taken: &BTreeSet<&str>) -> Vec<String> 
         .zip(entries)
         .map(|(plain, entry)| format!("{plain}-{}", entry.port.unwrap_or_default()))
         .collect();
-    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    for name in plain.iter().chain(&with_port) {
-        *count.entry(name).or_default() += 1;
-    }
-    let fits =
-        |name: &str| name.len() <= limits::LABEL && count.get(name) == Some(&1) && !taken.contains(name);
+    let mut plains: BTreeMap<&str, usize> = BTreeMap::new();
+    plain.iter().for_each(|name| *plains.entry(name).or_default() += 1);
+    // What has its port behind it must not be called as another one is without.
+    let mut all = plains.clone();
+    with_port.iter().for_each(|name| *all.entry(name).or_default() += 1);
+    let fits = |name: &str, among: &BTreeMap<&str, usize>| {
+        name.len() <= limits::LABEL && among.get(name) == Some(&1) && !taken.contains(name)
+    };
     let chosen: Vec<String> = entries
         .iter()
         .zip(plain.iter().zip(&with_port))
         .map(|(entry, (plain, with_port))| {
-            if fits(plain) {
+            if fits(plain, &plains) {
                 plain.clone()
-            } else if fits(with_port) && !taken.contains(plain.as_str()) {
+            } else if fits(with_port, &all) && !taken.contains(plain.as_str()) {
                 with_port.clone()
             } else {
                 hashed(plain, entry)

@@ -60,9 +60,13 @@ pub(super) fn behind(service: &Value, slices: &[&Value], port: i32) -> Behind {
         return Behind::Nobody(Obstacle { reason: Reason::NoEndpoints, message });
     }
     ready.sort();
-    ready.truncate(ASKED);
     let selects = spec["selector"].as_object().is_some_and(|labels| !labels.is_empty());
-    if selects { Behind::Ready(ready) } else { Behind::Claimed(ready) }
+    if !selects {
+        // Any of them may be the one that is there.
+        return Behind::Claimed(ready);
+    }
+    ready.truncate(ASKED);
+    Behind::Ready(ready)
 }
 
 /// The port of a slice's endpoints that the Service's port of this name leads to.
@@ -142,6 +146,9 @@ mod tests {
         let claimed = json!({"spec": {"ports": [{"port": 1}]}});
         let slices = [slice(&json!([{"port": 9}]), &[endpoint("192.0.2.1", &json!({}))])];
         assert_eq!(told(&claimed, &slices, 1), r#"claimed [("192.0.2.1", 9)]"#);
+        let five: Vec<Value> = (1..=5).map(|last| endpoint(&format!("192.0.2.{last}"), &json!({}))).collect();
+        let many = told(&claimed, &[slice(&json!([{"port": 9}]), &five)], 1);
+        assert!(many.contains("192.0.2.5"), "any of them may be the one: {many}");
         let elsewhere = json!({"spec": {"type": "ExternalName", "externalName": "db.example.com"}});
         assert_eq!(told(&elsewhere, &[], 1), "elsewhere db.example.com");
         let headless = json!({"spec": {"selector": {"a": "b"}, "clusterIP": "None"}});

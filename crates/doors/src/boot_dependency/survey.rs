@@ -34,6 +34,7 @@ use super::{
     chain::{Chains, controller},
     division::{BootSet, Division, divide},
     held::{boots_of, has_gate, held_pods, objects, operator, owners},
+    references::{KeyReference, references},
     scope::BootSettings,
     selection::{OwnerName, WorkloadName, is_skipped, selects},
 };
@@ -257,8 +258,15 @@ fn of_target(
         .into_iter()
         .any(is_skipped)
         || is_bypassed(input.object);
-    let sets =
-        if skipped { Vec::new() } else { sets(input, boots, target, template, &chain, &mut survey.wants) };
+    let sets = if skipped {
+        Some(Vec::new())
+    } else {
+        sets(input, boots, target, template, &chain, &mut survey.wants)
+    };
+    let Some(sets) = sets else {
+        survey.rows.extend(input.before.iter().cloned());
+        return;
+    };
     let division = divide(&template["spec"], &sets);
     let plan = Plan::of(known.kind, workload, template, input, own_mark, &division, waiter);
     survey.carried = Some(plan.carried);
@@ -301,7 +309,7 @@ fn of_target(
     survey.items = Some(BTreeMap::from([(key, Item { seen: workload.version, need })]));
 }
 
-/// The sets of all BootDependencies that select a workload.
+/// The sets of all BootDependencies that select a workload; none while that is not known.
 fn sets(
     input: &SurveyInput<'_>,
     boots: &Observed,
@@ -309,7 +317,7 @@ fn sets(
     template: &Value,
     chain: &[OwnerName],
     wants: &mut BTreeSet<Want>,
-) -> Vec<BootSet> {
+) -> Option<Vec<BootSet>> {
     let own_name = input.object.metadata.name.as_deref().unwrap_or_default();
     let selecting = boots
         .items
@@ -319,11 +327,18 @@ fn sets(
         .filter(|boot| target_of(boot).is_none_or(|named| named.name == target.name))
         .filter_map(|boot| boot_of(boot))
         .filter(|boot| !is_bypassed(boot) && selects(boot, &template["metadata"]["labels"], chain));
-    let mut sets = Vec::new();
+    let mut sets = Some(Vec::new());
     for boot in selecting {
-        let usable: Vec<bool> =
+        // All of them are asked, also where one is not known yet.
+        let usable: Vec<Option<bool>> =
             boot.spec.depends_on.iter().map(|entry| usable(input, &boot, entry, wants)).collect();
-        sets.push(BootSet::of(&boot, &|index| usable.get(index).copied().unwrap_or(false)));
+        let usable: Option<Vec<bool>> = usable.into_iter().collect();
+        match (&mut sets, usable) {
+            (Some(sets), Some(usable)) => {
+                sets.push(BootSet::of(&boot, &|index| usable.get(index).copied().unwrap_or(false)));
+            }
+            _ => sets = None,
+        }
     }
     sets
 }
@@ -370,43 +385,65 @@ pub(super) fn boot_of(boot: &Projection) -> Option<BootDependency> {
     serde_json::from_value(json!({"metadata": metadata, "spec": boot.content["spec"]})).ok()
 }
 
-/// Whether what an entry refers to may be put into a pod: the account of its object may read it. Unknown is no.
+/// Whether what an entry refers to may be put into a pod: the account of its object may get it, and it is there. None while
+/// that is not known.
 fn usable(
     input: &SurveyInput<'_>,
     boot: &BootDependency,
     entry: &BootEntry,
     wants: &mut BTreeSet<Want>,
-) -> bool {
+) -> Option<bool> {
     let namespace = boot.metadata.namespace.as_deref().unwrap_or_default();
     let via = match &boot.spec.common.service_account_name {
         Some(account) => Via::service_account(namespace, account),
         None => Via::service_account(namespace, input.default_service_account),
     };
-    references(entry).into_iter().fold(true, |all, (plural, name)| {
+    let mut all = Some(true);
+    for reference in references(entry) {
         let right = Right {
             verb: "get".to_owned(),
             group: String::new(),
-            resource: plural.to_owned(),
+            resource: reference.holder.plural().to_owned(),
             subresource: None,
             namespace: Some(namespace.to_owned()),
-            name: Some(name.to_owned()),
+            name: Some(reference.name.to_owned()),
         };
-        let want = Want::new(Question::Right { via: via.clone(), right });
-        let allowed = matches!(input.world.get(&want), Some(Seen::Right(true)));
-        wants.insert(want);
-        all && allowed
-    })
+        let right = Want::new(Question::Right { via: via.clone(), right });
+        let allowed = match input.world.get(&right) {
+            Some(Seen::Right(allowed)) => Some(*allowed),
+            Some(Seen::Unknown(why)) if !why.is_passing() => Some(false),
+            _ => None,
+        };
+        wants.insert(right);
+        let there = if allowed == Some(true) { is_there(input, &via, &reference, wants) } else { allowed };
+        all = match (all, there) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), known) => known,
+            (None, _) => None,
+        };
+    }
+    all
 }
 
-/// The Secrets and ConfigMaps that an entry refers to, by plural and name.
-pub fn references(entry: &BootEntry) -> Vec<(&'static str, &str)> {
-    let headers = entry.http_headers.iter().filter_map(|header| header.value_from.as_ref());
-    let mut references: Vec<(&'static str, &str)> =
-        headers.map(|value| ("secrets", value.secret_key_ref.name.as_str())).collect();
-    references.extend(entry.ca_bundle_secret_ref.iter().map(|bundle| ("secrets", bundle.name.as_str())));
-    references
-        .extend(entry.ca_bundle_config_map_ref.iter().map(|bundle| ("configmaps", bundle.name.as_str())));
-    references
+/// Whether a key is there that an account may get. Where it may get it and nothing else, that is all that is asked.
+fn is_there(
+    input: &SurveyInput<'_>,
+    via: &Via,
+    reference: &KeyReference<'_>,
+    wants: &mut BTreeSet<Want>,
+) -> Option<bool> {
+    let namespace = input.object.metadata.namespace.clone();
+    let reads = ReadSet::dotted(["data"]);
+    let want = Want::object(via.clone(), reference.holder.kind(), namespace, reference.name, reads);
+    let there = match input.world.get(&want) {
+        Some(Seen::Objects(found)) => {
+            Some(found.items.first().is_some_and(|found| reference.is_in(&found.content)))
+        }
+        Some(Seen::Unknown(why)) if !why.is_passing() => Some(true),
+        _ => None,
+    };
+    wants.insert(want);
+    there
 }
 
 /// A row, with the moment at which its state began.

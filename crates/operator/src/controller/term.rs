@@ -184,7 +184,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         reporter: Reporter::default(),
         telemetry: parts.telemetry,
         boot_counts: parts.boot_counts,
-        tallies: TermTallies(context.tallies.clone()),
+        tallies: TermTallies::begin(context.tallies.clone()),
         inbox,
         back,
         context,

@@ -12,16 +12,17 @@ use std::{
 
 use futures::FutureExt;
 use linchpin_api::BootDependency;
-use linchpin_cluster::own::{Errands, OwnKind};
+use linchpin_cluster::own::{ErrandError, Errands, OwnKind};
 use linchpin_doors::boot_dependency::{
-    BootSet, Division, Gate, GatedEntry, OwnerName, Place, WaiterSettings, circles, divide, ignored_skip,
+    BootSet, Division, Gate, KeyReference, OwnerName, Place, WaiterSettings, circles, divide, ignored_skip,
     inject, is_skipped, keep_old_part, references, selects,
 };
-use linchpin_engine::contract::Right;
+use linchpin_engine::contract::{Scope, StepId};
 use linchpin_words::{Gvk, Timestamp, limits};
 use serde_json::Value;
 
 use super::{
+    glance::Glances,
     memory::BootMemory,
     owners::Owners,
     review::{Review, Verdict},
@@ -46,10 +47,12 @@ pub(super) const PLURAL: &str = "bootdependencies";
 
 /// How long a question to the API server may take.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long an answer about a right counts.
-const RIGHT_COUNTS: Duration = Duration::from_mins(1);
-/// How many answers about rights are kept.
-const RIGHTS: usize = 10_000;
+/// How long it counts that a key can be used.
+const USABLE_FOR: Duration = Duration::from_mins(1);
+/// How long it counts that it cannot: it may come at any moment.
+const UNUSABLE_FOR: Duration = Duration::from_secs(2);
+/// How many such answers are kept.
+const KEYS: usize = 10_000;
 /// How young a workload may be for its BootDependency to be still on its way to us.
 const YOUNG: Duration = Duration::from_secs(10);
 
@@ -86,8 +89,28 @@ type Answer = fn(Arc<BootWebhooks>, Review) -> futures::future::BoxFuture<'stati
 type SharedList =
     futures::future::Shared<futures::future::BoxFuture<'static, Option<Arc<Vec<BootDependency>>>>>;
 
-/// An account's right to one object of its namespace.
-type AccountRight = (String, String, &'static str, String);
+/// A key as an account sees it: namespace, account, plural, name and key.
+type AccountKey = (String, String, &'static str, String, String);
+
+/// Whether a key could be used, and when that was asked.
+#[derive(Clone, Copy)]
+struct Usability {
+    asked: Instant,
+    usable: bool,
+}
+
+impl Usability {
+    fn counts(&self) -> bool {
+        self.asked.elapsed() < if self.usable { USABLE_FOR } else { UNUSABLE_FOR }
+    }
+}
+
+/// The BootDependencies that select a pod, and their sets.
+#[derive(Default)]
+struct Selected {
+    objects: Vec<BootDependency>,
+    sets: Vec<BootSet>,
+}
 
 /// What the three webhooks answer from.
 pub(super) struct BootWebhooks {
@@ -98,9 +121,10 @@ pub(super) struct BootWebhooks {
     default_service_account: String,
     cluster_domain: String,
     tallies: Tallies,
+    glances: Glances,
     /// Lists that are under way, by namespace: one for all that ask meanwhile.
     lists: Mutex<BTreeMap<String, Weak<SharedList>>>,
-    rights: Mutex<BTreeMap<AccountRight, (Instant, bool)>>,
+    keys: Mutex<BTreeMap<AccountKey, Usability>>,
 }
 
 impl BootWebhooks {
@@ -114,6 +138,7 @@ impl BootWebhooks {
     ) -> Self {
         Self {
             owners: Owners::new(errands.clone()),
+            glances: Glances::new(errands.clone(), default_service_account.clone(), cluster_domain.clone()),
             errands,
             memory,
             settings,
@@ -121,7 +146,7 @@ impl BootWebhooks {
             cluster_domain,
             tallies,
             lists: Mutex::default(),
-            rights: Mutex::default(),
+            keys: Mutex::default(),
         }
     }
 
@@ -133,8 +158,8 @@ impl BootWebhooks {
         let labels = &template["metadata"]["labels"];
         let skipped = is_skipped(&object["metadata"]["annotations"])
             || is_skipped(&template["metadata"]["annotations"]);
-        let Some(sets) = self.sets(&review.namespace, labels, &chain, skipped, review.is_creation).await
-        else {
+        let selected = self.selected(&review.namespace, labels, &chain, skipped, review.is_creation).await;
+        let Some(Selected { sets, .. }) = selected else {
             return Verdict::default();
         };
         let division = divide(&template["spec"], &sets);
@@ -156,28 +181,52 @@ impl BootWebhooks {
         let skipped = chain.skipped || is_skipped(annotations);
         let young = chain.top_created.as_deref().is_none_or(is_young);
         let labels = &pod["metadata"]["labels"];
-        let sets = self.sets(&review.namespace, labels, &chain.owners, skipped, young).await;
-        let Some(sets) = sets.filter(|_| review.is_creation) else {
+        let selected = self.selected(&review.namespace, labels, &chain.owners, skipped, young).await;
+        let Some(Selected { objects, sets }) = selected.filter(|_| review.is_creation) else {
             return Verdict::default();
         };
         let division = divide(&pod["spec"], &sets);
-        let gate = self.gate(&review.namespace, pod, &sets, &division);
+        let gate = self.gate(&review.namespace, pod, &objects, &division).await;
         let waiter = self.waiter(&review.namespace);
         let patch = inject(pod, Place::Pod, &division, gate, &waiter).patch;
         Verdict { warnings: ignored(&sets, &[annotations]), ..Verdict::patched(patch) }
     }
 
-    /// Whether a pod is held. It is not where it has a node already, which the API server lets nobody gate, and where the
-    /// leader, which then is this very process, sees all that the gate would stand for.
-    fn gate(&self, namespace: &str, pod: &Value, sets: &[BootSet], division: &Division) -> Gate {
-        let has_node = pod["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
-        let holds = |gated: &GatedEntry| {
-            sets.iter().filter(|set| set.name == gated.owner && !set.suspended).any(|set| {
-                let tally = self.tallies.of(namespace, &set.name, set.generation);
-                tally.is_some_and(|tally| !tally.unmet.contains(&gated.entry))
-            })
-        };
-        if has_node || division.gated.iter().all(holds) { Gate::Open } else { Gate::Hold }
+    /// Whether a pod is held. It is not where it has a node already, which the API server lets nobody gate, and where all
+    /// that the gate would stand for is seen to be there: by the controller in this process, while it leads, or at once.
+    async fn gate(
+        &self,
+        namespace: &str,
+        pod: &Value,
+        objects: &[BootDependency],
+        division: &Division,
+    ) -> Gate {
+        if pod["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty()) {
+            return Gate::Open;
+        }
+        for object in objects {
+            let name = object.metadata.name.as_deref().unwrap_or_default();
+            let gated = division.gated.iter().filter(|gated| gated.owner == name);
+            let gated: Vec<&StepId> = gated.map(|gated| &gated.entry).collect();
+            if gated.is_empty() {
+                continue;
+            }
+            let generation = object.metadata.generation.unwrap_or_default();
+            let holds = match self.tallies.of(namespace, name, generation) {
+                _ if object.spec.common.suspend => false,
+                Some(tally) => !gated.iter().any(|entry| tally.unmet.contains(*entry)),
+                // The controller of this process has not got to it yet; it releases what is held for nothing at once.
+                None if self.tallies.leads() => false,
+                None => {
+                    let met = self.glances.met(object).await;
+                    gated.iter().all(|entry| met.contains(*entry))
+                }
+            };
+            if !holds {
+                return Gate::Hold;
+            }
+        }
+        Gate::Open
     }
 
     fn boot_dependency(&self, review: &Review) -> Verdict {
@@ -207,17 +256,17 @@ impl BootWebhooks {
         verdict
     }
 
-    /// The sets that hold for a pod; none while that is not known. `fresh` asks the API server where memory has none.
-    async fn sets(
+    /// What holds for a pod; none while that is not known. `fresh` asks the API server where memory has none.
+    async fn selected(
         &self,
         namespace: &str,
         labels: &Value,
         chain: &[OwnerName],
         skipped: bool,
         fresh: bool,
-    ) -> Option<Vec<BootSet>> {
+    ) -> Option<Selected> {
         if skipped {
-            return Some(Vec::new());
+            return Some(Selected::default());
         }
         let is_selected = |object: &BootDependency| {
             let annotations = object.metadata.annotations.as_ref();
@@ -227,22 +276,22 @@ impl BootWebhooks {
             !bypassed && object.metadata.deletion_timestamp.is_none() && selects(object, labels, chain)
         };
         let known = self.memory.of_namespace(namespace);
-        let mut selected: Vec<BootDependency> =
+        let mut objects: Vec<BootDependency> =
             known.iter().filter(|object| is_selected(object)).map(|object| (**object).clone()).collect();
         let complete = self.memory.is_complete();
-        if selected.is_empty() && (fresh || !complete) {
+        if objects.is_empty() && (fresh || !complete) {
             // Applied in one command, the BootDependency may be newer than what we know.
             match self.list(namespace).await {
-                Some(list) => selected.extend(list.iter().filter(|object| is_selected(object)).cloned()),
+                Some(list) => objects.extend(list.iter().filter(|object| is_selected(object)).cloned()),
                 None if !complete => return None,
                 None => (),
             }
         }
-        let mut sets = Vec::with_capacity(selected.len());
-        for object in &selected {
+        let mut sets = Vec::with_capacity(objects.len());
+        for object in &objects {
             sets.push(self.set(namespace, object).await);
         }
-        Some(sets)
+        Some(Selected { objects, sets })
     }
 
     async fn set(&self, namespace: &str, object: &BootDependency) -> BootSet {
@@ -251,42 +300,39 @@ impl BootWebhooks {
         let mut usable = Vec::with_capacity(object.spec.depends_on.len());
         for entry in &object.spec.depends_on {
             let mut all = true;
-            for (plural, name) in references(entry) {
-                all = all && self.may_read(namespace, account, plural, name).await;
+            for reference in references(entry) {
+                all = all && self.can_use(namespace, account, &reference).await;
             }
             usable.push(all);
         }
         BootSet::of(object, &|index| usable.get(index).copied().unwrap_or(false))
     }
 
-    /// Whether an account may read what an entry refers to. Unknown is no.
-    async fn may_read(&self, namespace: &str, account: &str, plural: &'static str, name: &str) -> bool {
-        let key = (namespace.to_owned(), account.to_owned(), plural, name.to_owned());
-        let lock = || self.rights.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((asked, allowed)) = lock().get(&key).copied()
-            && asked.elapsed() < RIGHT_COUNTS
-        {
-            return allowed;
+    /// Whether a key that an entry refers to can be put into a pod: its account gets it. Unknown is no.
+    async fn can_use(&self, namespace: &str, account: &str, reference: &KeyReference<'_>) -> bool {
+        let text = str::to_owned;
+        let KeyReference { holder, name, key, .. } = *reference;
+        let place = (text(namespace), text(account), holder.plural(), text(name), text(key));
+        let lock = || self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&place).copied();
+        if let Some(known) = known.filter(Usability::counts) {
+            return known.usable;
         }
-        let right = Right {
-            verb: "get".to_owned(),
-            group: String::new(),
-            resource: plural.to_owned(),
-            subresource: None,
-            namespace: Some(namespace.to_owned()),
-            name: Some(name.to_owned()),
+        let kind = OwnKind::new(&holder.kind(), holder.plural(), true);
+        let scope = Scope::Name { namespace: Some(text(namespace)), name: text(name) };
+        let usable = match self.errands.look_as((namespace, account), &kind, &scope, PATIENCE).await {
+            Ok(found) => found.first().is_some_and(|found| reference.is_in(found)),
+            Err(ErrandError::Forbidden { .. }) => false,
+            Err(_) => return false,
         };
-        let Ok(allowed) = self.errands.may(namespace, account, &right, PATIENCE).await else {
-            return false;
-        };
-        let mut rights = lock();
-        if rights.len() >= RIGHTS {
-            rights.retain(|_, (asked, _)| asked.elapsed() < RIGHT_COUNTS);
+        let mut keys = lock();
+        if keys.len() >= KEYS {
+            keys.retain(|_, known| known.counts());
         }
-        if rights.len() < RIGHTS {
-            rights.insert(key, (Instant::now(), allowed));
+        if keys.len() < KEYS {
+            keys.insert(place, Usability { asked: Instant::now(), usable });
         }
-        allowed
+        usable
     }
 
     /// The BootDependencies of a namespace as the API server has them now; one question for all that ask meanwhile.

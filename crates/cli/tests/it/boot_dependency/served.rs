@@ -7,7 +7,7 @@ use super::{boot, deployment, opted_in, until_called, world};
 use crate::{eventually, seconds};
 
 /// A database that the API server calls ready: pods of a simulated node behind a Service.
-fn database(scenario: &Scenario, name: &str) {
+pub(super) fn database(scenario: &Scenario, name: &str) {
     scenario.apply(&format!(
         "{{apiVersion: v1, kind: Service, metadata: {{name: {name}}}, spec: {{selector: {{app: {name}}}, ports: [{{port: 5432}}]}}}}"
     ));
@@ -39,7 +39,7 @@ fn pods(scenario: &Scenario, app: &str) -> Vec<(Value, bool)> {
         .collect()
 }
 
-fn is_held(pod: &Value) -> bool {
+pub(super) fn is_held(pod: &Value) -> bool {
     let all = pod["spec"]["schedulingGates"].as_array();
     let gated = all.is_some_and(|all| all.iter().any(|gate| gate["name"] == "linchpin.dev/boot"));
     let labelled = pod["metadata"]["labels"]["linchpin.dev/boot-gate"] == "held";
@@ -47,13 +47,13 @@ fn is_held(pod: &Value) -> bool {
     gated
 }
 
-fn bare(scenario: &Scenario, name: &str, more: &str) {
+pub(super) fn bare(scenario: &Scenario, name: &str, more: &str) {
     scenario.apply(&format!(
         "{{apiVersion: v1, kind: Pod, metadata: {{name: {name}, labels: {{kind: bare, app: {name}}}}}, spec: {{containers: [{{name: app, image: app}}]{more}}}}}"
     ));
 }
 
-fn released(scenario: &Scenario, name: &str) -> Value {
+pub(super) fn released(scenario: &Scenario, name: &str) -> Value {
     scenario.until("is released", "Pod", name, |pod| pod.is_object() && !is_held(pod))
 }
 

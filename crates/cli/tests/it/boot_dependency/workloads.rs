@@ -70,6 +70,33 @@ fn b11_a_change_reaches_workloads_as_rollout_says_and_leaves_with_the_object() {
     });
     assert!(store["spec"]["template"]["spec"]["initContainers"].is_null());
     row(&scenario, "store", "Current");
+    scenario.apply(
+        "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent}, spec: {selector: {matchLabels: {app: agent}}, template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: app, image: app}]}}}}",
+    );
+    boot(
+        &scenario,
+        "agent",
+        "{targetRef: {kind: DaemonSet, name: agent}, rollout: Immediate, dependsOn: [{service: db, port: 5432}]}",
+    );
+    row(&scenario, "agent", "Current");
+    // The mark goes with the object, and before it.
+    for (kind, name) in [("StatefulSet", "store"), ("DaemonSet.apps", "agent")] {
+        let mark = |object: &Value| {
+            object["spec"]["template"]["metadata"]["annotations"]["linchpin.dev/boot-hash"].clone()
+        };
+        scenario.until("is marked", kind, name, |object| mark(object).is_string());
+        scenario.until("has its finalizer", "BootDependency", name, |object| {
+            object["metadata"]["finalizers"] == json!(["linchpin.dev/teardown"])
+        });
+        scenario.delete("BootDependency", name);
+        scenario.gone("BootDependency", name);
+        assert!(mark(&scenario.get(kind, name).unwrap()).is_null(), "{kind}");
+    }
+    boot(
+        &scenario,
+        "store",
+        "{targetRef: {kind: StatefulSet, name: store}, dependsOn: [{service: db, port: 5432}]}",
+    );
     scenario.annotate("BootDependency", "store", "linchpin.dev/skip-boot-wait", "true");
     row(&scenario, "store", "Skipped");
 }

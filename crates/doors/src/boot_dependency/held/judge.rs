@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_api::{BootDependency, BootEntry, boot_dependency::OnTimeout};
 use linchpin_engine::{
-    contract::{Projection, StepId, Want},
+    contract::{Projection, StepId, Want, World},
     journal::Memory,
     step::{Goal, step},
 };
@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::{
     boot_dependency::{
-        BootSet, address::step_names, compile::compile, divide, is_skipped, status::is_met, survey::boot_of,
+        BootSet, address::step_names, compile::compile, divide, is_skipped, references, status::is_met,
+        survey::boot_of,
     },
     door::CompileInput,
     journal,
@@ -87,27 +88,54 @@ impl Judged {
             Ok(Some(journal)) => Memory::recovered(journal),
             _ => Memory::fresh(&boot.uid, boot.generation, look.now),
         };
-        let kinds = memory.journal.kinds.clone();
-        let compile_input = CompileInput {
-            facts: look.world,
-            kinds: &kinds,
-            default_service_account,
-            cluster_domain,
-            exempt: &[],
-            makers: &[],
-        };
-        let Ok(compiled) = compile(&object, &compile_input) else {
-            return nothing;
-        };
-        let decision = step(memory, Goal::Converge(&compiled.plan), look.world, &[], None, look.now);
-        let records = &decision.memory.journal.steps;
-        let by_hand =
-            |id: &StepId| records.get(id).is_some_and(|record| record.reason == Some(Reason::Proceeded));
-        let steps = decision.report.steps.iter().filter(|step| is_met(step) || by_hand(&step.id));
-        let met = steps.map(|step| step.id.clone()).collect();
-        let wants = compiled.wants.into_iter().chain(decision.wants.iter().cloned()).collect();
-        Self { wants, object: Some(object), met }
+        let place = (default_service_account, cluster_domain);
+        match judge(&object, memory, look.world, place, look.now) {
+            Some((met, wants)) => Self { wants, object: Some(object), met },
+            None => nothing,
+        }
     }
+}
+
+/// The entries that hold in a world, and what must be observed to tell; none of an object that cannot be compiled.
+fn judge(
+    object: &BootDependency,
+    memory: Memory,
+    world: &World,
+    (default_service_account, cluster_domain): (&str, &str),
+    now: Timestamp,
+) -> Option<(BTreeSet<StepId>, BTreeSet<Want>)> {
+    let kinds = memory.journal.kinds.clone();
+    let compile_input = CompileInput {
+        facts: world,
+        kinds: &kinds,
+        default_service_account,
+        cluster_domain,
+        exempt: &[],
+        makers: &[],
+    };
+    let compiled = compile(object, &compile_input).ok()?;
+    let decision = step(memory, Goal::Converge(&compiled.plan), world, &[], None, now);
+    let records = &decision.memory.journal.steps;
+    let by_hand =
+        |id: &StepId| records.get(id).is_some_and(|record| record.reason == Some(Reason::Proceeded));
+    let steps = decision.report.steps.iter().filter(|step| is_met(step) || by_hand(&step.id));
+    let met = steps.map(|step| step.id.clone()).collect();
+    let wants = compiled.wants.into_iter().chain(decision.wants.iter().cloned()).collect();
+    Some((met, wants))
+}
+
+/// What a look at an object's entries finds that nobody follows here: the entries that hold in a world, and what must be
+/// known besides. An object that cannot be compiled has none.
+pub fn glance(
+    object: &BootDependency,
+    world: &World,
+    place: (&str, &str),
+    now: Timestamp,
+) -> (BTreeSet<StepId>, BTreeSet<Want>) {
+    let meta = &object.metadata;
+    let uid = meta.uid.as_deref().unwrap_or_default();
+    let memory = Memory::fresh(uid, meta.generation.unwrap_or_default(), now);
+    judge(object, memory, world, place, now).unwrap_or_default()
 }
 
 /// Whether all that a pod is held for is there, of all BootDependencies that it is held for.
@@ -201,18 +229,16 @@ fn deadline(pod: &Projection, timeout: &str) -> Option<Timestamp> {
 
 /// Whether a container of ours in the pod carries what the entry refers to: otherwise the gate stands for it.
 fn is_carried(spec: &Value, entry: &BootEntry) -> bool {
-    let headers = entry.http_headers.iter().filter_map(|header| header.value_from.as_ref());
-    let mut names: Vec<&str> = headers.map(|value| value.secret_key_ref.name.as_str()).collect();
-    names.extend(entry.ca_bundle_secret_ref.iter().map(|bundle| bundle.name.as_str()));
-    names.extend(entry.ca_bundle_config_map_ref.iter().map(|bundle| bundle.name.as_str()));
     let variables = || {
         let containers = spec["initContainers"].as_array().into_iter().flatten();
         containers.flat_map(|container| container["env"].as_array().into_iter().flatten())
     };
-    names.iter().all(|name| {
+    references(entry).all(|reference| {
         variables().any(|variable| {
             let from = &variable["valueFrom"];
-            from["secretKeyRef"]["name"] == *name || from["configMapKeyRef"]["name"] == *name
+            [&from["secretKeyRef"], &from["configMapKeyRef"]]
+                .into_iter()
+                .any(|key| key["name"] == reference.name && key["key"] == reference.key)
         })
     })
 }

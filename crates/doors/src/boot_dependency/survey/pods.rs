@@ -52,7 +52,7 @@ pub(super) fn missed<'p>(pods: &'p Observed, object: &BootDependency) -> Vec<&'p
 /// What is said of so many.
 pub(super) fn missed_message(count: usize) -> String {
     let pods = if count == 1 { "1 pod was" } else { &format!("{count} pods were") };
-    format!("{pods} created while admission was away and did not wait")
+    format!("{pods} created before admission knew of this object, or while it was away, and did not wait")
 }
 
 /// What is said of held pods: what they have waited for too long, and what does not bypass the wait.

@@ -86,6 +86,12 @@ fn b3_entries_of_one_target_have_names_of_their_own() {
     assert_eq!(names[..2], ["wait-for-db-5432", "wait-for-db-8080"]);
     assert_eq!(names.len(), 4, "equal entries share a container: {names:?}");
     assert!(names[2].starts_with("wait-for-x-") && names[2] != names[3], "{names:?}");
+    // The document's own name belongs to whom it is the target of.
+    let (_, _, patched) = injected(
+        &pod(&Value::Null),
+        &[set("web", "{dependsOn: [{service: db, port: 5432}, {service: db-5432, port: 80}]}")],
+    );
+    assert_eq!(init_names(&patched), ["wait-for-db", "wait-for-db-5432"]);
 }
 
 #[test]

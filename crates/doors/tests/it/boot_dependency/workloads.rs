@@ -46,8 +46,10 @@ fn projection(kind: &Gvk, name: &str, content: &Value) -> Arc<Projection> {
 }
 
 fn answer(things: &Things, forbidden: &str, want: &Want) -> Seen {
-    let Question::Objects { kind, scope, .. } = want.question() else {
-        return Seen::Unknown(Why::new(Reason::Unsynced, "not looked at yet"));
+    let (kind, scope) = match want.question() {
+        Question::Objects { kind, scope, .. } => (kind, scope),
+        Question::Right { .. } => return Seen::Right(forbidden != "Right"),
+        _ => return Seen::Unknown(Why::new(Reason::Unsynced, "not looked at yet")),
     };
     if kind.kind == forbidden {
         return Seen::Unknown(Why::new(Reason::Forbidden, "not allowed"));
@@ -224,6 +226,76 @@ fn the_image_of_the_namespace_is_the_one_that_repairs_put_in() {
     assert_eq!(body[2]["value"][0]["image"], "mirror.example/wait:2", "{body}");
 }
 
+/// The Deployment with what a repair put into its template.
+fn repaired(mut deployment: Value, patch: &Value) -> Value {
+    let template = &mut deployment["spec"]["template"];
+    for operation in patch.as_array().into_iter().flatten().skip(2) {
+        let path = operation["path"].as_str().unwrap_or_default();
+        match path.strip_prefix("/spec/template/metadata/annotations/") {
+            Some(key) => {
+                template["metadata"]["annotations"][key.replace("~1", "/")] = operation["value"].clone();
+            }
+            None => template["spec"]["initContainers"] = operation["value"].clone(),
+        }
+    }
+    deployment
+}
+
+#[test]
+fn what_needs_a_key_goes_into_a_template_only_if_it_is_there_and_comes_out_only_if_it_is_known_to_be_gone() {
+    let entry = |more: Value| {
+        let mut entry =
+            json!({"host": "vault.example.com", "port": 8200, "httpPath": "/", "httpScheme": "https"});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            entry[key] = value.clone();
+        }
+        json!({"rollout": "Immediate", "dependsOn": [entry]})
+    };
+    let header = entry(
+        json!({"httpHeaders": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]}),
+    );
+    let bundle = entry(json!({"caBundleConfigMapRef": {"name": "m"}}));
+    let bare = deployment("2026-01-01T00:00:04Z", 0, &json!({}));
+    let ordered = |spec: &Value, there: Value, template: &Value, forbidden: &str| {
+        let mut boot = object(spec);
+        boot["metadata"]["finalizers"] = json!(["linchpin.dev/teardown"]);
+        let mut things = world(template.clone());
+        things[1].2["spec"] = boot["spec"].clone();
+        for (kind, name) in [("Secret", "s"), ("ConfigMap", "m")] {
+            if !there[kind].is_null() {
+                things.push((kind, name, json!({"data": there[kind]})));
+            }
+        }
+        let patches: Vec<Value> = look(&boot, &things, forbidden)
+            .0
+            .effects
+            .into_iter()
+            .filter_map(|effect| match effect.verb {
+                Verb::Patch { body, .. } => Some((*body).clone()),
+                _ => None,
+            })
+            .collect();
+        patches
+    };
+    let nothing: [Value; 0] = [];
+    assert_eq!(ordered(&header, json!({}), &bare, ""), nothing, "a Secret that is not there");
+    assert_eq!(ordered(&header, json!({"Secret": {"other": "eA=="}}), &bare, ""), nothing, "without the key");
+    let secret = json!({"Secret": {"k": "eA=="}});
+    assert_eq!(ordered(&header, secret.clone(), &bare, "Right"), nothing, "that may not be used");
+    let large = json!({"ConfigMap": {"ca.crt": "x".repeat(96 * 1024 + 1)}});
+    assert_eq!(ordered(&bundle, large, &bare, ""), nothing, "more than an environment variable holds");
+    assert_eq!(ordered(&bundle, json!({"ConfigMap": {"ca.crt": "x".repeat(96 * 1024)}}), &bare, "").len(), 1);
+    let put_in = ordered(&header, secret.clone(), &bare, "");
+    let carrying = repaired(bare, &put_in[0]);
+    assert_eq!(
+        carrying["spec"]["template"]["spec"]["initContainers"][0]["name"],
+        "wait-for-vault-example-com"
+    );
+    // The first looks know nothing of the right and the Secret yet: nobody's pods are restarted for that.
+    assert_eq!(ordered(&header, secret, &carrying, ""), nothing);
+    assert_eq!(ordered(&header, json!({}), &carrying, "").len(), 1, "what is known to be gone comes out");
+}
+
 #[test]
 fn pods_that_admission_missed_are_counted_and_never_touched() {
     let pod = |created: &str, annotations: Value, phase: &str| json!({"metadata": {"creationTimestamp": created, "annotations": annotations}, "status": {"phase": phase}});
@@ -246,7 +318,8 @@ fn pods_that_admission_missed_are_counted_and_never_touched() {
         ("Pod", "mirror", pod(later, json!({"kubernetes.io/config.mirror": "x"}), "Running")),
     ];
     let (decision, rows) = look(&object(&target), &things, "");
-    let message = "2 pods were created while admission was away and did not wait";
+    let message =
+        "2 pods were created before admission knew of this object, or while it was away, and did not wait";
     assert_eq!((rows[0]["state"].as_str(), rows[0]["message"].as_str()), (Some("Missed"), Some(message)));
     assert!(decision.effects.is_empty());
     let told: Vec<(&str, &str)> =
@@ -255,7 +328,7 @@ fn pods_that_admission_missed_are_counted_and_never_touched() {
         told,
         [(
             "BootWaitMissed",
-            "StatefulSet store: 2 pods were created while admission was away and did not wait"
+            "StatefulSet store: 2 pods were created before admission knew of this object, or while it was away, and did not wait"
         )]
     );
     // By their labels, a bare pod has a row of its own.
@@ -268,7 +341,10 @@ fn pods_that_admission_missed_are_counted_and_never_touched() {
         .map(|row| (row["kind"].as_str().unwrap(), row["name"].as_str().unwrap()))
         .collect();
     assert_eq!(listed, [("Pod", "missed-1"), ("Pod", "missed-2")]);
-    assert_eq!(rows[0]["message"], "1 pod was created while admission was away and did not wait");
+    assert_eq!(
+        rows[0]["message"],
+        "1 pod was created before admission knew of this object, or while it was away, and did not wait"
+    );
 }
 
 #[test]
