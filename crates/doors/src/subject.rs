@@ -279,6 +279,7 @@ pub trait Subject: Send {
         false
     }
 
-    /// Nothing has happened to it for a while: what can be made again from the rest may be let go.
-    fn rest(&mut self) {}
+    /// Nothing has happened to it for a while, or there are many others: what can be made again from the rest may be let
+    /// go. A status that has not been written yet is drawn first, with these causes.
+    fn rest(&mut self, _causes: &Causes) {}
 }

@@ -1,7 +1,10 @@
 //! What an object that waits weighs: a thousand subjects in memory, counted by the allocator. A test binary of its own,
 //! because everything that is allocated in the process counts.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use linchpin_doors::{
     Causes,
@@ -14,6 +17,13 @@ use serde_json::{Value, json};
 
 #[global_allocator]
 static MEMORY: PeakAlloc = PeakAlloc;
+
+/// One test at a time.
+static SCALES: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    SCALES.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// How many are weighed.
 const COUNT: usize = 1_000;
@@ -86,6 +96,7 @@ fn decide(subject: &mut dyn Subject, wants: &mut BTreeSet<Want>) -> Decision {
 
 #[test]
 fn an_object_that_waits_weighs_little() {
+    let _alone = alone();
     let kinds = linchpin_doors::registry();
     let account: Arc<str> = Arc::from("default");
     let mut subjects = Vec::with_capacity(COUNT);
@@ -101,7 +112,7 @@ fn an_object_that_waits_weighs_little() {
         drop(subject.status(&Causes::new()));
         // The last that comes is what was written; nothing is decided on it.
         subject.arrived(&object(number, Some(&drawn.status)), true).unwrap();
-        subject.rest();
+        subject.rest(&Causes::new());
         subject
     };
     // What is made once for all of them does not count.
@@ -114,17 +125,42 @@ fn an_object_that_waits_weighs_little() {
 }
 
 #[test]
+fn an_object_whose_status_waits_to_be_written_weighs_little_while_it_rests() {
+    let _alone = alone();
+    let kinds = linchpin_doors::registry();
+    let account: Arc<str> = Arc::from("default");
+    let serve = |number: usize| {
+        let mut subject = kinds.kinds()[0].subject(&object(number, None), &account).unwrap();
+        decide(&mut *subject, &mut BTreeSet::new());
+        subject.rest(&Causes::new());
+        subject
+    };
+    let mut subjects = vec![serve(0)];
+    let before = MEMORY.current_usage();
+    subjects.extend((1..=COUNT).map(serve));
+    let each = (MEMORY.current_usage() - before) / COUNT;
+    println!("{each} bytes each");
+    assert!(each <= 8 * 1024, "an object whose status waits takes {each} bytes");
+    let status = |subject: &mut Box<dyn Subject>| subject.status(&Causes::new()).map(|drawn| drawn.status);
+    let mut awake = kinds.kinds()[0].subject(&object(1, None), &account).unwrap();
+    decide(&mut *awake, &mut BTreeSet::new());
+    assert_eq!(status(&mut subjects[1]), status(&mut awake), "it says the same");
+    assert_eq!(status(&mut subjects[1]), None, "and says it once");
+}
+
+#[test]
 fn an_object_that_has_rested_decides_as_if_it_had_not() {
+    let _alone = alone();
     let kinds = linchpin_doors::registry();
     let mut subject = kinds.kinds()[0].subject(&object(0, None), &Arc::from("default")).unwrap();
     let mut wants = BTreeSet::new();
     decide(&mut *subject, &mut wants);
-    subject.rest();
-    let drawn = subject.status(&Causes::new()).expect("what is to be drawn keeps its plan");
+    subject.rest(&Causes::new());
+    let drawn = subject.status(&Causes::new()).expect("what is to be written is drawn before it rests");
     subject.saved(drawn.critical);
     let awake = decide(&mut *subject, &mut wants);
     subject.status(&Causes::new());
-    subject.rest();
+    subject.rest(&Causes::new());
     let rested = decide(&mut *subject, &mut wants);
     assert_eq!(rested.wants, awake.wants);
     assert_eq!(rested.report.phase, awake.report.phase);

@@ -109,8 +109,8 @@ struct BootSubject {
 }
 
 impl Subject for BootSubject {
-    fn rest(&mut self) {
-        self.inner.rest();
+    fn rest(&mut self, causes: &Causes) {
+        self.inner.rest(causes);
     }
 
     fn key(&self) -> &SubjectKey {

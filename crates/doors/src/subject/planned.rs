@@ -48,10 +48,14 @@ pub struct Planned<D: Door> {
     memory: Option<Memory>,
     /// The plan, and the facts it was made with; none before it was compiled from this version of the object.
     compiled: Option<(Result<Compiled, SpecError>, World)>,
+    /// Whether the plan is let go as soon as nobody needs it.
+    rests: bool,
     /// What a plan that was let go had looked at.
     looked_at: BTreeSet<Want>,
     /// What the status has not been drawn from yet.
     pending: Option<Box<PendingStatus>>,
+    /// A status that was drawn before its time, to let go what it was drawn from.
+    drawn: Option<Box<DrawnEarly>>,
     /// The phase that was last reported.
     phase: Option<Phase>,
     /// The word that its status has for it.
@@ -67,6 +71,13 @@ pub struct Planned<D: Door> {
     /// The objects that had made it when it was compiled.
     makers: Vec<ObjectRef>,
     history: History<D::Object>,
+}
+
+/// A status that waits to be written, as text: that takes a quarter of the memory.
+struct DrawnEarly {
+    status: String,
+    critical: u64,
+    journaled: bool,
 }
 
 /// What a decision had to say. A status is drawn of it when it may be written: decisions are more frequent.
@@ -94,8 +105,10 @@ impl<D: Door> Planned<D> {
             unread: false,
             memory: None,
             compiled: None,
+            rests: false,
             looked_at: BTreeSet::new(),
             pending: None,
+            drawn: None,
             phase: None,
             word: None,
             passed: BTreeSet::new(),
@@ -176,10 +189,26 @@ impl<D: Door> Planned<D> {
         }
     }
 
-    /// Puts the object away, unless its status is going to be drawn soon.
+    /// Puts the object away, unless its status is going to be drawn soon; its plan too, if it rests.
     fn put_away(&mut self) {
         if self.pending.is_none() {
             self.body.pack();
+            if self.rests {
+                self.let_plan_go();
+            }
+        }
+    }
+
+    /// Lets the plan go, unless something of it is under way or it tells others something.
+    fn let_plan_go(&mut self) {
+        if self.memory.as_ref().is_none_or(|memory| !memory.flight.is_empty()) {
+            return;
+        }
+        let is_spare = |compiled: &Compiled| D::backing(&compiled.plan).is_none();
+        if let Some((Ok(compiled), _)) =
+            self.compiled.take_if(|(compiled, _)| compiled.as_ref().is_ok_and(is_spare))
+        {
+            self.looked_at = compiled.wants;
         }
     }
 
@@ -258,6 +287,7 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+        self.rests = false;
         let decided = self.take_turn(look);
         self.put_away();
         decided
@@ -270,6 +300,10 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn status(&mut self, causes: &Causes) -> Option<Drawn> {
+        if let Some(early) = self.drawn.take() {
+            let status = serde_json::from_str(&early.status).ok()?;
+            return Some(Drawn { status, critical: early.critical, journaled: early.journaled });
+        }
         let PendingStatus { report, planned, time } = *self.pending.take()?;
         let plan: Option<&Plan> = match &self.compiled {
             Some((Ok(compiled), _)) if planned => Some(&compiled.plan),
@@ -348,18 +382,13 @@ impl<D: Door> Subject for Planned<D> {
         D::beside().is_some() && lives && !self.history.is_kept()
     }
 
-    fn rest(&mut self) {
-        // What others are told of its plan cannot be told without it.
-        let is_spare = |compiled: &Compiled| D::backing(&compiled.plan).is_none();
-        let busy =
-            self.pending.is_some() || self.memory.as_ref().is_none_or(|memory| !memory.flight.is_empty());
-        if busy {
-            return;
-        }
-        if let Some((Ok(compiled), _)) =
-            self.compiled.take_if(|(compiled, _)| compiled.as_ref().is_ok_and(is_spare))
+    fn rest(&mut self, causes: &Causes) {
+        self.rests = true;
+        if self.drawn.is_none()
+            && let Some(Drawn { status, critical, journaled }) = self.status(causes)
         {
-            self.looked_at = compiled.wants;
+            self.drawn = Some(Box::new(DrawnEarly { status: status.to_string(), critical, journaled }));
         }
+        self.put_away();
     }
 }

@@ -49,9 +49,15 @@ impl<T: Ord + Copy, K: Ord + Clone> Timers<T, K> {
 
     /// Takes out a key whose time has come.
     pub(crate) fn pop(&mut self, now: T) -> Option<K> {
-        let (_, key) = self.order.first().cloned().filter(|(at, _)| *at <= now)?;
+        self.next().filter(|at| *at <= now)?;
+        self.pop_first().map(|(_, key)| key)
+    }
+
+    /// Takes out the key with the next time, whether that has come or not.
+    pub(crate) fn pop_first(&mut self) -> Option<(T, K)> {
+        let (at, key) = self.order.first().cloned()?;
         self.set(key.clone(), None);
-        Some(key)
+        Some((at, key))
     }
 }
 

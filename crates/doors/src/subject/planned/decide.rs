@@ -196,7 +196,7 @@ impl<D: Door> Planned<D> {
         let mut decision = Decision { edges: None, ..Decision::default() };
         if !self.body.has_finalizer() {
             self.memory = Some(memory);
-            self.pending = None;
+            (self.pending, self.drawn) = (None, None);
             return decision;
         }
         let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
@@ -306,7 +306,7 @@ impl<D: Door> Planned<D> {
         decision.report.phase = self.phase;
         decision.own = Some(own);
         let pending = PendingStatus { report: stepped.report, planned: plan.is_some(), time: look.now };
-        self.pending = Some(Box::new(pending));
+        (self.pending, self.drawn) = (Some(Box::new(pending)), None);
         self.memory = Some(stepped.memory);
     }
 
