@@ -70,11 +70,11 @@ fn next(program: &Command, words: &[String]) -> Vec<String> {
         text.and_then(|text| text.to_string().lines().next().map(str::to_owned))
     };
     let flag = before.last().and_then(|word| word.strip_prefix("--"));
-    let valued = command.get_arguments().find(|argument| {
+    let of_flag = command.get_arguments().find(|argument| {
         argument.get_long() == flag && flag.is_some() && argument.get_action().takes_values()
     });
     let mut found = Vec::new();
-    if let Some(argument) = valued {
+    if let Some(argument) = of_flag {
         found.extend(argument.get_possible_values().iter().map(|value| line(value.get_name(), None)));
     } else if last.starts_with('-') {
         let flags = command.get_arguments().filter(|argument| !argument.is_hide_set());

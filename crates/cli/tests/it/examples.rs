@@ -282,7 +282,7 @@ pub(crate) fn open_the_shop(stage: &Stage<'_>) {
     }
     let shop = ("DependencyGroup".to_owned(), "shop".to_owned(), "shop".to_owned());
     for release in in_folder(&folder.join("release")) {
-        assert!(!is_done(stage.api, &shop), "before {release:?}");
+        assert!(!is_done(stage.api, &shop), "before {}", release.display());
         apply(stage.cluster, &release);
     }
     all_are_done(stage.api, &[folder.join("shop.yaml")]);
