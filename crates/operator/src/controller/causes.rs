@@ -264,16 +264,24 @@ impl Controller {
                 _ => return false,
             }
         };
-        let right = Right {
-            verb: "get".to_owned(),
-            group: kind.group.clone(),
-            resource: plural,
-            subresource: None,
-            namespace: namespace.clone(),
-            name: Some(name.clone()),
+        let right = |name: Option<&String>| {
+            let right = Right {
+                verb: "get".to_owned(),
+                group: kind.group.clone(),
+                resource: plural.clone(),
+                subresource: None,
+                namespace: namespace.clone(),
+                name: name.cloned(),
+            };
+            Want::new(Question::Right { via: via.clone(), right })
         };
-        let right = Want::new(Question::Right { via: via.clone(), right });
-        matches!(self.answer(right, asked), Some(Seen::Right(true)))
+        // One question for all objects of a kind, and one for each only where that is denied: a long line of objects would
+        // make every one of them ask for every other.
+        match self.answer(right(None), asked) {
+            None => false,
+            Some(Seen::Right(true)) => true,
+            Some(_) => matches!(self.answer(right(Some(name)), asked), Some(Seen::Right(true))),
+        }
     }
 
     /// The answer to a question, if there is one.
