@@ -146,6 +146,10 @@ fn an_object_whose_status_waits_to_be_written_weighs_little_while_it_rests() {
     decide(&mut *awake, &mut BTreeSet::new());
     assert_eq!(status(&mut subjects[1]), status(&mut awake), "it says the same");
     assert_eq!(status(&mut subjects[1]), None, "and says it once");
+    let mut newer: Value = serde_json::from_str(&object(2, None)).unwrap();
+    newer["metadata"]["generation"] = json!(2);
+    subjects[2].arrived(&newer.to_string(), false).unwrap();
+    assert_eq!(status(&mut subjects[2]), None, "nothing is said of what the object was before");
 }
 
 #[test]

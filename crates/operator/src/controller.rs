@@ -229,7 +229,8 @@ impl Controller {
         let save = self.next_save().map(Instant::from_std);
         let report = self.reporter.due_in().map(|pause| at_hand + pause.max(LEAST_PAUSE));
         let rested = self.resting.next().map(Instant::from_std);
-        let cooled = self.cooling.next().map(Instant::from_std);
+        let crowded = self.cooling.len() > rest::WARM;
+        let cooled = if crowded { Some(at_hand) } else { self.cooling.next().map(Instant::from_std) };
         [timer, save, report, rested, cooled].into_iter().flatten().fold(at_hand + BEAT, Instant::min)
     }
 

@@ -1,8 +1,8 @@
 //! The subject of a door: an object of ours, its plan and what the engine remembers of it.
 //!
 //! The object is compiled to a plan when it, or a fact that it was compiled with, has changed; `engine::step` decides; the
-//! status is drawn from the last decision when it may be written. What the engine remembers is recovered from the journal
-//! in the object's status at the first look, and is the authority from then on.
+//! status is drawn from the last decision when it may be written, or before its plan is let go. What the engine remembers
+//! is recovered from the journal in the object's status at the first look, and is the authority from then on.
 
 mod decide;
 
@@ -75,12 +75,13 @@ pub struct Planned<D: Door> {
 
 /// A status that waits to be written, as text: that takes a quarter of the memory.
 struct DrawnEarly {
-    status: String,
+    status: Box<str>,
     critical: u64,
     journaled: bool,
 }
 
-/// What a decision had to say. A status is drawn of it when it may be written: decisions are more frequent.
+/// What a decision had to say. A status is drawn of it when it may be written, or before its plan is let go: decisions are
+/// more frequent.
 struct PendingStatus {
     report: Report,
     /// Whether there was a plan.
@@ -261,6 +262,8 @@ impl<D: Door> Subject for Planned<D> {
         let Read { body, journal, status, .. } =
             Read::<D::Object>::from_text(text, &self.default_service_account)?;
         self.stored = stored(&body, status, journal.as_ref());
+        // It was drawn of what the object was before.
+        self.drawn = None;
         let old = std::mem::replace(&mut self.body, body);
         self.note_claims();
         let foreign_journal = !echo && self.is_foreign(journal.as_ref());
@@ -301,6 +304,7 @@ impl<D: Door> Subject for Planned<D> {
 
     fn status(&mut self, causes: &Causes) -> Option<Drawn> {
         if let Some(early) = self.drawn.take() {
+            // We wrote it: it can be read.
             let status = serde_json::from_str(&early.status).ok()?;
             return Some(Drawn { status, critical: early.critical, journaled: early.journaled });
         }
@@ -387,7 +391,8 @@ impl<D: Door> Subject for Planned<D> {
         if self.drawn.is_none()
             && let Some(Drawn { status, critical, journaled }) = self.status(causes)
         {
-            self.drawn = Some(Box::new(DrawnEarly { status: status.to_string(), critical, journaled }));
+            self.drawn =
+                Some(Box::new(DrawnEarly { status: status.to_string().into(), critical, journaled }));
         }
         self.put_away();
     }

@@ -9,7 +9,7 @@ use super::Controller;
 pub(super) const COOL_AFTER: Duration = Duration::from_secs(10);
 /// How many subjects keep their plans until then, the latest ones: memory is made for what happens now and then to some,
 /// not for what once happens to all of them, as at a restart.
-const WARM: usize = 64;
+pub(super) const WARM: usize = 64;
 /// How many begin to rest before messages are looked at.
 const COOLED_AT_ONCE: usize = 32;
 

@@ -4,7 +4,7 @@
 //! [`pace`]. Here the writes are begun, each with the version it was decided on, and their ends are taken in. A phase change
 //! and whatever effects wait for go at once; progress at most once a second, a phase that flaps less often; and all but what
 //! effects wait for yields to effects for up to a second, counted from when there was something to write, so that what
-//! changes again in the meantime is written once. A status is drawn only when it may be written.
+//! changes again in the meantime is written once. A status is drawn only when it may be written, or before its object rests.
 
 mod machine;
 pub(super) mod pace;
