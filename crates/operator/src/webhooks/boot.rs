@@ -12,7 +12,7 @@ use std::{
 
 use futures::FutureExt;
 use linchpin_api::BootDependency;
-use linchpin_cluster::own::{ErrandError, Errands, OwnKind};
+use linchpin_cluster::own::{Errands, OwnKind};
 use linchpin_doors::boot_dependency::{
     BootSet, Division, Gate, KeyReference, OwnerName, Place, WaiterSettings, circles, divide, ignored_skip,
     inject, is_skipped, keep_old_part, references, selects,
@@ -22,12 +22,13 @@ use linchpin_words::{Gvk, Timestamp, limits};
 use serde_json::Value;
 
 use super::{
+    configuration::SYSTEM,
     glance::Glances,
     memory::BootMemory,
     owners::Owners,
     review::{Review, Verdict},
     server::{Handler, Handlers},
-    settings::WebhookSettings,
+    settings::{Reached, WebhookSettings},
 };
 use crate::{controller::now, tallies::Tallies};
 
@@ -45,6 +46,9 @@ pub(super) const GROUP: &str = "core.bootchain-operator.ruicoelho.dev";
 pub(super) const VERSION: &str = "v1alpha1";
 pub(super) const PLURAL: &str = "bootdependencies";
 
+/// How long what is asked for one answer may take in all. The API server waits for two seconds and then lets the pod pass,
+/// so what is not known by then counts as not there.
+const IN_ALL: Duration = Duration::from_millis(1500);
 /// How long a question to the API server may take.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long it counts that a key can be used.
@@ -71,7 +75,8 @@ pub(super) fn handlers(webhooks: BootWebhooks) -> Handlers {
     let mut add = |(name, path): (&'static str, &'static str), kind, answer: Answer| {
         let webhooks = Arc::clone(&webhooks);
         let answer = Box::new(move |review| answer(Arc::clone(&webhooks), review));
-        // They answer and change nothing: what they say depends on what the API server has.
+        // They change nothing. Who forges a review learns what a pod would wait for and whether that is there: objects, and
+        // keys of Secrets, as the tenant's account sees them, which is asked in its name, within limits (decision 11).
         handlers.insert(path, Handler { name, kind, guarded: false, answer });
     };
     add(DEPLOYMENTS, ("apps", "Deployment"), |webhooks, review| {
@@ -151,6 +156,10 @@ impl BootWebhooks {
     }
 
     async fn deployment(&self, review: Review) -> Verdict {
+        if self.is_left_out(&review.namespace) {
+            return Verdict::default();
+        }
+        let by = Instant::now() + IN_ALL;
         let (object, template) = (&review.object, &review.object["spec"]["template"]);
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let chain =
@@ -158,7 +167,8 @@ impl BootWebhooks {
         let labels = &template["metadata"]["labels"];
         let skipped = is_skipped(&object["metadata"]["annotations"])
             || is_skipped(&template["metadata"]["annotations"]);
-        let selected = self.selected(&review.namespace, labels, &chain, skipped, review.is_creation).await;
+        let selected =
+            self.selected(&review.namespace, labels, &chain, skipped, review.is_creation, by).await;
         let Some(Selected { sets, .. }) = selected else {
             return Verdict::default();
         };
@@ -175,35 +185,44 @@ impl BootWebhooks {
     }
 
     async fn pod(&self, review: Review) -> Verdict {
+        if self.is_left_out(&review.namespace) {
+            return Verdict::default();
+        }
+        let by = Instant::now() + IN_ALL;
         let pod = &review.object;
         let chain = self.owners.chain(&review.namespace, pod).await;
         let annotations = &pod["metadata"]["annotations"];
         let skipped = chain.skipped || is_skipped(annotations);
         let young = chain.top_created.as_deref().is_none_or(is_young);
         let labels = &pod["metadata"]["labels"];
-        let selected = self.selected(&review.namespace, labels, &chain.owners, skipped, young).await;
+        let selected = self.selected(&review.namespace, labels, &chain.owners, skipped, young, by).await;
         let Some(Selected { objects, sets }) = selected.filter(|_| review.is_creation) else {
             return Verdict::default();
         };
         let division = divide(&pod["spec"], &sets);
-        let gate = self.gate(&review.namespace, pod, &objects, &division).await;
+        // The API server lets nobody gate a pod that has a node already.
+        let placed = pod["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
+        let gate = if placed {
+            Gate::Open
+        } else {
+            let gate = self.gate(&review.namespace, &objects, &division);
+            tokio::time::timeout(left(by), gate).await.unwrap_or(Gate::Hold)
+        };
         let waiter = self.waiter(&review.namespace);
         let patch = inject(pod, Place::Pod, &division, gate, &waiter).patch;
         Verdict { warnings: ignored(&sets, &[annotations]), ..Verdict::patched(patch) }
     }
 
-    /// Whether a pod is held. It is not where it has a node already, which the API server lets nobody gate, and where all
-    /// that the gate would stand for is seen to be there: by the controller in this process, while it leads, or at once.
-    async fn gate(
-        &self,
-        namespace: &str,
-        pod: &Value,
-        objects: &[BootDependency],
-        division: &Division,
-    ) -> Gate {
-        if pod["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty()) {
-            return Gate::Open;
-        }
+    /// Whether webhook configurations always leave a namespace out. Reviews of it are forged, and nothing is asked for them.
+    fn is_left_out(&self, namespace: &str) -> bool {
+        let is_own =
+            matches!(&self.settings.reached, Reached::Service { namespace: own, .. } if own == namespace);
+        is_own || SYSTEM.contains(&namespace)
+    }
+
+    /// Whether a pod is held. It is not where all that the gate would stand for is seen to be there: by the controller in
+    /// this process, while it leads, or at once.
+    async fn gate(&self, namespace: &str, objects: &[BootDependency], division: &Division) -> Gate {
         for object in objects {
             let name = object.metadata.name.as_deref().unwrap_or_default();
             let gated = division.gated.iter().filter(|gated| gated.owner == name);
@@ -256,7 +275,8 @@ impl BootWebhooks {
         verdict
     }
 
-    /// What holds for a pod; none while that is not known. `fresh` asks the API server where memory has none.
+    /// What holds for a pod, as far as it is known `by` then; none while that is not known. `fresh` asks the API server
+    /// where memory has none.
     async fn selected(
         &self,
         namespace: &str,
@@ -264,6 +284,7 @@ impl BootWebhooks {
         chain: &[OwnerName],
         skipped: bool,
         fresh: bool,
+        by: Instant,
     ) -> Option<Selected> {
         if skipped {
             return Some(Selected::default());
@@ -281,7 +302,7 @@ impl BootWebhooks {
         let complete = self.memory.is_complete();
         if objects.is_empty() && (fresh || !complete) {
             // Applied in one command, the BootDependency may be newer than what we know.
-            match self.list(namespace).await {
+            match tokio::time::timeout(left(by), self.list(namespace)).await.ok().flatten() {
                 Some(list) => objects.extend(list.iter().filter(|object| is_selected(object)).cloned()),
                 None if !complete => return None,
                 None => (),
@@ -289,19 +310,19 @@ impl BootWebhooks {
         }
         let mut sets = Vec::with_capacity(objects.len());
         for object in &objects {
-            sets.push(self.set(namespace, object).await);
+            sets.push(self.set(namespace, object, by).await);
         }
         Some(Selected { objects, sets })
     }
 
-    async fn set(&self, namespace: &str, object: &BootDependency) -> BootSet {
+    async fn set(&self, namespace: &str, object: &BootDependency, by: Instant) -> BootSet {
         let account =
             object.spec.common.service_account_name.as_ref().unwrap_or(&self.default_service_account);
         let mut usable = Vec::with_capacity(object.spec.depends_on.len());
         for entry in &object.spec.depends_on {
             let mut all = true;
             for reference in references(entry) {
-                all = all && self.can_use(namespace, account, &reference).await;
+                all = all && self.can_use((namespace, account), &reference, by).await;
             }
             usable.push(all);
         }
@@ -309,7 +330,12 @@ impl BootWebhooks {
     }
 
     /// Whether a key that an entry refers to can be put into a pod: its account gets it. Unknown is no.
-    async fn can_use(&self, namespace: &str, account: &str, reference: &KeyReference<'_>) -> bool {
+    async fn can_use(
+        &self,
+        (namespace, account): (&str, &str),
+        reference: &KeyReference<'_>,
+        by: Instant,
+    ) -> bool {
         let text = str::to_owned;
         let KeyReference { holder, name, key, .. } = *reference;
         let place = (text(namespace), text(account), holder.plural(), text(name), text(key));
@@ -318,13 +344,15 @@ impl BootWebhooks {
         if let Some(known) = known.filter(Usability::counts) {
             return known.usable;
         }
+        let left = left(by);
+        if left.is_zero() {
+            return false;
+        }
         let kind = OwnKind::new(&holder.kind(), holder.plural(), true);
         let scope = Scope::Name { namespace: Some(text(namespace)), name: text(name) };
-        let usable = match self.errands.look_as((namespace, account), &kind, &scope, PATIENCE).await {
-            Ok(found) => found.first().is_some_and(|found| reference.is_in(found)),
-            Err(ErrandError::Forbidden { .. }) => false,
-            Err(_) => return false,
-        };
+        let answer = self.errands.look_as((namespace, account), &kind, &scope, PATIENCE);
+        let found = tokio::time::timeout(left, answer).await.ok().and_then(Result::ok).unwrap_or_default();
+        let usable = found.first().is_some_and(|found| reference.is_in(found));
         let mut keys = lock();
         if keys.len() >= KEYS {
             keys.retain(|_, known| known.counts());
@@ -391,6 +419,11 @@ fn secret_headers(object: &BootDependency) -> Vec<String> {
         }
     }
     warnings
+}
+
+/// How long it is until then.
+fn left(by: Instant) -> Duration {
+    by.saturating_duration_since(Instant::now())
 }
 
 /// Whether something was created only just now.

@@ -1,8 +1,8 @@
 //! Whether what a pod would be held for is there, looked up at once: for a replica that does not follow it.
 //!
 //! The leader knows. Any other replica asks the API server when a pod is created, as the object's own ServiceAccount, and
-//! judges the answers as the leader would. What takes more than a request
-//! of an object or two (a probe, a custom kind, another cluster) is not known here, and what is not known holds the pod.
+//! judges the answers as the leader would. What takes more than a request for an object or two (a probe, a custom kind,
+//! another cluster) is not known here, and what is not known holds the pod.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -58,8 +58,7 @@ impl Glances {
         let meta = &object.metadata;
         let key = (meta.uid.clone().unwrap_or_default(), meta.generation.unwrap_or_default());
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((looked, met)) = lock().get(&key).filter(|(looked, _)| looked.elapsed() < COUNTS) {
-            let _ = looked;
+        if let Some((_, met)) = lock().get(&key).filter(|(looked, _)| looked.elapsed() < COUNTS) {
             return Arc::clone(met);
         }
         let met = Arc::new(tokio::time::timeout(IN_ALL, self.look(object)).await.unwrap_or_default());

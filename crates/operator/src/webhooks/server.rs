@@ -220,6 +220,7 @@ impl Desk {
     async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let begun = Instant::now();
         let Some(handler) = self.handler(request.uri().path()) else {
+            self.counts.answered("unknown", "error", begun.elapsed());
             return text(StatusCode::NOT_FOUND, "no such webhook\n");
         };
         let name = handler.name;
