@@ -373,12 +373,9 @@ fn gate(pod: &PodView, facts: &Facts, labels: &Labels) -> Option<bool> {
     if !pod.gated {
         return None;
     }
-    let ids = labels.ids();
-    let any = |prefix: Prefix| ids.iter().any(|id| labels.has(&prefix.key(id)));
-    let unfinished = ids
-        .iter()
-        .any(|id| labels.has(&Prefix::Operated.key(id)) && !labels.has(&Prefix::Completing.key(id)));
-    let wanted = if labels.has(keys::STAY_OFFLINE) || any(Prefix::Preparing) || any(Prefix::Operate) {
+    let unfinished = labels.any_without(Prefix::Operated, Prefix::Completing);
+    let drained = labels.any(Prefix::Preparing) || labels.any(Prefix::Operate);
+    let wanted = if labels.has(keys::STAY_OFFLINE) || drained {
         false
     } else if unfinished || (pod.gate.is_none() && !facts.entries_complete) {
         return None;
@@ -390,12 +387,11 @@ fn gate(pod: &PodView, facts: &Facts, labels: &Labels) -> Option<bool> {
 
 /// The label that says that the pod is available.
 fn availability(pod: &PodView, facts: &Facts, labels: &mut Labels) {
-    let ids = labels.ids();
-    let any = |prefix: Prefix| ids.iter().any(|id| labels.has(&prefix.key(id)));
     let offline = labels.has(keys::STAY_OFFLINE);
-    if !pod.ready || offline || any(Prefix::Preparing) || any(Prefix::Operate) || any(Prefix::Operated) {
+    let away = [Prefix::Preparing, Prefix::Operate, Prefix::Operated];
+    if !pod.ready || offline || away.into_iter().any(|prefix| labels.any(prefix)) {
         labels.remove(keys::SERVICE_AVAILABLE);
-    } else if ids.is_empty() && facts.entries_complete && pod.entries().satisfied(&pod.finalizers) {
+    } else if labels.ids().is_empty() && facts.entries_complete && pod.entries().satisfied(&pod.finalizers) {
         labels.stamp_if_absent(keys::SERVICE_AVAILABLE);
         labels.remove(keys::CREATING);
         labels.remove(keys::COMPLETING);

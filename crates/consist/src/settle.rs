@@ -104,6 +104,8 @@ pub struct Memory {
     flight: BTreeMap<Slot, u64>,
     /// Whether the binding or the clean finalizer is being taken away.
     releasing: bool,
+    /// Whether it was said what a release by hand leaves at the provider: the write may have to be repeated.
+    left_told: bool,
     /// The items of the call that is under way.
     calling: Option<(Call, Vec<String>)>,
     /// The number of the last order.

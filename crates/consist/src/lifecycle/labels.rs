@@ -12,8 +12,9 @@ pub(super) const STAGES: usize = 24;
 /// What the key of a permission begins with; it is followed by the type of the operation, not by its id.
 const PERMISSION: &str = "operation-permission.podopslifecycle.kusionstack.io";
 
-/// The most operations of one pod that are led at a time; its deletion and its eviction are among them whatever their
-/// number. More are anybody's labels: they wait, and cost nothing.
+/// The most operations of one pod that are led at a time, and the most that are led because they keep the gate from opening;
+/// its deletion and its eviction are led in any case. More are anybody's labels: they wait, but what they say of the pod's
+/// traffic counts.
 pub(super) const OPERATIONS: usize = 64;
 
 /// The longest id or type: what may follow the slash of a label's key.
@@ -99,6 +100,11 @@ impl Prefix {
     }
 }
 
+/// What kind of label a key is, and the id in it.
+fn kind_and_id(key: &str) -> Option<(Prefix, &str)> {
+    Prefix::ALL.into_iter().find_map(|prefix| Some((prefix, prefix.id(key)?)))
+}
+
 /// The key of the permission for a type.
 pub(super) fn permission(kind: &str) -> String {
     format!("{PERMISSION}/{kind}")
@@ -117,13 +123,40 @@ impl Labels {
         Self { all: labels.clone(), stamp: nanoseconds.to_string() }
     }
 
-    /// The ids of the operations that are led: any label of the twelve kinds reveals one.
+    /// The ids of the operations that are led: any label of the twelve kinds reveals one. Those that keep the gate from
+    /// opening have places of their own, so that they do not wait for others that wait for the gate.
     pub(super) fn ids(&self) -> BTreeSet<String> {
-        let id = |key| Prefix::ALL.into_iter().find_map(|prefix| prefix.id(key));
-        let all: BTreeSet<&str> = self.all.keys().filter_map(|key| id(key.as_str())).collect();
-        let (first, others): (Vec<&str>, Vec<&str>) =
-            all.into_iter().partition(|id| matches!(*id, POD_DELETE | POD_EVICT));
-        first.into_iter().chain(others.into_iter().take(OPERATIONS)).map(str::to_owned).collect()
+        let mut all: BTreeMap<&str, BTreeSet<Prefix>> = BTreeMap::new();
+        for (prefix, id) in self.all.keys().filter_map(|key| kind_and_id(key)) {
+            all.entry(id).or_default().insert(prefix);
+        }
+        let (mut led, mut others, mut holding) = (BTreeSet::new(), Vec::new(), Vec::new());
+        for (id, on) in all {
+            if matches!(id, POD_DELETE | POD_EVICT) {
+                led.insert(id);
+                continue;
+            }
+            others.push(id);
+            let holds = on.contains(&Prefix::Preparing)
+                || on.contains(&Prefix::Operate)
+                || (on.contains(&Prefix::Operated) && !on.contains(&Prefix::Completing));
+            if holds {
+                holding.push(id);
+            }
+        }
+        led.extend(others.into_iter().take(OPERATIONS));
+        led.extend(holding.into_iter().take(OPERATIONS));
+        led.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Whether any operation, led or not, has a label of a kind.
+    pub(super) fn any(&self, prefix: Prefix) -> bool {
+        self.all.keys().any(|key| prefix.has(key))
+    }
+
+    /// Whether any operation, led or not, has a label of one kind and none of another.
+    pub(super) fn any_without(&self, prefix: Prefix, other: Prefix) -> bool {
+        self.all.keys().filter_map(|key| prefix.id(key)).any(|id| !self.has(&other.key(id)))
     }
 
     pub(super) fn has(&self, key: &str) -> bool {
@@ -188,10 +221,7 @@ impl Labels {
     pub(super) fn drop_permissions(&mut self) {
         let types: BTreeSet<String> = self.types().into_iter().map(str::to_owned).collect();
         // An operation whose type was taken away together with `operating` still needs its permission to tell the type.
-        let untyped = self
-            .ids()
-            .into_iter()
-            .any(|id| self.has(&Prefix::Operate.key(&id)) && !self.has(&Prefix::OperationType.key(&id)));
+        let untyped = self.any_without(Prefix::Operate, Prefix::OperationType);
         self.all.retain(|key, _| {
             let kind = key.strip_prefix(PERMISSION).and_then(|rest| rest.strip_prefix('/'));
             kind.is_none_or(|kind| untyped || types.contains(kind))
@@ -203,5 +233,45 @@ impl Labels {
         let removed = before.keys().filter(|key| !self.all.contains_key(*key)).map(|key| (key.clone(), None));
         let set = self.all.iter().filter(|(key, value)| before.get(*key) != Some(value));
         removed.chain(set.map(|(key, value)| (key.clone(), Some(value.clone())))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(keys: impl IntoIterator<Item = String>) -> Labels {
+        let all: BTreeMap<String, String> = keys.into_iter().map(|key| (key, "1".to_owned())).collect();
+        Labels::new(&all, Timestamp::from_microsecond(0))
+    }
+
+    fn many(prefix: Prefix) -> impl Iterator<Item = String> {
+        (0..OPERATIONS).map(move |number| prefix.key(&format!("a{number}")))
+    }
+
+    #[test]
+    fn an_operation_that_keeps_the_gate_shut_is_led_beside_those_that_wait_for_the_gate() {
+        let completing = || many(Prefix::Operated).chain(many(Prefix::Completing));
+        for held in [Prefix::Preparing, Prefix::Operate, Prefix::Operated] {
+            let labels = labels(completing().chain([held.key("z")]));
+            assert!(labels.ids().contains("z"), "{held:?}");
+            assert_eq!(labels.ids().len(), OPERATIONS + 1);
+        }
+        assert!(!labels(completing().chain([Prefix::Operating.key("z")])).ids().contains("z"));
+    }
+
+    #[test]
+    fn what_an_operation_says_counts_although_it_is_not_led() {
+        let typed = many(Prefix::Operate).chain(many(Prefix::OperationType));
+        let mut labels =
+            labels(typed.chain([Prefix::Operate.key("z"), Prefix::Undo.key("z"), permission("x")]));
+        assert!(!labels.ids().contains("z"));
+        assert!(labels.any(Prefix::Undo) && !labels.any(Prefix::Operated));
+        assert!(labels.any_without(Prefix::Operate, Prefix::OperationType));
+        labels.drop_permissions();
+        assert!(labels.has(&permission("x")), "it still tells the type of z");
+        labels.sweep("z");
+        labels.drop_permissions();
+        assert!(!labels.has(&permission("x")));
     }
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use linchpin_words::Timestamp;
 
-use super::labels::{OPERATIONS, Prefix};
+use super::{
+    POD_DELETE, POD_EVICT,
+    labels::{OPERATIONS, Prefix},
+};
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +33,7 @@ const STAGES: [(Prefix, &str); 7] = [
     (Prefix::Operating, "Begun"),
 ];
 
-/// The operations that a pod's labels tell of, sorted by id: so many as are led at a time.
+/// The operations that a pod's labels tell of: its deletion and its eviction, then the others by id; 64 at most.
 pub fn operations(labels: &BTreeMap<String, String>) -> Vec<Operation> {
     let mut found: BTreeMap<&str, Operation> = BTreeMap::new();
     for (prefix, stage) in STAGES {
@@ -50,7 +53,10 @@ pub fn operations(labels: &BTreeMap<String, String>) -> Vec<Operation> {
             });
         }
     }
-    found.into_values().take(OPERATIONS).collect()
+    let mut found: Vec<Operation> = found.into_values().collect();
+    found.sort_by_key(|operation| !matches!(operation.id.as_str(), POD_DELETE | POD_EVICT));
+    found.truncate(OPERATIONS);
+    found
 }
 
 #[cfg(test)]
@@ -74,5 +80,17 @@ mod tests {
         assert_eq!(a.since, Some(Timestamp::from_microsecond(2000)));
         assert_eq!((b.kind.as_str(), b.stage, b.since), ("delete", "Operated", None));
         assert!(operations(&BTreeMap::new()).is_empty());
+    }
+
+    #[test]
+    fn a_deletion_and_an_eviction_are_told_before_all_others() {
+        let others = (0..100).map(|number| format!("a{number:03}"));
+        let ids = others.chain([POD_EVICT.to_owned(), POD_DELETE.to_owned()]);
+        let labels: BTreeMap<String, String> =
+            ids.map(|id| (Prefix::Operating.key(&id), "1".to_owned())).collect();
+        let found = operations(&labels);
+        let told: Vec<&str> = found.iter().map(|operation| operation.id.as_str()).take(3).collect();
+        assert_eq!(told, [POD_DELETE, POD_EVICT, "a000"]);
+        assert_eq!(found.len(), OPERATIONS);
     }
 }

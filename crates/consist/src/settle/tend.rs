@@ -182,6 +182,7 @@ impl Turn<'_> {
         if self.memory.releasing || !fresh {
             return;
         }
+        self.memory.left_told = false;
         self.tell(Matter::Size, "GetExpectedEmployeesFailed", None);
         self.add_entries(pods);
         let answer = self.answer().cloned();
@@ -345,7 +346,8 @@ impl Turn<'_> {
         } else if marked {
             let finalizers = self.standing.employer.clean_finalizers();
             self.order(Slot::Employer, Act::RemoveClean { finalizers });
-            if abandoned {
+            if abandoned && !self.memory.left_told {
+                self.memory.left_told = true;
                 let message = "released by hand: what the provider has of it was not removed".to_owned();
                 self.notices.push(Notice {
                     reason: "CleanEmployerCleanFinalizerSucceed",

@@ -93,8 +93,8 @@ pub(super) struct Desk {
     office: Office,
     hands: Hands,
     cases: BTreeMap<EmployerKey, Case>,
-    /// Those of them that only their bindings tell of.
-    gone: BTreeSet<EmployerKey>,
+    /// Those of them that only their bindings tell of, by namespace.
+    gone: BTreeMap<String, BTreeSet<EmployerKey>>,
     pods: BTreeMap<Name, PodCase>,
     rules: RuleBook,
     dirty: BTreeSet<EmployerKey>,
@@ -118,7 +118,7 @@ impl Desk {
             office,
             hands,
             cases: BTreeMap::new(),
-            gone: BTreeSet::new(),
+            gone: BTreeMap::new(),
             pods: BTreeMap::new(),
             rules: RuleBook::default(),
             dirty: BTreeSet::new(),
@@ -244,7 +244,17 @@ impl Desk {
 
     /// The employers of a namespace that only their bindings tell of.
     fn gone_of(&self, namespace: &str) -> impl Iterator<Item = &EmployerKey> {
-        self.gone.iter().filter(move |(_, place, _)| place == namespace)
+        self.gone.get(namespace).into_iter().flatten()
+    }
+
+    /// An employer is seen again, or nothing is left of it.
+    fn not_gone(&mut self, key: &EmployerKey) {
+        if let Some(here) = self.gone.get_mut(&key.1) {
+            here.remove(key);
+            if here.is_empty() {
+                self.gone.remove(&key.1);
+            }
+        }
     }
 
     fn came_back(&mut self, message: Message) {

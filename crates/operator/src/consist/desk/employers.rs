@@ -199,7 +199,7 @@ impl Desk {
         }
         case.report = Some(decision.report);
         if decision.over && !case.memory.is_busy() {
-            self.gone.remove(key);
+            self.not_gone(key);
             self.office.counts.forget(key);
             self.timers.set(Wake::Employer(key.clone()), None);
         } else {
@@ -234,15 +234,15 @@ impl Desk {
             }
         });
         if employer.gone {
-            self.gone.insert(key.clone());
+            self.gone.entry(key.1.clone()).or_default().insert(key.clone());
         } else {
-            self.gone.remove(key);
+            self.not_gone(key);
         }
         case
     }
 
     fn drop_case(&mut self, key: &EmployerKey, sight: &Sight) {
-        self.gone.remove(key);
+        self.not_gone(key);
         if let Some(case) = self.cases.remove(key) {
             self.office.counts.forget(key);
             let pods = sight.of_namespace(PODS, &key.1).filter(|pod| case.traffic.contains_key(&pod.uid));
@@ -261,13 +261,14 @@ impl Desk {
 
     /// Says what is left at a provider where it is still read when the employer is gone: log, number, and our own namespace.
     fn left_behind(&self, message: &str) {
+        let message = text::line_of(message, MESSAGE);
         tracing::warn!("{message}");
         self.office.counts.left_behind();
         let context = &self.office.context;
         let election = context.settings.leader_election.as_ref();
         let name = election.map_or("linchpin-consist", |election| election.name.as_str());
         let reason = Reason::LeftBehind.as_str().to_owned();
-        let notice = Notice { reason, message: text::line_of(message, MESSAGE), warning: true };
+        let notice = Notice { reason, message, warning: true };
         self.say(Gvk::new("coordination.k8s.io", "v1", "Lease"), &context.namespace, name, "", notice);
     }
 

@@ -30,7 +30,12 @@ enum Word<'a> {
     Finalizer(&'a str),
     /// An employer, by its key.
     Employer(&'a str),
+    /// More than [`WORDS`] words: looked at for every employer instead.
+    Crowded,
 }
+
+/// The most words that an employee is found by. Each costs a set of its own, and labels are anybody's.
+const WORDS: usize = 256;
 
 /// Objects by their words.
 #[derive(Default)]
@@ -121,11 +126,16 @@ impl Sight {
     pub(super) fn index_employee(&mut self, key: EmployeeKey, view: &PodView) {
         let index = &self.employees_by;
         let word = |word: Word<'_>| index.word(key.0, &key.1, word);
-        let mut words: BTreeSet<u64> =
-            view.labels.iter().map(|(name, value)| word(Word::Label(name, value))).collect();
-        let protections = view.finalizers.iter().filter(|finalizer| protects(finalizer));
-        words.extend(protections.map(|finalizer| word(Word::Finalizer(finalizer))));
-        words.extend(view.entries().keys().iter().map(|employer| word(Word::Employer(employer))));
+        let entries = view.entries().keys();
+        let mut words = BTreeSet::new();
+        if view.labels.len() + view.finalizers.len() + entries.len() > WORDS {
+            words.insert(word(Word::Crowded));
+        } else {
+            words.extend(view.labels.iter().map(|(name, value)| word(Word::Label(name, value))));
+            let protections = view.finalizers.iter().filter(|finalizer| protects(finalizer));
+            words.extend(protections.map(|finalizer| word(Word::Finalizer(finalizer))));
+            words.extend(entries.iter().map(|employer| word(Word::Employer(employer))));
+        }
         self.employees_by.put(key, words);
     }
 
@@ -212,6 +222,7 @@ impl Sight {
             word(Word::Finalizer(&read.finalizers.written)),
             word(Word::Finalizer(&read.finalizers.other)),
             word(Word::Employer(&key)),
+            word(Word::Crowded),
         ];
         if let Selection::Labels(labels) = &read.selection {
             let labels = labels.iter().map(|(name, value)| word(Word::Label(name, value)));

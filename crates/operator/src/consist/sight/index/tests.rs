@@ -178,6 +178,26 @@ proptest! {
 }
 
 #[test]
+fn an_employee_with_very_many_labels_costs_one_word_and_is_found_by_each_of_its_marks() {
+    let mut sight = sight();
+    let many: Vec<_> = (0..300).map(|key| (key, 0)).collect();
+    for (name, selector) in [(0, vec![(299, 0)]), (1, vec![(9, 9)]), (2, vec![(9, 9)]), (3, vec![(9, 9)])] {
+        happens(&mut sight, Event::Employer { place: 0, name, selector, names: None }, 1);
+    }
+    let pod = Event::Pod { place: 0, name: 0, labels: many, marks: vec![1], entries: vec![2] };
+    happens(&mut sight, pod, 1);
+    let crew = Arc::clone(&sight.crew);
+    let worker = crew.workers().next().unwrap();
+    let found = sight.employers.iter().map(|((_, _, name), employer)| {
+        (name.as_str(), sight.employees_of(worker, employer, &worker.read(employer)).len())
+    });
+    assert_eq!(found.collect::<Vec<_>>(), [("s0", 1), ("s1", 1), ("s2", 1), ("s3", 0)]);
+    assert_eq!(sight.employees_by.by_word.len(), 1);
+    happens(&mut sight, Event::PodGone { place: 0, name: 0 }, 2);
+    assert!(sight.employees_by.by_word.is_empty());
+}
+
+#[test]
 fn what_came_and_went_leaves_nothing_in_the_index() {
     let mut sight = sight();
     for round in 0..3 {
