@@ -128,30 +128,32 @@ registry-test: $(REGISTRY_BIN)/registry ## Pull artifacts from a real OCI regist
 
 # Each controller is a program of its own in its module: its sources are copied, since modules are read-only, and built there.
 # The folder that its own module of types is in is not in that module: the published one takes its place.
+# The version is in the name of the program: another version is another program.
 FLUX = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/flux
-$(FLUX)/kustomize-controller: FLUX_VERSION = v1.9.5
-$(FLUX)/source-controller: FLUX_VERSION = v1.7.3
-$(FLUX)/%-controller:
-	mkdir -p $(FLUX) && rm -rf $(FLUX)/$*-controller-source
-	folder=$$(cd $(FLUX) && $(GO) mod download -json github.com/fluxcd/$*-controller@$(FLUX_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
-		cp -r "$$folder" $(FLUX)/$*-controller-source && chmod -R u+w $(FLUX)/$*-controller-source
-	cd $(FLUX)/$*-controller-source && $(GO) mod edit -dropreplace=github.com/fluxcd/$*-controller/api && \
-		GOFLAGS=-mod=mod $(GO) build -o $@ .
+KUSTOMIZE = $(FLUX)/kustomize-controller-v1.9.5
+SOURCE = $(FLUX)/source-controller-v1.7.3
+$(KUSTOMIZE): MODULE = github.com/fluxcd/kustomize-controller
+$(SOURCE): MODULE = github.com/fluxcd/source-controller
+$(KUSTOMIZE) $(SOURCE):
+	mkdir -p $(FLUX) && rm -rf $@-source
+	folder=$$(cd $(FLUX) && $(GO) mod download -json $(MODULE)@$(@F:$(notdir $(MODULE))-%=%) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+		cp -r "$$folder" $@-source && chmod -R u+w $@-source
+	cd $@-source && $(GO) mod edit -dropreplace=$(MODULE)/api && GOFLAGS=-mod=mod $(GO) build -o $@ .
 
 .PHONY: flux
-flux: $(FLUX)/kustomize-controller $(FLUX)/source-controller ## Let the real controllers of Flux wait for our objects, and fetch for them (builds them first, which takes minutes)
-	LINCHPIN_FLUX=$(FLUX)/kustomize-controller \
-	LINCHPIN_FLUX_CRD=$(FLUX)/kustomize-controller-source/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml \
+flux: $(KUSTOMIZE) $(SOURCE) ## Let the real controllers of Flux wait for our objects, and fetch for them (the kustomize-controller part was not run to its end yet; builds them first, which takes minutes)
+	LINCHPIN_FLUX=$(KUSTOMIZE) \
+	LINCHPIN_FLUX_CRD=$(KUSTOMIZE)-source/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml \
 		$(CARGO) test --workspace --test it citizens::flux -- --nocapture
-	LINCHPIN_FLUX_SOURCE=$(FLUX)/source-controller \
-	LINCHPIN_FLUX_SOURCE_CRDS=$(FLUX)/source-controller-source/config/crd/bases \
+	LINCHPIN_FLUX_SOURCE=$(SOURCE) \
+	LINCHPIN_FLUX_SOURCE_CRDS=$(SOURCE)-source/config/crd/bases \
 		$(CARGO) test --workspace --test it sync::flux -- --nocapture
 
 # Argo CD's own evaluation of health scripts, in a copy of its module: its sandbox is not for others to import elsewhere.
 ARGOCD_VERSION = v3.2.1
 ARGOCD = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/argocd-$(ARGOCD_VERSION)
 .PHONY: argocd
-argocd: ## Let Argo CD's own library evaluate our health scripts (builds it first, which takes minutes)
+argocd: ## Let Argo CD's own library evaluate our health scripts (not run to its end yet; builds it first, which takes minutes)
 	@test -x $(ARGOCD)/health || { \
 		mkdir -p $(ARGOCD) && \
 		folder=$$(cd $(ARGOCD) && $(GO) mod download -json github.com/argoproj/argo-cd/v3@$(ARGOCD_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \

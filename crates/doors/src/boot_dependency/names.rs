@@ -28,10 +28,14 @@ pub(super) fn of(entries: &[&BootEntry], taken: &BTreeSet<&str>) -> Vec<String> 
         .map(|(plain, entry)| format!("{plain}-{}", entry.port.unwrap_or_default()))
         .collect();
     let mut plains: BTreeMap<&str, usize> = BTreeMap::new();
-    plain.iter().for_each(|name| *plains.entry(name).or_default() += 1);
+    for name in &plain {
+        *plains.entry(name).or_default() += 1;
+    }
     // What has its port behind it must not be called as another one is without.
     let mut all = plains.clone();
-    with_port.iter().for_each(|name| *all.entry(name).or_default() += 1);
+    for name in &with_port {
+        *all.entry(name).or_default() += 1;
+    }
     let fits = |name: &str, among: &BTreeMap<&str, usize>| {
         name.len() <= limits::LABEL && among.get(name) == Some(&1) && !taken.contains(name)
     };

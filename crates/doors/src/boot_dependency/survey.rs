@@ -254,10 +254,8 @@ fn of_target(
         [OwnerName { group: known.group.to_owned(), kind: known.kind.to_owned(), name: target.name.clone() }];
     let own_name = input.object.metadata.name.as_deref().unwrap_or_default();
     let own_mark = marks(template).any(|name| name == own_name);
-    let skipped = [&workload.content["metadata"]["annotations"], &template["metadata"]["annotations"]]
-        .into_iter()
-        .any(is_skipped)
-        || is_bypassed(input.object);
+    let annotations = [&workload.content["metadata"]["annotations"], &template["metadata"]["annotations"]];
+    let skipped = annotations.into_iter().any(is_skipped) || is_bypassed(input.object);
     let sets = if skipped {
         Some(Vec::new())
     } else {
@@ -284,7 +282,6 @@ fn of_target(
             add(&mut message, &[missed_message(missed)]);
         }
     }
-    let annotations = [&workload.content["metadata"]["annotations"], &template["metadata"]["annotations"]];
     let ignored: Vec<String> = annotations.into_iter().filter_map(ignored_skip).take(1).collect();
     add(&mut message, &ignored);
     survey.rows.push(row(input, target, state, held, &message));

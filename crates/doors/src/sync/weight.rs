@@ -37,25 +37,29 @@ pub(super) fn check(plan: &Plan, objects: &[SyncObject]) -> Result<(), SpecError
         return Ok(());
     }
     let edges: usize = orders.iter().map(Vec::len).sum();
-    let status = rows(plan, objects);
-    let too_large = |size: String| {
-        let (count, most) = (objects.len(), limits::SYNC_STATUS >> 10);
+    // Every step has a record; one whose object is tracked also what it wrote and a row.
+    let tracked =
+        plan.steps().iter().filter(|step| step.action().is_some_and(|action| action.tracked)).count();
+    let room = limits::JOURNAL_ENTRIES.saturating_sub(plan.steps().len() + 2 * tracked);
+    if edges > room {
         let problem = format!(
-            "what has to be remembered of its {count} objects and the {edges} edges of their order would take {size}; \
-             {most} KiB are allowed: split it into several Syncs"
+            "its order has {edges} edges; {room} can be remembered: split it into several Syncs, or make its waves smaller"
         );
-        Err(refused(Reason::TooLarge, "spec.source", problem))
-    };
-    if edges > limits::JOURNAL_ENTRIES {
-        return too_large(format!("more than {} entries", limits::JOURNAL_ENTRIES));
+        return Err(refused(Reason::TooLarge, "spec.source", problem));
     }
+    let status = rows(plan, objects);
     let journal = finished(plan, orders);
     let uid = journal.uid.clone();
     let written = journal::write(&journal);
     let size = written.as_ref().map_or(usize::MAX, |written| written.to_string().len());
     let size = size.saturating_add(status);
     if size > limits::SYNC_STATUS || journal::read(written.as_ref(), &uid).is_err() {
-        return too_large(format!("{} KiB", size >> 10));
+        let (count, size, most) = (objects.len(), size >> 10, limits::SYNC_STATUS >> 10);
+        let problem = format!(
+            "what has to be remembered of its {count} objects and the {edges} edges of their order would take {size} KiB; \
+             {most} KiB are allowed: split it into several Syncs"
+        );
+        return Err(refused(Reason::TooLarge, "spec.source", problem));
     }
     Ok(())
 }

@@ -105,11 +105,12 @@ pub(super) fn rights(facts: &Facts, missing: bool) -> Told {
     let doors = doors(facts);
     let has = |name: &str| flag(deployment, name).is_some();
     let by_namespace = has("watch-namespaces");
+    let serves = flag(deployment, "webhook-bind-address").is_some_and(|address| address != "0");
     let configured = flag(deployment, "webhook-config-name").unwrap_or(NAME);
     let is_served = |row: &Row| match row.webhooks {
         ForWebhooks::No => true,
-        ForWebhooks::Served => has("webhook-bind-address"),
-        ForWebhooks::OwnCertificate => has("webhook-bind-address") && !has("webhook-cert-dir"),
+        ForWebhooks::Served => serves,
+        ForWebhooks::OwnCertificate => serves && !has("webhook-cert-dir"),
     };
     let mut found = Vec::new();
     for live in &facts.roles {

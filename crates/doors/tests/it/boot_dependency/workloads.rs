@@ -230,8 +230,8 @@ fn the_image_of_the_namespace_is_the_one_that_repairs_put_in() {
 fn repaired(mut deployment: Value, patch: &Value) -> Value {
     let template = &mut deployment["spec"]["template"];
     for operation in patch.as_array().into_iter().flatten().skip(2) {
-        let path = operation["path"].as_str().unwrap_or_default();
-        match path.strip_prefix("/spec/template/metadata/annotations/") {
+        let pointer = operation["path"].as_str().unwrap_or_default();
+        match pointer.strip_prefix("/spec/template/metadata/annotations/") {
             Some(key) => {
                 template["metadata"]["annotations"][key.replace("~1", "/")] = operation["value"].clone();
             }

@@ -116,6 +116,8 @@ fn what_would_not_fit_into_its_status_is_refused_with_the_figure() {
     dense.put(config_map("own", "app", &json!({"all": waves(200)}))).settle();
     let status = shown(&mut dense);
     assert_eq!(condition(&status, "SourceReady")["reason"], "TooLarge", "{}", status["message"]);
+    let message = status["message"].as_str().expect("a message");
+    assert!(message.contains("its order has 40000 edges; ") && !message.contains("KiB"), "{message}");
     dense.put(config_map("own", "app", &json!({"all": waves(100)}))).settle();
     let status = shown(&mut dense);
     assert_eq!(condition(&status, "SourceReady")["status"], "True", "{}", status["message"]);
