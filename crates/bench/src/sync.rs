@@ -84,7 +84,8 @@ async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Durati
 }
 
 fn is_ready(sync: &Sync) -> bool {
-    let conditions = sync.status.as_ref().map(|status| status.common.conditions.as_slice()).unwrap_or_default();
+    let conditions =
+        sync.status.as_ref().map(|status| status.common.conditions.as_slice()).unwrap_or_default();
     let is = |text: &Value| text["type"] == "Ready" && text["status"] == "True";
     conditions.iter().any(|condition| serde_json::to_value(condition).is_ok_and(|text| is(&text)))
 }
