@@ -199,6 +199,7 @@ impl Controller {
             }
             self.save_what_is_due();
             self.look_for_causes();
+            self.let_rest(std::time::Instant::now());
             let idle = self.queue.len() == 0;
             let wake = self.next_wake(idle);
             messages.clear();
@@ -229,8 +230,7 @@ impl Controller {
         let save = self.next_save().map(Instant::from_std);
         let report = self.reporter.due_in().map(|pause| at_hand + pause.max(LEAST_PAUSE));
         let rested = self.resting.next().map(Instant::from_std);
-        let crowded = self.cooling.len() > rest::WARM;
-        let cooled = if crowded { Some(at_hand) } else { self.cooling.next().map(Instant::from_std) };
+        let cooled = self.next_rest(at_hand.into_std()).map(Instant::from_std);
         [timer, save, report, rested, cooled].into_iter().flatten().fold(at_hand + BEAT, Instant::min)
     }
 
@@ -243,7 +243,6 @@ impl Controller {
         while let Some(id) = self.timers.pop(time) {
             self.enqueue(id);
         }
-        self.let_rest(at_hand);
     }
 
     fn enqueue(&mut self, id: SubscriberId) {
