@@ -68,6 +68,7 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         context.settings.default_service_account.clone(),
         cluster_domain.clone(),
         context.tallies.clone(),
+        context.settings.watch_namespaces.clone(),
     );
     let charge = Charge {
         secret: SECRET,
@@ -85,7 +86,7 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         certificate.clone(),
     );
     tokio::join!(
-        memory.follow(&errands, &context.settings.watch_namespaces),
+        memory.follow(&errands, &context.settings.watch_namespaces, &settings.namespaces),
         keeper.run(),
         server::serve(listener, certificate, boot::handlers(webhooks), counts),
     );

@@ -24,7 +24,7 @@ linchpin-wait waits until hosts answer
   --expect STATUS,...       the statuses that count; any 2xx if not given
   --ca PATH                 certificates to trust instead of the usual ones; also --ca-env VARIABLE
   --server-name NAME        the name in the server's certificate, if it is not the host's
-  --insecure                take any certificate
+  --insecure                take any certificate of an https server
 
 exit codes: 0 ready, 1 timed out, 2 the command line makes no sense";
 
@@ -126,9 +126,10 @@ impl Group {
                 Some((name, value)) => (name, Some(value)),
                 None => (word, None),
             };
+            // Without TLS there is nothing to check: a BootDependency may say it of any request.
             if name == "--insecure" && attached.is_none() {
                 group.insecure = true;
-                group.of_tls.get_or_insert_with(|| name.to_owned());
+                group.of_requests.get_or_insert_with(|| name.to_owned());
                 continue;
             }
             let is_known = matches!(name, "tcp" | "http") || OPTIONS.contains(&name);
@@ -161,12 +162,11 @@ impl Group {
             }
             "--header-env" => {
                 let (name, variable) = value.split_once('=').ok_or("expected NAME=VARIABLE")?;
-                self.headers.push((name.to_owned(), Value::literal(from_variable(variable, sources)?)));
+                self.headers.push((name.to_owned(), Value::stored(&from_variable(variable, sources)?)));
             }
             "--header-file" => {
                 let (name, path) = value.split_once('=').ok_or("expected NAME=PATH")?;
-                let content = from_file(path, sources)?;
-                self.headers.push((name.to_owned(), Value::literal(content.trim_end_matches(['\r', '\n']))));
+                self.headers.push((name.to_owned(), Value::stored(&from_file(path, sources)?)));
             }
             "--expect" => {
                 let status = |word: &str| {

@@ -136,6 +136,11 @@ impl Value {
         Self { text: text.into(), origin: None }
     }
 
+    /// A value that was stored somewhere: the line's end that editors and shells put behind it is not part of it.
+    pub fn stored(text: &str) -> Self {
+        Self::literal(without_line_end(text))
+    }
+
     /// A value that was read from an object.
     pub fn read_from(origin: Origin, text: impl Into<String>) -> Self {
         Self { text: text.into(), origin: Some(origin) }
@@ -151,6 +156,16 @@ impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Value").field("text", &"***").field("origin", &self.origin).finish()
     }
+}
+
+/// A text without the ends of lines behind it.
+pub fn without_line_end(text: &str) -> &str {
+    text.trim_end_matches(['\r', '\n'])
+}
+
+/// Whether a text can be the value of a header.
+pub fn is_header_value(text: &str) -> bool {
+    text.len() <= limits::PROBE_HEADER_VALUE && !text.chars().any(char::is_control)
 }
 
 /// Headers that say how the connection itself works: they are ours to send.
@@ -233,8 +248,7 @@ impl Request {
         if !fits || ours || !name.bytes().all(is_token) {
             return Err(ProbeError::HeaderName(text::quote(name)));
         }
-        let text = value.reveal();
-        if text.len() > limits::PROBE_HEADER_VALUE || text.chars().any(char::is_control) {
+        if !is_header_value(value.reveal()) {
             return Err(ProbeError::HeaderValue(text::quote(name)));
         }
         if self.headers.len() >= limits::PROBE_LIST {

@@ -1,5 +1,6 @@
 //! BootDependency on a real API server: webhooks, circles, certificates, and what happens without us.
 
+mod configurations;
 mod killed;
 mod kubelet;
 mod served;
@@ -177,6 +178,27 @@ fn b11_edits_of_metadata_and_scale_start_no_rollout() {
         let changed = scenario.get("Deployment", "web").unwrap();
         init_names(&changed["spec"]["template"]["spec"]) == ["wait-for-db"]
     });
+    // An owner that writes its template whole, as it was without our part, starts no rollout: it gets that back as it was,
+    // though another set is due by now.
+    boot(&scenario, "web", "{dependsOn: [{service: cache, port: 1}]}");
+    scenario.until("is out of date", "BootDependency", "web", |object| {
+        object["status"]["workloads"][0]["state"] == "Outdated"
+    });
+    let stored = scenario.get("Deployment", "web").unwrap();
+    let mut whole = stored.clone();
+    whole["spec"]["template"]["spec"].as_object_mut().unwrap().shift_remove("initContainers");
+    for key in ["linchpin.dev/boot", "linchpin.dev/boot-hash"] {
+        whole["spec"]["template"]["metadata"]["annotations"].as_object_mut().unwrap().shift_remove(key);
+    }
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments/web", scenario.namespace);
+    eventually("it is written whole", seconds(20), || {
+        let now = scenario.get("Deployment", "web").unwrap();
+        whole["metadata"]["resourceVersion"] = now["metadata"]["resourceVersion"].clone();
+        scenario.api.request(&http::Method::PUT, &path, "application/json", Some(&whole)).is_ok()
+    });
+    let after = scenario.get("Deployment", "web").unwrap();
+    assert_eq!(after["spec"]["template"], stored["spec"]["template"]);
+    assert_eq!(after["metadata"]["generation"], stored["metadata"]["generation"]);
 }
 
 #[test]
@@ -268,6 +290,28 @@ fn b21_what_needs_a_secret_that_is_not_there_is_held_by_the_gate_and_put_into_no
     assert_eq!(pod("first", "absent"), held, "there is no such Secret");
     assert_eq!(pod("second", "keyless"), held, "it has no such key");
     scenario.apply("{apiVersion: v1, kind: Secret, metadata: {name: absent}, stringData: {value: x}}");
+    // The right to get this one Secret is enough, for the operator's own request too.
+    scenario.apply(
+        "
+        {apiVersion: v1, kind: ServiceAccount, metadata: {name: reader}}
+---
+        {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: reader}, rules: [
+          {apiGroups: [''], resources: [secrets], resourceNames: [absent], verbs: [get]}]}
+---
+        {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: reader},
+         roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader},
+         subjects: [{kind: ServiceAccount, name: reader, namespace: $NS}]}
+        ",
+    );
+    boot(
+        &scenario,
+        "narrow",
+        "{serviceAccountName: reader, dependsOn: [{host: nobody.invalid, port: 80, httpPath: /, httpHeaders: [{name: A, valueFrom: {secretKeyRef: {name: absent, key: value}}}]}]}",
+    );
+    scenario.until("has asked with the Secret", "BootDependency", "narrow", |object| {
+        let row = &object["status"]["entries"][0];
+        row["observedFrom"] == "Operator" && row["state"] == "NotReady"
+    });
     let mut attempt = 0;
     eventually("what can be used is put into the pod", seconds(20), || {
         attempt += 1;

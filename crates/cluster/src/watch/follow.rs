@@ -1,5 +1,6 @@
 //! The loop itself: look, follow, and begin again in the cheapest way that misses nothing.
 
+mod alone;
 mod end;
 mod list;
 
@@ -125,6 +126,10 @@ impl Follower {
                     continue;
                 }
                 End::Failed(error) if error.is_code(404) => return,
+                End::Failed(error) if error.is_code(403) && self.read_alone(sink, &mut course).await => {
+                    course.at = None;
+                    course.pace.after(Trouble::Forbidden)
+                }
                 End::Failed(error) => self.failed(error, sink, &mut course),
             };
             tokio::select! {

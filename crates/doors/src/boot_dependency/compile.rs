@@ -10,13 +10,14 @@ use linchpin_engine::{
     contract::{Question, StepId},
     plan::{Notes, Plan, Removal, Requirement, SpecError, Step, StepKind, definition},
 };
-use linchpin_words::limits;
+use linchpin_words::{GroupKind, ObjectRef, limits};
 use serde_json::Value;
 
 use super::{
     address::{as_dependency, target_and_port},
     dial::{self, Dialled},
     division::fragment,
+    references::Holder,
     step_names,
 };
 use crate::{
@@ -68,6 +69,18 @@ pub(super) fn observed_from(plan: Option<&Plan>, id: &StepId) -> &'static str {
     }
 }
 
+/// Whether what an entry waits for now is a Secret or a ConfigMap that it refers to: until that is there, what the entry is
+/// about cannot be asked.
+pub(super) fn waits_for_reference(plan: Option<&Plan>, entry: &BootEntry, id: &StepId) -> bool {
+    let requirement = plan.and_then(|plan| plan.steps()[plan.position(id)?].requirement());
+    let kind = match requirement.map(|requirement| requirement.want.question()) {
+        Some(Question::Objects { kind, .. }) => kind,
+        _ => return false,
+    };
+    let is_object = entry.service.is_none() && entry.host.is_none();
+    !is_object && [Holder::Secret, Holder::ConfigMap].iter().any(|holder| holder.kind() == *kind)
+}
+
 fn dialled(
     frame: &Frame<'_>,
     entry: &BootEntry,
@@ -77,7 +90,12 @@ fn dialled(
 ) -> Result<(Step, Option<String>), SpecError> {
     let Dialled { want, test, held, rights, forbidden } =
         dial::question(frame, entry, cluster_domain).map_err(|problem| at(field.clone(), problem))?;
-    let requirement = Requirement { rights, held, ..Requirement::new(target_and_port(entry), want, test) };
+    let namespace = entry.namespace.as_deref().unwrap_or(&frame.owner.namespace);
+    let kind = GroupKind { group: String::new(), kind: "Service".to_owned() };
+    // Also where it is dialled it is the Service that is waited for.
+    let target = entry.service.clone().map(|service| ObjectRef::namespaced(kind, namespace, service));
+    let requirement =
+        Requirement { rights, held, target, ..Requirement::new(target_and_port(entry), want, test) };
     let text = definition(&fragment(entry), &Value::Null);
     let step = Step::new(named.id.clone(), field, text, StepKind::Require(Box::new(requirement)));
     Ok((step, forbidden))

@@ -215,7 +215,7 @@ fn request(frame: &Frame<'_>, entry: &BootEntry, path: &str, name: &str) -> Resu
 
 /// A value of a Secret or ConfigMap; or the question that must be answered first.
 fn value(frame: &Frame<'_>, reference: &KeyReference<'_>) -> Result<ProbeValue, Box<Dialled>> {
-    let KeyReference { holder, name, key, most } = *reference;
+    let KeyReference { holder, name, .. } = *reference;
     let gvk = holder.kind();
     let kind = Read { group: "", kind: &gvk.kind, plural: holder.plural() };
     let (want, rights) = wanted(frame, &kind, &frame.owner.namespace, Which::Named(name), &["data"]);
@@ -226,15 +226,8 @@ fn value(frame: &Frame<'_>, reference: &KeyReference<'_>) -> Result<ProbeValue, 
         return Err(waits(None));
     };
     let Some(object) = found.items.first() else {
-        return Err(waits(None));
+        return Err(waits(Some(reference.absent())));
     };
-    let Some(text) = reference.text(&object.content) else {
-        let message = format!("{} {name} has no key {key} with a text", kind.kind);
-        return Err(waits(Some(Obstacle { reason: Reason::ValueMissing, message })));
-    };
-    if text.len() > most {
-        let message = format!("key {key} of {} {name} has more than {most} bytes", kind.kind);
-        return Err(waits(Some(Obstacle { reason: Reason::TooLarge, message })));
-    }
+    let text = reference.read(&object.content).map_err(|obstacle| waits(Some(obstacle)))?;
     Ok(ProbeValue::read_from(Origin { uid: object.uid.clone(), version: object.version }, text))
 }

@@ -1,10 +1,11 @@
 //! The pods of a namespace that our scheduling gate holds: released when what they are held for is there.
 //!
 //! A subject of its own, one for each namespace that has opted in: it has no plan, no status and no memory that a crash
-//! could cost. Held pods are found by their label; what each waits for follows from the BootDependencies that its
-//! annotation names, judged by the engine as those judge it, each as its own identity, in one and the same world.
-//! Releases are ordered by [`sweep`](linchpin_engine::sweep); `telling` says what happens to pods as events.
+//! could cost. Held pods are found by their label; what each waits for follows from the BootDependencies that select it
+//! (`holders`), judged by the engine as those judge it, each as its own identity, in one and the same world. Releases are
+//! ordered by [`sweep`](linchpin_engine::sweep); `telling` says what happens to pods as events.
 
+mod holders;
 mod judge;
 mod telling;
 
@@ -28,13 +29,13 @@ use serde_json::{Value, json};
 pub use self::judge::glance;
 pub(super) use self::judge::held_for;
 use self::{
+    holders::Selecting,
     judge::{Judged, Verdict},
     telling::Telling,
 };
 use super::{
-    chain::{Chains, controller},
+    chain::{Chain, Chains, controller},
     scope::BootSettings,
-    selection::selects,
 };
 use crate::{
     registry::{Kind, Names},
@@ -188,11 +189,20 @@ impl HeldIn {
         let boots_want = wanted(&self.key.name, BootDependency::gvk(), Selector::default(), &BOOT_READS);
         decision.wants.insert(boots_want.clone());
         let boots = objects(look.world, &boots_want)?;
-        let named: BTreeSet<&str> = held.iter().flat_map(|pod| owners(pod)).collect();
-        let judged: BTreeMap<&str, Judged> = boots
-            .items
-            .iter()
-            .filter(|boot| !boot.deleting && named.contains(boot.name.as_str()))
+        let living = || boots.items.iter().map(AsRef::as_ref).filter(|boot: &&Projection| !boot.deleting);
+        let selecting = Selecting::of(living());
+        let mut chains = Chains::new(look.world, &self.key.name);
+        let held: Vec<(&Projection, Chain, BTreeSet<&str>)> = held
+            .into_iter()
+            .map(|pod| {
+                let chain = chains.of(&pod.name, controller(&pod.content["metadata"]));
+                let holders = selecting.holders(pod, &chain);
+                (pod, chain, holders)
+            })
+            .collect();
+        let named: BTreeSet<&str> = held.iter().flat_map(|(.., holders)| holders).copied().collect();
+        let judged: BTreeMap<&str, Judged> = living()
+            .filter(|boot| named.contains(boot.name.as_str()))
             .map(|boot| {
                 let judged = Judged::of(boot, look, &self.default_service_account, self.settings.domain());
                 (boot.name.as_str(), judged)
@@ -203,10 +213,13 @@ impl HeldIn {
             // Somebody is held: what is probed is probed more often.
             decision.wants.extend(one.wants.iter().filter_map(hurried));
         }
-        let mut chains = Chains::new(look.world, &self.key.name);
         let mut items = BTreeMap::new();
-        for pod in held {
-            let verdict = if enabled { judge_pod(pod, &judged, &mut chains, look) } else { Verdict::Release };
+        for (pod, chain, holders) in held {
+            let verdict = if enabled && !chain.skipped {
+                judge::pod(pod, &holders, &judged, look.now)
+            } else {
+                Verdict::Release
+            };
             self.telling.judged(pod, &verdict, &judged, look.now, decision);
             let need = match verdict {
                 Verdict::Release => Need::Due(Box::new(Order { via: operator(), verb: release(pod) })),
@@ -221,27 +234,6 @@ impl HeldIn {
         decision.wants.extend(chains.wants);
         Some(items)
     }
-}
-
-/// Whether a pod may start, for all that still select it.
-fn judge_pod(
-    pod: &Projection,
-    judged: &BTreeMap<&str, Judged>,
-    chains: &mut Chains<'_>,
-    look: &Look<'_>,
-) -> Verdict {
-    let metadata = &pod.content["metadata"];
-    let chain = chains.of(&pod.name, controller(metadata));
-    if chain.skipped {
-        return Verdict::Release;
-    }
-    // While the chain is not known, whoever held the pod still does.
-    let still = |owner: &&str| {
-        let object = judged.get(owner).and_then(|one| one.object.as_ref());
-        !chain.complete || object.is_none_or(|object| selects(object, &metadata["labels"], &chain.owners))
-    };
-    let owners: Vec<&str> = owners(pod).into_iter().filter(still).collect();
-    judge::pod(pod, &owners, judged, look.now)
 }
 
 /// The question for the held pods of a namespace, asked as the operator itself.

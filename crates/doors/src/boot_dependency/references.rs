@@ -6,7 +6,11 @@
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_api::{BootEntry, boot_dependency::CaBundleRef};
-use linchpin_words::{Gvk, limits};
+use linchpin_engine::plan::Obstacle;
+use linchpin_words::{
+    Gvk, Reason, limits,
+    probe::{is_header_value, without_line_end},
+};
 use serde_json::Value;
 
 /// The key of a bundle of certificates that names none.
@@ -49,13 +53,32 @@ pub struct KeyReference<'e> {
     pub name: &'e str,
     /// The key.
     pub key: &'e str,
-    /// How long its text may be, in bytes.
-    pub(super) most: usize,
+    /// What its text is for.
+    pub(super) purpose: Purpose,
+}
+
+/// What the text of a key is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The value of a header.
+    Header,
+    /// Certificates.
+    Certificates,
+}
+
+impl Purpose {
+    /// How long a text may be, in bytes.
+    fn most(self) -> usize {
+        match self {
+            Self::Header => limits::PROBE_HEADER_VALUE,
+            Self::Certificates => limits::PROBE_ROOTS,
+        }
+    }
 }
 
 impl KeyReference<'_> {
     /// The text of the key in what holds it; none where there is none or it is no text.
-    pub(super) fn text(&self, object: &Value) -> Option<String> {
+    fn text(&self, object: &Value) -> Option<String> {
         let text = object["data"].get(self.key)?.as_str()?;
         match self.holder {
             Holder::ConfigMap => Some(text.to_owned()),
@@ -63,9 +86,38 @@ impl KeyReference<'_> {
         }
     }
 
-    /// Whether what holds it has the key, with a text that fits.
+    /// The text of the key as it is used, or why it cannot be. Nothing of the text is in that.
+    pub(super) fn read(&self, object: &Value) -> Result<String, Obstacle> {
+        let Self { name, key, purpose, .. } = *self;
+        let kind = self.holder.kind().kind;
+        let most = purpose.most();
+        let wrong = |reason, message| Err(Obstacle { reason, message });
+        let Some(mut text) = self.text(object) else {
+            return wrong(Reason::ValueMissing, format!("{kind} {name} has no key {key} with a text"));
+        };
+        if purpose == Purpose::Header {
+            text.truncate(without_line_end(&text).len());
+        }
+        if text.len() > most {
+            return wrong(Reason::TooLarge, format!("key {key} of {kind} {name} has more than {most} bytes"));
+        }
+        if purpose == Purpose::Header && !is_header_value(&text) {
+            let message =
+                format!("key {key} of {kind} {name} holds control characters: no header can have it");
+            return wrong(Reason::ValueMissing, message);
+        }
+        Ok(text)
+    }
+
+    /// That what holds it does not exist.
+    pub(super) fn absent(&self) -> Obstacle {
+        let message = format!("{} {} does not exist", self.holder.kind().kind, self.name);
+        Obstacle { reason: Reason::NotFound, message }
+    }
+
+    /// Whether what holds it has the key, with a text that can be used.
     pub fn is_in(&self, object: &Value) -> bool {
-        self.text(object).is_some_and(|text| text.len() <= self.most)
+        self.read(object).is_ok()
     }
 }
 
@@ -76,7 +128,7 @@ pub(super) fn headers(entry: &BootEntry) -> impl Iterator<Item = KeyReference<'_
         holder: Holder::Secret,
         name: &value.secret_key_ref.name,
         key: &value.secret_key_ref.key,
-        most: limits::PROBE_HEADER_VALUE,
+        purpose: Purpose::Header,
     })
 }
 
@@ -91,7 +143,7 @@ pub(super) fn bundle(entry: &BootEntry) -> Option<KeyReference<'_>> {
 
 fn certificates(holder: Holder, bundle: &CaBundleRef) -> KeyReference<'_> {
     let key = bundle.key.as_deref().unwrap_or(DEFAULT_CA_KEY);
-    KeyReference { holder, name: &bundle.name, key, most: limits::PROBE_ROOTS }
+    KeyReference { holder, name: &bundle.name, key, purpose: Purpose::Certificates }
 }
 
 /// All keys that an entry refers to.

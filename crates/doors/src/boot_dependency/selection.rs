@@ -63,7 +63,8 @@ impl WorkloadName {
         Self { group: Some("apps".to_owned()), kind: "Deployment".to_owned(), name: name.to_owned() }
     }
 
-    fn is(&self, owner: &OwnerName) -> bool {
+    /// Whether this is it.
+    pub(super) fn is(&self, owner: &OwnerName) -> bool {
         self.group.as_ref().is_none_or(|group| *group == owner.group)
             && self.kind == owner.kind
             && self.name == owner.name

@@ -13,7 +13,7 @@ use linchpin_words::{Condition, ConditionType, ObjectRef, Reason, condition, tex
 
 use super::{
     address::{step_names, target_and_port},
-    compile::{forbidden, observed_from},
+    compile::{forbidden, observed_from, waits_for_reference},
 };
 use crate::{
     door::{self, StatusInput, Tally, object_ref},
@@ -48,13 +48,26 @@ pub fn draw(object: &BootDependency, status_input: &StatusInput<'_>) -> BootDepe
         condition::set(&mut conditions, new);
     }
     let before = current.map_or(&[][..], |status| status.common.blocked_by.as_slice());
+    let mut blocked_by = entries::blockers(before, status_input);
+    for blocker in &mut blocked_by {
+        // What is dialled because it may not be read is held by that, and its entry says so.
+        let is_forbidden = |row: &&EntryStatus| {
+            blocker.step.as_ref() == Some(&row.name)
+                && row.reason == Reason::Forbidden.as_str()
+                && blocker.reason != row.reason
+        };
+        if let Some(row) = rows.iter().find(is_forbidden) {
+            blocker.reason.clone_from(&row.reason);
+            blocker.message.clone_from(&row.message);
+        }
+    }
     BootDependencyStatus {
         common: CommonStatus {
             observed_generation: generation,
             phase: Some(verdict.phase.to_owned()),
             message: Some(text::line(&message(&verdict, report))),
             conditions,
-            blocked_by: entries::blockers(before, status_input),
+            blocked_by,
             edges: entries::edges(current.and_then(|status| status.common.edges.as_ref()), status_input),
             journal: journal::write(status_input.journal),
             ..CommonStatus::default()
@@ -173,7 +186,11 @@ fn message(verdict: &Verdict, report: &Report) -> String {
     match (verdict.reason, unmet.as_slice()) {
         (Reason::DependenciesNotReady, [first, rest @ ..]) => {
             // What is called like its target is named once.
-            let why = first.message.strip_prefix(&format!("{}: ", first.id)).unwrap_or(&first.message);
+            let why = if *first.reason == *Reason::NoEndpoints.as_str() {
+                "no ready endpoints"
+            } else {
+                first.message.strip_prefix(&format!("{}: ", first.id)).unwrap_or(&first.message)
+            };
             let mut line = format!("waits for {}: {why}", first.id);
             if !rest.is_empty() {
                 line = format!("{line} (and {} more)", rest.len());
@@ -219,7 +236,9 @@ fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntrySta
             }
             None => {
                 let reason = entries::or_word(&step.reason, default_word(step));
-                (step.word.to_owned(), reason, message.to_owned())
+                let unasked = waits_for_reference(status_input.plan, entry, &named.id);
+                let state = if unasked { "Unknown" } else { step.word };
+                (state.to_owned(), reason, message.to_owned())
             }
         };
         let last_change = match old.filter(|old| old.state == state && old.reason == reason) {

@@ -206,6 +206,10 @@ fn of_target(
     survey: &mut Survey,
 ) {
     let group = target.group.as_deref().unwrap_or_default();
+    if (group, target.kind.as_str()) == ("", "Pod") {
+        pods::of_pod(input, namespace, target, held, survey);
+        return;
+    }
     let known = built_in_kind(group, &target.kind).filter(|known| READABLE.contains(&known.kind));
     let Some(known) = known else {
         // Nobody gives us the right to read it; its pods get what they need when they are created.

@@ -2,7 +2,8 @@
 //!
 //! A gated pod has no address and is in no EndpointSlice, so the very deadlock would hide itself from who looks there. So a
 //! Service leads to the workloads whose templates its selector matches, and to the held pods that it matches, and from
-//! those to the BootDependency that holds them.
+//! those to the BootDependency that holds them. A Service without a selector leads to the pods that its slices claim, as long
+//! as they have not started.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +17,19 @@ use serde_json::Value;
 
 use super::{
     address::step_names,
-    held::{boots_of, has_gate, held_pods, objects, owners, wanted},
+    held::{boots_of, has_gate, held_pods, objects, operator, owners, wanted},
     scope::BootSettings,
     selection::WorkloadName,
-    service::SERVICE_READS,
+    service::{SERVICE_LABEL, SERVICE_READS, SLICE_READS},
     survey::target_of,
 };
 use crate::door::{Tally, object_ref};
 
 /// Kinds whose templates are compared with selectors.
 const TEMPLATES: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+
+/// How many pods are looked at that the slices of one Service name.
+const CLAIMED: usize = 64;
 
 /// What is found, and what is asked to find it.
 #[derive(Default)]
@@ -72,18 +76,18 @@ pub(super) fn behind_services(
         let reads = ReadSet::dotted(SERVICE_READS);
         let want = Want::new(Question::Objects { via: via.clone(), kind, scope, reads });
         let Some(seen) = objects(world, &want).and_then(|seen| seen.items.first()) else { continue };
-        let Some(selector) = seen.content["spec"]["selector"].as_object().filter(|map| !map.is_empty())
-        else {
-            continue;
-        };
-        let matches = |labels: &Value| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
         let place = ObjectRef::namespaced(
             GroupKind { group: String::new(), kind: "Service".to_owned() },
             namespace,
             service.clone(),
         );
         let from = Node::here(place);
-        let unmet = || Wait::new(WaitState::InProgress, Reason::NoEndpoints.as_str());
+        let Some(selector) = seen.content["spec"]["selector"].as_object().filter(|map| !map.is_empty())
+        else {
+            behind_claims(&from, (namespace, service), via, world, &mut found);
+            continue;
+        };
+        let matches = |labels: &Value| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
         if !templates.contains_key(namespace) {
             templates.insert(namespace.to_owned(), held_templates(namespace, world, &mut found.wants));
         }
@@ -97,11 +101,7 @@ pub(super) fn behind_services(
         for pod in objects(world, &pods_want).into_iter().flat_map(|pods| &pods.items) {
             let pod: &Projection = pod;
             if has_gate(pod) && matches(&pod.content["metadata"]["labels"]) {
-                let kind = BootDependency::gvk().group_kind();
-                let to = |owner: &str| Node::here(ObjectRef::namespaced(kind.clone(), namespace, owner));
-                found.edges.extend(
-                    owners(pod).into_iter().map(|owner| Edge::waits(from.clone(), to(owner), unmet())),
-                );
+                found.edges.extend(to_holders(&from, namespace, pod));
             }
         }
     }
@@ -110,10 +110,54 @@ pub(super) fn behind_services(
     found
 }
 
+fn unmet() -> Wait {
+    Wait::new(WaitState::InProgress, Reason::NoEndpoints.as_str())
+}
+
+/// From a Service to the BootDependencies that a pod behind it waits for.
+fn to_holders(from: &Node, namespace: &str, pod: &Projection) -> Vec<Edge> {
+    let kind = BootDependency::gvk().group_kind();
+    let to = |owner: &str| Node::here(ObjectRef::namespaced(kind.clone(), namespace, owner));
+    owners(pod).into_iter().map(|owner| Edge::waits(from.clone(), to(owner), unmet())).collect()
+}
+
+/// From a Service without a selector to what holds the pods that its slices name.
+fn behind_claims(
+    from: &Node,
+    (namespace, service): (&str, &str),
+    via: &Via,
+    world: &World,
+    found: &mut Found,
+) {
+    let selector = Selector::requirements(vec![format!("{SERVICE_LABEL}={service}")]);
+    let scope = Scope::Labels { namespace: Some(namespace.to_owned()), selector };
+    let kind = Gvk::new("discovery.k8s.io", "v1", "EndpointSlice");
+    let want =
+        Want::new(Question::Objects { via: via.clone(), kind, scope, reads: ReadSet::dotted(SLICE_READS) });
+    let slices = objects(world, &want).into_iter().flat_map(|seen| &seen.items);
+    let endpoints = slices.flat_map(|slice| slice.content["endpoints"].as_array().into_iter().flatten());
+    let named: BTreeSet<&str> = endpoints
+        .map(|endpoint| &endpoint["targetRef"])
+        .filter(|target| target["kind"] == "Pod")
+        .filter(|target| target["namespace"].as_str().is_none_or(|place| place == namespace))
+        .filter_map(|target| target["name"].as_str())
+        .take(CLAIMED)
+        .collect();
+    for name in named {
+        let reads = ReadSet::dotted(["metadata.annotations", "status.phase"]);
+        let pod = Gvk::new("", "v1", "Pod");
+        let want = Want::object(operator(), pod, Some(namespace.to_owned()), name, reads);
+        found.wants.insert(want.clone());
+        let seen = objects(world, &want).and_then(|seen| seen.items.first());
+        if let Some(pod) = seen.filter(|pod| pod.content["status"]["phase"] == "Pending") {
+            found.edges.extend(to_holders(from, namespace, pod));
+        }
+    }
+}
+
 fn has_opted_in(namespace: &str, world: &World, settings: &BootSettings, wants: &mut BTreeSet<Want>) -> bool {
     let labels = ReadSet::dotted(["metadata.labels"]);
-    let want =
-        Want::object(super::held::operator(), Gvk::new("", "v1", "Namespace"), None, namespace, labels);
+    let want = Want::object(operator(), Gvk::new("", "v1", "Namespace"), None, namespace, labels);
     wants.insert(want.clone());
     objects(world, &want)
         .and_then(|seen| seen.items.first())

@@ -2,10 +2,12 @@
 
 mod circles;
 mod entries;
+mod held;
 mod hostile;
 mod pods;
 mod properties;
 mod templates;
+mod ties;
 mod workloads;
 
 use linchpin_api::BootDependency;

@@ -24,13 +24,14 @@ use serde_json::Value;
 use super::{
     configuration::SYSTEM,
     glance::Glances,
-    memory::BootMemory,
+    label_selector,
+    memory::{BootMemory, labels, namespace_kind},
     owners::Owners,
     review::{Review, Verdict},
     server::{Handler, Handlers},
     settings::{Reached, WebhookSettings},
 };
-use crate::{controller::now, tallies::Tallies};
+use crate::{controller::now, settings::Namespaces, tallies::Tallies};
 
 /// Name and path of the webhook for Deployments.
 pub(super) const DEPLOYMENTS: (&str, &str) = ("mdeployment-v1.kb.io", "/mutate-apps-v1-deployment");
@@ -60,8 +61,8 @@ const KEYS: usize = 10_000;
 /// How young a workload may be for its BootDependency to be still on its way to us.
 const YOUNG: Duration = Duration::from_secs(10);
 
-/// Headers whose value should not be written in an object.
-const SECRET_HEADERS: [&str; 3] = ["authorization", "cookie", "x-api-key"];
+/// What the names of headers have in them whose value should not be written in an object.
+const SECRET_HEADERS: [&str; 4] = ["authorization", "cookie", "proxy", "api-key"];
 
 /// The kind that is followed.
 pub(super) fn kind() -> OwnKind {
@@ -75,8 +76,9 @@ pub(super) fn handlers(webhooks: BootWebhooks) -> Handlers {
     let mut add = |(name, path): (&'static str, &'static str), kind, answer: Answer| {
         let webhooks = Arc::clone(&webhooks);
         let answer = Box::new(move |review| answer(Arc::clone(&webhooks), review));
-        // They change nothing. Who forges a review learns what a pod would wait for and whether that is there: objects, and
-        // keys of Secrets, as the tenant's account sees them, which is asked in its name, within limits (decision 11).
+        // They change nothing. Who forges a review of a namespace that has opted in learns what a pod would wait for and
+        // whether that is there: objects, and keys of Secrets, as the tenant's account sees them, which is asked in its
+        // name, within limits (decision 11).
         handlers.insert(path, Handler { name, kind, guarded: false, answer });
     };
     add(DEPLOYMENTS, ("apps", "Deployment"), |webhooks, review| {
@@ -126,6 +128,8 @@ pub(super) struct BootWebhooks {
     default_service_account: String,
     cluster_domain: String,
     tallies: Tallies,
+    /// The namespaces that the controller serves: nobody would release what is held elsewhere.
+    served: Namespaces,
     glances: Glances,
     /// Lists that are under way, by namespace: one for all that ask meanwhile.
     lists: Mutex<BTreeMap<String, Weak<SharedList>>>,
@@ -140,6 +144,7 @@ impl BootWebhooks {
         default_service_account: String,
         cluster_domain: String,
         tallies: Tallies,
+        served: Namespaces,
     ) -> Self {
         Self {
             owners: Owners::new(errands.clone()),
@@ -150,16 +155,17 @@ impl BootWebhooks {
             default_service_account,
             cluster_domain,
             tallies,
+            served,
             lists: Mutex::default(),
             keys: Mutex::default(),
         }
     }
 
     async fn deployment(&self, review: Review) -> Verdict {
-        if self.is_left_out(&review.namespace) {
+        let by = Instant::now() + IN_ALL;
+        if !self.is_in_scope(&review.namespace, by).await {
             return Verdict::default();
         }
-        let by = Instant::now() + IN_ALL;
         let (object, template) = (&review.object, &review.object["spec"]["template"]);
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let chain =
@@ -185,10 +191,10 @@ impl BootWebhooks {
     }
 
     async fn pod(&self, review: Review) -> Verdict {
-        if self.is_left_out(&review.namespace) {
+        let by = Instant::now() + IN_ALL;
+        if !self.is_in_scope(&review.namespace, by).await {
             return Verdict::default();
         }
-        let by = Instant::now() + IN_ALL;
         let pod = &review.object;
         let chain = self.owners.chain(&review.namespace, pod).await;
         let annotations = &pod["metadata"]["annotations"];
@@ -213,11 +219,30 @@ impl BootWebhooks {
         Verdict { warnings: ignored(&sets, &[annotations]), ..Verdict::patched(patch) }
     }
 
-    /// Whether webhook configurations always leave a namespace out. Reviews of it are forged, and nothing is asked for them.
-    fn is_left_out(&self, namespace: &str) -> bool {
+    /// Whether pods and workloads of a namespace may be touched. Webhook configurations name no other, so a review of one is
+    /// forged: nothing is asked for it, and nothing told.
+    async fn is_in_scope(&self, namespace: &str, by: Instant) -> bool {
         let is_own =
             matches!(&self.settings.reached, Reached::Service { namespace: own, .. } if own == namespace);
-        is_own || SYSTEM.contains(&namespace)
+        let is_served = match &self.served {
+            Namespaces::All => true,
+            Namespaces::Only(names) => names.contains(namespace),
+        };
+        if is_own || !is_served || SYSTEM.contains(&namespace) {
+            return false;
+        }
+        if self.memory.has_opted_in(namespace) {
+            return true;
+        }
+        // It may have opted in a moment ago, and the API server has seen that sooner than we have.
+        let within = left(by).min(PATIENCE);
+        match self.errands.metadata(&namespace_kind(), None, namespace, within).await {
+            Ok(found) => {
+                found.is_some_and(|found| label_selector::matches(&self.settings.namespaces, &labels(&found)))
+            }
+            // Who cannot tell believes the configurations.
+            Err(_) => true,
+        }
     }
 
     /// Whether a pod is held. It is not where all that the gate would stand for is seen to be there: by the controller in
@@ -405,7 +430,10 @@ fn ignored(sets: &[BootSet], annotations: &[&Value]) -> Vec<String> {
 
 /// What the user is told of headers that are written where everybody can read them.
 fn secret_headers(object: &BootDependency) -> Vec<String> {
-    let is_secret = |name: &str| SECRET_HEADERS.iter().any(|known| name.eq_ignore_ascii_case(known));
+    let is_secret = |name: &str| {
+        let name = name.to_ascii_lowercase();
+        SECRET_HEADERS.iter().any(|known| name.contains(known))
+    };
     let mut warnings = Vec::new();
     for (index, entry) in object.spec.depends_on.iter().enumerate() {
         for header in entry.http_headers.iter().filter(|header| header.value.is_some()) {
@@ -430,3 +458,6 @@ fn left(by: Instant) -> Duration {
 fn is_young(created: &str) -> bool {
     Timestamp::parse(created).is_ok_and(|created| now().since(created).length() < YOUNG)
 }
+
+#[cfg(test)]
+mod tests;

@@ -198,8 +198,12 @@ impl Keeper {
             let path = directory.join(name);
             std::fs::read_to_string(&path).map_err(|error| format!("reading {}: {error}", path.display()))
         };
-        self.show(&read("tls.crt")?, &read("tls.key")?)?;
-        Ok(read("ca.crt").ok().filter(|bundle| !bundle.is_empty()))
+        let certificate = read("tls.crt")?;
+        self.show(&certificate, &read("tls.key")?)?;
+        let bundle = read("ca.crt").ok().filter(|bundle| !bundle.is_empty());
+        // A certificate that nobody else signed is its own authority; where the chart has its own, that one stays.
+        let alone = matches!(self.settings.reached, Reached::Url { .. });
+        Ok(bundle.or(alone.then_some(certificate)))
     }
 
     fn show(&mut self, certificate: &str, key: &str) -> Result<(), String> {

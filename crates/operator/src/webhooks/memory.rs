@@ -13,9 +13,10 @@ use futures::{StreamExt, stream::FuturesUnordered};
 use linchpin_api::{BootDependency, BootEntry};
 use linchpin_cluster::own::{Errands, NamespacedName, OwnEvent, OwnKind, follow};
 use linchpin_words::{Gvk, keys, limits};
+use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::boot;
+use super::{boot, label_selector};
 use crate::settings::Namespaces;
 
 /// Between two looks for what was left out, when there is room again.
@@ -46,6 +47,8 @@ struct Known {
     followers: usize,
     /// The waiter's image, where a namespace says another.
     images: BTreeMap<String, String>,
+    /// The namespaces that have opted in.
+    opted_in: BTreeSet<String>,
 }
 
 /// An object, and what it takes.
@@ -102,6 +105,16 @@ const TOO_MANY: &str = "the BootDependencies of its namespace take more than web
 impl BootMemory {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A memory that has seen everything, and nothing of it was there.
+    #[cfg(test)]
+    pub(super) fn of_nothing() -> Self {
+        let memory = Self::default();
+        let mut known = memory.known();
+        (known.followers, known.synced) = (1, 1);
+        drop(known);
+        memory
     }
 
     /// Whether there is room for an object, in the place of its older version.
@@ -187,23 +200,37 @@ impl BootMemory {
         }
     }
 
-    fn note_namespace(&self, event: OwnEvent) {
+    /// Whether a namespace is known to have opted in.
+    pub(super) fn has_opted_in(&self, namespace: &str) -> bool {
+        self.known().opted_in.contains(namespace)
+    }
+
+    fn note_namespace(&self, event: OwnEvent, selector: &Value) {
         let mut known = self.known();
         match event {
             OwnEvent::There(object) => {
                 let (_, name) = object.place();
+                let labels = object.read::<Value>().map(|object| labels(&object)).unwrap_or_default();
+                if label_selector::matches(selector, &labels) {
+                    known.opted_in.insert(name.clone());
+                } else {
+                    known.opted_in.remove(&name);
+                }
                 match object.annotation(keys::WAIT_IMAGE) {
                     Some(image) if !image.is_empty() => drop(known.images.insert(name, image.to_owned())),
                     _ => drop(known.images.remove(&name)),
                 }
             }
-            OwnEvent::Gone((_, name)) => drop(known.images.remove(&name)),
+            OwnEvent::Gone((_, name)) => {
+                known.images.remove(&name);
+                known.opted_in.remove(&name);
+            }
             OwnEvent::Synced | OwnEvent::Trouble(_) => (),
         }
     }
 
-    /// Follows until dropped.
-    pub(super) async fn follow(&self, errands: &Errands, namespaces: &Namespaces) {
+    /// Follows until dropped; `selector` says which namespaces have opted in.
+    pub(super) async fn follow(&self, errands: &Errands, namespaces: &Namespaces, selector: &Value) {
         let kind = boot::kind();
         let places: Vec<Option<String>> = match namespaces {
             Namespaces::All => vec![None],
@@ -225,12 +252,23 @@ impl BootMemory {
                 follow(errands.client().watches(), &kind, place.as_deref(), tell).await;
             })
             .collect();
-        let namespace_kind = OwnKind::new(&Gvk::new("", "v1", "Namespace"), "namespaces", false);
-        let images =
-            follow(errands.client().watches(), &namespace_kind, None, |event| self.note_namespace(event));
+        let note = |event| self.note_namespace(event, selector);
+        let namespace_kind = namespace_kind();
+        let said = follow(errands.client().watches(), &namespace_kind, None, note);
         let refill = self.refill(errands);
-        tokio::join!(images, refill, async { while followers.next().await.is_some() {} });
+        tokio::join!(said, refill, async { while followers.next().await.is_some() {} });
     }
+}
+
+/// The kind of namespaces.
+pub(super) fn namespace_kind() -> OwnKind {
+    OwnKind::new(&Gvk::new("", "v1", "Namespace"), "namespaces", false)
+}
+
+/// The labels of an object.
+pub(super) fn labels(object: &Value) -> BTreeMap<String, String> {
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }
 
 #[cfg(test)]

@@ -63,6 +63,18 @@ fn the_arguments_that_the_operator_writes_are_understood() {
 }
 
 #[test]
+fn what_the_schema_lets_through_is_no_mistake_here() {
+    let plain = one(&["http", "http://api:80/healthz", "--insecure", "--timeout", "60s"]);
+    assert!(plain.probe.request.as_ref().unwrap().tls().is_none(), "nothing to check, and nothing wrong");
+    // The line's end that editors and shells put behind a Secret is not part of it.
+    let sources =
+        Sources { variable: &|_| Some("Bearer hunter2\r\n".to_owned()), file: &|_| Err(String::new()) };
+    let line = ["http", "http://a", "--header-env", "Authorization=TOKEN"].map(str::to_owned);
+    let Ok(Command::Wait(targets)) = parse(&line, &sources) else { panic!("it is taken") };
+    assert!(wire(&targets[0]).contains("\r\nAuthorization: Bearer hunter2\r\n"));
+}
+
+#[test]
 fn the_options_of_a_group_hold_for_all_its_targets() {
     let targets = read(&["tcp", "db:5432", "http", "http://api/healthz", "--timeout", "5s"]).unwrap();
     assert_eq!(targets.len(), 2);
@@ -110,7 +122,7 @@ fn what_makes_no_sense_is_named() {
         (vec!["tcp", "a:1", "--timeout", "-5s"], "cannot be negative"),
         (vec!["tcp", "a:1", "--on-timeout", "maybe"], "neither fail nor proceed"),
         (vec!["tcp", "a:1", "--expect", "200"], "--expect is for http targets"),
-        (vec!["http", "http://a", "--insecure"], "--insecure is for https"),
+        (vec!["tcp", "a:1", "--insecure"], "--insecure is for http targets"),
         (vec!["http", "http://a", "--server-name", "b"], "--server-name is for https"),
         (vec!["http", "ftp://a"], "is not a URL"),
         (vec!["http", "http://user@a"], "is not a URL"),
@@ -137,7 +149,7 @@ fn what_makes_no_sense_is_named() {
 
 #[test]
 fn a_secret_is_in_no_error() {
-    let sources = Sources { variable: &|_| Some("hunter2\n".to_owned()), file: &|_| Err(String::new()) };
+    let sources = Sources { variable: &|_| Some("hunter2\nX".to_owned()), file: &|_| Err(String::new()) };
     let line = ["http", "http://a", "--header-env", "Authorization=TOKEN"].map(str::to_owned);
     let error = parse(&line, &sources).unwrap_err();
     assert!(error.contains("Authorization") && !error.contains("hunter2"), "{error}");

@@ -5,7 +5,7 @@ use std::{thread, time::Duration};
 use linchpin_testkit::Scenario;
 use serde_json::{Value, json};
 
-use super::{boot, deployment, init_names, opted_in, until_called};
+use super::{boot, deployment, init_names, opted_in, served::bare, until_called};
 use crate::{eventually, seconds};
 
 fn template(scenario: &Scenario, name: &str) -> Value {
@@ -101,25 +101,15 @@ fn b11_a_change_reaches_workloads_as_rollout_says_and_leaves_with_the_object() {
     row(&scenario, "store", "Skipped");
 }
 
-#[test]
-fn b6_b8_a_circle_through_services_of_other_names_is_found_at_run_time() {
-    let scenario = opted_in("boot-knot");
-    until_called(&scenario);
-    for (name, other) in [("left", "right"), ("right", "left")] {
-        scenario.apply(&format!(
-            "{{apiVersion: v1, kind: Service, metadata: {{name: to-{name}}}, spec: {{selector: {{app: {name}}}, ports: [{{port: 80}}]}}}}"
-        ));
-        boot(
-            &scenario,
-            name,
-            &format!(
-                "{{serviceAccountName: actor, strategy: SchedulingGate, dependsOn: [{{service: to-{other}, port: 80}}]}}"
-            ),
-        );
-        deployment(&scenario, name);
-    }
-    let text = "circular dependency detected: left → right → left";
-    let object = scenario.until("is stalled", "BootDependency", "left", |object| {
+/// A Service for pods of another name than its own.
+fn leads_to(scenario: &Scenario, name: &str) {
+    scenario.apply(&format!(
+        "{{apiVersion: v1, kind: Service, metadata: {{name: to-{name}}}, spec: {{selector: {{app: {name}}}, ports: [{{port: 80}}]}}}}"
+    ));
+}
+
+fn is_stalled(scenario: &Scenario, name: &str, text: &str) {
+    let object = scenario.until("is stalled", "BootDependency", name, |object| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         conditions.iter().any(|one| {
             one["type"] == "Stalled"
@@ -130,12 +120,65 @@ fn b6_b8_a_circle_through_services_of_other_names_is_found_at_run_time() {
     });
     assert_eq!(object["status"]["phase"], "Failed");
     eventually("it is told", seconds(30), || {
-        scenario.events("left").contains(&("CircularDependency".to_owned(), text.to_owned()))
+        scenario.events(name).contains(&("CircularDependency".to_owned(), text.to_owned()))
     });
+}
+
+#[test]
+fn b6_b8_a_circle_through_services_of_other_names_is_found_at_run_time() {
+    let scenario = opted_in("boot-knot");
+    until_called(&scenario);
+    for (name, other) in [("left", "right"), ("right", "left")] {
+        leads_to(&scenario, name);
+        let entry = format!("dependsOn: [{{service: to-{other}, port: 80}}]");
+        boot(&scenario, name, &format!("{{serviceAccountName: actor, strategy: SchedulingGate, {entry}}}"));
+        // Without a pod only the templates tell who stands behind a Service.
+        scenario.apply(&format!(
+            "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: {name}}}, spec: {{replicas: 0, selector: {{matchLabels: {{app: {name}}}}}, template: {{metadata: {{labels: {{app: {name}}}}}, spec: {{containers: [{{name: app, image: app}}]}}}}}}}}"
+        ));
+    }
+    is_stalled(&scenario, "left", "circular dependency detected: left → right → left");
     scenario.phase("BootDependency", "right", "Failed");
     // Who takes one of the waits out lets everybody go.
     scenario.delete("BootDependency", "right");
+    scenario.gone("BootDependency", "right");
+    scenario.merge("Deployment", "right", &json!({"spec": {"replicas": 1}}));
     scenario.phase("BootDependency", "left", "Ready");
+    // Pods by their labels: only those that are held tell it.
+    for (name, other) in [("one", "two"), ("two", "one")] {
+        leads_to(&scenario, name);
+        boot(
+            &scenario,
+            name,
+            &format!(
+                "{{serviceAccountName: actor, strategy: SchedulingGate, selector: {{matchLabels: {{app: {name}}}}}, dependsOn: [{{service: to-{other}, port: 80}}]}}"
+            ),
+        );
+        bare(&scenario, name, "");
+    }
+    is_stalled(&scenario, "one", "circular dependency detected: one → two → one");
+    scenario.phase("BootDependency", "two", "Failed");
+}
+
+#[test]
+fn a_circle_through_a_service_that_selects_nobody_is_found_by_what_its_slices_name() {
+    let scenario = opted_in("boot-claims");
+    until_called(&scenario);
+    leads_to(&scenario, "one");
+    scenario.apply("{apiVersion: v1, kind: Service, metadata: {name: to-two}, spec: {ports: [{port: 80}]}}");
+    scenario.apply("{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: to-two-1, labels: {kubernetes.io/service-name: to-two}}, addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: [192.0.2.1], conditions: {ready: false}, targetRef: {kind: Pod, name: two}}]}");
+    for (name, other) in [("one", "two"), ("two", "one")] {
+        boot(
+            &scenario,
+            name,
+            &format!(
+                "{{serviceAccountName: actor, strategy: SchedulingGate, selector: {{matchLabels: {{app: {name}}}}}, dependsOn: [{{service: to-{other}, port: 80}}]}}"
+            ),
+        );
+        bare(&scenario, name, "");
+    }
+    is_stalled(&scenario, "one", "circular dependency detected: one → two → one");
+    scenario.phase("BootDependency", "two", "Failed");
 }
 
 #[test]

@@ -41,6 +41,8 @@ fn a_name_cannot_widen_its_own_selector() {
 enum Script {
     /// A status code with an error object.
     Refuse(u16),
+    /// One object: its name and version.
+    Object(&'static str, u64),
     /// A page of a list: its version and the names and versions in it.
     Page(u64, &'static [(&'static str, u64)]),
     /// A watch that sends these lines and ends.
@@ -85,6 +87,7 @@ impl Script {
             Self::Refuse(code) => {
                 (code, whole(json!({"kind": "Status", "code": code, "message": "no"}).to_string()))
             }
+            Self::Object(name, version) => (200, whole(object(name, version).to_string())),
             Self::Page(version, items) => {
                 let items: Vec<Value> = items.iter().map(|(name, version)| object(name, *version)).collect();
                 (
@@ -378,10 +381,30 @@ async fn a_store_that_went_back_is_read_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn a_refusal_is_said_and_tried_again() {
-    let record =
-        run(named(), vec![Script::Refuse(403), Script::Refuse(403), Script::Stays(vec![bookmark(7, true)])])
-            .await;
+    // Twice each time: it may not be watched, and not be read either.
+    let refused = (0..4).map(|_| Script::Refuse(403));
+    let script = refused.chain([Script::Stays(vec![bookmark(7, true)])]).collect();
+    let record = run(named(), script).await;
     assert_eq!(record.told(), ["forbidden", "forbidden", "all [] at 7"]);
+    let select = Select::All;
+    let record = run(select, vec![Script::Refuse(403), Script::Refuse(403), Script::Page(7, &[])]).await;
+    assert_eq!(record.told(), ["forbidden", "forbidden", "all [] at 7"], "only one object can be read alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_may_be_read_and_not_watched_is_read_again_and_again() {
+    let script = vec![
+        Script::Refuse(403),
+        Script::Object("a", 5),
+        Script::Refuse(403),
+        Script::Object("a", 6),
+        Script::Refuse(403),
+        Script::Refuse(404),
+        Script::Refuse(403),
+        Script::Refuse(403),
+    ];
+    let record = run(named(), script).await;
+    assert_eq!(record.told(), ["all [a] at 5", "all [a] at 6", "all [] at 0", "forbidden"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -138,10 +138,10 @@ pub fn glance(
     judge(object, memory, world, place, now).unwrap_or_default()
 }
 
-/// Whether all that a pod is held for is there, of all BootDependencies that it is held for.
+/// Whether all that a pod is held for is there, of all BootDependencies that hold it.
 pub(super) fn pod(
     pod: &Projection,
-    owners: &[&str],
+    owners: &BTreeSet<&str>,
     judged: &BTreeMap<&str, Judged>,
     now: Timestamp,
 ) -> Verdict {

@@ -115,8 +115,7 @@ impl Telling {
                 news.releases.push(outcome.at.since(due).length());
             }
             if told.held {
-                let message =
-                    "what it waited for is there: the scheduling gate linchpin.dev/boot is taken off";
+                let message = "it waits no longer: the scheduling gate linchpin.dev/boot is taken off";
                 news.about_others.push((told.pod.clone(), notice("BootReleased", message, false)));
             }
         }

@@ -3,18 +3,21 @@
 //! A pod that admission saw has our mark, whether it waits or not. One without it that is not older than the BootDependency
 //! was created while admission was away: it cannot be changed any more, so it is counted and told, never evicted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_api::BootDependency;
-use linchpin_engine::contract::{Observed, Projection, Selector, StepId, Want};
+use linchpin_engine::contract::{Observed, Projection, ReadSet, Seen, Selector, StepId, Want};
 use linchpin_words::{Gvk, Timestamp, keys};
 use serde_json::Value;
 
-use super::template::{created, created_of};
+use super::{
+    Survey, SurveyInput, is_bypassed, row,
+    template::{created, created_of},
+};
 use crate::{
     boot_dependency::{
-        held::{held_for, owners, wanted},
-        selection::is_skipped,
+        held::{held_for, operator, owners, wanted},
+        selection::{WorkloadName, is_skipped},
     },
     door::Tally,
 };
@@ -29,6 +32,42 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The question for pods with these labels.
 pub(super) fn with_labels(namespace: &str, selector: Selector) -> Want {
     wanted(namespace, Gvk::new("", "v1", "Pod"), selector, &POD_READS)
+}
+
+/// The one row of a pod that is named itself.
+pub(super) fn of_pod(
+    input: &SurveyInput<'_>,
+    namespace: &str,
+    target: &WorkloadName,
+    held: usize,
+    survey: &mut Survey,
+) {
+    let kind = Gvk::new("", "v1", "Pod");
+    let reads = ReadSet::dotted(POD_READS);
+    let want = Want::object(operator(), kind, Some(namespace.to_owned()), &target.name, reads);
+    survey.wants.insert(want.clone());
+    // A pod cannot be changed any more: nothing of it is ever repaired.
+    survey.carried = Some(false);
+    survey.items = Some(BTreeMap::new());
+    let (state, message) = match input.world.get(&want) {
+        Some(Seen::Objects(found)) => match found.items.first() {
+            None => ("Absent", "it does not exist".to_owned()),
+            Some(pod) if is_bypassed(input.object) || is_skipped(&pod.content["metadata"]["annotations"]) => {
+                ("Skipped", format!("{} says so", keys::SKIP_BOOT_WAIT))
+            }
+            Some(_) if input.settings.waiter.is_some() && !missed(found, input.object).is_empty() => {
+                ("Missed", missed_message(1))
+            }
+            Some(_) => ("Current", String::new()),
+        },
+        Some(Seen::Unknown(why)) if !why.is_passing() => ("Refused", why.message.clone()),
+        _ => {
+            survey.items = None;
+            survey.rows.extend(input.before.iter().cloned());
+            return;
+        }
+    };
+    survey.rows.push(row(input, target, state, held, &message));
 }
 
 /// Those that were created while admission was away.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_api::{BootDependency, BootDependencyStatus};
 use linchpin_doors::{
     Causes, CompileInput, StatusInput,
@@ -153,6 +154,11 @@ fn the_status_says_what_the_documents_says() {
     assert_eq!(rows[1], ("cache:6379", false, "NoEndpoints"));
     assert!(rows[0].1, "{rows:?}");
     assert_eq!(status.entries[1].message, "0 of 1 endpoints are ready");
+    assert_eq!(status.common.message.as_deref(), Some("waits for cache:6379: no ready endpoints"));
+    let blocker = &status.common.blocked_by[0];
+    assert_eq!((blocker.step.as_deref(), blocker.reason.as_str()), (Some("cache:6379"), "NoEndpoints"));
+    let object_name = blocker.object.as_ref().expect("an object");
+    assert_eq!((object_name.kind.as_str(), object_name.name.as_deref()), ("Service", Some("cache")));
     let (status, ..) = Stage::default().service("db", 5432, true).service("cache", 6379, true).look(&object);
     let (reason, message, holds) = condition(&status, "Ready");
     assert_eq!(
@@ -203,20 +209,36 @@ fn hosts_requests_and_what_may_not_be_read_are_probed() {
 fn b22_a_secret_that_is_not_there_is_what_is_waited_for() {
     let entry = "{host: h, port: 1, httpPath: /, httpHeaders: [{name: A, valueFrom: {secretKeyRef: {name: token, key: k}}}]}";
     let stage = Stage { answers: true, ..Stage::default() };
-    let (status, ..) = stage.look(&of(entry));
-    assert_eq!((status.entries[0].met, status.entries[0].state.as_str()), (false, "NotFound"));
-    let wrong = Stage { answers: true, ..Stage::default() }.put(
-        "",
-        "Secret",
-        "token",
-        json!({"data": {"other": "eA=="}}),
-    );
-    assert_eq!(wrong.look(&of(entry)).0.entries[0].reason, "ValueMissing");
+    let row = |stage: &Stage| stage.look(&of(entry)).0.entries[0].clone();
+    let absent = row(&stage);
+    // What cannot be asked is not known, and the row names what is missing for it.
+    assert_eq!((absent.met, absent.state.as_str(), absent.reason.as_str()), (false, "Unknown", "NotFound"));
+    assert_eq!(absent.message, "Secret token does not exist");
+    for (data, reason, message) in [
+        (json!({"other": "eA=="}), "ValueMissing", "Secret token has no key k with a text"),
+        (
+            json!({"k": STANDARD.encode("s3cr3t\nline")}),
+            "ValueMissing",
+            "key k of Secret token holds control characters: no header can have it",
+        ),
+        (
+            json!({"k": STANDARD.encode("s".repeat(4097))}),
+            "TooLarge",
+            "key k of Secret token has more than 4096 bytes",
+        ),
+    ] {
+        let stage =
+            Stage { answers: true, ..Stage::default() }.put("", "Secret", "token", json!({"data": data}));
+        let row = row(&stage);
+        let found = (row.met, row.state.as_str(), row.reason.as_str(), row.message.as_str());
+        assert_eq!(found, (false, "Unknown", reason, message));
+    }
     let good = Stage { answers: true, ..Stage::default() }.put(
         "",
         "Secret",
         "token",
-        json!({"data": {"k": "czNjcjN0"}}),
+        // With the end of a line behind it, as editors and shells leave it.
+        json!({"data": {"k": STANDARD.encode("s3cr3t\r\n")}}),
     );
     let (status, events, world) = good.look(&of(entry));
     assert!(status.entries[0].met);

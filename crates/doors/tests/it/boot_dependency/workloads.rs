@@ -13,9 +13,9 @@ use linchpin_engine::contract::{
 use linchpin_words::{Gvk, Reason, Timestamp};
 use serde_json::{Value, json};
 
-const NOW: i64 = 1_800_000_000;
+pub(super) const NOW: i64 = 1_800_000_000;
 
-fn settings() -> BootSettings {
+pub(super) fn settings() -> BootSettings {
     BootSettings {
         namespaces: serde_json::from_value(json!({"matchLabels": {"linchpin.dev/boot": "enabled"}}))
             .expect("a selector"),
@@ -30,7 +30,7 @@ fn settings() -> BootSettings {
 }
 
 /// What there is: kind, name, content.
-type Things = Vec<(&'static str, &'static str, Value)>;
+pub(super) type Things = Vec<(&'static str, &'static str, Value)>;
 
 fn projection(kind: &Gvk, name: &str, content: &Value) -> Arc<Projection> {
     Arc::new(Projection {
@@ -45,7 +45,7 @@ fn projection(kind: &Gvk, name: &str, content: &Value) -> Arc<Projection> {
     })
 }
 
-fn answer(things: &Things, forbidden: &str, want: &Want) -> Seen {
+pub(super) fn answer(things: &Things, forbidden: &str, want: &Want) -> Seen {
     let (kind, scope) = match want.question() {
         Question::Objects { kind, scope, .. } => (kind, scope),
         Question::Right { .. } => return Seen::Right(forbidden != "Right"),
@@ -68,7 +68,7 @@ fn answer(things: &Things, forbidden: &str, want: &Want) -> Seen {
     }))
 }
 
-fn object(more: &Value) -> Value {
+pub(super) fn object(more: &Value) -> Value {
     let mut object = json!({
         "apiVersion": "core.bootchain-operator.ruicoelho.dev/v1alpha1", "kind": "BootDependency",
         "metadata": {"namespace": "shop", "name": "web", "uid": "u", "generation": 1, "resourceVersion": "7",
@@ -82,7 +82,7 @@ fn object(more: &Value) -> Value {
 }
 
 /// Looks until nothing new is asked for: the last decision, and the rows of the status.
-fn look(object: &Value, things: &Things, forbidden: &str) -> (Decision, Value) {
+pub(super) fn look(object: &Value, things: &Things, forbidden: &str) -> (Decision, Value) {
     let account: Arc<str> = Arc::from("default");
     let mut subject =
         BootDependencies(Arc::new(settings())).subject(&object.to_string(), &account).expect("a subject");
@@ -122,7 +122,7 @@ fn look(object: &Value, things: &Things, forbidden: &str) -> (Decision, Value) {
     panic!("it goes on asking");
 }
 
-fn deployment(created: &str, ready: i64, annotations: &Value) -> Value {
+pub(super) fn deployment(created: &str, ready: i64, annotations: &Value) -> Value {
     json!({
         "metadata": {"resourceVersion": "33", "creationTimestamp": created},
         "spec": {"template": {
@@ -133,7 +133,7 @@ fn deployment(created: &str, ready: i64, annotations: &Value) -> Value {
     })
 }
 
-fn world(deployment: Value) -> Things {
+pub(super) fn world(deployment: Value) -> Things {
     vec![
         ("Namespace", "shop", json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}})),
         ("BootDependency", "web", json!({"spec": object(&json!({}))["spec"], "metadata": {}})),
@@ -309,7 +309,8 @@ fn pods_that_admission_missed_are_counted_and_never_touched() {
         ("Namespace", "shop", json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}})),
         ("BootDependency", "web", json!({"spec": object(&target)["spec"], "metadata": {}})),
         ("StatefulSet", "store", store),
-        ("Pod", "missed-1", pod(later, json!({}), "Running")),
+        // Not before the BootDependency: in the same second.
+        ("Pod", "missed-1", pod("2026-01-01T00:00:05Z", json!({}), "Running")),
         ("Pod", "missed-2", pod(later, json!({"linchpin.dev/boot": "other"}), "Pending")),
         ("Pod", "older", pod("2026-01-01T00:00:04Z", json!({}), "Running")),
         ("Pod", "seen", pod(later, json!({"linchpin.dev/boot": "other,web"}), "Running")),
@@ -381,4 +382,25 @@ fn a_row_tells_who_waits_too_long_and_what_bypasses_nothing() {
     things.push(("Pod", "web-3", pod(&fresh)));
     let (decision, _) = look(&gated, &things, "");
     assert_eq!(decision.wake_at, Some(Timestamp::from_second(NOW + 40)));
+}
+
+#[test]
+fn a_pod_that_is_named_itself_has_a_row_that_tells_how_it_is() {
+    let target = json!({"targetRef": {"kind": "Pod", "name": "one"}});
+    let state = |pod: Option<Value>| {
+        let mut things: Things =
+            vec![("Namespace", "shop", json!({"metadata": {"labels": {"linchpin.dev/boot": "enabled"}}}))];
+        things.extend(pod.map(|annotations| {
+            let metadata = json!({"creationTimestamp": "2026-01-01T00:00:06Z", "annotations": annotations});
+            ("Pod", "one", json!({"metadata": metadata, "status": {"phase": "Running"}}))
+        }));
+        let (decision, rows) = look(&object(&target), &things, "");
+        assert!(decision.effects.is_empty());
+        assert_eq!((rows[0]["apiVersion"].as_str(), rows[0]["kind"].as_str()), (Some("v1"), Some("Pod")));
+        rows[0]["state"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(state(None), "Absent");
+    assert_eq!(state(Some(json!({"linchpin.dev/boot": "web"}))), "Current");
+    assert_eq!(state(Some(json!({}))), "Missed");
+    assert_eq!(state(Some(json!({"linchpin.dev/skip-boot-wait": "true"}))), "Skipped");
 }
