@@ -2,6 +2,7 @@
 
 mod killed;
 mod kubelet;
+mod rights;
 mod served;
 mod standby;
 mod workloads;
