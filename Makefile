@@ -130,7 +130,7 @@ registry-test: $(REGISTRY_BIN)/registry ## Pull artifacts from a real OCI regist
 # The folder that its own module of types is in is not in that module: the published one takes its place.
 # The version is in the name of the program: another version is another program.
 FLUX = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/flux
-KUSTOMIZE = $(FLUX)/kustomize-controller-v1.9.5
+KUSTOMIZE = $(FLUX)/kustomize-controller-v1.7.3
 SOURCE = $(FLUX)/source-controller-v1.7.3
 $(KUSTOMIZE): MODULE = github.com/fluxcd/kustomize-controller
 $(SOURCE): MODULE = github.com/fluxcd/source-controller
@@ -153,7 +153,7 @@ flux: $(KUSTOMIZE) $(SOURCE) ## Let the real controllers of Flux wait for our ob
 ARGOCD_VERSION = v3.2.1
 ARGOCD = $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/linchpin/argocd-$(ARGOCD_VERSION)
 .PHONY: argocd
-argocd: ## Let Argo CD's own library evaluate our health scripts (not run to its end yet; builds it first, which takes minutes)
+argocd: ## Let Argo CD's own library evaluate our health scripts (builds it first, which takes minutes)
 	@test -x $(ARGOCD)/health || { \
 		mkdir -p $(ARGOCD) && \
 		folder=$$(cd $(ARGOCD) && $(GO) mod download -json github.com/argoproj/argo-cd/v3@$(ARGOCD_VERSION) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \

@@ -101,6 +101,10 @@ pub(crate) struct OwnKind {
     pub(crate) gvk: Gvk,
     /// As in URLs.
     pub(crate) plural: String,
+    /// Whether its objects are in namespaces.
+    pub(crate) namespaced: bool,
+    /// Whether its objects can be suspended.
+    pub(crate) suspends: bool,
     singular: String,
     short: Vec<String>,
 }
@@ -139,22 +143,25 @@ pub(crate) fn short_name(kind: &GroupKind, registry: &Registry) -> String {
     ours.map_or_else(|| kind.kind.to_ascii_lowercase(), |own| own.shortest())
 }
 
-/// All kinds of ours whose objects say how they are, in namespaces, from their definitions.
+/// All kinds of ours whose objects say how they are, from their definitions.
 fn own_kinds(registry: &Registry) -> Vec<OwnKind> {
     let definitions = registry.definitions();
     let kinds = definitions.iter().map(|definition| json!(definition.spec));
-    kinds.filter(|spec| spec["scope"] == "Namespaced").filter_map(|spec| own_kind(&spec)).collect()
+    kinds.filter_map(|spec| own_kind(&spec)).collect()
 }
 
 fn own_kind(spec: &Value) -> Option<OwnKind> {
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str);
     spec.pointer("/versions/0/subresources/status")?;
-    let short = spec.pointer("/names/shortNames").and_then(Value::as_array)?;
+    let short = spec.pointer("/names/shortNames").and_then(Value::as_array).into_iter().flatten();
+    let fields = "/versions/0/schema/openAPIV3Schema/properties/spec/properties";
     Some(OwnKind {
         gvk: Gvk::new(text("/group")?, text("/versions/0/name")?, text("/names/kind")?),
         plural: text("/names/plural")?.to_owned(),
+        namespaced: text("/scope") == Some("Namespaced"),
+        suspends: spec.pointer(fields)?.get("suspend").is_some(),
         singular: text("/names/kind")?.to_ascii_lowercase(),
-        short: short.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        short: short.filter_map(Value::as_str).map(str::to_owned).collect(),
     })
 }
 

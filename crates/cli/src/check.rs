@@ -18,7 +18,7 @@ use linchpin_doors::Registry;
 use linchpin_operator::rights::NAMESPACE;
 use linchpin_words::Period;
 
-use crate::{live::Connection, operator::block_on};
+use crate::{live::Connection, operator::awaited};
 use told::{Category, document, fails, text_of};
 
 /// How often it is looked again with --wait.
@@ -74,7 +74,7 @@ pub(crate) fn run(command: &CheckCommand, kinds: &Registry) -> Result<ExitCode> 
         (false, true) => Mode::PreUninstall,
         (false, false) => Mode::Installed,
     };
-    let categories = block_on(look(command, mode, kinds))?;
+    let categories = awaited(look(command, mode, kinds))?;
     match command.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&document(&categories))?),
         Output::Text => print!("{}", text_of(&categories, false)),

@@ -10,6 +10,7 @@ use clap::{
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use linchpin_doors::Registry;
+use linchpin_words::text::line_of;
 
 use crate::{
     check, completion, consist, crds, demo, examples, explain, local, manifests, operator,
@@ -93,6 +94,38 @@ fn called_as(program: &Path) -> &'static str {
     if stem.starts_with("kubectl-") { "kubectl linchpin" } else { "linchpin" }
 }
 
+/// The commands that the command line names: `rbac`, `local load`.
+static ASKED: LazyLock<String> = LazyLock::new(|| {
+    let words: Vec<String> = env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    named(&Cli::command(), &words)
+});
+
+fn named(program: &clap::Command, words: &[String]) -> String {
+    let mut found = Vec::new();
+    let mut command = program;
+    for word in words {
+        let Some(inner) = command.find_subcommand(word) else { break };
+        found.push(inner.get_name());
+        command = inner;
+    }
+    found.join(" ")
+}
+
+/// A failure in one line, as `<what>: <why>`: what is the command where the reason does not say it itself. Nothing in it
+/// changes how a terminal reads the rest.
+pub(crate) fn told(why: &str) -> String {
+    told_of(&ASKED, why)
+}
+
+fn told_of(command: &str, why: &str) -> String {
+    let why = line_of(why, usize::MAX);
+    match command {
+        _ if why.contains(": ") => why,
+        "" => format!("command line: {why}"),
+        command => format!("{command}: {why}"),
+    }
+}
+
 /// What the program is called here.
 pub(crate) fn program() -> &'static str {
     *PROGRAM
@@ -117,32 +150,32 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
     match command {
         Command::Operator(command) => match operator::settings(*command) {
             Ok(settings) => operator::run(settings, kinds),
-            Err(Usage(reason)) => Ok(refuse(&reason, "operator --help")),
+            Err(Usage(reason)) => Ok(refuse(&reason)),
         },
         Command::Crds => crds::run(kinds),
         Command::Manifests(command) => manifests::run(&command, kinds),
         Command::Check(command) => check::run(&command, kinds),
-        Command::Tree(command) => draw(&command, "tree --help", kinds),
-        Command::Graph(command) => draw(&(*command).into(), "graph --help", kinds),
+        Command::Tree(command) => draw(&command, kinds),
+        Command::Graph(command) => draw(&(*command).into(), kinds),
         Command::Explain(command) => match explain::reference(&command) {
             Ok(reference) => explain::run(&command, &reference, kinds),
-            Err(Usage(reason)) => Ok(refuse(&reason, "explain --help")),
+            Err(Usage(reason)) => Ok(refuse(&reason)),
         },
         Command::Plan(command) => plan::run(&command),
         Command::Rbac(command) => match rbac::run(&command, kinds)? {
             Ok(code) => Ok(code),
-            Err(Usage(reason)) => Ok(refuse(&reason, "rbac --help")),
+            Err(Usage(reason)) => Ok(refuse(&reason)),
         },
         Command::Consist(command) => match consist::run(command)? {
             Ok(code) => Ok(code),
-            Err(Usage(reason)) => Ok(refuse(&reason, "consist --help")),
+            Err(Usage(reason)) => Ok(refuse(&reason)),
         },
-        Command::Rerun(command) => give(&Order::Rerun(&command), "rerun", kinds),
-        Command::Proceed(command) => give(&Order::Proceed(&command), "proceed", kinds),
-        Command::Refresh(command) => give(&Order::Refresh(&command), "refresh", kinds),
-        Command::Suspend(command) => give(&Order::Suspend(&command), "suspend", kinds),
-        Command::Resume(command) => give(&Order::Resume(&command), "resume", kinds),
-        Command::Rollback(command) => give(&Order::Rollback(&command), "rollback", kinds),
+        Command::Rerun(command) => give(&Order::Rerun(&command), kinds),
+        Command::Proceed(command) => give(&Order::Proceed(&command), kinds),
+        Command::Refresh(command) => give(&Order::Refresh(&command), kinds),
+        Command::Suspend(command) => give(&Order::Suspend(&command), kinds),
+        Command::Resume(command) => give(&Order::Resume(&command), kinds),
+        Command::Rollback(command) => give(&Order::Rollback(&command), kinds),
         Command::Local(command) => local::run(command),
         Command::Demo => demo::run(kinds),
         Command::Completion(command) => Ok(completion::run(&command, command_line())),
@@ -156,18 +189,18 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
 }
 
 /// Draws what waits for what.
-fn draw(command: &tree::TreeCommand, help: &str, kinds: &Registry) -> Result<ExitCode> {
+fn draw(command: &tree::TreeCommand, kinds: &Registry) -> Result<ExitCode> {
     match tree::references(command) {
         Ok(asked) => tree::run(command, &asked, kinds),
-        Err(Usage(reason)) => Ok(refuse(&reason, help)),
+        Err(Usage(reason)) => Ok(refuse(&reason)),
     }
 }
 
 /// Gives an order to an object.
-fn give(order: &Order<'_>, verb: &str, kinds: &Registry) -> Result<ExitCode> {
+fn give(order: &Order<'_>, kinds: &Registry) -> Result<ExitCode> {
     match order.object(kinds) {
         Ok((asked, kind)) => orders::run(order, &asked, &kind),
-        Err(Usage(reason)) => Ok(refuse(&reason, &format!("{verb} --help"))),
+        Err(Usage(reason)) => Ok(refuse(&reason)),
     }
 }
 
@@ -182,13 +215,15 @@ fn not_understood(error: &clap::Error) -> ExitCode {
             let _ = error.print();
             ExitCode::from(USAGE)
         }
-        _ => refuse(&in_one_line(error), "--help"),
+        _ => refuse(&in_one_line(error)),
     }
 }
 
-fn refuse(reason: &str, help: &str) -> ExitCode {
+fn refuse(reason: &str) -> ExitCode {
     let program = program();
-    eprintln!("{program}: {reason} (see {program} {help})");
+    let words: Vec<&str> =
+        [program, ASKED.as_str(), "--help"].into_iter().filter(|word| !word.is_empty()).collect();
+    eprintln!("{program}: {} (see {})", told(reason), words.join(" "));
     ExitCode::from(USAGE)
 }
 
@@ -290,6 +325,18 @@ mod tests {
     fn as_a_plugin_it_calls_itself_one() {
         assert_eq!(called_as(Path::new("/usr/bin/kubectl-linchpin")), "kubectl linchpin");
         assert_eq!(called_as(Path::new("linchpin")), "linchpin");
+    }
+
+    #[test]
+    fn a_failure_says_what_and_why_and_nothing_that_a_terminal_obeys() {
+        assert_eq!(told_of("tree", "namespace othr does not exist"), "tree: namespace othr does not exist");
+        assert_eq!(told_of("rbac", "reading x: no such file"), "reading x: no such file");
+        assert_eq!(told_of("", "unrecognized subcommand 'x'"), "command line: unrecognized subcommand 'x'");
+        assert_eq!(told_of("check", "a: b\n\u{1b}[31mc"), "a: b\\n\\u{1b}[31mc");
+        let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(named(&Cli::command(), &words("local load --help")), "local load");
+        assert_eq!(named(&Cli::command(), &words("rbac -f check")), "rbac");
+        assert_eq!(named(&Cli::command(), &words("explian rd/a")), "");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::{
     cli::Usage,
     live::{Asked, Connection, Live, standing},
     lookout::{Look, Lookout},
-    operator::block_on,
+    operator::awaited,
 };
 
 /// Say in one line why something waits, then the chain to the root cause.
@@ -134,7 +134,7 @@ impl Explanation {
 /// Answers.
 pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registry) -> Result<ExitCode> {
     let now = Timestamp::now();
-    let (explanation, gaps) = block_on(async {
+    let (explanation, gaps) = awaited(async {
         let (client, default) = command.connection.open().await?;
         let namespace = asked.namespace.clone().unwrap_or(default);
         let live = Live::read(&client, &namespace, kinds).await?;

@@ -47,7 +47,7 @@ pub fn main(kinds: &Registry) -> ExitCode {
     let run = AssertUnwindSafe(|| cli::run(kinds));
     let outcome = panic::catch_unwind(run).unwrap_or(Ok(ExitCode::FAILURE));
     outcome.unwrap_or_else(|error| {
-        eprintln!("{}: {error:#}", cli::program());
+        eprintln!("{}: {}", cli::program(), cli::told(&format!("{error:#}")));
         ExitCode::FAILURE
     })
 }

@@ -2,7 +2,11 @@
 
 mod webhooks;
 
-use std::{num::NonZeroUsize, process::ExitCode, thread};
+use std::{
+    num::NonZeroUsize,
+    process::{self, ExitCode},
+    thread,
+};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
@@ -16,6 +20,9 @@ use linchpin_words::egress::{Cidr, Egress};
 
 use self::webhooks::BootFlags;
 use crate::{cli::Usage, version};
+
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
 
 /// Run the operator. Every flag can also be set as an environment variable.
 #[derive(Debug, Args)]
@@ -116,4 +123,15 @@ pub(crate) fn block_on<F: Future>(future: F) -> Result<F::Output> {
         .build()
         .context("starting the asynchronous runtime")?;
     Ok(runtime.block_on(future))
+}
+
+/// The same for what a person waits for: Ctrl-C ends the program, with the exit code that shells give it.
+pub(crate) fn awaited<F: Future>(future: F) -> Result<F::Output> {
+    block_on(async {
+        tokio::select! {
+            done = future => done,
+            // Where the signal cannot be heard, it ends the program by itself.
+            Ok(()) = tokio::signal::ctrl_c() => process::exit(INTERRUPTED),
+        }
+    })
 }

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use kube::{
     Client,
-    api::{Api, ApiResource, DynamicObject, Patch, PatchParams},
+    api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams},
 };
 use linchpin_doors::Registry;
 use linchpin_words::{keys, similar};
@@ -20,7 +20,7 @@ use crate::{
     asked::{Asked, ObjectArgument, OwnKind},
     cli::Usage,
     live::Connection,
-    operator::block_on,
+    operator::awaited,
 };
 
 /// What every order has.
@@ -105,6 +105,9 @@ impl Order<'_> {
                 kind.gvk.kind
             )));
         }
+        if matches!(self, Self::Suspend(_) | Self::Resume(_)) && !kind.suspends {
+            return Err(Usage(format!("a {} cannot be suspended", kind.gvk.kind)));
+        }
         Ok((asked, kind))
     }
 
@@ -171,7 +174,8 @@ impl Change {
 
     /// The same as a line to paste.
     fn kubectl(&self, kind: &OwnKind, namespace: &str, name: &str) -> String {
-        let place = format!("{} {name} -n {namespace}", kind.word());
+        let place = if kind.namespaced { format!(" -n {namespace}") } else { String::new() };
+        let place = format!("{} {name}{place}", kind.word());
         match self {
             Self::Annotation(key, value, _) => {
                 format!("kubectl annotate {place} --overwrite '{key}={value}'")
@@ -184,16 +188,20 @@ impl Change {
 /// Gives the order.
 pub(crate) fn run(order: &Order<'_>, asked: &Asked, kind: &OwnKind) -> Result<ExitCode> {
     let common = order.common();
-    block_on(async {
+    awaited(async {
         let (client, default) = common.connection.open().await?;
         let namespace = asked.namespace.clone().unwrap_or(default);
-        let api = api(client, kind, &namespace);
+        let api = api(client.clone(), kind, &namespace);
         let name = asked.name();
-        let what = format!("{} {namespace}/{name}", kind.gvk.kind);
+        let place = if kind.namespaced { format!("{namespace}/") } else { String::new() };
+        let what = format!("{} {place}{name}", kind.gvk.kind);
         let object = match api.get(name).await {
             Ok(object) => serde_json::to_value(object)?,
             Err(error) => bail!("reading {what}: {}", said(&error)),
         };
+        if let Order::Rollback(RollbackCommand { to: Some(revision), .. }) = order {
+            is_kept(client, &namespace, name, *revision).await?;
+        }
         let change = order.change(&object, &jiff::Timestamp::now().to_string())?;
         let line = change.kubectl(kind, &namespace, name);
         if common.dry_run {
@@ -219,7 +227,25 @@ fn api(client: Client, kind: &OwnKind, namespace: &str) -> Api<DynamicObject> {
         kind: kind.gvk.kind.clone(),
         plural: kind.plural.clone(),
     };
-    Api::namespaced_with(client, namespace, &resource)
+    if kind.namespaced {
+        Api::namespaced_with(client, namespace, &resource)
+    } else {
+        Api::all_with(client, &resource)
+    }
+}
+
+/// Fails if a revision of a bundle is surely not there; whoever may not look finds out from the bundle's status.
+async fn is_kept(client: Client, namespace: &str, bundle: &str, revision: i64) -> Result<()> {
+    let kind = GroupVersionKind::gvk("app.example.com", "v1alpha1", "BundleRevision");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "bundlerevisions");
+    let kept: Api<DynamicObject> = Api::namespaced_with(client, namespace, &resource);
+    match kept.get_opt(&format!("{bundle}-{revision}")).await {
+        Ok(None) => bail!(
+            "AppBundle {namespace}/{bundle} has no revision {revision}: kubectl get bundlerevisions -n {namespace} lists those \
+             that are kept"
+        ),
+        Ok(Some(_)) | Err(_) => Ok(()),
+    }
 }
 
 /// What a server says, without its wrapping.

@@ -25,7 +25,7 @@ use self::{
     link::{Given, Link, Verdict},
     live::Live,
 };
-use crate::{live::Connection, operator::block_on};
+use crate::{live::Connection, operator::awaited};
 
 /// Say what the Syncs in these manifests depend on, who provides it, and in which order they go.
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(crate) fn run(command: &PlanCommand) -> Result<ExitCode> {
     }
     let asked = command.connection.kubeconfig.is_some() || command.connection.context.is_some();
     let links =
-        if asked || command.fetch { block_on(look(command, &mut given, asked))?? } else { given.links() };
+        if asked || command.fetch { awaited(look(command, &mut given, asked))?? } else { given.links() };
     print!("{}", given.shown(&links));
     let linked = links.iter().all(|link| link.verdict != Verdict::None);
     Ok(if linked { ExitCode::SUCCESS } else { ExitCode::FAILURE })

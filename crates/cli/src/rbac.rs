@@ -32,7 +32,7 @@ use linchpin_lang::template::parse_documents;
 use linchpin_words::ObjectRef;
 use serde_json::json;
 
-use crate::{cli::Usage, files, live::Connection, operator::block_on};
+use crate::{cli::Usage, files, live::Connection, operator::awaited};
 use facts::Facts;
 use kinds::Kinds;
 use manifests::Manifest;
@@ -130,7 +130,7 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
     let asked =
         command.check || command.connection.kubeconfig.is_some() || command.connection.context.is_some();
     if asked {
-        block_on(async {
+        awaited(async {
             let (client, _) = command.connection.open().await?;
             kinds.discover(client).await
         })??;
@@ -146,7 +146,7 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
         collect(&found, &mut kinds, &mut grants, &mut needs);
     }
     if command.check {
-        return block_on(check::run(&command.connection, &needs, output, registry))?;
+        return awaited(check::run(&command.connection, &needs, output, registry))?;
     }
     for need in &needs {
         grants.add(&need.owner, &need.account, &need.right);

@@ -30,7 +30,7 @@ use crate::{
     cli::Usage,
     live::{Asked, Connection, Live},
     lookout::Lookout,
-    operator::block_on,
+    operator::awaited,
 };
 use follow::follow;
 use gone::gone;
@@ -164,7 +164,7 @@ pub(crate) fn references(command: &TreeCommand) -> Result<Vec<AskedObject>, Usag
 
 /// Draws once, or until Ctrl-C.
 pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry) -> Result<ExitCode> {
-    block_on(async {
+    awaited(async {
         let (client, default) = command.drawing.connection.open().await?;
         let namespace = command.drawing.namespace.clone().unwrap_or(default);
         let live = Live::read(&client, &namespace, kinds).await?;

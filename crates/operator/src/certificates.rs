@@ -6,6 +6,7 @@
 //! certificate is signed by it only when every configuration has both; the old one is dropped a day after that. Called
 //! by the keeper of the webhooks, on the leader.
 
+mod expiry;
 mod inspect;
 mod issue;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use linchpin_words::{Period, Timestamp};
 
+pub(crate) use self::expiry::expiry;
 pub use self::inspect::{CertificateFault, inspect};
 pub(crate) use self::issue::{IssueError, authority, leaf};
 

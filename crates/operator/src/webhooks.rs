@@ -58,9 +58,12 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
     let cluster_domain = cluster_domain(&context.settings);
     let errands = Errands::new(&context.transport);
     let counts = Counts::default();
-    context.metrics.register(|registry| counts.register(registry));
     let memory = BootMemory::default();
     let certificate = Certificate::default();
+    context.metrics.register(|registry| {
+        counts.register(registry);
+        certificate.register(registry);
+    });
     let webhooks = BootWebhooks::new(
         errands.clone(),
         memory.clone(),
@@ -109,8 +112,11 @@ pub(crate) async fn serve_consist(
     let settings = Arc::new(settings);
     let cluster_domain = cluster_domain(&context.settings);
     let counts = Counts::default();
-    context.metrics.register(|registry| counts.register(registry));
     let certificate = Certificate::default();
+    context.metrics.register(|registry| {
+        counts.register(registry);
+        certificate.register(registry);
+    });
     let charge =
         Charge { secret: CONSIST_SECRET, content: says, whole: true, untouched: context.namespace.clone() };
     let keeper = Keeper::new(

@@ -6,6 +6,7 @@ mod operator;
 mod webhooks;
 
 use linchpin_operator::settings::Doors;
+use linchpin_words::text::line_of;
 use serde_json::Value;
 
 use super::{
@@ -45,7 +46,8 @@ pub(super) fn judge(mode: Mode, namespace: &str, facts: &Facts) -> Vec<Category>
                         Some(_) => skipped("the API server does not answer"),
                         None => check(id, namespace, facts),
                     };
-                    Check { id, verdict, message, hint }
+                    // What servers say is shown as text and obeyed by no terminal.
+                    Check { id, verdict, message: line_of(&message, usize::MAX), hint }
                 })
                 .collect(),
         })

@@ -8,7 +8,7 @@ use http::Request;
 use linchpin_adapters::NAMES;
 use serde_json::Value;
 
-use crate::{live::Connection, operator::block_on};
+use crate::{live::Connection, operator::awaited};
 
 /// List the adapters that there are, and the employers that are served.
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct ListCommand {
 pub(super) fn run(command: &ListCommand) -> Result<ExitCode> {
     let adapters = NAMES.map(|(name, what)| vec![name.to_owned(), what.to_owned()]);
     print(&["ADAPTER", "FOR"], &adapters);
-    let bindings = block_on(read(command))?;
+    let bindings = awaited(read(command))?;
     let bindings = match bindings {
         Ok(bindings) => bindings,
         Err(error) => {

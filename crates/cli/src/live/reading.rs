@@ -42,7 +42,7 @@ impl ReadScope {
     pub(crate) fn not_served(names: &Names) -> Self {
         let kind = plural(names);
         Self::NotServed(format!(
-            "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply -f -`"
+            "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply --server-side -f -`"
         ))
     }
 

@@ -35,7 +35,11 @@ pub(super) async fn run(
         complete &= asker.tell_of(account).await?;
     }
     let mut grants = Grants::default();
-    for (need, _) in answers.iter().filter(|(_, there)| !there) {
+    for (need, there) in &answers {
+        if *there {
+            grants.has(&need.owner, &need.account, &need.right);
+            continue;
+        }
         complete = false;
         grants.used_by(&need.account, &need.owner);
         grants.add(&need.owner, &need.account, &need.right);
@@ -129,7 +133,7 @@ impl Asker {
             Ok(true) => {}
             Ok(false) => {
                 eprintln!(
-                    "namespace {namespace} is not a tenant: {}",
+                    "namespace {namespace} is not a tenant (NotATenant): {}",
                     tenant_line(namespace, NAME, NAMESPACE, NAME)
                 );
                 well = false;

@@ -16,7 +16,7 @@ use linchpin_words::{Gvk, KindWord, Reason, reference::built_in};
 use serde_json::{Value, json};
 
 use super::kinds::Kinds;
-use crate::{live::Connection, operator::block_on};
+use crate::{live::Connection, operator::awaited};
 
 /// Kind, namespace and name.
 type Key = (String, String, String);
@@ -95,7 +95,7 @@ fn live(connection: &Connection, kind: &Gvk, namespace: Option<&str>, name: &str
     let root = if kind.group.is_empty() { "/api" } else { "/apis" };
     let place = namespace.map(|namespace| format!("/namespaces/{namespace}")).unwrap_or_default();
     let path = format!("{root}/{}{place}/{plural}/{name}", kind.api_version());
-    block_on(async {
+    awaited(async {
         let (client, _) = connection.open().await?;
         let request = http::Request::get(path).body(Vec::new())?;
         Ok(client.request::<Value>(request).await.ok())

@@ -13,7 +13,7 @@ use std::{
 
 use linchpin_doors::Registry;
 use linchpin_engine::contract::Right;
-use linchpin_words::ObjectRef;
+use linchpin_words::{ObjectRef, hash::sha256_hex};
 
 use crate::asked::short_name;
 
@@ -31,6 +31,8 @@ type Verbs = BTreeMap<Thing, BTreeSet<String>>;
 pub(super) struct Grants {
     /// By who needs them, account and namespace; no namespace for kinds that have none.
     rights: BTreeMap<(ObjectRef, Account, Option<String>), Verbs>,
+    /// Where other rights are there already: a Role of the usual name may be what gives them.
+    partial: BTreeSet<(ObjectRef, Account, Option<String>)>,
     /// Accounts that are surely there.
     present: BTreeSet<Account>,
     elsewhere: BTreeMap<(Account, String), BTreeSet<String>>,
@@ -47,6 +49,12 @@ impl Grants {
     /// An account is there: it need not be made.
     pub(super) fn is_there(&mut self, account: Account) {
         self.present.insert(account);
+    }
+
+    /// A right is there already: what is missing beside it is given by a Role of its own, for the one that gives this right
+    /// would lose it if another one took its name.
+    pub(super) fn has(&mut self, owner: &ObjectRef, account: &Account, right: &Right) {
+        self.partial.insert((owner.clone(), account.clone(), right.namespace.clone()));
     }
 
     /// Adds a right in this cluster.
@@ -109,8 +117,14 @@ impl Grants {
                 "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}, namespace: {namespace}}}\n"
             );
         }
-        for ((owner, account, namespace), things) in &self.rights {
-            out.push_str(&role(owner, account, namespace.as_deref(), things, kinds));
+        for (place, things) in &self.rights {
+            let (owner, account, namespace) = place;
+            let mut name = role_name(owner, namespace.as_deref(), kinds);
+            if self.partial.contains(place) {
+                let content = sha256_hex(format!("{:?}", rules(things)).as_bytes());
+                let _ = write!(name, ":{}", &content[..8]);
+            }
+            out.push_str(&role(&name, account, namespace.as_deref(), things));
         }
         out
     }
@@ -125,14 +139,8 @@ fn role_name(owner: &ObjectRef, namespace: Option<&str>, kinds: &Registry) -> St
     }
 }
 
-fn role(
-    owner: &ObjectRef,
-    account: &Account,
-    namespace: Option<&str>,
-    things: &Verbs,
-    kinds: &Registry,
-) -> String {
-    let name = word(&role_name(owner, namespace, kinds));
+fn role(name: &str, account: &Account, namespace: Option<&str>, things: &Verbs) -> String {
+    let name = word(name);
     let (kind, place) = match namespace {
         Some(namespace) => ("Role", format!(", namespace: {}", word(namespace))),
         None => ("ClusterRole", String::new()),
@@ -246,6 +254,25 @@ mod tests {
         let yaml = grants.yaml(&[], &registry());
         assert_eq!(yaml.matches("kind: ServiceAccount").count(), 1, "{yaml}");
         assert!(yaml.contains("metadata: {name: web, namespace: shop}"), "{yaml}");
+    }
+
+    #[test]
+    fn what_is_missing_beside_other_rights_takes_no_role_from_them() {
+        let account = ("shop".to_owned(), "web".to_owned());
+        let named = |missing: &[Right], there: &[Right]| {
+            let mut grants = Grants::default();
+            missing.iter().for_each(|right| grants.add(&owner("shop"), &account, right));
+            there.iter().for_each(|right| grants.has(&owner("shop"), &account, right));
+            let yaml = grants.yaml(&[], &registry());
+            let names =
+                yaml.lines().filter_map(|line| line.strip_prefix("metadata: {name: ")?.split(',').next());
+            names.map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (go, made) = (right("get", "configmaps", Some("go")), right("get", "configmaps", Some("made")));
+        assert_eq!(named(&[go.clone(), made.clone()], &[])[0], "\"linchpin:rd:web\"");
+        let (one, other) = (named(&[go.clone()], &[made.clone()]), named(&[made], &[go]));
+        assert!(one[0].starts_with("\"linchpin:rd:web:") && one[0] == one[1], "{one:?}");
+        assert_ne!(one[0], other[0], "and two such Roles do not take each other's name");
     }
 
     fn rules_of(rights: &[Right]) -> Vec<String> {

@@ -3,6 +3,7 @@
 mod configurations;
 mod killed;
 mod kubelet;
+mod rights;
 mod served;
 mod standby;
 mod workloads;

@@ -91,6 +91,8 @@ fn each_state_of_an_installation_has_its_own_line_and_hint() {
     assert_eq!(code, 1);
     assert!(told.starts_with("✗ crds-served: the cluster does not serve "), "{told}");
     assert!(told.ends_with("    → linchpin crds | kubectl apply --server-side -f -"), "{told}");
+    let (_, told) = asked.says(&[], "crds-current");
+    assert_eq!(told, "· crds-current: there is no definition of ours to compare\n");
     let (_, told) = asked.says(&[], "operator-ready");
     assert!(
         told.starts_with(

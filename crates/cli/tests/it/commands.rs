@@ -1,6 +1,15 @@
 //! Mistakes on the command line and in files: one clear line, the right exit code.
 
-use crate::operator::linchpin;
+use crate::{eventually, operator::linchpin, seconds};
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use std::process::Stdio;
+
+/// A kubeconfig of a cluster that nobody serves.
+const NOWHERE: &str = "{apiVersion: v1, kind: Config, current-context: a, users: [], \
+    clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a}}]}";
 
 /// Exit code and standard error.
 fn fails(arguments: &[&str]) -> (i32, String) {
@@ -25,7 +34,19 @@ fn a_mistaken_command_line_is_exit_code_2_and_one_line() {
         (&["operator", "--watch-namespaces=shop,Data"], "not the name of a namespace"),
         (&["operator", "--lease-duration=10s"], "renew deadline 10s must be shorter than lease duration 10s"),
         (&["operator", "--retry-period=soon"], "--retry-period"),
-        (&["no-such-command"], "no-such-command"),
+        (
+            &["no-such-command"],
+            "command line: unrecognized subcommand 'no-such-command' (see linchpin --help)",
+        ),
+        (
+            &["manifests", "--foo"],
+            "manifests: unexpected argument '--foo' found (see linchpin manifests --help)",
+        ),
+        (
+            &["rbac", "--operator", "-o", "text"],
+            "rbac: -o text is not for rbac with --operator (see linchpin rbac --help)",
+        ),
+        (&["local", "load"], "(see linchpin local load --help)"),
     ] {
         let (code, text) = fails(arguments);
         assert_eq!(code, 2, "{arguments:?}: {text}");
@@ -58,9 +79,7 @@ fn a_taken_port_is_exit_code_1_and_one_line() {
     let address = taken.local_addr().unwrap().to_string();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("config");
-    let kubeconfig = "{apiVersion: v1, kind: Config, current-context: a, users: [], \
-         clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a}}]}";
-    std::fs::write(&path, kubeconfig).unwrap();
+    std::fs::write(&path, NOWHERE).unwrap();
     let health = format!("--health-probe-bind-address={address}");
     let (code, text) =
         fails(&["operator", "--log-level=error", "--kubeconfig", path.to_str().unwrap(), &health]);
@@ -105,4 +124,31 @@ fn a_closed_pipe_is_a_quiet_end() {
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!((output.status.code(), told.as_str()), (Some(0), ""), "{arguments:?}");
     }
+}
+
+#[test]
+fn ctrl_c_is_exit_code_130_for_whoever_waits_for_an_answer() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
+    std::fs::write(&path, NOWHERE).unwrap();
+    let mut child = linchpin()
+        .args(["check", "--wait=5m", "--kubeconfig"])
+        .arg(&path)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let id = child.id();
+    eventually("it hears signals", seconds(30), || {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t"));
+        caught.is_some_and(|mask| u64::from_str_radix(mask, 16).unwrap() & 0b10 != 0)
+    });
+    kill(Pid::from_raw(i32::try_from(id).unwrap()), Signal::SIGINT).unwrap();
+    let mut code = None;
+    eventually("it ends", seconds(30), || {
+        code = child.try_wait().unwrap().map(|status| status.code());
+        code.is_some()
+    });
+    assert_eq!(code, Some(Some(130)));
 }

@@ -1,12 +1,15 @@
 //! The documentation: its links lead somewhere, its commands work, its generated parts are current.
 
 use crate::{
-    bare, eventually,
+    bare,
+    boot_dependency::free_address,
+    eventually,
     operator::linchpin,
     seconds,
-    tree::{apply, phase, serving},
+    tree::{apply, phase, serving_with, watched},
 };
 use linchpin_local::Cluster;
+use linchpin_testkit::{Api, grant_webhooks};
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
@@ -159,7 +162,7 @@ fn every_check_and_every_alert_has_a_heading() {
         assert!(headings.contains(id), "{id}");
     }
     let runbooks = anchors(&pages[Path::new("docs/operations.md")]);
-    for alert in [
+    let alerts = [
         "LinchpinAbsent",
         "LinchpinNoLeader",
         "LinchpinForbidden",
@@ -167,8 +170,16 @@ fn every_check_and_every_alert_has_a_heading() {
         "LinchpinWebhookErrors",
         "LinchpinCertificateExpiring",
         "LinchpinApiErrors",
-    ] {
-        assert!(runbooks.contains(&alert.to_lowercase()), "{alert}");
+    ];
+    let rules = fs::read_to_string(root().join("charts/linchpin/files/alerts.yaml")).unwrap();
+    let rules: serde_json::Value = serde_saphyr::from_str(&rules).unwrap();
+    let rules = rules["groups"][0]["rules"].as_array().unwrap();
+    let given: Vec<&str> = rules.iter().map(|rule| rule["alert"].as_str().unwrap()).collect();
+    assert_eq!(given, alerts);
+    for rule in rules {
+        let name = rule["alert"].as_str().unwrap().to_lowercase();
+        assert_eq!(rule["annotations"]["runbook"], format!("docs/operations.md#{name}"));
+        assert!(runbooks.contains(&name), "{name}");
     }
 }
 
@@ -282,16 +293,42 @@ fn from_nothing_to_a_blocked_thing_explained_in_five_commands() {
     explained(&output);
 }
 
-/// What the page says of each metric: name, type, labels are seen at the operator's own port.
+/// What the page says of each metric: name, type, labels are seen at the operator's own port, with webhooks and after
+/// everything that is counted has happened once.
 #[test]
 fn the_metrics_page_lists_what_the_operator_serves() {
     const MARK: &str = "<!-- Everything below is generated: make docs writes it. -->\n";
-    let operator = serving("docs-metrics");
+    let address = free_address();
+    let (bind, url) =
+        (format!("--webhook-bind-address={address}"), format!("--webhook-url=https://{address}"));
+    grant_webhooks(&Api::connect(&watched().kubeconfig()));
+    let operator = serving_with("docs-metrics", &[&bind, &url, "--wait-image=w:1"]);
     apply(
-        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: docs-metrics},
-  spec: {serviceAccountName: web, actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}}",
+        "
+{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: docs-metrics},
+  spec: {serviceAccountName: web, actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}}
+---
+{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: late, namespace: docs-metrics},
+  spec: {serviceAccountName: web, dependencies: [{resource: configmap/none, timeout: 1s}]}}
+",
     );
     eventually("it is done", seconds(30), || phase("docs-metrics", "rd/web") == "Completed");
+    eventually("the other one fails", seconds(30), || phase("docs-metrics", "rd/late") == "Failed");
+    let failed = "linchpin_objects_failed{kind=\"ResourceDependency\"} 1";
+    assert!(operator.metrics().lines().any(|line| line == failed), "{}", operator.metrics());
+    let boots = |number: u32| {
+        format!(
+            "{{apiVersion: core.bootchain-operator.ruicoelho.dev/v1alpha1, kind: BootDependency, metadata: {{name: web-{number}, namespace: docs-metrics}},
+  spec: {{serviceAccountName: web, dependsOn: [{{host: 192.0.2.1, port: 1, timeout: 1s}}]}}}}"
+        )
+    };
+    let (mut number, wanted) = (0, ["linchpin_webhook_requests_total{", "linchpin_probe_seconds_count{"]);
+    eventually("a webhook is asked and a probe made", seconds(60), || {
+        number += 1;
+        apply(&boots(number));
+        let metrics = operator.metrics();
+        wanted.iter().all(|begin| metrics.lines().any(|line| line.starts_with(begin)))
+    });
     let metrics = operator.metrics();
     let mut rows: BTreeMap<String, (String, String)> = BTreeMap::new();
     for line in metrics.lines() {

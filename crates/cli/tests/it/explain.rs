@@ -351,9 +351,38 @@ fn orders_are_given_with_the_users_rights_and_printed_as_kubectl_lines() {
     assert_eq!(looks(&["refresh", "rd/orders/web"]).0, 0);
     assert_eq!(looks(&["proceed", "rd/orders/web"]).0, 0);
     eventually("it is done", seconds(20), || phase("orders", "rd/web") == "Completed");
-    for (arguments, code, words) in [
+    apply(
+        "
+{apiVersion: linchpin.dev/v1alpha1, kind: Sync, metadata: {name: synced, namespace: orders}, spec: {serviceAccountName: web, source: {objects: [{apiVersion: v1, kind: ConfigMap, metadata: {name: synced}}]}}}
+---
+{apiVersion: linchpin.dev/v1alpha1, kind: Capability, metadata: {name: orders.example.com}, spec: {version: 1.0.0, serviceAccount: {namespace: orders, name: web}}}
+---
+{apiVersion: app.example.com/v1alpha1, kind: AppBundle, metadata: {name: bundle, namespace: orders}, spec: {serviceAccountName: web, groups: [{name: a, components: [{name: b, template: {apiVersion: v1, kind: ConfigMap, metadata: {name: bundled}}}]}]}}
+",
+    );
+    for (object, line) in [
         (
-            &["rollback", "rd/web", "--to", "2"][..],
+            "sync/orders/synced",
+            "kubectl annotate sync synced -n orders --overwrite 'linchpin.dev/requested-at=",
+        ),
+        (
+            "capability/orders.example.com",
+            "kubectl annotate capability orders.example.com --overwrite 'linchpin.dev/requested-at=",
+        ),
+    ] {
+        let (code, text, error) = looks(&["refresh", object, "--dry-run"]);
+        assert_eq!(code, 0, "{error}");
+        assert!(text.starts_with(line), "{text}");
+    }
+    for (arguments, code, words) in [
+        (&["suspend", "readinessprofile/x"][..], 2, "suspend: a ReadinessProfile cannot be suspended (see "),
+        (
+            &["rollback", "ab/orders/bundle", "--to", "7"],
+            1,
+            "AppBundle orders/bundle has no revision 7: kubectl get bundlerevisions",
+        ),
+        (
+            &["rollback", "rd/web", "--to", "2"],
             2,
             "only an AppBundle has revisions to go back to, not a ResourceDependency",
         ),

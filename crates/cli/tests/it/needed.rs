@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use linchpin_operator::{
-    rights::{TABLE, manifests::rule},
+    rights::{Row, TABLE, manifests::rule},
     settings::DoorName,
 };
 use linchpin_testkit::audit::Event;
@@ -100,4 +100,24 @@ pub(crate) fn unused(requests: &[Event], rules: impl IntoIterator<Item = Value>)
 pub(crate) fn rules(doors: &[DoorName]) -> Vec<Value> {
     let tried = TABLE.iter().filter(|row| row.door.is_none_or(|door| doors.contains(&door)));
     tried.map(rule).collect()
+}
+
+/// The rules of a door that could go: no request was made that is refused without them, whatever the other rules give.
+pub(crate) fn removable(requests: &[Event], judged: impl Fn(&Row) -> bool) -> Vec<String> {
+    let gives = |row: &Row, event: &Event| {
+        let rights = Right::all_of(&rule(row));
+        let acts = event.acting_as.is_some() && rights.iter().any(|right| right.verb == "impersonate");
+        acts || rights.iter().any(|right| right.is_used_by(event))
+    };
+    let is_needed = |row: &Row| {
+        let others: Vec<&Row> = TABLE.iter().filter(|other| *other != row).collect();
+        requests.iter().any(|event| gives(row, event) && !others.iter().any(|other| gives(other, event)))
+    };
+    let idle = TABLE.iter().filter(|row| judged(row) && !is_needed(row));
+    idle.map(|row| format!("{:?} {:?} {:?} {:?}", row.groups, row.resources, row.names, row.verbs)).collect()
+}
+
+#[test]
+fn where_nothing_was_asked_every_rule_could_go() {
+    assert_eq!(removable(&[], |_| true).len(), TABLE.len());
 }

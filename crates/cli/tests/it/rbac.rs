@@ -1,8 +1,10 @@
 //! `linchpin rbac`: what is printed, without a cluster. That it is enough is shown where `explain` advises it.
 
 use crate::{
+    eventually,
     operator::linchpin,
-    tree::{feed, looks},
+    seconds,
+    tree::{apply, feed, looks},
 };
 use std::path::PathBuf;
 
@@ -244,4 +246,53 @@ spec: {serviceAccountName: deployer, source: SOURCE, dependencies: [{name: db, s
         assert!(without.contains(waits), "all else is told: {without}");
     }
     assert!(printed("{configMapRef: {name: app}}", "").contains(read));
+}
+
+#[test]
+fn what_is_missing_is_told_and_what_is_printed_for_it_repairs_and_takes_nothing_away() {
+    let manifest = tempfile::NamedTempFile::new().unwrap();
+    let text = "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: web, namespace: rbac-check},
+        spec: {serviceAccountName: web, dependencies: [{resource: configmap/go}],
+        actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]}}";
+    std::fs::write(manifest.path(), text).unwrap();
+    let check = |more: &[&str]| {
+        looks(&[&["rbac", "-f", manifest.path().to_str().unwrap(), "--check"], more].concat())
+    };
+    apply("{apiVersion: v1, kind: Namespace, metadata: {name: rbac-check}}");
+    let (code, text, error) = check(&[]);
+    assert_eq!(code, 1);
+    let expected = ["list configmaps go", "watch configmaps go", "create configmaps", "get configmaps made"];
+    let lines = expected.map(|right| {
+        format!("missing  ServiceAccount rbac-check/web  {right} in rbac-check  for ResourceDependency rbac-check/web\n")
+    });
+    assert_eq!(text, lines.concat());
+    let absent =
+        "ServiceAccount rbac-check/web does not exist: kubectl create serviceaccount web -n rbac-check\n";
+    assert!(error.contains(absent), "{error}");
+
+    let (code, yaml, _) = check(&["-o", "yaml"]);
+    assert_eq!(code, 1);
+    apply(&yaml);
+    let well = || {
+        let (code, text, error) = check(&[]);
+        assert_eq!(code, 0, "{text}{error}");
+        assert_eq!(text, lines.concat().replace("missing", "ok     "));
+        assert_eq!(check(&["-o", "yaml"]).1, "", "there is nothing to repair");
+    };
+    // Authorization learns of new roles a moment later.
+    eventually("the rights are there", seconds(30), || check(&[]).0 == 0);
+    well();
+
+    // One right is gone, as if the object had changed: the Role for it takes none of the others away.
+    let cluster = crate::tree::watched();
+    let less = r#"[{"op": "remove", "path": "/rules/0"}]"#;
+    let patch = ["patch", "role", "linchpin:rd:web", "-n", "rbac-check", "--type=json", "-p", less];
+    assert!(cluster.kubectl().args(patch).output().unwrap().status.success());
+    eventually("it is missing", seconds(30), || check(&[]).0 == 1);
+    let (_, yaml, _) = check(&["-o", "yaml"]);
+    assert_eq!(yaml.matches("apiGroups: [\"\"]").count(), 1, "{yaml}");
+    assert!(yaml.contains("kind: Role\nmetadata: {name: \"linchpin:rd:web:"), "{yaml}");
+    apply(&yaml);
+    eventually("it is there again", seconds(30), || check(&[]).0 == 0);
+    well();
 }

@@ -11,7 +11,7 @@ use linchpin_testkit::{
     audit::{Audit, Event},
     condition, grant, installation,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 const MAKES: &str = "actions: [{name: make, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}]";
 
@@ -30,11 +30,32 @@ fn start(installation: &Installation, flags: &[&str]) -> (Cluster, Api, Operator
     (cluster, api, operator)
 }
 
+/// One line of the log for a write: who ordered it, what was done to what, as whom, how it ended, how long it took.
+#[track_caller]
+fn leaves_a_trail(log: &str) {
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let fields = |line: Value| if line["fields"].is_object() { line["fields"].clone() } else { line };
+    let trail: Vec<Value> = lines.filter(|line| line["target"] == "linchpin::trail").map(fields).collect();
+    let made: Vec<&Value> =
+        trail.iter().filter(|line| line["object"] == "ResourceDependency shop/makes").collect();
+    let [made] = made.as_slice() else { panic!("one write, one line: {trail:#?}") };
+    for (field, word) in [
+        ("step", "make"),
+        ("verb", "create"),
+        ("target_object", "configmap shop/made"),
+        ("identity", "system:serviceaccount:shop:actor"),
+        ("result", "created"),
+    ] {
+        assert_eq!(made[field], word, "{made:#}");
+    }
+    assert!(made["took_ms"].is_u64() && !made.to_string().contains("apiVersion"), "{made:#}");
+}
+
 #[test]
 fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was_run() {
     let none = Installation { tenants: Tenants::Namespaces(Vec::new()), ..installation() };
     let role = format!("--tenant-role={}", none.tenant_role());
-    let (cluster, api, _operator) = start(&none, &[&role]);
+    let (cluster, api, operator) = start(&none, &[&role]);
     let scenario = Scenario::begin(&api, Audit::from_the_beginning(&cluster.audit_log()), "shop");
     scenario.config_map("gate", "");
     scenario.resource_dependency("makes", MAKES);
@@ -74,6 +95,7 @@ fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was
     scenario.completed("waits");
     scenario.deployed("bundle");
     assert!(scenario.has("made") && scenario.has("bundled"));
+    leaves_a_trail(&operator.log());
     scenario.apply(
         "
 {apiVersion: tools.kubestellar.io/v1, kind: DependencyGroup, metadata: {name: group}, spec: {serviceAccountName: actor, groups: [{name: a, dependencies: [{name: gate, resource: configmap/gate}]}]}}
@@ -117,9 +139,12 @@ fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was
     scenario.delete("AppBundle", "bundle");
     eventually("the bundle is gone", seconds(60), || scenario.get("AppBundle", "bundle").is_none());
     let own = own_requests(&scenario.audit, Event::is_by_operator);
-    let rules = needed::rules(&[DoorName::ResourceDependency, DoorName::AppBundle, DoorName::Sync]);
-    let unused = needed::unused(&own, rules);
+    let doors = [DoorName::ResourceDependency, DoorName::AppBundle, DoorName::Sync];
+    let unused = needed::unused(&own, needed::rules(&doors));
     assert!(unused.is_empty(), "rights that nothing needed: {unused:#?}");
+    // Any rule that is taken away makes a request fail; those of BootDependency are tried by its own test.
+    let removable = needed::removable(&own, |row| row.door.is_none_or(|door| doors.contains(&door)));
+    assert_eq!(removable, [] as [String; 0]);
     let refused: Vec<_> = scenario
         .audit
         .events()

@@ -51,6 +51,11 @@ pub(crate) fn looks(arguments: &[&str]) -> (i32, String, String) {
 
 /// An operator that serves one namespace, which it makes, with a ServiceAccount `web` that may do everything there.
 pub(crate) fn serving(namespace: &str) -> Operator {
+    serving_with(namespace, &[])
+}
+
+/// The same with further flags.
+pub(crate) fn serving_with(namespace: &str, flags: &[&str]) -> Operator {
     apply(&format!(
         "{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}\n---\n\
          {{apiVersion: v1, kind: ServiceAccount, metadata: {{name: web, namespace: {namespace}}}}}\n---\n\
@@ -61,7 +66,7 @@ pub(crate) fn serving(namespace: &str) -> Operator {
     ));
     let only = format!("--watch-namespaces={namespace}");
     let kubeconfig = watched().kubeconfig_for(OPERATOR, None).unwrap();
-    Operator::start(namespace, &kubeconfig, &["--leader-elect=false", &only])
+    Operator::start(namespace, &kubeconfig, &[&["--leader-elect=false", only.as_str()], flags].concat())
 }
 
 /// The word in an object's status at this path, or nothing.
@@ -282,10 +287,10 @@ fn a_tree_of_one_object_shows_what_is_under_it_and_what_of_it_is_gone() {
         ("deploymnet/x", "the cluster serves no kind deploymnet; did you mean deployment?"),
     ] {
         let (code, _, error) = tree(object);
-        assert_eq!((code, error.as_str()), (1, format!("linchpin: {told}\n").as_str()));
+        assert_eq!((code, error.as_str()), (1, format!("linchpin: tree: {told}\n").as_str()));
     }
     let (code, _, error) = looks(&["tree", "rd/first", "-n", "othr"]);
-    assert_eq!((code, error.as_str()), (1, "linchpin: namespace othr does not exist\n"));
+    assert_eq!((code, error.as_str()), (1, "linchpin: tree: namespace othr does not exist\n"));
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl Controller {
 
     fn forget(&mut self, id: SubscriberId) {
         if let Some(entry) = self.entries.remove(&id) {
-            self.telemetry.forget(entry.phase);
+            self.telemetry.forget(&self.served[entry.kind].group_kind.kind, entry.phase);
             self.ours -= usize::from(self.served[entry.kind].finalizer.is_some());
             let key = entry.subject.key();
             if self.served[entry.kind].counted {

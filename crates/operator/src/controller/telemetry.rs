@@ -34,6 +34,11 @@ struct PhaseLabel {
     phase: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct KindLabel {
+    kind: String,
+}
+
 /// What is counted. Clones count together.
 #[derive(Clone)]
 pub(super) struct Telemetry(Arc<Counts>);
@@ -41,6 +46,7 @@ pub(super) struct Telemetry(Arc<Counts>);
 struct Counts {
     objects: Gauge,
     phases: Family<PhaseLabel, Gauge>,
+    failed: Family<KindLabel, Gauge>,
     turns: Histogram,
     effects: Family<VerbLabel, Counter>,
     outcomes: Family<OutcomeLabel, Counter>,
@@ -54,6 +60,7 @@ impl Telemetry {
         let counts = Counts {
             objects: Gauge::default(),
             phases: Family::default(),
+            failed: Family::default(),
             turns: Histogram::new(exponential_buckets(0.000_01, 4.0, 9)),
             effects: Family::default(),
             outcomes: Family::default(),
@@ -66,6 +73,11 @@ impl Telemetry {
             counts.objects.clone(),
         );
         registry.register("linchpin_objects_by_phase", "The same, by phase", counts.phases.clone());
+        registry.register(
+            "linchpin_objects_failed",
+            "Those that cannot go on without somebody, by kind",
+            counts.failed.clone(),
+        );
         registry.register("linchpin_turn_seconds", "Time one decision takes", counts.turns.clone());
         registry.register("linchpin_effects", "Changes that were ordered", counts.effects.clone());
         registry.register("linchpin_outcomes", "How they came back", counts.outcomes.clone());
@@ -87,17 +99,21 @@ impl Telemetry {
         self.0.objects.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    pub(super) fn phase(&self, before: Option<Phase>, after: Phase) {
-        if let Some(before) = before {
-            self.0.phases.get_or_create(&PhaseLabel { phase: before.as_str() }).dec();
-        }
+    /// An object of a kind has another phase.
+    pub(super) fn phase(&self, kind: &str, before: Option<Phase>, after: Phase) {
+        self.forget(kind, before);
         self.0.phases.get_or_create(&PhaseLabel { phase: after.as_str() }).inc();
+        if after == Phase::Failed {
+            self.0.failed.get_or_create(&KindLabel { kind: kind.to_owned() }).inc();
+        }
     }
 
-    /// An object is no longer looked after.
-    pub(super) fn forget(&self, last: Option<Phase>) {
-        if let Some(last) = last {
-            self.0.phases.get_or_create(&PhaseLabel { phase: last.as_str() }).dec();
+    /// An object is no longer looked after, or no longer in its last phase.
+    pub(super) fn forget(&self, kind: &str, last: Option<Phase>) {
+        let Some(last) = last else { return };
+        self.0.phases.get_or_create(&PhaseLabel { phase: last.as_str() }).dec();
+        if last == Phase::Failed {
+            self.0.failed.get_or_create(&KindLabel { kind: kind.to_owned() }).dec();
         }
     }
 
@@ -105,6 +121,7 @@ impl Telemetry {
     pub(super) fn begin(&self) {
         self.0.objects.set(0);
         self.0.phases.clear();
+        self.0.failed.clear();
     }
 
     pub(super) fn turn(&self, took: Duration) {

@@ -277,7 +277,7 @@ impl Controller {
             self.telemetry.left_behind();
         }
         if let Some(phase) = report.phase.filter(|phase| entry.phase != Some(*phase)) {
-            self.telemetry.phase(entry.phase, phase);
+            self.telemetry.phase(&self.served[entry.kind].group_kind.kind, entry.phase, phase);
             entry.phase = Some(phase);
         }
     }

@@ -26,6 +26,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use linchpin_words::hash::sha256_hex;
+use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 use rustls::{
     ServerConfig,
     crypto::ring::sign::any_supported_type,
@@ -43,6 +44,7 @@ use super::{
     counts::Counts,
     review::{self, Review, Verdict},
 };
+use crate::certificates::expiry;
 
 /// How long the handshake, a head or a body may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -80,6 +82,8 @@ struct Shown {
     key: Option<Arc<CertifiedKey>>,
     /// The newest first, and the one before: configurations name that until they are written anew.
     words: Vec<String>,
+    /// When the certificate expires, in seconds since 1970; 0 while there is none.
+    expires: Gauge,
 }
 
 impl fmt::Debug for Certificate {
@@ -94,6 +98,13 @@ impl fmt::Debug for Certificate {
 pub(super) struct Unusable(&'static str);
 
 impl Certificate {
+    /// Lets the time at which it expires be seen.
+    pub(super) fn register(&self, registry: &mut Registry) {
+        let expires = self.0.read().unwrap_or_else(PoisonError::into_inner).expires.clone();
+        let help = "When the certificate of the webhooks expires, in seconds since 1970";
+        registry.register("linchpin_webhook_certificate_expiry_seconds", help, expires);
+    }
+
     /// Shows another certificate from now on; both as PEM.
     pub(super) fn show(&self, certificate: &str, key: &str) -> Result<(), Unusable> {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate.as_bytes())
@@ -106,12 +117,14 @@ impl Certificate {
         if chain.is_empty() {
             return Err(Unusable("certificate"));
         }
+        let expires = chain.first().and_then(|leaf| expiry(leaf)).map_or(0, |moment| moment.as_second());
         let shown = CertifiedKey::new(chain, key);
         if shown.keys_match().is_err() {
             return Err(Unusable("key: it is not the certificate's"));
         }
         let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
         now.key = Some(Arc::new(shown));
+        now.expires.set(expires);
         if now.words.first() != Some(&word) {
             now.words.insert(0, word);
             now.words.truncate(2);

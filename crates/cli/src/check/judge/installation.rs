@@ -131,19 +131,24 @@ pub(super) fn crds_served(facts: &Facts) -> Told {
 
 pub(super) fn crds_current(facts: &Facts) -> Told {
     let needed = needed(facts);
-    let mut old = Vec::new();
+    let (mut old, mut compared) = (Vec::new(), 0);
     for definition in &facts.ours {
         let name = definition.metadata.name.clone().unwrap_or_default();
-        let Some(Ok(found)) = facts.definitions.get(&name).filter(|_| needed.contains(&name)) else {
-            continue;
+        let found = match facts.definitions.get(&name).filter(|_| needed.contains(&name)) {
+            Some(Ok(found)) => found,
+            Some(Err(Unseen::Absent)) | None => continue,
+            Some(Err(why)) => return unseen("definitions", why),
         };
+        compared += 1;
         let annotations = definition.metadata.annotations.as_ref();
         let ours = annotations.and_then(|all| all.get(keys::SCHEMA_HASH)).map(String::as_str);
         if found["metadata"]["annotations"][keys::SCHEMA_HASH].as_str() != ours {
             old.push(name);
         }
     }
-    if old.is_empty() {
+    if compared == 0 {
+        skipped("there is no definition of ours to compare")
+    } else if old.is_empty() {
         ok("the definitions are those of this version")
     } else {
         failed(

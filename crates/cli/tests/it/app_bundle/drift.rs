@@ -90,6 +90,14 @@ fn p13_a_job_that_has_succeeded_is_not_run_again_when_it_is_gone() {
     scenario.delete("Job", "migrate");
     scenario.merge("ConfigMap", "after", &json!({"data": {"value": "theirs"}}));
     scenario.until("is put right", "ConfigMap", "after", |object| object["data"]["value"] == "one");
+    crate::eventually("an event says who changed what", crate::seconds(30), || {
+        let says = |(reason, message): &(String, String)| {
+            reason == "Drifted"
+                && message.starts_with("configmap run-once/after: data.value was changed by ")
+                && message.ends_with(" and is put right")
+        };
+        scenario.events("shop").iter().any(says)
+    });
     assert!(scenario.get("Job", "migrate").is_none_or(|job| Some(uid(&job)) == first), "its end is final");
     scenario.deployed("shop");
 }

@@ -162,7 +162,18 @@ fn a_certificate_that_cannot_be_used_changes_nothing() {
     ] {
         assert!(certificate.show(shown, key).is_err());
     }
+    let mut registry = Registry::default();
+    certificate.register(&mut registry);
+    let expires = || {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let line = text.lines().find(|line| line.starts_with("linchpin_webhook_certificate_expiry_seconds "));
+        line.and_then(|line| line.rsplit(' ').next()).unwrap().to_owned()
+    };
+    assert_eq!(expires(), "0");
     certificate.show(&one.certificate, &one.key).unwrap();
+    // The first midnight after thirty days.
+    assert_eq!(expires(), "1802649600");
 }
 
 #[tokio::test]
