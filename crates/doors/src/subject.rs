@@ -254,8 +254,8 @@ pub trait Subject: Send {
     fn finalizer_written(&mut self, _present: bool) {}
 
     /// The objects of ours that must outlive its own.
-    fn claims(&self) -> Vec<ObjectRef> {
-        Vec::new()
+    fn claims(&self) -> &[ObjectRef] {
+        &[]
     }
 
     /// Who made its object: the uid of another object of ours.
