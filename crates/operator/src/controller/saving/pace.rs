@@ -100,12 +100,12 @@ impl Pace {
         if self.failures > 0 {
             let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(10));
             let at = after(pause.min(LONGEST_PAUSE));
-            return Some(Due { quiet: at, busy: at.max(since + YIELD), waited_for });
+            return Some(Due { quiet: at, busy: at.max(since + YIELD), waited_for, urgent: false });
         }
         let flaps = self.hurried.is_used_up(now, AT_ONCE);
         let pause = if flaps { FLAPPING_EVERY } else { AT_MOST_EVERY };
         let quiet = if self.urgent || waited_for { since } else { after(pause).max(since) };
-        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for })
+        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for, urgent: self.urgent })
     }
 }
 
