@@ -132,6 +132,8 @@ pub struct Own {
     pub finalizer: FinalizerChange,
     /// Whether there is a new phase: the status is written at once, unless the phase flaps.
     pub hurries: bool,
+    /// Whether others may wait for that phase: it is done, or it has failed.
+    pub awaited: bool,
     /// The event that reports it.
     pub phase_event: Option<Notice>,
 }

@@ -3,8 +3,8 @@
 //! Each thing has two moments: from when on it may be written while nothing else happens, and from when on it is
 //! written although effects are under way. What effects themselves wait for yields to nobody and has a line of its own.
 //! In every line namespaces take turns, so that one whose statuses change all the time delays those of another by one
-//! write at most. Within a namespace what is urgent goes first, and then the earliest: others may wait for a phase to be
-//! written, and a thousand statuses that only say something else than before must not stand between them. Looking for what
+//! write at most. Within a namespace what is awaited by other objects goes first, and then the earliest: a thousand statuses
+//! that only people read must not stand between two objects of which one waits for the other. Looking for what
 //! is next costs the same however much is waiting.
 
 use std::{
@@ -23,8 +23,8 @@ pub(crate) struct Due {
     pub(crate) busy: Instant,
     /// Whether effects, or the end of the object, wait for it.
     pub(crate) waited_for: bool,
-    /// Whether it goes before what is not.
-    pub(crate) urgent: bool,
+    /// Whether other objects may wait for it: it goes before what only people read.
+    pub(crate) awaited: bool,
 }
 
 /// Namespaces whose turn it is not: they have as much under way as they may. Never many.
@@ -39,36 +39,36 @@ pub(crate) struct Backlog<K: Ord + Copy> {
     busy: Line<K>,
 }
 
-/// After so many urgent ones in a row comes one of the others, so that what changes all the time keeps nothing from being
+/// After so many awaited ones in a row comes one of the others, so that what changes all the time keeps nothing from being
 /// written at all.
 const IN_A_ROW: u32 = 8;
 
 /// Keys of one namespace by time.
 #[derive(Debug)]
 struct Share<K> {
-    urgent: BTreeSet<(Instant, K)>,
+    awaited: BTreeSet<(Instant, K)>,
     others: BTreeSet<(Instant, K)>,
-    /// How many urgent ones were taken since one of the others was.
+    /// How many awaited ones were taken since one of the others was.
     in_a_row: u32,
 }
 
 impl<K: Ord + Copy> Share<K> {
-    fn side(&mut self, urgent: bool) -> &mut BTreeSet<(Instant, K)> {
-        if urgent { &mut self.urgent } else { &mut self.others }
+    fn side(&mut self, awaited: bool) -> &mut BTreeSet<(Instant, K)> {
+        if awaited { &mut self.awaited } else { &mut self.others }
     }
 
     /// The earliest time.
     fn first(&self) -> Option<Instant> {
-        [&self.urgent, &self.others].into_iter().filter_map(|side| Some(side.first()?.0)).min()
+        [&self.awaited, &self.others].into_iter().filter_map(|side| Some(side.first()?.0)).min()
     }
 
-    /// The next one, of those whose time has come, and whether it is urgent.
+    /// The next one, of those whose time has come, and whether it is awaited.
     fn next(&self, now: Instant) -> Option<(K, bool)> {
         let due =
             |side: &BTreeSet<(Instant, K)>| side.first().filter(|(at, _)| *at <= now).map(|(_, key)| *key);
-        let urgent = due(&self.urgent).map(|key| (key, true));
+        let awaited = due(&self.awaited).map(|key| (key, true));
         let other = due(&self.others).map(|key| (key, false));
-        if self.in_a_row < IN_A_ROW { urgent.or(other) } else { other.or(urgent) }
+        if self.in_a_row < IN_A_ROW { awaited.or(other) } else { other.or(awaited) }
     }
 }
 
@@ -88,16 +88,16 @@ impl<K> Default for Line<K> {
 }
 
 impl<K: Ord + Copy> Line<K> {
-    fn insert(&mut self, namespace: &Arc<str>, at: Instant, urgent: bool, key: K) {
+    fn insert(&mut self, namespace: &Arc<str>, at: Instant, awaited: bool, key: K) {
         self.all.insert((at, key));
-        let none = || Share { urgent: BTreeSet::new(), others: BTreeSet::new(), in_a_row: 0 };
-        self.namespaces.entry(Arc::clone(namespace)).or_insert_with(none).side(urgent).insert((at, key));
+        let none = || Share { awaited: BTreeSet::new(), others: BTreeSet::new(), in_a_row: 0 };
+        self.namespaces.entry(Arc::clone(namespace)).or_insert_with(none).side(awaited).insert((at, key));
     }
 
-    fn remove(&mut self, namespace: &Arc<str>, at: Instant, urgent: bool, key: K) {
+    fn remove(&mut self, namespace: &Arc<str>, at: Instant, awaited: bool, key: K) {
         self.all.remove(&(at, key));
         if let Some(share) = self.namespaces.get_mut(namespace) {
-            share.side(urgent).remove(&(at, key));
+            share.side(awaited).remove(&(at, key));
             if share.first().is_none() {
                 self.namespaces.remove(namespace);
             }
@@ -113,12 +113,12 @@ impl<K: Ord + Copy> Line<K> {
         let upto = self.last.clone().map_or(Bound::Unbounded, Bound::Included);
         let later = self.namespaces.range((after, Bound::Unbounded));
         let mut turns = later.chain(self.namespaces.range((Bound::Unbounded, upto)));
-        let (namespace, (key, urgent)) = turns.find_map(|(namespace, share)| {
+        let (namespace, (key, awaited)) = turns.find_map(|(namespace, share)| {
             let next = share.next(now)?;
             (!full.contains(namespace)).then(|| (Arc::clone(namespace), next))
         })?;
         if let Some(share) = self.namespaces.get_mut(&namespace) {
-            share.in_a_row = if urgent { share.in_a_row + 1 } else { 0 };
+            share.in_a_row = if awaited { share.in_a_row + 1 } else { 0 };
         }
         self.last = Some(namespace);
         Some(key)
@@ -154,10 +154,10 @@ impl<K: Ord + Copy> Backlog<K> {
         self.remove(key);
         let namespace: Arc<str> = namespace.into();
         if due.waited_for {
-            self.waited_for.insert(&namespace, due.quiet, due.urgent, key);
+            self.waited_for.insert(&namespace, due.quiet, due.awaited, key);
         } else {
-            self.quiet.insert(&namespace, due.quiet, due.urgent, key);
-            self.busy.insert(&namespace, due.busy, due.urgent, key);
+            self.quiet.insert(&namespace, due.quiet, due.awaited, key);
+            self.busy.insert(&namespace, due.busy, due.awaited, key);
         }
         self.places.insert(key, (namespace, due));
     }
@@ -165,9 +165,9 @@ impl<K: Ord + Copy> Backlog<K> {
     /// Takes a key out.
     pub(crate) fn remove(&mut self, key: K) {
         if let Some((namespace, due)) = self.places.remove(&key) {
-            self.waited_for.remove(&namespace, due.quiet, due.urgent, key);
-            self.quiet.remove(&namespace, due.quiet, due.urgent, key);
-            self.busy.remove(&namespace, due.busy, due.urgent, key);
+            self.waited_for.remove(&namespace, due.quiet, due.awaited, key);
+            self.quiet.remove(&namespace, due.quiet, due.awaited, key);
+            self.busy.remove(&namespace, due.busy, due.awaited, key);
         }
     }
 
@@ -205,7 +205,7 @@ mod tests {
 
     fn due(from: Instant, quiet: u64, busy: u64) -> Due {
         let at = |milliseconds| from + Duration::from_millis(milliseconds);
-        Due { quiet: at(quiet), busy: at(busy), waited_for: false, urgent: false }
+        Due { quiet: at(quiet), busy: at(busy), waited_for: false, awaited: false }
     }
 
     #[test]
@@ -266,19 +266,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_urgent_goes_before_a_thousand_others_of_its_namespace_and_never_keeps_them_all_waiting() {
+    fn what_others_wait_for_goes_before_a_thousand_statuses_of_its_namespace_and_never_keeps_them_all_waiting()
+     {
         let begun = Instant::now();
         let mut backlog = Backlog::default();
         for number in 0..1000 {
             backlog.put("crowd", number, due(begun, number, number));
         }
         let now = begun + Duration::from_secs(2);
-        backlog.put("crowd", 5000, Due { urgent: true, ..due(begun, 1900, 2100) });
+        backlog.put("crowd", 5000, Due { awaited: true, ..due(begun, 1900, 2100) });
         assert_eq!(backlog.pop(now, true, &Full::new()), Some(0), "its time has not come beside effects");
         assert_eq!(backlog.pop(now, false, &Full::new()), Some(5000));
         assert_eq!(backlog.pop(now, false, &Full::new()), Some(1));
         for number in 6000..6020 {
-            backlog.put("crowd", number, Due { urgent: true, ..due(begun, 1900, 1900) });
+            backlog.put("crowd", number, Due { awaited: true, ..due(begun, 1900, 1900) });
         }
         let taken: Vec<u64> = std::iter::from_fn(|| backlog.pop(now, false, &Full::new())).take(20).collect();
         let others = taken.iter().filter(|number| **number < 1000).count();
