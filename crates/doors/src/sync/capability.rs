@@ -167,8 +167,8 @@ fn named(
         version_obstacle(&format!("Capability {name}"), range, version.as_deref())
     };
     // It is there or not: with another version it is there, and while its provider is not ready it is not.
-    let provided = object.is_some() || provider.is_some();
-    let stands = provided.then_some(if obstacle.is_some() { "Available" } else { "Absent" });
+    let is_there = object.is_some() || provider.is_some();
+    let stands = is_there.then_some(if obstacle.is_some() { "Available" } else { "Absent" });
     if let Some(obstacle) = obstacle {
         draft.is_held(obstacle, None);
     }
