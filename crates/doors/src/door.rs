@@ -146,6 +146,8 @@ pub struct Claim {
     pub object: ObjectRef,
     /// Whether it is being deleted itself.
     pub deleting: bool,
+    /// Whether this one depends on it in turn, directly or through others.
+    pub circular: bool,
 }
 
 /// What an object that is being deleted, and of which nothing is taken away yet, is asked with.

@@ -329,10 +329,7 @@ impl RequirementDraft {
             (BoundView::Entry { list, .. }, Some(_)) => {
                 self.reads.merge(&ReadSet::dotted([format!("status.{list}").as_str()]));
             }
-            (BoundView::Version, Some(_)) => {
-                self.reads.merge(&ReadSet::dotted(["metadata.name", "status.version"]));
-            }
-            (_, None) => {}
+            (BoundView::Given(_), Some(_)) | (_, None) => {}
         }
         self.test.bound = Some(Arc::new(bound));
     }

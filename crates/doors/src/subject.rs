@@ -132,6 +132,8 @@ pub struct Own {
     pub finalizer: FinalizerChange,
     /// Whether there is a new phase: the status is written at once, unless the phase flaps.
     pub hurries: bool,
+    /// Whether others may wait for that phase: it is done, or it has failed.
+    pub awaited: bool,
     /// The event that reports it.
     pub phase_event: Option<Notice>,
 }
@@ -254,8 +256,8 @@ pub trait Subject: Send {
     fn finalizer_written(&mut self, _present: bool) {}
 
     /// The objects of ours that must outlive its own.
-    fn claims(&self) -> Vec<ObjectRef> {
-        Vec::new()
+    fn claims(&self) -> &[ObjectRef] {
+        &[]
     }
 
     /// Who made its object: the uid of another object of ours.

@@ -343,8 +343,8 @@ impl<D: Door> Subject for Planned<D> {
         self.stored.clone()
     }
 
-    fn claims(&self) -> Vec<ObjectRef> {
-        self.claims.clone()
+    fn claims(&self) -> &[ObjectRef] {
+        &self.claims
     }
 
     fn created_by(&self) -> Option<&str> {

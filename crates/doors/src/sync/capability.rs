@@ -11,7 +11,7 @@ use linchpin_engine::{
     readiness::Wanted,
 };
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reason};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     dependency::{Around, Found, bound, version_obstacle},
@@ -64,13 +64,13 @@ pub(super) fn read(
                 Requirement { target: Some(target), ..Requirement::new(&depends_on, want, test) };
             let step =
                 Step::new(StepId::new(&entry.name), field, "", StepKind::Require(Box::new(requirement)));
-            Ok(found(step, &depends_on, None))
+            Ok(found(step, &depends_on, None, None))
         }
         _ => Err(at(format!("{field}.capability"), "give exactly one of name and api")),
     }
 }
 
-fn found(step: Step, depends_on: &str, version: Option<String>) -> Found {
+fn found(step: Step, depends_on: &str, version: Option<String>, stands: Option<&'static str>) -> Found {
     Found {
         step,
         depends_on: format!("Capability {depends_on}"),
@@ -80,6 +80,7 @@ fn found(step: Step, depends_on: &str, version: Option<String>) -> Found {
         own: None,
         completed: false,
         cyclic: false,
+        stands,
         revision: None,
         version,
     }
@@ -141,7 +142,11 @@ fn named(
         )
     };
     let mut draft = RequirementDraft::new(frame, spec)?;
-    if let Some(bound) = bound(around, entry, BoundView::Version, field)? {
+    let mut told = json!({"name": name});
+    if let Some(version) = &version {
+        told["version"] = json!(version);
+    }
+    if let Some(bound) = bound(around, entry, BoundView::Given(told), field)? {
         draft.is_bound(bound);
     }
     let obstacle = if object.is_none() && provider.is_none() && capabilities.is_some() {
@@ -161,10 +166,13 @@ fn named(
     } else {
         version_obstacle(&format!("Capability {name}"), range, version.as_deref())
     };
+    // It is there or not: with another version it is there, and while its provider is not ready it is not.
+    let is_there = object.is_some() || provider.is_some();
+    let stands = is_there.then_some(if obstacle.is_some() { "Available" } else { "Absent" });
     if let Some(obstacle) = obstacle {
         draft.is_held(obstacle, None);
     }
-    Ok(found(draft.finish(Vec::new(), None), name, version))
+    Ok(found(draft.finish(Vec::new(), None), name, version, stands))
 }
 
 fn seen(seen: Option<&Seen>) -> Option<&Observed> {

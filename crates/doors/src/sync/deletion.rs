@@ -14,7 +14,7 @@ use linchpin_engine::{
     plan::Removal,
     step::{Goal, step},
 };
-use linchpin_words::{ObjectRef, Reason, Timestamp, keys};
+use linchpin_words::{ObjectRef, Reason, Timestamp, keys, limits};
 
 use super::{
     compile::myself,
@@ -72,12 +72,8 @@ fn in_use(object: &Sync, input: &HoldInput<'_>, deleted: Timestamp) -> Option<Ho
     let now = input.now;
     let own = object.metadata.namespace.as_deref().unwrap_or_default();
     // Those that this one relies on in turn are in a circle with it, and hold nothing.
-    let needed = self::claims(object);
-    let counting: Vec<&Claim> = input
-        .claims
-        .iter()
-        .filter(|claim| claim.object.namespace.as_deref() == Some(own) && !needed.contains(&claim.object))
-        .collect();
+    let counts = |claim: &&Claim| claim.object.namespace.as_deref() == Some(own) && !claim.circular;
+    let counting: Vec<&Claim> = input.claims.iter().filter(counts).take(limits::CLAIMS).collect();
     let going: Vec<&Claim> = counting.iter().copied().filter(|claim| claim.deleting).collect();
     let protect = object.spec.dependents.as_ref().is_some_and(|dependents| dependents.protect);
     if protect && !counting.is_empty() {

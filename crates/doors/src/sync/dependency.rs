@@ -150,6 +150,7 @@ pub(super) fn read(
         latches: lasts != Lasts::No,
         gates: gate_set.admission.is_some() || gate_set.reapply,
         cyclic: found.cyclic,
+        stands: found.stands,
         observed_revision: found.revision,
         observed_version: found.version,
     };
@@ -236,6 +237,7 @@ pub(super) struct Found {
     pub own: Option<usize>,
     pub completed: bool,
     pub cyclic: bool,
+    pub stands: Option<&'static str>,
     pub revision: Option<String>,
     pub version: Option<String>,
 }

@@ -127,6 +127,7 @@ fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result
         latches: false,
         gates: true,
         cyclic: false,
+        stands: None,
         observed_revision: None,
         observed_version: None,
     };

@@ -43,6 +43,8 @@ pub(crate) struct DependencyOutline {
     pub gates: bool,
     /// Whether what it is about waits for itself, or for what does.
     pub cyclic: bool,
+    /// Where it is, in the document's word, as far as it says more than whether it is ready.
+    pub stands: Option<&'static str>,
     pub observed_revision: Option<String>,
     pub observed_version: Option<String>,
 }

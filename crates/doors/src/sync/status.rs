@@ -24,7 +24,10 @@ use linchpin_words::{Reason, Shared, limits, text};
 
 pub(crate) use self::dependencies::rows as dependency_rows;
 use self::{conditions::Conditions, resources::Resources};
-use super::{dependency::short, outline::SyncOutline};
+use super::{
+    dependency::short,
+    outline::{DependencyOutline, SyncOutline, What},
+};
 use crate::{
     door::{self, StatusInput},
     entries, journal,
@@ -252,11 +255,18 @@ impl Sketch<'_> {
         blockers
     }
 
+    /// What is waited for, as everybody calls it: of an export, the Sync.
+    fn waited_for(&self, row: &SyncDependencyStatus) -> String {
+        let export = |one: &&DependencyOutline| one.name == row.name && one.what == What::Export;
+        let object = self.outline.dependencies.iter().find(export).and_then(|one| one.object.as_ref());
+        object.map_or_else(|| row.depends_on.clone(), ToString::to_string)
+    }
+
     /// What it waits for, directly and through others.
     fn waiting_on(&self, rows: &[SyncDependencyStatus]) -> Vec<String> {
         let mut waiting: Vec<String> = Vec::new();
-        let direct =
-            rows.iter().filter(|row| !row.met && !row.broken && self.held).map(|row| row.depends_on.clone());
+        let unmet = rows.iter().filter(|row| !row.met && !row.broken && self.held);
+        let direct = unmet.map(|row| self.waited_for(row));
         let behind = if self.held { self.input.causes.waiting_on.as_slice() } else { &[] };
         for one in direct.chain(behind.iter().cloned()) {
             if !waiting.contains(&one) && waiting.len() < limits::WAITING_ON {

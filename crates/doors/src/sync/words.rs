@@ -28,6 +28,22 @@ const SENTENCES: [Reason; 5] = [
     Reason::CapabilityMissing,
 ];
 
+/// Why a dependency is not met, in one word. That a Sync is judged by a profile of ours is nobody's business.
+pub(crate) fn reason(dependency: &DependencyOutline, step: &StepReport) -> String {
+    let by_profile = step.reason.ends_with("ByProfile");
+    match dependency.what {
+        _ if step.reason.is_empty() => Reason::Waiting.as_str().to_owned(),
+        What::Capability if step.reason == Reason::KindNotServed.as_str() => {
+            Reason::CapabilityMissing.as_str().to_owned()
+        }
+        What::Sync | What::Export if by_profile && step.reason == "FailedByProfile" => {
+            Reason::Failed.as_str().to_owned()
+        }
+        What::Sync | What::Export if by_profile => Reason::NotReady.as_str().to_owned(),
+        _ => step.reason.to_string(),
+    }
+}
+
 /// Why a dependency is not met. `provider` is who is to make it, as far as that may be known.
 pub(crate) fn sentence(dependency: &DependencyOutline, step: &StepReport, provider: Option<&str>) -> String {
     let what = &dependency.depends_on;
@@ -35,7 +51,8 @@ pub(crate) fn sentence(dependency: &DependencyOutline, step: &StepReport, provid
         return step.detail.to_string();
     }
     let not_served = step.reason == Reason::KindNotServed.as_str();
-    match (dependency.what, step.word) {
+    let word = if step.absent { "NotFound" } else { step.word };
+    match (dependency.what, word) {
         (What::Capability, _) if not_served => {
             let what = what.strip_prefix("Capability ").unwrap_or(what);
             format!("needs {what} in this cluster, which nothing provides; it is never installed for you")

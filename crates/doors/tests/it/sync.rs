@@ -113,6 +113,24 @@ fn i_need_the_custom_resource_definitions_to_have_been_applied_before_i_can_crea
 }
 
 #[test]
+fn a_definition_is_established_before_its_objects_also_where_another_version_of_the_kind_is_served() {
+    let mut stage = stage(
+        "{source: {objects: [{apiVersion: example.com/v1, kind: Widget, metadata: {name: w}},
+          {apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: widgets.example.com},
+           spec: {group: example.com, scope: Namespaced, names: {kind: Widget, plural: widgets}}}]}}",
+    );
+    stage.customs.push(Custom {
+        kind: Gvk::new("example.com", "v1", "Widget"),
+        plural: "widgets",
+        namespaced: true,
+    });
+    stage.settle();
+    assert_eq!(stage.done(), ["apply CustomResourceDefinition widgets.example.com"]);
+    stage.put(definition("example.com", "widgets", "Widget")).settle();
+    assert_eq!(stage.done(), ["apply Widget own/w"]);
+}
+
+#[test]
 fn a_source_in_a_config_map_is_waited_for_followed_and_keeps_what_runs_when_it_goes() {
     let mut stage = stage("{source: {configMapRef: {name: app}}}");
     stage.settle();

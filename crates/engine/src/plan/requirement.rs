@@ -141,8 +141,8 @@ pub enum BoundView {
         /// The name of the entry.
         name: String,
     },
-    /// Its name, and the version in its status.
-    Version,
+    /// What the door says of it, whatever it is found by.
+    Given(Value),
 }
 
 impl Bound {
@@ -161,14 +161,7 @@ impl Bound {
                 let entry = entries.and_then(|all| all.iter().find(|one| one["name"] == name.as_str()));
                 entry.map_or(Cow::Owned(Value::Object(Map::new())), Cow::Borrowed)
             }
-            BoundView::Version => {
-                let version = object.pointer("/status/version").cloned();
-                let mut found = Map::new();
-                found
-                    .insert("name".to_owned(), object.pointer("/metadata/name").cloned().unwrap_or_default());
-                found.extend(version.map(|version| ("version".to_owned(), version)));
-                Cow::Owned(Value::Object(found))
-            }
+            BoundView::Given(given) => Cow::Owned(given.clone()),
         }
     }
 }

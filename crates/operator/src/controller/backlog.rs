@@ -3,8 +3,9 @@
 //! Each thing has two moments: from when on it may be written while nothing else happens, and from when on it is
 //! written although effects are under way. What effects themselves wait for yields to nobody and has a line of its own.
 //! In every line namespaces take turns, so that one whose statuses change all the time delays those of another by one
-//! write at most; within a namespace the earliest goes first. Looking for what is next costs the same however much is
-//! waiting.
+//! write at most. Within a namespace what is awaited by other objects goes first, and then the earliest: a thousand statuses
+//! that only people read must not stand between two objects of which one waits for the other. Looking for what
+//! is next costs the same however much is waiting.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,6 +23,8 @@ pub(crate) struct Due {
     pub(crate) busy: Instant,
     /// Whether effects, or the end of the object, wait for it.
     pub(crate) waited_for: bool,
+    /// Whether other objects may wait for it: it goes before what only people read.
+    pub(crate) awaited: bool,
 }
 
 /// Namespaces whose turn it is not: they have as much under way as they may. Never many.
@@ -36,11 +39,44 @@ pub(crate) struct Backlog<K: Ord + Copy> {
     busy: Line<K>,
 }
 
+/// After so many awaited ones in a row comes one of the others, so that what changes all the time keeps nothing from being
+/// written at all.
+const IN_A_ROW: u32 = 8;
+
+/// Keys of one namespace by time.
+#[derive(Debug)]
+struct Share<K> {
+    awaited: BTreeSet<(Instant, K)>,
+    others: BTreeSet<(Instant, K)>,
+    /// How many awaited ones were taken since one of the others was.
+    in_a_row: u32,
+}
+
+impl<K: Ord + Copy> Share<K> {
+    fn side(&mut self, awaited: bool) -> &mut BTreeSet<(Instant, K)> {
+        if awaited { &mut self.awaited } else { &mut self.others }
+    }
+
+    /// The earliest time.
+    fn first(&self) -> Option<Instant> {
+        [&self.awaited, &self.others].into_iter().filter_map(|side| Some(side.first()?.0)).min()
+    }
+
+    /// The next one, of those whose time has come, and whether it is awaited.
+    fn next(&self, now: Instant) -> Option<(K, bool)> {
+        let due =
+            |side: &BTreeSet<(Instant, K)>| side.first().filter(|(at, _)| *at <= now).map(|(_, key)| *key);
+        let awaited = due(&self.awaited).map(|key| (key, true));
+        let other = due(&self.others).map(|key| (key, false));
+        if self.in_a_row < IN_A_ROW { awaited.or(other) } else { other.or(awaited) }
+    }
+}
+
 /// Keys by time, for every namespace.
 #[derive(Debug)]
 struct Line<K> {
     all: BTreeSet<(Instant, K)>,
-    namespaces: BTreeMap<Arc<str>, BTreeSet<(Instant, K)>>,
+    namespaces: BTreeMap<Arc<str>, Share<K>>,
     /// Whose turn it was last.
     last: Option<Arc<str>>,
 }
@@ -52,16 +88,17 @@ impl<K> Default for Line<K> {
 }
 
 impl<K: Ord + Copy> Line<K> {
-    fn insert(&mut self, namespace: &Arc<str>, at: Instant, key: K) {
+    fn insert(&mut self, namespace: &Arc<str>, at: Instant, awaited: bool, key: K) {
         self.all.insert((at, key));
-        self.namespaces.entry(Arc::clone(namespace)).or_default().insert((at, key));
+        let none = || Share { awaited: BTreeSet::new(), others: BTreeSet::new(), in_a_row: 0 };
+        self.namespaces.entry(Arc::clone(namespace)).or_insert_with(none).side(awaited).insert((at, key));
     }
 
-    fn remove(&mut self, namespace: &Arc<str>, at: Instant, key: K) {
+    fn remove(&mut self, namespace: &Arc<str>, at: Instant, awaited: bool, key: K) {
         self.all.remove(&(at, key));
-        if let Some(line) = self.namespaces.get_mut(namespace) {
-            line.remove(&(at, key));
-            if line.is_empty() {
+        if let Some(share) = self.namespaces.get_mut(namespace) {
+            share.side(awaited).remove(&(at, key));
+            if share.first().is_none() {
                 self.namespaces.remove(namespace);
             }
         }
@@ -76,10 +113,13 @@ impl<K: Ord + Copy> Line<K> {
         let upto = self.last.clone().map_or(Bound::Unbounded, Bound::Included);
         let later = self.namespaces.range((after, Bound::Unbounded));
         let mut turns = later.chain(self.namespaces.range((Bound::Unbounded, upto)));
-        let (namespace, key) = turns.find_map(|(namespace, line)| {
-            let (at, key) = line.first()?;
-            (*at <= now && !full.contains(namespace)).then(|| (Arc::clone(namespace), *key))
+        let (namespace, (key, awaited)) = turns.find_map(|(namespace, share)| {
+            let next = share.next(now)?;
+            (!full.contains(namespace)).then(|| (Arc::clone(namespace), next))
         })?;
+        if let Some(share) = self.namespaces.get_mut(&namespace) {
+            share.in_a_row = if awaited { share.in_a_row + 1 } else { 0 };
+        }
         self.last = Some(namespace);
         Some(key)
     }
@@ -90,7 +130,7 @@ impl<K: Ord + Copy> Line<K> {
             return self.all.first().map(|(at, _)| *at);
         }
         let others = self.namespaces.iter().filter(|(namespace, _)| !full.contains(namespace));
-        others.filter_map(|(_, line)| Some(line.first()?.0)).min()
+        others.filter_map(|(_, share)| share.first()).min()
     }
 }
 
@@ -114,10 +154,10 @@ impl<K: Ord + Copy> Backlog<K> {
         self.remove(key);
         let namespace: Arc<str> = namespace.into();
         if due.waited_for {
-            self.waited_for.insert(&namespace, due.quiet, key);
+            self.waited_for.insert(&namespace, due.quiet, due.awaited, key);
         } else {
-            self.quiet.insert(&namespace, due.quiet, key);
-            self.busy.insert(&namespace, due.busy, key);
+            self.quiet.insert(&namespace, due.quiet, due.awaited, key);
+            self.busy.insert(&namespace, due.busy, due.awaited, key);
         }
         self.places.insert(key, (namespace, due));
     }
@@ -125,9 +165,9 @@ impl<K: Ord + Copy> Backlog<K> {
     /// Takes a key out.
     pub(crate) fn remove(&mut self, key: K) {
         if let Some((namespace, due)) = self.places.remove(&key) {
-            self.waited_for.remove(&namespace, due.quiet, key);
-            self.quiet.remove(&namespace, due.quiet, key);
-            self.busy.remove(&namespace, due.busy, key);
+            self.waited_for.remove(&namespace, due.quiet, due.awaited, key);
+            self.quiet.remove(&namespace, due.quiet, due.awaited, key);
+            self.busy.remove(&namespace, due.busy, due.awaited, key);
         }
     }
 
@@ -165,7 +205,7 @@ mod tests {
 
     fn due(from: Instant, quiet: u64, busy: u64) -> Due {
         let at = |milliseconds| from + Duration::from_millis(milliseconds);
-        Due { quiet: at(quiet), busy: at(busy), waited_for: false }
+        Due { quiet: at(quiet), busy: at(busy), waited_for: false, awaited: false }
     }
 
     #[test]
@@ -223,6 +263,27 @@ mod tests {
             let first: Vec<u64> = std::iter::from_fn(&mut next).take(5).collect();
             assert_eq!(first, [5000, 0, 6000, 1, 2]);
         }
+    }
+
+    #[test]
+    fn what_others_wait_for_goes_before_a_thousand_statuses_of_its_namespace_and_never_keeps_them_all_waiting()
+     {
+        let begun = Instant::now();
+        let mut backlog = Backlog::default();
+        for number in 0..1000 {
+            backlog.put("crowd", number, due(begun, number, number));
+        }
+        let now = begun + Duration::from_secs(2);
+        backlog.put("crowd", 5000, Due { awaited: true, ..due(begun, 1900, 2100) });
+        assert_eq!(backlog.pop(now, true, &Full::new()), Some(0), "its time has not come beside effects");
+        assert_eq!(backlog.pop(now, false, &Full::new()), Some(5000));
+        assert_eq!(backlog.pop(now, false, &Full::new()), Some(1));
+        for number in 6000..6020 {
+            backlog.put("crowd", number, Due { awaited: true, ..due(begun, 1900, 1900) });
+        }
+        let taken: Vec<u64> = std::iter::from_fn(|| backlog.pop(now, false, &Full::new())).take(20).collect();
+        let others = taken.iter().filter(|number| **number < 1000).count();
+        assert_eq!((taken[0], others), (6000, 2), "{taken:?}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use linchpin_engine::{
     step::Phase,
 };
 use linchpin_words::{
-    ObjectRef, limits,
+    GroupKind, ObjectRef, limits,
     reference::{KindWord, built_in_kind},
 };
 
@@ -129,14 +129,14 @@ impl Controller {
         }
         let Some(via) = entry.subject.via().filter(|_| waits) else { return found };
         let waits = if settled { BTreeSet::new() } else { self.waits_for_ours(&node) };
-        let asked = RefCell::new(BTreeMap::new());
+        let sight = RefCell::new(Sight::new(via));
         let visible = |node: &Node| {
             // What it has looked at itself it may see. Of what it could not look at, not even that there is something
             // behind it may be shown without a right: that would show that it exists.
             if waits.iter().any(|(_, blocker, seen)| *seen && blocker == node) {
                 return true;
             }
-            self.may_see(&via, node, &mut asked.borrow_mut())
+            self.may_see(node, &mut sight.borrow_mut())
         };
         // It takes a right for each object that is waited for.
         if insight == Insight::Makers {
@@ -150,10 +150,7 @@ impl Controller {
                 found.causes.insert(blocker.object.clone().into_inner(), steps);
             }
         }
-        for (want, answered) in asked.into_inner() {
-            found.open |= !answered;
-            found.asked.insert(want);
-        }
+        sight.into_inner().note(&mut found);
         found
     }
 
@@ -161,15 +158,16 @@ impl Controller {
     /// names none looks at objects of ours alone, as we do.
     fn look_at_subjects(&self, rule: &Node, via: Option<Via>, found: &mut Found) {
         let named = via.filter(|via| *via != Via::service_account(String::new(), ""));
-        let mut asked = BTreeMap::new();
+        let mut sight = named.map(Sight::new);
         let mut told = |node: &Node| {
-            let visible = named.as_ref().is_none_or(|via| self.may_see(via, node, &mut asked));
+            let visible = sight.as_mut().is_none_or(|sight| self.may_see(node, sight));
             if visible { node.to_string() } else { format!("{} (not visible)", node.object.kind.kind) }
         };
         let exempt: Vec<String> = self.exempt.get(rule).into_iter().flatten().map(&mut told).collect();
         let (total, held) = self.graph.waiting_for(rule);
-        found.open |= asked.values().any(|answered| !answered);
-        found.asked.extend(asked.into_keys());
+        if let Some(sight) = sight {
+            sight.note(found);
+        }
         found.causes.imposed = Some(Imposed { total, held, exempt });
     }
 
@@ -243,52 +241,110 @@ impl Controller {
         self.kind_of(object).map(|kind| kind.own.plural())
     }
 
-    /// Whether an identity may get an object. What was asked is noted, and whether it was answered.
-    fn may_see(&self, via: &Via, node: &Node, asked: &mut BTreeMap<Want, bool>) -> bool {
+    /// Whether an identity may get an object.
+    fn may_see(&self, node: &Node, sight: &mut Sight) -> bool {
         if node.cluster.is_some() {
             return false;
         }
         let ObjectRef { kind, namespace, name } = &*node.object;
-        let known = self
-            .plural_of_ours(&node.object)
-            .or_else(|| built_in_kind(&kind.group, &kind.kind).map(|known| known.plural));
-        let plural = if let Some(plural) = known {
-            plural.to_owned()
-        } else {
-            let word = KindWord { group: Some(kind.group.clone()), ..KindWord::new(&kind.kind) };
-            match self.answer(Want::new(Question::Kind { via: via.clone(), word }), asked) {
-                Some(Seen::Kind(served)) => match &*served {
-                    Served::Yes { plural, .. } => plural.clone(),
-                    _ => return false,
-                },
-                _ => return false,
+        let alike = |one: &Alike| one.kind == *kind && one.namespace == *namespace;
+        let known = sight.alike.iter().position(alike);
+        let at = known.unwrap_or_else(|| {
+            let plural = self.plural_seen(kind, sight);
+            // One question for all objects of a kind, and one for each only where that is denied: a long line of objects
+            // would make every one of them ask for every other.
+            let all = plural
+                .as_ref()
+                .and_then(|plural| self.answer(sight.right(kind, plural, namespace.as_ref(), None), sight));
+            let all = all.map(|seen| matches!(seen, Seen::Right(true)));
+            sight.alike.push(Alike { kind: kind.clone(), namespace: namespace.clone(), plural, all });
+            sight.alike.len() - 1
+        });
+        let Alike { all, plural, .. } = &sight.alike[at];
+        match (all, plural) {
+            (Some(false), Some(plural)) => {
+                let own = sight.right(kind, plural, namespace.as_ref(), Some(name));
+                matches!(self.answer(own, sight), Some(Seen::Right(true)))
             }
-        };
-        let right = |name: Option<&String>| {
-            let right = Right {
-                verb: "get".to_owned(),
-                group: kind.group.clone(),
-                resource: plural.clone(),
-                subresource: None,
-                namespace: namespace.clone(),
-                name: name.cloned(),
-            };
-            Want::new(Question::Right { via: via.clone(), right })
-        };
-        // One question for all objects of a kind, and one for each only where that is denied: a long line of objects would
-        // make every one of them ask for every other.
-        match self.answer(right(None), asked) {
-            None => false,
-            Some(Seen::Right(true)) => true,
-            Some(_) => matches!(self.answer(right(Some(name)), asked), Some(Seen::Right(true))),
+            (all, _) => *all == Some(true),
+        }
+    }
+
+    /// As URLs name a kind, as far as an identity knows.
+    fn plural_seen(&self, kind: &GroupKind, sight: &mut Sight) -> Option<String> {
+        let ours = self.served.iter().find(|served| served.group_kind == *kind);
+        let known = ours.map(|served| served.own.plural());
+        if let Some(plural) =
+            known.or_else(|| built_in_kind(&kind.group, &kind.kind).map(|known| known.plural))
+        {
+            return Some(plural.to_owned());
+        }
+        let word = KindWord { group: Some(kind.group.clone()), ..KindWord::new(&kind.kind) };
+        match self.answer(Want::new(Question::Kind { via: sight.via.clone(), word }), sight) {
+            Some(Seen::Kind(served)) => match &*served {
+                Served::Yes { plural, .. } => Some(plural.clone()),
+                _ => None,
+            },
+            _ => None,
         }
     }
 
     /// The answer to a question, if there is one.
-    fn answer(&self, want: Want, asked: &mut BTreeMap<Want, bool>) -> Option<Seen> {
+    fn answer(&self, want: Want, sight: &mut Sight) -> Option<Seen> {
         let world = self.answers.read([&want]);
         let answer = world.get(&want).filter(|seen| !matches!(seen, Seen::Unknown(_))).cloned();
-        asked.insert(want, answer.is_some());
+        sight.asked.insert(want, answer.is_some());
         answer
+    }
+}
+
+/// What one identity may see, during one look: whoever is behind a long line is asked about a thousand times.
+struct Sight {
+    via: Via,
+    /// What was asked, and whether it was answered.
+    asked: BTreeMap<Want, bool>,
+    alike: Vec<Alike>,
+}
+
+/// The objects of one kind in one namespace.
+struct Alike {
+    kind: GroupKind,
+    namespace: Option<String>,
+    /// As URLs name the kind; none while that is not known.
+    plural: Option<String>,
+    /// Whether all of them may be seen; none while that is not answered.
+    all: Option<bool>,
+}
+
+impl Sight {
+    fn new(via: Via) -> Self {
+        Self { via, asked: BTreeMap::new(), alike: Vec::new() }
+    }
+
+    /// Whether something may be got: one object, or all of them.
+    fn right(
+        &self,
+        kind: &GroupKind,
+        plural: &str,
+        namespace: Option<&String>,
+        name: Option<&String>,
+    ) -> Want {
+        let right = Right {
+            verb: "get".to_owned(),
+            group: kind.group.clone(),
+            resource: plural.to_owned(),
+            subresource: None,
+            namespace: namespace.cloned(),
+            name: name.cloned(),
+        };
+        Want::new(Question::Right { via: self.via.clone(), right })
+    }
+
+    /// Notes what had to be asked.
+    fn note(self, found: &mut Found) {
+        for (want, answered) in self.asked {
+            found.open |= !answered;
+            found.asked.insert(want);
+        }
     }
 }

@@ -141,12 +141,26 @@ impl Controller {
         }
         let own = entry.subject.key().object_ref();
         let others = self.entries.values().filter(|other| other.kind == entry.kind);
-        others
-            .filter(|other| other.subject.claims().contains(&own))
-            .map(|other| Claim {
-                object: other.subject.key().object_ref(),
-                deleting: other.subject.is_deleting(),
-            })
-            .collect()
+        let claiming: Vec<&Entry> = others.filter(|other| other.subject.claims().contains(&own)).collect();
+        let relied_on = if claiming.is_empty() { BTreeSet::new() } else { self.relied_on_by(entry) };
+        let claim = |other: &Entry| {
+            let object = other.subject.key().object_ref();
+            Claim { circular: relied_on.contains(&object), deleting: other.subject.is_deleting(), object }
+        };
+        claiming.into_iter().map(claim).collect()
+    }
+
+    /// Everything that the object of an entry depends on, directly and through others.
+    fn relied_on_by(&self, entry: &Entry) -> BTreeSet<ObjectRef> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<&ObjectRef> = entry.subject.claims().iter().collect();
+        while let Some(next) = open.pop() {
+            if found.insert(next.clone()) {
+                let place = (next.namespace.clone(), next.name.clone());
+                let known = self.ids.get(&(entry.kind, place)).and_then(|id| self.entries.get(id));
+                open.extend(known.into_iter().flat_map(|other| other.subject.claims()));
+            }
+        }
+        found
     }
 }

@@ -86,8 +86,8 @@ impl Saving {
     }
 
     /// The phase has changed. Returns whether that is reported and written at once.
-    pub(super) fn hurry(&mut self, now: Instant) -> bool {
-        self.pace.hurry(now)
+    pub(super) fn hurry(&mut self, now: Instant, awaited: bool) -> bool {
+        self.pace.hurry(now, awaited)
     }
 
     /// Something came back that must not happen twice: what came of it is written at once.
@@ -205,7 +205,7 @@ impl Controller {
         let crowded = self.under_way.waited_for + self.under_way.background + self.unsaved.len() >= CROWD;
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let Some((write, request)) = entry.next_write(self.served[entry.kind].finalizer, crowded) else {
-            entry.saving.pace.urgent = false;
+            (entry.saving.pace.urgent, entry.saving.pace.awaited) = (false, false);
             if entry.is_idle() && entry.subject.puts_off_history() {
                 self.enqueue(id);
             }
@@ -279,7 +279,7 @@ impl Saving {
         let status = match request {
             Request::Status(status) => {
                 self.pace.confirms = false;
-                self.pace.urgent = false;
+                (self.pace.urgent, self.pace.awaited) = (false, false);
                 Some(StatusHash::of(status))
             }
             Request::Metadata(_) => None,

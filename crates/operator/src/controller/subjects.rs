@@ -113,7 +113,7 @@ impl Controller {
             }
             // What it relied on may go now.
             for claimed in entry.subject.claims() {
-                self.enqueue_node(&Node::here(claimed));
+                self.enqueue_node(&Node::here(claimed.clone()));
             }
             self.find_exempt();
         }

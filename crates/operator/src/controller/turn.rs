@@ -241,7 +241,7 @@ impl Controller {
         };
         entry.saving.decided(finalizer, released);
         if own.hurries
-            && entry.saving.hurry(Instant::now())
+            && entry.saving.hurry(Instant::now(), own.awaited)
             && let Some(notice) = own.phase_event
         {
             self.emit_event(regarding(entry), notice);

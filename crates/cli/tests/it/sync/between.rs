@@ -104,6 +104,33 @@ fn dependents_go_first_whatever_the_order_of_two_deletions_and_protection_holds(
 }
 
 #[test]
+fn members_of_one_circle_do_not_hold_each_others_deletion() {
+    let scenario = scenario("sync-round");
+    let on = |name: &str| json!([{"name": name, "sync": {"name": name}}]);
+    let round = [("a", "b"), ("b", "c"), ("c", "a")];
+    for (name, _) in round {
+        applied(&scenario, name, &json!({"source": maps(&[name], "1")}));
+        scenario.synced(name);
+    }
+    for (name, other) in round {
+        applied(&scenario, name, &json!({"source": maps(&[name], "1"), "dependencies": on(other)}));
+    }
+    for (name, other) in round {
+        scenario.until("relies on the next", "Sync", name, |object| {
+            object["status"]["dependencies"][0]["dependsOn"] == format!("Sync sync-round/{other}")
+        });
+    }
+    for (name, _) in round {
+        scenario.delete("Sync", name);
+    }
+    // Whoever waited for the others would wait for five minutes.
+    for (name, _) in round {
+        scenario.gone("Sync", name);
+        assert!(!scenario.has(name));
+    }
+}
+
+#[test]
 fn a_rule_holds_all_that_make_pods_but_what_it_needs_itself_and_a_capability_is_never_installed() {
     let scenario = scenario("sync-rules");
     scenario.apply("{apiVersion: v1, kind: Namespace, metadata: {name: $NS, labels: {sync-rules: 'on'}}}");

@@ -298,6 +298,7 @@ impl<D: Door> Planned<D> {
             let input = status_input(plan, &stepped, look.ties.causes, look.now);
             if self.phase.is_some() || !self.is_shown(&input) {
                 own.hurries = true;
+                own.awaited = matches!(report.phase, Phase::Completed | Phase::Failed);
                 own.phase_event = D::event(self.body.whole(), report);
             }
             (self.phase, self.word) = (Some(report.phase), Some(word));

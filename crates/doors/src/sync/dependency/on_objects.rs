@@ -135,6 +135,7 @@ pub(super) fn on_object(
         own,
         completed,
         cyclic: false,
+        stands: None,
         revision: None,
         version,
     })
@@ -240,6 +241,7 @@ pub(super) fn on_objects(
         own: None,
         completed,
         cyclic: false,
+        stands: None,
         revision: None,
         version,
     })

@@ -22,13 +22,15 @@ use crate::{
 };
 
 /// What of another Sync is looked at here.
-const SYNC_READS: [&str; 13] = [
+const SYNC_READS: [&str; 15] = [
+    "metadata.generation",
     "spec.exports",
     "spec.source.configMapRef",
     "spec.source.secretRef",
     "spec.source.http",
     "spec.source.oci",
     "spec.source.fluxRef",
+    "status.observedGeneration",
     "status.version",
     "status.observedRevision",
     "status.lastAppliedRevision",
@@ -90,6 +92,7 @@ pub(super) fn on_sync(
     let reads = ReadSet::dotted(SYNC_READS);
     let want = Want::object(frame.via.clone(), gvk, Some(namespace.clone()), &sync.name, reads);
     let (mut revision, mut version, mut told, mut cyclic) = (None, None, object.to_string(), false);
+    let mut stands = None;
     if let Some(export) = &sync.export {
         told = format!("export {export} of {object}");
     }
@@ -99,6 +102,7 @@ pub(super) fn on_sync(
         let text = |path: &str| item.content.pointer(path).and_then(Value::as_str).map(str::to_owned);
         (revision, version) = (text("/status/lastAppliedRevision"), text("/status/version"));
         cyclic = waits_in_a_circle(&item.content);
+        stands = Some(standing(&item.content, sync.export.as_deref()));
         let obstacle = export_obstacle(sync, &object, &item.content)
             .or_else(|| version_obstacle(&object.to_string(), terms.range.as_ref(), version.as_deref()))
             .or_else(|| revision_obstacle(around, namespace, &object, &item.content, revision.as_deref()));
@@ -115,6 +119,7 @@ pub(super) fn on_sync(
         own: None,
         completed: wanted == Wanted::Completed,
         cyclic,
+        stands,
         revision,
         version,
     })
@@ -155,6 +160,29 @@ fn sync_profile(wanted: &Wanted, export: Option<&str>, field: &str) -> Result<Op
             .map_err(|error| expression(&error))
     };
     Ok(Some(Profile { ready_when: clause(ready)?, failed_when: Some(clause(failed)?), says: None }))
+}
+
+/// The document's word for where a Sync, or an export of it, is: what its newest revision has come to, and nothing where it has
+/// not been looked at.
+fn standing(content: &Value, export: Option<&str>) -> &'static str {
+    const WORDS: [&str; 4] = ["Defined", "Available", "Completed", "Failed"];
+    let at = |path: &str| content.pointer(path);
+    let is_current =
+        at("/status/observedGeneration").is_some_and(|seen| Some(seen) == at("/metadata/generation"));
+    if let Some(export) = export {
+        let rows = at("/status/exports").and_then(Value::as_array).into_iter().flatten();
+        let state = rows.filter(|_| is_current).find(|row| row["name"] == export).map(|row| &row["state"]);
+        return WORDS.into_iter().find(|word| state.is_some_and(|state| state == word)).unwrap_or("Absent");
+    }
+    let revision = at("/status/observedRevision");
+    let is_ready = |one: &Value| one["type"] == "Ready" && one["status"] == "True";
+    let conditions = at("/status/conditions").and_then(Value::as_array);
+    match at("/status/lastAppliedRevision") {
+        _ if !is_current || revision.is_none() => "Absent",
+        applied if applied != revision => "Absent",
+        _ if conditions.into_iter().flatten().any(is_ready) => "Available",
+        _ => "Defined",
+    }
 }
 
 /// An export that is not declared, or whose object is not there to be exported.

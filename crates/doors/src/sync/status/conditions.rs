@@ -124,8 +124,11 @@ impl<'a> Conditions<'a> {
         let outline = |row: &SyncDependencyStatus| outlines().find(|outline| outline.name == row.name);
         // An object of its own orders it, and is no state of another that it relies on.
         let own = |row: &SyncDependencyStatus| outline(row).is_some_and(|outline| outline.what == What::Own);
-        let unmet = rows.iter().find(|row| !row.met && !row.broken && !own(row));
-        if let Some(row) = unmet {
+        let unmet: Vec<&SyncDependencyStatus> =
+            rows.iter().filter(|row| !row.met && !row.broken && !own(row)).collect();
+        // What has failed makes the Sync fail: it is told before what is merely not there yet.
+        let has_failed = |row: &&&SyncDependencyStatus| ["Failed", "TimedOut"].contains(&row.state.as_str());
+        if let Some(row) = unmet.iter().find(has_failed).or(unmet.first()) {
             let reason = why(sketch, row, outline(row));
             return self.set(KIND, false, reason, &row.message);
         }
@@ -148,9 +151,14 @@ impl<'a> Conditions<'a> {
             let step = outline.and_then(|outline| sketch.steps.get(&outline.step));
             row.latched_at.is_none() && step.is_some_and(|step| step.absent)
         };
+        // A Sync that is there and has applied nothing is linked.
+        let there = |row: &SyncDependencyStatus| {
+            outlines().any(|outline| outline.name == row.name && outline.stands.is_some())
+        };
         let absent = |row: &&SyncDependencyStatus| {
             let lacking = missing.iter().any(|reason| row.reason == reason.as_str());
-            row.provided_by.is_none() && (gone(row) || !row.met && (row.state == "Absent" || lacking))
+            let lacking = lacking || row.state == "Absent" && !there(row);
+            row.provided_by.is_none() && (gone(row) || !row.met && lacking)
         };
         let none: Vec<String> =
             rows.iter().filter(absent).map(|row| format!("{} ({})", row.name, row.depends_on)).collect();
@@ -180,7 +188,8 @@ impl<'a> Conditions<'a> {
         match rows.iter().find(|row| !row.met) {
             None => self.set(KIND, true, Reason::Met, "every capability that it needs is there"),
             Some(row) => {
-                let had = !sketch.held;
+                // What was gone past was never there.
+                let had = !sketch.held && !row.broken;
                 let reason = if had { Reason::CapabilityLost } else { Reason::CapabilityMissing };
                 self.set(KIND, false, reason, &row.message);
             }

@@ -7,10 +7,7 @@ use linchpin_words::{Reason, text};
 use crate::{
     door::StatusInput,
     entries::{find, is_unseen},
-    sync::{
-        outline::{DependencyOutline, What},
-        words,
-    },
+    sync::{outline::DependencyOutline, words},
 };
 
 /// A row for each dependency. What has not been looked at again keeps the row in `before`.
@@ -58,13 +55,12 @@ fn row(
     let reason = match (met, recorded) {
         (true, Some(Reason::Proceeded)) => Reason::Proceeded.as_str().to_owned(),
         (true, _) => Reason::Met.as_str().to_owned(),
-        (false, _) if step.reason.is_empty() => Reason::Waiting.as_str().to_owned(),
-        (false, _) if outline.what == What::Capability && step.reason == Reason::KindNotServed.as_str() => {
-            Reason::CapabilityMissing.as_str().to_owned()
-        }
-        (false, _) => step.reason.to_string(),
+        (false, _) => words::reason(outline, step),
     };
-    let mut state = words::state(step);
+    let mut state = match outline.stands {
+        Some(stands) if step.word == "NotReady" => stands,
+        _ => words::state(step),
+    };
     // An export, a Sync that is applied, is found by a profile, which knows ready and not ready only.
     if met && outline.relation.starts_with("Defined") && state == "Available" {
         state = "Defined";

@@ -49,6 +49,8 @@ impl Resources {
         };
         Some(if row.message.is_empty() {
             format!("{name} is {}", row.state.to_lowercase())
+        } else if row.message.starts_with(&name) {
+            row.message.clone()
         } else {
             format!("{name}: {}", row.message)
         })

@@ -163,3 +163,81 @@ fn a_rule_says_which_namespace_and_the_thirty_third_says_that_it_holds_nobody() 
     let told = message(&mut last);
     assert!(told.contains("32 global rules are imposed") && told.contains("holds nobody"), "{told}");
 }
+
+#[test]
+fn a_sync_that_has_applied_nothing_is_not_defined_and_is_linked_all_the_same() {
+    let revisions = |observed: &str, applied: Option<&str>, ready: &str| {
+        json!({"observedGeneration": 1, "observedRevision": observed, "lastAppliedRevision": applied, "version": "1",
+            "conditions": [{"type": "Ready", "status": ready, "reason": "x", "observedGeneration": 1}]})
+    };
+    for (entry, status, state, reason) in [
+        ("state: Defined", revisions("r", None, "False"), "Absent", "NotReady"),
+        ("state: Available", revisions("r", None, "False"), "Absent", "x"),
+        ("state: Available", revisions("r2", Some("r1"), "False"), "Absent", "x"),
+        ("state: Available", revisions("r", Some("r"), "False"), "Defined", "x"),
+        ("state: Completed", revisions("r", Some("r"), "False"), "Defined", "NotReady"),
+        ("version: '>=2'", revisions("r", Some("r"), "True"), "Available", "VersionNotMet"),
+    ] {
+        let mut stage = stage(&depending(&format!("{{name: db, sync: {{name: db}}, {entry}}}")));
+        stage.put(other("db", &status)).settle();
+        let shown = shown(&mut stage);
+        let row = &shown["dependencies"][0];
+        assert_eq!(
+            (&row["state"], &row["reason"]),
+            (&json!(state), &json!(reason)),
+            "{entry} {status}: {row:#}"
+        );
+        assert_eq!(row["met"], false, "{entry} {status}");
+        assert_eq!(condition(&shown, "Linked")["status"], "True", "{entry} {status}");
+    }
+    let mut gone = stage(&depending("{name: db, sync: {name: db}, timeout: 1m}"));
+    gone.settle();
+    gone.pass(60).settle();
+    let shown = shown(&mut gone);
+    assert_eq!(shown["message"], "timed out: says it depends on Sync own/db, which isn't present");
+    assert_eq!(condition(&shown, "Linked")["reason"], "NothingProvides");
+}
+
+#[test]
+fn an_expression_on_a_capability_sees_its_name_and_its_version_whoever_provides_it() {
+    let entry = "{name: pg, capability: {name: postgres.db.example}, \
+                 readyExpr: 'dep.name == \"postgres.db.example\" && dep.version == \"15\"'}";
+    let mut stage = stage(&depending(entry));
+    let mut db = other("db", &ready("r", "1.0.0"));
+    db["spec"]["provides"] = json!([{"capability": "postgres.db.example", "version": "14"}]);
+    stage.put(db.clone()).settle();
+    let row = shown(&mut stage)["dependencies"][0].clone();
+    assert_eq!((&row["met"], &row["observedVersion"]), (&json!(false), &json!("14")), "{row:#}");
+    db["spec"]["provides"][0]["version"] = json!("15");
+    stage.put(db).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+}
+
+#[test]
+fn a_capability_that_was_gone_past_is_missing_and_not_lost() {
+    let entry = "{name: ci, capability: {name: ci.example}, strength: Soft, patience: 1m}";
+    let mut stage = stage(&depending(entry));
+    stage.settle();
+    stage.pass(60).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+    let status = shown(&mut stage);
+    assert_eq!(status["brokenSoft"], json!(["ci"]));
+    assert_eq!(condition(&status, "EnvironmentReady")["reason"], "CapabilityMissing");
+}
+
+#[test]
+fn what_has_failed_is_told_before_what_is_not_there_and_an_export_is_waited_for_as_its_sync() {
+    let entries = "{name: a, sync: {name: a}, export: e}, {name: b, sync: {name: b}}";
+    let mut stage = stage(&depending(entries));
+    let stalled = json!({"observedGeneration": 1, "conditions": [
+        {"type": "Ready", "status": "False", "reason": "SourceEmpty", "observedGeneration": 1},
+        {"type": "Stalled", "status": "True", "reason": "SourceEmpty", "observedGeneration": 1}]});
+    stage.settle();
+    assert_eq!(shown(&mut stage)["waitingOn"], json!(["Sync own/a", "Sync own/b"]));
+    stage.put(other("b", &stalled)).settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Failed");
+    for kind in ["Ready", "DependenciesReady", "Stalled"] {
+        assert_eq!(condition(&status, kind)["reason"], "DependencyFailed", "{kind}");
+    }
+}

@@ -65,6 +65,8 @@ pub(super) const CROWD: usize = 4;
 pub(crate) struct Pace {
     /// Whether it should not wait: a phase changed, or effects wait for it.
     pub(super) urgent: bool,
+    /// Whether other objects may wait for it: it goes before what only people read.
+    pub(super) awaited: bool,
     /// Whether it holds how something ended that must not happen twice: until it is written, a crash makes that unknown.
     pub(super) confirms: bool,
     /// Since when there is something to write.
@@ -79,9 +81,10 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// The phase has changed. Returns whether that is reported and written at once.
-    pub(super) fn hurry(&mut self, now: Instant) -> bool {
+    pub(super) fn hurry(&mut self, now: Instant, awaited: bool) -> bool {
         let at_once = self.hurried.take(now, AT_ONCE);
         self.urgent |= at_once;
+        self.awaited |= at_once && awaited;
         at_once
     }
 
@@ -100,12 +103,12 @@ impl Pace {
         if self.failures > 0 {
             let pause = FIRST_PAUSE * 2_u32.saturating_pow(self.failures.min(10));
             let at = after(pause.min(LONGEST_PAUSE));
-            return Some(Due { quiet: at, busy: at.max(since + YIELD), waited_for });
+            return Some(Due { quiet: at, busy: at.max(since + YIELD), waited_for, awaited: false });
         }
         let flaps = self.hurried.is_used_up(now, AT_ONCE);
         let pause = if flaps { FLAPPING_EVERY } else { AT_MOST_EVERY };
         let quiet = if self.urgent || waited_for { since } else { after(pause).max(since) };
-        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for })
+        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for, awaited: self.awaited })
     }
 }
 

@@ -51,14 +51,14 @@ fn a_phase_that_flaps_is_written_at_once_a_few_times_and_then_seldom() {
     let soon = begun + Duration::from_millis(10);
     let mut pace = Pace { urgent: false, ..phase_change(begun) };
     for _ in 0..AT_ONCE.burst {
-        assert!(pace.hurry(soon));
+        assert!(pace.hurry(soon, false));
         assert_eq!(due(&mut pace, soon).quiet, soon);
         pace.urgent = false;
     }
-    assert!(!pace.hurry(soon));
+    assert!(!pace.hurry(soon, false));
     assert_eq!(due(&mut pace, soon).quiet, begun + FLAPPING_EVERY);
-    assert!(pace.hurry(soon + AT_ONCE.every), "after a while one is written at once again");
-    assert!(!pace.hurry(soon + AT_ONCE.every), "and no more than one");
+    assert!(pace.hurry(soon + AT_ONCE.every, false), "after a while one is written at once again");
+    assert!(!pace.hurry(soon + AT_ONCE.every, false), "and no more than one");
 }
 
 #[test]
