@@ -243,6 +243,11 @@ pub(crate) fn dependency(
 /// The entry of one action.
 pub(crate) fn action(entry: &Action, named: &Named, status_input: &StatusInput<'_>) -> Option<ActionStatus> {
     let step = find(status_input.report, &named.id)?;
+    // What it made itself earlier exists like anything else; the message tells the two apart.
+    let told = match Reason::from_word(&step.reason) {
+        Some(Reason::CreatedBefore) => Reason::Exists.as_str(),
+        _ => step.reason.as_str(),
+    };
     let (state, reason) = match step.state {
         StepState::Waiting | StepState::Met => ("Waiting", Reason::Waiting),
         StepState::Running => ("Running", Reason::Running),
@@ -255,7 +260,7 @@ pub(crate) fn action(entry: &Action, named: &Named, status_input: &StatusInput<'
         name: entry.name.clone().unwrap_or_else(|| named.words[0].clone()),
         kind: entry.kind.as_str().to_owned(),
         state: state.to_owned(),
-        reason: or_word(&step.reason, reason),
+        reason: or_word(told, reason),
         message: text::line(&step.message),
         since: step.since,
         attempts: step.attempts,

@@ -285,6 +285,11 @@ impl StepRecord {
         matches!(self.state, StepState::Done | StepState::Skipped | StepState::Failed | StepState::Unknown)
     }
 
+    /// Whether the action is tried again after it failed: it counts as failed until that has ended.
+    pub fn is_retried(&self) -> bool {
+        self.state == StepState::Running && !matches!(self.reason, None | Some(Reason::AwaitingAbsence))
+    }
+
     /// Whether the action has come to a good end.
     pub fn is_successful(&self) -> bool {
         matches!(self.state, StepState::Done | StepState::Skipped)

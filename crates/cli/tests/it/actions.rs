@@ -239,6 +239,51 @@ fn a_failed_action_lets_the_others_run_unless_it_says_fail_fast() {
 }
 
 #[test]
+fn what_is_refused_again_and_again_stays_failed_and_is_told_once() {
+    let scenario = scenario("refused-again");
+    scenario.resource_dependency(
+        "rd",
+        "actions: [{name: bad, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: Bad_Name}}}]",
+    );
+    scenario.phase("ResourceDependency", "rd", "Failed");
+    let tried = |times: i64| {
+        scenario.until("is tried again", "ResourceDependency", "rd", |object| {
+            assert_eq!(object["status"]["phase"], "Failed", "{:#}", object["status"]);
+            entry(object, "actions", "bad")["attempts"].as_i64() >= Some(times)
+        })
+    };
+    let failed = tried(4);
+    let bad = entry(&failed, "actions", "bad");
+    assert_eq!((&bad["state"], &bad["reason"]), (&json!("Failed"), &json!("Invalid")));
+    let told = scenario.events("rd").into_iter().filter(|(reason, _)| reason == "ActionFailed").count();
+    assert_eq!(told, 1, "{:#?}", scenario.events("rd"));
+}
+
+#[test]
+fn an_edited_create_leaves_what_it_made_and_says_that_it_exists() {
+    let scenario = scenario("edited-create");
+    let create = |value: &str| {
+        let body =
+            format!("apiVersion: v1, kind: ConfigMap, metadata: {{name: made}}, data: {{value: {value}}}");
+        scenario.resource_dependency(
+            "rd",
+            &format!("actions: [{{name: a, type: create, resource: {{{body}}}}}]"),
+        );
+    };
+    create("one");
+    scenario.completed("rd");
+    create("two");
+    let edited = scenario.until("is done with the new text", "ResourceDependency", "rd", |object| {
+        object["status"]["observedGeneration"] == 2 && object["status"]["phase"] == "Completed"
+    });
+    let action = entry(&edited, "actions", "a");
+    assert_eq!((&action["state"], &action["reason"]), (&json!("Skipped"), &json!("Exists")));
+    let message = action["message"].as_str().unwrap();
+    assert!(message.contains("made the object earlier") && message.contains("use apply"), "{message}");
+    assert_eq!(scenario.data("made", "value").as_deref(), Some("one"));
+}
+
+#[test]
 fn a_custom_kind_is_created_and_waited_for() {
     let scenario = scenario("custom");
     scenario.apply(

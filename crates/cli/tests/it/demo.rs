@@ -10,8 +10,14 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
     let home = tempfile::tempdir().unwrap();
     let dir = Some(home.path().join("linchpin/local"));
     let cluster = Cluster::start(&linchpin_local::Options { dir, ..bare() }).unwrap();
-    let output =
-        linchpin().arg("demo").env("XDG_STATE_HOME", home.path()).stdin(Stdio::null()).output().unwrap();
+    let output = linchpin()
+        .arg("demo")
+        .env("XDG_STATE_HOME", home.path())
+        // A terminal would be so narrow.
+        .env("COLUMNS", "50")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let (text, error) =
         (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{text}\n{error}");

@@ -195,3 +195,14 @@ fn only_the_events_that_are_named_run_an_action_again() {
     scenario.config_map("new", "3");
     scenario.until("follows a new one", "ConfigMap", "copy-new", |object| object["data"]["value"] == "3");
 }
+
+#[test]
+fn another_object_of_ours_is_waited_for_until_its_phase_is_completed() {
+    let scenario = scenario("completed-other");
+    scenario.resource_dependency("first", "{dependencies: [{name: a, resource: configmap/a}]}");
+    scenario.resource_dependency("second", "{dependencies: [{resource: rd/first, state: Completed}]}");
+    scenario.phase("ResourceDependency", "second", "Waiting");
+    scenario.config_map("a", "");
+    let second = scenario.completed("second");
+    assert_eq!(entry(&second, "dependencies", "rd/first")["state"], "Completed");
+}

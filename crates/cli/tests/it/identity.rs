@@ -1,7 +1,14 @@
 //! Whose rights are used: the ServiceAccount's, for everything a user directs.
 
-use crate::world::{scenario, world};
-use linchpin_testkit::audit::{Audit, assert_before};
+use crate::{
+    bare,
+    world::{World, scenario, world},
+};
+use linchpin_testkit::{
+    Api, OPERATOR,
+    audit::{Audit, assert_before},
+};
+use serde_json::json;
 
 const COPY: &str = "
     serviceAccountName: nobody
@@ -178,4 +185,31 @@ fn everything_a_user_directs_is_impersonated_and_nothing_else_is_done_by_the_ope
     // All that any test has done so far.
     let everything = Audit::from_the_beginning(&world().cluster.audit_log());
     assert_eq!(everything.overreach(), []);
+}
+
+#[test]
+fn the_witness_accuses_an_operator_that_acts_as_an_account_of_another_namespace() {
+    let world = World::start(&bare(), &["--leader-elect=false"]);
+    let (own, other) = (world.scenario("witness-own"), world.scenario("witness-other"));
+    own.resource_dependency("rd", "{dependencies: [{name: a, resource: configmap/never}]}");
+    own.blocked("rd", "NotFound");
+    assert_eq!(own.audit.overreach(), [], "what the operator does by itself");
+    // Its own credential, used for what it never does.
+    let kubeconfig = std::fs::read_to_string(world.cluster.kubeconfig_for(OPERATOR, None).unwrap()).unwrap();
+    let stolen = tempfile::NamedTempFile::new().unwrap();
+    let as_other = format!("  user:\n    as: {}\n", other.actor());
+    std::fs::write(stolen.path(), kubeconfig.replacen("  user:\n", &as_other, 1)).unwrap();
+    let manager = "fieldManager=linchpin%3AResourceDependency%3Awitness-own%2Frd%3Amake";
+    let path = format!("/api/v1/namespaces/witness-other/configmaps/treasure?{manager}");
+    let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "treasure"}});
+    let patch = (http::Method::PATCH, "application/apply-patch+yaml");
+    Api::connect(stolen.path()).request(&patch.0, &path, patch.1, Some(&body)).unwrap();
+    let told: Vec<(String, String)> = own
+        .audit
+        .overreach()
+        .into_iter()
+        .map(|accusation| (accusation.event.name.clone(), accusation.why))
+        .collect();
+    let why = "ResourceDependency witness-own/rd directs it, as an account of namespace witness-other";
+    assert_eq!(told, [("treasure".to_owned(), why.to_owned())]);
 }

@@ -1,6 +1,9 @@
 //! Noisy neighbours: what one namespace does, or what a cluster does that it names, keeps no other namespace waiting.
 
-use crate::{eventually, seconds, shared, world::scenario};
+use crate::{
+    bare, eventually, seconds, shared,
+    world::{World, scenario},
+};
 use linchpin_testkit::{Api, Scenario, audit::Event};
 use serde_json::{Value, json};
 use std::{
@@ -126,6 +129,57 @@ fn effects_that_hang_in_another_cluster_keep_no_other_namespace_waiting() {
     }
     way.set(false);
     slow.completed("create-0");
+}
+
+#[test]
+fn a_namespace_whose_clusters_all_hang_leaves_places_for_another_namespaces_cluster() {
+    // So many effects of one namespace at a time, and twice as many in all: fewer than hang.
+    let flags = ["--leader-elect=false", "--allow-loopback-clusters", "--concurrency=4"];
+    let world = World::start(&bare(), &flags);
+    let slow = world.scenario("neighbour-stuck");
+    let quick = world.scenario("neighbour-free");
+    let other = Api::connect(&shared().kubeconfig());
+    for name in ["neighbour-stuck", "neighbour-free"] {
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        other.apply(&namespace).unwrap();
+    }
+    let way = Frozen::open();
+    let secret = |scenario: &Scenario, name: &str, kubeconfig: &str| {
+        let metadata = json!({"name": name, "namespace": scenario.namespace});
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": {"value": kubeconfig}});
+        scenario.apply(&secret.to_string());
+    };
+    let creates = |scenario: &Scenario, name: &str, edge: &str| {
+        let action = format!(
+            "type: create, cluster: {{kubeconfigSecretRef: {{name: {edge}, key: value}}}}, \
+             resource: {{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}"
+        );
+        let gate = "dependencies: [{name: gate, resource: configmap/gate}]";
+        scenario.resource_dependency(name, &format!("{{{gate}, actions: [{{name: make, {action}}}]}}"));
+        scenario.blocked(name, "NotFound");
+    };
+    // Each is a cluster of its own, so that none has more than its share as a cluster.
+    for number in 0..10 {
+        secret(&slow, &format!("edge-{number}"), &way.kubeconfig());
+        creates(&slow, &format!("stuck-{number}"), &format!("edge-{number}"));
+    }
+    secret(&quick, "edge", &fs::read_to_string(shared().kubeconfig()).unwrap());
+    creates(&quick, "free", "edge");
+    way.set(true);
+    slow.config_map("gate", "");
+    for number in 0..10 {
+        let name = format!("stuck-{number}");
+        slow.until("is tried", "ResourceDependency", &name, |seen| state(seen) == "Running");
+    }
+    quick.config_map("gate", "");
+    quick.completed("free");
+    for number in 0..10 {
+        let object = slow.get("ResourceDependency", &format!("stuck-{number}")).unwrap();
+        let hangs = state(&object) == "Running" && object["status"]["actions"][0]["attempts"] == 1;
+        assert!(hangs, "a place became free by time, not by share: {:#}", object["status"]);
+    }
+    way.set(false);
+    slow.completed("stuck-0");
 }
 
 /// How often a ConfigMap was looked for afresh as the namespace's account.

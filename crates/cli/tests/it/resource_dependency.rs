@@ -137,7 +137,7 @@ fn a_selector_counts_what_matches() {
         dependencies: [{name: all, resource: configmap, selector: {matchLabels: {app: db}}, expect: {atLeast: 2}}]
         actions:
         - {type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: names}, data: {
-            names: '{{ range .Dependencies.all.Items }}{{ .Name }} {{ end }}'}}}
+            names: '{{ range .Dependencies.all.Items }}{{ .Kind }}/{{ .Name }} {{ end }}'}}}
         ",
     );
     scenario.resource_dependency(
@@ -148,7 +148,7 @@ fn a_selector_counts_what_matches() {
     scenario.blocked("rd", "CountNotMet");
     labelled("two");
     scenario.completed("rd");
-    assert_eq!(scenario.data("names", "names").unwrap(), "one two ");
+    assert_eq!(scenario.data("names", "names").unwrap(), "ConfigMap/one ConfigMap/two ");
 }
 
 #[test]

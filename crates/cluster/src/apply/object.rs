@@ -105,7 +105,7 @@ impl Document {
             let owners = metadata.entry("ownerReferences").or_insert_with(|| Value::Array(Vec::new()));
             if let Some(owners) = owners.as_array_mut() {
                 owners.push(json!({"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name,
-                    "uid": owner.uid}));
+                    "uid": owner.uid, "blockOwnerDeletion": false}));
             }
         }
         let precondition = match only {
@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(written.body(None, None, Only::Whatever)["metadata"].get("ownerReferences"), None);
         let owners = &written.body(Some("us"), Some(&owner), Only::Whatever)["metadata"]["ownerReferences"];
         assert_eq!((owners[0]["uid"].as_str(), owners.get(1)), (Some("o"), None));
-        assert_eq!(owners[0].get("blockOwnerDeletion").or(owners[0].get("controller")), None);
+        assert_eq!(owners[0]["blockOwnerDeletion"], json!(false));
+        assert_eq!(owners[0].get("controller"), None);
         let own = Document::read(&body, &Actor::Operator).unwrap().body(None, None, Only::Whatever);
         assert_eq!(own["metadata"]["ownerReferences"][0]["uid"], "x", "our own records have their owner");
     }

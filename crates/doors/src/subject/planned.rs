@@ -60,6 +60,8 @@ pub struct Planned<D: Door> {
     phase: Option<Phase>,
     /// The word that its status has for it.
     word: Option<&'static str>,
+    /// Whether it was told that what is done is ready too, since it is done.
+    told_ready: bool,
     /// The gates passed by hand that were reported.
     passed: BTreeSet<StepId>,
     /// The soft dependencies passed by that were reported.
@@ -112,6 +114,7 @@ impl<D: Door> Planned<D> {
             drawn: None,
             phase: None,
             word: None,
+            told_ready: false,
             passed: BTreeSet::new(),
             broken: BTreeSet::new(),
             claims: body.whole().map(D::claims).unwrap_or_default(),

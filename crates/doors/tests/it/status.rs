@@ -100,7 +100,8 @@ fn a_completed_object_says_so_and_says_it_once() {
         view["actions"],
         json!([
             {"name": "go", "type": "create", "state": "Completed", "reason": "Completed", "since": at, "attempts": 1},
-            {"name": "create:ConfigMap/d", "type": "create", "state": "Skipped", "reason": "GuardFalse", "since": at}
+            {"name": "create:ConfigMap/d", "type": "create", "state": "Skipped", "reason": "GuardFalse",
+             "message": "the action's condition is false", "since": at}
         ])
     );
     stage.pass(100).settle();
@@ -115,7 +116,10 @@ fn a_failed_object_is_stalled_and_shows_the_words_the_user_chose() {
     let status = stage.status();
     assert_eq!(status.common.phase.as_deref(), Some("Broken"));
     let message = status.common.message.as_deref().expect("a message");
-    assert_eq!(message, "call us: timed out: deployment/db in namespace data: namespace data does not exist");
+    assert_eq!(
+        message,
+        "call us: timed out after 1m0s: deployment/db in namespace data: namespace data does not exist"
+    );
     assert_eq!(status.dependencies[0].state, "TimedOut");
     let told: Vec<(&str, &str)> =
         status.common.conditions.iter().map(|one| (one.kind.as_str(), one.reason.as_str())).collect();
@@ -242,4 +246,17 @@ fn the_controller_learns_all_it_needs_of_a_kind() {
     assert_eq!(subject.priority(), 0);
     let profile = registry.of_manifest("linchpin.dev/v1alpha1", "ReadinessProfile").expect("registered");
     assert!(!profile.names().namespaced && !profile.waits());
+}
+
+#[test]
+fn a_dependency_that_failed_is_named_once() {
+    let mut stage = Stage::<ResourceDependencyDoor>::new(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: rd, namespace: shop, uid: u, \
+         generation: 1}, spec: {dependencies: [{resource: job/doomed}]}}",
+    );
+    stage.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "shop", "name": "doomed"},
+        "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}}));
+    stage.settle();
+    let message = stage.status().common.message.expect("a message");
+    assert_eq!(message, "job/doomed: job failed: BackoffLimitExceeded");
 }

@@ -85,6 +85,11 @@ impl Row {
         self.applies.is_empty()
     }
 
+    /// Whether objects of this row's kind run to an end that its rule knows.
+    pub(super) fn has_an_end(&self) -> bool {
+        matches!(self.name, "Pod" | "Job")
+    }
+
     /// Whether the row is for a kind.
     pub fn applies_to(&self, kind: &GroupKind) -> bool {
         self.applies.iter().any(|applies| applies.to(kind))

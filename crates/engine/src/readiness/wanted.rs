@@ -76,8 +76,8 @@ const WORD_READS: &[&str] = &[
 pub fn reads_for(wanted: &Wanted, kind: &GroupKind) -> Vec<&'static str> {
     let mut paths = match wanted {
         Wanted::Exists | Wanted::Absent => vec!["metadata.deletionTimestamp"],
-        Wanted::Ready | Wanted::Completed | Wanted::Failed => row(kind).reads.to_vec(),
-        Wanted::Word(_) => [row(kind).reads, WORD_READS].concat(),
+        Wanted::Ready | Wanted::Failed => row(kind).reads.to_vec(),
+        Wanted::Completed | Wanted::Word(_) => [row(kind).reads, WORD_READS].concat(),
     };
     paths.sort_unstable();
     paths.dedup();
@@ -129,8 +129,8 @@ impl Row {
         };
         match wanted {
             Wanted::Word(word) => by_word(&[word], object, options, related, kind, verdict),
-            // A kind we know nothing about may still say so in the common words.
-            Wanted::Completed if !met && self.is_generic() => {
+            // A kind whose end we know nothing about may still say so in the common words.
+            Wanted::Completed if !met && !self.has_an_end() => {
                 by_word(&["Complete", "Completed", "Succeeded"], object, options, related, kind, verdict)
             }
             Wanted::Failed if !met && self.is_generic() => {

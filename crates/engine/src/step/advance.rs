@@ -189,6 +189,11 @@ impl<'a> Pass<'a> {
                     failed = true;
                     stopped |= step.fail_fast;
                 }
+                // What failed and is tried again has not recovered by that.
+                StepState::Running if record.is_retried() => {
+                    failed = true;
+                    stopped |= step.fail_fast;
+                }
                 StepState::Failed if requirements::is_contained(step) => return true,
                 StepState::Running => return false,
                 StepState::Waiting if is_action => going |= self.open[position] && self.supported[position],

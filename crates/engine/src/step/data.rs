@@ -111,6 +111,8 @@ pub(super) fn dependency_data(
                     let mut one = Map::new();
                     one.insert("Name".to_owned(), json!(item.name));
                     one.insert("Namespace".to_owned(), json!(item.namespace.clone().unwrap_or_default()));
+                    one.insert("Kind".to_owned(), json!(kind.kind));
+                    one.insert("APIVersion".to_owned(), json!(kind.api_version()));
                     describe(&mut one, item, reads, spent)?;
                     items.push(Value::Object(one));
                 }

@@ -128,7 +128,7 @@ fn p07_cluster_scoped_objects_get_no_owner_and_go_with_the_bundle() {
     let beside = scenario.get("ConfigMap", "beside").unwrap();
     let owner = &beside["metadata"]["ownerReferences"][0];
     assert_eq!((&owner["kind"], &owner["name"]), (&json!("AppBundle"), &json!("shop")));
-    assert_ne!(owner["blockOwnerDeletion"], true);
+    assert_eq!(owner["blockOwnerDeletion"], false);
     scenario.delete("AppBundle", "shop");
     scenario.gone("AppBundle", "shop");
     assert!(scenario.api.get("PriorityClass", "", "linchpin-test").is_none());

@@ -1,7 +1,7 @@
 //! What goes wrong is told with group and component, later groups are untouched, and the fix recovers.
 
 use super::{component, map};
-use crate::world::scenario;
+use crate::{eventually, seconds, world::scenario};
 use linchpin_testkit::{Scenario, condition};
 use serde_json::Value;
 
@@ -139,4 +139,27 @@ fn p17_no_value_of_a_secret_is_told_when_the_server_refuses_it() {
     );
     let failed = scenario.phase("AppBundle", "shop", "Failed");
     assert!(!failed["status"].to_string().contains("hunter2"), "{:#}", failed["status"]);
+}
+
+#[test]
+fn a_bundle_that_was_deployed_before_it_was_ready_tells_when_it_is() {
+    let scenario = scenario("ready-later");
+    scenario.app_bundle(
+        "shop",
+        "groups: [{name: g, components: [{name: web, template: {apiVersion: v1, kind: Service, metadata: {name: web}, \
+         spec: {selector: {app: web}, ports: [{port: 80}]}}}]}]",
+    );
+    scenario.until("is there, without a pod", "AppBundle", "shop", |object| {
+        object["status"]["phase"] == "Deployed" && condition(object, "Ready")["status"] == "False"
+    });
+    let told = |reason: &str| scenario.events("shop").iter().filter(|event| event.0 == reason).count();
+    eventually("it is told", seconds(20), || told("NotReady") == 1);
+    assert_eq!(told("Deployed"), 0);
+    scenario.apply(
+        "{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: web-1, labels: \
+         {kubernetes.io/service-name: web}}, addressType: IPv4, endpoints: [{addresses: [10.0.0.9], conditions: {ready: true}}], \
+         ports: [{port: 80}]}",
+    );
+    scenario.deployed("shop");
+    eventually("it is told", seconds(20), || told("Deployed") == 1);
 }

@@ -122,16 +122,20 @@ fn a_forged_journal_is_put_right_while_we_lead_and_deletes_nothing_that_is_not_o
 #[test]
 fn another_account_in_the_spec_removes_what_the_earlier_one_made_or_says_what_it_lacks() {
     let scenario = scenario("account-changes");
-    scenario.resource_dependency("rd", ONE);
-    scenario.completed("rd");
+    let changes_to = |object: &str, account: &str| {
+        scenario.resource_dependency(object, &ONE.replace("name: made", &format!("name: {object}")));
+        scenario.completed(object);
+        let account = json!({"spec": {"serviceAccountName": account}});
+        scenario.merge("ResourceDependency", object, &account);
+        scenario.completed(object);
+    };
+    let deleted = |name: &str| -> Vec<Option<String>> {
+        let events = deletions(&scenario).into_iter();
+        let of_it = events.filter(|event| event.namespace == "account-changes" && event.name == name);
+        of_it.filter(|event| event.resource == "configmaps").map(|event| event.acting_as).collect()
+    };
+    let other = [Some("system:serviceaccount:account-changes:other".to_owned())];
     scenario.apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: other}}");
-    scenario.merge("ResourceDependency", "rd", &json!({"spec": {"serviceAccountName": "other"}}));
-    scenario.completed("rd");
-    scenario.delete("ResourceDependency", "rd");
-    scenario.until("says what it lacks", "ResourceDependency", "rd", |object| {
-        object["status"]["phase"] == "Deleting" && object["status"].to_string().contains("Forbidden")
-    });
-    assert!(scenario.has("made"));
     scenario.apply(
         "
 {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: other}, rules: [{apiGroups: [''], resources: [configmaps], verbs: [get, list, watch, delete]}]}
@@ -140,14 +144,23 @@ fn another_account_in_the_spec_removes_what_the_earlier_one_made_or_says_what_it
   subjects: [{kind: ServiceAccount, name: other, namespace: $NS}]}
 ",
     );
-    scenario.gone("ResourceDependency", "rd");
-    assert!(!scenario.has("made"));
-    let by: Vec<Option<String>> = deletions(&scenario)
-        .into_iter()
-        .filter(|event| event.namespace == "account-changes" && event.resource == "configmaps")
-        .map(|event| event.acting_as)
-        .collect();
-    assert_eq!(by, [Some("system:serviceaccount:account-changes:other".to_owned())]);
+    changes_to("allowed", "other");
+    scenario.delete("ResourceDependency", "allowed");
+    scenario.gone("ResourceDependency", "allowed");
+    assert!(!scenario.has("allowed"));
+    assert_eq!(deleted("allowed"), other);
+
+    scenario.api.delete("RoleBinding", "account-changes", "other");
+    changes_to("lacking", "other");
+    scenario.delete("ResourceDependency", "lacking");
+    scenario.until("says what it lacks", "ResourceDependency", "lacking", |object| {
+        object["status"]["phase"] == "Deleting" && object["status"].to_string().contains("Forbidden")
+    });
+    assert!(scenario.has("lacking"));
+    assert_eq!(deleted("lacking"), []);
+    scenario.merge("ResourceDependency", "lacking", &json!({"spec": {"deletionPolicy": "Retain"}}));
+    scenario.gone("ResourceDependency", "lacking");
+    assert!(scenario.has("lacking"));
 }
 
 #[test]

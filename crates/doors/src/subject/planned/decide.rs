@@ -302,6 +302,11 @@ impl<D: Door> Planned<D> {
                 own.phase_event = D::event(self.body.whole(), report);
             }
             (self.phase, self.word) = (Some(report.phase), Some(word));
+            self.told_ready = report.ready;
+        } else if report.phase == Phase::Completed && report.ready && !self.told_ready {
+            // It was done before it was ready: that it is both is told once.
+            self.told_ready = true;
+            decision.report.notices.extend(D::event(self.body.whole(), report));
         }
         decision.report.tally = speaking().and_then(|object| D::tally(object, report));
         decision.report.phase = self.phase;

@@ -100,8 +100,9 @@ impl Pass<'_> {
         let held = self.is_held();
         let frozen: Vec<usize> = (0..self.records.len())
             .filter(|position| {
+                let record = &self.records[*position];
                 self.steps()[*position].fail_fast
-                    && matches!(self.records[*position].state, StepState::Failed | StepState::Unknown)
+                    && (matches!(record.state, StepState::Failed | StepState::Unknown) || record.is_retried())
             })
             .collect();
         for position in 0..self.records.len() {
@@ -205,7 +206,10 @@ impl Pass<'_> {
         record.awaits = None;
         record.rerun_pending = false;
         record.triggers.clone_from(&self.facts[position].triggers);
-        record.become_state(StepState::Running, None, self.now);
+        // A command may run for long, and a condition that was decided after all is no failure: these begin anew.
+        let again = record.state == StepState::Failed && action.delivery().is_none();
+        let reason = record.reason.filter(|reason| again && *reason != Reason::GuardTimedOut);
+        record.become_state(StepState::Running, reason, self.now);
         if action.delivery().is_some() {
             record.token = Some(token(self.plan, &self.plan.steps()[position], run));
             self.memory.critical += 1;

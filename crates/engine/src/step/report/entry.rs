@@ -30,7 +30,7 @@ pub(super) fn step_report(
     let open = place.advanced.open[place.position];
     let mut report = StepReport {
         id: step.id.clone(),
-        state: record.state,
+        state: if record.is_retried() { StepState::Failed } else { record.state },
         word: "",
         reason: record.reason.map(Reason::as_str).unwrap_or_default().into(),
         message: Text::default(),
@@ -68,7 +68,7 @@ pub(super) fn step_report(
             report.blocking = open && !step.optional && !enough && !spent;
         }
         StepKind::Act(_) => {
-            report.word = match record.state {
+            report.word = match report.state {
                 StepState::Waiting | StepState::Met => "Pending",
                 StepState::Running => "Running",
                 StepState::Done => "Done",
@@ -91,6 +91,11 @@ pub(super) fn step_report(
             }
             if let Some(wait) = retries_after(record).filter(|_| report.blocking) {
                 report.message = format!("{}; asked again in {wait} s", report.message).into();
+            }
+            if let Some(reason) = record.reason.filter(|_| record.state == StepState::Skipped)
+                && report.message.is_empty()
+            {
+                report.message = reason.in_words().into();
             }
             if report.blocking && report.message.is_empty() {
                 report.message = format!("{} is {}", step.id, report.word.to_lowercase()).into();

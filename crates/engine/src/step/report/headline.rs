@@ -1,6 +1,6 @@
 //! Where an object is, as one word and in one line.
 
-use linchpin_words::{Reason, Shared};
+use linchpin_words::{Period, Reason, Shared};
 
 use super::{Advanced, Blocker, Phase, StepReport, View};
 use crate::{
@@ -131,9 +131,12 @@ pub(super) fn headline(
                 (Some(halt), Some(culprit))
                     if matches!(halt.reason, Reason::TimedOut | Reason::ProgressTimeout) =>
                 {
-                    format!("timed out: {}", culprit.message)
+                    match limit(plan, culprit, halt.reason) {
+                        Some(limit) => format!("timed out after {limit}: {}", culprit.message),
+                        None => format!("timed out: {}", culprit.message),
+                    }
                 }
-                (_, Some(culprit)) => format!("{}: {}", culprit.id, culprit.message),
+                (_, Some(culprit)) => told_of(culprit),
                 (None, None) => Reason::ActionFailed.in_words(),
             };
             let by_hand = if plan.terms.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
@@ -163,6 +166,20 @@ pub(super) fn headline(
             (Reason::Running, format!("{progress}{text}"))
         }
     }
+}
+
+/// What happened to a step; what already says which step it is about does not say so twice.
+fn told_of(report: &StepReport) -> String {
+    let (id, message) = (report.id.as_str(), report.message.as_str());
+    let named = message.strip_prefix(id).is_some_and(|rest| rest.starts_with(':'));
+    if named { message.to_owned() } else { format!("{id}: {message}") }
+}
+
+/// How long a requirement might have taken.
+fn limit(plan: &Plan, report: &StepReport, reason: Reason) -> Option<Period> {
+    let step = &plan.steps()[plan.position(&report.id)?];
+    let limit = if reason == Reason::ProgressTimeout { step.progress_timeout } else { step.timeout };
+    limit.map(Period::new)
 }
 
 fn all_done(actions: usize) -> String {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use linchpin_engine::{
     contract::Failure,
+    journal::StepState,
     plan::{Plan, Terms},
     step::Phase,
 };
@@ -24,6 +25,49 @@ fn a_failed_action_with_fail_fast_keeps_everything_else_from_starting() {
     assert_eq!(play.decision().report.phase, Phase::Failed);
     play.pass(400);
     assert_eq!(steps_of(&play.step()), ["x"], "it is tried again itself");
+}
+
+#[test]
+fn what_failed_and_is_tried_again_counts_as_failed_until_that_has_ended() {
+    let mut first = apply("x");
+    first.fail_fast = true;
+    let mut play = Play::new(plan(1, vec![first, apply("y").after_end(&["x"])]));
+    let effects = play.step();
+    play.fail(&effects[0], Failure::Invalid("refused".to_owned()));
+    play.step();
+    for _ in 0..3 {
+        assert_eq!(play.decision().report.phase, Phase::Failed);
+        play.pass(400);
+        let effects = play.step();
+        assert_eq!(steps_of(&effects), ["x"]);
+        let report = &play.decision().report;
+        assert_eq!((report.phase, report.steps[0].state), (Phase::Failed, StepState::Failed));
+        play.fail(&effects[0], Failure::Invalid("refused".to_owned()));
+        play.step();
+    }
+    play.pass(400);
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    let effects = play.step();
+    assert_eq!((steps_of(&effects), play.decision().report.phase), (vec!["y"], Phase::Running));
+    play.succeed(&effects[0]);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Completed);
+}
+
+#[test]
+fn while_a_step_with_fail_fast_is_tried_again_nothing_else_starts() {
+    let mut first = apply("x");
+    first.fail_fast = true;
+    let mut play = Play::new(plan(1, vec![first, apply("y").after(&["z"]), apply("z")]));
+    let effects = play.step();
+    assert_eq!(steps_of(&effects), ["x", "z"]);
+    play.fail(&effects[0], Failure::Invalid("refused".to_owned()));
+    play.step();
+    play.pass(400);
+    assert_eq!(steps_of(&play.step()), ["x"]);
+    play.succeed(&effects[1]);
+    assert!(play.step().is_empty(), "y would be new");
 }
 
 #[test]

@@ -211,3 +211,17 @@ fn a_long_message_is_cut_between_characters() {
     let message = verdict(&kind("example.org", "Widget"), &object, &Options::default(), &Nothing).message;
     assert!(message.len() < 520 && message.ends_with('…'), "{} bytes", message.len());
 }
+
+#[test]
+fn an_object_of_ours_is_completed_when_its_phase_says_so() {
+    let kind = kind("tools.kubestellar.io", "ResourceDependency");
+    let object = |phase: &str, ready: &str| {
+        json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "phase": phase, "conditions": [
+            {"type": "Ready", "status": ready, "reason": phase, "observedGeneration": 1}]}})
+    };
+    assert_eq!(answer(&ask("Completed", &kind, Some(&object("Completed", "True")))), MET);
+    assert_eq!(answer(&ask("Completed", &kind, Some(&object("Waiting", "False")))), UNDECIDED);
+    let stale = json!({"metadata": {"generation": 2}, "status": object("Completed", "True")["status"]});
+    assert_eq!(answer(&ask("Completed", &kind, Some(&stale))), UNDECIDED);
+    assert!(reads_for(&Wanted::Completed, &kind).contains(&"status.phase"));
+}
