@@ -110,8 +110,8 @@ pub(crate) async fn serve_consist(
     let counts = Counts::default();
     context.metrics.register(|registry| counts.register(registry));
     let certificate = Certificate::default();
-    let charge =
-        Charge { secret: CONSIST_SECRET, content: says, whole: true, untouched: context.namespace.clone() };
+    let untouched = own_namespace(context).unwrap_or_default();
+    let charge = Charge { secret: CONSIST_SECRET, content: says, whole: true, untouched };
     let keeper = Keeper::new(
         Errands::new(&context.transport),
         charge,
