@@ -185,7 +185,7 @@ impl Remote {
     }
 
     async fn employee_list(&self, method: &str, on: &On) -> Result<(Vec<Item<Exact>>, Value), Trouble> {
-        let employees = on.employees.iter().map(described).collect::<Result<Vec<_>, Trouble>>()?;
+        let employees: Vec<Value> = on.employees.iter().map(described).collect();
         let body = json!({"employer": on.employer, "employees": employees});
         let body = self.post(method, on, &body).await?.ok_or_else(|| Self::missing(method))?;
         Ok((read(method, &body)?, body))
@@ -206,15 +206,11 @@ impl Remote {
     }
 }
 
-/// An employee as it is sent: the object, and what the document's `SetCommonPodEmployeeStatus` says of it.
-fn described(employee: &Employed<Value>) -> Result<Value, Trouble> {
-    let common = serde_json::to_value(PodStatuses::of(&employee.view, ()));
-    let mut common = common.map_err(|_| Trouble::new("the pod's statuses cannot be written as JSON"))?;
-    if let Some(fields) = common.as_object_mut() {
-        fields.remove("extraStatus");
-        fields.entry("lifecycleReady").or_insert(Value::Bool(false));
-    }
-    Ok(json!({"object": employee.object, "common": common}))
+/// An employee as it is sent: the object, and what the document's `SetCommonPodEmployeeStatus` says of it, each of the three
+/// also where there is nothing to say.
+fn described(employee: &Employed<Value>) -> Value {
+    let PodStatuses { ip, ipv6, lifecycle_ready, .. } = PodStatuses::of(&employee.view, ());
+    json!({"object": employee.object, "common": {"ip": ip, "ipv6": ipv6, "lifecycleReady": lifecycle_ready}})
 }
 
 fn read(method: &str, body: &Value) -> Result<Vec<Item<Exact>>, Trouble> {

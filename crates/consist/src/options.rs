@@ -26,7 +26,7 @@ pub struct Options {
     pub resync: Duration,
     /// The first pause before looking again while something is pending; it doubles up to [`POLL_CAP`].
     pub poll: Duration,
-    /// How long one look or one call may take.
+    /// How long one answer may take; a look or a call waits for at most four of them one after another.
     pub timeout: Duration,
     /// The most items of one call.
     pub batch: usize,

@@ -1,10 +1,11 @@
 //! An adapter as the controller sees it: types erased, all four lists at once or nothing at all.
 //!
-//! Any error, and any answer that cannot be matched, makes the whole answer unknown ([`LookFailed`]): unknown is not
+//! What is expected is asked first, of the employer and of the employees at the same time, and then what there is. Any error, and any answer that cannot be matched, makes the whole answer unknown ([`LookFailed`]): unknown is not
 //! absent.
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
 
+use futures::future::join;
 use linchpin_words::Timestamp;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -68,6 +69,29 @@ pub struct LookFailed {
     pub getter: Getter,
     /// Why.
     pub trouble: Trouble,
+    /// The questions that failed beside it.
+    pub beside: Vec<(Getter, Trouble)>,
+}
+
+impl LookFailed {
+    /// One question failed.
+    pub fn new(getter: Getter, trouble: Trouble) -> Self {
+        Self { getter, trouble, beside: Vec::new() }
+    }
+
+    /// Every question that failed, and why.
+    pub fn all(&self) -> impl Iterator<Item = (Getter, &Trouble)> {
+        let beside = self.beside.iter().map(|(getter, trouble)| (*getter, trouble));
+        std::iter::once((self.getter, &self.trouble)).chain(beside)
+    }
+
+    /// The same, with every text changed.
+    pub fn in_words(mut self, change: impl Fn(&str) -> String) -> Self {
+        for trouble in std::iter::once(&mut self.trouble).chain(self.beside.iter_mut().map(|(_, why)| why)) {
+            trouble.0 = change(&trouble.0);
+        }
+        self
+    }
 }
 
 /// A call to the provider, in the order in which calls are made.
@@ -223,8 +247,23 @@ fn employee_sides<S: EmployeeState>(list: &[S]) -> Result<Vec<Side>, Trouble> {
 /// Which of two getters a mismatch is to be blamed on.
 fn blamed(expected: Getter, current: Getter) -> impl Fn(Mismatch) -> LookFailed {
     move |mismatch| match mismatch {
-        Mismatch::Expected(trouble) => LookFailed { getter: expected, trouble },
-        Mismatch::Current(trouble) => LookFailed { getter: current, trouble },
+        Mismatch::Expected(trouble) => LookFailed::new(expected, trouble),
+        Mismatch::Current(trouble) => LookFailed::new(current, trouble),
+    }
+}
+
+/// What two getters answered, or which of them did not.
+fn both<A, B>(
+    (of_one, one): (Getter, Result<A, Trouble>),
+    (of_other, other): (Getter, Result<B, Trouble>),
+) -> Result<(A, B), LookFailed> {
+    match (one, other) {
+        (Ok(one), Ok(other)) => Ok((one, other)),
+        (Err(trouble), Ok(_)) => Err(LookFailed::new(of_one, trouble)),
+        (Ok(_), Err(trouble)) => Err(LookFailed::new(of_other, trouble)),
+        (Err(trouble), Err(beside)) => {
+            Err(LookFailed { getter: of_one, trouble, beside: vec![(of_other, beside)] })
+        }
     }
 }
 
@@ -252,19 +291,23 @@ where
 
     fn look<'a>(&'a self, about: &'a About) -> Pending<'a, Result<Answer, LookFailed>> {
         use Getter::{CurrentEmployees, CurrentEmployer, ExpectedEmployees, ExpectedEmployer};
-        let failed = |getter: Getter| move |trouble: Trouble| LookFailed { getter, trouble };
+        let failed = |getter: Getter| move |trouble: Trouble| LookFailed::new(getter, trouble);
+        let adapter = &self.adapter;
         Box::pin(async move {
             let on = employment(about).map_err(failed(ExpectedEmployer))?;
             let (mut expected, mut recheck) = (Vec::new(), None);
             let mut wanted = Vec::new();
             if !on.leaving {
-                expected = self.adapter.expected_employer(&on).await.map_err(failed(ExpectedEmployer))?;
-                let employees =
-                    self.adapter.expected_employees(&on).await.map_err(failed(ExpectedEmployees))?;
-                (wanted, recheck) = (employees.items, employees.recheck);
+                let (of_employer, of_employees) =
+                    join(adapter.expected_employer(&on), adapter.expected_employees(&on)).await;
+                let (of_employer, of_employees) =
+                    both((ExpectedEmployer, of_employer), (ExpectedEmployees, of_employees))?;
+                expected = of_employer;
+                (wanted, recheck) = (of_employees.items, of_employees.recheck);
             }
-            let current = self.adapter.current_employer(&on).await.map_err(failed(CurrentEmployer))?;
-            let there = self.adapter.current_employees(&on).await.map_err(failed(CurrentEmployees))?;
+            let (of_employer, of_employees) =
+                join(adapter.current_employer(&on), adapter.current_employees(&on)).await;
+            let (current, there) = both((CurrentEmployer, of_employer), (CurrentEmployees, of_employees))?;
             let employer = pair(
                 employer_sides(&expected).map_err(failed(ExpectedEmployer))?,
                 employer_sides(&current).map_err(failed(CurrentEmployer))?,

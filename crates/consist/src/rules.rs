@@ -261,11 +261,13 @@ fn is_in(pod: &PodView, stage: Stage) -> bool {
     !pod.is_terminating() && pod.labels.keys().any(|key| stage.prefix().has(key))
 }
 
-/// Whether a rule is asked about a pod.
+/// Whether a rule is asked about a pod. After an operation its type is said by another label than before.
 fn concerns(rule: &Rule, pod: &PodView) -> bool {
-    let of_type = |wanted: &String| {
-        pod.labels.iter().any(|(key, value)| Prefix::OperationType.has(key) && value == wanted)
+    let typed = match rule.stage {
+        Stage::PreCheck => Prefix::OperationType,
+        Stage::PostCheck => Prefix::DoneType,
     };
+    let of_type = |wanted: &String| pod.labels.iter().any(|(key, value)| typed.has(key) && value == wanted);
     let meant = rule.conditions.is_empty() || rule.conditions.iter().any(of_type);
     meant && rule.filter.admits(&pod.labels) && !skipped(pod).contains(&rule.name)
 }
@@ -291,12 +293,13 @@ fn apply(rule: &Rule, pods: &[&PodView], asked: &[&PodView], found: &mut [Detail
             }
         }
         Ask::Available { max_unavailable, min_available } => {
-            let concerned: Vec<&&PodView> = pods.iter().filter(|pod| concerns(rule, pod)).collect();
-            let all = concerned.len();
+            // Whatever happens to them, and whether the rule is asked about them: they are, or are not, available.
+            let counted: Vec<&&PodView> = pods.iter().filter(|pod| rule.filter.admits(&pod.labels)).collect();
+            let all = counted.len();
             let by_max = max_unavailable.map(|amount| amount.of(all, true));
             let by_min = min_available.map(|amount| all.saturating_sub(amount.of(all, false)));
             let quota = by_max.into_iter().chain(by_min).min().unwrap_or(all);
-            let mut unavailable = concerned.iter().filter(|pod| takes_a_place(pod)).count();
+            let mut unavailable = counted.iter().filter(|pod| takes_a_place(pod)).count();
             for (pod, detail) in asked.iter().zip(found) {
                 let free = !concerns(rule, pod) || takes_a_place(pod);
                 if free || (detail.is_passed() && unavailable < quota) {

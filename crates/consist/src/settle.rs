@@ -104,7 +104,7 @@ pub struct Memory {
     flight: BTreeMap<Slot, u64>,
     /// Whether the binding or the clean finalizer is being taken away.
     releasing: bool,
-    /// Whether it was said what a release by hand leaves at the provider: the write may have to be repeated.
+    /// Whether it was said what may be left at the provider: the write may have to be repeated.
     left_told: bool,
     /// The items of the call that is under way.
     calling: Option<(Call, Vec<String>)>,
@@ -152,6 +152,8 @@ enum Matter {
     Finalizers,
     /// More employees than are served.
     Size,
+    /// More names than are recorded.
+    Record,
 }
 
 impl Memory {
@@ -325,7 +327,7 @@ pub struct Decision {
     pub traffic: BTreeMap<String, Traffic>,
     /// Employees that may have traffic and wait to be attached, by name.
     pub attaching: BTreeSet<String>,
-    /// What the provider may still have of an employer that was released by hand, in words; none where it was not.
+    /// What the provider may still have of an employer that went without us, in words; none where it did not.
     pub left: Option<String>,
     /// What people read.
     pub report: Report,

@@ -117,8 +117,8 @@ pub(crate) async fn serve_consist(
         counts.register(registry);
         certificate.register(registry);
     });
-    let charge =
-        Charge { secret: CONSIST_SECRET, content: says, whole: true, untouched: context.namespace.clone() };
+    let untouched = own_namespace(context).unwrap_or_default();
+    let charge = Charge { secret: CONSIST_SECRET, content: says, whole: true, untouched };
     let keeper = Keeper::new(
         Errands::new(&context.transport),
         charge,

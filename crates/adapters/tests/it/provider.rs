@@ -104,6 +104,28 @@ async fn drift_is_seen_at_the_next_look_and_what_a_provider_keeps_beside_is_not(
 }
 
 #[tokio::test]
+async fn drift_of_the_employer_is_mended_too() {
+    let items = r#"{"items":[{"id":"web","statuses":{"remoteVIP":"demo-remote-VIP","remoteVIPQPS":7}},{"id":"old","statuses":{}}]}"#;
+    let server = Server::http(move |request| match request.split(' ').next().unwrap() {
+        "GET" if request.starts_with("GET /v1/employers/") => answer(200, items),
+        "GET" => answer(200, r#"{"items":[]}"#),
+        _ => answer(200, "{}"),
+    });
+    let server = server.await;
+    let demo = adapter(json!({"adapter": "demo", "provider": server.url()})).await;
+    let stage = Stage::new(Vec::new());
+    let drifted = stage.look(&*demo).await.unwrap();
+    let made = stage.act(&*demo, &drifted).await.unwrap();
+    let calls: Vec<_> = made.iter().map(|(call, batch)| (*call, batch.done.join(","))).collect();
+    assert_eq!(calls, [(Call::UpdateEmployer, "web".to_owned()), (Call::DeleteEmployer, "old".to_owned())]);
+    let asked = server.asked();
+    let put =
+        asked.iter().find(|request| request.starts_with("PUT /v1/employers/Service/shop/web/web ")).unwrap();
+    assert!(put.ends_with(r#"{"statuses":{"remoteVIP":"demo-remote-VIP","remoteVIPQPS":100}}"#), "{put}");
+    assert!(asked.iter().any(|request| request.starts_with("DELETE /v1/employers/Service/shop/web/old ")));
+}
+
+#[tokio::test]
 async fn a_provider_that_does_not_answer_is_unknown_and_never_empty() {
     for (name, reply) in faults() {
         let server = Server::http(move |_| reply.clone()).await;
@@ -111,7 +133,14 @@ async fn a_provider_that_does_not_answer_is_unknown_and_never_empty() {
         let stage = Stage::new(vec![pod("web-1", "10.0.0.7")]);
         let looked = stage.look(&*adapter(config).await).await;
         let failed = looked.err().unwrap_or_else(|| panic!("a provider that {name} was believed"));
-        assert_eq!(failed.getter, Getter::CurrentEmployer, "{name}");
+        let unanswered: Vec<Getter> = failed.all().map(|(getter, _)| getter).collect();
+        // Lists are matched one after the other, and all else is asked of both at the same time.
+        let both = [Getter::CurrentEmployer, Getter::CurrentEmployees];
+        assert_eq!(
+            unanswered,
+            both[..if matches!(name, "has an id twice" | "has a long id") { 1 } else { 2 }],
+            "{name}"
+        );
         let told = failed.to_string();
         assert!(!told.is_empty() && told.len() <= 1100, "{name}: {told}");
         if name == "500" {
@@ -238,17 +267,18 @@ async fn the_token_is_read_anew_and_is_in_no_message() {
     fs::write(&file, "hunter3").unwrap();
     told += &stage.look(&*demo).await.unwrap_err().to_string();
     let asked = server.asked();
-    assert!(
-        asked[0].contains("authorization: Bearer hunter2\r\n") && asked[1].contains("Bearer hunter3\r\n"),
-        "{asked:?}"
-    );
+    // Each look asks two questions.
+    let bears = |asked: &[String], token: &str| {
+        asked.iter().all(|one| one.contains(&format!("authorization: Bearer {token}\r\n")))
+    };
+    assert!(asked.len() == 4 && bears(&asked[..2], "hunter2") && bears(&asked[2..], "hunter3"), "{asked:?}");
     for wrong in ["", "hunter4\r\nX-Evil: 1", &"n".repeat(9999)] {
         fs::write(&file, wrong).unwrap();
         told += &stage.look(&*demo).await.unwrap_err().to_string();
     }
     fs::remove_file(&file).unwrap();
     told += &stage.look(&*demo).await.unwrap_err().to_string();
-    assert_eq!(server.asked().len(), 2, "without a token nothing is sent");
+    assert_eq!(server.asked().len(), 4, "without a token nothing is sent");
     assert!(!told.contains("hunter") && told.contains("holds no token"), "{told}");
 }
 

@@ -61,7 +61,10 @@ async fn the_documents_methods_are_asked_one_to_one_with_what_they_are_about() {
     let question = body(asked_for("GetCurrentEmployee"));
     assert_eq!(question["employer"], stage.employer);
     assert_eq!(question["employees"][0]["object"], stage.pods[0]);
-    assert_eq!(question["employees"][0]["common"], json!({"ip": "10.0.0.7", "lifecycleReady": true}));
+    assert_eq!(
+        question["employees"][0]["common"],
+        json!({"ip": "10.0.0.7", "ipv6": "", "lifecycleReady": true})
+    );
     assert_eq!(body(asked_for("DeleteEmployees"))["items"][0]["id"], "b");
     for request in &asked[1..] {
         assert!(request.contains("x-linchpin-employer: Service/shop/web\r\n"), "{request}");

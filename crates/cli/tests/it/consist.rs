@@ -2,11 +2,13 @@
 //! can be looked at, and the audit log as the witness. Pods are what the API server has of them: nobody runs them.
 
 mod adapters;
+mod document;
 mod faults;
 mod haproxy;
 mod hook;
 mod hostile;
 mod killed;
+mod kinds;
 mod lifecycle;
 mod load;
 mod rights;

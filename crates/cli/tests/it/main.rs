@@ -38,6 +38,7 @@ mod neighbours;
 mod operator;
 mod outage;
 mod profiles;
+mod promises;
 mod random_plans;
 mod rbac;
 mod remote;

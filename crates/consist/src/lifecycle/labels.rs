@@ -12,9 +12,8 @@ pub(super) const STAGES: usize = 24;
 /// What the key of a permission begins with; it is followed by the type of the operation, not by its id.
 const PERMISSION: &str = "operation-permission.podopslifecycle.kusionstack.io";
 
-/// The most operations of one pod that are led at a time, and the most that are led because they keep the gate from opening;
-/// its deletion and its eviction are led in any case. More are anybody's labels: they wait, but what they say of the pod's
-/// traffic counts.
+/// The most operations of one pod that are led at a time, beside its deletion and its eviction. More are anybody's labels:
+/// they wait, but what they say of the pod's traffic counts.
 pub(super) const OPERATIONS: usize = 64;
 
 /// The longest id or type: what may follow the slash of a label's key.
@@ -124,29 +123,23 @@ impl Labels {
     }
 
     /// The ids of the operations that are led: any label of the twelve kinds reveals one. Those that keep the gate from
-    /// opening have places of their own, so that they do not wait for others that wait for the gate.
+    /// opening come first, so that they do not wait for others that wait for the gate.
     pub(super) fn ids(&self) -> BTreeSet<String> {
         let mut all: BTreeMap<&str, BTreeSet<Prefix>> = BTreeMap::new();
         for (prefix, id) in self.all.keys().filter_map(|key| kind_and_id(key)) {
             all.entry(id).or_default().insert(prefix);
         }
-        let (mut led, mut others, mut holding) = (BTreeSet::new(), Vec::new(), Vec::new());
-        for (id, on) in all {
-            if matches!(id, POD_DELETE | POD_EVICT) {
-                led.insert(id);
-                continue;
-            }
-            others.push(id);
+        let waits = |on: &BTreeSet<Prefix>| {
             let holds = on.contains(&Prefix::Preparing)
                 || on.contains(&Prefix::Operate)
                 || (on.contains(&Prefix::Operated) && !on.contains(&Prefix::Completing));
-            if holds {
-                holding.push(id);
-            }
-        }
-        led.extend(others.into_iter().take(OPERATIONS));
-        led.extend(holding.into_iter().take(OPERATIONS));
-        led.into_iter().map(str::to_owned).collect()
+            !holds
+        };
+        let (asked, mut others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(id, _)| matches!(*id, POD_DELETE | POD_EVICT));
+        others.sort_by_key(|(_, on)| waits(on));
+        let led = asked.into_iter().chain(others.into_iter().take(OPERATIONS));
+        led.map(|(id, _)| id.to_owned()).collect()
     }
 
     /// Whether any operation, led or not, has a label of a kind.
@@ -250,12 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_that_keeps_the_gate_shut_is_led_beside_those_that_wait_for_the_gate() {
+    fn an_operation_that_keeps_the_gate_shut_is_led_before_those_that_wait_for_the_gate() {
         let completing = || many(Prefix::Operated).chain(many(Prefix::Completing));
         for held in [Prefix::Preparing, Prefix::Operate, Prefix::Operated] {
             let labels = labels(completing().chain([held.key("z")]));
             assert!(labels.ids().contains("z"), "{held:?}");
-            assert_eq!(labels.ids().len(), OPERATIONS + 1);
+            assert_eq!(labels.ids().len(), OPERATIONS);
         }
         assert!(!labels(completing().chain([Prefix::Operating.key("z")])).ids().contains("z"));
     }

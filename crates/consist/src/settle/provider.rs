@@ -101,7 +101,9 @@ impl Turn<'_> {
             Ok(answer) => answer,
             Err(failed) => {
                 self.memory.look_failures = self.memory.look_failures.saturating_add(1);
-                self.tell(Matter::Doing, failed.getter.reason(), Some(failed.trouble.to_string()));
+                for (getter, trouble) in failed.all() {
+                    self.tell(Matter::Doing, getter.reason(), Some(trouble.to_string()));
+                }
                 return;
             }
         };

@@ -174,7 +174,10 @@ impl Turn<'_> {
             message,
             looking: answer.is_none() && look.is_none_or(|look| look.result.is_ok()),
             reachable: look.map(|look| look.result.is_ok()),
-            last_answer: look.filter(|look| look.result.is_ok()).map(|look| look.began),
+            last_answer: look
+                .filter(|look| look.result.is_ok())
+                .map(|look| look.began)
+                .or(self.memory.known_at),
             selected: selected.len(),
             employer,
             employees,

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     answer::{Answer, EMPLOYEES, Pair},
-    marks::{clean_finalizer, record},
+    marks::{RECORD_BYTES, clean_finalizer, record},
     pod::PodView,
 };
 
@@ -128,7 +128,8 @@ impl Turn<'_> {
     /// The whole turn.
     pub(super) fn decide(mut self) -> Decision {
         let employer = self.standing.employer;
-        let fresh = self.is_fresh(&employer.uid, employer.version);
+        // Of one that is gone there is nothing newer to come.
+        let fresh = employer.gone || self.is_fresh(&employer.uid, employer.version);
         let marked = !employer.clean_finalizers().is_empty();
         if let Some(pods) = self.standing.employees {
             let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
@@ -298,6 +299,15 @@ impl Turn<'_> {
         };
         let entries = names(&|pod| pod.entries().has_key(&self.key));
         let finalizers = names(&|pod| pod.finalizers.iter().any(|finalizer| self.finalizers.has(finalizer)));
+        let bytes: usize = [&entries, &finalizers].into_iter().flatten().map(String::len).sum();
+        let full = bytes > RECORD_BYTES;
+        let message = format!(
+            "the names of marked pods have {bytes} bytes, at most {RECORD_BYTES} are recorded on the employer"
+        );
+        self.tell(Matter::Record, "RecordStatusesFailed", full.then_some(message));
+        if full {
+            return;
+        }
         let has = &self.standing.employer.annotations;
         let mut annotations = BTreeMap::new();
         for (key, value) in [(keys::RECORDED_ENTRIES, entries), (keys::RECORDED_FINALIZERS, finalizers)] {
@@ -313,6 +323,7 @@ impl Turn<'_> {
     /// An employer whose employment ends: provider, pods, recorded names, binding, clean finalizer.
     fn leave(&mut self, marked: bool, fresh: bool) {
         let Some(pods) = self.standing.employees else { return };
+        self.tell_of_gone(pods);
         let abandoned = self.standing.employer.is_abandoned();
         let answer = self.answer().cloned();
         self.protect(pods, answer.as_ref());
@@ -354,13 +365,23 @@ impl Turn<'_> {
                     message,
                     warning: true,
                 });
-                self.left = Some(self.what_is_left(pods));
+                self.left = Some(self.what_is_left("was released by hand", pods));
             }
         }
     }
 
+    /// Says of an employer that is gone although it had what should have kept it: what is left is taken away, if the provider
+    /// lets us.
+    fn tell_of_gone(&mut self, pods: &[Arc<PodView>]) {
+        let something = !self.memory.known.is_empty() || !pods.is_empty();
+        if self.standing.employer.gone && something && !self.memory.left_told {
+            self.memory.left_told = true;
+            self.left = Some(self.what_is_left("is gone without its clean finalizer", pods));
+        }
+    }
+
     /// What the provider may still have: what was last seen there, else what should have been there.
-    fn what_is_left(&self, pods: &[Arc<PodView>]) -> String {
+    fn what_is_left(&self, how: &str, pods: &[Arc<PodView>]) -> String {
         const NAMED: usize = 20;
         let employer = self.standing.employer;
         let mut ids: BTreeSet<&str> = self.memory.known.iter().map(|(_, id)| id.as_str()).collect();
@@ -372,7 +393,7 @@ impl Turn<'_> {
         let (key, adapter, more) = (&self.key, self.standing.adapter, ids.len().saturating_sub(NAMED));
         let named = ids.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        format!("{key} was released by hand: provider {adapter} may still have {named}{more}")
+        format!("{key} {how}: provider {adapter} may still have {named}{more}")
     }
 
     /// What is known of each pod's traffic through this employer.

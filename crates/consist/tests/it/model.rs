@@ -21,6 +21,7 @@ const STORIES: &[&[Event]] = &[
     &[Event::Delete(0), Event::DeleteEmployer],
     &[Event::Provider(false), Event::Ready(0, false), Event::Delete(1)],
     &[Event::Delete(0), Event::Stop(0), Event::Label(false)],
+    &[Event::Provider(false), Event::DeleteEmployer, Event::Strip, Event::Delete(1)],
 ];
 
 /// Tells a story; after the `kill`th effect the process is killed, before or after its outcome is known.
@@ -84,6 +85,7 @@ const SCRIPTS: &[&[Event]] = &[
     &[Event::Label(false), Event::SessionsEnd, Event::Label(true)],
     &[Event::Ready(0, false), Event::DeleteEmployer],
     &[Event::Unselect(0), Event::SessionsEnd],
+    &[Event::DeleteEmployer, Event::Strip, Event::SessionsEnd],
 ];
 
 /// A world without its clocks and counters, so that worlds which differ in nothing else are one.
@@ -268,6 +270,7 @@ fn event() -> impl Strategy<Value = Event> {
         any::<bool>().prop_map(Event::Label),
         any::<bool>().prop_map(Event::Provider),
         Just(Event::DeleteEmployer),
+        Just(Event::Strip),
     ]
 }
 

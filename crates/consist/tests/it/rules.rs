@@ -106,6 +106,37 @@ fn disabled_filtered_and_skipped_rules_are_not_asked() {
 }
 
 #[test]
+fn conditions_say_which_operations_a_rule_is_about_and_all_selected_pods_count() {
+    let typed = |name: &str, stage: Option<&str>, kind: Option<(&str, &str)>| {
+        let mut pod = named(name, true, stage);
+        if let Some((prefix, kind)) = kind {
+            pod.labels.insert(label(prefix, "a"), kind.to_owned());
+        }
+        pod
+    };
+    let of = |kind: &str, rule: Rule| Rule { conditions: vec![kind.to_owned()], ..rule };
+    let update = Some(("operation-type", "update"));
+    let mut pods =
+        vec![typed("p0", Some("pre-check"), update), typed("p1", None, None), typed("p2", None, None)];
+    // Two of three must stay, so one may go, although it is the only one that the rule is asked about.
+    let two = of("update", available(None, Some(Amount::Number(2))));
+    assert_eq!(passed(std::slice::from_ref(&two), &pods), ["p0"]);
+    assert_eq!(passed(&[of("update", available(Some(Amount::Percent(30)), None))], &pods), ["p0"]);
+    // One that is unavailable for another reason takes the place.
+    pods[1] = named("p1", false, None);
+    assert!(passed(&[two], &pods).is_empty());
+    let none = available(Some(Amount::Number(0)), None);
+    assert!(passed(&[of("update", none.clone())], &pods).is_empty());
+    assert_eq!(passed(&[of("delete", none)], &pods), ["p0"], "it is not asked");
+    // After the operation its type is said by another label.
+    let done = Some(("done-operation-type", "update"));
+    let after = [typed("p0", Some("post-check"), done)];
+    let check = Rule { stage: Stage::PostCheck, ..rule(Ask::Labels(labelled("ok", "yes"))) };
+    assert!(passed(&[of("update", check.clone())], &after).is_empty());
+    assert_eq!(passed(&[of("delete", check)], &after), ["p0"]);
+}
+
+#[test]
 fn post_check_is_about_pods_in_post_check() {
     let pods = [named("a", false, Some("post-check")), named("b", true, Some("pre-check"))];
     let refs: Vec<&PodView> = pods.iter().collect();

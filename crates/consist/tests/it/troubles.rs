@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use linchpin_consist::{
-    Answer, Options, Pair, PodView, Selection,
+    Answer, Getter, LookFailed, Options, Pair, PodView, Selection, Trouble,
     marks::Entries,
     settle::{
         Act, Claim, Decision, EmployerView, Look, Memory, Outcome, Phase, RowState, Slot, Standing, Why,
@@ -43,14 +43,27 @@ fn turn_of(
     outcomes: &[Outcome],
     at: Timestamp,
 ) -> Decision {
+    turn_with((&Options::default(), "demo"), uid, memory, pods, look, outcomes, at)
+}
+
+/// The same with these options, claimed by the adapter of a name.
+fn turn_with(
+    (options, holder): (&Options, &str),
+    uid: &str,
+    memory: &Memory,
+    pods: &[Arc<PodView>],
+    look: Option<&Look>,
+    outcomes: &[Outcome],
+    at: Timestamp,
+) -> Decision {
     let object = json!({"metadata": {"namespace": "shop", "name": "web", "uid": uid, "resourceVersion": "5",
         "finalizers": ["resource-consist.kusionstack.io/clean-web"]}});
     let employer = EmployerView::of(&Gvk::new("", "v1", "Service"), &Arc::new(object));
-    let claim = Claim::Held { adapter: "demo".to_owned(), employer: uid.to_owned(), uid: "b".to_owned() };
+    let claim = Claim::Held { adapter: holder.to_owned(), employer: uid.to_owned(), uid: "b".to_owned() };
     let standing = Standing {
         employer: &employer,
         adapter: "demo",
-        options: &Options::default(),
+        options,
         selection: &Selection::Labels(BTreeMap::from([("app".to_owned(), "web".to_owned())])),
         follows: true,
         serve: true,
@@ -109,6 +122,17 @@ fn troubles_of_several_pods_are_told_once_and_do_not_take_turns() {
     );
     let mended = turn(&alone.memory, &[named(1, "{}")], None, &[], later(30));
     assert!(mended.notices.is_empty() && matches!(mended.orders[0].act, Act::WriteEntries { .. }));
+}
+
+#[test]
+fn an_employer_that_another_adapter_holds_is_left_alone_and_told_of() {
+    let options = Options::default();
+    let other = turn_with((&options, "other"), "e", &Memory::default(), &[named(1, "{}")], None, &[], now());
+    assert!(other.orders.is_empty() && other.look_at.is_none(), "{:?}", other.orders);
+    assert_eq!(other.report.reason, Why::AlreadyServed);
+    assert_eq!(other.report.message, "adapter other serves this employer");
+    let own = turn_with((&options, "demo"), "e", &Memory::default(), &[named(1, "{}")], None, &[], now());
+    assert!(!own.orders.is_empty() && own.look_at.is_some());
 }
 
 #[test]
@@ -176,12 +200,63 @@ fn a_call_that_fails_makes_its_items_failed_and_is_repeated_in_a_while() {
 }
 
 #[test]
+fn every_question_that_was_not_answered_is_told_once_with_its_own_reason() {
+    let asks = turn(&Memory::default(), &[], None, &[], now());
+    let mut failed = LookFailed::new(Getter::CurrentEmployer, Trouble::new("out of order"));
+    failed.beside.push((Getter::CurrentEmployees, Trouble::new("out of order too")));
+    let look = Look { began: now(), about: asks.about, result: Err(failed) };
+    let told = turn(&asks.memory, &[], Some(&look), &[], later(1));
+    let told_of: Vec<_> = told.notices.iter().map(|one| (one.reason, one.message.as_str())).collect();
+    assert_eq!(
+        told_of,
+        [("GetCurrentEmployerFailed", "out of order"), ("GetCurrentEmployeesFailed", "out of order too")]
+    );
+    let look = Look { began: later(2), ..look };
+    assert!(turn(&told.memory, &[], Some(&look), &[], later(3)).notices.is_empty());
+}
+
+#[test]
+fn a_provider_that_does_not_answer_any_more_is_said_to_have_answered_when_it_did() {
+    let asks = turn(&Memory::default(), &[], None, &[], now());
+    let answered = Look { began: now(), about: asks.about, result: Ok(Answer::default()) };
+    let synced = turn(&asks.memory, &[], Some(&answered), &[], later(1));
+    assert_eq!((synced.report.reachable, synced.report.last_answer), (Some(true), Some(now())));
+    let failed = LookFailed::new(Getter::CurrentEmployees, Trouble::new("no answer"));
+    let look = Look { began: later(2), about: asks.about, result: Err(failed) };
+    let away = turn(&synced.memory, &[], Some(&look), &[], later(3));
+    assert_eq!((away.report.reachable, away.report.last_answer), (Some(false), Some(now())));
+    let never = turn(&Memory::default(), &[], Some(&look), &[], later(3));
+    assert_eq!(never.report.last_answer, None);
+}
+
+#[test]
+fn need_record_employees_stops_at_its_limit_and_says_so_once() {
+    let entry = r#"{"expectedFinalizers":{"Service/shop/web":"prot.podopslifecycle.kusionstack.io/9705eb7ac2c98403"}}"#;
+    let long = |number: usize| {
+        let mut pod = PodView::clone(&named(number, entry));
+        pod.name = format!("{}-{number:04}", "n".repeat(200));
+        Arc::new(pod)
+    };
+    let options = Options { need_record_employees: true, ..Options::default() };
+    let records = |decision: &Decision| {
+        let mut acts = decision.orders.iter().map(|order| &order.act);
+        acts.any(|act| matches!(act, Act::Record { .. }))
+    };
+    let many: Vec<Arc<PodView>> = (0..1_100).map(long).collect();
+    let full = turn_with((&options, "demo"), "e", &Memory::default(), &many, None, &[], now());
+    assert!(!records(&full), "what is there is left as it is");
+    let [notice] = full.notices.as_slice() else { panic!("{:?}", full.notices) };
+    assert_eq!(notice.reason, "RecordStatusesFailed");
+    assert!(notice.message.ends_with("at most 204800 are recorded on the employer"), "{}", notice.message);
+    let again = turn_with((&options, "demo"), "e", &full.memory, &many, None, &[], later(1));
+    assert!(again.notices.is_empty());
+    assert!(records(&turn_with((&options, "demo"), "e", &again.memory, &many[..900], None, &[], later(2))));
+}
+
+#[test]
 fn another_question_than_the_one_that_failed_is_asked_at_once() {
     let asks = turn(&Memory::default(), &[named(1, "{}")], None, &[], now());
-    let trouble = linchpin_consist::LookFailed {
-        getter: linchpin_consist::Getter::CurrentEmployees,
-        trouble: linchpin_consist::Trouble::new("no answer"),
-    };
+    let trouble = LookFailed::new(Getter::CurrentEmployees, Trouble::new("no answer"));
     let look = Look { began: now(), about: asks.about, result: Err(trouble) };
     let mut memory = asks.memory;
     for round in 0..20 {

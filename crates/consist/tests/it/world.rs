@@ -159,7 +159,7 @@ impl World {
 
     /// What the provider answers now.
     fn answer(&self) -> Result<Answer, LookFailed> {
-        let failed = || LookFailed { getter: Getter::CurrentEmployees, trouble: Trouble::new("no answer") };
+        let failed = || LookFailed::new(Getter::CurrentEmployees, Trouble::new("no answer"));
         if !self.up && self.bug != Bug::UnknownIsAbsent {
             return Err(failed());
         }
@@ -204,7 +204,7 @@ impl World {
 
     /// One turn of the controller: orders are under way after it, and a look where one is due.
     pub(crate) fn turn(&mut self) -> Option<Decision> {
-        if !self.employer {
+        if !self.employer && self.binding.is_none() {
             return None;
         }
         self.time += 1;
@@ -215,7 +215,12 @@ impl World {
         if self.deleting {
             object["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:00Z");
         }
+        if !self.employer {
+            // What its binding tells of it.
+            object = json!({"metadata": {"namespace": "shop", "name": "web", "uid": "e"}});
+        }
         let employer = EmployerView::of(&Gvk::new("", "v1", "Service"), &Arc::new(object));
+        let employer = EmployerView { gone: !self.employer, ..employer };
         let claim = match self.binding {
             None => Claim::Absent,
             Some(uid) => {
@@ -228,7 +233,11 @@ impl World {
                 pod.annotations.insert("pod.kusionstack.io/available-conditions".to_owned(), text.clone());
             }
         }
-        let selection = Selection::Labels(BTreeMap::from([("app".to_owned(), "web".to_owned())]));
+        let selection = if self.employer {
+            Selection::Labels(BTreeMap::from([("app".to_owned(), "web".to_owned())]))
+        } else {
+            Selection::Nothing
+        };
         let outcomes = std::mem::take(&mut self.outcomes);
         let mut look = self.look.clone();
         if self.bug == Bug::OldLooksCount
@@ -346,5 +355,7 @@ pub(crate) enum Event {
     SessionsEnd,
     Label(bool),
     DeleteEmployer,
+    /// Somebody takes the clean finalizer off an employer that is being deleted: it is gone.
+    Strip,
     Provider(bool),
 }

@@ -7,7 +7,7 @@ use linchpin_cluster::{
     own::{Change, Errands, OwnWriteError, Place},
 };
 use linchpin_consist::{
-    About, Call, Port,
+    About, Answer, Call, Getter, LookFailed, Port, Trouble,
     marks::protects,
     settle::{Act, Done, EmployerView, PodRef},
 };
@@ -20,6 +20,10 @@ use crate::controller::{FAILED, caught};
 
 /// How long one request may take.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How many answers one look or call may wait for one after another: each has its own time, so a provider that is slow and
+/// answers is not taken for one that does not.
+const ANSWERS: u32 = 4;
 
 /// What every write is made with.
 #[derive(Clone)]
@@ -140,20 +144,18 @@ impl Provider {
         &self,
         mut about: About,
         clock: fn() -> Timestamp,
-    ) -> (Timestamp, Result<linchpin_consist::Answer, linchpin_consist::LookFailed>) {
+    ) -> (Timestamp, Result<Answer, LookFailed>) {
         // The semaphore is never closed.
         let _seat = self.seats.acquire().await.ok();
         let began = clock();
         about.now = began;
-        let failed = |words: String| linchpin_consist::LookFailed {
-            getter: linchpin_consist::Getter::CurrentEmployees,
-            trouble: linchpin_consist::Trouble::new(words),
-        };
-        let look = tokio::time::timeout(self.timeout, caught(self.port.look(&about))).await;
+        let failed = |words: String| LookFailed::new(Getter::CurrentEmployees, Trouble::new(words));
+        let patience = self.patience();
+        let look = tokio::time::timeout(patience, caught(self.port.look(&about))).await;
         let result = match look {
             Ok(Some(result)) => result,
             Ok(None) => Err(failed(FAILED.to_owned())),
-            Err(_) => Err(failed(late(self.timeout))),
+            Err(_) => Err(failed(late(patience))),
         };
         (began, result)
     }
@@ -161,13 +163,18 @@ impl Provider {
     /// One call.
     pub(super) async fn call(&self, about: About, call: Call, items: Vec<Value>) -> Result<Done, String> {
         let _seat = self.seats.acquire().await.ok();
-        let called = tokio::time::timeout(self.timeout, caught(self.port.call(&about, call, items))).await;
+        let patience = self.patience();
+        let called = tokio::time::timeout(patience, caught(self.port.call(&about, call, items))).await;
         match called {
             Ok(Some(Ok(batch))) => Ok(Done { version: None, batch: Some(batch) }),
             Ok(Some(Err(trouble))) => Err(trouble.to_string()),
             Ok(None) => Err(FAILED.to_owned()),
-            Err(_) => Err(late(self.timeout)),
+            Err(_) => Err(late(patience)),
         }
+    }
+
+    fn patience(&self) -> Duration {
+        self.timeout.saturating_mul(ANSWERS)
     }
 }
 
@@ -177,7 +184,93 @@ fn late(timeout: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use linchpin_consist::{Batch, Kinds, Options, Selection, port::Pending};
+
     use super::*;
+    use crate::controller::now;
+
+    /// A provider that takes a moment, and counts how many are in its hands.
+    #[derive(Default)]
+    struct Slow {
+        now: AtomicUsize,
+        most: AtomicUsize,
+    }
+
+    impl Slow {
+        async fn held(&self) {
+            let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(now, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            self.now.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Port for Slow {
+        fn controller_name(&self) -> &'static str {
+            "slow-controller"
+        }
+
+        fn options(&self) -> Options {
+            Options::default()
+        }
+
+        fn kinds(&self) -> Kinds {
+            Kinds::default()
+        }
+
+        fn employs(&self, _: &Value) -> Selection {
+            Selection::Nothing
+        }
+
+        fn look<'a>(&'a self, _: &'a About) -> Pending<'a, Result<Answer, LookFailed>> {
+            Box::pin(async {
+                self.held().await;
+                Ok(Answer::default())
+            })
+        }
+
+        fn call<'a>(&'a self, _: &'a About, _: Call, _: Vec<Value>) -> Pending<'a, Result<Batch, Trouble>> {
+            Box::pin(async {
+                self.held().await;
+                Ok(Batch::default())
+            })
+        }
+    }
+
+    fn about() -> About {
+        let key = ("Service".to_owned(), "shop".to_owned(), "web".to_owned());
+        About { employer: Arc::default(), key, employees: Vec::new(), leaving: false, now: now() }
+    }
+
+    /// A provider of so many seats, and what it counts.
+    fn provider(seats: usize, timeout: Duration) -> (Provider, Arc<Slow>) {
+        let slow = Arc::new(Slow::default());
+        let port: Arc<dyn Port> = slow.clone();
+        (Provider { port, seats: Arc::new(Semaphore::new(seats)), timeout }, slow)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn so_many_employers_and_no_more_are_in_the_providers_hands_at_a_time() {
+        let (provider, slow) = provider(2, Duration::from_secs(5));
+        let looks = (0..5).map(|_| provider.look(about(), now));
+        let calls = (0..5).map(|_| provider.call(about(), Call::CreateEmployees, Vec::new()));
+        let (looks, calls) = tokio::join!(futures::future::join_all(looks), futures::future::join_all(calls));
+        assert!(looks.iter().all(|(_, look)| look.is_ok()) && calls.iter().all(Result::is_ok));
+        assert_eq!(slow.most.load(Ordering::SeqCst), 2, "looks and calls alike");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_answer_has_its_own_time_and_a_look_takes_four_of_them() {
+        let (patient, _) = provider(1, Duration::from_secs(1));
+        assert!(patient.look(about(), now).await.1.is_ok(), "three seconds for four answers of one");
+        let (hasty, _) = provider(1, Duration::from_millis(500));
+        let failed = hasty.look(about(), now).await.1.unwrap_err();
+        assert_eq!(failed.to_string(), "no answer within 2s");
+        let called = hasty.call(about(), Call::CreateEmployees, Vec::new()).await;
+        assert_eq!(called.unwrap_err(), "no answer within 2s");
+    }
 
     #[test]
     fn a_finalizer_is_one_entry_of_one_incarnation() {

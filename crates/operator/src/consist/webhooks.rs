@@ -27,7 +27,7 @@ use crate::{
     controller::now,
     settings::Namespaces,
     webhooks::{
-        configuration::{Ingredients, Which, client_config},
+        configuration::{Ingredients, SYSTEM, Which, client_config},
         keeper::Content,
         review::{Review, Verdict},
         server::{Handler, Handlers},
@@ -219,9 +219,6 @@ fn status(code: u16, retry_after: Option<u32>, budget: bool, message: &str) -> V
     }
     status
 }
-
-/// Namespaces that are never touched, besides our own.
-const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
 
 /// A whole configuration.
 fn configuration(which: Which, ingredients: &Ingredients<'_>, namespaces: &Namespaces) -> Value {

@@ -82,6 +82,7 @@ fn a_service_and_its_pods_are_kept_at_the_provider_with_the_documents_marks_unti
     comes_and_goes(&shop, &scenario);
     drop(scenario);
     faults(&mut shop);
+    stripped(&mut shop);
     killed_again_and_again(&mut shop);
     disabled(&mut shop);
     shop.judge(&namespaces);
@@ -158,9 +159,9 @@ fn faults(shop: &mut Shop) {
             && binding["status"]["phase"] == "Degraded"
             && binding["status"]["provider"]["reachable"] == false
     });
-    shop.until("and an event", || {
-        scenario.events("web").iter().any(|(reason, _)| reason.starts_with("GetCurrentEmploye"))
-    });
+    for reason in ["GetCurrentEmployerFailed", "GetCurrentEmployeesFailed"] {
+        shop.until(reason, || scenario.events("web").iter().any(|(told, _)| told == reason));
+    }
     scenario.delete("Service", "web");
     std::thread::sleep(std::time::Duration::from_secs(3));
     assert!(protected(), "nothing is released while nobody knows");
@@ -171,11 +172,7 @@ fn faults(shop: &mut Shop) {
     assert!(finalizers(&scenario.get("Pod", "web-1").unwrap()).is_empty());
     // What may be left is told where it outlives the Service: log, number, and an Event in our own namespace.
     let left = "Service/consist-b/web was released by hand: provider demo may still have web, web-1";
-    shop.until("what may be left is told", || {
-        let list = scenario.api.read("/apis/events.k8s.io/v1/namespaces/default/events").unwrap();
-        let mut events = list["items"].as_array().unwrap().iter();
-        events.any(|event| event["reason"] == "LeftBehind" && event["note"] == left)
-    });
+    shop.until("what may be left is told", || is_told(&scenario, left));
     assert!(shop.log().contains(left));
     assert!(shop.metrics().contains("linchpin_left_behind_total 1"), "{}", shop.metrics());
     // It comes back empty, and is filled again.
@@ -197,6 +194,37 @@ fn faults(shop: &mut Shop) {
             && !shop.provider.knows(&scenario, "web")
             && scenario.get("ConsistBinding", "service-web").is_none()
     });
+}
+
+/// Whether an Event in our own namespace says what may be left.
+fn is_told(scenario: &Scenario, left: &str) -> bool {
+    let list = scenario.api.read("/apis/events.k8s.io/v1/namespaces/default/events").unwrap();
+    let mut events = list["items"].as_array().unwrap().iter();
+    events.any(|event| event["reason"] == "LeftBehind" && event["note"] == left)
+}
+
+/// Somebody takes the clean finalizer off a Service that goes while its provider is away: it is told, and what is left is
+/// taken away when the provider answers.
+fn stripped(shop: &mut Shop) {
+    let scenario = shop.scenario("consist-b");
+    service(&scenario, "web");
+    shop.until("web-1 is protected again", || {
+        scenario.get("Pod", "web-1").is_some_and(|pod| finalizers(&pod) == [PROT])
+    });
+    shop.provider.process.kill();
+    scenario.delete("Service", "web");
+    scenario.merge("Service", "web", &json!({"metadata": {"finalizers": null}}));
+    scenario.gone("Service", "web");
+    let left =
+        "Service/consist-b/web is gone without its clean finalizer: provider demo may still have web, web-1";
+    shop.until("it is told", || is_told(&scenario, left));
+    assert!(shop.log().contains(left) && shop.metrics().contains("linchpin_left_behind_total 2"));
+    shop.provider = Provider::start(&shop.provider.address.clone());
+    shop.until("nothing is left", || {
+        finalizers(&scenario.get("Pod", "web-1").unwrap()).is_empty()
+            && scenario.get("ConsistBinding", "service-web").is_none()
+    });
+    assert!(!shop.provider.knows(&scenario, "web"));
 }
 
 /// Killed at random points of attaching and of leaving: it always ends where it should.

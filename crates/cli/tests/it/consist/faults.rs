@@ -91,7 +91,7 @@ adapters:
     assert_eq!(
         kept,
         [json!({"id": "distant-1", "name": "distant-1",
-        "statuses": {"ip": "10.0.3.1", "lifecycleReady": true}})]
+        "statuses": {"ip": "10.0.3.1", "ipv6": "", "lifecycleReady": true}})]
     );
     shop.until("what nobody chose is told of", || {
         let told = scenario.events("open");

@@ -222,6 +222,11 @@ fn told_paths(scenario: &Scenario) -> [String; 3] {
 /// server was told nobody hears it.
 fn forged_reviews(shop: &Shop, scenario: &Scenario, address: std::net::SocketAddr) {
     let [created, deleted, evicted] = told_paths(scenario);
+    // The process runs outside of the cluster: no namespace is its own.
+    let path =
+        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/linchpin-consist-validating";
+    let never = &scenario.api.read(path).unwrap()["webhooks"][0]["namespaceSelector"]["matchExpressions"][0];
+    assert_eq!(never["values"], json!(["kube-system", "kube-public", "kube-node-lease"]));
     plain(scenario, "web-8");
     ready(scenario, "web-8", "10.0.0.8");
     shop.until("web-8 is available", || label(&scenario.get("Pod", "web-8").unwrap(), AVAILABLE).is_some());

@@ -1,8 +1,6 @@
 //! Every sentence of the RFC that promises something, with the tests that hold us to it. A test that is renamed or taken away
 //! is missed here.
 
-use std::{collections::BTreeMap, fs, path::Path};
-
 /// Where the tests are, by the word that the table has for it.
 const FILES: [(&str, &str); 10] = [
     ("gates", "crates/doors/tests/it/sync/gates.rs"),
@@ -209,19 +207,5 @@ const PROMISES: [(&str, &[&str]); 38] = [
 
 #[test]
 fn every_promise_of_the_rfc_is_held_by_a_test_that_is_there() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let texts: BTreeMap<&str, String> = FILES
-        .iter()
-        .map(|(word, path)| {
-            (*word, fs::read_to_string(root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}")))
-        })
-        .collect();
-    for (promise, tests) in PROMISES {
-        assert!(!tests.is_empty(), "nobody tries: {promise}");
-        for test in tests {
-            let (file, name) = test.split_once("::").unwrap();
-            let text = texts.get(file).unwrap_or_else(|| panic!("{file} is no file of the table"));
-            assert!(text.contains(&format!("fn {name}(")), "{promise:?}: there is no {test}");
-        }
-    }
+    crate::promises::are_held(&FILES, &PROMISES);
 }

@@ -16,6 +16,10 @@ impl World {
         let gone = |world: &Self, number: usize| {
             if world.pods[number].there { Ok(()) } else { Err("not found".to_owned()) }
         };
+        let to_employer = matches!(act, Act::AddClean { .. } | Act::RemoveClean { .. } | Act::Record { .. });
+        if to_employer && !self.employer {
+            return Err("not found".to_owned());
+        }
         let version = match act {
             Act::Claim => {
                 if self.binding.is_some() {
@@ -65,7 +69,7 @@ impl World {
                 if removes && !self.pods[number].finalizers.is_empty() {
                     self.complain("an entry went before its finalizer".to_owned());
                 }
-                if !removes && self.clean.is_empty() {
+                if !removes && self.clean.is_empty() && self.employer {
                     self.complain("a pod was marked before the employer".to_owned());
                 }
                 self.pods[number].entries = Some(text.clone());
@@ -112,7 +116,9 @@ impl World {
         if !self.up {
             return Err("down".to_owned());
         }
-        if self.clean.is_empty() && call != Call::DeleteEmployer && call != Call::DeleteEmployees {
+        let makes = !matches!(call, Call::DeleteEmployer | Call::DeleteEmployees);
+        // What was under way when the employer went is seen and taken away again.
+        if makes && self.clean.is_empty() && self.employer {
             self.complain(format!("{call:?} before the clean finalizer"));
         }
         let mut batch = Batch::default();

@@ -47,6 +47,11 @@ impl World {
                     self.employer = false;
                 }
             }
+            Event::Strip if self.deleting => {
+                self.clean.clear();
+                self.employer = false;
+            }
+            Event::Strip => {}
             Event::Provider(up) => self.up = up,
         }
     }
@@ -55,7 +60,7 @@ impl World {
     pub(crate) fn run_out(&mut self) -> Result<(), String> {
         self.happen(Event::Provider(true));
         for _ in 0..200 {
-            let Some(decision) = self.turn() else { return Ok(()) };
+            let Some(decision) = self.turn() else { return self.settled() };
             let mut quiet = self.looking.is_none() && self.outcomes.is_empty() && decision.orders.is_empty();
             while !self.flight.is_empty() {
                 self.carry_out(0, true);

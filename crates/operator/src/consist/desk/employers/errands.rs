@@ -87,11 +87,9 @@ impl Desk {
         tokio::spawn(async move {
             tokio::time::sleep(wait).await;
             let from = std::time::Instant::now();
-            let (began, mut result) = provider.look(about, now).await;
+            let (began, result) = provider.look(about, now).await;
             counts.called(&adapter, "Look", result.is_ok(), from.elapsed());
-            if let Err(failed) = &mut result {
-                failed.trouble.0 = text::line_of(&failed.trouble.0, MESSAGE);
-            }
+            let result = result.map_err(|failed| failed.in_words(|words| text::line_of(words, MESSAGE)));
             let look = Look { began, about: question, result };
             let _ = back.send(Message::Looked { key, case: number, look });
         });

@@ -36,7 +36,7 @@ impl Port for Selects {
         }
     }
     fn look<'a>(&'a self, _: &'a About) -> futures::future::BoxFuture<'a, Result<Answer, LookFailed>> {
-        let failed = LookFailed { getter: Getter::CurrentEmployees, trouble: Trouble::new("nobody looks") };
+        let failed = LookFailed::new(Getter::CurrentEmployees, Trouble::new("nobody looks"));
         Box::pin(async move { Err(failed) })
     }
     fn call<'a>(
