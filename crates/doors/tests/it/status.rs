@@ -254,8 +254,10 @@ fn a_dependency_that_failed_is_named_once() {
         "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: rd, namespace: shop, uid: u, \
          generation: 1}, spec: {dependencies: [{resource: job/doomed}]}}",
     );
-    stage.put(json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "shop", "name": "doomed"},
-        "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}}));
+    stage.put(
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "shop", "name": "doomed"},
+        "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded"}]}}),
+    );
     stage.settle();
     let message = stage.status().common.message.expect("a message");
     assert_eq!(message, "job/doomed: job failed: BackoffLimitExceeded");
