@@ -202,8 +202,8 @@ fn the_witness_accuses_an_operator_that_acts_as_an_account_of_another_namespace(
     let manager = "fieldManager=linchpin%3AResourceDependency%3Awitness-own%2Frd%3Amake";
     let path = format!("/api/v1/namespaces/witness-other/configmaps/treasure?{manager}");
     let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "treasure"}});
-    let patch = (http::Method::PATCH, "application/apply-patch+yaml");
-    Api::connect(stolen.path()).request(&patch.0, &path, patch.1, Some(&body)).unwrap();
+    let thief = Api::connect(stolen.path());
+    thief.request(&http::Method::PATCH, &path, "application/apply-patch+yaml", Some(&body)).unwrap();
     let told: Vec<(String, String)> = own
         .audit
         .overreach()
