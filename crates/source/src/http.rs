@@ -31,6 +31,9 @@ use crate::{
 /// What everybody is told of us.
 const AGENT: &str = concat!("linchpin/", env!("CARGO_PKG_VERSION"));
 
+/// The longest pause that a server may ask for, in seconds: as long as the longest interval.
+const LONGEST_PAUSE: u64 = 24 * 60 * 60;
+
 /// Where requests may go.
 #[derive(Clone)]
 pub struct Reach {
@@ -262,6 +265,7 @@ impl Answer {
             ),
             _ => {
                 let pause = self.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+                let pause = pause.map(|pause: u64| pause.min(LONGEST_PAUSE));
                 Problem { retry_after: pause, ..Problem::failed(format!("{host} answers {code}")) }
             }
         })

@@ -81,6 +81,9 @@ async fn every_bad_answer_has_its_reason_and_none_is_repeated() {
     let server = Server::plain(|_| answer(503, &[("Retry-After", "7")], b"")).await;
     let problem = fetch_with(&all(), &http(server.url("/")), None, None).await.unwrap_err();
     assert_eq!(problem.retry_after, Some(7));
+    let server = Server::plain(|_| answer(503, &[("Retry-After", "18446744073709551615")], b"")).await;
+    let problem = fetch_with(&all(), &http(server.url("/a.tar.gz")), None, None).await.unwrap_err();
+    assert_eq!(problem.retry_after, Some(86_400), "nobody is asked to wait for ever");
     let garbage = Server::plain(|_| Reply::Bytes(b"hunter2 hunter2\r\n\r\n".to_vec())).await;
     let (reason, message) = refusal(&garbage).await;
     assert_eq!(reason, Reason::FetchFailed);
