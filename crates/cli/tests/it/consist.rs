@@ -223,8 +223,10 @@ impl Shop {
         found.parse().ok()
     }
 
+    /// The metrics. A busy machine may be slow to answer, which says nothing of them.
     fn metrics(&self) -> String {
-        get(self.listening("metrics").expect("metrics are served"), "/metrics").unwrap().1
+        let address = self.listening("metrics").expect("metrics are served");
+        (0..40).find_map(|_| get(address, "/metrics")).expect("metrics are answered").1
     }
 
     fn scenario(&self, name: &str) -> Scenario {
