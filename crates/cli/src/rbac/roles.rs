@@ -259,18 +259,22 @@ mod tests {
     #[test]
     fn what_is_missing_beside_other_rights_takes_no_role_from_them() {
         let account = ("shop".to_owned(), "web".to_owned());
-        let named = |missing: &[Right], there: &[Right]| {
+        let named = |missing: &[&Right], there: &[&Right]| {
             let mut grants = Grants::default();
-            missing.iter().for_each(|right| grants.add(&owner("shop"), &account, right));
-            there.iter().for_each(|right| grants.has(&owner("shop"), &account, right));
+            for right in missing {
+                grants.add(&owner("shop"), &account, right);
+            }
+            for right in there {
+                grants.has(&owner("shop"), &account, right);
+            }
             let yaml = grants.yaml(&[], &registry());
             let names =
                 yaml.lines().filter_map(|line| line.strip_prefix("metadata: {name: ")?.split(',').next());
             names.map(str::to_owned).collect::<Vec<_>>()
         };
         let (go, made) = (right("get", "configmaps", Some("go")), right("get", "configmaps", Some("made")));
-        assert_eq!(named(&[go.clone(), made.clone()], &[])[0], "\"linchpin:rd:web\"");
-        let (one, other) = (named(&[go.clone()], &[made.clone()]), named(&[made], &[go]));
+        assert_eq!(named(&[&go, &made], &[])[0], "\"linchpin:rd:web\"");
+        let (one, other) = (named(&[&go], &[&made]), named(&[&made], &[&go]));
         assert!(one[0].starts_with("\"linchpin:rd:web:") && one[0] == one[1], "{one:?}");
         assert_ne!(one[0], other[0], "and two such Roles do not take each other's name");
     }

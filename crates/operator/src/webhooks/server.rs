@@ -25,7 +25,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use linchpin_words::hash::sha256_hex;
+use linchpin_words::{Timestamp, hash::sha256_hex};
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 use rustls::{
     ServerConfig,
@@ -117,7 +117,7 @@ impl Certificate {
         if chain.is_empty() {
             return Err(Unusable("certificate"));
         }
-        let expires = chain.first().and_then(|leaf| expiry(leaf)).map_or(0, |moment| moment.as_second());
+        let expires = chain.first().and_then(|leaf| expiry(leaf)).map_or(0, Timestamp::as_second);
         let shown = CertifiedKey::new(chain, key);
         if shown.keys_match().is_err() {
             return Err(Unusable("key: it is not the certificate's"));

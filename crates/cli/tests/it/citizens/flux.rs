@@ -123,6 +123,7 @@ fn flux_waits_for_our_objects_and_one_kustomization_depends_on_another_by_them()
         "--metrics-addr=127.0.0.1:0",
         "--health-addr=127.0.0.1:0",
         "--watch-all-namespaces=true",
+        "--requeue-dependency=2s",
     ]);
     controller.env("KUBECONFIG", cluster.kubeconfig()).env("RUNTIME_NAMESPACE", "flux");
     let controller = controller.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
