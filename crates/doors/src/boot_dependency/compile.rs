@@ -73,10 +73,8 @@ pub(super) fn observed_from(plan: Option<&Plan>, id: &StepId) -> &'static str {
 /// about cannot be asked.
 pub(super) fn waits_for_reference(plan: Option<&Plan>, entry: &BootEntry, id: &StepId) -> bool {
     let requirement = plan.and_then(|plan| plan.steps()[plan.position(id)?].requirement());
-    let kind = match requirement.map(|requirement| requirement.want.question()) {
-        Some(Question::Objects { kind, .. }) => kind,
-        _ => return false,
-    };
+    let question = requirement.map(|requirement| requirement.want.question());
+    let Some(Question::Objects { kind, .. }) = question else { return false };
     let is_object = entry.service.is_none() && entry.host.is_none();
     !is_object && [Holder::Secret, Holder::ConfigMap].iter().any(|holder| holder.kind() == *kind)
 }

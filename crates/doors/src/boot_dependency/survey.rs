@@ -130,7 +130,11 @@ pub(super) fn survey(input: &SurveyInput<'_>) -> Survey {
     let said = &found.items.first().map_or(&Value::Null, |found| &found.content)["metadata"]["annotations"];
     let waiter = input.settings.waiter_of(said);
     if let Some(target) = target {
-        of_target(input, namespace, &target, held.len(), waiter.as_ref(), &mut survey);
+        if target.group.as_deref() == Some("") && target.kind == "Pod" {
+            pods::of_pod(input, namespace, &target, held.len(), &mut survey);
+        } else {
+            of_target(input, namespace, &target, held.len(), waiter.as_ref(), &mut survey);
+        }
     } else {
         survey.carried = Some(false);
         survey.items = Some(BTreeMap::new());
@@ -206,10 +210,6 @@ fn of_target(
     survey: &mut Survey,
 ) {
     let group = target.group.as_deref().unwrap_or_default();
-    if (group, target.kind.as_str()) == ("", "Pod") {
-        pods::of_pod(input, namespace, target, held, survey);
-        return;
-    }
     let known = built_in_kind(group, &target.kind).filter(|known| READABLE.contains(&known.kind));
     let Some(known) = known else {
         // Nobody gives us the right to read it; its pods get what they need when they are created.
