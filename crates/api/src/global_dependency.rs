@@ -48,6 +48,8 @@ use crate::{
     ("!has(self.dependency.sync) || has(self.dependency.sync.__namespace__)",
      "name the namespace of the sync: a GlobalDependency has none"),
     ("!has(self.patience) || (has(self.strength) && self.strength == 'Soft')", "patience goes with strength Soft"),
+    ("!has(self.patience) || (duration(self.patience) >= duration('1s') && duration(self.patience) <= duration('24h'))",
+     "patience is between 1s and 24h"),
 ])))]
 pub struct GlobalDependencySpec {
     /// As whom the dependency is looked at.
@@ -69,7 +71,7 @@ pub struct GlobalDependencySpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Strength")]
     pub strength: Option<Strength>,
-    /// How long it is waited for, where it is Soft: 5m if omitted.
+    /// How long it is waited for, where it is Soft: 1s to 24h, 5m if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patience: Option<DurationText>,
     /// What is done: transitions are held (Gate).

@@ -86,6 +86,7 @@ impl LookFailed {
     }
 
     /// The same, with every text changed.
+    #[must_use]
     pub fn in_words(mut self, change: impl Fn(&str) -> String) -> Self {
         for trouble in std::iter::once(&mut self.trouble).chain(self.beside.iter_mut().map(|(_, why)| why)) {
             trouble.0 = change(&trouble.0);

@@ -194,6 +194,10 @@ fn what_makes_no_sense_is_refused_at_admission() {
     let mesh = "dependency: {object: {resource: deployment/m, namespace: mesh}}";
     let account = "serviceAccount: {namespace: mesh, name: viewer}";
     assert!(rule(mesh).contains("name the serviceAccount"));
+    for patience in ["500ms", "25h"] {
+        let told = rule(&format!("{mesh}, {account}, strength: Soft, patience: {patience}"));
+        assert!(told.contains("patience is between 1s and 24h"), "{told}");
+    }
     for enforcement in ["Assert", "Probe", "Repair"] {
         let told = rule(&format!("{mesh}, {account}, enforcement: {enforcement}"));
         assert!(told.contains("enforcement"), "{told}");

@@ -141,14 +141,14 @@ fn routers(shop: &Shop, scenario: &Scenario, spec: &Value) {
 
 /// Employees that are no pods: kept at the provider by their spec, and never marked.
 fn fleets(shop: &Shop, scenario: &Scenario, spec: &Value) {
-    let ship = |guns: i64| json!([{"id": "one", "name": "one", "statuses": {"spec": {"guns": guns}}}]);
-    shop.until("the fleet is kept", || at(shop, "employees", "Fleet/any/north") == ship(3));
+    let vessel = |guns: i64| json!([{"id": "one", "name": "one", "statuses": {"spec": {"guns": guns}}}]);
+    shop.until("the fleet is kept", || at(shop, "employees", "Fleet/any/north") == vessel(3));
     assert_eq!(
         at(shop, "employers", "Fleet/any/north"),
         json!([{"id": "north", "statuses": {"spec": spec}}])
     );
     scenario.merge("Ship.example.com", "one", &json!({"spec": {"guns": 5}}));
-    shop.until("a change is told", || at(shop, "employees", "Fleet/any/north") == ship(5));
+    shop.until("a change is told", || at(shop, "employees", "Fleet/any/north") == vessel(5));
     let found = scenario.get("Ship.example.com", "one").unwrap();
     assert!(finalizers(&found).is_empty() && annotation(&found, ENTRIES).is_none(), "{found}");
     assert!(shop.log().contains("its employees are no pods, so that it does not follow PodOpsLifecycle"));
