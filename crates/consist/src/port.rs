@@ -1,7 +1,7 @@
 //! An adapter as the controller sees it: types erased, all four lists at once or nothing at all.
 //!
-//! What is expected is asked first, of the employer and of the employees at the same time, and then what there is. Any error, and any answer that cannot be matched, makes the whole answer unknown ([`LookFailed`]): unknown is not
-//! absent.
+//! What is expected is asked first, of the employer and of the employees at the same time, and then what there is. Any
+//! error, and any answer that cannot be matched, makes the whole answer unknown ([`LookFailed`]): unknown is not absent.
 
 use std::{future::Future, marker::PhantomData, pin::Pin, sync::Arc};
 

@@ -12,6 +12,10 @@ use linchpin_words::{GroupKind, ObjectRef};
 
 use super::{Controller, entry::Entry};
 
+/// How many objects are looked at to find whether one that is being deleted is in a circle: who writes many must not decide
+/// how long a turn takes. In a larger circle its members wait for each other as others do, five minutes at most.
+const RELIED_ON: usize = 1024;
+
 impl Controller {
     /// Whether a node is a global rule.
     fn is_rule(&self, node: &Node) -> bool {
@@ -150,12 +154,12 @@ impl Controller {
         claiming.into_iter().map(claim).collect()
     }
 
-    /// Everything that the object of an entry depends on, directly and through others.
-    fn relied_on_by(&self, entry: &Entry) -> BTreeSet<ObjectRef> {
+    /// What the object of an entry depends on, directly and through others, as far as it is looked for.
+    fn relied_on_by<'a>(&'a self, entry: &'a Entry) -> BTreeSet<&'a ObjectRef> {
         let mut found = BTreeSet::new();
         let mut open: Vec<&ObjectRef> = entry.subject.claims().iter().collect();
         while let Some(next) = open.pop() {
-            if found.insert(next.clone()) {
+            if found.len() < RELIED_ON && found.insert(next) {
                 let place = (next.namespace.clone(), next.name.clone());
                 let known = self.ids.get(&(entry.kind, place)).and_then(|id| self.entries.get(id));
                 open.extend(known.into_iter().flat_map(|other| other.subject.claims()));
