@@ -11,14 +11,16 @@ mod signature;
 use std::{collections::BTreeSet, fmt, fmt::Write as _, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method, StatusCode};
-use linchpin_consist::{Adapter, Batch, Employment, Expected, Item, Options, PodStatuses, PodView, Trouble};
+use linchpin_consist::{
+    Adapter, AdapterOptions, Batch, Employment, Expected, Item, PodStatuses, PodView, Trouble,
+};
 use linchpin_words::{Timestamp, keys::consist::ALIBABA_LOAD_BALANCER, text};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::signature::{Signed, Signer};
-use crate::client::{Access, Client, Request};
+use crate::client::{Access, ProviderClient, ProviderRequest};
 
 /// Where the API is unless the environment says otherwise.
 const ENDPOINT: &str = "slb.aliyuncs.com";
@@ -29,20 +31,20 @@ const NOT_OURS: &str = "the cloud controller manager has not done it yet";
 /// What is known of a pod beyond its addresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Traffic {
+pub struct SlbTraffic {
     traffic_on: bool,
 }
 
-type Server = Item<PodStatuses<Traffic>>;
+type Server = Item<PodStatuses<SlbTraffic>>;
 type On = Employment<Value, Value>;
 
 /// The adapter.
 pub struct AlibabaCloudSlb {
-    client: Client,
+    client: ProviderClient,
     key: String,
     secret: String,
     region: String,
-    options: Options,
+    options: AdapterOptions,
 }
 
 impl fmt::Debug for AlibabaCloudSlb {
@@ -53,8 +55,12 @@ impl fmt::Debug for AlibabaCloudSlb {
 
 impl AlibabaCloudSlb {
     /// What is usual here: pods are recorded on their Service, and what is pending is looked at every second at first.
-    pub fn usual_options() -> Options {
-        Options { need_record_employees: true, poll: Duration::from_secs(1), ..Options::default() }
+    pub fn usual_options() -> AdapterOptions {
+        AdapterOptions {
+            need_record_employees: true,
+            poll: Duration::from_secs(1),
+            ..AdapterOptions::default()
+        }
     }
 
     /// An adapter with what the environment says: `ALIYUN_SLB_AK_KEY`, `ALIYUN_SLB_AK_SECRET`, `ALIYUN_SLB_ENDPOINT` and
@@ -62,7 +68,7 @@ impl AlibabaCloudSlb {
     pub fn new(
         environment: impl Fn(&str) -> Option<String>,
         access: Access,
-        options: Options,
+        options: AdapterOptions,
     ) -> Result<Self, Trouble> {
         let variable = |name: &str| environment(name).map(|text| text.trim().to_owned()).unwrap_or_default();
         let endpoint = variable("ALIYUN_SLB_ENDPOINT");
@@ -71,7 +77,7 @@ impl AlibabaCloudSlb {
             host if !host.contains("://") => format!("https://{host}"),
             url => url.to_owned(),
         };
-        let client = Client::new("ALIYUN_SLB_ENDPOINT", Access { url, token_file: None, ..access })?;
+        let client = ProviderClient::new("ALIYUN_SLB_ENDPOINT", Access { url, token_file: None, ..access })?;
         let (key, secret) = (variable("ALIYUN_SLB_AK_KEY"), variable("ALIYUN_SLB_AK_SECRET"));
         Ok(Self { client, key, secret, region: variable("ALIYUN_SLB_REGION"), options })
     }
@@ -100,7 +106,7 @@ impl AlibabaCloudSlb {
         };
         let authorization = signed.authorization(Signer { key: &self.key, secret: &self.secret });
         let path = format!("/?{query}");
-        let mut request = Request::new(Method::POST, &path, None);
+        let mut request = ProviderRequest::new(Method::POST, &path, None);
         request.authorization = Some(&authorization);
         // The connector writes the host.
         for (name, value) in signed.headers().into_iter().skip(1) {
@@ -121,7 +127,10 @@ impl AlibabaCloudSlb {
     }
 
     fn server(pod: &PodView, traffic_on: bool, in_traffic: Option<bool>) -> Server {
-        Item { in_traffic, ..Item::employee(pod.name.clone(), PodStatuses::of(pod, Traffic { traffic_on })) }
+        Item {
+            in_traffic,
+            ..Item::employee(pod.name.clone(), PodStatuses::of(pod, SlbTraffic { traffic_on }))
+        }
     }
 }
 
@@ -157,7 +166,7 @@ impl Adapter<Value, Value> for AlibabaCloudSlb {
         "alibaba-cloud-slb-controller"
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> AdapterOptions {
         self.options.clone()
     }
 

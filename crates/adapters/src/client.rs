@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header::CONTENT_TYPE};
 use linchpin_consist::Trouble;
 use linchpin_source::{
     hosts::HostList,
-    http::{Ask, Reach},
+    http::{HttpRequest, Reach},
     tls,
     url::{Scheme, Url},
 };
@@ -44,14 +44,14 @@ pub struct Access {
 type Believed = Mutex<Option<(Vec<u8>, Arc<ClientConfig>)>>;
 
 /// A server that answers JSON.
-pub struct Client {
+pub struct ProviderClient {
     base: Url,
     reach: Reach,
     access: Access,
     believed: Believed,
 }
 
-impl fmt::Debug for Client {
+impl fmt::Debug for ProviderClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("access", &self.access).finish_non_exhaustive()
     }
@@ -59,7 +59,7 @@ impl fmt::Debug for Client {
 
 /// One request.
 #[derive(Debug)]
-pub(crate) struct Request<'r> {
+pub(crate) struct ProviderRequest<'r> {
     pub(crate) method: Method,
     /// The path below the address, with its query.
     pub(crate) path: &'r str,
@@ -69,7 +69,7 @@ pub(crate) struct Request<'r> {
     pub(crate) body: Option<&'r Value>,
 }
 
-impl<'r> Request<'r> {
+impl<'r> ProviderRequest<'r> {
     pub(crate) fn new(method: Method, path: &'r str, body: Option<&'r Value>) -> Self {
         Self { method, path, headers: HeaderMap::new(), authorization: None, body }
     }
@@ -93,7 +93,7 @@ impl Reply {
     }
 }
 
-impl Client {
+impl ProviderClient {
     /// A client for a server; `flag` names where its address came from.
     pub fn new(flag: &'static str, access: Access) -> Result<Self, Trouble> {
         let wrong = |why: &str| Trouble(format!("{flag}: {why}"));
@@ -121,7 +121,7 @@ impl Client {
     }
 
     /// Sends a request and reads the answer.
-    pub(crate) async fn ask(&self, request: Request<'_>) -> Result<Reply, Trouble> {
+    pub(crate) async fn ask(&self, request: ProviderRequest<'_>) -> Result<Reply, Trouble> {
         let url = self.base.at(format!("{}{}", self.base.path, request.path));
         let method = request.method.clone();
         let trouble = |why: &str| Trouble(text::line(&format!("{method} {url}: {why}")));
@@ -132,8 +132,8 @@ impl Client {
         }
     }
 
-    async fn send(&self, url: &Url, request: Request<'_>) -> Result<Reply, String> {
-        let Request { method, mut headers, authorization, body, .. } = request;
+    async fn send(&self, url: &Url, request: ProviderRequest<'_>) -> Result<Reply, String> {
+        let ProviderRequest { method, mut headers, authorization, body, .. } = request;
         let token = match &self.access.token_file {
             Some(file) => Some(format!("Bearer {}", token(file).await?)),
             None => None,
@@ -146,7 +146,7 @@ impl Client {
             }
             None => Vec::new(),
         };
-        let ask = Ask {
+        let ask = HttpRequest {
             method,
             url,
             headers,
@@ -261,11 +261,12 @@ mod tests {
             ("https://provider.example/?a=b", false),
             ("ftp://provider.example", false),
         ] {
-            assert_eq!(Client::new("--provider", access(url)).is_ok(), fits, "{url}");
+            assert_eq!(ProviderClient::new("--provider", access(url)).is_ok(), fits, "{url}");
         }
         let allowed = Access { allow_insecure: true, ..access("http://provider.example") };
-        assert!(Client::new("--provider", allowed).is_ok());
-        let refused = Client::new("--provider", access("https://u:hunter2@h/")).unwrap_err().to_string();
+        assert!(ProviderClient::new("--provider", allowed).is_ok());
+        let refused =
+            ProviderClient::new("--provider", access("https://u:hunter2@h/")).unwrap_err().to_string();
         assert!(refused.starts_with("--provider: ") && !refused.contains("hunter2"), "{refused}");
     }
 

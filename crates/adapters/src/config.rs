@@ -1,19 +1,19 @@
 //! How adapters are chosen: a name, and what is said of it by flags or in a `ConsistConfig`.
 //!
 //! [`AdapterConfig`] is one entry of `adapters` in that file, and what the flags of `consist enable` become; both have the
-//! same names. [`open`] makes the adapter of it. What makes no sense is [`ConfigError::Wrong`], before anything is asked; an
-//! out-of-process adapter that does not answer yet is [`ConfigError::NotYet`], and opening it can be tried again.
+//! same names. [`open`] makes the adapter of it. What makes no sense is [`AdapterConfigError::Wrong`], before anything is asked; an
+//! out-of-process adapter that does not answer yet is [`AdapterConfigError::NotYet`], and opening it can be tried again.
 
 use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
-use linchpin_consist::{FinalizerRule, Kinds, Options, Port, Trouble, port};
+use linchpin_consist::{AdapterKinds, AdapterOptions, FinalizerRule, Port, Trouble, port};
 use linchpin_words::{duration::Period, text::quote};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
     alibabacloudslb::AlibabaCloudSlb,
-    client::{Access, Client},
+    client::{Access, ProviderClient},
     contract::ContractAdapter,
     haproxy::{Address, Haproxy, HaproxyConfig},
     remote::{Remote, kind_of, pointer},
@@ -89,7 +89,7 @@ fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>,
 
 /// Why an adapter cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub enum AdapterConfigError {
     /// What is asked makes no sense.
     #[error("{0}")]
     Wrong(String),
@@ -109,16 +109,16 @@ pub struct Opened {
 }
 
 impl AdapterConfig {
-    fn wrong(&self, why: impl std::fmt::Display) -> ConfigError {
-        ConfigError::Wrong(format!("adapter {}: {why}", self.adapter))
+    fn wrong(&self, why: impl std::fmt::Display) -> AdapterConfigError {
+        AdapterConfigError::Wrong(format!("adapter {}: {why}", self.adapter))
     }
 
     /// Refuses what another adapter would need and this one ignores.
-    fn check(&self) -> Result<(), ConfigError> {
+    fn check(&self) -> Result<(), AdapterConfigError> {
         if !NAMES.iter().any(|(name, _)| *name == self.adapter) {
             let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
             let why = format!("there is no adapter {}; there are {}", quote(&self.adapter), names.join(", "));
-            return Err(ConfigError::Wrong(why));
+            return Err(AdapterConfigError::Wrong(why));
         }
         let fits = |adapters: &[&str]| adapters.contains(&self.adapter.as_str());
         let contract = ["demo", "http"];
@@ -145,7 +145,7 @@ impl AdapterConfig {
     }
 
     /// The adapter's options with what is said here.
-    fn options(&self, usual: Options) -> Result<Options, ConfigError> {
+    fn options(&self, usual: AdapterOptions) -> Result<AdapterOptions, AdapterConfigError> {
         let finalizer = match self.finalizer_rule.as_deref() {
             None | Some("auto" | "name") => FinalizerRule::Name,
             Some("key") => FinalizerRule::Key,
@@ -164,7 +164,7 @@ impl AdapterConfig {
             Some(said) => Ok(said.length()),
             None => Ok(usual),
         };
-        Ok(Options {
+        Ok(AdapterOptions {
             finalizer,
             max_concurrent_reconciles: most,
             follow_pod_ops_lifecycle: self.follow_pod_ops_lifecycle.unwrap_or(usual.follow_pod_ops_lifecycle),
@@ -180,9 +180,9 @@ impl AdapterConfig {
         flag: &'static str,
         url: Option<&String>,
         timeout: Duration,
-    ) -> Result<Client, ConfigError> {
+    ) -> Result<ProviderClient, AdapterConfigError> {
         let url = url.ok_or_else(|| self.wrong(format!("{flag} must say where it is")))?;
-        Client::new(flag, self.access(url.clone(), timeout)).map_err(|trouble| self.wrong(trouble))
+        ProviderClient::new(flag, self.access(url.clone(), timeout)).map_err(|trouble| self.wrong(trouble))
     }
 
     fn access(&self, url: String, timeout: Duration) -> Access {
@@ -195,20 +195,20 @@ impl AdapterConfig {
         }
     }
 
-    fn kinds(&self) -> Result<Kinds, ConfigError> {
-        let usual = Kinds::default();
+    fn kinds(&self) -> Result<AdapterKinds, AdapterConfigError> {
+        let usual = AdapterKinds::default();
         let kind = |said: &Option<String>, usual| match said {
             Some(text) => kind_of(text).map_err(|why| self.wrong(why)),
             None => Ok(usual),
         };
-        Ok(Kinds {
+        Ok(AdapterKinds {
             employer: kind(&self.employer, usual.employer)?,
             employee: kind(&self.employee, usual.employee)?,
         })
     }
 
-    fn contract(&self) -> Result<ContractAdapter, ConfigError> {
-        let options = self.options(Options::default())?;
+    fn contract(&self) -> Result<ContractAdapter, AdapterConfigError> {
+        let options = self.options(AdapterOptions::default())?;
         let path = self.selector_path.as_deref().unwrap_or(".spec.selector");
         Ok(ContractAdapter {
             controller_name: if self.adapter == "demo" { "demo-controller" } else { "http-controller" },
@@ -219,14 +219,15 @@ impl AdapterConfig {
         })
     }
 
-    fn haproxy(&self) -> Result<Haproxy, ConfigError> {
+    fn haproxy(&self) -> Result<Haproxy, AdapterConfigError> {
         if self.haproxy.is_empty() {
             return Err(self.wrong("--haproxy must say where it listens for commands"));
         }
         let instances: Result<Vec<Address>, String> = self.haproxy.iter().map(|text| text.parse()).collect();
         let length = |said: Option<Period>, usual: Duration| said.map_or(usual, Period::length);
         // A reload forgets servers that were added, and tells nobody.
-        let options = self.options(Options { resync: Duration::from_secs(5), ..Options::default() })?;
+        let options =
+            self.options(AdapterOptions { resync: Duration::from_secs(5), ..AdapterOptions::default() })?;
         Ok(Haproxy::new(HaproxyConfig {
             instances: instances.map_err(|why| self.wrong(format!("--haproxy: {why}")))?,
             timeout: options.timeout,
@@ -236,24 +237,24 @@ impl AdapterConfig {
         }))
     }
 
-    async fn remote(&self) -> Result<Remote, ConfigError> {
-        let options = self.options(Options::default())?;
+    async fn remote(&self) -> Result<Remote, AdapterConfigError> {
+        let options = self.options(AdapterOptions::default())?;
         let client = Arc::new(self.client("--adapter-url", self.adapter_url.as_ref(), options.timeout)?);
-        let said = Remote::describe(&client).await.map_err(ConfigError::NotYet)?;
-        let usual = Options {
+        let said = Remote::describe(&client).await.map_err(AdapterConfigError::NotYet)?;
+        let usual = AdapterOptions {
             follow_pod_ops_lifecycle: said.follow_pod_ops_lifecycle.unwrap_or(true),
             need_record_employees: said.need_record_employees.unwrap_or(false),
             max_concurrent_reconciles: said
                 .max_concurrent_reconciles
                 .unwrap_or(options.max_concurrent_reconciles),
-            ..Options::default()
+            ..AdapterOptions::default()
         };
         Ok(Remote::new(client, said, self.options(usual)?))
     }
 }
 
 /// Makes the adapter that is configured. A remote one is asked what it is.
-pub async fn open(config: &AdapterConfig) -> Result<Opened, ConfigError> {
+pub async fn open(config: &AdapterConfig) -> Result<Opened, AdapterConfigError> {
     config.check()?;
     let name = if config.name.is_empty() { config.adapter.clone() } else { config.name.clone() };
     let never = || -> Pin<Box<dyn Future<Output = Trouble> + Send>> { Box::pin(std::future::pending()) };
@@ -289,8 +290,8 @@ mod tests {
     async fn refused(value: Value) -> String {
         match open(&config(value)).await {
             Ok(_) => panic!("it was opened"),
-            Err(ConfigError::Wrong(why)) => why,
-            Err(ConfigError::NotYet(trouble)) => panic!("{trouble}"),
+            Err(AdapterConfigError::Wrong(why)) => why,
+            Err(AdapterConfigError::NotYet(trouble)) => panic!("{trouble}"),
         }
     }
 

@@ -16,14 +16,14 @@
 use futures::{StreamExt as _, stream};
 use http::{Method, StatusCode};
 use linchpin_consist::{
-    Adapter, Batch, Employment, Expected, Item, Kinds, Options, PodStatuses, Selection, Trouble,
-    adapter::Employed,
+    Adapter, AdapterKinds, AdapterOptions, Batch, EmployeeSelection, Employment, Expected, Item, PodStatuses,
+    Trouble, adapter::ObservedEmployee,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
-    client::{Client, Reply, Request, segment},
+    client::{ProviderClient, ProviderRequest, Reply, segment},
     wire::{self, Loose},
 };
 
@@ -54,13 +54,13 @@ pub struct ContractAdapter {
     /// The name of the controller.
     pub controller_name: &'static str,
     /// How its employers are served.
-    pub options: Options,
+    pub options: AdapterOptions,
     /// The kinds of employers and employees.
-    pub kinds: Kinds,
+    pub kinds: AdapterKinds,
     /// Where an employer's selector is: a JSON pointer.
     pub selector: String,
     /// The provider.
-    pub client: Client,
+    pub client: ProviderClient,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -83,7 +83,7 @@ type On = Employment<Value, Value>;
 
 impl ContractAdapter {
     fn employs_services(&self) -> bool {
-        self.kinds.employer == Kinds::default().employer
+        self.kinds.employer == AdapterKinds::default().employer
     }
 
     /// Where things are, each part of the name as a segment of its own.
@@ -99,7 +99,7 @@ impl ContractAdapter {
 
     async fn current(&self, of: Of, on: &On) -> Result<Vec<Item<Loose>>, Trouble> {
         let path = Self::place(of, on, None);
-        let reply = self.client.ask(Request::new(Method::GET, &path, None)).await?;
+        let reply = self.client.ask(ProviderRequest::new(Method::GET, &path, None)).await?;
         let told = |trouble: &str| Trouble(format!("GET {path}: {trouble}"));
         if reply.status != StatusCode::OK {
             return Err(told(&reply.refused()));
@@ -124,7 +124,7 @@ impl ContractAdapter {
         Ok(Loose(known))
     }
 
-    fn expected_statuses(&self, employee: &Employed<Value>) -> Result<Value, Trouble> {
+    fn expected_statuses(&self, employee: &ObservedEmployee<Value>) -> Result<Value, Trouble> {
         if !self.kinds.employs_pods() {
             return Ok(json!({"spec": employee.object.get("spec").cloned().unwrap_or_default()}));
         }
@@ -146,7 +146,7 @@ impl ContractAdapter {
                     (_, Of::Employees) => Some(json!({"name": item.name, "statuses": item.statuses})),
                 };
                 let told = |why: String| Trouble(format!("{method} {path}: {why}"));
-                let reply = self.client.ask(Request::new(method.clone(), &path, body.as_ref())).await;
+                let reply = self.client.ask(ProviderRequest::new(method.clone(), &path, body.as_ref())).await;
                 (item.id, reply.and_then(|reply| taken(&method, &reply).map_err(told)))
             }
         });
@@ -188,16 +188,16 @@ impl Adapter<Value, Value> for ContractAdapter {
         self.controller_name
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> AdapterOptions {
         self.options.clone()
     }
 
-    fn kinds(&self) -> Kinds {
+    fn kinds(&self) -> AdapterKinds {
         self.kinds.clone()
     }
 
-    fn employs(&self, employer: &Value) -> Selection {
-        Selection::labels_at(employer, &self.selector)
+    fn employs(&self, employer: &Value) -> EmployeeSelection {
+        EmployeeSelection::labels_at(employer, &self.selector)
     }
 
     async fn expected_employer(&self, on: &On) -> Result<Vec<Item<Loose>>, Trouble> {
@@ -229,7 +229,7 @@ impl Adapter<Value, Value> for ContractAdapter {
 
     async fn expected_employees(&self, on: &On) -> Result<Expected<Item<Loose>>, Trouble> {
         let serving = on.employees.iter().filter(|employee| !employee.view.is_terminating());
-        let item = |employee: &Employed<Value>| {
+        let item = |employee: &ObservedEmployee<Value>| {
             Ok(Item::employee(employee.view.name.clone(), Loose(self.expected_statuses(employee)?)))
         };
         Ok(serving.map(item).collect::<Result<Vec<_>, Trouble>>()?.into())

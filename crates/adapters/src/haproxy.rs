@@ -18,15 +18,17 @@ use std::{
     time::Duration,
 };
 
-use linchpin_consist::{Adapter, Batch, Employment, Expected, Item, Options, PodStatuses, PodView, Trouble};
+use linchpin_consist::{
+    Adapter, AdapterOptions, Batch, Employment, Expected, Item, PodStatuses, PodView, Trouble,
+};
 use linchpin_words::{Timestamp, text::line_of};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::runtime::Address;
 use self::{
-    next::{Named, Next, Want, next},
-    stat::{Backends, Row, ServerState},
+    next::{NamedServer, ServerGoal, ServerStep, next},
+    stat::{Backends, ServerRow, ServerState},
     wishes::Wishes,
 };
 
@@ -48,7 +50,7 @@ pub struct HaproxyConfig {
     /// How long sessions may last once their server drains; then they are ended.
     pub drain_timeout: Duration,
     /// How its employers are served.
-    pub options: Options,
+    pub options: AdapterOptions,
 }
 
 /// What is known of a server beyond its pod.
@@ -147,7 +149,7 @@ impl Haproxy {
         let begins = format!("{namespace}_");
         for instance in &self.config.instances {
             for (backend, servers) in self.show(instance, "-1").await? {
-                let ours = |(server, row): (&String, &Row)| row.id == stat::mark(scope, server);
+                let ours = |(server, row): (&String, &ServerRow)| row.id == stat::mark(scope, server);
                 if backend.starts_with(&begins) && servers.iter().any(ours) {
                     found.insert(backend);
                 }
@@ -164,7 +166,7 @@ impl Haproxy {
         let mut servers = Vec::new();
         let mut empty = BTreeSet::new();
         for backend in &backends {
-            let mut rows: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+            let mut rows: BTreeMap<String, Vec<ServerRow>> = BTreeMap::new();
             for instance in &self.config.instances {
                 let there = self.show(instance, backend).await?.remove(backend).unwrap_or_default();
                 for (server, row) in there {
@@ -256,11 +258,11 @@ impl Haproxy {
         let name = format!("{backend}/{}", item.name);
         let address = socket(&item.statuses.ip, *port);
         let want = match wishes {
-            None => Want::Gone,
-            Some(_) if state == ServerState::Ready.word() => Want::Ready(address),
-            Some(_) => Want::Out(address),
+            None => ServerGoal::Gone,
+            Some(_) if state == ServerState::Ready.word() => ServerGoal::Ready(address),
+            Some(_) => ServerGoal::Out(address),
         };
-        let named = Named {
+        let named = NamedServer {
             name: &name,
             mark: stat::mark(&on.scope(), &item.name),
             words: wishes.map_or("", |wishes| wishes.words.as_str()),
@@ -269,16 +271,16 @@ impl Haproxy {
         let row = servers.get(&item.name);
         let drains = |sessions: u64| Told::Pending(format!("haproxy {name} still has {sessions} sessions"));
         let told = match next(&named, row, &want) {
-            Next::Done => Told::Done,
-            Next::Wait(why) => Told::Pending(why),
-            Next::Drains(sessions) => {
+            ServerStep::Done => Told::Done,
+            ServerStep::Wait(why) => Told::Pending(why),
+            ServerStep::Drains(sessions) => {
                 self.shut_in_time(on.now, instance, &name).await?;
                 return Ok(drains(sessions));
             }
-            Next::Run(_) if last => {
+            ServerStep::Run(_) if last => {
                 row.map_or_else(|| Told::Pending("not done yet".to_owned()), |row| drains(row.sessions))
             }
-            Next::Run(commands) => self.run(instance, &commands).await?,
+            ServerStep::Run(commands) => self.run(instance, &commands).await?,
         };
         if !matches!(told, Told::Again) {
             self.memory().draining.remove(&format!("{instance} {name}"));
@@ -326,7 +328,7 @@ fn socket(ip: &str, port: u16) -> String {
 }
 
 /// One server as all instances have it.
-fn merged(backend: &str, own: &str, server: String, rows: &[Row], instances: usize) -> Server {
+fn merged(backend: &str, own: &str, server: String, rows: &[ServerRow], instances: usize) -> Server {
     let alike = rows.len() == instances
         && rows.windows(2).all(|pair| (pair[0].state, &pair[0].address) == (pair[1].state, &pair[1].address));
     let first = rows.first();
@@ -378,7 +380,7 @@ impl Adapter<Value, Value> for Haproxy {
         "haproxy-controller"
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> AdapterOptions {
         self.config.options.clone()
     }
 

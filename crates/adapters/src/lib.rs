@@ -24,8 +24,8 @@ mod wire;
 
 pub use self::{
     alibabacloudslb::AlibabaCloudSlb,
-    client::{Access, Client},
-    config::{AdapterConfig, ConfigError, NAMES, Opened, open},
+    client::{Access, ProviderClient},
+    config::{AdapterConfig, AdapterConfigError, NAMES, Opened, open},
     contract::ContractAdapter,
     haproxy::{Address, Haproxy, HaproxyConfig},
     remote::{Description, Remote},

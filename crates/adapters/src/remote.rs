@@ -9,15 +9,16 @@ use std::sync::Arc;
 
 use http::{HeaderValue, Method, StatusCode};
 use linchpin_consist::{
-    Adapter, Batch, Employment, Expected, Item, Kinds, Options, PodStatuses, Selection, Trouble,
-    adapter::{Employed, HasId as _},
+    Adapter, AdapterKinds, AdapterOptions, Batch, EmployeeSelection, Employment, Expected, Item, PodStatuses,
+    Trouble,
+    adapter::{HasId as _, ObservedEmployee},
 };
 use linchpin_words::{Gvk, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
-    client::{Client, Request},
+    client::{ProviderClient, ProviderRequest},
     wire::{self, Exact},
 };
 
@@ -30,7 +31,7 @@ pub struct Description {
     /// The name of the controller.
     pub controller_name: String,
     /// The kinds of employers and employees.
-    pub kinds: Kinds,
+    pub kinds: AdapterKinds,
     /// Where an employer's selector is: a JSON pointer.
     pub selector: String,
     /// Whether pods are marked and held.
@@ -75,14 +76,14 @@ impl Description {
         if read.max_concurrent_reconciles.is_some_and(|most| !(1..=1000).contains(&most)) {
             return Err("maxConcurrentReconciles must be 1 to 1000".to_owned());
         }
-        let usual = Kinds::default();
+        let usual = AdapterKinds::default();
         let kind = |name: Option<KindName>, usual: Gvk| match name {
             None => Ok(usual),
             Some(name) => kind_of(&format!("{}/{}", name.api_version, name.kind)),
         };
         Ok(Self {
             controller_name: name,
-            kinds: Kinds {
+            kinds: AdapterKinds {
                 employer: kind(read.employer, usual.employer)?,
                 employee: kind(read.employee, usual.employee)?,
             },
@@ -121,19 +122,19 @@ pub(crate) fn pointer(path: &str) -> Result<String, String> {
 /// An adapter in another process.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    client: Arc<Client>,
+    client: Arc<ProviderClient>,
     description: Description,
-    options: Options,
+    options: AdapterOptions,
 }
 
 type On = Employment<Value, Value>;
 
 impl Remote {
     /// Asks an adapter what it is.
-    pub async fn describe(client: &Client) -> Result<Description, Trouble> {
+    pub async fn describe(client: &ProviderClient) -> Result<Description, Trouble> {
         let path = "/v1/adapter";
         let told = |why: &str| Trouble(format!("GET {path}: {why}"));
-        let reply = client.ask(Request::new(Method::GET, path, None)).await?;
+        let reply = client.ask(ProviderRequest::new(Method::GET, path, None)).await?;
         if reply.status != StatusCode::OK {
             return Err(told(&reply.refused()));
         }
@@ -141,7 +142,7 @@ impl Remote {
     }
 
     /// An adapter that said what it is.
-    pub fn new(client: Arc<Client>, description: Description, options: Options) -> Self {
+    pub fn new(client: Arc<ProviderClient>, description: Description, options: AdapterOptions) -> Self {
         Self { client, description, options }
     }
 
@@ -161,7 +162,7 @@ impl Remote {
     async fn post(&self, method: &str, on: &On, body: &Value) -> Result<Option<Value>, Trouble> {
         let path = format!("/v1/{method}");
         let told = |why: &str| Trouble(format!("POST {path}: {why}"));
-        let mut request = Request::new(Method::POST, &path, Some(body));
+        let mut request = ProviderRequest::new(Method::POST, &path, Some(body));
         let scope =
             HeaderValue::from_str(&on.scope()).map_err(|_| told("the employer's name cannot be sent"))?;
         request.headers.insert("x-linchpin-employer", scope);
@@ -208,7 +209,7 @@ impl Remote {
 
 /// An employee as it is sent: the object, and what the document's `SetCommonPodEmployeeStatus` says of it, each of the three
 /// also where there is nothing to say.
-fn described(employee: &Employed<Value>) -> Value {
+fn described(employee: &ObservedEmployee<Value>) -> Value {
     let PodStatuses { ip, ipv6, lifecycle_ready, .. } = PodStatuses::of(&employee.view, ());
     json!({"object": employee.object, "common": {"ip": ip, "ipv6": ipv6, "lifecycleReady": lifecycle_ready}})
 }
@@ -256,16 +257,16 @@ impl Adapter<Value, Value> for Remote {
         &self.description.controller_name
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> AdapterOptions {
         self.options.clone()
     }
 
-    fn kinds(&self) -> Kinds {
+    fn kinds(&self) -> AdapterKinds {
         self.description.kinds.clone()
     }
 
-    fn employs(&self, employer: &Value) -> Selection {
-        Selection::labels_at(employer, &self.description.selector)
+    fn employs(&self, employer: &Value) -> EmployeeSelection {
+        EmployeeSelection::labels_at(employer, &self.description.selector)
     }
 
     async fn expected_employer(&self, on: &On) -> Result<Vec<Item<Exact>>, Trouble> {
@@ -323,7 +324,7 @@ mod tests {
     #[test]
     fn an_adapter_says_what_it_is_and_the_rest_is_the_documents_default() {
         let short = read(json!({"contract": CONTRACT, "controllerName": "directory-controller"})).unwrap();
-        assert_eq!((short.kinds, short.selector.as_str()), (Kinds::default(), "/spec/selector"));
+        assert_eq!((short.kinds, short.selector.as_str()), (AdapterKinds::default(), "/spec/selector"));
         assert_eq!((short.follow_pod_ops_lifecycle, short.max_concurrent_reconciles), (None, None));
         let long = read(json!({"contract": CONTRACT, "controllerName": "c",
             "employer": {"apiVersion": "example.com/v1", "kind": "Gateway"}, "employee": {"apiVersion": "v1", "kind": "Pod"},

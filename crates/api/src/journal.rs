@@ -3,4 +3,4 @@
 //! In the schema it is a free object, so that an older definition never prunes what a newer operator must remember.
 
 /// What an object's status holds of the journal.
-pub type Journal = serde_json::Value;
+pub type JournalText = serde_json::Value;

@@ -96,7 +96,7 @@ pub trait OurStatus:
     fn common_mut(&mut self) -> &mut CommonStatus;
 
     /// What the object does that did not come to a good end.
-    fn troubles(&self) -> Vec<Trouble<'_>> {
+    fn troubles(&self) -> Vec<FailedPart<'_>> {
         Vec::new()
     }
 
@@ -108,7 +108,7 @@ pub trait OurStatus:
 
 /// Something that did not come to a good end.
 #[derive(Clone, Debug)]
-pub struct Trouble<'a> {
+pub struct FailedPart<'a> {
     /// As people call it: `action make`, `component app/web`.
     pub what: String,
     /// How far it is, in one word.

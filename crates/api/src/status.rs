@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    journal::Journal,
-    ours::{OurStatus, Trouble},
+    journal::JournalText,
+    ours::{FailedPart, OurStatus},
     schema,
 };
 
@@ -47,7 +47,7 @@ pub struct CommonStatus {
     /// What the operator must remember. Not for people, and not to be edited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::whole_object")]
-    pub journal: Option<Journal>,
+    pub journal: Option<JournalText>,
 }
 
 /// What an object that was never looked at says.
@@ -115,11 +115,11 @@ impl OurStatus for Status {
         &mut self.common
     }
 
-    fn troubles(&self) -> Vec<Trouble<'_>> {
+    fn troubles(&self) -> Vec<FailedPart<'_>> {
         let bad = self
             .every_action()
             .filter(|action| ["Failed", "Unknown", "Running"].contains(&action.state.as_str()));
-        bad.map(|action| Trouble {
+        bad.map(|action| FailedPart {
             what: format!("action {}", action.name),
             state: &action.state,
             reason: &action.reason,

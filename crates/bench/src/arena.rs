@@ -15,7 +15,7 @@ use kube::{
     config::{KubeConfigOptions, Kubeconfig},
 };
 use linchpin_api::Sync;
-use linchpin_local::{Cluster, Component, Options};
+use linchpin_local::{Cluster, ClusterOptions, Component};
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
@@ -39,8 +39,8 @@ pub(crate) struct Arena {
 impl Arena {
     /// Starts a cluster and makes it know our kinds.
     pub(crate) async fn start() -> Result<Self> {
-        let options =
-            Options::default().flag(Component::ApiServer, format!("--audit-policy-file={AUDIT_POLICY}"));
+        let options = ClusterOptions::default()
+            .flag(Component::ApiServer, format!("--audit-policy-file={AUDIT_POLICY}"));
         let cluster = tokio::task::spawn_blocking(move || Cluster::start(&options)).await??;
         let kubeconfig = Kubeconfig::read_from(cluster.kubeconfig())?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
@@ -158,7 +158,7 @@ impl Arena {
     }
 
     /// Creates plans that wait for one ConfigMap and then create another.
-    pub(crate) async fn plans(&self, namespace: &str, plans: &[Plan]) -> Result<()> {
+    pub(crate) async fn plans(&self, namespace: &str, plans: &[BenchWait]) -> Result<()> {
         let bodies: Vec<Value> = plans.iter().map(|plan| plan.body(namespace)).collect();
         create_all(&self.waits(namespace), &bodies).await
     }
@@ -234,7 +234,7 @@ fn parameters() -> PatchParams {
 }
 
 /// A `ResourceDependency`: waits for a ConfigMap, creates another.
-pub(crate) struct Plan {
+pub(crate) struct BenchWait {
     pub(crate) name: String,
     pub(crate) waits_for: String,
     pub(crate) creates: String,
@@ -242,7 +242,7 @@ pub(crate) struct Plan {
     pub(crate) on_content: bool,
 }
 
-impl Plan {
+impl BenchWait {
     /// The plan of one hop: answers `cause-n` with `effect-n`.
     pub(crate) fn hop(number: usize) -> Self {
         Self {

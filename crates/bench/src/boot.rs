@@ -20,7 +20,7 @@ use crate::{
     Sizes,
     arena::{Arena, PARALLEL},
     crowd,
-    operator::Operator,
+    operator::OperatorProcess,
     say,
     sightings::Sightings,
     table::{Table, percentile},
@@ -48,7 +48,7 @@ pub(crate) async fn measure(
         "--probe-allow=127.0.0.1/32".to_owned(),
     ];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let mut operator = Operator::start_with(arena, program, &flags).await?;
+    let mut operator = OperatorProcess::start_with(arena, program, &flags).await?;
     at_rest(arena, &operator, sizes, table).await?;
     reviews::measure(arena, &operator, address, reviews, table).await?;
     releases(arena, sizes.hops, table).await?;
@@ -123,7 +123,7 @@ fn boot(namespace: &str, name: &str, spec: &Value) -> Value {
 }
 
 /// A crowd whose entries hold: two Services each, and one host that all share.
-async fn at_rest(arena: &Arena, operator: &Operator, sizes: Sizes, table: &mut Table) -> Result<()> {
+async fn at_rest(arena: &Arena, operator: &OperatorProcess, sizes: Sizes, table: &mut Table) -> Result<()> {
     const NAMESPACE: &str = "boot-crowd";
     const SERVICES: usize = 20;
     let count = sizes.size;

@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 use crate::{
-    Sizes,
+    Stage,
     arena::{Arena, config_map},
-    operator::Operator,
+    operator::OperatorProcess,
     say,
     sightings::Sightings,
-    table::{Table, percentile},
+    table::percentile,
 };
 
 /// Objects in each bundle.
@@ -21,12 +21,7 @@ const OBJECTS: usize = 40;
 /// Each side is measured so often, in turns, and the middle one counts.
 const REPETITIONS: usize = 5;
 
-pub(crate) async fn measure(
-    arena: &Arena,
-    operator: &Operator,
-    sizes: Sizes,
-    table: &mut Table,
-) -> Result<()> {
+pub(crate) async fn measure(Stage { arena, operator, sizes, table }: Stage<'_>) -> Result<()> {
     let bundles = sizes.size.div_ceil(20);
     let (mut same, mut bare, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     for repetition in 0..REPETITIONS {
@@ -67,7 +62,12 @@ fn marked(name: &str, owner: &str) -> Value {
 }
 
 /// Writing the bundles themselves is part of it: a user has nothing before that.
-async fn linchpin(arena: &Arena, operator: &Operator, namespace: &str, bundles: usize) -> Result<Duration> {
+async fn linchpin(
+    arena: &Arena,
+    operator: &OperatorProcess,
+    namespace: &str,
+    bundles: usize,
+) -> Result<Duration> {
     arena.namespace(namespace).await?;
     let bodies: Vec<Value> = (0..bundles).map(|bundle| body(namespace, bundle)).collect();
     let sightings = Sightings::of(arena, namespace).await?;

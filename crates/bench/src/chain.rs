@@ -4,24 +4,19 @@ use anyhow::Result;
 use std::time::{Duration, Instant};
 
 use crate::{
-    Sizes,
-    arena::{Arena, Plan},
-    operator::Operator,
+    Stage,
+    arena::{Arena, BenchWait},
+    operator::OperatorProcess,
     say,
     sightings::Sightings,
-    table::{Table, percentile},
+    table::percentile,
 };
 
 /// Short chains are repeated, and the middle one counts.
 const REPETITIONS: usize = 7;
 const SHORT: usize = 10;
 
-pub(crate) async fn measure(
-    arena: &Arena,
-    operator: &Operator,
-    sizes: Sizes,
-    table: &mut Table,
-) -> Result<()> {
+pub(crate) async fn measure(Stage { arena, operator, sizes, table }: Stage<'_>) -> Result<()> {
     let mut waiting = 0;
     let (mut floors, mut ours) = (Vec::new(), Vec::new());
     for repetition in 0..REPETITIONS {
@@ -41,7 +36,7 @@ pub(crate) async fn measure(
 
 async fn one(
     arena: &Arena,
-    operator: &Operator,
+    operator: &OperatorProcess,
     namespace: &str,
     length: usize,
     waiting: &mut usize,
@@ -55,8 +50,8 @@ async fn one(
     let floor = begun.elapsed();
 
     arena.namespace(namespace).await?;
-    let plans: Vec<Plan> = (1..=length)
-        .map(|number| Plan {
+    let plans: Vec<BenchWait> = (1..=length)
+        .map(|number| BenchWait {
             name: format!("link-{number}"),
             waits_for: format!("link-{}", number - 1),
             creates: format!("link-{number}"),

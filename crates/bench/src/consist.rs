@@ -18,12 +18,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::provider::Provider;
+use self::provider::ProviderServer;
 use crate::{
     Sizes,
     arena::{Arena, PARALLEL},
     crowd,
-    operator::Operator,
+    operator::OperatorProcess,
     say,
     table::{Table, percentile, time},
 };
@@ -42,13 +42,13 @@ pub(crate) async fn measure(
     employers: usize,
     table: &mut Table,
 ) -> Result<()> {
-    let provider = Provider::start().await?;
+    let provider = ProviderServer::start().await?;
     let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
     let url = provider.url();
     let bind = format!("--webhook-bind-address={address}");
     let reached = format!("--webhook-url=https://{address}");
     let words = ["consist", "enable", "demo", "--provider", &url, &bind, &reached];
-    let mut process = Operator::start_as(arena, program, &words).await?;
+    let mut process = OperatorProcess::start_as(arena, program, &words).await?;
     arena.namespace(NAMESPACE).await?;
     say(&format!("{employers} employers of {PODS} pods each …"));
     let begun = Instant::now();
@@ -74,7 +74,7 @@ pub(crate) async fn measure(
 }
 
 /// How many answers of webhooks there were, and how many took no longer than 5 ms.
-async fn within(process: &Operator) -> Result<(f64, f64)> {
+async fn within(process: &OperatorProcess) -> Result<(f64, f64)> {
     let bucket = |bound: &'static str| async move {
         process.metric(&format!("linchpin_webhook_seconds_bucket{{le=\"{bound}\"}}")).await
     };
@@ -119,8 +119,8 @@ async fn make(arena: &Arena, employers: usize) -> Result<()> {
 
 async fn at_rest(
     arena: &Arena,
-    process: &Operator,
-    provider: &Provider,
+    process: &OperatorProcess,
+    provider: &ProviderServer,
     sizes: Sizes,
     crowd: &str,
     table: &mut Table,
@@ -147,8 +147,8 @@ async fn at_rest(
 /// From the answer to the write that makes a pod not ready, or ready again, until the provider is asked, and told.
 async fn changes(
     arena: &Arena,
-    process: &Operator,
-    provider: &Provider,
+    process: &OperatorProcess,
+    provider: &ProviderServer,
     count: usize,
     employers: usize,
     table: &mut Table,

@@ -11,8 +11,8 @@ use std::{
 
 use crate::{
     Sizes,
-    arena::{Arena, OPERATOR, Plan},
-    operator::Operator,
+    arena::{Arena, BenchWait, OPERATOR},
+    operator::OperatorProcess,
     say,
     sightings::Sightings,
     table::{Table, time},
@@ -22,7 +22,7 @@ const NAMESPACE: &str = "crowd";
 
 pub(crate) async fn measure(arena: &Arena, program: &str, sizes: Sizes, table: &mut Table) -> Result<()> {
     let count = sizes.size;
-    let mut operator = Operator::start(arena, program).await?;
+    let mut operator = OperatorProcess::start(arena, program).await?;
     tokio::time::sleep(Duration::from_secs(3)).await;
     let (idle, _) = operator.memory()?;
     table.plain("RSS, idle", &format!("{idle:.1} MB"), "≤ 20 MB");
@@ -31,7 +31,8 @@ pub(crate) async fn measure(arena: &Arena, program: &str, sizes: Sizes, table: &
     arena.namespace(NAMESPACE).await?;
     let causes: Vec<String> = (0..count).map(|number| format!("cause-{number}")).collect();
     arena.write_all(NAMESPACE, &causes).await?;
-    let plans: Vec<Plan> = (0..count).map(|number| Plan { on_content: true, ..Plan::hop(number) }).collect();
+    let plans: Vec<BenchWait> =
+        (0..count).map(|number| BenchWait { on_content: true, ..BenchWait::hop(number) }).collect();
     arena.plans(NAMESPACE, &plans).await?;
     operator.settle("Waiting", count).await?;
     let (now, most) = operator.memory()?;
@@ -51,7 +52,7 @@ pub(crate) async fn measure(arena: &Arena, program: &str, sizes: Sizes, table: &
 
     say("restart …");
     operator.stop().await?;
-    let mut operator = Operator::start(arena, program).await?;
+    let mut operator = OperatorProcess::start(arena, program).await?;
     let sightings = Sightings::of(arena, NAMESPACE).await?;
     let last = count - 1;
     release(arena, last).await?;

@@ -4,23 +4,18 @@ use anyhow::Result;
 use std::time::{Duration, Instant};
 
 use crate::{
-    Sizes,
-    arena::{Arena, Plan},
-    operator::Operator,
+    Stage,
+    arena::{Arena, BenchWait},
+    operator::OperatorProcess,
     say,
     sightings::Sightings,
-    table::{Table, percentile},
+    table::percentile,
 };
 
 /// Each side is measured so often, in turns, and the middle one counts.
 const REPETITIONS: usize = 3;
 
-pub(crate) async fn measure(
-    arena: &Arena,
-    operator: &Operator,
-    sizes: Sizes,
-    table: &mut Table,
-) -> Result<()> {
+pub(crate) async fn measure(Stage { arena, operator, sizes, table }: Stage<'_>) -> Result<()> {
     let names: Vec<String> = (0..sizes.size).map(|number| format!("leaf-{number}")).collect();
     let (mut floors, mut ours) = (Vec::new(), Vec::new());
     for repetition in 0..REPETITIONS {
@@ -41,9 +36,14 @@ async fn plainly(arena: &Arena, namespace: &str, names: &[String]) -> Result<Dur
     Ok(sightings.when_all(names).await?.saturating_duration_since(begun))
 }
 
-async fn linchpin(arena: &Arena, operator: &Operator, namespace: &str, names: &[String]) -> Result<Duration> {
+async fn linchpin(
+    arena: &Arena,
+    operator: &OperatorProcess,
+    namespace: &str,
+    names: &[String],
+) -> Result<Duration> {
     arena.namespace(namespace).await?;
-    let plan = |name: &String| Plan {
+    let plan = |name: &String| BenchWait {
         name: name.clone(),
         waits_for: "root".to_owned(),
         creates: name.clone(),

@@ -10,23 +10,16 @@ use kube::{
 use std::time::{Duration, Instant};
 
 use crate::{
-    Sizes,
-    arena::{self, Arena, Plan},
-    operator::Operator,
+    Stage,
+    arena::{self, Arena, BenchWait},
     say,
     sightings::Sightings,
-    table::{Table, percentile},
 };
 
 /// Between two hops, so that each is one of its own.
-const PAUSE: Duration = Duration::from_millis(60);
+pub(crate) const PAUSE: Duration = Duration::from_millis(60);
 
-pub(crate) async fn measure(
-    arena: &Arena,
-    operator: &Operator,
-    sizes: Sizes,
-    table: &mut Table,
-) -> Result<()> {
+pub(crate) async fn measure(Stage { arena, operator, sizes, table }: Stage<'_>) -> Result<()> {
     say(&format!("{} hops …", sizes.hops));
     arena.namespace("hop-floor").await?;
     let plain = tokio::spawn(plain_client(arena.config_maps("hop-floor")));
@@ -34,15 +27,13 @@ pub(crate) async fn measure(
     plain.abort();
 
     arena.namespace("hop").await?;
-    let plans: Vec<Plan> = (0..sizes.hops).map(Plan::hop).collect();
+    let plans: Vec<BenchWait> = (0..sizes.hops).map(BenchWait::hop).collect();
     arena.plans("hop", &plans).await?;
     operator.settle("Waiting", sizes.hops).await?;
     let before = operator.processor_time()?;
     let mut ours = hops(arena, "hop", sizes.hops).await?;
     let used = operator.processor_time()?.saturating_sub(before);
-    for (name, hundredths) in [("hop, p50", 50), ("hop, p99", 99)] {
-        table.ratio(name, percentile(&mut floor, hundredths), percentile(&mut ours, hundredths), 1.5);
-    }
+    table.hops("hop", &mut floor, &mut ours);
     table.processor_time("per hop with its status and events", used, sizes.hops);
     Ok(())
 }

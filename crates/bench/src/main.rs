@@ -11,7 +11,7 @@
 //! `boot` sends `BENCH_REVIEWS` (5000) AdmissionReviews, 500 a second, and releases `BENCH_HOPS` held pods.
 //! `consist` serves `BENCH_EMPLOYERS` (500) Services of ten pods each and changes `BENCH_HOPS` pods, one by one.
 //! `BENCH_NEIGHBOUR_HOPS` (300) hops are measured beside each of `BENCH_ATTACKS` (all): `cel`, `hanging`, `endless`,
-//! `budget`, `flapping`.
+//! `budget`, `flapping`. With `BENCH_CHECK`, a factor, the run fails if a ratio exceeds its goal by more than that.
 
 mod arena;
 mod boot;
@@ -28,10 +28,10 @@ mod sightings;
 mod sync;
 mod table;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use std::{env, str::FromStr};
 
-use crate::{arena::Arena, operator::Operator, table::Table};
+use crate::{arena::Arena, operator::OperatorProcess, table::Table};
 
 /// How much is measured.
 #[derive(Debug, Clone, Copy)]
@@ -39,6 +39,20 @@ struct Sizes {
     size: usize,
     hops: usize,
     idle_seconds: u64,
+}
+
+/// What is measured with, and where the figures go.
+struct Stage<'a> {
+    arena: &'a Arena,
+    operator: &'a OperatorProcess,
+    sizes: Sizes,
+    table: &'a mut Table,
+}
+
+impl Stage<'_> {
+    fn lend(&mut self) -> Stage<'_> {
+        Stage { table: self.table, ..*self }
+    }
 }
 
 #[tokio::main]
@@ -61,21 +75,22 @@ async fn main() -> Result<()> {
     if wanted("crowd") {
         crowd::measure(&arena, &program, sizes, &mut table).await?;
     }
-    let mut operator = Operator::start(&arena, &program).await?;
+    let mut operator = OperatorProcess::start(&arena, &program).await?;
+    let mut stage = Stage { arena: &arena, operator: &operator, sizes, table: &mut table };
     if wanted("hop") {
-        hop::measure(&arena, &operator, sizes, &mut table).await?;
+        hop::measure(stage.lend()).await?;
     }
     if wanted("chain") {
-        chain::measure(&arena, &operator, sizes, &mut table).await?;
+        chain::measure(stage.lend()).await?;
     }
     if wanted("fan-out") {
-        fan_out::measure(&arena, &operator, sizes, &mut table).await?;
+        fan_out::measure(stage.lend()).await?;
     }
     if wanted("bundles") {
-        bundles::measure(&arena, &operator, sizes, &mut table).await?;
+        bundles::measure(stage.lend()).await?;
     }
     if wanted("sync") {
-        sync::measure(&arena, &operator, sizes, &mut table).await?;
+        sync::measure(stage.lend()).await?;
     }
     operator.stop().await?;
     // With an operator of its own, which serves webhooks.
@@ -92,6 +107,16 @@ async fn main() -> Result<()> {
     }
     arena.stop().await?;
     println!("\n{table}");
+    match env::var_os("BENCH_CHECK") {
+        Some(_) => judge(&table, setting("BENCH_CHECK", 1.0)?),
+        None => Ok(()),
+    }
+}
+
+/// Fails if a ratio exceeds its goal by more than this factor.
+fn judge(table: &Table, factor: f64) -> Result<()> {
+    let missed = table.missed(factor);
+    ensure!(missed.is_empty(), "more than {factor} times the goal: {}", missed.join("; "));
     Ok(())
 }
 

@@ -16,9 +16,9 @@ use std::{
 };
 
 use crate::{
-    arena::{Arena, Plan},
+    arena::{Arena, BenchWait},
     hop::{self, Track},
-    operator::Operator,
+    operator::OperatorProcess,
     say,
     table::{Table, percentile},
 };
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) async fn measure(arena: &Arena, program: &str, hops: usize, table: &mut Table) -> Result<()> {
     let chosen = env::var("BENCH_ATTACKS").unwrap_or_default();
     let wanted = |name: &str| chosen.is_empty() || chosen.split(',').any(|one| one.trim() == name);
-    let mut operator = Operator::start_with(arena, program, &["--allow-loopback-clusters"]).await?;
+    let mut operator = OperatorProcess::start_with(arena, program, &["--allow-loopback-clusters"]).await?;
     for attack in attacks::ALL.into_iter().filter(|name| wanted(name)) {
         say(&format!("{hops} hops while a neighbour does its worst, and as many without: {attack} …"));
         let mut seen = beside(arena, &operator, hops, attack).await?;
@@ -100,12 +100,12 @@ impl Course {
 }
 
 /// Measures hops before, beside and after an attack.
-async fn beside(arena: &Arena, operator: &Operator, count: usize, name: &str) -> Result<Seen> {
+async fn beside(arena: &Arena, operator: &OperatorProcess, count: usize, name: &str) -> Result<Seen> {
     let [noisy, ours, floor] = ["noisy", "neighbour", "floor"].map(|what| format!("{what}-{name}"));
     for namespace in [&noisy, &ours, &floor] {
         arena.namespace(namespace).await?;
     }
-    let plans: Vec<Plan> = (0..2 * count).map(Plan::hop).collect();
+    let plans: Vec<BenchWait> = (0..2 * count).map(BenchWait::hop).collect();
     arena.plans(&ours, &plans).await?;
     operator.settle("Waiting", plans.len()).await?;
     let client = tokio::spawn(hop::plain_client(arena.config_maps(&floor)));
@@ -150,7 +150,7 @@ async fn beside(arena: &Arena, operator: &Operator, count: usize, name: &str) ->
 }
 
 /// Waits until no more than so many objects are served.
-async fn until_gone(operator: &Operator, count: usize) -> Result<()> {
+async fn until_gone(operator: &OperatorProcess, count: usize) -> Result<()> {
     let (begun, left) = (Instant::now(), u32::try_from(count).map(f64::from)?);
     while operator.metric("linchpin_objects").await? > left {
         anyhow::ensure!(begun.elapsed() < PATIENCE, "what the neighbour made does not go away");

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const PROBE: Duration = Duration::from_secs(1);
 
 /// A running operator that leads.
-pub(crate) struct Operator {
+pub(crate) struct OperatorProcess {
     process: Child,
     pid: i32,
     metrics: SocketAddr,
@@ -34,7 +34,7 @@ pub(crate) struct Operator {
     pub(crate) led: Instant,
 }
 
-impl Operator {
+impl OperatorProcess {
     /// Starts it and waits until it leads.
     pub(crate) async fn start(arena: &Arena, program: &str) -> Result<Self> {
         Self::start_with(arena, program, &[]).await

@@ -12,23 +12,14 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 use crate::{
-    Sizes,
+    Stage,
     arena::{self, Arena},
-    operator::Operator,
+    hop::PAUSE,
     say,
     sightings::Sightings,
-    table::{Table, percentile},
 };
 
-/// Between two hops, so that each is one of its own.
-const PAUSE: Duration = Duration::from_millis(60);
-
-pub(crate) async fn measure(
-    arena: &Arena,
-    operator: &Operator,
-    sizes: Sizes,
-    table: &mut Table,
-) -> Result<()> {
+pub(crate) async fn measure(Stage { arena, operator, sizes, table }: Stage<'_>) -> Result<()> {
     say(&format!("{} hops between Syncs …", sizes.hops));
     let causes = |namespace: &str| -> Vec<Value> {
         let needs =
@@ -53,9 +44,7 @@ pub(crate) async fn measure(
     let before = operator.processor_time()?;
     let mut ours = hops(arena, "sync-hop", sizes.hops).await?;
     let used = operator.processor_time()?.saturating_sub(before);
-    for (name, hundredths) in [("hop between Syncs, p50", 50), ("hop between Syncs, p99", 99)] {
-        table.ratio(name, percentile(&mut floor, hundredths), percentile(&mut ours, hundredths), 1.5);
-    }
+    table.hops("hop between Syncs", &mut floor, &mut ours);
     table.processor_time("per hop between Syncs, both with status and events", used, sizes.hops);
     Ok(())
 }

@@ -13,7 +13,7 @@ use linchpin_words::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::Usage;
+use crate::cli::UsageError;
 
 /// The object a command is about.
 #[derive(Debug, Args)]
@@ -28,7 +28,7 @@ pub(crate) struct ObjectArgument {
 
 /// An object as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestedObject {
     /// Its kind and name.
     pub(crate) reference: Reference,
     /// Its namespace, where the command line says one.
@@ -37,22 +37,22 @@ pub(crate) struct Asked {
 
 impl ObjectArgument {
     /// Reads what was asked for.
-    pub(crate) fn read(&self) -> Result<Asked, Usage> {
-        Asked::read(&self.object.join("/"), self.namespace.as_deref())
+    pub(crate) fn read(&self) -> Result<RequestedObject, UsageError> {
+        RequestedObject::read(&self.object.join("/"), self.namespace.as_deref())
     }
 }
 
-impl Asked {
+impl RequestedObject {
     /// Reads `kind/name` or `kind/namespace/name`; `namespace` is that of the command line.
-    pub(crate) fn read(written: &str, namespace: Option<&str>) -> Result<Self, Usage> {
+    pub(crate) fn read(written: &str, namespace: Option<&str>) -> Result<Self, UsageError> {
         let parts: Vec<&str> = written.split('/').collect();
         let (text, inner) = match parts.as_slice() {
             [kind, namespace, name] => (format!("{kind}/{name}"), Some((*namespace).to_owned())),
             _ => (written.to_owned(), None),
         };
-        let reference = Reference::parse(&text).map_err(|error| Usage(error.to_string()))?;
+        let reference = Reference::parse(&text).map_err(|error| UsageError(error.to_string()))?;
         match (&inner, namespace) {
-            (Some(inner), Some(flag)) if inner != flag => Err(Usage(format!(
+            (Some(inner), Some(flag)) if inner != flag => Err(UsageError(format!(
                 "{written} names namespace {inner}, and -n names {flag}; name one of them"
             ))),
             _ => Ok(Self { reference, namespace: inner.or_else(|| namespace.map(str::to_owned)) }),
@@ -65,19 +65,19 @@ impl Asked {
     }
 
     /// The kind of ours that is meant.
-    fn ours(&self, registry: &Registry) -> Option<OwnKind> {
+    fn ours(&self, registry: &Registry) -> Option<AddressableKind> {
         own_kinds(registry).into_iter().find(|kind| kind.is_called(&self.reference.word))
     }
 
     /// The kind of ours that is meant, or what to write instead.
-    pub(crate) fn must_be_ours(&self, registry: &Registry) -> Result<OwnKind, Usage> {
+    pub(crate) fn must_be_ours(&self, registry: &Registry) -> Result<AddressableKind, UsageError> {
         self.ours(registry).ok_or_else(|| {
             let word = &self.reference.word.word;
             let kinds = own_kinds(registry);
-            let names: Vec<&str> = kinds.iter().flat_map(OwnKind::names).collect();
-            let known: Vec<String> = kinds.iter().map(OwnKind::shortest).collect();
+            let names: Vec<&str> = kinds.iter().flat_map(AddressableKind::names).collect();
+            let known: Vec<String> = kinds.iter().map(AddressableKind::shortest).collect();
             let meant = similar::did_you_mean(word, names);
-            Usage(format!("{word} is no kind of Linchpin{meant} (kinds: {})", known.join(", ")))
+            UsageError(format!("{word} is no kind of Linchpin{meant} (kinds: {})", known.join(", ")))
         })
     }
 }
@@ -90,13 +90,13 @@ pub(crate) fn kind_meant(word: &KindWord, registry: &Registry) -> String {
     let ours = own_kinds(registry);
     let mut known: Vec<String> = all_built_in().iter().map(|kind| kind.kind.to_ascii_lowercase()).collect();
     known.extend(all_built_in().iter().map(|kind| kind.plural.to_owned()));
-    known.extend(ours.iter().flat_map(OwnKind::names).map(str::to_owned));
+    known.extend(ours.iter().flat_map(AddressableKind::names).map(str::to_owned));
     similar::did_you_mean(&word.word, known.iter().map(String::as_str))
 }
 
 /// A kind of ours whose objects people speak of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct OwnKind {
+pub(crate) struct AddressableKind {
     /// The kind.
     pub(crate) gvk: Gvk,
     /// As in URLs.
@@ -109,7 +109,7 @@ pub(crate) struct OwnKind {
     short: Vec<String>,
 }
 
-impl OwnKind {
+impl AddressableKind {
     /// Whether it is this one.
     pub(crate) fn group_kind(&self) -> GroupKind {
         self.gvk.group_kind()
@@ -144,18 +144,18 @@ pub(crate) fn short_name(kind: &GroupKind, registry: &Registry) -> String {
 }
 
 /// All kinds of ours whose objects say how they are, from their definitions.
-fn own_kinds(registry: &Registry) -> Vec<OwnKind> {
+fn own_kinds(registry: &Registry) -> Vec<AddressableKind> {
     let definitions = registry.definitions();
     let kinds = definitions.iter().map(|definition| json!(definition.spec));
     kinds.filter_map(|spec| own_kind(&spec)).collect()
 }
 
-fn own_kind(spec: &Value) -> Option<OwnKind> {
+fn own_kind(spec: &Value) -> Option<AddressableKind> {
     let text = |path: &str| spec.pointer(path).and_then(Value::as_str);
     spec.pointer("/versions/0/subresources/status")?;
     let short = spec.pointer("/names/shortNames").and_then(Value::as_array).into_iter().flatten();
     let fields = "/versions/0/schema/openAPIV3Schema/properties/spec/properties";
-    Some(OwnKind {
+    Some(AddressableKind {
         gvk: Gvk::new(text("/group")?, text("/versions/0/name")?, text("/names/kind")?),
         plural: text("/names/plural")?.to_owned(),
         namespaced: text("/scope") == Some("Namespaced"),
@@ -171,9 +171,11 @@ mod tests {
 
     use super::*;
 
-    fn read(words: &[&str], namespace: Option<&str>) -> Result<Asked, String> {
+    fn read(words: &[&str], namespace: Option<&str>) -> Result<RequestedObject, String> {
         let object = words.iter().map(|word| (*word).to_owned()).collect();
-        ObjectArgument { object, namespace: namespace.map(str::to_owned) }.read().map_err(|Usage(why)| why)
+        ObjectArgument { object, namespace: namespace.map(str::to_owned) }
+            .read()
+            .map_err(|UsageError(why)| why)
     }
 
     #[test]

@@ -18,7 +18,7 @@ use linchpin_doors::Registry;
 use linchpin_operator::rights::NAMESPACE;
 use linchpin_words::Period;
 
-use crate::{live::Connection, operator::awaited};
+use crate::{live::Connection, operator::awaited, progress};
 use told::{Category, document, fails, text_of};
 
 /// How often it is looked again with --wait.
@@ -58,7 +58,7 @@ enum Output {
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
+pub(crate) enum CheckMode {
     /// Whether it may be installed.
     Pre,
     /// Whether it is installed and well.
@@ -70,11 +70,11 @@ pub(crate) enum Mode {
 /// Looks, prints, and fails if a check fails.
 pub(crate) fn run(command: &CheckCommand, kinds: &Registry) -> Result<ExitCode> {
     let mode = match (command.pre, command.pre_uninstall) {
-        (true, _) => Mode::Pre,
-        (false, true) => Mode::PreUninstall,
-        (false, false) => Mode::Installed,
+        (true, _) => CheckMode::Pre,
+        (false, true) => CheckMode::PreUninstall,
+        (false, false) => CheckMode::Installed,
     };
-    let categories = awaited(look(command, mode, kinds))?;
+    let categories = awaited(progress::shown("looking at the cluster", look(command, mode, kinds)))?;
     match command.output {
         Output::Json => println!("{}", serde_json::to_string_pretty(&document(&categories))?),
         Output::Text => print!("{}", text_of(&categories, false)),
@@ -83,7 +83,7 @@ pub(crate) fn run(command: &CheckCommand, kinds: &Registry) -> Result<ExitCode> 
     Ok(if fails(&categories) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-async fn look(command: &CheckCommand, mode: Mode, kinds: &Registry) -> Vec<Category> {
+async fn look(command: &CheckCommand, mode: CheckMode, kinds: &Registry) -> Vec<Category> {
     let until = Instant::now() + Duration::from(command.wait);
     loop {
         let facts = facts::read(command, mode, kinds.definitions()).await;

@@ -13,10 +13,12 @@ use linchpin_doors::Registry;
 use linchpin_words::text::line_of;
 
 use crate::{
-    check, completion, consist, crds, demo, examples, explain, local, manifests, operator,
-    orders::{self, Order, OrderCommand, ProceedCommand, RerunCommand, RollbackCommand},
+    check, completion, consist, crds, examples, explain, manifests, operator,
+    orders::{self, ManualOrder, OrderCommand, ProceedCommand, RerunCommand, RollbackCommand},
     plan, rbac, tree, version,
 };
+#[cfg(feature = "local")]
+use crate::{demo, local};
 
 /// The exit code for a command line that makes no sense.
 const USAGE: u8 = 2;
@@ -67,9 +69,11 @@ enum Command {
     Resume(OrderCommand),
     #[command(after_help = examples::ROLLBACK)]
     Rollback(RollbackCommand),
+    #[cfg(feature = "local")]
     #[command(after_help = examples::LOCAL)]
     Local(local::LocalCommand),
     /// Start a local Kubernetes with the operator and watch a shop open, one dependency after another.
+    #[cfg(feature = "local")]
     #[command(after_help = examples::DEMO)]
     Demo,
     #[command(after_help = examples::COMPLETION)]
@@ -138,7 +142,7 @@ fn command_line() -> clap::Command {
 
 /// A command line that parses but cannot be meant.
 #[derive(Debug)]
-pub(crate) struct Usage(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
 /// Parses the command line and does what it says, for these kinds.
 pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
@@ -150,7 +154,7 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
     match command {
         Command::Operator(command) => match operator::settings(*command) {
             Ok(settings) => operator::run(settings, kinds),
-            Err(Usage(reason)) => Ok(refuse(&reason)),
+            Err(UsageError(reason)) => Ok(refuse(&reason)),
         },
         Command::Crds => crds::run(kinds),
         Command::Manifests(command) => manifests::run(&command, kinds),
@@ -159,24 +163,26 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
         Command::Graph(command) => draw(&(*command).into(), kinds),
         Command::Explain(command) => match explain::reference(&command) {
             Ok(reference) => explain::run(&command, &reference, kinds),
-            Err(Usage(reason)) => Ok(refuse(&reason)),
+            Err(UsageError(reason)) => Ok(refuse(&reason)),
         },
         Command::Plan(command) => plan::run(&command),
         Command::Rbac(command) => match rbac::run(&command, kinds)? {
             Ok(code) => Ok(code),
-            Err(Usage(reason)) => Ok(refuse(&reason)),
+            Err(UsageError(reason)) => Ok(refuse(&reason)),
         },
         Command::Consist(command) => match consist::run(command)? {
             Ok(code) => Ok(code),
-            Err(Usage(reason)) => Ok(refuse(&reason)),
+            Err(UsageError(reason)) => Ok(refuse(&reason)),
         },
-        Command::Rerun(command) => give(&Order::Rerun(&command), kinds),
-        Command::Proceed(command) => give(&Order::Proceed(&command), kinds),
-        Command::Refresh(command) => give(&Order::Refresh(&command), kinds),
-        Command::Suspend(command) => give(&Order::Suspend(&command), kinds),
-        Command::Resume(command) => give(&Order::Resume(&command), kinds),
-        Command::Rollback(command) => give(&Order::Rollback(&command), kinds),
+        Command::Rerun(command) => give(&ManualOrder::Rerun(&command), kinds),
+        Command::Proceed(command) => give(&ManualOrder::Proceed(&command), kinds),
+        Command::Refresh(command) => give(&ManualOrder::Refresh(&command), kinds),
+        Command::Suspend(command) => give(&ManualOrder::Suspend(&command), kinds),
+        Command::Resume(command) => give(&ManualOrder::Resume(&command), kinds),
+        Command::Rollback(command) => give(&ManualOrder::Rollback(&command), kinds),
+        #[cfg(feature = "local")]
         Command::Local(command) => local::run(command),
+        #[cfg(feature = "local")]
         Command::Demo => demo::run(kinds),
         Command::Completion(command) => Ok(completion::run(&command, command_line())),
         Command::Complete(command) => Ok(completion::complete(&command, command_line())),
@@ -192,15 +198,15 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
 fn draw(command: &tree::TreeCommand, kinds: &Registry) -> Result<ExitCode> {
     match tree::references(command) {
         Ok(asked) => tree::run(command, &asked, kinds),
-        Err(Usage(reason)) => Ok(refuse(&reason)),
+        Err(UsageError(reason)) => Ok(refuse(&reason)),
     }
 }
 
 /// Gives an order to an object.
-fn give(order: &Order<'_>, kinds: &Registry) -> Result<ExitCode> {
+fn give(order: &ManualOrder<'_>, kinds: &Registry) -> Result<ExitCode> {
     match order.object(kinds) {
         Ok((asked, kind)) => orders::run(order, &asked, &kind),
-        Err(Usage(reason)) => Ok(refuse(&reason)),
+        Err(UsageError(reason)) => Ok(refuse(&reason)),
     }
 }
 

@@ -11,7 +11,7 @@ use std::{net::SocketAddr, process::ExitCode};
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 
-use crate::{cli::Usage, operator::block_on};
+use crate::{cli::UsageError, operator::block_on};
 
 /// Keep load balancers and other providers consistent with the cluster, by adapters.
 #[derive(Debug, Args)]
@@ -37,7 +37,7 @@ struct DemoProviderCommand {
 }
 
 /// Does it.
-pub(crate) fn run(command: ConsistCommand) -> Result<Result<ExitCode, Usage>> {
+pub(crate) fn run(command: ConsistCommand) -> Result<Result<ExitCode, UsageError>> {
     match command.command {
         ConsistWord::Enable(command) => enable::enable(*command),
         ConsistWord::Disable(command) => enable::disable(*command),

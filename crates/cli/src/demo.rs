@@ -22,7 +22,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use linchpin_cluster::lease::Timing;
 use linchpin_doors::Registry;
-use linchpin_local::{Cluster, Error, KUBERNETES_VERSION, Options, default_directory};
+use linchpin_local::{Cluster, ClusterOptions, Error, KUBERNETES_VERSION, default_directory};
 use linchpin_operator::{
     logging::{self, LogFormat},
     run::{self, Context},
@@ -63,7 +63,8 @@ pub(crate) fn run(kinds: &Registry) -> Result<ExitCode> {
     let watch_namespaces =
         if local { Namespaces::All } else { Namespaces::Only([namespace.to_owned()].into()) };
     let settings = Settings {
-        kubeconfig: Some(kubeconfig.clone()),
+        // Of somebody else's cluster the environment says it, in one file or several.
+        kubeconfig: local.then(|| kubeconfig.clone()),
         context: None,
         leader_election: Some(LeaderElection {
             name: "linchpin".into(),
@@ -128,7 +129,7 @@ fn prepare() -> Result<Stage> {
     let dir = default_directory()?;
     say(&format!("starting Kubernetes {KUBERNETES_VERSION} in {} …", dir.display()));
     let begun = Instant::now();
-    match Cluster::start(&Options { dir: Some(dir.clone()), ..Options::default() }) {
+    match Cluster::start(&ClusterOptions { dir: Some(dir.clone()), ..ClusterOptions::default() }) {
         Ok(cluster) => {
             say(&format!(
                 "Kubernetes is ready at {} after {:.1} s",

@@ -96,6 +96,7 @@ Examples:
   linchpin plan -f syncs.yaml --context staging       what is in the cluster counts too
   linchpin plan -f syncs.yaml --fetch                 what http and oci sources hold too";
 
+#[cfg(feature = "local")]
 pub(crate) const LOCAL: &str = "\
 Examples:
   linchpin local up                                   a real Kubernetes on this machine
@@ -104,6 +105,7 @@ Examples:
   linchpin local kubectl -- get pods -A
   linchpin local down";
 
+#[cfg(feature = "local")]
 pub(crate) const DEMO: &str = "\
 Examples:
   linchpin demo

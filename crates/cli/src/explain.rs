@@ -16,23 +16,24 @@ use std::{collections::BTreeSet, fmt::Write as _, process::ExitCode};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
-use linchpin_api::Trouble;
-use linchpin_doors::{Registry, registry::View};
+use linchpin_api::FailedPart;
+use linchpin_doors::{Registry, registry::ObjectView};
 use linchpin_engine::{
-    descend::Found,
-    graph::{Causes, Chain, End, Graph, Node, Relation, explain},
+    descend::DescendAnswer,
+    graph::{Causes, Chain, ChainEnd, Graph, Node, Relation, explain},
 };
-use linchpin_view::{Known, State};
+use linchpin_view::{NodeFacts, PictureState};
 use linchpin_words::{ObjectRef, Reason};
 use serde_json::Value;
 
 use self::{beyond::LongChain, document::EventEntry, hints::Hint};
 use crate::{
-    asked::{self, Asked as AskedObject, ObjectArgument},
-    cli::Usage,
-    live::{Asked, Connection, Live, standing},
-    lookout::{Look, Lookout},
+    asked::{self, ObjectArgument, RequestedObject as AskedObject},
+    cli::UsageError,
+    live::{Connection, LiveObjects, RequestedScope, standing},
+    lookout::{ClusterReader, LookResult},
     operator::awaited,
+    progress,
 };
 
 /// Say in one line why something waits, then the chain to the root cause.
@@ -63,14 +64,14 @@ enum Form {
 }
 
 /// Checks that the object is written as objects are.
-pub(crate) fn reference(command: &ExplainCommand) -> Result<AskedObject, Usage> {
+pub(crate) fn reference(command: &ExplainCommand) -> Result<AskedObject, UsageError> {
     command.object.read()
 }
 
 /// All that is said about an object.
 struct Explanation {
     node: Node,
-    state: State,
+    state: PictureState,
     answer: String,
     chains: Vec<LongChain>,
     /// How many causes are left out.
@@ -82,7 +83,7 @@ struct Explanation {
 }
 
 impl Explanation {
-    fn new(node: Node, state: State, answer: String) -> Self {
+    fn new(node: Node, state: PictureState, answer: String) -> Self {
         Self {
             node,
             state,
@@ -134,12 +135,12 @@ impl Explanation {
 /// Answers.
 pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registry) -> Result<ExitCode> {
     let now = Timestamp::now();
-    let (explanation, gaps) = awaited(async {
+    let (explanation, gaps) = awaited(progress::shown("looking at the cluster", async {
         let (client, default) = command.connection.open().await?;
         let namespace = asked.namespace.clone().unwrap_or(default);
-        let live = Live::read(&client, &namespace, kinds).await?;
-        let gaps = live.gaps(Asked::Here);
-        let mut lookout = Lookout::new(client);
+        let live = LiveObjects::read(&client, &namespace, kinds).await?;
+        let gaps = live.gaps(RequestedScope::Here);
+        let mut lookout = ClusterReader::new(client);
         let view = Scene { graph: live.graph(), kinds, depth: command.depth, now };
         let ours = kinds.called(&asked.reference.word).map(|kind| kind.names().gvk.group_kind());
         let mut explanation = match ours {
@@ -157,7 +158,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
             explanation.events = events(&explanation, &lookout).await;
         }
         anyhow::Ok((explanation, gaps))
-    })??;
+    }))??;
     print!(
         "{}",
         match command.output {
@@ -172,7 +173,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
 }
 
 /// The Events of the last object of the first chain, where it is none of ours.
-async fn events(explanation: &Explanation, lookout: &Lookout) -> Vec<EventEntry> {
+async fn events(explanation: &Explanation, lookout: &ClusterReader) -> Vec<EventEntry> {
     let Some((long, leaf)) = explanation.chains.first().and_then(|long| Some((long, long.leaf.as_ref()?)))
     else {
         return Vec::new();
@@ -180,8 +181,8 @@ async fn events(explanation: &Explanation, lookout: &Lookout) -> Vec<EventEntry>
     let uid = leaf.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
     let namespace = long.last().object.namespace.as_deref().unwrap_or_default();
     match lookout.events(namespace, uid).await {
-        Found::Objects(events) => document::newest(long.last(), &events),
-        Found::NotVisible => Vec::new(),
+        DescendAnswer::Objects(events) => document::newest(long.last(), &events),
+        DescendAnswer::NotVisible => Vec::new(),
     }
 }
 
@@ -195,7 +196,7 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// The chains of causes behind an object, continued.
-    async fn chains(&self, node: &Node, lookout: &mut Lookout) -> (Vec<LongChain>, usize) {
+    async fn chains(&self, node: &Node, lookout: &mut ClusterReader) -> (Vec<LongChain>, usize) {
         let causes = self.graph.root_causes(node, &|_| true);
         let mut chains: Vec<LongChain> = causes.chains.into_iter().map(LongChain::new).collect();
         for long in &mut chains {
@@ -204,16 +205,16 @@ impl Scene<'_> {
         (chains, causes.more)
     }
 
-    async fn ours(&self, node: &Node, object: &dyn View, lookout: &mut Lookout) -> Explanation {
-        let Known { state, detail, since, reason } = standing(object.said());
+    async fn ours(&self, node: &Node, object: &dyn ObjectView, lookout: &mut ClusterReader) -> Explanation {
+        let NodeFacts { state, detail, since, reason } = standing(object.said());
         let detail = explain::plain(&detail);
         let age = since.map_or_else(String::new, |since| format!(", for {}", explain::age(since, self.now)));
         let common = object.common();
-        if state == State::Unknown {
+        if state == PictureState::Unknown {
             let answer = format!("{node}: {}", operators::told(lookout, node).await);
             return Explanation::new(node.clone(), state, answer);
         }
-        if state == State::Ready {
+        if state == PictureState::Ready {
             let mut ready = Explanation::new(node.clone(), state, format!("{node} is ready: {detail}{age}"));
             ready.hints.extend(hints::of_ours(node, common, &reason, false));
             self.add_gone(&mut ready, node, lookout).await;
@@ -221,7 +222,7 @@ impl Scene<'_> {
         }
         let (chains, more) = self.chains(node, lookout).await;
         let mut told = Explanation { chains, more, ..Explanation::new(node.clone(), state, String::new()) };
-        let failed = state == State::Failed;
+        let failed = state == PictureState::Failed;
         told.answer = match (told.chains.is_empty(), failed) {
             (true, true) => format!("{node} has failed because {detail}{age}"),
             (true, false) => format!("{node}: {detail}{age}"),
@@ -231,7 +232,7 @@ impl Scene<'_> {
         let troubles: Vec<String> = object
             .troubles()
             .into_iter()
-            .map(|Trouble { what, state, reason, message, since }| {
+            .map(|FailedPart { what, state, reason, message, since }| {
                 let age = since.map_or_else(String::new, |since| {
                     format!(", for {}", explain::age(since.into(), self.now))
                 });
@@ -253,7 +254,7 @@ impl Scene<'_> {
     }
 
     /// What it made and somebody deleted: that is right for what only acts once, and must be said.
-    async fn add_gone(&self, told: &mut Explanation, node: &Node, lookout: &mut Lookout) {
+    async fn add_gone(&self, told: &mut Explanation, node: &Node, lookout: &mut ClusterReader) {
         let mut gone = Vec::new();
         for edge in self.graph.edges_from(node) {
             let Relation::Produces { done: true } = edge.relation else { continue };
@@ -261,7 +262,9 @@ impl Scene<'_> {
                 continue;
             }
             let object = &edge.to.object;
-            if lookout.object(&object.kind, object.namespace.as_deref(), &object.name).await == Look::Absent {
+            if lookout.object(&object.kind, object.namespace.as_deref(), &object.name).await
+                == LookResult::Absent
+            {
                 gone.push(format!("{}, which it made, is gone", edge.to));
             }
         }
@@ -276,7 +279,7 @@ impl Scene<'_> {
         &self,
         asked: &AskedObject,
         namespace: &str,
-        lookout: &mut Lookout,
+        lookout: &mut ClusterReader,
     ) -> Result<Explanation> {
         let word = &asked.reference.word;
         let Some(resource) = lookout.meaning(word).await else {
@@ -292,8 +295,10 @@ impl Scene<'_> {
         let look = lookout.object(&kind, namespace.as_deref(), asked.name()).await;
         let known = self.graph.contains(&node);
         match (&look, &namespace) {
-            (Look::NoNamespace, Some(namespace)) if !known => bail!("namespace {namespace} does not exist"),
-            (Look::Absent | Look::NoNamespace, _) if !known => {
+            (LookResult::NoNamespace, Some(namespace)) if !known => {
+                bail!("namespace {namespace} does not exist")
+            }
+            (LookResult::Absent | LookResult::NoNamespace, _) if !known => {
                 bail!("there is no {node}, and no object of ours waits for it or makes it")
             }
             _ => {}
@@ -311,15 +316,18 @@ impl Scene<'_> {
             })
             .collect();
         let (mut chains, more) = self.chains(&node, lookout).await;
-        if chains.is_empty() && matches!(look, Look::Found(_)) {
+        if chains.is_empty() && matches!(look, LookResult::Found(_)) {
             chains.extend(descended(&node, lookout, self.depth).await);
         }
-        let mut told =
-            Explanation { chains, more, ..Explanation::new(node.clone(), State::Waiting, String::new()) };
+        let mut told = Explanation {
+            chains,
+            more,
+            ..Explanation::new(node.clone(), PictureState::Waiting, String::new())
+        };
         told.answer = match (waiting.as_slice(), told.chains.first()) {
             (_, Some(_)) => answer(&node, &told),
-            ([], None) if matches!(look, Look::Found(_)) => {
-                told.state = State::Ready;
+            ([], None) if matches!(look, LookResult::Found(_)) => {
+                told.state = PictureState::Ready;
                 format!("{node} is ready, and nothing waits for it")
             }
             ([], None) => format!("nothing waits for {node} now"),
@@ -337,8 +345,14 @@ impl Scene<'_> {
     }
 
     /// What `linchpin consist` says of an employer or a pod comes first.
-    async fn add_consist(&self, told: &mut Explanation, node: &Node, look: &Look, lookout: &Lookout) {
-        let (Look::Found(object), Some(namespace)) = (look, &node.object.namespace) else { return };
+    async fn add_consist(
+        &self,
+        told: &mut Explanation,
+        node: &Node,
+        look: &LookResult,
+        lookout: &ClusterReader,
+    ) {
+        let (LookResult::Found(object), Some(namespace)) = (look, &node.object.namespace) else { return };
         let bindings = lookout.bindings(namespace).await;
         let name = &node.object.name;
         let said = if node.object.kind.kind == "Pod" && node.object.kind.group.is_empty() {
@@ -346,10 +360,10 @@ impl Scene<'_> {
         } else {
             consist::of_employer(&node.object.kind.kind, name, &bindings, self.now)
         };
-        let Some(consist::Told { line, waits }) = said else { return };
+        let Some(consist::ConsistLine { line, waits }) = said else { return };
         let before = std::mem::replace(&mut told.answer, line);
-        if waits || told.state == State::Ready {
-            told.state = if waits { State::Waiting } else { State::Ready };
+        if waits || told.state == PictureState::Ready {
+            told.state = if waits { PictureState::Waiting } else { PictureState::Ready };
         }
         if !told.chains.is_empty() {
             told.remarks.insert(0, before);
@@ -358,11 +372,11 @@ impl Scene<'_> {
 }
 
 /// The chain from an object of others itself; none if it lacks nothing.
-async fn descended(node: &Node, lookout: &mut Lookout, depth: usize) -> Option<LongChain> {
-    use linchpin_engine::graph::{Hop, Link, Wait, WaitState};
+async fn descended(node: &Node, lookout: &mut ClusterReader, depth: usize) -> Option<LongChain> {
+    use linchpin_engine::graph::{ChainLink, Hop, Wait, WaitState};
     // As if somebody waited for it: its own lack is then told like that of any other link.
-    let link = Link { hop: Hop::WaitsFor(Wait::new(WaitState::Unknown, "")), node: node.clone() };
-    let chain = Chain { start: node.clone(), links: vec![link], skipped: 0, end: End::Leaf };
+    let link = ChainLink { hop: Hop::WaitsFor(Wait::new(WaitState::Unknown, "")), node: node.clone() };
+    let chain = Chain { start: node.clone(), links: vec![link], skipped: 0, end: ChainEnd::Leaf };
     let mut long = LongChain::new(chain);
     long.go_on(lookout, depth).await;
     let lacking = long.chain.links.len() > 1 || long.last_wait().is_some_and(|wait| !wait.reason.is_empty());
@@ -389,7 +403,7 @@ fn answer(node: &Node, told: &Explanation) -> String {
 
 /// What to run where the first chain ends.
 fn at_leaf(chains: &[LongChain]) -> Option<Hint> {
-    let long = chains.first().filter(|long| long.chain.end == End::Leaf)?;
+    let long = chains.first().filter(|long| long.chain.end == ChainEnd::Leaf)?;
     let reason = long.last_wait().map(|wait| wait.reason.to_string()).unwrap_or_default();
     hints::at_leaf(long.last(), &reason)
 }

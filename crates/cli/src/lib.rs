@@ -8,17 +8,20 @@ mod cli;
 mod completion;
 mod consist;
 mod crds;
+#[cfg(feature = "local")]
 mod demo;
 mod examples;
 mod explain;
 mod files;
 mod live;
+#[cfg(feature = "local")]
 mod local;
 mod lookout;
 mod manifests;
 mod operator;
 mod orders;
 mod plan;
+mod progress;
 mod rbac;
 mod tree;
 mod version;

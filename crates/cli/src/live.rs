@@ -21,15 +21,17 @@ use linchpin_api::CommonStatus;
 use linchpin_cluster::{
     config,
     own::OwnObject,
-    transport::{Options, Transport},
+    transport::{Transport, TransportOptions},
 };
 use linchpin_doors::{
-    Kind, Registry,
-    registry::{Names, View},
+    DoorKind, Registry,
+    registry::{KindNames, ObjectView},
 };
 use linchpin_engine::graph::{Edge, Graph, Node, Relation, Wait, WaitState};
-use linchpin_view::{Known, State};
-use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Period, Reason, condition, similar};
+use linchpin_view::{NodeFacts, PictureState};
+use linchpin_words::{
+    ConditionStatus, ConditionType, GroupKind, Period, Reason, condition, duration::DurationError, similar,
+};
 
 use serde_json::Value;
 
@@ -51,8 +53,14 @@ pub(crate) struct Connection {
     #[arg(long = "as-group", value_name = "GROUP", requires = "user")]
     groups: Vec<String>,
     /// How long one request may take; 0: as long as it takes.
-    #[arg(long, value_name = "DURATION")]
+    #[arg(long, value_name = "DURATION", value_parser = timeout)]
     request_timeout: Option<Period>,
+}
+
+/// A duration, or a bare number of seconds, as kubectl takes it.
+fn timeout(text: &str) -> Result<Period, DurationError> {
+    let bare = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
+    if bare { Period::parse(&format!("{text}s")) } else { Period::parse(text) }
 }
 
 impl Connection {
@@ -64,7 +72,7 @@ impl Connection {
             config.auth_info.impersonate_groups =
                 Some(self.groups.clone()).filter(|groups| !groups.is_empty());
         }
-        let mut options = Options::default();
+        let mut options = TransportOptions::default();
         if let Some(limit) = self.request_timeout {
             // Nobody waits for a year.
             let limit =
@@ -81,33 +89,33 @@ impl Connection {
 const FEW: usize = 5;
 
 /// How an object of a kind is read from its text; none where there is nothing to say about it.
-type Reader = Arc<dyn Fn(&str) -> Option<Result<Box<dyn View>, serde_json::Error>> + Send + Sync>;
+type Reader = Arc<dyn Fn(&str) -> Option<Result<Box<dyn ObjectView>, serde_json::Error>> + Send + Sync>;
 
 /// Where an object is: namespace and name.
-pub(crate) type NamespacedName = (String, String);
+pub(crate) type LiveKey = (String, String);
 
 /// All objects of ours that could be read.
 #[derive(Clone, Default)]
-pub(crate) struct Live {
-    kinds: Vec<(Names, Reader)>,
+pub(crate) struct LiveObjects {
+    kinds: Vec<(KindNames, Reader)>,
     /// The objects of each of these kinds.
-    objects: Vec<BTreeMap<NamespacedName, Arc<dyn View>>>,
+    objects: Vec<BTreeMap<LiveKey, Arc<dyn ObjectView>>>,
     /// Where each kind can be read.
     pub(crate) reach: BTreeMap<GroupKind, ReadScope>,
     /// The labels of each of them.
     labels: BTreeMap<Node, BTreeMap<String, String>>,
     /// Objects that are there and cannot be read, by kind.
-    unreadable: BTreeMap<GroupKind, BTreeSet<NamespacedName>>,
+    unreadable: BTreeMap<GroupKind, BTreeSet<LiveKey>>,
 }
 
-impl Live {
+impl LiveObjects {
     /// None yet, of these kinds.
     fn new(registry: &Registry) -> Self {
-        let reader = |kind: &Arc<dyn Kind>| -> (Names, Reader) {
+        let reader = |kind: &Arc<dyn DoorKind>| -> (KindNames, Reader) {
             let of = Arc::clone(kind);
             (kind.names(), Arc::new(move |text| of.view(text)))
         };
-        let mut kinds: Vec<(Names, Reader)> = registry.waiting().map(reader).collect();
+        let mut kinds: Vec<(KindNames, Reader)> = registry.waiting().map(reader).collect();
         // Not served by the operator, but waited for and waiting like the others.
         kinds.push((employment::names(), Arc::new(|text| Some(employment::view(text)))));
         Self { objects: vec![BTreeMap::new(); kinds.len()], kinds, ..Self::default() }
@@ -129,12 +137,12 @@ impl Live {
     }
 
     /// The kinds that are looked at.
-    pub(crate) fn kinds(&self) -> Vec<Names> {
+    pub(crate) fn kinds(&self) -> Vec<KindNames> {
         self.kinds.iter().map(|(names, _)| names.clone()).collect()
     }
 
     /// What a kind is called.
-    pub(crate) fn names(&self, kind: &GroupKind) -> Option<&Names> {
+    pub(crate) fn names(&self, kind: &GroupKind) -> Option<&KindNames> {
         self.kinds.get(self.position(kind)?).map(|(names, _)| names)
     }
 
@@ -159,7 +167,7 @@ impl Live {
     }
 
     /// An object is gone.
-    pub(crate) fn remove(&mut self, kind: &GroupKind, place: &NamespacedName) {
+    pub(crate) fn remove(&mut self, kind: &GroupKind, place: &LiveKey) {
         if let Some(index) = self.position(kind) {
             self.objects[index].remove(place);
         }
@@ -182,7 +190,7 @@ impl Live {
     }
 
     /// The objects of one namespace, by name.
-    pub(crate) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = (&str, &dyn View)> {
+    pub(crate) fn of_namespace(&self, namespace: &str) -> impl Iterator<Item = (&str, &dyn ObjectView)> {
         let all = self.objects.iter().flatten().filter(move |(place, _)| place.0 == namespace);
         all.map(|(place, object)| (place.1.as_str(), &**object))
     }
@@ -203,12 +211,12 @@ impl Live {
 
     /// What is not shown, in one line: kinds that cannot be read and, where all namespaces were asked for, kinds that
     /// can be read in one only.
-    pub(crate) fn gaps(&self, asked: Asked<'_>) -> Option<String> {
+    pub(crate) fn gaps(&self, asked: RequestedScope<'_>) -> Option<String> {
         let gap = |(kind, reach): (&GroupKind, &ReadScope)| match (reach, asked) {
             // Whoever does not run consist misses nothing.
             (ReadScope::NotServed(_), _) if *kind == employment::names().gvk.group_kind() => None,
             (ReadScope::NotServed(why) | ReadScope::Forbidden(why), _) => Some(why.clone()),
-            (ReadScope::Here, Asked::Everywhere { instead }) => {
+            (ReadScope::Here, RequestedScope::Everywhere { instead }) => {
                 let kind = &kind.kind;
                 Some(format!(
                     "objects of kind {kind} outside namespace {instead}: you may not list them there"
@@ -229,12 +237,12 @@ impl Live {
         (!gaps.is_empty()).then(|| format!("not shown: {}", gaps.join("; ")))
     }
 
-    fn objects(&self) -> impl Iterator<Item = &dyn View> {
+    fn objects(&self) -> impl Iterator<Item = &dyn ObjectView> {
         self.objects.iter().flat_map(|objects| objects.values().map(|object| &**object))
     }
 
     /// The object that a node is.
-    pub(crate) fn find(&self, node: &Node) -> Option<&dyn View> {
+    pub(crate) fn find(&self, node: &Node) -> Option<&dyn ObjectView> {
         self.objects().find(|object| object.node() == *node)
     }
 
@@ -258,7 +266,7 @@ impl Live {
 
     /// The parts of all of them, as they are written down.
     pub(crate) fn parts(&self) -> Vec<Node> {
-        self.objects().flat_map(View::parts).collect()
+        self.objects().flat_map(ObjectView::parts).collect()
     }
 
     /// The wait-for graph among them.
@@ -293,7 +301,7 @@ impl Live {
     }
 
     /// How each of them, and each of their parts, says that it stands.
-    pub(crate) fn known(&self) -> BTreeMap<Node, Known> {
+    pub(crate) fn known(&self) -> BTreeMap<Node, NodeFacts> {
         let mut known = BTreeMap::new();
         for object in self.objects() {
             let edges = object.edges();
@@ -314,7 +322,7 @@ fn labels_of(object: &str) -> BTreeMap<String, String> {
 
 /// What somebody asked to see.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Asked<'n> {
+pub(crate) enum RequestedScope<'n> {
     /// All namespaces; where that is not allowed, this one instead.
     Everywhere {
         /// The one.
@@ -332,7 +340,7 @@ fn drawn(edge: Edge) -> Option<Edge> {
 }
 
 /// How the parts of an object are: as the object that waits for them says.
-fn parts(edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
+fn parts(edges: &[Edge]) -> impl Iterator<Item = (Node, NodeFacts)> {
     edges.iter().filter_map(|edge| {
         let Edge { from, to, relation: Relation::WaitsFor(wait) } = edge else { return None };
         // While the object is suspended, its parts wait for it.
@@ -343,48 +351,51 @@ fn parts(edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
 }
 
 /// How objects of others are that an object says wait for it.
-fn others(node: &Node, edges: &[Edge]) -> impl Iterator<Item = (Node, Known)> {
+fn others(node: &Node, edges: &[Edge]) -> impl Iterator<Item = (Node, NodeFacts)> {
     edges.iter().filter_map(|edge| match &edge.relation {
         Relation::WaitsFor(wait) if edge.from.whole() != *node && !wait.met() => {
             let (reason, detail) = (wait.reason.to_string(), wait.detail.to_string());
-            Some((edge.from.clone(), Known { state: State::Waiting, reason, detail, since: wait.since }))
+            Some((
+                edge.from.clone(),
+                NodeFacts { state: PictureState::Waiting, reason, detail, since: wait.since },
+            ))
         }
         _ => None,
     })
 }
 
-fn of_part(part: &Node, wait: &Wait, edges: &[Edge]) -> Known {
+fn of_part(part: &Node, wait: &Wait, edges: &[Edge]) -> NodeFacts {
     let own = || edges.iter().filter(|edge| edge.from.batch(0) == *part);
     let begun = own().any(|edge| matches!(edge.relation, Relation::Produces { done: true }));
     let held = own().any(|edge| matches!(&edge.relation, Relation::WaitsFor(wait) if !wait.met()));
     let state = match wait.standing {
-        WaitState::Met => State::Ready,
-        WaitState::Failed => State::Failed,
-        _ if wait.reason == Reason::Suspended.as_str() => State::Waiting,
-        _ if begun || !held => State::Running,
-        _ => State::Waiting,
+        WaitState::Met => PictureState::Ready,
+        WaitState::Failed => PictureState::Failed,
+        _ if wait.reason == Reason::Suspended.as_str() => PictureState::Waiting,
+        _ if begun || !held => PictureState::Running,
+        _ => PictureState::Waiting,
     };
-    Known { state, reason: wait.reason.to_string(), detail: wait.detail.to_string(), since: wait.since }
+    NodeFacts { state, reason: wait.reason.to_string(), detail: wait.detail.to_string(), since: wait.since }
 }
 
 /// How an object says that it stands. Conditions are asked before the phase, whose word a user may replace.
-pub(crate) fn standing(said: Option<&CommonStatus>) -> Known {
+pub(crate) fn standing(said: Option<&CommonStatus>) -> NodeFacts {
     let said = said.and_then(|said| Some((said, condition::find(&said.conditions, ConditionType::Ready)?)));
     let Some((said, ready)) = said else {
         let detail = "the operator has not looked at it yet".to_owned();
-        return Known { state: State::Unknown, reason: "Pending".to_owned(), detail, since: None };
+        return NodeFacts { state: PictureState::Unknown, reason: "Pending".to_owned(), detail, since: None };
     };
     let holds = |kind| {
         condition::find(&said.conditions, kind)
             .is_some_and(|condition| condition.status == ConditionStatus::True)
     };
     let state = match said.phase.as_deref() {
-        _ if ready.status == ConditionStatus::True => State::Ready,
-        _ if holds(ConditionType::Stalled) => State::Failed,
-        Some("Running" | "Deploying" | "Deleting") => State::Running,
-        _ => State::Waiting,
+        _ if ready.status == ConditionStatus::True => PictureState::Ready,
+        _ if holds(ConditionType::Stalled) => PictureState::Failed,
+        Some("Running" | "Deploying" | "Deleting") => PictureState::Running,
+        _ => PictureState::Waiting,
     };
-    Known {
+    NodeFacts {
         state,
         reason: ready.reason.clone(),
         detail: said.message.clone().unwrap_or_default(),
@@ -399,6 +410,14 @@ mod tests {
     use linchpin_words::ObjectRef;
     use serde_json::json;
 
+    #[test]
+    fn a_bare_number_is_seconds_as_kubectl_takes_it() {
+        for (text, seconds) in [("30", 30), ("0", 0), ("1m30s", 90)] {
+            assert_eq!(timeout(text).unwrap().length(), Duration::from_secs(seconds), "{text}");
+        }
+        assert!(timeout("").is_err() && timeout("soon").is_err());
+    }
+
     fn status(phase: &str, ready: &str, stalled: &str) -> CommonStatus {
         let at = "2026-01-01T00:00:00Z";
         let condition = |kind: &str, status: &str| json!({"type": kind, "status": status, "reason": "Because", "lastTransitionTime": at});
@@ -410,18 +429,26 @@ mod tests {
     #[test]
     fn an_object_stands_as_its_conditions_say() {
         let state = |status: &CommonStatus| standing(Some(status)).state;
-        assert_eq!(state(&status("Completed", "True", "False")), State::Ready);
-        assert_eq!(state(&status("Completed", "False", "False")), State::Waiting, "what it had is lost");
-        assert_eq!(state(&status("Call us", "False", "True")), State::Failed, "a word of the user's own");
-        assert_eq!(state(&status("Running", "False", "False")), State::Running);
-        assert_eq!(state(&status("Deploying", "False", "False")), State::Running);
+        assert_eq!(state(&status("Completed", "True", "False")), PictureState::Ready);
+        assert_eq!(
+            state(&status("Completed", "False", "False")),
+            PictureState::Waiting,
+            "what it had is lost"
+        );
+        assert_eq!(
+            state(&status("Call us", "False", "True")),
+            PictureState::Failed,
+            "a word of the user's own"
+        );
+        assert_eq!(state(&status("Running", "False", "False")), PictureState::Running);
+        assert_eq!(state(&status("Deploying", "False", "False")), PictureState::Running);
         assert_eq!(standing(Some(&status("Waiting", "False", "False"))).detail, "so it is");
     }
 
     #[test]
     fn an_object_nobody_has_looked_at_is_unknown() {
-        assert_eq!(standing(None).state, State::Unknown);
-        assert_eq!(standing(Some(&CommonStatus::default())).state, State::Unknown);
+        assert_eq!(standing(None).state, PictureState::Unknown);
+        assert_eq!(standing(Some(&CommonStatus::default())).state, PictureState::Unknown);
     }
 
     #[test]
@@ -437,35 +464,35 @@ mod tests {
             Edge::waits(part.batch(1), whole.clone(), wait(WaitState::Failed)),
             Edge::produces(part.batch(1), object("c"), false),
         ];
-        let state = |edges: &[Edge]| -> Vec<(Node, State)> {
+        let state = |edges: &[Edge]| -> Vec<(Node, PictureState)> {
             parts(edges).map(|(node, known)| (node, known.state)).collect()
         };
-        assert_eq!(state(&edges), [(part.clone(), State::Waiting)]);
+        assert_eq!(state(&edges), [(part.clone(), PictureState::Waiting)]);
         let made = Edge::produces(part.batch(1), object("c"), true);
         let begun: Vec<Edge> = edges.iter().cloned().chain([made]).collect();
-        assert_eq!(state(&begun), [(part.clone(), State::Running)]);
+        assert_eq!(state(&begun), [(part.clone(), PictureState::Running)]);
         let met = [Edge::waits(whole.clone(), part.clone(), wait(WaitState::Met))];
-        assert_eq!(state(&met), [(part.clone(), State::Ready)]);
+        assert_eq!(state(&met), [(part.clone(), PictureState::Ready)]);
         let held = [Edge::waits(part.clone(), whole, Wait::new(WaitState::InProgress, "Suspended"))];
-        assert_eq!(state(&held), [(part, State::Waiting)]);
+        assert_eq!(state(&held), [(part, PictureState::Waiting)]);
     }
 
-    fn read(reach: [ReadScope; 3]) -> Live {
-        let live = Live::new(&linchpin_doors::registry());
+    fn read(reach: [ReadScope; 3]) -> LiveObjects {
+        let live = LiveObjects::new(&linchpin_doors::registry());
         let kinds = live.kinds().into_iter().map(|names| names.gvk.group_kind());
-        Live { reach: kinds.zip(reach).collect(), ..live }
+        LiveObjects { reach: kinds.zip(reach).collect(), ..live }
     }
 
     #[test]
     fn what_cannot_be_read_is_told_in_one_line() {
         let nowhere = |words: &str| ReadScope::NotServed(words.to_owned());
-        let everywhere = Asked::Everywhere { instead: "shop" };
+        let everywhere = RequestedScope::Everywhere { instead: "shop" };
         assert_eq!(
-            read([ReadScope::Everywhere, ReadScope::Here, ReadScope::Everywhere]).gaps(Asked::Here),
+            read([ReadScope::Everywhere, ReadScope::Here, ReadScope::Everywhere]).gaps(RequestedScope::Here),
             None
         );
         let some = read([nowhere("no such kind"), ReadScope::Here, ReadScope::Everywhere]);
-        assert_eq!(some.gaps(Asked::Here).unwrap(), "not shown: no such kind");
+        assert_eq!(some.gaps(RequestedScope::Here).unwrap(), "not shown: no such kind");
         assert_eq!(
             some.gaps(everywhere).unwrap(),
             "not shown: objects of kind DependencyGroup outside namespace shop: you may not list them there; no such \

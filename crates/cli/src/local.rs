@@ -17,8 +17,12 @@ use std::{
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use linchpin_local::{
-    Cluster, Component, Error, Image, KUBERNETES_VERSION, Options, default_directory, down, is_static,
+    Cluster, ClusterOptions, Component, Error, Image, KUBERNETES_VERSION, default_directory, down, is_static,
+    waiter_image,
 };
+
+/// The waiter's image, called as `local load` calls what it packs.
+const WAITER: &str = "localhost/linchpin-wait:dev";
 
 /// How many lines of each log are shown when no component is named.
 const LINES: usize = 10;
@@ -152,14 +156,14 @@ pub(crate) fn run(command: LocalCommand) -> Result<ExitCode> {
 }
 
 fn up(dir: &Path, asked: Up) -> Result<ExitCode> {
-    let mut options = Options {
+    let mut options = ClusterOptions {
         dir: Some(dir.to_owned()),
         port: asked.port,
         emulated_version: asked.emulated_version,
         fsync: asked.fsync,
         node: asked.node,
         kwok: asked.kwok,
-        ..Options::default()
+        ..ClusterOptions::default()
     };
     for (component, flag) in asked.flags {
         options = options.flag(component, flag);
@@ -187,13 +191,19 @@ fn up(dir: &Path, asked: Up) -> Result<ExitCode> {
 fn import_ourselves(cluster: &Cluster) -> Result<()> {
     let own = env::current_exe().context("looking for this program")?;
     let program = own.with_file_name("linchpin");
+    let mut images = Vec::new();
     if is_static(&program) {
-        cluster.import(&image_of(&program, None, Vec::new())?)?;
+        images.push(image_of(&program, None, Vec::new())?);
     } else {
         eprintln!(
             "no image of linchpin is on the node: {} is not static (make image, then linchpin local load target/linchpin.tar)",
             program.display()
         );
+    }
+    // The node has it under the name of its tests already; this is the one that goes with the operator's.
+    images.extend(waiter_image().map(|image| Image { name: WAITER.to_owned(), ..image }));
+    for image in images {
+        cluster.import(&image)?;
     }
     Ok(())
 }
@@ -235,9 +245,9 @@ fn ending(dir: &Path) -> String {
     }
 }
 
-fn already_running(dir: &Path, asked: &Options) -> Result<ExitCode> {
+fn already_running(dir: &Path, asked: &ClusterOptions) -> Result<ExitCode> {
     let cluster = Cluster::open(dir)?;
-    let running = Options { dir: asked.dir.clone(), ..cluster.options() };
+    let running = ClusterOptions { dir: asked.dir.clone(), ..cluster.options() };
     if running != *asked {
         bail!(
             "a cluster is running in {} already, started with other options: `{}` ends it",

@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kube::{Client, discovery::Scope};
 use linchpin_engine::{
-    descend::{Answers, Found, Place, Question},
+    descend::{DescendAnswer, DescendAnswers, DescendQuestion, ObjectAddress},
     graph::Node,
-    readiness::{Need, Select},
+    readiness::{RelatedQuery, RelatedSelect},
 };
 use linchpin_words::{
     GroupKind, Gvk, KindWord, ObjectRef,
@@ -17,7 +17,7 @@ use linchpin_words::{
 };
 use serde_json::Value;
 
-use crate::live::Live;
+use crate::live::LiveObjects;
 
 /// How many objects of one kind are looked at.
 const MANY: &str = "500";
@@ -30,7 +30,7 @@ const FEW: usize = 3;
 
 /// A kind as the server has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resource {
+pub(crate) struct ServedResource {
     pub(crate) gvk: Gvk,
     pub(crate) plural: String,
     pub(crate) namespaced: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Resource {
 
 /// What became of a look at one object.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Look {
+pub(crate) enum LookResult {
     /// It is there.
     Found(Box<Value>),
     /// It is not.
@@ -52,20 +52,20 @@ pub(crate) enum Look {
 }
 
 /// Looks at a cluster.
-pub(crate) struct Lookout {
+pub(crate) struct ClusterReader {
     client: Client,
-    kinds: BTreeMap<GroupKind, Option<Resource>>,
+    kinds: BTreeMap<GroupKind, Option<ServedResource>>,
 }
 
-impl Lookout {
+impl ClusterReader {
     pub(crate) fn new(client: Client) -> Self {
         Self { client, kinds: BTreeMap::new() }
     }
 
     /// The kind that a word means, as far as one request per group tells.
-    pub(crate) async fn meaning(&self, word: &KindWord) -> Option<Resource> {
+    pub(crate) async fn meaning(&self, word: &KindWord) -> Option<ServedResource> {
         if let Some(kind) = built_in(word) {
-            return Some(Resource {
+            return Some(ServedResource {
                 gvk: kind.gvk(),
                 plural: kind.plural.to_owned(),
                 namespaced: kind.namespaced,
@@ -77,7 +77,7 @@ impl Lookout {
             word.group.as_ref().is_none_or(|group| *group == resource.group)
                 && (resource.kind.eq_ignore_ascii_case(&word.word) || resource.plural == word.word)
         })?;
-        Some(Resource {
+        Some(ServedResource {
             gvk: Gvk::new(resource.group, resource.version, resource.kind),
             plural: resource.plural,
             namespaced: capabilities.scope == Scope::Namespaced,
@@ -85,17 +85,17 @@ impl Lookout {
     }
 
     /// The kind by its name; asked once.
-    pub(crate) async fn kind(&mut self, kind: &GroupKind) -> Option<Resource> {
+    pub(crate) async fn kind(&mut self, kind: &GroupKind) -> Option<ServedResource> {
         if let Some(known) = built_in_kind(&kind.group, &kind.kind) {
             let (gvk, plural) = (known.gvk(), known.plural.to_owned());
-            return Some(Resource { gvk, plural, namespaced: known.namespaced });
+            return Some(ServedResource { gvk, plural, namespaced: known.namespaced });
         }
         if let Some(known) = self.kinds.get(kind) {
             return known.clone();
         }
         let found = kube::discovery::group(&self.client, &kind.group).await.ok();
         let found = found.and_then(|group| group.recommended_kind(&kind.kind));
-        let found = found.map(|(resource, capabilities)| Resource {
+        let found = found.map(|(resource, capabilities)| ServedResource {
             gvk: Gvk::new(resource.group, resource.version, resource.kind),
             plural: resource.plural,
             namespaced: capabilities.scope == Scope::Namespaced,
@@ -105,16 +105,21 @@ impl Lookout {
     }
 
     /// One object.
-    pub(crate) async fn object(&mut self, kind: &GroupKind, namespace: Option<&str>, name: &str) -> Look {
-        let Some(resource) = self.kind(kind).await else { return Look::NotServed };
+    pub(crate) async fn object(
+        &mut self,
+        kind: &GroupKind,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> LookResult {
+        let Some(resource) = self.kind(kind).await else { return LookResult::NotServed };
         let namespace = namespace.filter(|_| resource.namespaced);
         match self.read(&format!("{}/{name}", path(&resource, namespace)), &[]).await {
-            Ok(found) => Look::Found(Box::new(found)),
+            Ok(found) => LookResult::Found(Box::new(found)),
             Err(404) => match namespace {
-                Some(namespace) if self.lacks_namespace(namespace).await => Look::NoNamespace,
-                _ => Look::Absent,
+                Some(namespace) if self.lacks_namespace(namespace).await => LookResult::NoNamespace,
+                _ => LookResult::Absent,
             },
-            Err(_) => Look::NotVisible,
+            Err(_) => LookResult::NotVisible,
         }
     }
 
@@ -131,7 +136,7 @@ impl Lookout {
     }
 
     /// Why an object of ours is not there, in words.
-    pub(crate) async fn nowhere(&self, live: &Live, node: &Node) -> String {
+    pub(crate) async fn nowhere(&self, live: &LiveObjects, node: &Node) -> String {
         let namespace = node.object.namespace.as_deref().unwrap_or_default();
         if self.lacks_namespace(namespace).await {
             return format!("namespace {namespace} does not exist");
@@ -151,7 +156,7 @@ impl Lookout {
             let listed = if members.len() > FEW { self.names(members[0]).await } else { Vec::new() };
             for object in members.into_iter().filter(|object| !listed.contains(&object.name)) {
                 let look = self.object(&object.kind, object.namespace.as_deref(), &object.name).await;
-                if matches!(look, Look::Absent | Look::NoNamespace) {
+                if matches!(look, LookResult::Absent | LookResult::NoNamespace) {
                     absent.insert(object.clone());
                 }
             }
@@ -161,7 +166,7 @@ impl Lookout {
 
     /// The names of the objects of the same kind in the same place.
     pub(crate) async fn names(&self, object: &ObjectRef) -> Vec<String> {
-        let known = built_in_kind(&object.kind.group, &object.kind.kind).map(|known| Resource {
+        let known = built_in_kind(&object.kind.group, &object.kind.kind).map(|known| ServedResource {
             gvk: known.gvk(),
             plural: known.plural.to_owned(),
             namespaced: known.namespaced,
@@ -179,13 +184,13 @@ impl Lookout {
     }
 
     /// The object at a place, whose kind and version are known.
-    pub(crate) async fn at(&mut self, place: &Place) -> Look {
+    pub(crate) async fn at(&mut self, place: &ObjectAddress) -> LookResult {
         self.object(&place.kind.group_kind(), place.namespace.as_deref(), &place.name).await
     }
 
     /// What these questions need.
-    pub(crate) async fn answers(&mut self, questions: Vec<Question>) -> Answers {
-        let mut answers = Answers::default();
+    pub(crate) async fn answers(&mut self, questions: Vec<DescendQuestion>) -> DescendAnswers {
+        let mut answers = DescendAnswers::default();
         for question in questions {
             let found = self.answer(&question).await;
             answers.0.insert(question, found);
@@ -193,22 +198,26 @@ impl Lookout {
         answers
     }
 
-    async fn answer(&mut self, question: &Question) -> Found {
+    async fn answer(&mut self, question: &DescendQuestion) -> DescendAnswer {
         let (gvk, namespace, select) = match question {
-            Question::Events { namespace, uid } => return self.events(namespace, uid).await,
-            Question::Related(Need::Served { .. }) => return Found::NotVisible,
-            Question::Related(Need::Objects { gvk, namespace, select }) => {
+            DescendQuestion::Events { namespace, uid } => return self.events(namespace, uid).await,
+            DescendQuestion::Related(RelatedQuery::Served { .. }) => return DescendAnswer::NotVisible,
+            DescendQuestion::Related(RelatedQuery::Objects { gvk, namespace, select }) => {
                 (gvk, namespace.as_deref(), select)
             }
         };
         match select {
-            Select::Name(name) => match self.object(&gvk.group_kind(), namespace, name).await {
-                Look::Found(object) => Found::Objects(vec![*object]),
-                Look::Absent | Look::NoNamespace | Look::NotServed => Found::Objects(Vec::new()),
-                Look::NotVisible => Found::NotVisible,
+            RelatedSelect::Name(name) => match self.object(&gvk.group_kind(), namespace, name).await {
+                LookResult::Found(object) => DescendAnswer::Objects(vec![*object]),
+                LookResult::Absent | LookResult::NoNamespace | LookResult::NotServed => {
+                    DescendAnswer::Objects(Vec::new())
+                }
+                LookResult::NotVisible => DescendAnswer::NotVisible,
             },
-            Select::Labels(labels) => {
-                let Some(resource) = self.kind(&gvk.group_kind()).await else { return Found::NotVisible };
+            RelatedSelect::Labels(labels) => {
+                let Some(resource) = self.kind(&gvk.group_kind()).await else {
+                    return DescendAnswer::NotVisible;
+                };
                 let labels: Vec<String> =
                     labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
                 let query = [("labelSelector", labels.join(",")), ("limit", MANY.to_owned())];
@@ -218,7 +227,7 @@ impl Lookout {
     }
 
     /// The Events about an object.
-    pub(crate) async fn events(&self, namespace: &str, uid: &str) -> Found {
+    pub(crate) async fn events(&self, namespace: &str, uid: &str) -> DescendAnswer {
         let place = if namespace.is_empty() { "default" } else { namespace };
         let about = format!("involvedObject.uid={uid}");
         let query = [("fieldSelector", about), ("limit", MANY.to_owned())];
@@ -226,13 +235,13 @@ impl Lookout {
     }
 
     /// The objects at a path.
-    pub(crate) async fn list(&self, path: &str, query: &[(&str, String)]) -> Found {
+    pub(crate) async fn list(&self, path: &str, query: &[(&str, String)]) -> DescendAnswer {
         match self.read(path, query).await {
             Ok(mut list) => match list.get_mut("items").map(Value::take) {
-                Some(Value::Array(items)) => Found::Objects(items),
-                _ => Found::Objects(Vec::new()),
+                Some(Value::Array(items)) => DescendAnswer::Objects(items),
+                _ => DescendAnswer::Objects(Vec::new()),
             },
-            Err(_) => Found::NotVisible,
+            Err(_) => DescendAnswer::NotVisible,
         }
     }
 
@@ -254,7 +263,7 @@ impl Lookout {
 }
 
 /// Where objects of a kind are.
-pub(crate) fn path(resource: &Resource, namespace: Option<&str>) -> String {
+pub(crate) fn path(resource: &ServedResource, namespace: Option<&str>) -> String {
     let group = match resource.gvk.group.as_str() {
         "" => format!("/api/{}", resource.gvk.version),
         group => format!("/apis/{group}/{}", resource.gvk.version),
@@ -280,7 +289,7 @@ mod tests {
 
     #[test]
     fn paths_and_queries_are_those_of_the_api_server() {
-        let resource = |group: &str, namespaced| Resource {
+        let resource = |group: &str, namespaced| ServedResource {
             gvk: Gvk::new(group, "v1", "Thing"),
             plural: "things".to_owned(),
             namespaced,

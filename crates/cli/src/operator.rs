@@ -19,7 +19,7 @@ use linchpin_operator::{
 use linchpin_words::egress::{Cidr, Egress};
 
 use self::webhooks::BootFlags;
-use crate::{cli::Usage, version};
+use crate::{cli::UsageError, version};
 
 /// The exit code of a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -79,7 +79,7 @@ pub(crate) struct OperatorCommand {
 }
 
 /// Checks what the parser cannot: how the values fit together. Sets up the log on the way.
-pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
+pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, UsageError> {
     Ok(Settings {
         doors: command.doors,
         tenant_role: command.tenant_role,
@@ -92,10 +92,10 @@ pub(crate) fn settings(command: OperatorCommand) -> Result<Settings, Usage> {
             methods: command.probe_methods.into_iter().collect(),
             cluster_domain: command.cluster_domain,
         },
-        sources: SourceSettings::parse(&command.source_hosts, &command.flux_hosts).map_err(Usage)?,
+        sources: SourceSettings::parse(&command.source_hosts, &command.flux_hosts).map_err(UsageError)?,
         boot_namespaces: command.webhooks.namespaces()?,
         webhooks: command.webhooks.settings()?,
-        ..command.process.settings(version::COMMIT.map(str::to_owned)).map_err(Usage)?
+        ..command.process.settings(version::COMMIT.map(str::to_owned)).map_err(UsageError)?
     })
 }
 

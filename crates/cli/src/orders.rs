@@ -17,8 +17,8 @@ use linchpin_words::{keys, similar};
 use serde_json::{Value, json};
 
 use crate::{
-    asked::{Asked, ObjectArgument, OwnKind},
-    cli::Usage,
+    asked::{AddressableKind, ObjectArgument, RequestedObject},
+    cli::UsageError,
     live::Connection,
     operator::awaited,
 };
@@ -70,7 +70,7 @@ pub(crate) struct RollbackCommand {
 }
 
 /// An order.
-pub(crate) enum Order<'a> {
+pub(crate) enum ManualOrder<'a> {
     /// Run again.
     Rerun(&'a RerunCommand),
     /// Let gates pass.
@@ -85,7 +85,7 @@ pub(crate) enum Order<'a> {
     Rollback(&'a RollbackCommand),
 }
 
-impl Order<'_> {
+impl ManualOrder<'_> {
     fn common(&self) -> &OrderCommand {
         match self {
             Self::Rerun(RerunCommand { order, .. })
@@ -96,17 +96,17 @@ impl Order<'_> {
     }
 
     /// The object and its kind, or why the command line makes no sense.
-    pub(crate) fn object(&self, kinds: &Registry) -> Result<(Asked, OwnKind), Usage> {
+    pub(crate) fn object(&self, kinds: &Registry) -> Result<(RequestedObject, AddressableKind), UsageError> {
         let asked = self.common().object.read()?;
         let kind = asked.must_be_ours(kinds)?;
         if matches!(self, Self::Rollback(_)) && kind.gvk.kind != "AppBundle" {
-            return Err(Usage(format!(
+            return Err(UsageError(format!(
                 "only an AppBundle has revisions to go back to, not a {}",
                 kind.gvk.kind
             )));
         }
         if matches!(self, Self::Suspend(_) | Self::Resume(_)) && !kind.suspends {
-            return Err(Usage(format!("a {} cannot be suspended", kind.gvk.kind)));
+            return Err(UsageError(format!("a {} cannot be suspended", kind.gvk.kind)));
         }
         Ok((asked, kind))
     }
@@ -173,7 +173,7 @@ impl Change {
     }
 
     /// The same as a line to paste.
-    fn kubectl(&self, kind: &OwnKind, namespace: &str, name: &str) -> String {
+    fn kubectl(&self, kind: &AddressableKind, namespace: &str, name: &str) -> String {
         let place = if kind.namespaced { format!(" -n {namespace}") } else { String::new() };
         let place = format!("{} {name}{place}", kind.word());
         match self {
@@ -186,7 +186,11 @@ impl Change {
 }
 
 /// Gives the order.
-pub(crate) fn run(order: &Order<'_>, asked: &Asked, kind: &OwnKind) -> Result<ExitCode> {
+pub(crate) fn run(
+    order: &ManualOrder<'_>,
+    asked: &RequestedObject,
+    kind: &AddressableKind,
+) -> Result<ExitCode> {
     let common = order.common();
     awaited(async {
         let (client, default) = common.connection.open().await?;
@@ -199,7 +203,7 @@ pub(crate) fn run(order: &Order<'_>, asked: &Asked, kind: &OwnKind) -> Result<Ex
             Ok(object) => serde_json::to_value(object)?,
             Err(error) => bail!("reading {what}: {}", said(&error)),
         };
-        if let Order::Rollback(RollbackCommand { to: Some(revision), .. }) = order {
+        if let ManualOrder::Rollback(RollbackCommand { to: Some(revision), .. }) = order {
             is_kept(client, &namespace, name, *revision).await?;
         }
         let change = order.change(&object, &jiff::Timestamp::now().to_string())?;
@@ -219,7 +223,7 @@ pub(crate) fn run(order: &Order<'_>, asked: &Asked, kind: &OwnKind) -> Result<Ex
     })?
 }
 
-fn api(client: Client, kind: &OwnKind, namespace: &str) -> Api<DynamicObject> {
+fn api(client: Client, kind: &AddressableKind, namespace: &str) -> Api<DynamicObject> {
     let resource = ApiResource {
         group: kind.gvk.group.clone(),
         version: kind.gvk.version.clone(),

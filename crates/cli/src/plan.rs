@@ -7,32 +7,31 @@
 mod fetch;
 mod link;
 mod live;
+mod show;
 
-use std::{
-    fs,
-    io::{self, Read},
-    path::{Path, PathBuf},
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use linchpin_lang::template::parse_documents;
 use linchpin_words::KindWord;
 use serde_json::Value;
 
 use self::{
-    link::{Given, Link, Verdict},
-    live::Live,
+    link::{DependencyLink, LinkVerdict, PlanManifests, UnseenSync},
+    live::LiveCluster,
 };
-use crate::{live::Connection, operator::awaited};
+use crate::{files, live::Connection, operator::awaited, progress};
 
 /// Say what the Syncs in these manifests depend on, who provides it, and in which order they go.
 #[derive(Debug, Args)]
 pub(crate) struct PlanCommand {
-    /// A file or a directory with manifests, or - for standard input; may be repeated.
-    #[arg(short, long = "filename", required = true, num_args = 1.., value_name = "FILE")]
+    /// A file or directory with manifests, or - for standard input; may be repeated, or separated by commas.
+    #[arg(short, long = "filename", required = true, num_args = 1.., value_delimiter = ',', value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Read the directories below those of -f too.
+    #[arg(short = 'R', long)]
+    recursive: bool,
     /// The namespace of objects that name none.
     #[arg(short, long, default_value = "default")]
     namespace: String,
@@ -45,33 +44,32 @@ pub(crate) struct PlanCommand {
 
 /// Reads, links and prints.
 pub(crate) fn run(command: &PlanCommand) -> Result<ExitCode> {
-    let mut documents = Vec::new();
-    for file in &command.files {
-        read(file, &mut documents)?;
-    }
-    let mut given = Given::new(documents, &command.namespace)?;
+    let mut given = PlanManifests::new(documents(command)?, &command.namespace)?;
     if given.is_empty() {
         bail!("there is no Sync in what was given with -f");
     }
     let asked = command.connection.kubeconfig.is_some() || command.connection.context.is_some();
-    let links =
-        if asked || command.fetch { awaited(look(command, &mut given, asked))?? } else { given.links() };
+    let links = if asked || command.fetch {
+        awaited(progress::shown("looking at clusters and sources", look(command, &mut given, asked)))??
+    } else {
+        given.links()
+    };
     print!("{}", given.shown(&links));
-    let linked = links.iter().all(|link| link.verdict != Verdict::None);
+    let linked = links.iter().all(|link| link.verdict != LinkVerdict::None);
     Ok(if linked { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Reads the sources that were not given, from the cluster and from servers, and links with what the cluster has.
-async fn look(command: &PlanCommand, given: &mut Given, asked: bool) -> Result<Vec<Link>> {
+async fn look(command: &PlanCommand, given: &mut PlanManifests, asked: bool) -> Result<Vec<DependencyLink>> {
     let live = if asked {
         let (client, _) = command.connection.open().await?;
-        Some(Live::open(client).await?)
+        Some(LiveCluster::open(client).await?)
     } else {
         None
     };
     for unseen in given.unseen() {
         let kept = match (&unseen.kept, &live) {
-            (Some((kind, name)), Some(live)) => live.get(&KindWord::new(kind), &unseen.namespace, name).await,
+            (Some((kind, name)), Some(live)) => got(live, kind, &unseen, name).await,
             _ => None,
         };
         if let Some(kept) = kept {
@@ -79,7 +77,7 @@ async fn look(command: &PlanCommand, given: &mut Given, asked: bool) -> Result<V
         } else if unseen.kept.is_none() && command.fetch {
             let secret = match &unseen.secret {
                 Some(name) => match (given.secret(&unseen.namespace, name), &live) {
-                    (None, Some(live)) => live.get(&KindWord::new("secret"), &unseen.namespace, name).await,
+                    (None, Some(live)) => got(live, "secret", &unseen, name).await,
                     (known, _) => known,
                 },
                 None => None,
@@ -99,33 +97,24 @@ async fn look(command: &PlanCommand, given: &mut Given, asked: bool) -> Result<V
     Ok(links)
 }
 
-/// Reads a file, a directory or standard input.
-fn read(path: &Path, documents: &mut Vec<Value>) -> Result<()> {
-    let label = path.display().to_string();
-    if path.is_dir() {
-        let entries = fs::read_dir(path).with_context(|| format!("reading {label}"))?;
-        let mut entries: Vec<PathBuf> =
-            entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, io::Error>>()?;
-        entries.sort();
-        for entry in entries {
-            let manifest = entry.extension().and_then(|word| word.to_str());
-            if entry.is_dir() || manifest.is_some_and(|word| ["yaml", "yml", "json"].contains(&word)) {
-                read(&entry, documents)?;
-            }
-        }
-        return Ok(());
+/// What the source of a Sync is in, or opened with; says on standard error where it cannot be seen.
+async fn got(live: &LiveCluster, kind: &str, unseen: &UnseenSync, name: &str) -> Option<Value> {
+    let found = live.get(&KindWord::new(kind), &unseen.namespace, name).await;
+    found.unwrap_or_else(|problem| {
+        eprintln!("{}: its source cannot be read: {problem}", unseen.sync);
+        None
+    })
+}
+
+/// The documents of all files.
+fn documents(command: &PlanCommand) -> Result<Vec<Value>> {
+    let mut documents = Vec::new();
+    for (label, text) in files::read(&command.files, command.recursive)? {
+        let found = parse_documents(&label, &text).map_err(|error| {
+            let (line, column) = error.position();
+            anyhow!("{label}: at line {line} column {column}: {}", error.message())
+        })?;
+        documents.extend(found);
     }
-    let text = if path == Path::new("-") {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).context("reading standard input")?;
-        text
-    } else {
-        fs::read_to_string(path).with_context(|| format!("reading {label}"))?
-    };
-    let found = parse_documents(&label, &text).map_err(|error| {
-        let (line, column) = error.position();
-        anyhow!("{label}: at line {line} column {column}: {}", error.message())
-    })?;
-    documents.extend(found);
-    Ok(())
+    Ok(documents)
 }

@@ -32,11 +32,11 @@ use linchpin_lang::template::parse_documents;
 use linchpin_words::ObjectRef;
 use serde_json::json;
 
-use crate::{cli::Usage, files, live::Connection, operator::awaited};
-use facts::Facts;
-use kinds::Kinds;
-use manifests::Manifest;
-use roles::{Account, Grants};
+use crate::{cli::UsageError, files, live::Connection, operator::awaited};
+use facts::RbacFacts;
+use kinds::KnownKinds;
+use manifests::OwnManifest;
+use roles::{AccountName, Grants};
 
 /// Kinds that name kinds that name kinds: no plan is deeper than this.
 const ROUNDS: usize = 8;
@@ -89,14 +89,14 @@ pub(crate) enum Output {
 
 /// A right that an object of ours needs in this cluster.
 #[derive(Debug, Clone)]
-pub(crate) struct Need {
-    account: Account,
+pub(crate) struct NeededRight {
+    account: AccountName,
     right: Right,
     owner: ObjectRef,
 }
 
 /// Checks what the parser cannot, and prints.
-pub(crate) fn run(command: &RbacCommand, registry: &Registry) -> Result<Result<ExitCode, Usage>> {
+pub(crate) fn run(command: &RbacCommand, registry: &Registry) -> Result<Result<ExitCode, UsageError>> {
     let formats: &[Output] = match (command.operator, command.check) {
         (true, _) => &[Output::Yaml, Output::Json, Output::Helm],
         (false, true) => &[Output::Text, Output::Yaml, Output::Json],
@@ -110,7 +110,7 @@ pub(crate) fn run(command: &RbacCommand, registry: &Registry) -> Result<Result<E
             (false, false) => "without --check or --operator",
         };
         let word = output.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        return Ok(Err(Usage(format!("-o {word} is not for rbac {mode}"))));
+        return Ok(Err(UsageError(format!("-o {word} is not for rbac {mode}"))));
     }
     if command.consist {
         return consist::print(&command.served, command.namespace.as_deref(), output == Output::Json);
@@ -126,7 +126,7 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
     let namespace = command.namespace.as_deref().unwrap_or("default");
     let texts = files::read(&command.files, command.recursive)?;
     let manifests = manifests::read(&texts, namespace, registry)?;
-    let mut kinds = Kinds::new(&manifests.definitions, registry);
+    let mut kinds = KnownKinds::new(&manifests.definitions, registry);
     let asked =
         command.check || command.connection.kubeconfig.is_some() || command.connection.context.is_some();
     if asked {
@@ -140,7 +140,7 @@ fn for_manifests(command: &RbacCommand, output: Output, registry: &Registry) -> 
     for account in &manifests.accounts {
         grants.is_there(account.clone());
     }
-    let facts = Facts::new(&manifests.kept, asked.then_some(&command.connection));
+    let facts = RbacFacts::new(&manifests.kept, asked.then_some(&command.connection));
     for manifest in &manifests.ours {
         let found = compiled(command, manifest, &facts, &mut kinds)?;
         collect(&found, &mut kinds, &mut grants, &mut needs);
@@ -181,9 +181,9 @@ struct Found {
 /// the rights for what is in there can be told.
 fn compiled(
     command: &RbacCommand,
-    manifest: &Manifest,
-    given: &Facts<'_>,
-    kinds: &mut Kinds,
+    manifest: &OwnManifest,
+    given: &RbacFacts<'_>,
+    kinds: &mut KnownKinds,
 ) -> Result<Found> {
     match attempt(command, manifest, given, kinds)? {
         Ok(Compiled { plan, wants }) => Ok(Found { plan, asks: wants, note: None }),
@@ -206,9 +206,9 @@ fn compiled(
 
 fn attempt(
     command: &RbacCommand,
-    manifest: &Manifest,
-    kept: &Facts<'_>,
-    kinds: &mut Kinds,
+    manifest: &OwnManifest,
+    kept: &RbacFacts<'_>,
+    kinds: &mut KnownKinds,
 ) -> Result<Result<Compiled, SpecError>> {
     let mut facts = World::new();
     let pins = BTreeMap::new();
@@ -254,7 +254,7 @@ fn attempt(
 }
 
 /// What an object needs: in this cluster as rules, in others as words.
-fn collect(found: &Found, kinds: &mut Kinds, grants: &mut Grants, needs: &mut Vec<Need>) {
+fn collect(found: &Found, kinds: &mut KnownKinds, grants: &mut Grants, needs: &mut Vec<NeededRight>) {
     let plan = &found.plan;
     grants.note(found.note.clone());
     let carried_out = plan.rights().into_iter().map(|(via, right, _)| (via, right));
@@ -263,7 +263,7 @@ fn collect(found: &Found, kinds: &mut Kinds, grants: &mut Grants, needs: &mut Ve
         let account = (namespace.clone(), name.clone());
         grants.used_by(&account, &plan.owner);
         if via.cluster.is_here() {
-            needs.push(Need { account, right, owner: plan.owner.clone() });
+            needs.push(NeededRight { account, right, owner: plan.owner.clone() });
         } else {
             grants.add_elsewhere(&account, &via.cluster.to_string(), &right);
         }

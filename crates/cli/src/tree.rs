@@ -21,16 +21,17 @@ use kube::Client;
 use linchpin_doors::Registry;
 use linchpin_engine::graph::Node;
 use linchpin_operator::webhooks::label_selector;
-use linchpin_view::{Picture, Selection, dot, json, mermaid, svg, tree};
+use linchpin_view::{Picture, PictureSelection, dot, json, mermaid, svg, tree};
 use linchpin_words::ObjectRef;
 use serde_json::Value;
 
 use crate::{
-    asked::{self, Asked as AskedObject},
-    cli::Usage,
-    live::{Asked, Connection, Live},
-    lookout::Lookout,
+    asked::{self, RequestedObject as AskedObject},
+    cli::UsageError,
+    live::{Connection, LiveObjects, RequestedScope},
+    lookout::ClusterReader,
     operator::awaited,
+    progress,
 };
 use follow::follow;
 use gone::gone;
@@ -40,7 +41,7 @@ const WIDTH: usize = 120;
 
 /// Which objects are drawn.
 #[derive(Debug, Args)]
-pub(crate) struct Drawing {
+pub(crate) struct DrawingFlags {
     /// Only these objects and what is under them: kind/name or kind/namespace/name [default: all of the namespace].
     #[arg(value_name = "KIND/NAME", conflicts_with = "all_namespaces")]
     objects: Vec<String>,
@@ -70,7 +71,7 @@ pub(crate) struct Drawing {
 #[derive(Debug, Args)]
 pub(crate) struct TreeCommand {
     #[command(flatten)]
-    drawing: Drawing,
+    drawing: DrawingFlags,
     /// What is drawn.
     #[arg(short, long, value_enum, default_value = "text")]
     output: Form,
@@ -83,7 +84,7 @@ pub(crate) struct TreeCommand {
 #[derive(Debug, Args)]
 pub(crate) struct GraphCommand {
     #[command(flatten)]
-    drawing: Drawing,
+    drawing: DrawingFlags,
     /// What is drawn.
     #[arg(short, long, value_enum, default_value = "dot")]
     output: GraphForm,
@@ -156,7 +157,7 @@ impl Color {
 }
 
 /// Checks that objects are written as objects are.
-pub(crate) fn references(command: &TreeCommand) -> Result<Vec<AskedObject>, Usage> {
+pub(crate) fn references(command: &TreeCommand) -> Result<Vec<AskedObject>, UsageError> {
     let drawing = &command.drawing;
     let read = |object: &String| AskedObject::read(object, drawing.namespace.as_deref());
     drawing.objects.iter().map(read).collect()
@@ -167,7 +168,8 @@ pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry
     awaited(async {
         let (client, default) = command.drawing.connection.open().await?;
         let namespace = command.drawing.namespace.clone().unwrap_or(default);
-        let live = Live::read(&client, &namespace, kinds).await?;
+        let live =
+            progress::shown("looking at the cluster", LiveObjects::read(&client, &namespace, kinds)).await?;
         let roots = match asked {
             [] => None,
             asked => Some(found(asked, &live, &namespace, &client, kinds).await?),
@@ -187,12 +189,12 @@ pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry
 /// The objects that were asked for, as they are in the graph.
 async fn found(
     asked: &[AskedObject],
-    live: &Live,
+    live: &LiveObjects,
     namespace: &str,
     client: &Client,
     kinds: &Registry,
 ) -> Result<Vec<Node>> {
-    let lookout = Lookout::new(client.clone());
+    let lookout = ClusterReader::new(client.clone());
     let graph = live.drawn_graph();
     let mut nodes = Vec::new();
     for one in asked {
@@ -234,13 +236,17 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// What is not in the picture, in one line.
-    fn gaps(&self, live: &Live) -> Option<String> {
+    fn gaps(&self, live: &LiveObjects) -> Option<String> {
         let everywhere = self.command.drawing.all_namespaces;
-        live.gaps(if everywhere { Asked::Everywhere { instead: &self.namespace } } else { Asked::Here })
+        live.gaps(if everywhere {
+            RequestedScope::Everywhere { instead: &self.namespace }
+        } else {
+            RequestedScope::Here
+        })
     }
 
     /// The picture in the form asked for.
-    async fn draw(&self, client: &Client, live: &Live) -> Drawn {
+    async fn draw(&self, client: &Client, live: &LiveObjects) -> Drawn {
         let drawing = &self.command.drawing;
         let namespace = (!drawing.all_namespaces).then_some(self.namespace.as_str());
         let chosen = || {
@@ -252,17 +258,18 @@ impl Scene<'_> {
         };
         let roots = self.roots.clone().unwrap_or_else(chosen);
         let needed_by = drawing.needed_by;
-        let selection = if needed_by { Selection::NeededBy(roots) } else { Selection::Needs(roots) };
+        let selection =
+            if needed_by { PictureSelection::NeededBy(roots) } else { PictureSelection::Needs(roots) };
         let (picture, gone) = picture(client, live, &selection).await;
         let (unmet, now) = (drawing.unmet, Some(jiff::Timestamp::now()));
         let color = self.command.color.is_on();
         let text = match self.command.output {
-            Form::Text => text(&picture, live, tree::Kinds::Short(live.short_kinds()), unmet, color),
-            Form::Wide => text(&picture, live, tree::Kinds::Full, unmet, color),
+            Form::Text => text(&picture, live, tree::KindStyle::Short(live.short_kinds()), unmet, color),
+            Form::Wide => text(&picture, live, tree::KindStyle::Full, unmet, color),
             Form::Name => names(&picture, &self.namespace),
             Form::Dot => dot::render(&picture),
             Form::Mermaid => mermaid::render(&picture),
-            Form::Svg => svg::render(&picture, &svg::Options { title: None, now }),
+            Form::Svg => svg::render(&picture, &svg::SvgOptions { title: None, now }),
             Form::Json => json::render(&picture),
         };
         Drawn { text, gone }
@@ -277,14 +284,18 @@ struct Drawn {
 }
 
 /// The objects of a namespace with all they need, as a tree.
-pub(crate) async fn of_namespace(client: &Client, live: &Live, namespace: &str) -> String {
-    let selection = Selection::Needs(live.nodes(Some(namespace)));
+pub(crate) async fn of_namespace(client: &Client, live: &LiveObjects, namespace: &str) -> String {
+    let selection = PictureSelection::Needs(live.nodes(Some(namespace)));
     let (picture, _) = picture(client, live, &selection).await;
-    text(&picture, live, tree::Kinds::Short(live.short_kinds()), false, Color::Auto.is_on())
+    text(&picture, live, tree::KindStyle::Short(live.short_kinds()), false, Color::Auto.is_on())
 }
 
 /// What there is to see of a selection, and what of it was made and is there no longer.
-async fn picture(client: &Client, live: &Live, selection: &Selection) -> (Picture, BTreeSet<Node>) {
+async fn picture(
+    client: &Client,
+    live: &LiveObjects,
+    selection: &PictureSelection,
+) -> (Picture, BTreeSet<Node>) {
     let graph = live.drawn_graph();
     let mut known = live.known();
     let drawn = Picture::of(&graph, selection, &known);
@@ -298,16 +309,22 @@ async fn picture(client: &Client, live: &Live, selection: &Selection) -> (Pictur
 }
 
 /// A picture as a tree, fit for where standard output goes: as wide as a terminal and coloured on one, whole elsewhere.
-fn text(picture: &Picture, live: &Live, kinds: tree::Kinds, only_unmet: bool, color: bool) -> String {
+fn text(
+    picture: &Picture,
+    live: &LiveObjects,
+    kinds: tree::KindStyle,
+    only_unmet: bool,
+    color: bool,
+) -> String {
     let terminal = io::stdout().is_terminal();
-    let options = tree::Options {
+    let options = tree::TreeOptions {
         width: terminal.then(columns),
         now: Some(jiff::Timestamp::now()),
         color,
         only_unmet,
         kinds,
         parts: live.parts(),
-        ..tree::Options::default()
+        ..tree::TreeOptions::default()
     };
     tree::render(picture, &options)
 }

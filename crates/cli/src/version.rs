@@ -7,5 +7,6 @@ pub(crate) const COMMIT: Option<&str> = option_env!("LINCHPIN_COMMIT");
 pub(crate) fn run() {
     println!("linchpin {}", env!("CARGO_PKG_VERSION"));
     println!("commit {}", COMMIT.unwrap_or("unknown"));
+    #[cfg(feature = "local")]
     println!("local Kubernetes {}", linchpin_local::KUBERNETES_VERSION);
 }

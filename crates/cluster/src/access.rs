@@ -5,7 +5,7 @@
 //! objects of a kind may do it to one. So a thousand plans that each need a right to one object cost a few requests
 //! ([`Reviewer`]), and not as many connections at once.
 
-use crate::call::{self, CallError, Url};
+use crate::call::{self, ApiUrl, CallError};
 use http::Method;
 use kube::Client;
 use linchpin_engine::contract::Right;
@@ -61,7 +61,7 @@ impl Reviewer {
 
 /// Whether the identity of `client` has the right.
 pub(crate) async fn may(client: &Client, right: &Right) -> Result<bool, CallError> {
-    let url = Url::new("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
+    let url = ApiUrl::new("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews");
     let request = call::send_json(Method::POST, &url, "application/json", &review(right))?;
     let answer: Value = call::call(client, request).await?.read()?;
     Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))

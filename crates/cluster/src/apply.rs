@@ -25,11 +25,11 @@ mod write;
 
 use crate::{
     call::Resource,
-    discovery::index::{Index, Meaning},
-    events::{Recorder, Regarding},
+    discovery::index::{KindIndex, WordMeaning},
+    events::{EventRecorder, Regarding},
     hub::{ActorClient, Hub},
 };
-use linchpin_engine::contract::{Done, Effect, Failure, Force, Target, Verb, Via};
+use linchpin_engine::contract::{Done, Effect, EffectTarget, Failure, Force, Verb, Via};
 use linchpin_words::{Gvk, KindWord};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ const OPENING: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Executor {
     hub: Hub,
-    recorder: Recorder,
+    recorder: EventRecorder,
     may_write: MayWrite,
 }
 
@@ -64,7 +64,7 @@ struct Job<'a> {
 
 impl Executor {
     /// An executor that writes while `may_write` says so, and says things through `recorder`.
-    pub fn new(hub: Hub, recorder: Recorder, may_write: MayWrite) -> Self {
+    pub fn new(hub: Hub, recorder: EventRecorder, may_write: MayWrite) -> Self {
         Self { hub, recorder, may_write }
     }
 
@@ -104,13 +104,21 @@ impl Executor {
             Verb::Apply { body, default_namespace, manager, force, yields, existing, creator, owner } => {
                 let owner = owner.as_deref();
                 let (existing, force) = (*existing, *force);
-                let order = write::Order { manager, creator, existing, force, yields, owner, discreet };
+                let order =
+                    write::WriteOptions { manager, creator, existing, force, yields, owner, discreet };
                 job.apply(body, default_namespace, &order).await
             }
             Verb::Create { body, default_namespace, manager, existing, creator } => {
                 let (existing, force) = (*existing, Force::Never);
-                let order =
-                    write::Order { manager, creator, existing, force, yields: &[], owner: None, discreet };
+                let order = write::WriteOptions {
+                    manager,
+                    creator,
+                    existing,
+                    force,
+                    yields: &[],
+                    owner: None,
+                    discreet,
+                };
                 job.create(body, default_namespace, &order).await
             }
             Verb::Disown { target, uid, owner } => job.disown(target, uid, owner).await,
@@ -151,27 +159,27 @@ impl Job<'_> {
         let group = word.group.clone().unwrap_or_default();
         let found = self
             .look_up(&group, |index| match index.meaning(word) {
-                Meaning::None => None,
+                WordMeaning::None => None,
                 meaning => Some(meaning),
             })
             .await;
         match found {
-            Some(Meaning::One(resource)) => Ok(resource),
-            Some(Meaning::Several(kinds)) => {
+            Some(WordMeaning::One(resource)) => Ok(resource),
+            Some(WordMeaning::Several(kinds)) => {
                 let kinds: Vec<String> = kinds.iter().map(ToString::to_string).collect();
                 Err(Failure::Invalid(format!(
                     "{word} means several kinds, write its group: {}",
                     kinds.join("; ")
                 )))
             }
-            Some(Meaning::None) | None => {
+            Some(WordMeaning::None) | None => {
                 Err(Failure::NotServed(format!("the API server does not serve {word} now")))
             }
         }
     }
 
     /// Looks into the index; if it does not have what is looked for, once more after asking for the group.
-    async fn look_up<T>(&self, group: &str, find: impl Fn(&Index) -> Option<T>) -> Option<T> {
+    async fn look_up<T>(&self, group: &str, find: impl Fn(&KindIndex) -> Option<T>) -> Option<T> {
         let discovery = &self.reach.place.discovery;
         let mut newest = discovery.subscribe();
         let until = self.deadline.min(Instant::now() + PATIENCE);
@@ -196,8 +204,8 @@ impl Job<'_> {
 }
 
 /// The object that was written, as outcomes name it.
-fn written(resource: &Resource, namespace: Option<&str>, name: &str) -> Target {
-    Target {
+fn written(resource: &Resource, namespace: Option<&str>, name: &str) -> EffectTarget {
+    EffectTarget {
         kind: KindWord::from_manifest(Some(&resource.kind.api_version()), &resource.kind.kind),
         namespace: namespace.filter(|_| resource.namespaced).map(str::to_owned),
         name: name.to_owned(),

@@ -32,8 +32,8 @@ impl Resource {
     }
 
     /// The path of all objects, in a namespace where the kind has namespaces and one is given.
-    pub(crate) fn collection(&self, namespace: Option<&str>) -> Url {
-        let mut url = Url::new(if self.kind.group.is_empty() { "/api" } else { "/apis" });
+    pub(crate) fn collection(&self, namespace: Option<&str>) -> ApiUrl {
+        let mut url = ApiUrl::new(if self.kind.group.is_empty() { "/api" } else { "/apis" });
         if !self.kind.group.is_empty() {
             url = url.segment(&self.kind.group);
         }
@@ -45,19 +45,19 @@ impl Resource {
     }
 
     /// The path of one object.
-    pub(crate) fn object(&self, namespace: Option<&str>, name: &str) -> Url {
+    pub(crate) fn object(&self, namespace: Option<&str>, name: &str) -> ApiUrl {
         self.collection(namespace).segment(name)
     }
 }
 
 /// A path and its parameters, encoded as it grows.
 #[derive(Clone, Debug)]
-pub(crate) struct Url {
+pub(crate) struct ApiUrl {
     text: String,
     parameters: bool,
 }
 
-impl Url {
+impl ApiUrl {
     /// A URL that begins with a fixed path.
     pub(crate) fn new(path: &str) -> Self {
         Self { text: path.to_owned(), parameters: false }
@@ -203,14 +203,14 @@ impl CallError {
 }
 
 /// A successful answer.
-pub(crate) struct Answer {
+pub(crate) struct ApiAnswer {
     /// 200, 201 …
     pub(crate) code: StatusCode,
     /// What it holds.
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl ApiAnswer {
     /// The body as a value of a type.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         serde_json::from_slice(&self.body).map_err(|error| CallError::Unanswered {
@@ -226,14 +226,14 @@ fn describe(error: &serde_json::Error) -> String {
 }
 
 /// A request without a body.
-pub(crate) fn get(url: &Url, form: Form) -> Result<Request<Body>, CallError> {
+pub(crate) fn get(url: &ApiUrl, form: Form) -> Result<Request<Body>, CallError> {
     build(Method::GET, url, form, None)
 }
 
 /// A request with a JSON body of the given content type.
 pub(crate) fn send_json(
     method: Method,
-    url: &Url,
+    url: &ApiUrl,
     content_type: &str,
     body: &Value,
 ) -> Result<Request<Body>, CallError> {
@@ -243,7 +243,7 @@ pub(crate) fn send_json(
 /// A request with a JSON body, to be answered in a form of its own.
 pub(crate) fn send_for(
     method: Method,
-    url: &Url,
+    url: &ApiUrl,
     content_type: &str,
     body: &Value,
     form: Form,
@@ -253,7 +253,7 @@ pub(crate) fn send_for(
 
 fn build(
     method: Method,
-    url: &Url,
+    url: &ApiUrl,
     form: Form,
     body: Option<(&str, &Value)>,
 ) -> Result<Request<Body>, CallError> {
@@ -276,10 +276,10 @@ fn build(
 }
 
 /// Sends a request and reads the whole answer.
-pub(crate) async fn call(client: &Client, request: Request<Body>) -> Result<Answer, CallError> {
+pub(crate) async fn call(client: &Client, request: Request<Body>) -> Result<ApiAnswer, CallError> {
     let (code, body) = open(client, request).await?;
     let body = body.collect_bytes().await.map_err(|error| CallError::from_kube(&error))?;
-    Ok(Answer { code, body })
+    Ok(ApiAnswer { code, body })
 }
 
 /// Sends a request and hands over the body of a successful answer while it still arrives.

@@ -6,10 +6,11 @@
 
 use kube::{
     Config,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use std::{
     env,
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -38,8 +39,7 @@ pub async fn load(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Co
         return from_file(path, context).await;
     }
     if let Some(path) = env::var_os("KUBECONFIG").filter(|path| !path.is_empty()) {
-        let path = env::split_paths(&path).next().unwrap_or_default();
-        return from_file(&path, context).await;
+        return from_files(&env::split_paths(&path).collect::<Vec<_>>(), context).await;
     }
     if env::var_os("KUBERNETES_SERVICE_HOST").is_some() {
         return Config::incluster().map_err(|error| ConfigError::InCluster(one_line(&error)));
@@ -52,13 +52,41 @@ pub async fn load(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Co
 }
 
 async fn from_file(path: &Path, context: Option<&str>) -> Result<Config, ConfigError> {
-    let unusable = |error: kube::config::KubeconfigError| ConfigError::Kubeconfig {
-        path: path.to_owned(),
-        reason: one_line(&error),
-    };
-    let kubeconfig = Kubeconfig::read_from(path).map_err(unusable)?;
+    let kubeconfig = read(path)?;
     let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
-    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(unusable)
+    Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| unusable(path, &error))
+}
+
+/// Several files as one, as kubectl takes them: what an earlier one says counts, and of several some may be missing.
+async fn from_files(paths: &[PathBuf], context: Option<&str>) -> Result<Config, ConfigError> {
+    let there: Vec<&PathBuf> = paths.iter().filter(|path| path.exists()).collect();
+    let [first, _, ..] = there.as_slice() else {
+        let one = there.first().copied().or(paths.first()).cloned().unwrap_or_default();
+        return from_file(&one, context).await;
+    };
+    let mut merged = Kubeconfig::default();
+    for path in &there {
+        merged = merged.merge(read(path)?).map_err(|error| unusable(path, &error))?;
+    }
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    Config::from_custom_kubeconfig(merged, &options).await.map_err(|error| unusable(first, &error))
+}
+
+fn read(path: &Path) -> Result<Kubeconfig, ConfigError> {
+    Kubeconfig::read_from(path).map_err(|error| unusable(path, &error))
+}
+
+fn unusable(path: &Path, error: &KubeconfigError) -> ConfigError {
+    let reason = match error {
+        KubeconfigError::ReadConfig(error, _) if error.kind() == ErrorKind::NotFound => {
+            "there is no such file".to_owned()
+        }
+        KubeconfigError::ReadConfig(error, _) if error.kind() == ErrorKind::PermissionDenied => {
+            "you may not read it".to_owned()
+        }
+        other => one_line(other),
+    };
+    ConfigError::Kubeconfig { path: path.to_owned(), reason }
 }
 
 /// The error and its causes; kube's YAML errors draw an excerpt over several lines, of which the first says it all.
@@ -86,9 +114,29 @@ mod tests {
     #[tokio::test]
     async fn a_missing_kubeconfig_is_named_in_one_line() {
         let error = load(Some(Path::new("/nonexistent/config")), None).await.unwrap_err().to_string();
-        assert!(error.contains("/nonexistent/config"), "{error}");
-        assert!(error.contains("No such file"), "{error}");
-        assert!(!error.contains('\n'), "{error}");
+        assert_eq!(error, "cannot use kubeconfig /nonexistent/config: there is no such file");
+    }
+
+    #[tokio::test]
+    async fn several_kubeconfigs_are_one_and_some_may_be_missing() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = |name: &str, current: &str| {
+            let path = directory.path().join(name);
+            let text = format!(
+                "{{apiVersion: v1, kind: Config, {current}users: [], clusters: [{{name: {name}, cluster: {{server: 'http://{name}.example:1'}}}}], \
+                 contexts: [{{name: {name}, context: {{cluster: {name}}}}}]}}"
+            );
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let (east, west) = (file("east", ""), file("west", "current-context: west, "));
+        let nowhere = directory.path().join("nowhere");
+        let all = [nowhere.clone(), east, west];
+        let server = async |context| from_files(&all, context).await.unwrap().cluster_url.to_string();
+        assert_eq!(server(None).await, "http://west.example:1/", "the one that says it is current");
+        assert_eq!(server(Some("east")).await, "http://east.example:1/");
+        let none = from_files(&[nowhere], None).await.unwrap_err().to_string();
+        assert!(none.ends_with("nowhere: there is no such file"), "{none}");
     }
 
     #[tokio::test]

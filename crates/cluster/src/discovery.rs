@@ -8,7 +8,7 @@
 //! Groups are independent of each other: one whose server does not answer keeps what was last known of it, is asked
 //! again with pauses of its own, and delays no other.
 //!
-//! [`Discovery::subscribe`] gives the newest [`Index`] and wakes those who wait for a kind to appear. Where the
+//! [`Discovery::subscribe`] gives the newest [`KindIndex`] and wakes those who wait for a kind to appear. Where the
 //! definitions may not be watched (a remote credential of few rights) the groups somebody misses are asked again
 //! every 30 s instead.
 
@@ -18,9 +18,9 @@ mod listener;
 mod schema;
 
 use crate::{
-    call::{self, Form, Resource, Url},
-    discovery::index::{Group, Index},
-    watch::{Counters, Features, Select, Watched, clock::Clock, follow::Follower},
+    call::{self, ApiUrl, Form, Resource},
+    discovery::index::{GroupVersions, KindIndex},
+    watch::{Counters, Features, WatchSelect, WatchTarget, clock::VersionClock, follow::Follower},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
 use kube::Client;
@@ -36,7 +36,7 @@ use tokio::{
     task::AbortHandle,
 };
 
-use self::listener::{Listener, Source};
+use self::listener::{KindListener, KindSource};
 
 /// Pauses between attempts to see a definition and its group agree: about ten seconds together.
 const SETTLE: [u64; 11] = [10, 20, 40, 80, 160, 320, 640, 1_000, 2_000, 2_000, 4_000];
@@ -53,7 +53,7 @@ pub(crate) struct Discovery {
 }
 
 /// The newest index; none before the first answer.
-pub(crate) type Newest = Option<Arc<Index>>;
+pub(crate) type Newest = Option<Arc<KindIndex>>;
 
 struct Shared {
     client: Client,
@@ -121,7 +121,7 @@ impl Discovery {
     pub(crate) fn start(
         watches: &Client,
         reads: &Client,
-        clock: &Arc<Clock>,
+        clock: &Arc<VersionClock>,
         features: &Arc<Features>,
         counters: &Arc<Counters>,
     ) -> Self {
@@ -134,8 +134,8 @@ impl Discovery {
         });
         let mut tasks = vec![tokio::spawn(Arc::clone(&shared).refresh()).abort_handle()];
         for (source, kind) in [
-            (Source::Definitions, Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")),
-            (Source::Services, Gvk::new("apiregistration.k8s.io", "v1", "APIService")),
+            (KindSource::Definitions, Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition")),
+            (KindSource::Services, Gvk::new("apiregistration.k8s.io", "v1", "APIService")),
         ] {
             let plural = format!("{}s", kind.kind.to_lowercase());
             let follower = Follower {
@@ -143,15 +143,15 @@ impl Discovery {
                 clock: Arc::clone(clock),
                 features: Arc::clone(features),
                 counters: Arc::clone(counters),
-                watched: Watched {
+                watched: WatchTarget {
                     resource: Resource::new(kind, plural, false),
                     namespace: None,
-                    select: Select::All,
+                    select: WatchSelect::All,
                 },
                 asker: String::new(),
                 seed: 0,
             };
-            let listener = Listener { shared: Arc::clone(&shared), source, known: Mutex::default() };
+            let listener = KindListener { shared: Arc::clone(&shared), source, known: Mutex::default() };
             tasks.push(tokio::spawn(follow(follower, listener)).abort_handle());
         }
         Self { shared, tasks }
@@ -198,7 +198,7 @@ impl Discovery {
             }
             version
         };
-        let url = Url::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").segment(&name);
+        let url = ApiUrl::new("/apis/apiextensions.k8s.io/v1/customresourcedefinitions").segment(&name);
         let answer = call::call(&self.shared.client, call::get(&url, Form::Full).ok()?).await.ok()?;
         let promises = schema::promises(&answer.read::<Value>().ok()?);
         let promise = promises.get(&resource.kind.version).copied();
@@ -208,7 +208,7 @@ impl Discovery {
 }
 
 /// Follows one source for ever; a server that does not know it at all is asked again now and then.
-async fn follow(follower: Follower, listener: Listener) {
+async fn follow(follower: Follower, listener: KindListener) {
     let (_keep, mut never) = watch::channel(0);
     loop {
         follower.run(&listener, &mut never).await;
@@ -292,7 +292,7 @@ impl Shared {
     }
 
     async fn ask_everything(&self) -> Result<(), call::CallError> {
-        let fetch::Everything { index: mut fresh, silent } = fetch::everything(&self.client).await?;
+        let fetch::ServedGroups { index: mut fresh, silent } = fetch::everything(&self.client).await?;
         let old = self.newest.borrow().clone().unwrap_or_default();
         // A server that has just started does not serve everything yet, and one that does not answer says nothing: what
         // vanished or is silent is kept as it was and asked for by name.
@@ -311,7 +311,7 @@ impl Shared {
 
     /// What is defined but not served yet is asked for by name: a definition may be seen before the first answer, and
     /// be served only after it.
-    fn look_again_at_what_is_behind(&self, index: &Index) {
+    fn look_again_at_what_is_behind(&self, index: &KindIndex) {
         let mut state = self.state();
         let names = state.definitions.keys().filter_map(|name| name.split_once('.'));
         let behind: BTreeSet<String> = names
@@ -324,7 +324,7 @@ impl Shared {
     }
 
     /// Takes in the answer of one group. One that does not agree with its definitions yet is worth another look.
-    fn answered(&self, name: &str, ask: Ask, answer: Result<Option<Group>, call::CallError>) {
+    fn answered(&self, name: &str, ask: Ask, answer: Result<Option<GroupVersions>, call::CallError>) {
         let group = match answer {
             Ok(group) => group,
             Err(error) => {
@@ -352,7 +352,7 @@ impl Shared {
     }
 
     /// Whether all kinds of a group that are defined are served, and none whose definition was deleted.
-    fn agrees(&self, group: &str, index: &Index) -> bool {
+    fn agrees(&self, group: &str, index: &KindIndex) -> bool {
         let state = self.state();
         if !state.watching {
             return true;
@@ -372,7 +372,7 @@ impl Shared {
         !missing && !lingers
     }
 
-    fn publish(&self, fresh: Index) {
+    fn publish(&self, fresh: KindIndex) {
         self.newest.send_if_modified(|newest| {
             let changed = newest.as_deref() != Some(&fresh);
             if changed {

@@ -52,7 +52,7 @@ pub struct Regarding {
 
 /// Writes events. Clones share their memory.
 #[derive(Clone)]
-pub struct Recorder {
+pub struct EventRecorder {
     client: OperatorClient,
     instance: Arc<str>,
     said: Arc<Mutex<Memory>>,
@@ -111,7 +111,7 @@ impl Memory {
     }
 }
 
-impl Recorder {
+impl EventRecorder {
     /// A recorder of the operator's own; `instance` distinguishes its replicas.
     pub fn new(client: OperatorClient, instance: &str) -> Self {
         let instance = Arc::from(text::line_of(instance, 128));

@@ -46,22 +46,22 @@ use tokio::runtime::Handle;
 
 use self::{
     answers::CachedObject,
-    pool::Pool,
-    session::{Gate, SessionCluster},
-    state::{Reader, State},
+    pool::ProjectionPool,
+    session::{SessionCluster, SessionGate},
+    state::{HubState, Reader},
 };
-pub use self::{budget::Budget, session::ActorClient};
+pub use self::{budget::NamespaceBudget, session::ActorClient};
 
 /// Who asks: an opaque number that the operator gives out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SubscriberId(pub u64);
 
 /// Is notified whose answers have changed. Called often and must return at once.
-pub type Listener = Arc<dyn Fn(&[SubscriberId]) + Send + Sync>;
+pub type AnswerListener = Arc<dyn Fn(&[SubscriberId]) + Send + Sync>;
 
 /// How a hub is set up.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct HubSettings {
     /// Which namespaces' objects may act.
     pub policy: Policy,
     /// Which other clusters may be reached, and how.
@@ -69,12 +69,12 @@ pub struct Settings {
     /// Whether many names of one kind may become one wide watch.
     pub never_widen: bool,
     /// What the accounts of one namespace may use together; more waits as `OverBudget`.
-    pub budget: Budget,
+    pub budget: NamespaceBudget,
 }
 
 /// What the hub holds and has done, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Metrics {
+pub struct HubMetrics {
     /// Subscribers.
     pub subscribers: usize,
     /// Different questions.
@@ -106,21 +106,21 @@ pub struct Hub {
 }
 
 struct Inner {
-    state: Mutex<State>,
-    listener: Listener,
-    settings: Settings,
+    state: Mutex<HubState>,
+    listener: AnswerListener,
+    settings: HubSettings,
     here: Arc<SessionCluster>,
     runtime: Handle,
     counters: Arc<Counters>,
     pools: Arc<Pools>,
     /// What several watches see alike.
-    copies: Pool,
+    copies: ProjectionPool,
     next: AtomicU64,
 }
 
 impl Hub {
     /// A hub on the cluster that `transport` reaches. Must be called inside a tokio runtime.
-    pub fn new(transport: Transport, settings: Settings, listener: Listener) -> Self {
+    pub fn new(transport: Transport, settings: HubSettings, listener: AnswerListener) -> Self {
         let counters = Arc::new(Counters::default());
         let here = SessionCluster::here(transport, &counters);
         let hub = Self {
@@ -132,7 +132,7 @@ impl Hub {
                 runtime: Handle::current(),
                 counters,
                 pools: Arc::default(),
-                copies: Pool::default(),
+                copies: ProjectionPool::default(),
                 next: AtomicU64::new(1),
             }),
         };
@@ -161,10 +161,10 @@ impl Hub {
     }
 
     /// What the hub holds and has done.
-    pub fn metrics(&self) -> Metrics {
+    pub fn metrics(&self) -> HubMetrics {
         let counters = &self.inner.counters;
         let counted = self.inner.state().count();
-        Metrics {
+        HubMetrics {
             bytes: counters.bytes.load(Ordering::Relaxed),
             events: counters.events.load(Ordering::Relaxed),
             lists: counters.lists.load(Ordering::Relaxed),
@@ -185,9 +185,9 @@ impl Hub {
         let open = async {
             loop {
                 match &*gate.borrow_and_update() {
-                    Gate::Open(reach) => return Ok(Arc::clone(reach)),
-                    Gate::Closed { why, .. } if why.is_passing() => {}
-                    Gate::Closed { why, right } => return Err(session::refusal(why, right.as_ref())),
+                    SessionGate::Open(reach) => return Ok(Arc::clone(reach)),
+                    SessionGate::Closed { why, .. } if why.is_passing() => {}
+                    SessionGate::Closed { why, right } => return Err(session::refusal(why, right.as_ref())),
                 }
                 if gate.changed().await.is_err() {
                     return Err(Failure::NotStarted);
@@ -212,7 +212,7 @@ impl Hub {
 }
 
 impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -22,4 +22,4 @@ pub mod transport;
 mod watch;
 
 pub use call::Resource;
-pub use hub::{ActorClient, Budget, Hub, Listener, Metrics, Settings, SubscriberId};
+pub use hub::{ActorClient, AnswerListener, Hub, HubMetrics, HubSettings, NamespaceBudget, SubscriberId};

@@ -19,10 +19,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use self::{
-    errands::{ErrandError, Errands},
+    errands::{OperatorRequestError, OperatorRequests},
     follow::{OwnEvent, OwnTrouble, follow, follow_one},
-    marks::{Change, Place},
-    object::{OwnObject, Unreadable, page},
+    marks::{MarkPatch, OwnTarget},
+    object::{OwnObject, UnreadableObject, page},
 };
 use crate::{
     call::{self, CallError, Form, Resource},

@@ -9,7 +9,7 @@
 pub(crate) mod kubeconfig;
 pub(crate) mod resolve;
 
-use crate::transport::{Options, Transport, TransportError};
+use crate::transport::{Transport, TransportError, TransportOptions};
 use kube::Config;
 use linchpin_words::{egress::Egress, limits};
 use std::{
@@ -32,11 +32,11 @@ pub(crate) type PoolKey = (String, [u8; 32]);
 /// The connections to other clusters, shared by all who use the same credential. Unused ones end by themselves.
 #[derive(Default)]
 pub(crate) struct Pools {
-    open: Mutex<BTreeMap<PoolKey, Weak<Pool>>>,
+    open: Mutex<BTreeMap<PoolKey, Weak<ConnectionPool>>>,
 }
 
 /// The connections made with one credential.
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     pub(crate) transport: Transport,
 }
 
@@ -47,18 +47,18 @@ impl Pools {
         key: &PoolKey,
         config: &Config,
         settings: &RemoteSettings,
-    ) -> Result<Arc<Pool>, TransportError> {
+    ) -> Result<Arc<ConnectionPool>, TransportError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.retain(|_, pool| pool.strong_count() > 0);
         if let Some(pool) = open.get(key).and_then(Weak::upgrade) {
             return Ok(pool);
         }
-        let options = Options {
+        let options = TransportOptions {
             egress: Some(settings.egress.clone()),
             answer_limit: limits::REMOTE_ANSWER,
-            ..Options::default()
+            ..TransportOptions::default()
         };
-        let pool = Arc::new(Pool { transport: Transport::new(config, &options)? });
+        let pool = Arc::new(ConnectionPool { transport: Transport::new(config, &options)? });
         open.insert(key.clone(), Arc::downgrade(&pool));
         Ok(pool)
     }

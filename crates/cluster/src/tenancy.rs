@@ -3,7 +3,7 @@
 //! The operator asks the API server once who it is (`SelfSubjectReview`, which everybody may ask), so that the line is
 //! right for a ServiceAccount in a Pod and for a user with a kubeconfig. Called by the hub's sessions.
 
-use crate::call::{self, CallError, Url};
+use crate::call::{self, ApiUrl, CallError};
 use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ impl Tenancy {
 }
 
 async fn own_name(client: &Client) -> Result<String, CallError> {
-    let url = Url::new("/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    let url = ApiUrl::new("/apis/authentication.k8s.io/v1/selfsubjectreviews");
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let request = call::send_json(Method::POST, &url, "application/json", &review)?;
     let answer: Value = call::call(client, request).await?.read()?;

@@ -3,7 +3,7 @@
 //! One [`Transport`] per cluster, shared by every identity that acts there. It has two lanes that never mix, so
 //! that a thousand open watches cannot delay a write:
 //!
-//! * **watches** share HTTP/2 connections, at most [`Options::streams_per_connection`] at a time on each, because
+//! * **watches** share HTTP/2 connections, at most [`TransportOptions::streams_per_connection`] at a time on each, because
 //!   a server that allows 100 streams lets the 101st hang for ever. A ping every 15 s notices a dead peer in 25 s.
 //! * **writes** use an HTTP/1.1 pool of their own, which answers sooner one after another than HTTP/2 does.
 //!
@@ -18,6 +18,7 @@ mod connect;
 mod deadline;
 mod discreet;
 mod impersonate;
+mod layer;
 mod reach;
 mod streams;
 
@@ -26,9 +27,9 @@ mod tests;
 
 use crate::transport::{
     connect::{Connector, Protocol},
-    deadline::{Bound, Deadline},
-    discreet::{Discreet, Secret},
-    reach::Recorder,
+    deadline::AnswerLimits,
+    discreet::Secret,
+    layer::Layered,
     streams::Streams,
 };
 use http::{HeaderValue, Request, Response, header};
@@ -66,7 +67,7 @@ type Plain = legacy::Client<Connector, Body>;
 
 /// What may be tuned about a transport; the defaults are measured values and right for every cluster we know.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct TransportOptions {
     /// Live requests per HTTP/2 connection. Kubernetes allows 100; the rest is room for streams being closed.
     pub streams_per_connection: usize,
     /// Limit for one TCP connection and TLS handshake.
@@ -86,7 +87,7 @@ pub struct Options {
     pub egress: Option<Egress>,
 }
 
-impl Default for Options {
+impl Default for TransportOptions {
     fn default() -> Self {
         Self {
             streams_per_connection: 90,
@@ -199,7 +200,7 @@ pub struct Transport {
 
 impl Transport {
     /// Prepares both lanes. Connects to nothing yet.
-    pub fn new(config: &Config, options: &Options) -> Result<Self, TransportError> {
+    pub fn new(config: &Config, options: &TransportOptions) -> Result<Self, TransportError> {
         if config.proxy_url.is_some() {
             return Err(TransportError::Address {
                 address: config.cluster_url.to_string(),
@@ -276,7 +277,7 @@ impl Transport {
 fn lane<S>(
     config: &Config,
     service: S,
-    options: &Options,
+    options: &TransportOptions,
     time: Duration,
     reach: &ReachabilityMonitor,
 ) -> Result<Lane, TransportError>
@@ -292,10 +293,11 @@ where
         address: config.cluster_url.to_string(),
         source: Box::new(source),
     };
-    let bound = Bound { time, size: options.answer_limit };
+    let bound = AnswerLimits { time, size: options.answer_limit };
     let secret = options.egress.as_ref().map(|_| Arc::new(Secret::new(config.cluster_url.to_string())));
-    let service = Discreet::new(Deadline::new(service, bound), secret);
-    let service = Recorder::new(service, reach.clone());
+    let service = Layered { inner: service, layer: bound };
+    let service = Layered { inner: service, layer: secret };
+    let service = Layered { inner: service, layer: reach.clone() };
     let service = config.extra_headers_layer().map_err(credentials)?.layer(service);
     let service = option_layer(config.auth_layer().map_err(credentials)?).layer(service);
     Ok(BoxCloneSyncService::new(config.base_uri_layer().layer(service)))

@@ -40,11 +40,11 @@ use std::{
 use tokio::time::Instant;
 
 use self::{
-    first_looks::{FirstLooks, Turn},
+    first_looks::{FirstLookTurn, FirstLooks},
     interest::Interest,
 };
 pub(crate) use self::{
-    pace::{Pace, Trouble},
+    pace::{WatchPauses, WatchTrouble},
     parse::Head,
 };
 
@@ -53,7 +53,7 @@ pub(crate) const FORBIDDEN_AGAIN: std::time::Duration = std::time::Duration::fro
 
 /// Which objects of a kind and namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Select {
+pub(crate) enum WatchSelect {
     /// One, by name.
     Name(String),
     /// Those with these labels.
@@ -64,18 +64,18 @@ pub(crate) enum Select {
 
 /// What is followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Watched {
+pub(crate) struct WatchTarget {
     /// The kind.
     pub(crate) resource: Resource,
     /// The namespace; none for cluster-scoped kinds.
     pub(crate) namespace: Option<String>,
     /// Which objects.
-    pub(crate) select: Select,
+    pub(crate) select: WatchSelect,
 }
 
 /// One object as it arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Item {
+pub(crate) struct WatchItem {
     /// Its name.
     pub(crate) name: String,
     /// Its resourceVersion.
@@ -90,7 +90,7 @@ pub(crate) struct Item {
 
 /// What a follower says.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum WatchReport {
     /// Everything is being read; a snapshot comes next, and no changes before it.
     Looking,
     /// So much has been read of it so far.
@@ -103,14 +103,14 @@ pub(crate) enum Report {
     /// This is all there is. The connection is up.
     Snapshot {
         /// The objects that are of interest.
-        items: Vec<Item>,
+        items: Vec<WatchItem>,
         /// The names of those that were not when they were passed.
         others: Vec<Box<str>>,
         /// The version the snapshot was taken at.
         as_of: u64,
     },
     /// An object is new or has changed.
-    Changed(Item),
+    Changed(WatchItem),
     /// An object that is of no interest is new or has changed.
     Passed {
         /// Its name.
@@ -161,7 +161,7 @@ pub(crate) trait Sink: Send + Sync {
     /// What is read of an object of this name; none if it is of no interest.
     fn interest(&self, name: &str) -> Option<Arc<Interest>>;
     /// Takes note.
-    fn report(&self, report: Report) -> SinkReply;
+    fn report(&self, report: WatchReport) -> SinkReply;
 }
 
 /// How many first looks may be under way at a time: more are only answered with 429 and a second's pause.
@@ -222,7 +222,7 @@ impl Features {
     }
 
     /// Waits for one's turn to look for the first time, for a namespace and at an API group.
-    pub(crate) async fn turn(&self, namespace: &str, group: &str) -> Option<Turn> {
+    pub(crate) async fn turn(&self, namespace: &str, group: &str) -> Option<FirstLookTurn> {
         // A server that a user names is looked at for one namespace alone: there only groups share.
         let sharer = if self.spent.is_some() { group } else { namespace };
         self.first_looks.turn(sharer, group).await

@@ -26,7 +26,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{
-    options::Options,
+    options::AdapterOptions,
     pod::PodView,
     state::{EmployeeState, EmployerState},
 };
@@ -51,7 +51,7 @@ pub struct Employment<Employer = Service, Employee = Pod> {
     /// Its name in full: kind, namespace, name.
     pub key: (String, String, String),
     /// The employees that it selects; an adapter lists nothing itself.
-    pub employees: Vec<Employed<Employee>>,
+    pub employees: Vec<ObservedEmployee<Employee>>,
     /// Whether the employment ends: the employer is being deleted, or lost its label. Nothing is expected then.
     pub leaving: bool,
     /// When this was asked.
@@ -82,7 +82,7 @@ impl<Employer, Employee> Employment<Employer, Employee> {
 
 /// One employee.
 #[derive(Debug)]
-pub struct Employed<Employee = Pod> {
+pub struct ObservedEmployee<Employee = Pod> {
     /// The object.
     pub object: Employee,
     /// What decides about it, where it is a pod; of other objects the metadata is right.
@@ -91,7 +91,7 @@ pub struct Employed<Employee = Pod> {
 
 /// Which employees an employer selects. Data, so that it can be watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub enum EmployeeSelection {
     /// Those with all of these labels; none at all where no label is asked for.
     Labels(BTreeMap<String, String>),
     /// Those with these names.
@@ -100,7 +100,7 @@ pub enum Selection {
     Nothing,
 }
 
-impl Selection {
+impl EmployeeSelection {
     /// Whether it selects an object of this name with these labels.
     pub fn selects(&self, name: &str, labels: &BTreeMap<String, String>) -> bool {
         match self {
@@ -121,20 +121,20 @@ impl Selection {
 
 /// The kinds of an adapter's employers and employees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kinds {
+pub struct AdapterKinds {
     /// The employers' kind.
     pub employer: Gvk,
     /// The employees' kind.
     pub employee: Gvk,
 }
 
-impl Default for Kinds {
+impl Default for AdapterKinds {
     fn default() -> Self {
         Self { employer: Gvk::new("", "v1", "Service"), employee: Gvk::new("", "v1", "Pod") }
     }
 }
 
-impl Kinds {
+impl AdapterKinds {
     /// Whether employees are pods.
     pub fn employs_pods(&self) -> bool {
         self.employee.group.is_empty() && self.employee.kind == "Pod"
@@ -205,18 +205,18 @@ where
     fn controller_name(&self) -> &str;
 
     /// The document's optional interfaces; the defaults are the document's.
-    fn options(&self) -> Options {
-        Options::default()
+    fn options(&self) -> AdapterOptions {
+        AdapterOptions::default()
     }
 
     /// The kinds of employers and employees, where they are not Service and Pod.
-    fn kinds(&self) -> Kinds {
-        Kinds::default()
+    fn kinds(&self) -> AdapterKinds {
+        AdapterKinds::default()
     }
 
     /// Which employees an employer selects: by default the labels at `.spec.selector`, none where there are none.
-    fn employs(&self, employer: &Value) -> Selection {
-        Selection::labels_at(employer, "/spec/selector")
+    fn employs(&self, employer: &Value) -> EmployeeSelection {
+        EmployeeSelection::labels_at(employer, "/spec/selector")
     }
 
     /// What the employer is to be at the provider.
@@ -310,21 +310,23 @@ mod tests {
     #[test]
     fn get_selected_employee_names_follows_the_selector_and_an_empty_one_selects_nothing() {
         let service = |selector: Value| {
-            Selection::labels_at(&json!({"spec": {"selector": selector}}), "/spec/selector")
+            EmployeeSelection::labels_at(&json!({"spec": {"selector": selector}}), "/spec/selector")
         };
         let labels = BTreeMap::from([("app".to_owned(), "web".to_owned()), ("x".to_owned(), "y".to_owned())]);
         assert!(service(json!({"app": "web"})).selects("web-1", &labels));
         assert!(!service(json!({"app": "web", "z": "1"})).selects("web-1", &labels));
         for empty in [json!({}), json!(null), json!("web"), json!([1])] {
-            assert_eq!(service(empty), Selection::Nothing);
+            assert_eq!(service(empty), EmployeeSelection::Nothing);
         }
-        assert!(!Selection::Labels(BTreeMap::new()).selects("web-1", &labels));
-        assert!(Selection::Names(BTreeSet::from(["web-1".to_owned()])).selects("web-1", &BTreeMap::new()));
+        assert!(!EmployeeSelection::Labels(BTreeMap::new()).selects("web-1", &labels));
+        assert!(
+            EmployeeSelection::Names(BTreeSet::from(["web-1".to_owned()])).selects("web-1", &BTreeMap::new())
+        );
     }
 
     #[test]
     fn new_employer_and_new_employee_are_service_and_pod_unless_said_otherwise() {
-        let kinds = Kinds::default();
+        let kinds = AdapterKinds::default();
         assert_eq!((kinds.employer.kind.as_str(), kinds.employee.kind.as_str()), ("Service", "Pod"));
         assert!(kinds.employs_pods());
     }

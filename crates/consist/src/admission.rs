@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     lifecycle::{POD_DELETE, POD_EVICT, Prefix},
-    marks::{Entries, protects},
+    marks::{PodEntries, protects},
     pod::PodView,
 };
 
@@ -40,7 +40,7 @@ pub fn create(pod: &Value, own_engine: bool, employers: &[(String, String)]) -> 
     let before = annotation(keys::AVAILABLE_CONDITIONS).map(str::to_owned);
     let mut text = before.clone();
     for (key, finalizer) in employers {
-        let entries = Entries::read(text.as_deref());
+        let entries = PodEntries::read(text.as_deref());
         if !entries.has(key, finalizer)
             && let Ok(with) = entries.with(key, finalizer)
         {
@@ -88,7 +88,7 @@ impl Asker {
 
 /// A deletion or an eviction that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removal {
+pub struct RemovalRequest {
     /// Whether it comes through the Eviction API.
     pub eviction: bool,
     /// Who asks.
@@ -107,7 +107,7 @@ pub struct Removal {
 
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AdmissionVerdict {
     /// Go ahead.
     Allow,
     /// Not yet.
@@ -121,13 +121,13 @@ pub enum Verdict {
         /// The text.
         message: String,
         /// What is to be written on the pod, once.
-        mark: Option<Mark>,
+        mark: Option<RemovalMark>,
     },
 }
 
 /// What is to be written on a pod that is asked to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum RemovalMark {
     /// The label that asks for its deletion, and who asked.
     Delete {
         /// The label's value.
@@ -148,7 +148,7 @@ const PATIENT_AFTER: i128 = 5_000_000_000;
 const EVICTION_EVERY: i128 = 5_000_000_000;
 
 /// Whether a pod may be deleted or evicted now.
-pub fn remove(pod: &PodView, removal: &Removal) -> Verdict {
+pub fn remove(pod: &PodView, removal: &RemovalRequest) -> AdmissionVerdict {
     let protected = pod.finalizers.iter().any(|finalizer| protects(finalizer));
     let operate = |id: &str| pod.labels.contains_key(&Prefix::Operate.key(id));
     let ended = matches!(pod.phase.as_str(), "Succeeded" | "Failed");
@@ -166,37 +166,43 @@ pub fn remove(pod: &PodView, removal: &Removal) -> Verdict {
         || removal.asker.user == "system:kube-scheduler"
         || ended;
     if free {
-        return Verdict::Allow;
+        return AdmissionVerdict::Allow;
     }
     let now = i128::from(removal.now.as_microsecond()) * 1_000;
     let message = format!("pod deletion process is underway: {}", holder(pod));
     if removal.eviction {
         if removal.over_budget {
             let message = "the disruption budget of the pod has no room".to_owned();
-            return Verdict::Refuse { code: 429, retry_after: None, budget: true, message, mark: None };
+            return AdmissionVerdict::Refuse {
+                code: 429,
+                retry_after: None,
+                budget: true,
+                message,
+                mark: None,
+            };
         }
         let last = pod.annotations.get(keys::EVICT_REQUESTED).and_then(|at| at.parse::<i128>().ok());
         let mark = last.is_none_or(|last| now.saturating_sub(last) >= EVICTION_EVERY);
-        let mark = mark.then(|| Mark::Evict { at: now.to_string() });
-        return Verdict::Refuse { code: 429, retry_after: None, budget: false, message, mark };
+        let mark = mark.then(|| RemovalMark::Evict { at: now.to_string() });
+        return AdmissionVerdict::Refuse { code: 429, retry_after: None, budget: false, message, mark };
     }
     let asked = pod.labels.get(keys::TO_DELETE).filter(|_| crate::lifecycle::asks_for_deletion(pod));
     let since = asked.and_then(|at| at.parse::<i128>().ok()).unwrap_or(now);
     let by = removal.asker.user.chars().take(253).collect();
-    let mark = asked.is_none().then(|| Mark::Delete { at: now.to_string(), by });
+    let mark = asked.is_none().then(|| RemovalMark::Delete { at: now.to_string(), by });
     let (code, retry_after) = if removal.asker.is_controller() {
         (403, None)
     } else {
         (429, Some(if now.saturating_sub(since) < PATIENT_AFTER { 1 } else { 30 }))
     };
-    Verdict::Refuse { code, retry_after, budget: false, message, mark }
+    AdmissionVerdict::Refuse { code, retry_after, budget: false, message, mark }
 }
 
 /// What holds a pod, for people.
 pub fn holder(pod: &PodView) -> String {
     let protections: Vec<&str> =
         pod.finalizers.iter().filter(|finalizer| protects(finalizer)).map(String::as_str).collect();
-    if let Entries::Known(entries) = pod.entries() {
+    if let PodEntries::Known(entries) = pod.entries() {
         let held = entries.iter().filter(|(_, finalizer)| protections.contains(&finalizer.as_str()));
         let employers: Vec<&str> = held.map(|(key, _)| key.as_str()).collect();
         if !employers.is_empty() {

@@ -21,7 +21,7 @@ pub const ID_BYTES: usize = 253;
 
 /// One item as it is to be and as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
+pub struct ItemPair {
     /// What both are matched by.
     pub id: String,
     /// The employee's name; empty for employers.
@@ -40,11 +40,11 @@ pub struct Pair {
 
 /// A whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct ProviderAnswer {
     /// The employer's items.
-    pub employer: Vec<Pair>,
+    pub employer: Vec<ItemPair>,
     /// The employees' items.
-    pub employees: Vec<Pair>,
+    pub employees: Vec<ItemPair>,
     /// When to look again although nothing changed.
     pub recheck: Option<Duration>,
 }
@@ -77,14 +77,14 @@ pub fn pair(
     expected: Vec<Side>,
     current: Vec<Side>,
     same: impl Fn(usize, usize) -> bool,
-) -> Result<Vec<Pair>, Mismatch> {
+) -> Result<Vec<ItemPair>, Mismatch> {
     check(&expected).map_err(Mismatch::Expected)?;
     check(&current).map_err(Mismatch::Current)?;
-    let mut pairs: BTreeMap<String, Pair> = BTreeMap::new();
+    let mut pairs: BTreeMap<String, ItemPair> = BTreeMap::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (place, side) in expected.into_iter().enumerate() {
         places.insert(side.id.clone(), place);
-        let pair = Pair {
+        let pair = ItemPair {
             id: side.id.clone(),
             name: side.name,
             expected: Some(Arc::new(side.state)),
@@ -102,7 +102,7 @@ pub fn pair(
             pair.current = state;
             pair.in_traffic = side.in_traffic;
         } else {
-            let pair = Pair {
+            let pair = ItemPair {
                 id: side.id.clone(),
                 name: side.name,
                 expected: None,
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    fn paired(expected: &[(&str, i32)], current: &[(&str, i32)]) -> Result<Vec<Pair>, Mismatch> {
+    fn paired(expected: &[(&str, i32)], current: &[(&str, i32)]) -> Result<Vec<ItemPair>, Mismatch> {
         let sides = |list: &[(&str, i32)]| list.iter().map(|(id, weight)| side(id, *weight)).collect();
         pair(sides(expected), sides(current), |one, other| expected[one].1 == current[other].1)
     }
@@ -160,7 +160,7 @@ mod tests {
     fn the_diff_is_by_id_as_the_document_says() {
         let pairs = paired(&[("a", 1), ("b", 1), ("c", 1)], &[("b", 1), ("c", 2), ("d", 1)]).unwrap();
         let shape =
-            |pair: &Pair| (pair.id.clone(), pair.expected.is_some(), pair.current.is_some(), pair.same);
+            |pair: &ItemPair| (pair.id.clone(), pair.expected.is_some(), pair.current.is_some(), pair.same);
         let shapes: Vec<_> = pairs.iter().map(shape).collect();
         assert_eq!(
             shapes,

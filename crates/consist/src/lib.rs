@@ -3,7 +3,7 @@
 //!
 //! An **employer** (a Service) selects **employees** (pods); both have counterparts in a **provider**. A customised
 //! controller is an [`Adapter`]: it answers what is expected and what is there, and creates, updates and deletes the
-//! difference. Everything else is here, as functions of values, and the one controller of the operator carries it out:
+//! difference. Everything else is here, as functions of values, and the consist process of the operator carries it out:
 //!
 //! * [`settle`]: what is to be done for one employer now. Clean finalizer, entries, provider, protection finalizers.
 //! * [`lifecycle`]: what is to be written on one pod now. The stages of an operation, the readiness gate.
@@ -26,10 +26,10 @@ pub mod settle;
 pub mod state;
 
 pub use self::{
-    adapter::{Adapter, Batch, Employment, Expected, Kinds, Selection, Trouble},
-    answer::{Answer, Pair},
-    options::{Bucket, FinalizerRule, Options, Predicate, RateLimit},
+    adapter::{Adapter, AdapterKinds, Batch, EmployeeSelection, Employment, Expected, Trouble},
+    answer::{ItemPair, ProviderAnswer},
+    options::{AdapterOptions, Bucket, FinalizerRule, Predicate, RateLimit},
     pod::PodView,
-    port::{About, Call, Getter, LookFailed, Port, port},
+    port::{Call, Getter, LookFailed, ObservedEmployer, Port, port},
     state::{EmployeeState, EmployerState, Item, PodStatuses},
 };

@@ -23,9 +23,9 @@ use std::{
 
 use linchpin_words::{Period, Timestamp, keys::consist as keys};
 
-use self::labels::{Labels, permission};
+use self::labels::{PodLabels, permission};
 pub use self::{
-    labels::Prefix,
+    labels::{Prefix, is_written_annotation, is_written_label},
     operations::{Operation, operations},
 };
 use crate::{marks::protects, pod::PodView};
@@ -41,7 +41,7 @@ pub const DELETE: &str = "delete";
 
 /// What is known beyond the pod itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Facts {
+pub struct PodFacts {
     /// Now.
     pub now: Timestamp,
     /// Whether it passes `PreCheck`: no rule objects to it, and nobody waits to be attached in its place.
@@ -62,7 +62,7 @@ pub struct Facts {
 
 /// What is to be written. Nothing where nothing changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Patch {
+pub struct PodPatch {
     /// Labels to set, or to remove.
     pub labels: BTreeMap<String, Option<String>>,
     /// Annotations to remove.
@@ -79,7 +79,7 @@ pub struct Patch {
     pub oddities: Vec<String>,
 }
 
-impl Patch {
+impl PodPatch {
     /// Whether there is nothing to write.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.gate.is_none() && self.forget.is_empty() && self.carry_out.is_none()
@@ -107,12 +107,12 @@ const DELETE_WITHIN: Duration = Duration::from_mins(1);
 const EVICT_WITHIN: Duration = Duration::from_secs(30);
 
 /// What is to be written on a pod now. `before` is the pod as it was last seen, where somebody remembers.
-pub fn step(before: Option<&PodView>, pod: &PodView, facts: &Facts) -> Patch {
+pub fn step(before: Option<&PodView>, pod: &PodView, facts: &PodFacts) -> PodPatch {
     if pod.is_terminating() || !pod.is_controlled() {
-        return Patch::default();
+        return PodPatch::default();
     }
-    let mut patch = Patch::default();
-    let mut labels = Labels::new(&pod.labels, facts.now);
+    let mut patch = PodPatch::default();
+    let mut labels = PodLabels::new(&pod.labels, facts.now);
     keep_types(before, &mut labels, &mut patch);
     begin_deletion(pod, facts, &mut labels);
     end_deletion(pod, facts.now, &mut labels, &mut patch);
@@ -139,7 +139,7 @@ pub fn step(before: Option<&PodView>, pod: &PodView, facts: &Facts) -> Patch {
 }
 
 /// Begin with an id that carries another type already: the first type stands.
-fn keep_types(before: Option<&PodView>, labels: &mut Labels, patch: &mut Patch) {
+fn keep_types(before: Option<&PodView>, labels: &mut PodLabels, patch: &mut PodPatch) {
     let Some(before) = before else { return };
     for id in labels.ids() {
         let operating = Prefix::Operating.key(&id);
@@ -155,7 +155,7 @@ fn keep_types(before: Option<&PodView>, labels: &mut Labels, patch: &mut Patch) 
 
 /// The label that asks for a deletion, and the annotation that asks for an eviction, begin operations; taking them away
 /// before `operate` ends them.
-fn begin_deletion(pod: &PodView, facts: &Facts, labels: &mut Labels) {
+fn begin_deletion(pod: &PodView, facts: &PodFacts, labels: &mut PodLabels) {
     let asked = [
         (POD_DELETE, asks_for_deletion(pod)),
         (POD_EVICT, pod.annotations.contains_key(keys::EVICT_REQUESTED)),
@@ -174,7 +174,7 @@ fn begin_deletion(pod: &PodView, facts: &Facts, labels: &mut Labels) {
 }
 
 /// What comes of a permission to delete: we carry it out, or it is undone when nobody does.
-fn end_deletion(pod: &PodView, now: Timestamp, labels: &mut Labels, patch: &mut Patch) {
+fn end_deletion(pod: &PodView, now: Timestamp, labels: &mut PodLabels, patch: &mut PodPatch) {
     for (id, within) in [(POD_DELETE, DELETE_WITHIN), (POD_EVICT, EVICT_WITHIN)] {
         let Some(since) = labels.since(&Prefix::Operate.key(id), now) else { continue };
         let (due, last) = (since.plus_duration(CARRY_OUT_AFTER), since.plus_duration(within));
@@ -228,15 +228,21 @@ pub fn asks_for_deletion(pod: &PodView) -> bool {
 }
 
 /// One pass over all ids.
-fn advance(pod: &PodView, facts: &Facts, before: Option<&PodView>, labels: &mut Labels, patch: &mut Patch) {
+fn advance(
+    pod: &PodView,
+    facts: &PodFacts,
+    before: Option<&PodView>,
+    labels: &mut PodLabels,
+    patch: &mut PodPatch,
+) {
     let ids = labels.ids();
     // Nothing goes past `operated` while somebody prepares or operates.
-    let busy = |labels: &Labels, id: &String| {
+    let busy = |labels: &PodLabels, id: &String| {
         labels.has(&Prefix::Operating.key(id))
             && (labels.has(&Prefix::Preparing.key(id)) || labels.has(&Prefix::Operate.key(id)))
     };
     for id in &ids {
-        let on = |labels: &Labels, prefix: Prefix| labels.has(&prefix.key(id));
+        let on = |labels: &PodLabels, prefix: Prefix| labels.has(&prefix.key(id));
         let begun = on(labels, Prefix::Operating);
         let operate = on(labels, Prefix::Operate);
         let operated = on(labels, Prefix::Operated);
@@ -270,7 +276,7 @@ fn advance(pod: &PodView, facts: &Facts, before: Option<&PodView>, labels: &mut 
 }
 
 /// From pre-check to the permission.
-fn prepare(pod: &PodView, facts: &Facts, id: &str, labels: &mut Labels, patch: &mut Patch) {
+fn prepare(pod: &PodView, facts: &PodFacts, id: &str, labels: &mut PodLabels, patch: &mut PodPatch) {
     if !labels.has(&Prefix::PreChecked.key(id)) {
         let kind = labels.get(&Prefix::OperationType.key(id)).map(str::to_owned);
         match kind.filter(|_| facts.pre_checked) {
@@ -299,7 +305,7 @@ fn prepare(pod: &PodView, facts: &Facts, id: &str, labels: &mut Labels, patch: &
 
 /// Whether the pod may be operated on: protected by nobody, its gate not open, out of traffic where we can know, and long
 /// enough out of it for those who do not tell.
-fn may_operate(pod: &PodView, facts: &Facts, patch: &mut Patch) -> bool {
+fn may_operate(pod: &PodView, facts: &PodFacts, patch: &mut PodPatch) -> bool {
     let protected = pod.finalizers.iter().any(|finalizer| protects(finalizer));
     let open = pod.gated && pod.gate != Some(false);
     if protected || open || !facts.out_of_traffic {
@@ -315,7 +321,7 @@ fn may_operate(pod: &PodView, facts: &Facts, patch: &mut Patch) -> bool {
 }
 
 /// Whether the drain before a deletion has taken too long: then the pod goes, whatever holds it.
-fn gives_up(pod: &PodView, facts: &Facts, id: &str, labels: &mut Labels, patch: &mut Patch) -> bool {
+fn gives_up(pod: &PodView, facts: &PodFacts, id: &str, labels: &mut PodLabels, patch: &mut PodPatch) -> bool {
     if id != POD_DELETE && id != POD_EVICT {
         return false;
     }
@@ -331,7 +337,7 @@ fn gives_up(pod: &PodView, facts: &Facts, id: &str, labels: &mut Labels, patch: 
 }
 
 /// The operation controller is done.
-fn finish(before: Option<&PodView>, id: &str, labels: &mut Labels) {
+fn finish(before: Option<&PodView>, id: &str, labels: &mut PodLabels) {
     let key = Prefix::OperationType.key(id);
     let remembered = before.and_then(|before| before.labels.get(&key)).cloned();
     let kind = labels.get(&key).map(str::to_owned).or(remembered).or_else(|| labels.only_permission());
@@ -347,7 +353,7 @@ fn finish(before: Option<&PodView>, id: &str, labels: &mut Labels) {
 }
 
 /// From operated to the end.
-fn complete(pod: &PodView, facts: &Facts, id: &str, labels: &mut Labels) {
+fn complete(pod: &PodView, facts: &PodFacts, id: &str, labels: &mut PodLabels) {
     let (check, checked) = (Prefix::PostCheck.key(id), Prefix::PostChecked.key(id));
     if !labels.has(&checked) {
         if labels.has(&check) && facts.post_checked {
@@ -369,7 +375,7 @@ fn complete(pod: &PodView, facts: &Facts, id: &str, labels: &mut Labels) {
 }
 
 /// What the gate's condition is to say.
-fn gate(pod: &PodView, facts: &Facts, labels: &Labels) -> Option<bool> {
+fn gate(pod: &PodView, facts: &PodFacts, labels: &PodLabels) -> Option<bool> {
     if !pod.gated {
         return None;
     }
@@ -386,7 +392,7 @@ fn gate(pod: &PodView, facts: &Facts, labels: &Labels) -> Option<bool> {
 }
 
 /// The label that says that the pod is available.
-fn availability(pod: &PodView, facts: &Facts, labels: &mut Labels) {
+fn availability(pod: &PodView, facts: &PodFacts, labels: &mut PodLabels) {
     let offline = labels.has(keys::STAY_OFFLINE);
     let away = [Prefix::Preparing, Prefix::Operate, Prefix::Operated];
     if !pod.ready || offline || away.into_iter().any(|prefix| labels.any(prefix)) {

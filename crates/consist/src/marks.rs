@@ -2,7 +2,7 @@
 //! entry and the protection finalizer on a pod, and the names that are recorded on the employer.
 //!
 //! They are the whole memory: nothing else survives a crash. Other programs write them too, so reading them never fails
-//! the caller: what cannot be read is [`Entries::Unreadable`], left as it is, and satisfies nothing.
+//! the caller: what cannot be read is [`PodEntries::Unreadable`], left as it is, and satisfies nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ pub fn is_clean_finalizer(finalizer: &str, name: &str) -> bool {
 
 /// The entries of a pod, as its annotation says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entries {
+pub enum PodEntries {
     /// Key of the employer → finalizer that it puts on the pod.
     Known(BTreeMap<String, String>),
     /// Not what the annotation is to hold: nobody knows what is expected.
@@ -98,7 +98,7 @@ struct Written<'a> {
     expected_finalizers: &'a BTreeMap<String, String>,
 }
 
-impl Entries {
+impl PodEntries {
     /// Reads the annotation. None, `{}` and `null` are no entries; an empty text is not.
     pub fn read(annotation: Option<&str>) -> Self {
         let Some(text) = annotation else { return Self::Known(BTreeMap::new()) };
@@ -251,11 +251,11 @@ mod tests {
 
     #[test]
     fn pod_available_conditions_are_read_and_written_as_the_document_has_them() {
-        let none = Entries::read(None);
+        let none = PodEntries::read(None);
         let one = none.with("Service/shop/web", "prot.podopslifecycle.kusionstack.io/9705eb7ac2c98403");
         let text = r#"{"expectedFinalizers":{"Service/shop/web":"prot.podopslifecycle.kusionstack.io/9705eb7ac2c98403"}}"#;
         assert_eq!(one.as_deref(), Ok(text));
-        let entries = Entries::read(Some(text));
+        let entries = PodEntries::read(Some(text));
         assert!(entries.has_key("Service/shop/web") && !entries.satisfied(&[]));
         assert!(entries.satisfied(&[lifecycle_finalizer("web")]));
         assert_eq!(entries.without("Service/shop/web").as_deref(), Some("{}"), "never an empty text");
@@ -266,11 +266,11 @@ mod tests {
     #[test]
     fn what_others_wrote_is_read_leniently_or_not_at_all() {
         for empty in ["{}", "null", r#"{"expectedFinalizers":null}"#, r#"{"expectedFinalizers":{}}"#] {
-            assert_eq!(Entries::read(Some(empty)), Entries::Known(BTreeMap::new()), "{empty}");
+            assert_eq!(PodEntries::read(Some(empty)), PodEntries::Known(BTreeMap::new()), "{empty}");
         }
         for garbage in ["", "x", "[]", r#"{"expectedFinalizers":{"a":1}}"#, r#"{"expectedFinalizers":"a"}"#] {
-            let entries = Entries::read(Some(garbage));
-            assert_eq!(entries, Entries::Unreadable, "{garbage}");
+            let entries = PodEntries::read(Some(garbage));
+            assert_eq!(entries, PodEntries::Unreadable, "{garbage}");
             assert!(!entries.satisfied(&[]), "{garbage}");
             assert!(entries.with("a", "b").unwrap_err().contains("cannot be read"));
             assert_eq!(entries.without("a"), None);
@@ -280,18 +280,18 @@ mod tests {
     #[test]
     fn entries_stop_at_their_limit() {
         let name = |length: usize| "n".repeat(length);
-        let mut entries = Entries::read(None);
+        let mut entries = PodEntries::read(None);
         let overhead = write(&BTreeMap::from([(String::new(), String::new())])).len();
         assert!(entries.with(&name(ENTRIES_BYTES - overhead), "").is_ok());
         assert!(entries.with(&name(ENTRIES_BYTES - overhead + 1), "").is_err());
         assert!(entries.with(&name(ENTRIES_BYTES * 100), "").is_err());
         for number in 0..EMPLOYERS {
-            entries = Entries::read(Some(&entries.with(&format!("Service/shop/s{number}"), "f").unwrap()));
+            entries = PodEntries::read(Some(&entries.with(&format!("Service/shop/s{number}"), "f").unwrap()));
         }
         assert!(entries.with("Service/shop/more", "f").unwrap_err().contains("at most 64 employers"));
         assert!(entries.with("Service/shop/s0", "g").is_ok(), "no employer more");
-        entries = Entries::read(Some(&name(ENTRIES_BYTES * 100)));
-        assert_eq!(entries, Entries::Unreadable);
+        entries = PodEntries::read(Some(&name(ENTRIES_BYTES * 100)));
+        assert_eq!(entries, PodEntries::Unreadable);
     }
 
     #[test]
@@ -305,11 +305,11 @@ mod tests {
     proptest! {
         #[test]
         fn reading_never_fails_and_what_is_written_is_read_again(text in any::<String>(), key in ".{1,40}", value in ".{0,40}") {
-            let entries = Entries::read(Some(&text));
+            let entries = PodEntries::read(Some(&text));
             if let Ok(with) = entries.with(&key, &value) {
-                let read = Entries::read(Some(&with));
+                let read = PodEntries::read(Some(&with));
                 prop_assert!(read.has(&key, &value));
-                prop_assert!(!Entries::read(read.without(&key).as_deref()).has_key(&key));
+                prop_assert!(!PodEntries::read(read.without(&key).as_deref()).has_key(&key));
             }
         }
     }

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use linchpin_words::{Timestamp, keys::consist as keys, retry};
 
-/// How one adapter's employers are served. [`Options::default`] is what the document says of an adapter that implements
+/// How one adapter's employers are served. [`AdapterOptions::default`] is what the document says of an adapter that implements
 /// none of the optional interfaces.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct AdapterOptions {
     /// How failures are repeated: `GetRateLimiter`.
     pub rate_limit: RateLimit,
     /// How many employers may be in the provider's hands at a time: `GetMaxConcurrentReconciles`.
@@ -35,7 +35,7 @@ pub struct Options {
 /// The longest pause between two looks while something is pending.
 pub const POLL_CAP: Duration = Duration::from_secs(5);
 
-impl Default for Options {
+impl Default for AdapterOptions {
     fn default() -> Self {
         Self {
             rate_limit: RateLimit::default(),
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn reconcile_options_default_to_five_workers_and_the_default_rate_limiter() {
-        let options = Options::default();
+        let options = AdapterOptions::default();
         assert_eq!(options.max_concurrent_reconciles, 5);
         let RateLimit { base, max, qps, burst } = options.rate_limit;
         assert_eq!((base, max, burst), (Duration::from_millis(5), Duration::from_secs(1000), 100));
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn reconcile_watch_options_default_to_employers_with_the_control_label_and_all_employees() {
-        let Options { predicate, employee_predicate, .. } = Options::default();
+        let AdapterOptions { predicate, employee_predicate, .. } = AdapterOptions::default();
         let labels = |value: &str| BTreeMap::from([("kusionstack.io/control".to_owned(), value.to_owned())]);
         assert!(predicate.admits(&labels("true")));
         assert!(!predicate.admits(&labels("false")) && !predicate.admits(&BTreeMap::new()));
@@ -160,7 +160,8 @@ mod tests {
 
     #[test]
     fn reconcile_lifecycle_options_default_to_following_and_not_recording() {
-        let Options { follow_pod_ops_lifecycle, need_record_employees, .. } = Options::default();
+        let AdapterOptions { follow_pod_ops_lifecycle, need_record_employees, .. } =
+            AdapterOptions::default();
         assert!(follow_pod_ops_lifecycle && !need_record_employees);
     }
 

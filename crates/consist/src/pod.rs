@@ -1,7 +1,7 @@
 //! A pod as everything here sees it: the few fields that decide, read from the object without ever failing.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     hash::{Hash, Hasher},
     sync::Arc,
 };
@@ -9,7 +9,10 @@ use std::{
 use linchpin_words::{Timestamp, hash::Fnv, keys::consist as keys};
 use serde_json::Value;
 
-use crate::{lifecycle::Prefix, marks::Entries};
+use crate::{
+    lifecycle::{Prefix, is_written_annotation, is_written_label},
+    marks::PodEntries,
+};
 
 /// What of a pod is read: what an answerer of wants must keep of it.
 pub const READS: [&str; 15] = [
@@ -134,8 +137,8 @@ impl PodView {
     }
 
     /// Its entries.
-    pub fn entries(&self) -> Entries {
-        Entries::read(self.annotations.get(keys::AVAILABLE_CONDITIONS).map(String::as_str))
+    pub fn entries(&self) -> PodEntries {
+        PodEntries::read(self.annotations.get(keys::AVAILABLE_CONDITIONS).map(String::as_str))
     }
 
     /// Whether its entries may have one of this employer: cheaper than reading them.
@@ -146,25 +149,28 @@ impl PodView {
     /// Whether it may have traffic, as `GetCommonPodEmployeeStatus` says: not terminating, Ready, and the gate's condition
     /// is True or absent; without that condition, also not between preparing and the end of an operation.
     pub fn is_lifecycle_ready(&self) -> bool {
-        let open = match self.gate {
-            Some(open) => open,
-            None => {
-                !self.labels.keys().any(|label| Prefix::Preparing.has(label) || Prefix::Operate.has(label))
-            }
-        };
+        let open = self.gate.unwrap_or_else(|| !self.is_drained());
         !self.is_terminating() && self.ready && open
     }
 
+    /// Whether an operation is between preparing and its end.
+    fn is_drained(&self) -> bool {
+        self.labels.keys().any(|label| Prefix::Preparing.has(label) || Prefix::Operate.has(label))
+    }
+
     /// A fingerprint of all that an adapter may make of the pod: our own marks are not part of it, so writing one does not
-    /// make it another question to the provider.
+    /// make it another question to the provider. A gate that closes does: what was seen before proves nothing after.
     pub fn fingerprint(&self) -> u64 {
-        let ours = |key: &&String| key.as_str() != keys::AVAILABLE_CONDITIONS;
         let mut hash = Fnv::default();
-        (&self.name, &self.uid, &self.labels, self.is_terminating(), self.is_lifecycle_ready())
-            .hash(&mut hash);
+        (&self.name, &self.uid, self.is_terminating(), self.is_lifecycle_ready()).hash(&mut hash);
+        (self.gate, self.is_drained()).hash(&mut hash);
         (&self.ip, &self.ipv6, self.host_network, &self.phase).hash(&mut hash);
-        for key in self.annotations.keys().filter(ours).collect::<BTreeSet<_>>() {
-            (key, self.annotations.get(key)).hash(&mut hash);
+        for label in self.labels.iter().filter(|(key, _)| !is_written_label(key)) {
+            label.hash(&mut hash);
+        }
+        let ours = |key: &str| key == keys::AVAILABLE_CONDITIONS || is_written_annotation(key);
+        for annotation in self.annotations.iter().filter(|(key, _)| !ours(key)) {
+            annotation.hash(&mut hash);
         }
         hash.finish()
     }
@@ -268,6 +274,34 @@ mod tests {
         });
         assert_eq!(marked.fingerprint(), plain);
         assert_ne!(pod(|object| object["status"]["podIP"] = json!("10.0.0.8")).fingerprint(), plain);
+        let noted = |field: &'static str, key: &str| {
+            pod(|object| object["metadata"][field] = json!({"app": "web", key: "1"})).fingerprint()
+        };
+        for label in [
+            "podopslifecycle.kusionstack.io/service-available",
+            "podopslifecycle.kusionstack.io/preparing-to-delete",
+            "pre-checked.podopslifecycle.kusionstack.io/a",
+            "operation-permission.podopslifecycle.kusionstack.io/update",
+        ] {
+            assert_eq!(noted("labels", label), plain, "{label}");
+        }
+        let annotated = pod(|object| object["metadata"]["annotations"] = json!({"app": "web"})).fingerprint();
+        for annotation in ["linchpin.dev/evict-requested", "detail.podtransitionrule.kusionstack.io/slowly"] {
+            assert_eq!(noted("annotations", annotation), annotated, "{annotation}");
+        }
+        assert_ne!(noted("annotations", "note"), annotated, "and so do their annotations");
+        assert_ne!(noted("labels", "tier"), plain, "everybody else's labels count");
+        // What was seen before a pod began to leave says nothing of it after.
+        assert_ne!(noted("labels", "preparing.podopslifecycle.kusionstack.io/a"), plain);
+        let closed = |object: &mut Value| {
+            object["status"]["conditions"] = json!([{"type": "Ready", "status": "False"},
+                {"type": "pod.kusionstack.io/service-ready", "status": "False"}]);
+        };
+        let open = |object: &mut Value| {
+            closed(object);
+            object["status"]["conditions"][1]["status"] = json!("True");
+        };
+        assert_ne!(pod(closed).fingerprint(), pod(open).fingerprint(), "ready or not");
     }
 
     fn garbage() -> impl Strategy<Value = Value> {

@@ -11,9 +11,9 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
-    adapter::{Adapter, Batch, Employed, Employment, Kinds, Selection, Trouble},
-    answer::{Answer, Mismatch, Side, pair},
-    options::Options,
+    adapter::{Adapter, AdapterKinds, Batch, EmployeeSelection, Employment, ObservedEmployee, Trouble},
+    answer::{Mismatch, ProviderAnswer, Side, pair},
+    options::AdapterOptions,
     pod::PodView,
     state::{EmployeeState, EmployerState},
 };
@@ -23,7 +23,7 @@ pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// One employer and its employees, as they were observed.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct ObservedEmployer {
     /// The employer.
     pub employer: Arc<Value>,
     /// Its kind, namespace and name.
@@ -161,17 +161,17 @@ pub trait Port: Send + Sync {
     /// The name of the controller.
     fn controller_name(&self) -> &str;
     /// How its employers are served.
-    fn options(&self) -> Options;
+    fn options(&self) -> AdapterOptions;
     /// The kinds of employers and employees.
-    fn kinds(&self) -> Kinds;
+    fn kinds(&self) -> AdapterKinds;
     /// Which employees an employer selects.
-    fn employs(&self, employer: &Value) -> Selection;
+    fn employs(&self, employer: &Value) -> EmployeeSelection;
     /// All four lists.
-    fn look<'a>(&'a self, about: &'a About) -> Pending<'a, Result<Answer, LookFailed>>;
+    fn look<'a>(&'a self, about: &'a ObservedEmployer) -> Pending<'a, Result<ProviderAnswer, LookFailed>>;
     /// One call.
     fn call<'a>(
         &'a self,
-        about: &'a About,
+        about: &'a ObservedEmployer,
         call: Call,
         items: Vec<Value>,
     ) -> Pending<'a, Result<Batch, Trouble>>;
@@ -193,7 +193,7 @@ struct Erased<A, Employer, Employee> {
 }
 
 /// The objects as the adapter's types.
-fn employment<Employer, Employee>(about: &About) -> Result<Employment<Employer, Employee>, Trouble>
+fn employment<Employer, Employee>(about: &ObservedEmployer) -> Result<Employment<Employer, Employee>, Trouble>
 where
     Employer: DeserializeOwned,
     Employee: DeserializeOwned,
@@ -203,7 +203,7 @@ where
     let read = |object: &Arc<Value>| {
         let view = PodView::of(object);
         let typed = Employee::deserialize(&**object).map_err(|_| unreadable(&view.name))?;
-        Ok(Employed { object: typed, view })
+        Ok(ObservedEmployee { object: typed, view })
     };
     let employees = about.employees.iter().map(read).collect::<Result<_, Trouble>>()?;
     Ok(Employment { employer, key: about.key.clone(), employees, leaving: about.leaving, now: about.now })
@@ -278,19 +278,19 @@ where
         self.adapter.controller_name()
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> AdapterOptions {
         self.adapter.options()
     }
 
-    fn kinds(&self) -> Kinds {
+    fn kinds(&self) -> AdapterKinds {
         self.adapter.kinds()
     }
 
-    fn employs(&self, employer: &Value) -> Selection {
+    fn employs(&self, employer: &Value) -> EmployeeSelection {
         self.adapter.employs(employer)
     }
 
-    fn look<'a>(&'a self, about: &'a About) -> Pending<'a, Result<Answer, LookFailed>> {
+    fn look<'a>(&'a self, about: &'a ObservedEmployer) -> Pending<'a, Result<ProviderAnswer, LookFailed>> {
         use Getter::{CurrentEmployees, CurrentEmployer, ExpectedEmployees, ExpectedEmployer};
         let failed = |getter: Getter| move |trouble: Trouble| LookFailed::new(getter, trouble);
         let adapter = &self.adapter;
@@ -321,13 +321,13 @@ where
                 |one, other| wanted[one].same(&there[other]),
             )
             .map_err(blamed(ExpectedEmployees, CurrentEmployees))?;
-            Ok(Answer { employer, employees, recheck })
+            Ok(ProviderAnswer { employer, employees, recheck })
         })
     }
 
     fn call<'a>(
         &'a self,
-        about: &'a About,
+        about: &'a ObservedEmployer,
         call: Call,
         list: Vec<Value>,
     ) -> Pending<'a, Result<Batch, Trouble>> {

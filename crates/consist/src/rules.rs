@@ -75,7 +75,7 @@ impl Amount {
 
 /// What a rule asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ask {
+pub enum RuleDemand {
     /// `availablePolicy`.
     Available {
         /// `maxUnavailableValue`: rounded up.
@@ -93,12 +93,12 @@ pub struct Labelled {
     /// Labels with these values.
     pub labels: BTreeMap<String, String>,
     /// Tests on labels.
-    pub tests: Vec<(String, LabelTest)>,
+    pub tests: Vec<(String, LabelDemand)>,
 }
 
 /// A test on a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LabelTest {
+pub enum LabelDemand {
     /// It is there, with one of these values.
     In(Vec<String>),
     /// It is not there, or with none of these values.
@@ -114,10 +114,10 @@ impl Labelled {
     pub fn of(written: &api::LabelTest) -> Option<Self> {
         let test = |one: &api::LabelExpression| {
             let test = match one.operator.as_str() {
-                "In" => LabelTest::In(one.values.clone()),
-                "NotIn" => LabelTest::NotIn(one.values.clone()),
-                "Exists" => LabelTest::Exists,
-                "DoesNotExist" => LabelTest::DoesNotExist,
+                "In" => LabelDemand::In(one.values.clone()),
+                "NotIn" => LabelDemand::NotIn(one.values.clone()),
+                "Exists" => LabelDemand::Exists,
+                "DoesNotExist" => LabelDemand::DoesNotExist,
                 _ => return None,
             };
             Some((one.key.clone(), test))
@@ -141,10 +141,10 @@ impl Labelled {
             let value = labels.get(key);
             let among = |values: &[String]| value.is_some_and(|value| values.contains(value));
             let (holds, word) = match test {
-                LabelTest::In(values) => (among(values), format!("{key} in ({})", values.join(","))),
-                LabelTest::NotIn(values) => (!among(values), format!("{key} notin ({})", values.join(","))),
-                LabelTest::Exists => (value.is_some(), key.clone()),
-                LabelTest::DoesNotExist => (value.is_none(), format!("!{key}")),
+                LabelDemand::In(values) => (among(values), format!("{key} in ({})", values.join(","))),
+                LabelDemand::NotIn(values) => (!among(values), format!("{key} notin ({})", values.join(","))),
+                LabelDemand::Exists => (value.is_some(), key.clone()),
+                LabelDemand::DoesNotExist => (value.is_none(), format!("!{key}")),
             };
             (!holds).then_some(word)
         })
@@ -163,7 +163,7 @@ pub fn read(spec: &api::PodTransitionRuleSpec) -> Option<(Labelled, Vec<Rule>)> 
         };
         let stage =
             if written.stage.as_deref() == Some("PostCheck") { Stage::PostCheck } else { Stage::PreCheck };
-        let rule = |ask: Ask| Rule {
+        let rule = |ask: RuleDemand| Rule {
             name: written.name.clone(),
             disabled: written.disabled,
             stage,
@@ -172,13 +172,13 @@ pub fn read(spec: &api::PodTransitionRuleSpec) -> Option<(Labelled, Vec<Rule>)> 
             ask,
         };
         if let Some(policy) = &written.available_policy {
-            rules.push(rule(Ask::Available {
+            rules.push(rule(RuleDemand::Available {
                 max_unavailable: policy.max_unavailable_value.as_ref().and_then(Amount::read),
                 min_available: policy.min_available_value.as_ref().and_then(Amount::read),
             }));
         }
         if let Some(check) = &written.label_check {
-            rules.push(rule(Ask::Labels(Labelled::of(&check.requires)?)));
+            rules.push(rule(RuleDemand::Labels(Labelled::of(&check.requires)?)));
         }
     }
     Some((selector, rules))
@@ -198,7 +198,7 @@ pub struct Rule {
     /// Which of the selected pods it is asked about.
     pub filter: Labelled,
     /// What it asks for.
-    pub ask: Ask,
+    pub ask: RuleDemand,
 }
 
 /// What a rule object says of one pod in a check: `detail.podtransitionrule.kusionstack.io/<rule>`.
@@ -248,7 +248,7 @@ pub fn judge(rules: &[Rule], pods: &[&PodView]) -> Vec<Detail> {
             .collect();
         let mut rules: Vec<&Rule> =
             rules.iter().filter(|rule| !rule.disabled && rule.stage == stage).collect();
-        rules.sort_by_key(|rule| matches!(rule.ask, Ask::Available { .. }));
+        rules.sort_by_key(|rule| matches!(rule.ask, RuleDemand::Available { .. }));
         for rule in rules {
             apply(rule, &pods, &asked, &mut found);
         }
@@ -282,7 +282,7 @@ fn skipped(pod: &PodView) -> BTreeSet<String> {
 
 fn apply(rule: &Rule, pods: &[&PodView], asked: &[&PodView], found: &mut [Detail]) {
     match &rule.ask {
-        Ask::Labels(required) => {
+        RuleDemand::Labels(required) => {
             for (pod, detail) in asked.iter().zip(found) {
                 match required.lacking(&pod.labels).filter(|_| concerns(rule, pod)) {
                     None => detail.passed.push(rule.name.clone()),
@@ -292,7 +292,7 @@ fn apply(rule: &Rule, pods: &[&PodView], asked: &[&PodView], found: &mut [Detail
                 }
             }
         }
-        Ask::Available { max_unavailable, min_available } => {
+        RuleDemand::Available { max_unavailable, min_available } => {
             // Whatever happens to them, and whether the rule is asked about them: they are, or are not, available.
             let counted: Vec<&&PodView> = pods.iter().filter(|pod| rule.filter.admits(&pod.labels)).collect();
             let all = counted.len();

@@ -1,7 +1,7 @@
 //! What is to be done for one employer now: a total, deterministic function of what was observed.
 //!
 //! [`settle`] is to an employment what `engine::step` is to a plan. What survives a crash lies on the objects (clean
-//! finalizer, entries, protection finalizers, the binding), so [`Memory`] may be lost at any time: it only saves requests.
+//! finalizer, entries, protection finalizers, the binding), so [`SettleMemory`] may be lost at any time: it only saves requests.
 //! The order of effects is the promise:
 //!
 //! * binding, then clean finalizer, then entries on pods, then the provider, then protection finalizers;
@@ -27,30 +27,30 @@ use linchpin_words::Timestamp;
 use serde_json::Value;
 
 pub use self::{
-    employer::{Choice, EmployerView, choose},
+    employer::{AdapterChoice, EmployerView, choose},
     protection::Traffic,
-    report::{Phase, Report, Row, RowState, Why},
+    report::{EmployerPhase, EmployerReport, ReadyReason, ReportRow, RowState},
 };
 use crate::{
-    adapter::{Batch, Selection},
-    answer::Answer,
+    adapter::{Batch, EmployeeSelection},
+    answer::ProviderAnswer,
     marks::OwnFinalizers,
-    options::Options,
+    options::AdapterOptions,
     pod::PodView,
     port::{Call, LookFailed},
 };
 
 /// What is observed of one employment.
 #[derive(Clone, Copy, Debug)]
-pub struct Standing<'a> {
+pub struct ObservedEmployment<'a> {
     /// The employer.
     pub employer: &'a EmployerView,
     /// The adapter, by the name it is served under.
     pub adapter: &'a str,
     /// How its employers are served.
-    pub options: &'a Options,
+    pub options: &'a AdapterOptions,
     /// Which employees the employer selects.
-    pub selection: &'a Selection,
+    pub selection: &'a EmployeeSelection,
     /// Whether pods are marked: the adapter follows PodOpsLifecycle, and its employees are pods.
     pub follows: bool,
     /// Whether the employer is to be served: it is chosen and has its label.
@@ -59,9 +59,9 @@ pub struct Standing<'a> {
     /// that is not known.
     pub employees: Option<&'a [Arc<PodView>]>,
     /// What is seen of the binding.
-    pub claim: &'a Claim,
+    pub claim: &'a BindingClaim,
     /// The last answer of the provider.
-    pub look: Option<&'a Look>,
+    pub look: Option<&'a ProviderLook>,
     /// Whether the namespace is being deleted.
     pub namespace_going: bool,
     /// How long a terminating pod is held.
@@ -70,7 +70,7 @@ pub struct Standing<'a> {
 
 /// What is seen of the binding of an employer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Claim {
+pub enum BindingClaim {
     /// Nothing is known.
     Unknown,
     /// There is none.
@@ -88,20 +88,20 @@ pub enum Claim {
 
 /// One look at the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct ProviderLook {
     /// When it began.
     pub began: Timestamp,
-    /// What it was about: [`Decision::about`] at that time.
+    /// What it was about: [`SettleDecision::about`] at that time.
     pub about: u64,
     /// What came of it.
-    pub result: Result<Answer, LookFailed>,
+    pub result: Result<ProviderAnswer, LookFailed>,
 }
 
 /// What a turn remembers. It may be lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memory {
+pub struct SettleMemory {
     /// What is under way, with the number of its order.
-    flight: BTreeMap<Slot, u64>,
+    flight: BTreeMap<WorkSlot, u64>,
     /// Whether the binding or the clean finalizer is being taken away.
     releasing: bool,
     /// Whether it was said what may be left at the provider: the write may have to be repeated.
@@ -115,7 +115,7 @@ pub struct Memory {
     /// The version that our last write left, by the object's uid.
     written: BTreeMap<String, u64>,
     /// Writes that failed: how often in a row, and when the next attempt may be.
-    failed: BTreeMap<Slot, (u32, Timestamp)>,
+    failed: BTreeMap<WorkSlot, (u32, Timestamp)>,
     /// Items that a call was made for and that are not as they should be: how often, not before when, and why.
     held: BTreeMap<(Call, String), Held>,
     /// What was last seen at the provider, and when.
@@ -156,10 +156,10 @@ enum Matter {
     Record,
 }
 
-impl Memory {
+impl SettleMemory {
     /// Whether a call to the provider is under way.
     pub fn is_calling(&self) -> bool {
-        self.flight.contains_key(&Slot::Provider)
+        self.flight.contains_key(&WorkSlot::Provider)
     }
 
     /// Whether anything is under way.
@@ -173,7 +173,7 @@ impl Memory {
     }
 
     /// Whether an order repeats one that failed.
-    pub fn is_retry(&self, order: &Order) -> bool {
+    pub fn is_retry(&self, order: &SettleOrder) -> bool {
         match &order.act {
             Act::Call { call, items } => items
                 .iter()
@@ -185,7 +185,7 @@ impl Memory {
 
 /// What can be under way only once at a time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Slot {
+pub enum WorkSlot {
     /// A write to the employer.
     Employer,
     /// A write to the binding itself, its status aside.
@@ -198,9 +198,9 @@ pub enum Slot {
 
 /// Something to be done, and under which number its outcome is filed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct SettleOrder {
     /// What it occupies.
-    pub slot: Slot,
+    pub slot: WorkSlot,
     /// Its number; outcomes of other numbers change nothing.
     pub number: u64,
     /// What is to be done.
@@ -275,20 +275,20 @@ pub struct PodRef {
 
 /// What came back for an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SettleOutcome {
     /// What it occupied.
-    pub slot: Slot,
+    pub slot: WorkSlot,
     /// The number of the order.
     pub number: u64,
     /// When it came back.
     pub at: Timestamp,
     /// What came of it.
-    pub result: Result<Done, String>,
+    pub result: Result<CompletedAct, String>,
 }
 
 /// What came of an order that was carried out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Done {
+pub struct CompletedAct {
     /// The object's version after the write.
     pub version: Option<u64>,
     /// How the call went, item by item.
@@ -297,7 +297,7 @@ pub struct Done {
 
 /// Something to say as an Event on the employer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Notice {
+pub struct EmployerNotice {
     /// One of the document's reasons.
     pub reason: &'static str,
     /// The text.
@@ -308,13 +308,13 @@ pub struct Notice {
 
 /// What is to be done for one employer now.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Decision {
+pub struct SettleDecision {
     /// What to remember.
-    pub memory: Memory,
+    pub memory: SettleMemory,
     /// What to do.
-    pub orders: Vec<Order>,
+    pub orders: Vec<SettleOrder>,
     /// What to say.
-    pub notices: Vec<Notice>,
+    pub notices: Vec<EmployerNotice>,
     /// What the next look is about.
     pub about: u64,
     /// Whether the employment ends: nothing is expected in the next look.
@@ -330,7 +330,7 @@ pub struct Decision {
     /// What the provider may still have of an employer that went without us, in words; none where it did not.
     pub left: Option<String>,
     /// What people read.
-    pub report: Report,
+    pub report: EmployerReport,
     /// Whether nothing of this employment is left.
     pub over: bool,
 }
@@ -340,21 +340,26 @@ const DOUBT: Duration = Duration::from_mins(10);
 
 /// One turn in the making.
 struct Turn<'a> {
-    standing: Standing<'a>,
+    standing: ObservedEmployment<'a>,
     now: Timestamp,
-    memory: Memory,
+    memory: SettleMemory,
     finalizers: OwnFinalizers,
     key: String,
     leaving: bool,
     about: u64,
-    orders: Vec<Order>,
-    notices: Vec<Notice>,
+    orders: Vec<SettleOrder>,
+    notices: Vec<EmployerNotice>,
     left: Option<String>,
     wake_at: Option<Timestamp>,
 }
 
 /// Decides. The same inputs give the same decision.
-pub fn settle(memory: &Memory, standing: Standing<'_>, outcomes: &[Outcome], now: Timestamp) -> Decision {
+pub fn settle(
+    memory: &SettleMemory,
+    standing: ObservedEmployment<'_>,
+    outcomes: &[SettleOutcome],
+    now: Timestamp,
+) -> SettleDecision {
     let employer = standing.employer;
     let key = crate::marks::key(&employer.kind.kind, &employer.namespace, &employer.name);
     let finalizers = OwnFinalizers::of(

@@ -17,8 +17,8 @@ use linchpin_api::Action;
 use linchpin_engine::{
     contract::{Right, StepId, Via},
     plan::{
-        self, After, Body, Guard, GuardSubject, Lane, Prune, Readings, Rerun, SpecError, Step, StepKind,
-        WatchEvents, definition,
+        self, ActionBody, ActionGuard, After, GuardSubject, PlanLane, Prune, Readings, Rerun, SpecError,
+        Step, StepKind, WatchEvents, definition,
     },
 };
 use linchpin_lang::weight;
@@ -29,7 +29,7 @@ use crate::{
     cluster, dependency,
     errors::duration,
     guard,
-    names::Named,
+    names::NamedStep,
     readiness_profile, values,
 };
 
@@ -48,12 +48,12 @@ pub(crate) struct ActionDraft {
     pub readings: Readings,
     definition: String,
     via: Via,
-    body: Body,
+    body: ActionBody,
     rights: Vec<Right>,
     later_rights: Vec<Right>,
     open_rights: Vec<String>,
     sketched: Vec<ObjectRef>,
-    guard: Option<Guard>,
+    guard: Option<ActionGuard>,
     timeout: Option<Duration>,
     delay_after: Option<Duration>,
     fail_fast: bool,
@@ -65,7 +65,7 @@ impl ActionDraft {
     pub(crate) fn new(
         frame: &Frame<'_>,
         entry: &Action,
-        named: &Named,
+        named: &NamedStep,
         field: &str,
         part: Option<&str>,
         dependencies: &mut [dependency::DependencyDraft],
@@ -134,15 +134,15 @@ impl ActionDraft {
             None => Rerun::Never,
         };
         let manager = frame.owner.manager(self.id.as_str());
-        let makes = matches!(self.body, Body::Create { .. } | Body::Apply { .. });
+        let makes = matches!(self.body, ActionBody::Create { .. } | ActionBody::Apply { .. });
         Step {
             field: self.field,
             part: self.part,
             definition: self.definition,
             after,
-            lane: Lane::Main,
+            lane: PlanLane::Main,
             when: self.guard,
-            kind: StepKind::Act(Box::new(plan::Action {
+            kind: StepKind::Act(Box::new(plan::PlannedAction {
                 rerun,
                 tracked: frame.tracked && makes,
                 prune: if frame.tracked && makes { Prune::All } else { Prune::Never },
@@ -153,7 +153,7 @@ impl ActionDraft {
                 reads: self.readings.dependencies,
                 reads_values: self.readings.values,
                 reads_now: self.readings.now,
-                ..plan::Action::new(self.via, self.body, &frame.owner.namespace, manager)
+                ..plan::PlannedAction::new(self.via, self.body, &frame.owner.namespace, manager)
             })),
             id: self.id,
             optional: false,
@@ -162,6 +162,7 @@ impl ActionDraft {
             progress_timeout: None,
             fail_fast: self.fail_fast,
             delay_after: self.delay_after,
+            rank: 0,
         }
     }
 }

@@ -24,7 +24,7 @@ use linchpin_engine::{
 
 use crate::{
     door::{Beside, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput},
-    registry::Names,
+    registry::KindNames,
 };
 
 /// The door of AppBundle.
@@ -61,7 +61,7 @@ impl Beside<AppBundle> for Revisions {
         records
     }
 
-    fn history_kind(&self) -> Names {
+    fn history_kind(&self) -> KindNames {
         history::kind_names()
     }
 

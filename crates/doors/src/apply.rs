@@ -15,11 +15,11 @@ use linchpin_api::{action::Adopt, common::Cluster};
 use linchpin_engine::{
     contract::{Existing, Owner, StepId, Via, Want},
     plan::{
-        self, After, Body, Documents, Drift, Immutable, Prune, Readings, Removal, Rerun, SpecError, Step,
-        StepKind, Test, UNKNOWN_DEFINITION, definition,
+        self, ActionBody, After, Documents, Drift, Immutable, Prune, Readings, Removal, Rerun, SpecError,
+        Step, StepKind, Test, UNKNOWN_DEFINITION, definition,
     },
     readiness::Wanted,
-    rights::{self, Deed},
+    rights::{self, ObjectAccess},
 };
 use linchpin_lang::weight;
 use linchpin_words::{GroupKind, Gvk, limits};
@@ -209,8 +209,8 @@ impl ApplyDraft {
             None | Some(Adopt::Never) => Existing::Fail,
         };
         let manager = frame.owner.manager(self.id.as_str());
-        let body = Body::Apply { documents, existing };
-        let mut action = plan::Action::new(self.via.clone(), body, &frame.owner.namespace, &manager);
+        let body = ActionBody::Apply { documents, existing };
+        let mut action = plan::PlannedAction::new(self.via.clone(), body, &frame.owner.namespace, &manager);
         action.rerun = Rerun::OnDrift(Drift {
             objects: self.objects.iter().filter_map(|object| self.watched(object, &manager)).collect(),
             ignore: policy.ignore_fields.clone(),
@@ -240,9 +240,9 @@ impl ApplyDraft {
                 let rights = |deed| {
                     rights::changing(deed, &kind.resource(), object.namespace.as_ref(), Some(&object.name))
                 };
-                action.rights.extend(rights(Deed::Apply));
+                action.rights.extend(rights(ObjectAccess::Apply));
                 if !policy.kept {
-                    action.later_rights.extend(rights(Deed::Delete));
+                    action.later_rights.extend(rights(ObjectAccess::Delete));
                 }
             }
         }

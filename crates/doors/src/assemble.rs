@@ -3,7 +3,7 @@
 //! A kind is one or more [`Part`]s, each with dependencies and actions. [`drafts`] reads them all, resolves kinds and
 //! collects who reads what of whom; the kind puts them in order; [`Frame::plan`] adds what is not a step.
 
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 use kube_core::Resource;
 use linchpin_api::{
@@ -13,8 +13,8 @@ use linchpin_api::{
 use linchpin_engine::{
     contract::{Authority, Notice, ReadSet, StepId, Via},
     plan::{
-        self, Body, Input, Lane, Plan, Readings, Recovery, Removal, Roots, SpecError, Step, StepKind, Terms,
-        WatchEvents, definition,
+        self, ActionBody, Input, Plan, PlanLane, Readings, Recovery, Removal, Roots, SpecError, Step,
+        StepKind, Terms, WatchEvents, definition,
     },
 };
 use linchpin_lang::template::StaticReads;
@@ -26,8 +26,8 @@ use crate::{
     action, dependency,
     door::{CompileInput, Compiled},
     errors::{at, bounded, duration},
-    kinds::Kinds,
-    names::{self, Named},
+    kinds::KindLookup,
+    names::{self, NamedStep},
     overrides,
     owner::Owner,
     requirement::RequirementDraft,
@@ -40,12 +40,14 @@ pub(crate) struct Frame<'a> {
     pub common: &'a Common,
     /// This cluster, as the object's own identity.
     pub via: Via,
-    pub kinds: Kinds<'a>,
+    pub kinds: KindLookup<'a>,
     pub inputs: Vec<Input>,
     /// Whether what is made is remembered, to be deleted one day.
     pub tracked: bool,
     /// What becomes of what was made, when the object goes.
     pub removal: Removal,
+    /// What people should know of the spec although it can be carried out.
+    remarks: RefCell<Vec<String>>,
 }
 
 /// Some dependencies and the actions that come after them.
@@ -62,8 +64,8 @@ pub(crate) struct Part<'a> {
 pub(crate) struct Drafts {
     pub dependencies: Vec<dependency::DependencyDraft>,
     pub actions: Vec<action::ActionDraft>,
-    pub named_dependencies: Vec<Named>,
-    pub named_actions: Vec<Named>,
+    pub named_dependencies: Vec<NamedStep>,
+    pub named_actions: Vec<NamedStep>,
 }
 
 /// What dependencies are called in templates and expressions.
@@ -128,7 +130,7 @@ impl Keys {
 
 /// Reads the entries of all parts.
 pub(crate) fn drafts(frame: &Frame<'_>, parts: &[Part<'_>]) -> Result<Drafts, SpecError> {
-    let all_names: Vec<names::Names> =
+    let all_names: Vec<names::StepNames> =
         parts.iter().map(|part| names::of_part(part.name, part.dependencies, part.actions)).collect();
     let mut dependencies = Vec::new();
     for (part, names) in parts.iter().zip(&all_names) {
@@ -227,7 +229,8 @@ impl<'a> Frame<'a> {
         let via = Via::service_account(&owner.namespace, account);
         let inputs = values::inputs(common, &via, &owner.namespace)?;
         let tracked = removal == Removal::Delete;
-        Ok(Self { owner, common, via, kinds: Kinds::new(*compile_input), inputs, tracked, removal })
+        let kinds = KindLookup::new(*compile_input);
+        Ok(Self { owner, common, via, kinds, inputs, tracked, removal, remarks: RefCell::default() })
     }
 
     /// The user's text of an entry, with the cluster it inherits.
@@ -241,12 +244,17 @@ impl<'a> Frame<'a> {
         fragment
     }
 
+    /// Notes what people should know of a field although it can be carried out.
+    pub(crate) fn remark(&self, field: &str, what: &str) {
+        self.remarks.borrow_mut().push(format!("{field}: {what}"));
+    }
+
     /// The plan of these steps, and what was looked at to make it.
     pub(crate) fn plan(
         self,
         mut steps: Vec<Step>,
-        dependencies: &[Named],
-        actions: &[Named],
+        dependencies: &[NamedStep],
+        actions: &[NamedStep],
         watch: bool,
     ) -> Result<Compiled, SpecError> {
         steps.extend(self.notices());
@@ -255,7 +263,8 @@ impl<'a> Frame<'a> {
             None | Some(RecoveryWord::Automatic) => Recovery::Automatic,
             Some(RecoveryWord::Manual) => Recovery::Manual,
         };
-        let orders = overrides::on_object(&self.owner, dependencies, actions);
+        let mut orders = overrides::on_object(&self.owner, dependencies, actions);
+        orders.problems.extend(self.remarks.into_inner());
         let (wants, kinds) = self.kinds.into_parts();
         let terms = Terms {
             inputs: self.inputs,
@@ -287,8 +296,9 @@ impl<'a> Frame<'a> {
         let message = text::line(entry.message.as_deref().unwrap_or("it has failed"));
         let notice = Notice { reason: "Failed".to_owned(), message, warning: true };
         let (via, manager) = (self.via.clone(), self.owner.manager(id.as_str()));
-        let action = plan::Action::new(via, Body::Notice(notice), &self.owner.namespace, manager);
+        let action =
+            plan::PlannedAction::new(via, ActionBody::Notice(notice), &self.owner.namespace, manager);
         let (field, text) = (format!("spec.onFailure[{index}]"), definition(&json!(entry), &Value::Null));
-        Step { lane: Lane::OnFailure, ..Step::new(id, field, text, StepKind::Act(Box::new(action))) }
+        Step { lane: PlanLane::OnFailure, ..Step::new(id, field, text, StepKind::Act(Box::new(action))) }
     }
 }

@@ -10,8 +10,11 @@ use crate::{
     door::{self, CompileInput, Compiled, Door, StatusInput},
     entries,
     errors::bounded,
-    names::Named,
-    sync::standing::{self, Standing},
+    names::NamedStep,
+    sync::{
+        capability::is_counted,
+        standing::{self, Standing},
+    },
 };
 
 /// The door of Capability.
@@ -28,15 +31,15 @@ impl Door for CapabilityDoor {
         frame.via = door::via(object, compile_input.default_service_account);
         let places =
             entries.iter().enumerate().map(|(index, entry)| (entry, format!("spec.dependencies[{index}]")));
-        let read =
-            places.map(|(entry, field)| standing::read(&frame, entry, &field)).collect::<Result<Vec<_>, _>>();
-        let found = match read {
+        let counted = is_counted(&frame, object.metadata.name.as_deref().unwrap_or_default());
+        let read = |()| places.map(|(entry, field)| standing::read(&frame, entry, &field)).collect();
+        let found: Vec<_> = match counted.and_then(read) {
             Ok(found) => found,
             Err(error) => return Err(error.asking(frame.kinds.into_parts().0)),
         };
-        let names: Vec<Named> = found
+        let names: Vec<NamedStep> = found
             .iter()
-            .map(|(outline, _)| Named { id: outline.step.clone(), words: vec![outline.name.clone()] })
+            .map(|(outline, _)| NamedStep { id: outline.step.clone(), words: vec![outline.name.clone()] })
             .collect();
         let (outlines, steps) = found.into_iter().unzip();
         let mut compiled = frame.plan(steps, &names, &[], true)?;

@@ -2,7 +2,7 @@
 
 use linchpin_api::common::{Cluster, LabelSelector, SelectorOperator};
 use linchpin_engine::{
-    contract::{ClusterRef, ControlPlaneSelect, Impersonate, Selector, Via},
+    contract::{ClusterRef, ControlPlaneSelect, RemoteUser, Selector, Via},
     plan::SpecError,
 };
 
@@ -34,7 +34,7 @@ fn reference(cluster: &Cluster, namespace: &str, field: &str) -> Result<ClusterR
     let impersonate = cluster
         .impersonate
         .as_ref()
-        .map(|other| Impersonate { user: other.user.clone(), groups: other.groups.clone() });
+        .map(|other| RemoteUser { user: other.user.clone(), groups: other.groups.clone() });
     match (&cluster.control_plane_ref, &cluster.kubeconfig_secret_ref) {
         (Some(_), Some(_)) => Err(at(field, "give one of controlPlaneRef and kubeconfigSecretRef")),
         (None, None) => Ok(ClusterRef::Here),
@@ -68,26 +68,14 @@ fn reference(cluster: &Cluster, namespace: &str, field: &str) -> Result<ClusterR
 
 /// A label selector in the API server's own text form. An empty one would match everything and is refused.
 pub(crate) fn selector(labels: &LabelSelector, field: &str) -> Result<Selector, SpecError> {
-    let mut requirements: Vec<String> =
-        labels.match_labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
     for (index, requirement) in labels.match_expressions.iter().enumerate() {
-        let key = &requirement.key;
-        let mut values = requirement.values.clone();
-        values.sort();
-        values.dedup();
         let wants_values = matches!(requirement.operator, SelectorOperator::In | SelectorOperator::NotIn);
-        if wants_values == values.is_empty() {
+        if wants_values == requirement.values.is_empty() {
             let problem = "In and NotIn need values, Exists and DoesNotExist take none";
             return Err(at(format!("{field}.matchExpressions[{index}]"), problem));
         }
-        let values = values.join(",");
-        requirements.push(match requirement.operator {
-            SelectorOperator::In => format!("{key} in ({values})"),
-            SelectorOperator::NotIn => format!("{key} notin ({values})"),
-            SelectorOperator::Exists => key.clone(),
-            SelectorOperator::DoesNotExist => format!("!{key}"),
-        });
     }
+    let requirements = labels.requirements();
     if requirements.is_empty() {
         return Err(at(
             field,

@@ -2,7 +2,7 @@
 
 use linchpin_api::{Dependency, common::Expect as ExpectCount, dependency::WatchEvent};
 use linchpin_engine::{
-    plan::{Expect, SpecError, WatchEvents, definition},
+    plan::{ExpectedCount, SpecError, WatchEvents, definition},
     readiness::Wanted,
 };
 use linchpin_words::{GroupKind, Reference};
@@ -12,9 +12,9 @@ use crate::{
     assemble::Frame,
     cluster,
     errors::{at, duration},
-    names::{self, Named},
+    names::{self, NamedStep},
     readiness_profile,
-    requirement::{self, About, RequirementDraft, RequirementSpec, Which},
+    requirement::{self, RequiredObjects, RequiredThing, RequirementDraft, RequirementSpec},
 };
 
 /// A dependency on its way to become a step.
@@ -35,7 +35,7 @@ impl DependencyDraft {
     pub(crate) fn new(
         frame: &Frame<'_>,
         entry: &Dependency,
-        named: &Named,
+        named: &NamedStep,
         field: &str,
         part: Option<&str>,
     ) -> Result<Self, SpecError> {
@@ -53,7 +53,7 @@ impl DependencyDraft {
 pub(crate) fn read(
     frame: &Frame<'_>,
     entry: &Dependency,
-    named: &Named,
+    named: &NamedStep,
     field: &str,
     part: Option<&str>,
     on_behalf_of: Option<&str>,
@@ -129,18 +129,20 @@ fn reference(entry: &Dependency, field: &str) -> Result<(Reference, String), Spe
 }
 
 /// What an entry is about.
-fn about(entry: &Dependency, reference: &Reference, field: &str) -> Result<About, SpecError> {
+fn about(entry: &Dependency, reference: &Reference, field: &str) -> Result<RequiredThing, SpecError> {
     if reference.is_server_version() && entry.object.resource.is_some() {
-        return Ok(About::Version);
+        return Ok(RequiredThing::Version);
     }
     let which = match (&reference.name, &entry.object.selector) {
-        (Some(name), None) => Which::Name(name.clone()),
-        (None, Some(labels)) => Which::Labels(cluster::selector(labels, &format!("{field}.selector"))?),
+        (Some(name), None) => RequiredObjects::Name(name.clone()),
+        (None, Some(labels)) => {
+            RequiredObjects::Labels(cluster::selector(labels, &format!("{field}.selector"))?)
+        }
         _ => return Err(at(field, "give the name of an object, or a selector")),
     };
     let explicit = entry.object.reference.as_ref().and_then(|reference| reference.namespace.as_ref());
     let namespace = entry.namespace.as_ref().or(explicit).cloned();
-    Ok(About::Objects { word: reference.word.clone(), namespace, which })
+    Ok(RequiredThing::Objects { word: reference.word.clone(), namespace, which })
 }
 
 /// The state that the entry itself asks for.
@@ -157,17 +159,17 @@ pub(crate) fn expect(
     expect: Option<&ExpectCount>,
     selects: bool,
     field: &str,
-) -> Result<Option<Expect>, SpecError> {
+) -> Result<Option<ExpectedCount>, SpecError> {
     let Some(expect) = expect else {
-        return Ok(selects.then_some(Expect::AtLeast(1)));
+        return Ok(selects.then_some(ExpectedCount::AtLeast(1)));
     };
     let count = |number: i32| {
         u64::try_from(number).map_err(|_| at(format!("{field}.expect"), "a count is not negative"))
     };
     match (expect.at_least, expect.exactly, expect.all) {
-        (Some(number), None, None) => Ok(Some(Expect::AtLeast(count(number)?))),
-        (None, Some(number), None) => Ok(Some(Expect::Exactly(count(number)?))),
-        (None, None, Some(true)) => Ok(Some(Expect::All)),
+        (Some(number), None, None) => Ok(Some(ExpectedCount::AtLeast(count(number)?))),
+        (None, Some(number), None) => Ok(Some(ExpectedCount::Exactly(count(number)?))),
+        (None, None, Some(true)) => Ok(Some(ExpectedCount::All)),
         _ => Err(at(format!("{field}.expect"), "give exactly one of atLeast, exactly and all")),
     }
 }

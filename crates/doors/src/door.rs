@@ -13,7 +13,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp};
 
-use crate::{cluster, owner::Owner, registry::Names};
+use crate::{cluster, owner::Owner, registry::KindNames};
 
 /// The domain that a cluster's Services have where nobody says another.
 pub const CLUSTER_DOMAIN: &str = "cluster.local";
@@ -54,7 +54,7 @@ pub struct StatusInput<'a> {
     /// What is reported.
     pub report: &'a Report,
     /// What is behind the objects of ours that it waits for.
-    pub causes: &'a Causes,
+    pub causes: &'a VisibleCauses,
     /// The moment at which what is new began.
     pub now: Timestamp,
 }
@@ -83,20 +83,20 @@ impl HistoryInput {
 
 /// What is behind the objects that are waited for, as far as the one that waits may see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Causes {
+pub struct VisibleCauses {
     /// For each object of ours: what it waits for in turn, down to the root cause, a line a step.
     chains: BTreeMap<ObjectRef, Vec<String>>,
     /// For each object that is waited for: who is to make it.
     pub providers: BTreeMap<ObjectRef, Vec<String>>,
     /// Of a rule: whom it is imposed on.
-    pub imposed: Option<Imposed>,
+    pub imposed: Option<ImposedOn>,
     /// All that is waited for, directly and through others.
     pub waiting_on: Vec<String>,
 }
 
 /// Whom a rule is imposed on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Imposed {
+pub struct ImposedOn {
     /// How many wait for it, or have waited.
     pub total: usize,
     /// How many are held by it now.
@@ -118,7 +118,7 @@ pub enum Insight {
 }
 
 /// The labels of pods, or those that a Service selects.
-pub type Labels = BTreeMap<String, String>;
+pub type LabelMap = BTreeMap<String, String>;
 
 /// What stands behind webhooks: configurations name Services, Services select pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,15 +126,15 @@ pub struct Backing {
     /// Webhook configurations by kind and name, each with a Service that answers it: namespace and name.
     pub webhooks: Vec<(ObjectRef, (String, String))>,
     /// Services by namespace and name, with the labels that they select.
-    pub services: Vec<((String, String), Labels)>,
+    pub services: Vec<((String, String), LabelMap)>,
     /// The pods that are made: namespace and labels.
-    pub pods: Vec<(String, Labels)>,
+    pub pods: Vec<(String, LabelMap)>,
 }
 
 impl Backing {
     /// Whether it makes pods that a Service with these labels in this namespace leads to.
-    pub fn is_behind(&self, namespace: &str, selected: &Labels) -> bool {
-        let fits = |labels: &Labels| selected.iter().all(|(key, value)| labels.get(key) == Some(value));
+    pub fn is_behind(&self, namespace: &str, selected: &LabelMap) -> bool {
+        let fits = |labels: &LabelMap| selected.iter().all(|(key, value)| labels.get(key) == Some(value));
         !selected.is_empty() && self.pods.iter().any(|(place, labels)| place == namespace && fits(labels))
     }
 }
@@ -178,7 +178,7 @@ pub struct Hold {
     pub wants: BTreeSet<Want>,
 }
 
-impl Causes {
+impl VisibleCauses {
     /// Nothing is known.
     pub fn new() -> Self {
         Self::default()
@@ -299,7 +299,7 @@ pub trait Beside<O>: Sync {
     fn records(&self, object: &O, status_input: &StatusInput<'_>) -> Vec<SideWrite>;
 
     /// The kind of the records of an object's history, which it owns. Their metadata is followed for all objects at once.
-    fn history_kind(&self) -> Names;
+    fn history_kind(&self) -> KindNames;
 
     /// What is to be written or deleted now of the history of this object, which may be what it was a while ago.
     fn history(&self, object: &O, input: &HistoryInput, kept: &[Kept], world: &World) -> HistoryStep;

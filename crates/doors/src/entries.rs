@@ -12,7 +12,7 @@ use linchpin_engine::{
     contract::{Question, Scope, StepId, Why},
     journal::StepState,
     plan::{Plan, Requirement},
-    step::{Blocker as EngineBlocker, Phase, Report, StepReport},
+    step::{Phase, Report, StepBlocker as EngineBlocker, StepReport},
 };
 use linchpin_words::{ObjectRef, Reason, limits, text};
 
@@ -20,7 +20,7 @@ use crate::{
     conditions,
     door::StatusInput,
     journal,
-    names::{self, Named},
+    names::{self, NamedStep},
     readiness_profile, status_edges,
 };
 
@@ -104,7 +104,7 @@ pub(crate) fn in_users_words(
         Some(words) => format!("{words}: {message}"),
         None => message,
     };
-    (entry.phase.clone().unwrap_or(phase), message)
+    (entry.phase.as_deref().map_or(phase, text::line), message)
 }
 
 /// Where the first blocker's chain ends, if that may be shown.
@@ -188,7 +188,7 @@ fn object_name(object: &ObjectRef, requirement: Option<&Requirement>) -> ObjectN
 /// The entry of one dependency. While it has not been looked at again, the entry in `before` stays.
 pub(crate) fn dependency(
     entry: &Dependency,
-    named: &Named,
+    named: &NamedStep,
     before: &[DependencyStatus],
     status_input: &StatusInput<'_>,
 ) -> Option<DependencyStatus> {
@@ -241,7 +241,11 @@ pub(crate) fn dependency(
 }
 
 /// The entry of one action.
-pub(crate) fn action(entry: &Action, named: &Named, status_input: &StatusInput<'_>) -> Option<ActionStatus> {
+pub(crate) fn action(
+    entry: &Action,
+    named: &NamedStep,
+    status_input: &StatusInput<'_>,
+) -> Option<ActionStatus> {
     let step = find(status_input.report, &named.id)?;
     // What it made itself earlier exists like anything else; the message tells the two apart.
     let told = match Reason::from_word(&step.reason) {

@@ -5,12 +5,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use linchpin_api::action::{Guard as Entry, GuardType};
 use linchpin_engine::{
     contract::ReadSet,
-    plan::{Guard, GuardSubject, Readings, SpecError},
+    plan::{ActionGuard, GuardSubject, Readings, SpecError},
     readiness::Wanted,
 };
 use linchpin_lang::{
     cel::Expression,
-    template::{Path, StaticReads},
+    template::{DataPath, StaticReads},
 };
 
 use linchpin_words::similar;
@@ -29,7 +29,7 @@ pub(crate) fn compile(
     dependencies: &mut [DependencyDraft],
     keys: &Keys,
     readings: &mut Readings,
-) -> Result<Guard, SpecError> {
+) -> Result<ActionGuard, SpecError> {
     let subject = match (entry.kind, &entry.dependency, &entry.expression) {
         (None | Some(GuardType::Dependency), Some(word), None) => {
             let found = find(word, part, dependencies, &format!("{field}.dependency"))?;
@@ -55,7 +55,7 @@ pub(crate) fn compile(
             return Err(at(field, problem));
         }
     };
-    Ok(Guard { subject, negate: entry.negate })
+    Ok(ActionGuard { subject, negate: entry.negate })
 }
 
 /// What an expression reads, in the words of templates.
@@ -66,10 +66,10 @@ fn as_template_reads(cel: &Expression) -> StaticReads {
             continue;
         };
         if reads.whole {
-            paths.insert(Path::new([root]));
+            paths.insert(DataPath::new([root]));
         }
         for path in &reads.paths {
-            paths.insert(Path::new(std::iter::once(root.to_owned()).chain(path.iter().cloned())));
+            paths.insert(DataPath::new(std::iter::once(root.to_owned()).chain(path.iter().cloned())));
         }
     }
     StaticReads { paths, dynamic: false }

@@ -20,8 +20,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use linchpin_api::{OurStatus, Ours};
 use linchpin_engine::{
-    contract::{StepId, Target},
-    journal::{Item, Journal, StepRecord},
+    contract::{EffectTarget, StepId},
+    journal::{InventoryItem, Journal, StepRecord},
     plan::SpecError,
 };
 use linchpin_words::{keys, limits};
@@ -100,7 +100,7 @@ pub fn of<O: Ours>(object: &O) -> Result<Option<Journal>, SpecError> {
 
 /// What an object made, as far as that can be read of a journal in its status or in its annotation that as a whole cannot;
 /// and whether that may not be all.
-pub fn salvage(journal: Option<&Value>, first: Option<&str>, uid: &str) -> (Vec<Item>, bool) {
+pub fn salvage(journal: Option<&Value>, first: Option<&str>, uid: &str) -> (Vec<InventoryItem>, bool) {
     let text = journal.map(bytes).or_else(|| unpack(first?));
     let text = text.filter(|text| text.len() <= limits::JOURNAL_BYTES);
     let Some(value) = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok()) else {
@@ -114,7 +114,7 @@ pub fn salvage(journal: Option<&Value>, first: Option<&str>, uid: &str) -> (Vec<
     let items = rows.into_iter().take(limits::JOURNAL_ENTRIES);
     let items = items.filter_map(|row| serde_json::from_value(row).ok());
     let mut room = limits::JOURNAL_ENTRIES;
-    let items: Vec<Item> = items.filter(|item| has_room(item, &mut room)).collect();
+    let items: Vec<InventoryItem> = items.filter(|item| has_room(item, &mut room)).collect();
     let partial = items.len() < count || form(&value) > FORM;
     (items, partial)
 }
@@ -188,7 +188,7 @@ fn is_bounded(journal: &Journal) -> bool {
 }
 
 /// Whether a row is short enough, and there is room for it.
-fn has_room(item: &Item, room: &mut usize) -> bool {
+fn has_room(item: &InventoryItem, room: &mut usize) -> bool {
     take(room, 1 + item.after.len())
         && is_short(item.step.as_str())
         && is_plain(&item.target)
@@ -202,8 +202,8 @@ fn take(room: &mut usize, entries: usize) -> bool {
     left.is_some()
 }
 
-fn is_plain(target: &Target) -> bool {
-    let Target { kind, namespace, name } = target;
+fn is_plain(target: &EffectTarget) -> bool {
+    let EffectTarget { kind, namespace, name } = target;
     let parts =
         [Some(&kind.word), kind.group.as_ref(), kind.version.as_ref(), namespace.as_ref(), Some(name)];
     parts.into_iter().flatten().all(|text| is_short(text))
@@ -219,7 +219,7 @@ fn form(value: &Value) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use linchpin_engine::contract::{ClusterRef, Impersonate};
+    use linchpin_engine::contract::{ClusterRef, RemoteUser};
     use linchpin_words::{Shared, Timestamp};
 
     use super::*;
@@ -276,7 +276,7 @@ mod tests {
         };
         let listed = |count: usize| {
             let mut journal = about_to_make(&json!({}));
-            let row = Item { after: vec![StepId::new("a"); count - 1], ..row.clone() };
+            let row = InventoryItem { after: vec![StepId::new("a"); count - 1], ..row.clone() };
             journal.inventory = Shared::new(vec![row]);
             journal
         };
@@ -340,7 +340,7 @@ mod tests {
             let text = text(&journal).unwrap();
             assert!(!text.contains("actor") && !text.contains("admin"), "{text}");
         }
-        let impersonate = Some(Impersonate { user: "admin".to_owned(), groups: Vec::new() });
+        let impersonate = Some(RemoteUser { user: "admin".to_owned(), groups: Vec::new() });
         let ClusterRef::Kubeconfig { namespace, name, key, .. } = place.clone() else { unreachable!() };
         assert_eq!(ClusterRef::Kubeconfig { namespace, name, key, impersonate }.place(), place);
     }

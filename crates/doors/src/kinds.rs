@@ -21,17 +21,17 @@ use crate::{door::CompileInput, errors::at};
 
 /// A kind, with what requests need to know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Kind {
+pub(crate) struct ResolvedKind {
     pub gvk: Gvk,
     pub plural: String,
     pub namespaced: bool,
     pub reports_status: Option<bool>,
 }
 
-impl Kind {
+impl ResolvedKind {
     /// As RBAC names it.
-    pub(crate) fn resource(&self) -> rights::Resource {
-        rights::Resource {
+    pub(crate) fn resource(&self) -> rights::RightResource {
+        rights::RightResource {
             group: self.gvk.group.clone(),
             plural: self.plural.clone(),
             namespaced: self.namespaced,
@@ -51,15 +51,15 @@ impl Kind {
 
 /// What is known of the kind that a word means.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum KindMeaning {
     /// This kind.
-    Known(Kind),
+    Known(ResolvedKind),
     /// Nothing yet: this is the question that is open.
     Open(Want),
 }
 
 /// Words that were looked up, with the questions they raised and what is to be remembered.
-pub(crate) struct Kinds<'a> {
+pub(crate) struct KindLookup<'a> {
     compile_input: CompileInput<'a>,
     asked: RefCell<BTreeSet<Want>>,
     pins: RefCell<BTreeMap<String, Gvk>>,
@@ -69,7 +69,7 @@ pub(crate) struct Kinds<'a> {
     spent: Cell<u64>,
 }
 
-impl<'a> Kinds<'a> {
+impl<'a> KindLookup<'a> {
     pub(crate) fn new(compile_input: CompileInput<'a>) -> Self {
         Self {
             compile_input,
@@ -96,9 +96,9 @@ impl<'a> Kinds<'a> {
     }
 
     /// What a word means; the error says what to write instead.
-    pub(crate) fn resolve(&self, via: &Via, word: &KindWord) -> Result<Meaning, String> {
+    pub(crate) fn resolve(&self, via: &Via, word: &KindWord) -> Result<KindMeaning, String> {
         if let Some(known) = built_in(word) {
-            return Ok(Meaning::Known(Kind {
+            return Ok(KindMeaning::Known(ResolvedKind {
                 gvk: known.gvk(),
                 plural: known.plural.to_owned(),
                 namespaced: known.namespaced,
@@ -121,15 +121,15 @@ impl<'a> Kinds<'a> {
         let want = Want::new(Question::Kind { via: via.clone(), word: question });
         self.asked.borrow_mut().insert(want.clone());
         let Some(Seen::Kind(served)) = self.compile_input.facts.get(&want) else {
-            return Ok(Meaning::Open(want));
+            return Ok(KindMeaning::Open(want));
         };
         match &**served {
-            Served::No => Ok(Meaning::Open(want)),
+            Served::No => Ok(KindMeaning::Open(want)),
             Served::Yes { kind, plural, namespaced, reports_status } => {
                 if word.group.is_none() {
                     self.pins.borrow_mut().insert(pin, kind.clone());
                 }
-                Ok(Meaning::Known(Kind {
+                Ok(KindMeaning::Known(ResolvedKind {
                     gvk: kind.clone(),
                     plural: plural.clone(),
                     namespaced: *namespaced,

@@ -47,11 +47,11 @@ pub use boot_dependency::BootDependencyDoor;
 pub use capability::CapabilityDoor;
 pub use dependency_group::DependencyGroupDoor;
 pub use door::{
-    Backing, Beside, CLUSTER_DOMAIN, Causes, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryStep,
-    Hold, HoldInput, Imposed, Insight, Kept, Labels, SideWrite, StatusInput, StatusOf, Tally,
+    Backing, Beside, CLUSTER_DOMAIN, Claim, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Hold,
+    HoldInput, ImposedOn, Insight, Kept, LabelMap, SideWrite, StatusInput, StatusOf, Tally, VisibleCauses,
 };
 pub use global_dependency::GlobalDependencyDoor;
 pub use readiness_profile::ReadinessProfileDoor;
-pub use registry::{Kind, Registry, registry};
+pub use registry::{DoorKind, Registry, registry};
 pub use resource_dependency::ResourceDependencyDoor;
 pub use sync::SyncDoor;

@@ -28,7 +28,7 @@ type Words<'a> = dyn Fn(&Dependency) -> Option<String> + 'a;
 
 /// A step, and the words that people may call it by.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct NamedStep {
     pub id: StepId,
     /// Its name without the group, and for a dependency its resource as written.
     pub words: Vec<String>,
@@ -36,13 +36,13 @@ pub(crate) struct Named {
 
 /// The dependencies and actions of one part of an object, in the order they are written in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Names {
-    pub dependencies: Vec<Named>,
-    pub actions: Vec<Named>,
+pub(crate) struct StepNames {
+    pub dependencies: Vec<NamedStep>,
+    pub actions: Vec<NamedStep>,
 }
 
 /// What the steps of one part are called.
-pub(crate) fn of_part(part: Option<&str>, dependencies: &[Dependency], actions: &[Action]) -> Names {
+pub(crate) fn of_part(part: Option<&str>, dependencies: &[Dependency], actions: &[Action]) -> StepNames {
     let of = |name: &str| StepId::new(part.map_or_else(|| name.to_owned(), |part| format!("{part}/{name}")));
     let action_names = numbered(actions.iter().map(action_name).collect());
     // A record of an action must never be lost, one of a dependency may: where both have one name, the action keeps it.
@@ -50,15 +50,18 @@ pub(crate) fn of_part(part: Option<&str>, dependencies: &[Dependency], actions: 
     let dependency_names = unnamed_apart(dependencies)
         .into_iter()
         .map(|name| if taken.contains(name.as_str()) { format!("dependency:{name}") } else { name });
-    Names {
+    StepNames {
         dependencies: dependency_names
             .zip(dependencies)
             .map(|(name, dependency)| {
                 let words = dependency.name.iter().cloned().chain([resource_text(dependency)]).collect();
-                Named { id: of(&name), words }
+                NamedStep { id: of(&name), words }
             })
             .collect(),
-        actions: action_names.into_iter().map(|name| Named { id: of(&name), words: vec![name] }).collect(),
+        actions: action_names
+            .into_iter()
+            .map(|name| NamedStep { id: of(&name), words: vec![name] })
+            .collect(),
     }
 }
 
@@ -80,12 +83,12 @@ pub(crate) fn source(act: &str) -> StepId {
 }
 
 /// The author's own requirements of a whole object, of a group or of a component.
-pub(crate) fn required(of: Option<&str>, entries: &[Dependency]) -> Vec<Named> {
+pub(crate) fn required(of: Option<&str>, entries: &[Dependency]) -> Vec<NamedStep> {
     let prefix = of.map_or_else(|| "requires:".to_owned(), |of| format!("{of}:requires:"));
     let named = of_part(None, entries, &[]).dependencies;
     named
         .into_iter()
-        .map(|named| Named { id: StepId::new(format!("{prefix}{}", named.id)), ..named })
+        .map(|named| NamedStep { id: StepId::new(format!("{prefix}{}", named.id)), ..named })
         .collect()
 }
 

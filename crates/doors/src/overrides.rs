@@ -9,10 +9,10 @@ use linchpin_engine::{
 };
 use linchpin_words::{keys, similar, text};
 
-use crate::{names::Named, owner::Owner};
+use crate::{names::NamedStep, owner::Owner};
 
 /// The orders on an object.
-pub(crate) fn on_object(owner: &Owner, dependencies: &[Named], actions: &[Named]) -> ManualOverrides {
+pub(crate) fn on_object(owner: &Owner, dependencies: &[NamedStep], actions: &[NamedStep]) -> ManualOverrides {
     let annotation =
         |key: &str| owner.annotations.get(key).map(|text| text.trim()).filter(|text| !text.is_empty());
     let mut orders = ManualOverrides {
@@ -37,7 +37,7 @@ pub(crate) fn on_object(owner: &Owner, dependencies: &[Named], actions: &[Named]
 }
 
 /// `<step|all>@<value>`.
-fn rerun(text: &str, actions: &[Named]) -> Result<RerunOverride, String> {
+fn rerun(text: &str, actions: &[NamedStep]) -> Result<RerunOverride, String> {
     let step = text.rsplit_once('@').map_or(text, |(step, _)| step);
     let steps = if step == "all" {
         None
@@ -49,7 +49,7 @@ fn rerun(text: &str, actions: &[Named]) -> Result<RerunOverride, String> {
 }
 
 /// `<dependency>@<generation>`: an order for another generation is over.
-fn proceed(text: &str, generation: i64, dependencies: &[Named]) -> Result<Option<StepId>, String> {
+fn proceed(text: &str, generation: i64, dependencies: &[NamedStep]) -> Result<Option<StepId>, String> {
     let numbered = text.rsplit_once('@').and_then(|(step, number)| Some((step, number.parse::<i64>().ok()?)));
     let Some((step, for_generation)) = numbered else {
         return Err(format!("{} names no generation; write DEPENDENCY@{generation}", text::quote(text)));
@@ -61,7 +61,7 @@ fn proceed(text: &str, generation: i64, dependencies: &[Named]) -> Result<Option
 }
 
 /// All that steps are called.
-fn words(steps: &[Named]) -> impl Iterator<Item = &str> {
+fn words(steps: &[NamedStep]) -> impl Iterator<Item = &str> {
     steps
         .iter()
         .flat_map(|step| std::iter::once(step.id.as_str()).chain(step.words.iter().map(String::as_str)))
@@ -72,7 +72,7 @@ fn unknown<'w>(what: &str, word: &str, known: impl Iterator<Item = &'w str>) -> 
 }
 
 /// The only step that is called so.
-fn find(word: &str, steps: &[Named]) -> Option<StepId> {
+fn find(word: &str, steps: &[NamedStep]) -> Option<StepId> {
     if let Some(exact) = steps.iter().find(|step| step.id.as_str() == word) {
         return Some(exact.id.clone());
     }

@@ -13,14 +13,14 @@ use linchpin_engine::{
     contract::{Actor, ClusterRef, Question, ReadSet, Scope, Seen, Selector, Via, Want},
     plan::{Clauses, Profile, SpecError},
 };
-use linchpin_lang::{cel::Expression, compare::Condition};
+use linchpin_lang::{cel::Expression, compare::FieldCondition};
 use linchpin_words::{GroupKind, Gvk, limits, reference::built_in_kind};
 
 pub use door::ReadinessProfileDoor;
 
 use crate::{
     errors::{bounded, comparison, expression},
-    kinds::Kinds,
+    kinds::KindLookup,
 };
 
 /// The groups whose kinds are ours.
@@ -50,12 +50,12 @@ pub fn compile(spec: &ReadinessProfileSpec) -> Result<Profile, SpecError> {
     Ok(Profile {
         ready_when: test(spec.ready_when.as_ref(), "spec.readyWhen")?.unwrap_or_default(),
         failed_when: test(spec.failed_when.as_ref(), "spec.failedWhen")?,
-        says: None,
+        ..Profile::default()
     })
 }
 
 /// What is known about the profile of a kind.
-pub(crate) enum Taught {
+pub(crate) enum ProfileLookup {
     /// The profiles have not been looked at yet: this is the question.
     NotYet(Want),
     /// This one, or none.
@@ -63,14 +63,14 @@ pub(crate) enum Taught {
 }
 
 /// The profile of a kind.
-pub(crate) fn find(kinds: &Kinds<'_>, kind: &GroupKind) -> Taught {
+pub(crate) fn find(kinds: &KindLookup<'_>, kind: &GroupKind) -> ProfileLookup {
     if built_in_kind(&kind.group, &kind.kind).is_some() || OURS.contains(&kind.group.as_str()) {
-        return Taught::Known(None);
+        return ProfileLookup::Known(None);
     }
     let want = want();
     match kinds.ask(want.clone()) {
         // Many dependencies are of few kinds, and there may be many profiles: each kind is looked up once.
-        Some(Seen::Objects(observed)) => Taught::Known(kinds.taught(kind, || {
+        Some(Seen::Objects(observed)) => ProfileLookup::Known(kinds.taught(kind, || {
             let mut matching = observed.items.iter().filter_map(|item| {
                 let spec = item.content.get("spec").filter(|spec| spec["kind"] == kind.kind.as_str())?;
                 let spec: ReadinessProfileSpec = serde_json::from_value(spec.clone()).ok()?;
@@ -79,8 +79,8 @@ pub(crate) fn find(kinds: &Kinds<'_>, kind: &GroupKind) -> Taught {
             // A profile with a mistake teaches nothing; its own status says what is wrong.
             matching.find_map(|spec| compile(&spec).ok()).map(Arc::new)
         })),
-        Some(Seen::Unknown(why)) if !why.is_passing() => Taught::Known(None),
-        _ => Taught::NotYet(want),
+        Some(Seen::Unknown(why)) if !why.is_passing() => ProfileLookup::Known(None),
+        _ => ProfileLookup::NotYet(want),
     }
 }
 
@@ -92,13 +92,13 @@ pub(crate) fn clauses(
 ) -> Result<Clauses, SpecError> {
     let list = format!("{field}.conditions");
     bounded(conditions.len(), limits::CONDITIONS, &list, "conditions")?;
-    let conditions: Result<Vec<Arc<Condition>>, SpecError> = conditions
+    let conditions: Result<Vec<Arc<FieldCondition>>, SpecError> = conditions
         .iter()
         .enumerate()
         .map(|(index, one)| {
             let place = format!("{list}[{index}]");
             let operator = one.operator.map(linchpin_api::dependency::Operator::as_str);
-            Condition::compile(&place, &one.json_path, operator, one.value.as_ref())
+            FieldCondition::compile(&place, &one.json_path, operator, one.value.as_ref())
                 .map(Arc::new)
                 .map_err(|error| comparison(&error))
         })
@@ -111,14 +111,14 @@ pub(crate) fn clauses(
 }
 
 /// Takes what compiling clauses took.
-pub(crate) fn pay(kinds: &Kinds<'_>, clauses: &Clauses, field: &str) -> Result<(), SpecError> {
+pub(crate) fn pay(kinds: &KindLookup<'_>, clauses: &Clauses, field: &str) -> Result<(), SpecError> {
     let conditions = clauses.conditions.iter().map(|condition| condition.patterns());
     let size: usize = conditions.chain(clauses.cel.as_ref().map(|cel| cel.patterns())).sum();
     pay_for(kinds, size, field)
 }
 
 /// Takes what compiling patterns of so many KiB took.
-pub(crate) fn pay_for(kinds: &Kinds<'_>, size: usize, field: &str) -> Result<(), SpecError> {
+pub(crate) fn pay_for(kinds: &KindLookup<'_>, size: usize, field: &str) -> Result<(), SpecError> {
     kinds.pay(size as u64 * PATTERN_PRICE, field, "there are patterns to compile")
 }
 

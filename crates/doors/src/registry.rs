@@ -2,13 +2,13 @@
 //!
 //! [`registry`] is the list; the operator, every command and the tests go through it, and nothing else names kinds. A new
 //! door is one line there. A kind that is no door (it decides by a function of its own, it is not even ours) implements
-//! [`Kind`] itself; one that another process serves is a definition.
+//! [`DoorKind`] itself; one that another process serves is a definition.
 
 use std::{marker::PhantomData, sync::Arc};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::{CustomResourceExt as _, Resource as _, object::HasStatus as _};
-use linchpin_api::{Common, CommonStatus, OurStatus, Ours, Trouble, consist_binding, pod_transition_rule};
+use linchpin_api::{Common, CommonStatus, FailedPart, OurStatus, Ours, consist_binding, pod_transition_rule};
 use linchpin_engine::{
     graph::{Edge, Node},
     plan::SpecError,
@@ -42,7 +42,7 @@ pub fn registry() -> Registry {
 /// Some kinds.
 #[derive(Clone, Default)]
 pub struct Registry {
-    kinds: Vec<Arc<dyn Kind>>,
+    kinds: Vec<Arc<dyn DoorKind>>,
     /// The definitions of kinds that are not served here.
     elsewhere: Vec<fn() -> CustomResourceDefinition>,
 }
@@ -50,7 +50,7 @@ pub struct Registry {
 impl Registry {
     /// These kinds, and one more; it takes the place of one of the same name.
     #[must_use]
-    pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
+    pub fn with(mut self, kind: Arc<dyn DoorKind>) -> Self {
         let name = kind.names().gvk;
         match self.kinds.iter_mut().find(|known| known.names().gvk == name) {
             Some(known) => *known = kind,
@@ -68,29 +68,29 @@ impl Registry {
 
     /// Only the kinds that are called like this, in the order in which they are served.
     #[must_use]
-    pub fn only(self, wanted: impl Fn(&Names) -> bool) -> Self {
+    pub fn only(self, wanted: impl Fn(&KindNames) -> bool) -> Self {
         let kinds = self.kinds.into_iter().filter(|kind| wanted(&kind.names())).collect();
         Self { kinds, ..self }
     }
 
     /// All kinds.
-    pub fn kinds(&self) -> &[Arc<dyn Kind>] {
+    pub fn kinds(&self) -> &[Arc<dyn DoorKind>] {
         &self.kinds
     }
 
     /// The kinds whose objects wait for others.
-    pub fn waiting(&self) -> impl Iterator<Item = &Arc<dyn Kind>> {
+    pub fn waiting(&self) -> impl Iterator<Item = &Arc<dyn DoorKind>> {
         self.kinds.iter().filter(|kind| kind.waits())
     }
 
     /// The kind that a manifest names.
-    pub fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Arc<dyn Kind>> {
+    pub fn of_manifest(&self, api_version: &str, kind: &str) -> Option<&Arc<dyn DoorKind>> {
         let wanted = Gvk::from_api_version(api_version, kind);
         self.kinds.iter().find(|kind| kind.names().gvk == wanted)
     }
 
     /// The kind that a word means, of those whose objects wait for others.
-    pub fn called(&self, word: &KindWord) -> Option<&Arc<dyn Kind>> {
+    pub fn called(&self, word: &KindWord) -> Option<&Arc<dyn DoorKind>> {
         self.waiting().find(|kind| kind.names().is_called(word))
     }
 
@@ -106,7 +106,7 @@ impl Registry {
 
 /// What a kind is called.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Names {
+pub struct KindNames {
     /// Group, version and kind.
     pub gvk: Gvk,
     /// Its plural, as in URLs.
@@ -117,7 +117,7 @@ pub struct Names {
     pub namespaced: bool,
 }
 
-impl Names {
+impl KindNames {
     /// Whether a word means it.
     pub fn is_called(&self, word: &KindWord) -> bool {
         let by_name = self.gvk.kind.eq_ignore_ascii_case(&word.word)
@@ -137,9 +137,9 @@ impl Names {
 }
 
 /// A kind whose objects are served.
-pub trait Kind: Send + Sync {
+pub trait DoorKind: Send + Sync {
     /// What it is called.
-    fn names(&self) -> Names;
+    fn names(&self) -> KindNames;
 
     /// The subject of an object that has arrived for the first time. `default_service_account` acts for objects that name
     /// none.
@@ -163,7 +163,7 @@ pub trait Kind: Send + Sync {
     }
 
     /// The kind of the records of its objects' history; none where there is none.
-    fn history_kind(&self) -> Option<Names> {
+    fn history_kind(&self) -> Option<KindNames> {
         None
     }
 
@@ -183,13 +183,13 @@ pub trait Kind: Send + Sync {
     }
 
     /// An object for people's tools; none where these have nothing to say about its kind.
-    fn view(&self, _text: &str) -> Option<Result<Box<dyn View>, serde_json::Error>> {
+    fn view(&self, _text: &str) -> Option<Result<Box<dyn ObjectView>, serde_json::Error>> {
         None
     }
 }
 
 /// An object of ours as `tree`, `explain` and `rbac` see it.
-pub trait View: Send + Sync {
+pub trait ObjectView: Send + Sync {
     /// The part of the spec that every kind has.
     fn common(&self) -> &Common;
     /// What is to be done for it: what it needs rights for.
@@ -205,21 +205,21 @@ pub trait View: Send + Sync {
     /// What it says of itself; none if nobody has looked at it yet.
     fn said(&self) -> Option<&CommonStatus>;
     /// What it does that did not come to a good end.
-    fn troubles(&self) -> Vec<Trouble<'_>>;
+    fn troubles(&self) -> Vec<FailedPart<'_>>;
     /// Why it, and everything in it that does not hold, is as it is.
     fn reasons(&self) -> Vec<&str>;
 }
 
 /// The kind of a door.
-pub fn door<D: Door>() -> Arc<dyn Kind> {
+pub fn door<D: Door>() -> Arc<dyn DoorKind> {
     Arc::new(Of::<D>(PhantomData))
 }
 
 struct Of<D>(PhantomData<fn() -> D>);
 
-impl<D: Door> Kind for Of<D> {
-    fn names(&self) -> Names {
-        Names {
+impl<D: Door> DoorKind for Of<D> {
+    fn names(&self) -> KindNames {
+        KindNames {
             gvk: D::Object::gvk(),
             plural: D::Object::plural(&()).into_owned(),
             short: D::Object::shortnames().iter().map(|&name| name.to_owned()).collect(),
@@ -243,7 +243,7 @@ impl<D: Door> Kind for Of<D> {
         D::Object::definitions()
     }
 
-    fn history_kind(&self) -> Option<Names> {
+    fn history_kind(&self) -> Option<KindNames> {
         D::beside().map(Beside::history_kind)
     }
 
@@ -259,15 +259,15 @@ impl<D: Door> Kind for Of<D> {
         D::Object::WAITS
     }
 
-    fn view(&self, text: &str) -> Option<Result<Box<dyn View>, serde_json::Error>> {
+    fn view(&self, text: &str) -> Option<Result<Box<dyn ObjectView>, serde_json::Error>> {
         let object = serde_json::from_str(text);
-        Some(object.map(|object| Box::new(Viewed::<D>(object)) as Box<dyn View>))
+        Some(object.map(|object| Box::new(Viewed::<D>(object)) as Box<dyn ObjectView>))
     }
 }
 
 struct Viewed<D: Door>(D::Object);
 
-impl<D: Door> View for Viewed<D> {
+impl<D: Door> ObjectView for Viewed<D> {
     fn common(&self) -> &Common {
         self.0.common()
     }
@@ -297,7 +297,7 @@ impl<D: Door> View for Viewed<D> {
         self.0.status().map(OurStatus::common)
     }
 
-    fn troubles(&self) -> Vec<Trouble<'_>> {
+    fn troubles(&self) -> Vec<FailedPart<'_>> {
         self.0.status().map(OurStatus::troubles).unwrap_or_default()
     }
 

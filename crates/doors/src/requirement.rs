@@ -10,8 +10,8 @@ use std::{sync::Arc, time::Duration};
 use linchpin_engine::{
     contract::{Question, ReadSet, Right, Scope, Selector, StepId, Via, Want},
     plan::{
-        After, Bound, BoundView, Clauses, Expect, Lane, Obstacle, Profile, Requirement, SpecError, Step,
-        StepKind, Test, definition,
+        After, BoundExpression, BoundView, Clauses, ExpectedCount, Obstacle, PlanLane, Profile, Requirement,
+        SpecError, Step, StepKind, Test, definition,
     },
     readiness::{self, Wanted},
     rights,
@@ -23,14 +23,14 @@ use serde_json::{Value, json};
 use crate::{
     assemble::Frame,
     errors::{at, expression},
-    kinds::{Kind, Meaning},
-    readiness_profile::{self, Taught},
+    kinds::{KindMeaning, ResolvedKind},
+    readiness_profile::{self, ProfileLookup},
     registry,
 };
 
 /// What a requirement is about.
 #[derive(Clone, Debug)]
-pub(crate) enum About {
+pub(crate) enum RequiredThing {
     /// The server's version.
     Version,
     /// Objects of the kind that a word means.
@@ -38,13 +38,13 @@ pub(crate) enum About {
         word: KindWord,
         /// Their namespace, where the kind has namespaces; none means the namespace of the object that requires them.
         namespace: Option<String>,
-        which: Which,
+        which: RequiredObjects,
     },
 }
 
 /// Which objects of a kind.
 #[derive(Clone, Debug)]
-pub(crate) enum Which {
+pub(crate) enum RequiredObjects {
     Name(String),
     Labels(Selector),
 }
@@ -64,12 +64,12 @@ pub(crate) struct RequirementSpec {
     pub keys: Vec<String>,
     pub definition: String,
     pub via: Via,
-    pub about: About,
+    pub about: RequiredThing,
     /// The state that is asked for; none means the default of the kind.
     pub state: Option<Wanted>,
     pub clauses: Clauses,
     pub min_replicas: Option<i64>,
-    pub expect: Option<Expect>,
+    pub expect: Option<ExpectedCount>,
     /// The one group that is meant, of a DependencyGroup.
     pub group: Option<String>,
     /// For what it is required, where that is less than the whole part.
@@ -100,10 +100,10 @@ impl RequirementSpec {
             keys: template_keys(None, &gvk.kind, Some(name)),
             definition: definition(&identity, &Value::Null),
             via,
-            about: About::Objects {
+            about: RequiredThing::Objects {
                 word: KindWord::from_manifest(Some(&gvk.api_version()), &gvk.kind),
                 namespace: namespace.map(str::to_owned),
-                which: Which::Name(name.to_owned()),
+                which: RequiredObjects::Name(name.to_owned()),
             },
             state: None,
             clauses: Clauses::default(),
@@ -168,7 +168,7 @@ enum RequirementSubject {
     /// The server's version.
     Version,
     /// Objects of a kind.
-    Objects(Kind, Scope),
+    Objects(ResolvedKind, Scope),
     /// Not known before this question is answered.
     Open(Want),
 }
@@ -229,13 +229,13 @@ impl RequirementDraft {
         let profile = match &self.group {
             Some(group) => Some(Arc::new(one_group(group, &self.field)?)),
             None => match readiness_profile::find(&frame.kinds, &group_kind) {
-                Taught::Known(profile) => profile,
-                Taught::NotYet(want) if self.needs_profile() => {
+                ProfileLookup::Known(profile) => profile,
+                ProfileLookup::NotYet(want) if self.needs_profile() => {
                     self.wanted = self.test.state.clone().unwrap_or(Wanted::Ready);
                     self.subject = RequirementSubject::Open(want);
                     return Ok(());
                 }
-                Taught::NotYet(_) => None,
+                ProfileLookup::NotYet(_) => None,
             },
         };
         let has_clauses = self.test.cel.is_some() || !self.test.conditions.is_empty();
@@ -323,7 +323,7 @@ impl RequirementDraft {
     }
 
     /// Adds an expression over what is found and what the door knows.
-    pub(crate) fn is_bound(&mut self, bound: Bound) {
+    pub(crate) fn is_bound(&mut self, bound: BoundExpression) {
         match (&bound.view, bound.cel.reads().get("dep")) {
             (BoundView::Whole, Some(read)) => self.reads.merge(&ReadSet::from(read)),
             (BoundView::Entry { list, .. }, Some(_)) => {
@@ -384,7 +384,7 @@ impl RequirementDraft {
             part: self.part,
             definition: self.definition,
             after,
-            lane: Lane::Main,
+            lane: PlanLane::Main,
             when: None,
             kind: StepKind::Require(Box::new(Requirement {
                 part: self.group,
@@ -401,6 +401,7 @@ impl RequirementDraft {
             progress_timeout: self.progress_timeout,
             fail_fast: false,
             delay_after: None,
+            rank: 0,
         }
     }
 }
@@ -415,25 +416,25 @@ fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 
 /// What it is about, as far as discovery says.
 fn subject(frame: &Frame<'_>, spec: &RequirementSpec) -> Result<RequirementSubject, SpecError> {
-    let About::Objects { word, namespace, which } = &spec.about else {
+    let RequiredThing::Objects { word, namespace, which } = &spec.about else {
         return Ok(RequirementSubject::Version);
     };
     let meaning = frame.kinds.resolve(&spec.via, word).map_err(|problem| at(&spec.kind_field, problem))?;
     let kind = match meaning {
-        Meaning::Open(want) => return Ok(RequirementSubject::Open(want)),
-        Meaning::Known(kind) => kind,
+        KindMeaning::Open(want) => return Ok(RequirementSubject::Open(want)),
+        KindMeaning::Known(kind) => kind,
     };
     let namespace = kind.place(namespace.as_ref().unwrap_or(&frame.owner.namespace));
     let scope = match which {
-        Which::Name(name) => Scope::Name { namespace, name: name.clone() },
-        Which::Labels(selector) => Scope::Labels { namespace, selector: selector.clone() },
+        RequiredObjects::Name(name) => Scope::Name { namespace, name: name.clone() },
+        RequiredObjects::Labels(selector) => Scope::Labels { namespace, selector: selector.clone() },
     };
     Ok(RequirementSubject::Objects(kind, scope))
 }
 
 /// What it is about as people are shown it: resolved as far as it is, else as written.
-fn target(frame: &Frame<'_>, about: &About, subject: &RequirementSubject) -> ObjectRef {
-    let About::Objects { word, namespace, which } = about else {
+fn target(frame: &Frame<'_>, about: &RequiredThing, subject: &RequirementSubject) -> ObjectRef {
+    let RequiredThing::Objects { word, namespace, which } = about else {
         return ObjectRef::cluster_scoped(GroupKind::new("", "Version"), "kubernetes");
     };
     let (kind, namespaced) = match subject {
@@ -446,8 +447,8 @@ fn target(frame: &Frame<'_>, about: &About, subject: &RequirementSubject) -> Obj
     };
     let namespace = namespace.as_ref().unwrap_or(&frame.owner.namespace);
     let name = match which {
-        Which::Name(name) => name.clone(),
-        Which::Labels(selector) => format!("[{selector}]"),
+        RequiredObjects::Name(name) => name.clone(),
+        RequiredObjects::Labels(selector) => format!("[{selector}]"),
     };
     ObjectRef { kind, namespace: namespaced.then(|| namespace.clone()), name }
 }
@@ -465,8 +466,9 @@ fn one_group(group: &str, field: &str) -> Result<Profile, SpecError> {
         failed_when: Some(clause(format!(
             "self.status.groups.exists(group, group.name == {name} && group.phase == 'Failed')"
         ))?),
-        says: jsonpath::Path::compile(field, &format!("{{.status.groups[?(@.name=={name})].message}}"))
+        says: jsonpath::JsonPath::compile(field, &format!("{{.status.groups[?(@.name=={name})].message}}"))
             .ok()
             .map(Arc::new),
+        words: None,
     })
 }

@@ -17,14 +17,14 @@ use std::{collections::BTreeSet, time::Duration};
 
 use linchpin_engine::{
     contract::{Effect, Notice, Outcome, Via, Want, World},
-    graph::{Edge, Node, Path},
+    graph::{CyclePath, Edge, Node},
     step::Phase,
 };
 use linchpin_words::{Gvk, ObjectRef, Timestamp};
 use serde_json::Value;
 
 pub use self::{planned::Planned, status_hash::StatusHash};
-use crate::door::{Backing, Causes, Claim, Kept, SideWrite, Tally};
+use crate::door::{Backing, Claim, Kept, SideWrite, Tally, VisibleCauses};
 
 /// Which subject it is: the object that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl SubjectKey {
 
 /// What a subject decides from.
 #[derive(Clone, Copy, Debug)]
-pub struct Look<'a> {
+pub struct SubjectInput<'a> {
     /// What was observed of what it wants to see.
     pub world: &'a World,
     /// The effects that came back since its last decision.
@@ -73,9 +73,9 @@ pub struct Look<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Ties<'a> {
     /// The circle that it waits in.
-    pub cycle: Option<&'a Path>,
+    pub cycle: Option<&'a CyclePath>,
     /// What is behind the objects of ours that it waits for.
-    pub causes: &'a Causes,
+    pub causes: &'a VisibleCauses,
     /// What it waits for that gives way, because it would close a circle.
     pub broken: &'a [Node],
     /// The global rules that leave it alone, because what they wait for needs it.
@@ -231,14 +231,14 @@ pub trait Subject: Send {
     fn arrived(&mut self, text: &str, echo: bool) -> Result<Arrival, serde_json::Error>;
 
     /// Decides what to do, or says what has to be looked at first. Outcomes are taken in by a decision only.
-    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks>;
+    fn decide(&mut self, look: &SubjectInput<'_>) -> Result<Decision, Asks>;
 
     /// The journal is saved with this many critical changes in it.
     fn saved(&mut self, _critical: u64) {}
 
     /// The status that the last decision makes, to be drawn when it may be written; none where there is nothing new to say,
     /// or no status of ours.
-    fn status(&mut self, _causes: &Causes) -> Option<Drawn> {
+    fn status(&mut self, _causes: &VisibleCauses) -> Option<Drawn> {
         None
     }
 
@@ -283,5 +283,5 @@ pub trait Subject: Send {
 
     /// Nothing has happened to it for a while, or there are many others: what can be made again from the rest may be let
     /// go. A status that has not been written yet is drawn first, with these causes.
-    fn rest(&mut self, _causes: &Causes) {}
+    fn rest(&mut self, _causes: &VisibleCauses) {}
 }

@@ -6,7 +6,7 @@
 //! ready. `status` draws how far it is, `words` says why.
 
 pub(crate) mod backing;
-mod capability;
+pub(crate) mod capability;
 mod compile;
 mod deletion;
 mod dependency;

@@ -4,7 +4,7 @@ use linchpin_api::{Common, common::ValuesSource};
 use linchpin_engine::{
     contract::{ReadSet, Right, Scope, Via, Want, find_field},
     plan::{Input, Readings, SpecError},
-    rights::{self, Resource},
+    rights::{self, RightResource},
 };
 use linchpin_words::{Gvk, limits, reference::built_in_kind};
 use serde_json::{Map, Value};
@@ -52,7 +52,7 @@ pub(crate) fn rights(inputs: &[Input]) -> Vec<Right> {
         .flat_map(|object| {
             let plural =
                 built_in_kind("", &object.kind.kind).map_or_else(String::new, |kind| kind.plural.to_owned());
-            let resource = Resource { group: String::new(), plural, namespaced: true };
+            let resource = RightResource { group: String::new(), plural, namespaced: true };
             let scope = Scope::Name { namespace: object.namespace, name: object.name };
             rights::observing(&resource, &Gvk::new("", "v1", object.kind.kind), &scope)
         })

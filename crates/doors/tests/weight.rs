@@ -7,8 +7,8 @@ use std::{
 };
 
 use linchpin_doors::{
-    Causes,
-    subject::{Asks, Decision, Look, Subject, Ties},
+    VisibleCauses,
+    subject::{Asks, Decision, Subject, SubjectInput, Ties},
 };
 use linchpin_engine::contract::{Observed, Projection, Question, Scope, Seen, Want, Why, World};
 use linchpin_words::{Reason, Timestamp};
@@ -78,8 +78,8 @@ fn answer(want: &Want) -> Seen {
 fn decide(subject: &mut dyn Subject, wants: &mut BTreeSet<Want>) -> Decision {
     loop {
         let world: World = wants.iter().map(|want| (want.clone(), answer(want))).collect();
-        let causes = Causes::new();
-        let look = Look {
+        let causes = VisibleCauses::new();
+        let look = SubjectInput {
             world: &world,
             outcomes: &[],
             ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },
@@ -105,14 +105,14 @@ fn an_object_that_waits_weighs_little() {
         let mut wants = BTreeSet::new();
         let decision = decide(&mut *subject, &mut wants);
         assert!(decision.effects.is_empty() && decision.own.is_some());
-        let drawn = subject.status(&Causes::new()).unwrap();
+        let drawn = subject.status(&VisibleCauses::new()).unwrap();
         assert_eq!(drawn.status["phase"], "Waiting", "{}", drawn.status);
         subject.saved(drawn.critical);
         decide(&mut *subject, &mut wants);
-        drop(subject.status(&Causes::new()));
+        drop(subject.status(&VisibleCauses::new()));
         // The last that comes is what was written; nothing is decided on it.
         subject.arrived(&object(number, Some(&drawn.status)), true).unwrap();
-        subject.rest(&Causes::new());
+        subject.rest(&VisibleCauses::new());
         subject
     };
     // What is made once for all of them does not count.
@@ -132,7 +132,7 @@ fn an_object_whose_status_waits_to_be_written_weighs_little_while_it_rests() {
     let serve = |number: usize| {
         let mut subject = kinds.kinds()[0].subject(&object(number, None), &account).unwrap();
         decide(&mut *subject, &mut BTreeSet::new());
-        subject.rest(&Causes::new());
+        subject.rest(&VisibleCauses::new());
         subject
     };
     let mut subjects = vec![serve(0)];
@@ -141,7 +141,8 @@ fn an_object_whose_status_waits_to_be_written_weighs_little_while_it_rests() {
     let each = (MEMORY.current_usage() - before) / COUNT;
     println!("{each} bytes each");
     assert!(each <= 8 * 1024, "an object whose status waits takes {each} bytes");
-    let status = |subject: &mut Box<dyn Subject>| subject.status(&Causes::new()).map(|drawn| drawn.status);
+    let status =
+        |subject: &mut Box<dyn Subject>| subject.status(&VisibleCauses::new()).map(|drawn| drawn.status);
     let mut awake = kinds.kinds()[0].subject(&object(1, None), &account).unwrap();
     decide(&mut *awake, &mut BTreeSet::new());
     assert_eq!(status(&mut subjects[1]), status(&mut awake), "it says the same");
@@ -159,18 +160,19 @@ fn an_object_that_has_rested_decides_as_if_it_had_not() {
     let mut subject = kinds.kinds()[0].subject(&object(0, None), &Arc::from("default")).unwrap();
     let mut wants = BTreeSet::new();
     decide(&mut *subject, &mut wants);
-    subject.rest(&Causes::new());
-    let drawn = subject.status(&Causes::new()).expect("what is to be written is drawn before it rests");
+    subject.rest(&VisibleCauses::new());
+    let drawn =
+        subject.status(&VisibleCauses::new()).expect("what is to be written is drawn before it rests");
     subject.saved(drawn.critical);
     let awake = decide(&mut *subject, &mut wants);
-    subject.status(&Causes::new());
-    subject.rest(&Causes::new());
+    subject.status(&VisibleCauses::new());
+    subject.rest(&VisibleCauses::new());
     let rested = decide(&mut *subject, &mut wants);
     assert_eq!(rested.wants, awake.wants);
     assert_eq!(rested.report.phase, awake.report.phase);
     assert!(rested.effects.is_empty() && !rested.withdraws && !rested.unfinished);
     assert_eq!(
-        subject.status(&Causes::new()).map(|drawn| drawn.status),
+        subject.status(&VisibleCauses::new()).map(|drawn| drawn.status),
         Some(drawn.status),
         "nothing is new"
     );

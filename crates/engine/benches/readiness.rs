@@ -1,7 +1,7 @@
 //! How long one verdict takes. The promise is 5 µs; the aim is below 1 µs.
 #![allow(missing_docs)]
 
-use linchpin_engine::readiness::{Nothing, Options, Verdict, verdict};
+use linchpin_engine::readiness::{Nothing, ReadinessOptions, Verdict, verdict};
 use linchpin_words::GroupKind;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn main() {
 
 fn run(bencher: divan::Bencher<'_, '_>, kind: &GroupKind, object: &Value) {
     bencher.bench(|| -> Verdict {
-        let options = Options { status_declared: Some(true), ..Options::default() };
+        let options = ReadinessOptions { status_declared: Some(true), ..ReadinessOptions::default() };
         verdict(divan::black_box(kind), divan::black_box(object), &options, &Nothing)
     });
 }

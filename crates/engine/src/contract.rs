@@ -13,13 +13,13 @@ mod seen;
 mod want;
 
 pub use effect::{
-    Done, Effect, ExecOrder, Existing, Failure, Force, Notice, Outcome, Owner, PatchKind, Propagation, Stamp,
-    StepId, Target, Ticket, Verb,
+    Done, Effect, EffectTarget, ExecOrder, Existing, Failure, Force, Notice, Outcome, Owner, PatchKind,
+    Propagation, Stamp, StepId, Ticket, Verb,
 };
 pub use external::{ExternalOrder, Payload};
-pub use reads::{Path, ReadSet, find_field, held_fields, kept_fingerprint, names_instead};
+pub use reads::{ReadPath, ReadSet, find_field, held_fields, kept_fingerprint, names_instead};
 pub use seen::{Artifact, Manifests, Observed, Projection, Seen, Served, SourceFault, Why, World};
 pub use want::{
-    Actor, Authority, ClusterRef, ControlPlaneSelect, Impersonate, Objects, Pace, Question, Right, Scope,
+    Actor, Authority, ClusterRef, ControlPlaneSelect, Objects, ProbePace, Question, RemoteUser, Right, Scope,
     Selector, Via, Want,
 };

@@ -17,15 +17,15 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::readiness::{
-    self, Need, Options, Related, RelatedAnswer, Select, State,
+    self, ReadinessOptions, Related, RelatedAnswer, RelatedQuery, RelatedSelect, State,
     subject::{at, is_terminating, list, text},
 };
 
 /// One thing to be read before it can be said where a chain goes on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Question {
+pub enum DescendQuestion {
     /// Other objects.
-    Related(Need),
+    Related(RelatedQuery),
     /// The Events about the object itself.
     Events {
         /// Where they are.
@@ -37,7 +37,7 @@ pub enum Question {
 
 /// What was read for a question.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum DescendAnswer {
     /// These objects; none if there are none.
     Objects(Vec<Value>),
     /// Whoever asks may not read them.
@@ -46,27 +46,27 @@ pub enum Found {
 
 /// What was read, by question.
 #[derive(Clone, Debug, Default)]
-pub struct Answers(pub BTreeMap<Question, Found>);
+pub struct DescendAnswers(pub BTreeMap<DescendQuestion, DescendAnswer>);
 
-impl Answers {
-    fn objects(&self, question: &Question) -> &[Value] {
+impl DescendAnswers {
+    fn objects(&self, question: &DescendQuestion) -> &[Value] {
         match self.0.get(question) {
-            Some(Found::Objects(objects)) => objects,
-            Some(Found::NotVisible) | None => &[],
+            Some(DescendAnswer::Objects(objects)) => objects,
+            Some(DescendAnswer::NotVisible) | None => &[],
         }
     }
 
-    fn is_hidden(&self, question: &Question) -> bool {
-        matches!(self.0.get(question), Some(Found::NotVisible))
+    fn is_hidden(&self, question: &DescendQuestion) -> bool {
+        matches!(self.0.get(question), Some(DescendAnswer::NotVisible))
     }
 }
 
-impl Related for Answers {
-    fn get(&self, need: &Need) -> RelatedAnswer<'_> {
-        match self.0.get(&Question::Related(need.clone())) {
-            Some(Found::Objects(objects)) if objects.is_empty() => RelatedAnswer::Absent,
-            Some(Found::Objects(objects)) => RelatedAnswer::Objects(objects.iter().collect()),
-            Some(Found::NotVisible) | None => RelatedAnswer::Unknown,
+impl Related for DescendAnswers {
+    fn get(&self, need: &RelatedQuery) -> RelatedAnswer<'_> {
+        match self.0.get(&DescendQuestion::Related(need.clone())) {
+            Some(DescendAnswer::Objects(objects)) if objects.is_empty() => RelatedAnswer::Absent,
+            Some(DescendAnswer::Objects(objects)) => RelatedAnswer::Objects(objects.iter().collect()),
+            Some(DescendAnswer::NotVisible) | None => RelatedAnswer::Unknown,
         }
     }
 }
@@ -74,7 +74,7 @@ impl Related for Answers {
 /// How one object leads to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Relation {
+pub enum DescendRelation {
     /// It made the next one and keeps it as its own.
     Owns,
     /// It runs the next one, a Pod.
@@ -85,7 +85,7 @@ pub enum Relation {
 
 /// An object by its kind at a version, so that it can be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ObjectAddress {
     /// Its kind.
     pub kind: Gvk,
     /// Its namespace; none for kinds that have none.
@@ -94,7 +94,7 @@ pub struct Place {
     pub name: String,
 }
 
-impl Place {
+impl ObjectAddress {
     fn of(kind: &Gvk, object: &Value) -> Self {
         let namespace = text(object, &["metadata", "namespace"]);
         Self {
@@ -113,11 +113,11 @@ impl Place {
 
 /// Which object to look at next.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Next {
+pub struct NextObject {
     /// How it is come to.
-    pub relation: Relation,
+    pub relation: DescendRelation,
     /// Which one.
-    pub place: Place,
+    pub place: ObjectAddress,
 }
 
 /// What an object lacks.
@@ -139,15 +139,15 @@ pub struct Descent {
     /// What it lacks; its state may also be that it lacks nothing.
     pub lack: Lack,
     /// Where the cause lies, if not here.
-    pub next: Option<Next>,
+    pub next: Option<NextObject>,
     /// Whether it may lie in something that whoever asks may not read.
     pub hidden: bool,
 }
 
 /// What must be read before [`descend`] can say where the cause lies.
-pub fn questions(kind: &GroupKind, object: &Value) -> Vec<Question> {
-    let related = readiness::needs(kind, object).into_iter().map(Question::Related);
-    let mut questions: Vec<Question> = related.collect();
+pub fn questions(kind: &GroupKind, object: &Value) -> Vec<DescendQuestion> {
+    let related = readiness::needs(kind, object).into_iter().map(DescendQuestion::Related);
+    let mut questions: Vec<DescendQuestion> = related.collect();
     questions.extend(match (kind.group.as_str(), kind.kind.as_str()) {
         ("apps", "Deployment") => workloads::deployment_questions(object),
         ("apps", "ReplicaSet" | "StatefulSet" | "DaemonSet") | ("batch", "Job") => {
@@ -162,8 +162,8 @@ pub fn questions(kind: &GroupKind, object: &Value) -> Vec<Question> {
 }
 
 /// What an object lacks, and where to look next.
-pub fn descend(kind: &GroupKind, object: &Value, answers: &Answers) -> Descent {
-    let verdict = readiness::verdict(kind, object, &Options::default(), answers);
+pub fn descend(kind: &GroupKind, object: &Value, answers: &DescendAnswers) -> Descent {
+    let verdict = readiness::verdict(kind, object, &ReadinessOptions::default(), answers);
     let lack = Lack {
         state: verdict.state,
         reason: verdict.reason.into_owned(),
@@ -208,8 +208,8 @@ impl Descent {
     }
 
     /// The cause is in another object.
-    fn goes_on(mut self, relation: Relation, place: Place) -> Self {
-        self.next = Some(Next { relation, place });
+    fn goes_on(mut self, relation: DescendRelation, place: ObjectAddress) -> Self {
+        self.next = Some(NextObject { relation, place });
         self
     }
 
@@ -266,12 +266,12 @@ fn namespace(object: &Value) -> String {
 }
 
 /// The Events about an object.
-fn events(object: &Value) -> Question {
-    Question::Events { namespace: namespace(object), uid: uid(object).to_owned() }
+fn events(object: &Value) -> DescendQuestion {
+    DescendQuestion::Events { namespace: namespace(object), uid: uid(object).to_owned() }
 }
 
 /// The newest event with one of these reasons.
-fn newest_event<'a>(object: &Value, answers: &'a Answers, reasons: &[&str]) -> Option<&'a Value> {
+fn newest_event<'a>(object: &Value, answers: &'a DescendAnswers, reasons: &[&str]) -> Option<&'a Value> {
     let told = answers.objects(&events(object)).iter();
     told.filter(|event| reasons.contains(&text(event, &["reason"]))).max_by_key(|event| event_time(event))
 }
@@ -283,17 +283,21 @@ fn event_time(event: &Value) -> &str {
 }
 
 /// Objects of a kind beside another, by labels.
-fn labelled(kind: &Gvk, beside: &Value, labels: Option<&Value>) -> Question {
+fn labelled(kind: &Gvk, beside: &Value, labels: Option<&Value>) -> DescendQuestion {
     let labels = labels.and_then(Value::as_object).into_iter().flatten();
     let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
     let namespace = Some(namespace(beside));
-    Question::Related(Need::Objects { gvk: kind.clone(), namespace, select: Select::Labels(labels) })
+    DescendQuestion::Related(RelatedQuery::Objects {
+        gvk: kind.clone(),
+        namespace,
+        select: RelatedSelect::Labels(labels),
+    })
 }
 
 /// One object, by name.
-fn named(kind: &Gvk, namespace: Option<String>, name: &str) -> Question {
-    let select = Select::Name(name.to_owned());
-    Question::Related(Need::Objects { gvk: kind.clone(), namespace, select })
+fn named(kind: &Gvk, namespace: Option<String>, name: &str) -> DescendQuestion {
+    let select = RelatedSelect::Name(name.to_owned());
+    DescendQuestion::Related(RelatedQuery::Objects { gvk: kind.clone(), namespace, select })
 }
 
 /// The labels that an object selects by.

@@ -25,18 +25,18 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use cause::{Causes, Chain, Dependent, End, Hop, Link};
-pub use node::{Cycle, Edge, Node, Path, Relation, Wait, WaitState, is_in_line};
+pub use cause::{Causes, Chain, ChainEnd, ChainLink, Dependent, Hop};
+pub use node::{Cycle, CyclePath, Edge, Node, Relation, Wait, WaitState, is_in_line};
 
 use std::collections::BTreeSet;
 
 use cycle::Cyclic;
-use store::Store;
+use store::GraphStore;
 
 /// All contributions of all owners, and the cycles among them.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
-    store: Store,
+    store: GraphStore,
     cyclic: Cyclic,
 }
 
@@ -104,7 +104,7 @@ impl Graph {
     }
 
     /// The shortest cycle through `node`, or none when it is in no cycle.
-    pub fn cycle_of(&self, node: &Node) -> Option<Path> {
+    pub fn cycle_of(&self, node: &Node) -> Option<CyclePath> {
         self.cyclic.cycle_of(&self.store, self.store.id(node)?)
     }
 
@@ -130,7 +130,7 @@ impl Graph {
         let mut open = vec![start];
         while let Some(id) = open.pop() {
             let parts = self.store.parts_of(&self.store.node(id).whole());
-            let next: Vec<_> = self.store.before(id, store::Reading::Order).chain(parts).collect();
+            let next: Vec<_> = self.store.before(id, store::ArcFilter::Order).chain(parts).collect();
             open.extend(next.into_iter().filter(|next| passes(self.store.node(*next)) && seen.insert(*next)));
         }
         seen.remove(&start);
@@ -159,7 +159,7 @@ impl Graph {
     }
 
     /// The shortest cycle through an owner, or else through the first part of it that is in one.
-    pub fn cycle_of_owner(&self, owner: &Node) -> Option<Path> {
+    pub fn cycle_of_owner(&self, owner: &Node) -> Option<CyclePath> {
         if self.cyclic.is_empty() {
             return None;
         }

@@ -12,11 +12,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_words::{Gvk, Reason, Shared, Timestamp, reference::KindWord};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::json;
 
 pub use memory::{Attempt, Memory};
 
 use crate::{
-    contract::{ClusterRef, Stamp, StepId, Target},
+    contract::{ClusterRef, EffectTarget, Stamp, StepId},
     plan::{Editions, Plan, Removal},
 };
 
@@ -53,7 +54,7 @@ pub struct Journal {
     pub steps: Shared<BTreeMap<StepId, Shared<StepRecord>>>,
     /// The objects we made or mean to make, in case we must take them away again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub inventory: Shared<Vec<Item>>,
+    pub inventory: Shared<Vec<InventoryItem>>,
 }
 
 impl Journal {
@@ -77,14 +78,14 @@ impl Journal {
 
 impl Journal {
     /// The objects that a step made or means to make.
-    pub fn made_by<'a>(&'a self, step: &'a StepId) -> impl Iterator<Item = &'a Item> {
+    pub fn made_by<'a>(&'a self, step: &'a StepId) -> impl Iterator<Item = &'a InventoryItem> {
         self.inventory.iter().filter(move |item| item.step == *step && !item.stale)
     }
 
     /// Whether anything must be taken away, or let go of, before the object may go.
     pub fn has_belongings(&self, removal: Removal) -> bool {
         use ItemState::{Created, Deleting, Intended};
-        let there = |item: &&Item| matches!(item.state, Intended | Created | Deleting);
+        let there = |item: &&InventoryItem| matches!(item.state, Intended | Created | Deleting);
         self.inventory.iter().filter(there).any(|item| removal == Removal::Delete || item.owned)
     }
 
@@ -212,14 +213,14 @@ pub struct StepRecord {
     pub token: Option<String>,
     /// How such an effect ended, where that came back while there was no plan to judge it by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended: Option<Ended>,
+    pub ended: Option<EffectEnd>,
     /// Of a deletion, the incarnation that was there when it was ordered; empty where nothing was. It is written before
     /// the deletion is ordered, and no other incarnation is ever deleted for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deletes: Option<String>,
     /// What the effects of the last attempt left behind: the floor under later observations.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub wrote: Vec<Wrote>,
+    pub wrote: Vec<WrittenObject>,
     /// The incarnation whose completion was seen: it counts even after the object is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latch: Option<String>,
@@ -232,6 +233,9 @@ pub struct StepRecord {
     /// Whether a person let this gate pass by hand, in this generation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub proceeded: bool,
+    /// Whether this requirement was met before and is not now: what it admitted stays admitted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
     /// How often in a row what it wrote had to be put right again.
     #[serde(default, skip_serializing_if = "is_zero_attempt")]
     pub repairs: u32,
@@ -265,6 +269,7 @@ impl StepRecord {
             triggers: BTreeMap::new(),
             rerun_pending: false,
             proceeded: false,
+            lost: false,
             repairs: 0,
             repairing: false,
             recreate: None,
@@ -276,6 +281,7 @@ impl StepRecord {
         if self.state != state || self.reason != reason {
             self.since = now;
         }
+        self.lost = state != StepState::Met && (self.lost || self.state == StepState::Met);
         self.state = state;
         self.reason = reason;
     }
@@ -299,7 +305,7 @@ impl StepRecord {
 /// How an effect ended that must not happen twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Ended {
+pub enum EffectEnd {
     /// It took place.
     Well,
     /// The command ran and failed with this code.
@@ -313,7 +319,7 @@ pub enum Ended {
 #[serde(rename_all = "camelCase")]
 pub struct Recreate {
     /// The object.
-    pub target: Target,
+    pub target: EffectTarget,
     /// The incarnation that goes.
     pub uid: String,
 }
@@ -332,13 +338,13 @@ pub struct Progress {
 #[serde(rename_all = "camelCase")]
 pub enum Awaits {
     /// The object is there.
-    Present(Target),
+    Present(EffectTarget),
     /// The kind is served.
     Served(KindWord),
     /// This incarnation is gone.
     Absent {
         /// The object.
-        target: Target,
+        target: EffectTarget,
         /// Its uid.
         uid: String,
     },
@@ -347,9 +353,9 @@ pub enum Awaits {
 /// One object that an attempt wrote.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Wrote {
+pub struct WrittenObject {
     /// The object, as discovery resolved it.
-    pub target: Target,
+    pub target: EffectTarget,
     /// What the server returned.
     pub stamp: Stamp,
 }
@@ -364,17 +370,35 @@ pub struct Trigger {
     pub hash: u64,
 }
 
+impl Trigger {
+    /// What was read of these incarnations.
+    pub(crate) fn new(incarnations: &[&String], hash: u64) -> Self {
+        let uid = match incarnations {
+            [] => None,
+            [one] => Some((*one).clone()),
+            many => Some(json!(many).to_string()),
+        };
+        Self { uid, hash }
+    }
+
+    /// The incarnations that were there.
+    pub(crate) fn incarnations(&self) -> BTreeSet<String> {
+        let Some(uid) = &self.uid else { return BTreeSet::new() };
+        serde_json::from_str(uid).unwrap_or_else(|_| BTreeSet::from([uid.clone()]))
+    }
+}
+
 /// One object in the inventory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Item {
+pub struct InventoryItem {
     /// The step that makes it.
     pub step: StepId,
     /// The cluster it is in. As whom it was made is not remembered: it is removed as whom the object says then.
     #[serde(default, alias = "via", skip_serializing_if = "ClusterRef::is_here", deserialize_with = "place")]
     pub place: ClusterRef,
     /// The object.
-    pub target: Target,
+    pub target: EffectTarget,
     /// Its uid, once it is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,

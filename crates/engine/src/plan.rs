@@ -27,20 +27,23 @@ use serde_json::Value;
 
 pub(crate) use action::target_of_document;
 pub use action::{
-    Action, Body, Delivery, Document, Documents, Drift, Immutable, Prune, Rerun, WatchEvents, is_long_lived,
+    ActionBody, Delivery, Document, Documents, Drift, Immutable, PlannedAction, Prune, Rerun, WatchEvents,
+    is_long_lived,
 };
 pub use admission::{Admission, Edition, Editions, Gates};
 pub use build::{PlanError, SpecError};
 pub(crate) use definition::is_comparable;
 pub use definition::{UNKNOWN_DEFINITION, canonical_text, definition, same_definition};
-pub use field::{FieldPath, Segment};
+pub use field::{FieldPath, FieldSegment};
 pub use notes::Notes;
-pub(crate) use outline::{Judged, Outline, share};
+pub(crate) use outline::{KindRule, Outline, share};
 pub use reads::{Readings, Roots};
-pub use requirement::{Bound, BoundView, Clauses, Expect, Lasts, Obstacle, Profile, Requirement, Test};
+pub use requirement::{
+    BoundExpression, BoundView, Clauses, ExpectedCount, Lasts, Obstacle, Profile, Requirement, Test,
+};
 
 use crate::{
-    contract::{Authority, ClusterRef, Right, StepId, Target, Via, Want},
+    contract::{Authority, ClusterRef, EffectTarget, Right, StepId, Via, Want},
     readiness::Wanted,
     rights,
 };
@@ -72,7 +75,7 @@ pub struct Plan {
     /// For each action, the requirements that it is the floor of.
     witnesses: Vec<Vec<usize>>,
     /// The objects that are remembered in the inventory, as far as they are named before they are rendered.
-    intents: Vec<(usize, Target)>,
+    intents: Vec<(usize, EffectTarget)>,
     /// A fingerprint of the intents and of what their rows hold: another one means that rows must be looked through.
     intents_mark: u64,
     /// Everything else that the spec says.
@@ -181,9 +184,9 @@ pub struct Step {
     /// What it comes after.
     pub after: Vec<After>,
     /// Whether it belongs to the plan proper or runs when the plan fails.
-    pub lane: Lane,
+    pub lane: PlanLane,
     /// Whether it is wanted at all, judged when its turn comes.
-    pub when: Option<Guard>,
+    pub when: Option<ActionGuard>,
     /// What it is.
     pub kind: StepKind,
     /// A requirement that never holds anything up once it was observed.
@@ -198,6 +201,8 @@ pub struct Step {
     pub fail_fast: bool,
     /// How long what comes after it waits after its end.
     pub delay_after: Option<Duration>,
+    /// Its place among the actions that start at the same moment; lower comes first.
+    pub rank: i32,
 }
 
 /// An edge to an earlier step.
@@ -223,7 +228,7 @@ impl After {
 
 /// Which part of the plan a step belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lane {
+pub enum PlanLane {
     /// The plan proper.
     #[default]
     Main,
@@ -233,7 +238,7 @@ pub enum Lane {
 
 /// A three-valued condition on an action.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct ActionGuard {
     /// What is asked.
     pub subject: GuardSubject,
     /// Whether the answer is turned round; undecided stays undecided.
@@ -254,7 +259,7 @@ pub enum GuardSubject {
     Expression(Arc<cel::Expression>),
 }
 
-impl Guard {
+impl ActionGuard {
     /// How long it may stay undecided: as long as the dependencies it asks about may take.
     pub fn timeout(&self, plan: &Plan) -> Option<Duration> {
         match &self.subject {
@@ -275,7 +280,7 @@ pub enum StepKind {
     /// Something must be observed.
     Require(Box<Requirement>),
     /// Something is changed.
-    Act(Box<Action>),
+    Act(Box<PlannedAction>),
 }
 
 impl Step {
@@ -287,7 +292,7 @@ impl Step {
             part: None,
             definition: definition.into(),
             after: Vec::new(),
-            lane: Lane::Main,
+            lane: PlanLane::Main,
             when: None,
             kind,
             optional: false,
@@ -296,11 +301,12 @@ impl Step {
             progress_timeout: None,
             fail_fast: false,
             delay_after: None,
+            rank: 0,
         }
     }
 
     /// The action, if it is one.
-    pub fn action(&self) -> Option<&Action> {
+    pub fn action(&self) -> Option<&PlannedAction> {
         match &self.kind {
             StepKind::Act(action) => Some(action),
             StepKind::Require(_) => None,
@@ -357,7 +363,7 @@ impl Plan {
 
     /// The objects to be remembered, as far as they are named before they are rendered, each with its step's position;
     /// and a mark that differs wherever their rows would.
-    pub(crate) fn intents(&self) -> (&[(usize, Target)], u64) {
+    pub(crate) fn intents(&self) -> (&[(usize, EffectTarget)], u64) {
         (&self.intents, self.intents_mark)
     }
 

@@ -24,13 +24,13 @@ mod workloads;
 
 use std::borrow::Cow;
 
-use linchpin_words::{GroupKind, Text};
+use linchpin_words::{GroupKind, Reason, Text};
 use serde_json::Value;
 
 use self::subject::JudgedObject;
 pub use self::{
-    related::{Need, Nothing, Related, RelatedAnswer, Select},
-    table::{Applies, GENERIC, Row, table},
+    related::{Nothing, Related, RelatedAnswer, RelatedQuery, RelatedSelect},
+    table::{Applies, GENERIC, ReadinessRow, table},
     wanted::{Judgement, Wanted, reads_for},
 };
 
@@ -120,7 +120,7 @@ pub enum Tri {
 }
 
 /// What somebody taught us about a kind: replaces its rule, not the checks for deletion and generation.
-pub trait Profile {
+pub trait TaughtRule {
     /// Whether the object is ready.
     fn ready(&self, object: &Value) -> Tri;
     /// Whether it has failed; asked first.
@@ -137,21 +137,34 @@ pub trait Profile {
     fn says(&self, _object: &Value) -> Option<String> {
         None
     }
+    /// What is said where it is a door's own rule and no profile.
+    fn words(&self) -> Option<&RuleWords> {
+        None
+    }
+}
+
+/// What a door says of an object that its own rule judges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RuleWords {
+    /// Why it is not ready.
+    pub not_ready: String,
+    /// That it failed.
+    pub failed: String,
 }
 
 /// What the one who waits adds to the rule.
 #[derive(Clone, Copy, Default)]
-pub struct Options<'a> {
+pub struct ReadinessOptions<'a> {
     /// Workloads only: ready as soon as this many replicas are available.
     pub min_replicas: Option<i64>,
     /// Whether the kind's schema promises `status.conditions` or `status.observedGeneration`, where that is known.
     pub status_declared: Option<bool>,
     /// The profile for this kind, if somebody wrote one.
-    pub profile: Option<&'a dyn Profile>,
+    pub profile: Option<&'a dyn TaughtRule>,
 }
 
 /// The row of the table that applies to a kind, or the generic rule.
-pub fn row(kind: &GroupKind) -> &'static Row {
+pub fn row(kind: &GroupKind) -> &'static ReadinessRow {
     table().find(|row| row.applies_to(kind)).unwrap_or(&GENERIC)
 }
 
@@ -167,12 +180,17 @@ pub fn reads(kind: &GroupKind) -> &'static [&'static str] {
 }
 
 /// What a verdict on this object wants to know of other objects. Depends on the object: ask again when it changes.
-pub fn needs(kind: &GroupKind, object: &Value) -> Vec<Need> {
+pub fn needs(kind: &GroupKind, object: &Value) -> Vec<RelatedQuery> {
     row(kind).needs(object)
 }
 
 /// How far an object has come.
-pub fn verdict(kind: &GroupKind, object: &Value, options: &Options<'_>, related: &dyn Related) -> Verdict {
+pub fn verdict(
+    kind: &GroupKind,
+    object: &Value,
+    options: &ReadinessOptions<'_>,
+    related: &dyn Related,
+) -> Verdict {
     row(kind).verdict(kind, object, options, related)
 }
 
@@ -181,15 +199,15 @@ pub fn judge(
     wanted: &Wanted,
     kind: &GroupKind,
     object: Option<&Value>,
-    options: &Options<'_>,
+    options: &ReadinessOptions<'_>,
     related: &dyn Related,
 ) -> Judgement {
     row(kind).judge(wanted, kind, object, options, related)
 }
 
-impl Row {
+impl ReadinessRow {
     /// What a verdict on this object wants to know of other objects.
-    pub(crate) fn needs(&self, object: &Value) -> Vec<Need> {
+    pub(crate) fn needs(&self, object: &Value) -> Vec<RelatedQuery> {
         (self.needs)(object)
     }
 
@@ -198,7 +216,7 @@ impl Row {
         &self,
         kind: &GroupKind,
         object: &Value,
-        options: &Options<'_>,
+        options: &ReadinessOptions<'_>,
         related: &dyn Related,
     ) -> Verdict {
         let subject = JudgedObject::new(kind, object, options, related);
@@ -208,7 +226,7 @@ impl Row {
     }
 }
 
-fn conclude(row: &Row, subject: &JudgedObject<'_>) -> Verdict {
+fn conclude(row: &ReadinessRow, subject: &JudgedObject<'_>) -> Verdict {
     if subject.is_terminating() {
         return Verdict::in_progress("Terminating", "it is being deleted");
     }
@@ -227,7 +245,7 @@ fn conclude(row: &Row, subject: &JudgedObject<'_>) -> Verdict {
 }
 
 /// What a profile says; nothing where it leaves that to the kind's own rule.
-fn by_profile(profile: &dyn Profile, subject: &JudgedObject<'_>) -> Option<Verdict> {
+fn by_profile(profile: &dyn TaughtRule, subject: &JudgedObject<'_>) -> Option<Verdict> {
     subject.mark_conditions();
     let or = |otherwise: &str| profile.says(subject.object).unwrap_or_else(|| otherwise.to_owned());
     let why = || profile.why_not().map_or_else(String::new, |why| format!(": {why}"));
@@ -238,25 +256,31 @@ fn by_profile(profile: &dyn Profile, subject: &JudgedObject<'_>) -> Option<Verdi
     };
     match profile.failed(subject.object) {
         Tri::True => {
+            if let Some(words) = profile.words() {
+                return Some(Verdict::failed(Reason::Failed.as_str(), words.failed.clone()));
+            }
             let otherwise = "the readiness profile for this kind says that it failed";
             return Some(Verdict::failed("FailedByProfile", or(otherwise)));
         }
         Tri::Wrong => return Some(wrong("failedWhen")),
         Tri::False | Tri::Unknown => {}
     }
-    profile.knows_ready().then(|| match profile.ready(subject.object) {
-        Tri::True => {
+    profile.knows_ready().then(|| match (profile.ready(subject.object), profile.words()) {
+        (Tri::False | Tri::Unknown, Some(words)) => {
+            Verdict::in_progress(Reason::NotReady.as_str(), words.not_ready.clone())
+        }
+        (Tri::True, _) => {
             Verdict::ready("ReadyByProfile", "the readiness profile for this kind says that it is ready")
         }
-        Tri::False => {
+        (Tri::False, None) => {
             let otherwise = format!("not ready by the readiness profile for this kind{}", why());
             Verdict::in_progress("NotReadyByProfile", or(&otherwise))
         }
-        Tri::Unknown => {
+        (Tri::Unknown, None) => {
             let otherwise =
                 format!("what the readiness profile for this kind reads is not there yet{}", why());
             Verdict::in_progress("UndecidedByProfile", or(&otherwise))
         }
-        Tri::Wrong => wrong("readyWhen"),
+        (Tri::Wrong, _) => wrong("readyWhen"),
     })
 }

@@ -10,7 +10,7 @@ use crate::contract::{ClusterRef, ControlPlaneSelect, Right, Scope};
 
 /// A kind as RBAC needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resource {
+pub struct RightResource {
     /// API group.
     pub group: String,
     /// Plural.
@@ -20,7 +20,7 @@ pub struct Resource {
 }
 
 /// Rights to observe objects: list and watch, by name where there is one, and what readiness looks at beside them.
-pub fn observing(resource: &Resource, kind: &Gvk, scope: &Scope) -> Vec<Right> {
+pub fn observing(resource: &RightResource, kind: &Gvk, scope: &Scope) -> Vec<Right> {
     let (namespace, name) = match scope {
         Scope::Name { namespace, name } => (namespace, Some(name.clone())),
         Scope::Labels { namespace, .. } => (namespace, None),
@@ -35,7 +35,7 @@ pub fn observing(resource: &Resource, kind: &Gvk, scope: &Scope) -> Vec<Right> {
         _ => None,
     };
     if let Some((group, plural, namespaced)) = beside {
-        let beside = Resource { group: group.to_owned(), plural: plural.to_owned(), namespaced };
+        let beside = RightResource { group: group.to_owned(), plural: plural.to_owned(), namespaced };
         rights
             .extend(["list", "watch"].into_iter().map(|verb| right(verb, &beside, namespace.as_ref(), None)));
     }
@@ -55,7 +55,7 @@ pub fn control_plane() -> Gvk {
 
 /// What is needed in this cluster to find the credential of another one: it is read as the object's own identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reaching {
+pub struct CredentialRights {
     /// As rights.
     pub rights: Vec<Right>,
     /// What is not known, in words.
@@ -63,8 +63,8 @@ pub struct Reaching {
 }
 
 /// The rights to find the credential of a cluster; none for this one.
-pub fn reaching(cluster: &ClusterRef) -> Reaching {
-    let secrets = Resource { group: String::new(), plural: "secrets".to_owned(), namespaced: true };
+pub fn reaching(cluster: &ClusterRef) -> CredentialRights {
+    let secrets = RightResource { group: String::new(), plural: "secrets".to_owned(), namespaced: true };
     let secret = |namespace: String, name: &str| {
         let scope = Scope::Name { namespace: Some(namespace), name: name.to_owned() };
         let mut needed = observing(&secrets, &Gvk::new("", "v1", "Secret"), &scope);
@@ -72,13 +72,13 @@ pub fn reaching(cluster: &ClusterRef) -> Reaching {
         needed
     };
     match cluster {
-        ClusterRef::Here => Reaching::default(),
+        ClusterRef::Here => CredentialRights::default(),
         ClusterRef::Kubeconfig { namespace, name, .. } => {
-            Reaching { rights: secret(namespace.clone(), name), open: None }
+            CredentialRights { rights: secret(namespace.clone(), name), open: None }
         }
         ClusterRef::ControlPlane { select, .. } => {
             let planes = control_plane();
-            let resource = Resource {
+            let resource = RightResource {
                 group: planes.group.clone(),
                 plural: CONTROL_PLANES.to_owned(),
                 namespaced: false,
@@ -94,14 +94,14 @@ pub fn reaching(cluster: &ClusterRef) -> Reaching {
                         "{cluster}: its kubeconfig is in one of the Secrets {}, by its type; strike the others",
                         KUBECONFIG_SECRETS.join(", ")
                     );
-                    Reaching { rights, open: Some(open) }
+                    CredentialRights { rights, open: Some(open) }
                 }
                 ControlPlaneSelect::Labels(selector) => {
                     let scope = Scope::Labels { namespace: None, selector: selector.clone() };
                     let open = format!(
                         "{cluster}: add list and watch of the Secret that its status.secretRef names"
                     );
-                    Reaching { rights: observing(&resource, &planes, &scope), open: Some(open) }
+                    CredentialRights { rights: observing(&resource, &planes, &scope), open: Some(open) }
                 }
             }
         }
@@ -116,7 +116,7 @@ fn scope_namespace(scope: &Scope) -> Option<&String> {
 
 /// What is done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum ObjectAccess {
     /// Create it if it is missing.
     Create,
     /// Server-side apply.
@@ -133,19 +133,19 @@ pub enum Deed {
 
 /// Rights to change one object. `create` cannot be limited to a name: the server does not know it yet.
 pub fn changing(
-    deed: Deed,
-    resource: &Resource,
+    deed: ObjectAccess,
+    resource: &RightResource,
     namespace: Option<&String>,
     name: Option<&String>,
 ) -> Vec<Right> {
     let named = |verb: &str| right(verb, resource, namespace, name.cloned());
     match deed {
-        Deed::Create => vec![right("create", resource, namespace, None), named("get")],
-        Deed::Apply => vec![right("create", resource, namespace, None), named("get"), named("patch")],
-        Deed::Patch => vec![named("get"), named("patch")],
-        Deed::Delete => vec![named("delete"), named("list"), named("watch")],
-        Deed::Remove => vec![named("delete"), named("get"), named("list"), named("watch")],
-        Deed::Exec => {
+        ObjectAccess::Create => vec![right("create", resource, namespace, None), named("get")],
+        ObjectAccess::Apply => vec![right("create", resource, namespace, None), named("get"), named("patch")],
+        ObjectAccess::Patch => vec![named("get"), named("patch")],
+        ObjectAccess::Delete => vec![named("delete"), named("list"), named("watch")],
+        ObjectAccess::Remove => vec![named("delete"), named("get"), named("list"), named("watch")],
+        ObjectAccess::Exec => {
             // A websocket is opened with GET; from Kubernetes 1.35 on the server asks for `create` as well.
             let exec = |verb| Right { subresource: Some("exec".to_owned()), ..named(verb) };
             vec![named("get"), exec("get"), exec("create")]
@@ -153,7 +153,7 @@ pub fn changing(
     }
 }
 
-fn right(verb: &str, resource: &Resource, namespace: Option<&String>, name: Option<String>) -> Right {
+fn right(verb: &str, resource: &RightResource, namespace: Option<&String>, name: Option<String>) -> Right {
     Right {
         verb: verb.to_owned(),
         group: resource.group.clone(),
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn waiting_for_one_deployment_needs_no_more_than_to_list_and_watch_it() {
-        let resource = Resource { group: "apps".into(), plural: "deployments".into(), namespaced: true };
+        let resource = RightResource { group: "apps".into(), plural: "deployments".into(), namespaced: true };
         let scope = Scope::Name { namespace: Some("data".into()), name: "db".into() };
         let rights = observing(&resource, &Gvk::new("apps", "v1", "Deployment"), &scope);
         let texts: Vec<String> = rights.iter().map(ToString::to_string).collect();
@@ -179,8 +179,9 @@ mod tests {
 
     #[test]
     fn a_cluster_scoped_kind_is_asked_for_without_a_namespace() {
-        let resource = Resource { group: String::new(), plural: "namespaces".into(), namespaced: false };
-        let rights = changing(Deed::Create, &resource, Some(&"own".to_owned()), Some(&"shop".to_owned()));
+        let resource = RightResource { group: String::new(), plural: "namespaces".into(), namespaced: false };
+        let rights =
+            changing(ObjectAccess::Create, &resource, Some(&"own".to_owned()), Some(&"shop".to_owned()));
         assert!(rights.iter().all(|right| right.namespace.is_none()));
         assert_eq!(rights[0].name, None);
     }

@@ -1,7 +1,7 @@
 //! The order of things that come after each other, by their positions in a list.
 //!
 //! The one topological sort: plans order their steps with it, doors their groups and components. What is in a circle is
-//! answered with a way round it; what is reached through others can be left out ([`Reach::nearest`]), so that edges stay
+//! answered with a way round it; what is reached through others can be left out ([`Predecessors::nearest`]), so that edges stay
 //! few. Pure, and the same input gives the same answer.
 
 use std::collections::BTreeSet;
@@ -49,9 +49,9 @@ fn way_round(before: &[Vec<usize>], missing: &[usize]) -> Vec<usize> {
 
 /// For each position, all that comes before it, however far.
 #[derive(Clone, Debug)]
-pub struct Reach(Vec<PositionSet>);
+pub struct Predecessors(Vec<PositionSet>);
 
-impl Reach {
+impl Predecessors {
     /// Of rows that are in this sequence.
     pub fn of(before: &[Vec<usize>], sequence: &[usize]) -> Self {
         let mut reach = vec![PositionSet::default(); before.len()];
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn what_is_reached_through_another_is_left_out() {
         let before = [vec![], vec![0], vec![0, 1], vec![0]];
-        let reach = Reach::of(&before, &sequence(&before).expect("an order"));
+        let reach = Predecessors::of(&before, &sequence(&before).expect("an order"));
         assert_eq!(reach.nearest(&[0, 1]), [1]);
         assert_eq!(reach.nearest(&[0, 1, 2]), [2]);
         assert_eq!(reach.nearest(&[2, 3]), [2, 3]);

@@ -27,15 +27,15 @@ pub use advance::{Advanced, advance};
 pub use data::values;
 pub use effort::Verdicts;
 pub use fact::{Fact, GuardAnswer, Holds};
-pub use judge::View;
-pub use report::{Blocker, Phase, Report, StepReport};
+pub use judge::RequirementView;
+pub use report::{Phase, Report, StepBlocker, StepReport};
 pub use secret::{Secrets, refusal as secret_refusal};
 
 use crate::{
     contract::{Authority, Effect, Failure, Outcome, StepId, Ticket, Want, World},
-    graph::Path,
+    graph::CyclePath,
     journal::{Attempt, ItemState, Memory, StepState},
-    plan::{Action, Body, Plan, Removal, SpecError, Step},
+    plan::{ActionBody, Plan, PlannedAction, Removal, SpecError, Step},
 };
 use effort::Effort;
 use judge::FreshWorld;
@@ -75,7 +75,7 @@ pub enum Persist {
 
 /// What to do next, and why.
 #[derive(Clone, Debug)]
-pub struct Decision {
+pub struct StepDecision {
     /// What to remember.
     pub memory: Memory,
     /// What to change.
@@ -102,9 +102,9 @@ pub fn step(
     goal: Goal<'_>,
     world: &World,
     outcomes: &[Outcome],
-    cycle: Option<&Path>,
+    cycle: Option<&CyclePath>,
     now: Timestamp,
-) -> Decision {
+) -> StepDecision {
     let before = memory.journal.clone();
     let mut decision = match goal {
         Goal::Converge(plan) => converge(plan, memory, world, outcomes, cycle, now),
@@ -124,9 +124,9 @@ fn converge(
     mut memory: Memory,
     world: &World,
     outcomes: &[Outcome],
-    cycle: Option<&Path>,
+    cycle: Option<&CyclePath>,
     now: Timestamp,
-) -> Decision {
+) -> StepDecision {
     let outcomes = &*late::with_kept(&mut memory, outcomes);
     let effort = Effort::new(std::mem::take(&mut memory.verdicts));
     let judged =
@@ -141,7 +141,7 @@ fn converge(
     work.order_next_waves(&mut advanced.memory);
     let fresh_world = FreshWorld::plain(world, &effort);
     judge::ask_for_awaited(plan, &advanced.memory.journal, &fresh_world);
-    let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
+    let mut removed = removal::RemovalPass { done: true, ..removal::RemovalPass::default() };
     let well = advanced.memory.journal.completed.is_some() && advanced.all_done && advanced.all_hold_now;
     if well && plan.prunes() {
         removed = removal::prune(plan, &mut advanced.memory, &fresh_world, now);
@@ -160,7 +160,7 @@ fn converge(
     let evaluated = effort.spent();
     let (verdicts, unfinished) = effort.end();
     advanced.memory.verdicts = verdicts;
-    Decision {
+    StepDecision {
         persist: if must_save && !effects.is_empty() { Persist::BeforeEffects } else { Persist::Nothing },
         memory: advanced.memory,
         effects,
@@ -202,14 +202,14 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn start(&mut self, position: usize, memory: &mut Memory, views: &[View], world: &World) {
+    fn start(&mut self, position: usize, memory: &mut Memory, views: &[RequirementView], world: &World) {
         let step = &self.plan.steps()[position];
         let Some(action) = step.action() else { return };
-        let basis = render::Basis { journal: &memory.journal, views, world, effort: self.effort };
+        let basis = render::RenderInput { journal: &memory.journal, views, world, effort: self.effort };
         match render::render(self.plan, step, action, &basis) {
             Ok(rendered) => {
                 inventory::intend(memory, self.plan, position, action, &rendered.targets);
-                if let Body::Delete { .. } = &action.body {
+                if let ActionBody::Delete { .. } = &action.body {
                     doom(memory, &step.id, views[position].doomed.as_ref());
                 }
                 let attempt = Attempt {
@@ -220,14 +220,14 @@ impl Work<'_> {
                 };
                 memory.attempts.insert(step.id.clone(), attempt);
             }
-            Err(render::Problem::Missing(message)) => {
+            Err(render::RenderProblem::Missing(message)) => {
                 self.put_off(step, memory, Reason::ValueMissing, message);
             }
-            Err(render::Problem::Postponed) => {
+            Err(render::RenderProblem::Postponed) => {
                 let message = Reason::Evaluating.in_words();
                 self.put_off(step, memory, Reason::Evaluating, message);
             }
-            Err(render::Problem::Wrong(message)) => {
+            Err(render::RenderProblem::Wrong(message)) => {
                 let failure = Failure::Render(message.clone());
                 memory.messages.insert(step.id.clone(), message);
                 if let Some(record) = memory.journal.steps.get_mut(&step.id) {
@@ -244,7 +244,13 @@ impl Work<'_> {
         if let Some(record) = memory.journal.steps.get_mut(&step.id) {
             record.attempt = record.attempt.saturating_sub(1);
             record.token = None;
-            record.become_state(StepState::Waiting, Some(reason), self.now);
+            if record.reason == Some(Reason::TimedOut) {
+                // It had no time left before it was looked at once more.
+                record.become_state(StepState::Failed, Some(Reason::TimedOut), self.now);
+                record.retry_at = Some(self.now);
+            } else {
+                record.become_state(StepState::Waiting, Some(reason), self.now);
+            }
         }
     }
 
@@ -255,9 +261,8 @@ impl Work<'_> {
             if attempt.worst.is_some() || flight.iter().any(|ticket| ticket.step == *id) {
                 continue;
             }
-            let Some(action) =
-                self.plan.position(id).and_then(|position| self.plan.steps()[position].action())
-            else {
+            let step = self.plan.position(id).map(|position| &self.plan.steps()[position]);
+            let Some((step, action)) = step.and_then(|step| Some((step, step.action()?))) else {
                 continue;
             };
             let (Some(record), Some(wave)) = (journal.steps.get(id), attempt.waves.pop()) else {
@@ -278,9 +283,10 @@ impl Work<'_> {
                     verb,
                     discreet: attempt.discreet,
                     deadline: deadline(action),
+                    rank: step.rank,
                 });
             }
-            let deletes = matches!(action.body, Body::Delete { .. });
+            let deletes = matches!(action.body, ActionBody::Delete { .. });
             self.needs_saving |= action.delivery().is_some() || action.reads_now || action.tracked || deletes;
             // That it was admitted is known for good before anything of it happens.
             self.needs_saving |= self.plan.admission.is_some();
@@ -301,17 +307,17 @@ fn doom(memory: &mut Memory, step: &StepId, uid: Option<&String>) {
     }
 }
 
-fn deadline(action: &Action) -> Duration {
+fn deadline(action: &PlannedAction) -> Duration {
     match &action.body {
-        Body::Exec { timeout, .. } => *timeout,
+        ActionBody::Exec { timeout, .. } => *timeout,
         _ => REQUEST_DEADLINE,
     }
 }
 
-fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Timestamp) -> Decision {
+fn invalid(mut memory: Memory, error: &SpecError, outcomes: &[Outcome], now: Timestamp) -> StepDecision {
     late::keep(&mut memory, outcomes, now);
     let report = Report::invalid(error, now);
-    Decision {
+    StepDecision {
         memory,
         effects: Vec::new(),
         persist: Persist::Nothing,
@@ -332,7 +338,7 @@ fn teardown(
     world: &World,
     outcomes: &[Outcome],
     now: Timestamp,
-) -> Decision {
+) -> StepDecision {
     let outcomes = &*late::with_kept(&mut memory, outcomes);
     // Effects of the plan that come back now still say what was created.
     inventory::remember_late(&mut memory, outcomes);
@@ -340,7 +346,7 @@ fn teardown(
     let effort = Effort::new(Verdicts::default());
     memory.verdicts = Verdicts::default();
     let fresh_world = FreshWorld::plain(world, &effort);
-    let mut removed = removal::Removal { done: true, ..removal::Removal::default() };
+    let mut removed = removal::RemovalPass { done: true, ..removal::RemovalPass::default() };
     let plan_effects_out = memory.flight.iter().any(|ticket| !removal::is_deletion(ticket));
     if !plan_effects_out {
         removed = match policy {
@@ -360,7 +366,7 @@ fn teardown(
         .collect();
     let release = removed.done && !plan_effects_out || hurry && removed.effects.is_empty();
     let report = Report::deleting(&memory, &removed.waiting, left, now);
-    Decision {
+    StepDecision {
         persist: Persist::Nothing,
         effects: removed.effects,
         wants: Shared::new(if release { BTreeSet::new() } else { fresh_world.asked().into_iter().collect() }),

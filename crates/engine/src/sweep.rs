@@ -20,7 +20,7 @@ use crate::{
     contract::{Effect, Failure, Outcome, StepId, Ticket, Verb, Via},
     step::{
         REQUEST_DEADLINE,
-        backoff::{self, Pace},
+        backoff::{self, FailureClass},
     },
 };
 
@@ -35,18 +35,18 @@ pub struct ItemKey {
 
 /// What an object, as it was seen, needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum SweepNeed {
     /// Nothing.
     Settled,
     /// This order.
-    Due(Box<Order>),
+    Due(Box<SweepOrder>),
     /// Nothing yet: something else must come first.
     Held,
 }
 
 /// What is to be done to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct SweepOrder {
     /// Where and as whom.
     pub via: Via,
     /// What: idempotent, and for this incarnation only.
@@ -55,11 +55,11 @@ pub struct Order {
 
 /// One object of the set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct SweepItem {
     /// The resourceVersion that it was seen at.
     pub seen: u64,
     /// What it needs.
-    pub need: Need,
+    pub need: SweepNeed,
 }
 
 /// What is remembered between two sweeps. A crash forgets it, and that is harmless.
@@ -112,7 +112,7 @@ pub struct Swept {
 /// Orders what is due. `items` is none while the set of objects is not known.
 pub fn sweep(
     memory: &SweepMemory,
-    items: Option<&BTreeMap<ItemKey, Item>>,
+    items: Option<&BTreeMap<ItemKey, SweepItem>>,
     outcomes: &[Outcome],
     limit: usize,
     now: Timestamp,
@@ -167,9 +167,9 @@ fn file(memory: &mut SweepMemory, outcome: &Outcome) {
             return;
         }
         Err(Failure::Transient(_) | Failure::Unknowable(_) | Failure::StalePrecondition(_)) => {
-            Pace::Transient
+            FailureClass::Transient
         }
-        Err(_) => Pace::Refused,
+        Err(_) => FailureClass::Refused,
     };
     if let Err(failure) = &outcome.result {
         let delay = backoff::delay(pace, &key.uid, &key.rule, record.attempts);
@@ -182,11 +182,11 @@ fn order(
     memory: &mut SweepMemory,
     swept: &mut Swept,
     key: &ItemKey,
-    item: &Item,
+    item: &SweepItem,
     limit: usize,
     now: Timestamp,
 ) {
-    let Need::Due(due) = &item.need else {
+    let SweepNeed::Due(due) = &item.need else {
         // What needs nothing has nothing to be tried again.
         if memory.records.get(key).is_some_and(|record| matches!(record.state, State::Resting { .. })) {
             memory.records.remove(key);
@@ -220,5 +220,6 @@ fn order(
         verb: due.verb.clone(),
         discreet: false,
         deadline: REQUEST_DEADLINE,
+        rank: 0,
     });
 }

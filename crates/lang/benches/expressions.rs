@@ -3,8 +3,8 @@
 
 use divan::{Bencher, black_box};
 use linchpin_lang::cel::{Bindings, Expression};
-use linchpin_lang::compare::Condition;
-use linchpin_lang::jsonpath::Path;
+use linchpin_lang::compare::FieldCondition;
+use linchpin_lang::jsonpath::JsonPath;
 use serde_json::{Value as Json, json};
 
 fn main() {
@@ -54,14 +54,14 @@ fn cel_compile(source: &str) -> bool {
 #[divan::bench(args = [".status.phase", "{.status.conditions[?(@.type==\"Ready\")].status}", ".status.list[*]", "..reason"])]
 fn jsonpath(bencher: Bencher<'_, '_>, source: &str) {
     let object = object();
-    let Ok(path) = Path::compile("f", source) else { return };
+    let Ok(path) = JsonPath::compile("f", source) else { return };
     bencher.bench_local(|| path.find(black_box(&object)).map(|found| found.len()));
 }
 
 #[divan::bench]
 fn condition(bencher: Bencher<'_, '_>) {
     let object = object();
-    let Ok(condition) = Condition::compile("f", ".status.readyReplicas", Some("gte"), Some(&json!("3")))
+    let Ok(condition) = FieldCondition::compile("f", ".status.readyReplicas", Some("gte"), Some(&json!("3")))
     else {
         return;
     };

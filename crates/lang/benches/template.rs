@@ -2,7 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use divan::Bencher;
-use linchpin_lang::template::{Clock, Template, ValueTemplate};
+use linchpin_lang::template::{RenderClock, Template, ValueTemplate};
 use serde_json::{Value, json};
 
 fn main() {
@@ -93,7 +93,7 @@ fn data() -> Value {
 #[divan::bench]
 fn render_2_kb(bencher: Bencher<'_, '_>) {
     let template = Template::parse("bench", SOURCE).unwrap();
-    let (data, clock) = (data(), Clock::at(jiff::Timestamp::UNIX_EPOCH));
+    let (data, clock) = (data(), RenderClock::at(jiff::Timestamp::UNIX_EPOCH));
     assert!(template.render(&data, &clock).is_ok());
     bencher.bench(|| template.render(&data, &clock));
 }
@@ -113,6 +113,6 @@ fn static_reads_of_2_kb(bencher: Bencher<'_, '_>) {
 fn render_a_body(bencher: Bencher<'_, '_>) {
     let body = json!({"kind": "ConfigMap", "metadata": {"name": "{{ .Values.name }}"}, "spec": {"replicas": "{{ .Values.replicas }}", "plain": ["a", "b", "c"]}});
     let template = ValueTemplate::parse("bench", &body).unwrap();
-    let (data, clock) = (data(), Clock::at(jiff::Timestamp::UNIX_EPOCH));
+    let (data, clock) = (data(), RenderClock::at(jiff::Timestamp::UNIX_EPOCH));
     bencher.bench(|| template.render(&data, &clock));
 }

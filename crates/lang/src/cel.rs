@@ -63,7 +63,7 @@ pub struct Expression {
     field: String,
     source: String,
     variables: Vec<String>,
-    root: node::Node,
+    root: node::CelNode,
     reads: BTreeMap<String, Reads>,
     fingerprint: u64,
     patterns: usize,

@@ -14,8 +14,8 @@ use linchpin_words::{hash::Fnv, limits};
 use serde_json::Value as Json;
 
 use crate::answer::{Answer, NotYet};
-use crate::jsonpath::{Path, PathError};
-use crate::pattern::Pattern;
+use crate::jsonpath::{JsonPath, PathError};
+use crate::pattern::PricedPattern;
 use crate::quote::{brief, quoted, shown};
 use crate::reads::Reads;
 
@@ -33,7 +33,7 @@ const LONGEST_NEED: usize = 160;
 
 /// How a value is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operator {
+pub enum CompareOperator {
     /// The values are the same.
     Eq,
     /// The values differ.
@@ -58,34 +58,30 @@ pub enum Operator {
     Matches,
 }
 
-/// Every spelling, the proper one first.
-const OPERATORS: [(Operator, &[&str]); 11] = [
-    (Operator::Eq, &["eq", "==", "="]),
-    (Operator::Ne, &["ne", "!="]),
-    (Operator::Gt, &["gt", ">"]),
-    (Operator::Gte, &["gte", ">="]),
-    (Operator::Lt, &["lt", "<"]),
-    (Operator::Lte, &["lte", "<="]),
-    (Operator::In, &["in"]),
-    (Operator::NotIn, &["notIn"]),
-    (Operator::Exists, &["exists"]),
-    (Operator::Absent, &["absent"]),
-    (Operator::Matches, &["matches", "=~"]),
+/// What they are called.
+const OPERATORS: [(CompareOperator, &str); 11] = [
+    (CompareOperator::Eq, "eq"),
+    (CompareOperator::Ne, "ne"),
+    (CompareOperator::Gt, "gt"),
+    (CompareOperator::Gte, "gte"),
+    (CompareOperator::Lt, "lt"),
+    (CompareOperator::Lte, "lte"),
+    (CompareOperator::In, "in"),
+    (CompareOperator::NotIn, "notIn"),
+    (CompareOperator::Exists, "exists"),
+    (CompareOperator::Absent, "absent"),
+    (CompareOperator::Matches, "matches"),
 ];
 
-impl Operator {
-    /// The operator of this name or symbol; letters in any case.
+impl CompareOperator {
+    /// The operator of this name.
     pub fn parse(name: &str) -> Option<Self> {
-        let spelled = |known: &str| known.eq_ignore_ascii_case(name);
-        OPERATORS
-            .iter()
-            .find(|(_, names)| names.iter().any(|known| spelled(known)))
-            .map(|&(operator, _)| operator)
+        OPERATORS.iter().find(|(_, known)| *known == name).map(|&(operator, _)| operator)
     }
 
-    /// The proper spelling.
+    /// What it is called.
     pub fn name(self) -> &'static str {
-        OPERATORS.iter().find(|(known, _)| *known == self).map_or("", |(_, names)| names[0])
+        OPERATORS.iter().find(|(known, _)| *known == self).map_or("", |(_, name)| name)
     }
 }
 
@@ -96,10 +92,10 @@ pub fn order_versions(left: &str, right: &str) -> Option<std::cmp::Ordering> {
 
 /// A checked condition.
 #[derive(Debug)]
-pub struct Condition {
+pub struct FieldCondition {
     field: String,
-    path: Path,
-    operator: Operator,
+    path: JsonPath,
+    operator: CompareOperator,
     expected: Expected,
     fingerprint: u64,
 }
@@ -109,10 +105,10 @@ enum Expected {
     Nothing,
     Value(Json),
     Choices(Vec<Json>),
-    Pattern(Pattern),
+    Pattern(PricedPattern),
 }
 
-impl Condition {
+impl FieldCondition {
     /// Checks the condition that stands in the spec at `field` (such as `conditions[1]`). Without an operator it is
     /// `eq`, or `exists` when there is no value either.
     pub fn compile(
@@ -121,14 +117,14 @@ impl Condition {
         operator: Option<&str>,
         value: Option<&Json>,
     ) -> Result<Self, ConditionError> {
-        let path = Path::compile(&format!("{field}.jsonPath"), json_path)?;
+        let path = JsonPath::compile(&format!("{field}.jsonPath"), json_path)?;
         let operator = match operator {
-            None if value.is_none() => Operator::Exists,
-            None => Operator::Eq,
-            Some(name) => Operator::parse(name).ok_or_else(|| ConditionError::Operator {
+            None if value.is_none() => CompareOperator::Exists,
+            None => CompareOperator::Eq,
+            Some(name) => CompareOperator::parse(name).ok_or_else(|| ConditionError::Operator {
                 field: field.to_owned(),
                 name: name.chars().take(64).collect(),
-                known: OPERATORS.map(|(_, names)| names[0]).join(", "),
+                known: OPERATORS.map(|(_, name)| name).join(", "),
             })?,
         };
         let expected = expected(operator, value).map_err(|problem| ConditionError::Value {
@@ -138,7 +134,7 @@ impl Condition {
         })?;
         let value = value.map_or_else(String::new, Json::to_string);
         let fingerprint = Fnv::of(format!("{json_path}\n{}\n{value}", operator.name()).as_bytes());
-        Ok(Condition { field: field.to_owned(), path, operator, expected, fingerprint })
+        Ok(FieldCondition { field: field.to_owned(), path, operator, expected, fingerprint })
     }
 
     /// Says why the condition does not hold: what is there and what is needed, as `.minor is 36, needs ≥ 999`. Without
@@ -146,8 +142,8 @@ impl Condition {
     pub fn explain(&self, object: &Json, values: bool, spent: &mut u64) -> String {
         let path = self.path.source();
         match self.operator {
-            Operator::Exists => return format!("{path} is not there, and must be"),
-            Operator::Absent => return format!("{path} is there, and must not be"),
+            CompareOperator::Exists => return format!("{path} is not there, and must be"),
+            CompareOperator::Absent => return format!("{path} is there, and must not be"),
             operator if !values => return format!("{path} is not as {} needs it", operator.name()),
             _ => {}
         }
@@ -163,15 +159,15 @@ impl Condition {
     /// What a value must be, in a few words.
     fn needs(&self) -> String {
         let sign = match self.operator {
-            Operator::Ne => "≠ ",
-            Operator::Gt => "> ",
-            Operator::Gte => "≥ ",
-            Operator::Lt => "< ",
-            Operator::Lte => "≤ ",
-            Operator::In => "one of ",
-            Operator::NotIn => "none of ",
-            Operator::Matches => "a match of ",
-            Operator::Eq | Operator::Exists | Operator::Absent => "",
+            CompareOperator::Ne => "≠ ",
+            CompareOperator::Gt => "> ",
+            CompareOperator::Gte => "≥ ",
+            CompareOperator::Lt => "< ",
+            CompareOperator::Lte => "≤ ",
+            CompareOperator::In => "one of ",
+            CompareOperator::NotIn => "none of ",
+            CompareOperator::Matches => "a match of ",
+            CompareOperator::Eq | CompareOperator::Exists | CompareOperator::Absent => "",
         };
         let what = match &self.expected {
             Expected::Nothing => String::new(),
@@ -200,8 +196,8 @@ impl Condition {
         // The API server writes null for what is not set.
         found.retain(|value| !value.is_null());
         match self.operator {
-            Operator::Exists => return Ok((!found.is_empty()).into()),
-            Operator::Absent => return Ok(found.is_empty().into()),
+            CompareOperator::Exists => return Ok((!found.is_empty()).into()),
+            CompareOperator::Absent => return Ok(found.is_empty().into()),
             _ if found.is_empty() => {
                 return Ok(Answer::NotYet(NotYet::Missing { path: self.path.source().to_owned() }));
             }
@@ -234,7 +230,7 @@ impl Condition {
             Expected::Nothing => Ok(Answer::True),
             Expected::Choices(choices) => {
                 let one_of = choices.iter().any(|choice| rules::same(actual, choice));
-                Ok((one_of == (self.operator == Operator::In)).into())
+                Ok((one_of == (self.operator == CompareOperator::In)).into())
             }
             Expected::Pattern(pattern) => match actual {
                 Json::String(text) => {
@@ -248,15 +244,15 @@ impl Condition {
                 other => Err(self.incomparable(other, "a pattern")),
             },
             Expected::Value(value) => match self.operator {
-                Operator::Eq => Ok(rules::same(actual, value).into()),
-                Operator::Ne => Ok((!rules::same(actual, value)).into()),
+                CompareOperator::Eq => Ok(rules::same(actual, value).into()),
+                CompareOperator::Ne => Ok((!rules::same(actual, value)).into()),
                 operator => {
                     let ordering = rules::order(actual, value)
                         .ok_or_else(|| self.incomparable(actual, rules::kind_of(value)))?;
                     let holds = match operator {
-                        Operator::Gt => ordering.is_gt(),
-                        Operator::Gte => ordering.is_ge(),
-                        Operator::Lt => ordering.is_lt(),
+                        CompareOperator::Gt => ordering.is_gt(),
+                        CompareOperator::Gte => ordering.is_ge(),
+                        CompareOperator::Lt => ordering.is_lt(),
                         _ => ordering.is_le(),
                     };
                     Ok(holds.into())
@@ -299,12 +295,12 @@ impl Condition {
     }
 
     /// The path it looks at.
-    pub fn path(&self) -> &Path {
+    pub fn path(&self) -> &JsonPath {
         &self.path
     }
 
     /// The operator it applies.
-    pub fn operator(&self) -> Operator {
+    pub fn operator(&self) -> CompareOperator {
         self.operator
     }
 
@@ -315,22 +311,22 @@ impl Condition {
 }
 
 /// Checks the value that an operator needs.
-fn expected(operator: Operator, value: Option<&Json>) -> Result<Expected, ValueProblem> {
+fn expected(operator: CompareOperator, value: Option<&Json>) -> Result<Expected, ValueProblem> {
     match (operator, value.filter(|value| !value.is_null())) {
-        (Operator::Exists | Operator::Absent, None) => Ok(Expected::Nothing),
-        (Operator::Exists | Operator::Absent, Some(_)) => Err(ValueProblem::NotUsed),
+        (CompareOperator::Exists | CompareOperator::Absent, None) => Ok(Expected::Nothing),
+        (CompareOperator::Exists | CompareOperator::Absent, Some(_)) => Err(ValueProblem::NotUsed),
         (_, None) => Err(ValueProblem::Missing),
         (_, Some(value)) if rules::nodes(value, MAX_VALUE_NODES).is_none() => Err(ValueProblem::TooLarge),
-        (Operator::In | Operator::NotIn, Some(Json::Array(choices))) => match choices.len() {
+        (CompareOperator::In | CompareOperator::NotIn, Some(Json::Array(choices))) => match choices.len() {
             1..=MAX_CHOICES => Ok(Expected::Choices(choices.clone())),
             _ => Err(ValueProblem::Choices),
         },
-        (Operator::In | Operator::NotIn, Some(_)) => Err(ValueProblem::Choices),
-        (Operator::Matches, Some(Json::String(pattern))) if pattern.len() <= MAX_PATTERN_BYTES => {
-            Pattern::compile(pattern).map(Expected::Pattern).map_err(ValueProblem::BadPattern)
+        (CompareOperator::In | CompareOperator::NotIn, Some(_)) => Err(ValueProblem::Choices),
+        (CompareOperator::Matches, Some(Json::String(pattern))) if pattern.len() <= MAX_PATTERN_BYTES => {
+            PricedPattern::compile(pattern).map(Expected::Pattern).map_err(ValueProblem::BadPattern)
         }
-        (Operator::Matches, Some(_)) => Err(ValueProblem::Pattern),
-        (Operator::Eq | Operator::Ne, Some(value)) => Ok(Expected::Value(value.clone())),
+        (CompareOperator::Matches, Some(_)) => Err(ValueProblem::Pattern),
+        (CompareOperator::Eq | CompareOperator::Ne, Some(value)) => Ok(Expected::Value(value.clone())),
         (_, Some(value)) if matches!(value, Json::String(_) | Json::Number(_)) => {
             Ok(Expected::Value(value.clone()))
         }

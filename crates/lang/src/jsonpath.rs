@@ -36,7 +36,7 @@ pub const MAX_VISITS: usize = limits::PATH_VISITS;
 
 /// A compiled path.
 #[derive(Debug)]
-pub struct Path {
+pub struct JsonPath {
     source: String,
     steps: Vec<Step>,
 }
@@ -83,7 +83,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-impl Path {
+impl JsonPath {
     /// Checks `source`, which stands in the spec at `field`.
     pub fn compile(field: &str, source: &str) -> Result<Self, PathError> {
         let mut steps = parse::parse(source).map_err(|refusal| PathError {
@@ -93,7 +93,7 @@ impl Path {
         })?;
         // Paths are kept for as long as whoever wrote them waits.
         steps.shrink_to_fit();
-        Ok(Path { source: source.to_owned(), steps })
+        Ok(JsonPath { source: source.to_owned(), steps })
     }
 
     /// All values at this path, in the order of the data; none when there is nothing there.

@@ -12,13 +12,13 @@ const SIZES: [usize; 4] = [4, 16, 64, limits::PATTERN_COMPILED >> 10];
 
 /// A compiled pattern.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct PricedPattern {
     regex: Regex,
     /// The first of [`SIZES`] that it fits.
     size: usize,
 }
 
-impl Pattern {
+impl PricedPattern {
     /// The pattern as it was written.
     pub(crate) fn source(&self) -> &str {
         self.regex.as_str()
@@ -31,7 +31,7 @@ impl Pattern {
         }
         for size in SIZES {
             match RegexBuilder::new(pattern).size_limit(size << 10).dfa_size_limit(size << 10).build() {
-                Ok(regex) => return Ok(Pattern { regex, size }),
+                Ok(regex) => return Ok(PricedPattern { regex, size }),
                 Err(regex::Error::CompiledTooBig(_)) => {}
                 Err(error) => {
                     // The last line says what is wrong, the ones before draw the pattern.
@@ -66,10 +66,10 @@ mod tests {
 
     #[test]
     fn the_price_follows_the_compiled_size_and_not_the_length_of_the_pattern() {
-        let price = |pattern: &str| Pattern::compile(pattern).unwrap().price(&"x".repeat(1000));
+        let price = |pattern: &str| PricedPattern::compile(pattern).unwrap().price(&"x".repeat(1000));
         assert_eq!(price("^db:[0-9.]+$"), 1001);
         assert!(price(r"\w+") > 10 * price("^db:[0-9.]+$"));
         assert!(price("[^a]{99}z") > 10 * price("[^a]{9}z{9}"));
-        assert!(Pattern::compile("[^a]{1000}z").unwrap_err().contains("too large once compiled"));
+        assert!(PricedPattern::compile("[^a]{1000}z").unwrap_err().contains("too large once compiled"));
     }
 }

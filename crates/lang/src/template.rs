@@ -9,7 +9,7 @@
 //! - `.Status.Endpoint` finds `status.endpoint`: exact key, small first letter, the only key equal but for case.
 //! - Every rendering has limits ([`limits`]); no input panics, hangs or exhausts memory or stack.
 //! - No function reads the environment, files, network, a random source or a clock; `now` and `.Now` are the
-//!   caller's [`Clock`].
+//!   caller's [`RenderClock`].
 //! - Errors hold the place and source of the template, types and paths, never a value of the data.
 //! - Texts are UTF-8; complex numbers, `%p` and `%x` of floating-point numbers are refused.
 //! - The rendering reports the paths it used, for re-runs and explanations.
@@ -52,7 +52,7 @@ use serde_json::Value as Json;
 pub use body::{RenderedValue, ValueError, ValueTemplate, render_value};
 pub use documents::{DocumentError, parse_documents};
 pub use error::{Cause, ParseError, RenderError};
-pub use path::Path;
+pub use path::DataPath;
 pub use reads::StaticReads;
 
 use error::TemplatePosition;
@@ -62,9 +62,9 @@ use store::{Budget, Store};
 
 /// The time a rendering takes for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Clock(Timestamp);
+pub struct RenderClock(Timestamp);
 
-impl Clock {
+impl RenderClock {
     /// A clock that always shows this time.
     pub fn at(now: Timestamp) -> Self {
         Self(now)
@@ -90,14 +90,14 @@ pub struct Rendered {
     /// The text.
     pub text: String,
     /// The paths whose values were used, with the keys the data has; paths that were looked for in vain too.
-    pub reads: BTreeSet<Path>,
+    pub reads: BTreeSet<DataPath>,
     /// The paths of which only the keys or the length were used.
-    pub shapes: BTreeSet<Path>,
+    pub shapes: BTreeSet<DataPath>,
 }
 
 /// What one rendering gave, and what it left of its budget.
-pub(crate) struct Outcome {
-    pub(crate) result: Result<(Json, BTreeSet<Path>, BTreeSet<Path>), RenderError>,
+pub(crate) struct RenderOutcome {
+    pub(crate) result: Result<(Json, BTreeSet<DataPath>, BTreeSet<DataPath>), RenderError>,
     pub(crate) budget: Budget,
 }
 
@@ -128,7 +128,7 @@ impl Template {
     }
 
     /// Renders it with this data.
-    pub fn render(&self, data: &Json, clock: &Clock) -> Result<Rendered, RenderError> {
+    pub fn render(&self, data: &Json, clock: &RenderClock) -> Result<Rendered, RenderError> {
         self.render_counted(data, clock, &mut 0)
     }
 
@@ -136,7 +136,7 @@ impl Template {
     pub fn render_counted(
         &self,
         data: &Json,
-        clock: &Clock,
+        clock: &RenderClock,
         spent: &mut u64,
     ) -> Result<Rendered, RenderError> {
         let run = self.run(data, clock, Budget::full(), false, 0);
@@ -165,11 +165,11 @@ impl Template {
     pub(crate) fn run(
         &self,
         data: &Json,
-        clock: &Clock,
+        clock: &RenderClock,
         budget: Budget,
         typed: bool,
         written: usize,
-    ) -> Outcome {
+    ) -> RenderOutcome {
         let mut evaluator = Evaluator::new(&self.tree, data, Store::new(clock.0, budget), self.source.len());
         let result = match self.single().filter(|_| typed) {
             Some(pipeline) => {
@@ -192,6 +192,6 @@ impl Template {
                 Err(RenderError::new(place, cause, reads, shapes))
             }
         };
-        Outcome { result, budget: evaluator.store.into_budget() }
+        RenderOutcome { result, budget: evaluator.store.into_budget() }
     }
 }

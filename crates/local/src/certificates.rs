@@ -17,18 +17,18 @@ use crate::{
 };
 
 /// A certificate and its key, as PEM.
-pub(crate) struct Pair {
+pub(crate) struct PemPair {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
 
 /// The cluster's certificate authority.
-pub(crate) struct Authority {
+pub(crate) struct CertificateAuthority {
     certificate: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
-impl Authority {
+impl CertificateAuthority {
     /// A new authority, kept in the cluster's directory.
     pub(crate) fn create(dir: &Directory) -> Result<Self> {
         let failed = failure("the authority");
@@ -52,7 +52,7 @@ impl Authority {
     }
 
     /// A client certificate: Kubernetes takes the common name for the user and the organization for its group.
-    pub(crate) fn client(&self, user: &str, group: Option<&str>) -> Result<Pair> {
+    pub(crate) fn client(&self, user: &str, group: Option<&str>) -> Result<PemPair> {
         let mut params = params(user, ExtendedKeyUsagePurpose::ClientAuth);
         if let Some(group) = group {
             params.distinguished_name.push(DnType::OrganizationName, group);
@@ -61,7 +61,7 @@ impl Authority {
     }
 
     /// A serving certificate for these names and addresses.
-    pub(crate) fn serving(&self, name: &str, names: &[&str], addresses: &[IpAddr]) -> Result<Pair> {
+    pub(crate) fn serving(&self, name: &str, names: &[&str], addresses: &[IpAddr]) -> Result<PemPair> {
         let mut params = params(name, ExtendedKeyUsagePurpose::ServerAuth);
         for one in names {
             let one = (*one).try_into().map_err(failure(name))?;
@@ -71,10 +71,10 @@ impl Authority {
         self.issue(&params, name)
     }
 
-    fn issue(&self, params: &CertificateParams, whom: &str) -> Result<Pair> {
+    fn issue(&self, params: &CertificateParams, whom: &str) -> Result<PemPair> {
         let key = KeyPair::generate().map_err(failure(whom))?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(failure(whom))?;
-        Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+        Ok(PemPair { certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn write_service_account_keys(dir: &Directory) -> Result<()> {
 }
 
 /// Writes a pair under `name`.
-pub(crate) fn write_pair(dir: &Directory, name: &str, pair: &Pair) -> Result<()> {
+pub(crate) fn write_pair(dir: &Directory, name: &str, pair: &PemPair) -> Result<()> {
     write(&dir.certificate(name), &pair.certificate)?;
     write(&dir.key(name), &pair.key)
 }

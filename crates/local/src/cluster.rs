@@ -18,15 +18,15 @@ use std::{
 
 pub use self::parts::ComponentStatus;
 use crate::{
-    Component, Options, binary,
-    certificates::{Authority, Pair},
+    ClusterOptions, Component, binary,
+    certificates::{CertificateAuthority, PemPair},
     error::{Error, Result},
-    https::Client,
-    keeper::{self, Keeper},
+    https::HttpsClient,
+    keeper::{self, ClusterKeeper},
     kubeconfig, node,
     paths::{Directory, write_whole},
     process::MARKER,
-    state::State,
+    state::ClusterState,
 };
 
 /// A running cluster.
@@ -34,14 +34,14 @@ use crate::{
 pub struct Cluster {
     dir: Directory,
     inner: Mutex<Inner>,
-    client: Client,
+    client: HttpsClient,
     /// None for a cluster that someone else started, or that was detached.
-    keeper: Option<Keeper>,
+    keeper: Option<ClusterKeeper>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    state: State,
+    state: ClusterState,
     /// The processes that are children of this one, to be collected when they end.
     children: BTreeMap<Component, Child>,
     /// Where in its log each component's current run begins.
@@ -52,16 +52,17 @@ impl Cluster {
     /// The cluster that runs in `dir`, started by another process. It is not ended when this value is dropped.
     pub fn open(dir: &Path) -> Result<Self> {
         let dir = Directory::at(dir)?;
-        let state = State::read(&dir)?.ok_or_else(|| Error::NotRunning { dir: dir.path().to_owned() })?;
-        let authority = Authority::open(&dir)?;
-        let client = Client::new(authority.certificate(), &admin_pair(&authority)?)?;
+        let state =
+            ClusterState::read(&dir)?.ok_or_else(|| Error::NotRunning { dir: dir.path().to_owned() })?;
+        let authority = CertificateAuthority::open(&dir)?;
+        let client = HttpsClient::new(authority.certificate(), &admin_pair(&authority)?)?;
         let inner = Inner { state, children: BTreeMap::new(), log_from: BTreeMap::new() };
         Ok(Self { dir, inner: Mutex::new(inner), client, keeper: None })
     }
 
     /// Makes the cluster live on after this process, until [`down`].
     pub fn detach(mut self) -> Result<()> {
-        self.keeper.take().map_or(Ok(()), Keeper::release)
+        self.keeper.take().map_or(Ok(()), ClusterKeeper::release)
     }
 
     /// Ends the cluster and returns when nothing of it is left. Dropping it does the same, without a word.
@@ -70,7 +71,7 @@ impl Cluster {
     }
 
     fn end(&mut self) -> Result<()> {
-        let ended = self.keeper.take().map_or(Ok(()), Keeper::end);
+        let ended = self.keeper.take().map_or(Ok(()), ClusterKeeper::end);
         let children = &mut self.inner.get_mut().unwrap_or_else(PoisonError::into_inner).children;
         if ended.is_ok() {
             for child in children.values_mut() {
@@ -93,7 +94,7 @@ impl Cluster {
     /// A kubeconfig for this user, in this group, with a client certificate that says so. What the user may do is up
     /// to RBAC.
     pub fn kubeconfig_for(&self, user: &str, group: Option<&str>) -> Result<PathBuf> {
-        let authority = Authority::open(&self.dir)?;
+        let authority = CertificateAuthority::open(&self.dir)?;
         let pair = authority.client(user, group)?;
         let file_name: String =
             user.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -118,7 +119,7 @@ impl Cluster {
     }
 
     /// What the cluster was asked to be.
-    pub fn options(&self) -> Options {
+    pub fn options(&self) -> ClusterOptions {
         self.lock().state.options.clone()
     }
 
@@ -184,6 +185,6 @@ pub fn down(dir: &Path) -> Result<bool> {
     Ok(found)
 }
 
-fn admin_pair(authority: &Authority) -> Result<Pair> {
+fn admin_pair(authority: &CertificateAuthority) -> Result<PemPair> {
     authority.client("admin", Some("system:masters"))
 }

@@ -4,7 +4,7 @@
 //! cluster must differ: loopback addresses, no leader election, generous client limits, a complete audit log.
 
 use crate::{
-    Component, Options,
+    ClusterOptions, Component,
     paths::Directory,
     process::{Launch, ProcessScope},
 };
@@ -32,7 +32,7 @@ pub(crate) struct Addresses {
 
 /// Writes command lines for one cluster.
 pub(crate) struct CommandLines<'a> {
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a ClusterOptions,
     pub(crate) dir: &'a Directory,
     pub(crate) programs: &'a std::path::Path,
     pub(crate) addresses: Addresses,

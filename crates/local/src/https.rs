@@ -17,7 +17,7 @@ use rustls::{
 };
 
 use crate::{
-    certificates::Pair,
+    certificates::PemPair,
     error::{Error, Result},
 };
 
@@ -25,16 +25,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Talks TLS to components on 127.0.0.1, as the holder of a client certificate.
 #[derive(Clone, Debug)]
-pub(crate) struct Client(Arc<ClientConfig>);
+pub(crate) struct HttpsClient(Arc<ClientConfig>);
 
 /// A status and a body.
-pub(crate) struct Answer {
+pub(crate) struct HttpsAnswer {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-impl Client {
-    pub(crate) fn new(authority: &str, pair: &Pair) -> Result<Self> {
+impl HttpsClient {
+    pub(crate) fn new(authority: &str, pair: &PemPair) -> Result<Self> {
         let failed = |why: &dyn ToString| Error::Tls { whom: "the cluster", why: why.to_string() };
         let mut roots = RootCertStore::empty();
         let authority = CertificateDer::from_pem_slice(authority.as_bytes()).map_err(|why| failed(&why))?;
@@ -51,11 +51,11 @@ impl Client {
         Ok(Self(Arc::new(config)))
     }
 
-    pub(crate) fn get(&self, port: u16, path: &str) -> io::Result<Answer> {
+    pub(crate) fn get(&self, port: u16, path: &str) -> io::Result<HttpsAnswer> {
         self.request(port, &format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"))
     }
 
-    pub(crate) fn post(&self, port: u16, path: &str, body: &str) -> io::Result<Answer> {
+    pub(crate) fn post(&self, port: u16, path: &str, body: &str) -> io::Result<HttpsAnswer> {
         let length = body.len();
         self.request(
             port,
@@ -65,7 +65,7 @@ impl Client {
         )
     }
 
-    fn request(&self, port: u16, request: &str) -> io::Result<Answer> {
+    fn request(&self, port: u16, request: &str) -> io::Result<HttpsAnswer> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
         socket.set_read_timeout(Some(PATIENCE))?;
@@ -85,7 +85,7 @@ impl Client {
 }
 
 /// Asks a component that does not speak TLS.
-pub(crate) fn plain_get(port: u16, path: &str) -> io::Result<Answer> {
+pub(crate) fn plain_get(port: u16, path: &str) -> io::Result<HttpsAnswer> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
     socket.set_read_timeout(Some(PATIENCE))?;
@@ -95,11 +95,11 @@ pub(crate) fn plain_get(port: u16, path: &str) -> io::Result<Answer> {
     parse(&answer)
 }
 
-fn parse(answer: &str) -> io::Result<Answer> {
+fn parse(answer: &str) -> io::Result<HttpsAnswer> {
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
     let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
     let status = status.ok_or_else(|| io::Error::other("the answer is not HTTP"))?;
-    Ok(Answer { status, body: body.to_owned() })
+    Ok(HttpsAnswer { status, body: body.to_owned() })
 }
 
 #[cfg(test)]

@@ -194,7 +194,11 @@ mod tests {
         assert_eq!(has_no_interpreter(&elf(3)), Some(false));
         assert_eq!(has_no_interpreter(&elf(1)[..66]), None, "cut off");
         assert_eq!(has_no_interpreter(b"#!/bin/sh"), None);
+        let mut far = elf(1);
+        far[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(has_no_interpreter(&far), None, "nowhere");
         assert!(!is_static(Path::new("/nonexistent")));
+        assert!(!is_static(&std::env::current_exe().unwrap()), "tests are linked with libraries");
     }
 
     #[test]

@@ -17,13 +17,13 @@ use crate::{
 
 /// A keeper that waits for its owner's end.
 #[derive(Debug)]
-pub(crate) struct Keeper {
+pub(crate) struct ClusterKeeper {
     process: Child,
     program: PathBuf,
     dir: Directory,
 }
 
-impl Keeper {
+impl ClusterKeeper {
     /// Begins to watch over a cluster, before anything of it exists.
     pub(crate) fn watch(program: &Path, dir: &Directory) -> Result<Self> {
         let process = Command::new(program)

@@ -3,10 +3,10 @@
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use crate::certificates::Pair;
+use crate::certificates::PemPair;
 
 /// The content of a kubeconfig for the server at `server`, trusted by `authority`, as the holder of `pair`.
-pub(crate) fn render(server: &str, authority: &str, user: &str, pair: &Pair) -> String {
+pub(crate) fn render(server: &str, authority: &str, user: &str, pair: &PemPair) -> String {
     let encode = |pem: &str| STANDARD.encode(pem);
     format!(
         "apiVersion: v1

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{Options, binary::Kwok, paths::Directory, process::Launch};
+use crate::{ClusterOptions, binary::Kwok, paths::Directory, process::Launch};
 
 /// The annotation by which kwok knows its nodes.
 const ANNOTATION: &str = "kwok.x-k8s.io/node";
@@ -10,7 +10,7 @@ const ANNOTATION: &str = "kwok.x-k8s.io/node";
 pub(crate) const SELECTOR: &str = "type%3Dkwok";
 
 /// kwok's command line; `port` is where it answers for its health.
-pub(crate) fn launch(kwok: &Kwok, options: &Options, dir: &Directory, port: u16) -> Launch {
+pub(crate) fn launch(kwok: &Kwok, options: &ClusterOptions, dir: &Directory, port: u16) -> Launch {
     let stages = options.kwok_stages.as_ref().unwrap_or(&kwok.stages);
     let mut arguments = vec![
         format!("--kubeconfig={}", dir.kubeconfig("admin").display()),

@@ -1,14 +1,14 @@
 //! A real Kubernetes on this machine: built from Go modules, started in seconds, gone without a trace.
 //!
 //! A [`Cluster`] is etcd, kube-apiserver, kube-controller-manager and kube-scheduler as processes of their own on free
-//! loopback ports, everything else in one directory. [`Options`] adds simulated nodes (kwok) or a real one (kubelet and
+//! loopback ports, everything else in one directory. [`ClusterOptions`] adds simulated nodes (kwok) or a real one (kubelet and
 //! containerd). Several clusters run side by side.
 //!
 //! ```no_run
-//! use linchpin_local::{Cluster, Component, Options};
+//! use linchpin_local::{Cluster, Component, ClusterOptions};
 //!
 //! # fn main() -> linchpin_local::Result<()> {
-//! let cluster = Cluster::start(&Options::default())?; // returns when it is ready
+//! let cluster = Cluster::start(&ClusterOptions::default())?; // returns when it is ready
 //! println!("KUBECONFIG={}", cluster.kubeconfig().display());
 //! cluster.kill(Component::ApiServer)?; // SIGKILL, by name
 //! cluster.start_component(Component::ApiServer)?; // the same command line again; returns when it is ready
@@ -57,6 +57,6 @@ pub use component::{Component, UnknownComponent};
 pub use error::{Error, Result};
 pub use image::{Image, is_static};
 pub use node::{check_node_support, is_node_promised};
-pub use options::Options;
+pub use options::ClusterOptions;
 pub use paths::{cache_directory, default_directory};
 pub use waiter::waiter_image;

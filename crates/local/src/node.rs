@@ -22,7 +22,7 @@ pub(crate) use self::{control_groups::create as create_control_groups, network::
 use crate::{
     Image,
     binary::Tools,
-    certificates::{self, Authority},
+    certificates::{self, CertificateAuthority},
     error::{Error, Result},
     kubeconfig,
     paths::{Directory, create, write},
@@ -94,7 +94,7 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// Writes everything the node's processes read.
-pub(crate) fn write_files(dir: &Directory, authority: &Authority) -> Result<()> {
+pub(crate) fn write_files(dir: &Directory, authority: &CertificateAuthority) -> Result<()> {
     let node = dir.node();
     for path in [node.clone(), node.join("cni"), node.join("kubelet")] {
         create(&path)?;

@@ -12,14 +12,14 @@ use crate::Component;
 /// What a cluster is to be like.
 ///
 /// ```
-/// # use linchpin_local::{Component, Options};
-/// let options = Options { kwok: Some(3), ..Options::default() }
+/// # use linchpin_local::{Component, ClusterOptions};
+/// let options = ClusterOptions { kwok: Some(3), ..ClusterOptions::default() }
 ///     .flag(Component::ApiServer, "--etcd-compaction-interval=10s");
 /// assert_eq!(options.flags[&Component::ApiServer], ["--etcd-compaction-interval=10s"]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Options {
+pub struct ClusterOptions {
     /// Where everything of the cluster lies; it is removed with the cluster. By default a new temporary directory.
     pub dir: Option<PathBuf>,
     /// The port of the API server on 127.0.0.1. By default a free one.
@@ -41,7 +41,7 @@ pub struct Options {
     pub kwok_stages: Option<PathBuf>,
 }
 
-impl Options {
+impl ClusterOptions {
     /// Adds a flag to a component's command line.
     #[must_use]
     pub fn flag(mut self, component: Component, flag: impl Into<String>) -> Self {

@@ -17,9 +17,9 @@ const COUNT: u16 = 12_000;
 
 /// Chooses ports, never the same one twice.
 #[derive(Default)]
-pub(crate) struct Ports(BTreeSet<u16>);
+pub(crate) struct PortChooser(BTreeSet<u16>);
 
-impl Ports {
+impl PortChooser {
     /// A free port.
     pub(crate) fn next(&mut self) -> Result<u16> {
         let random = RandomState::new().hash_one(self.0.len());
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn ports_are_free_and_distinct() {
-        let mut ports = Ports::default();
+        let mut ports = PortChooser::default();
         let chosen: BTreeSet<u16> = (0..50).map(|_| ports.next().unwrap()).collect();
         assert_eq!(chosen.len(), 50);
         assert!(chosen.iter().all(|port| *port >= FIRST && *port < FIRST + COUNT));
@@ -59,6 +59,6 @@ mod tests {
     fn a_taken_port_is_refused_by_name() {
         let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = taken.local_addr().unwrap().port();
-        assert!(Ports::default().exactly(port).unwrap_err().to_string().contains(&port.to_string()));
+        assert!(PortChooser::default().exactly(port).unwrap_err().to_string().contains(&port.to_string()));
     }
 }

@@ -62,13 +62,13 @@ pub(crate) struct Launch {
 /// The processes whose namespaces others are started in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Holders {
-    pub(crate) network: Option<Identity>,
-    pub(crate) node: Option<Identity>,
+    pub(crate) network: Option<ProcessIdentity>,
+    pub(crate) node: Option<ProcessIdentity>,
 }
 
 /// A process that may run: its id and when it started, in clock ticks since boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity {
+pub(crate) struct ProcessIdentity {
     pid: i32,
     started: u64,
 }
@@ -76,11 +76,11 @@ pub(crate) struct Identity {
 /// A process that was started just now, and where its log begins.
 pub(crate) struct Started {
     pub(crate) child: Child,
-    pub(crate) identity: Identity,
+    pub(crate) identity: ProcessIdentity,
     pub(crate) log_from: u64,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// The process that has this id now.
     pub(crate) fn of(pid: i32) -> Option<Self> {
         let stat = Stat::read(pid)?;
@@ -137,7 +137,7 @@ impl Launch {
         command.env("GOGC", "400").env("GOMEMLIMIT", "2GiB");
         let mut child = command.spawn().map_err(Error::io("starting", &self.program))?;
         let pid = child.id().cast_signed();
-        let identity = if self.forks { only_child(pid) } else { Identity::of(pid) };
+        let identity = if self.forks { only_child(pid) } else { ProcessIdentity::of(pid) };
         let Some(identity) = identity else {
             let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
             return Err(Error::died(component, status, tail(&log_path, log_from), dir.path()));
@@ -198,17 +198,17 @@ pub(crate) fn tail(path: &Path, from: u64) -> String {
 }
 
 /// The process that a forking program started, as the host sees it.
-fn only_child(parent: i32) -> Option<Identity> {
+fn only_child(parent: i32) -> Option<ProcessIdentity> {
     let deadline = Instant::now() + Duration::from_secs(5);
     loop {
         let all = fs::read_dir("/proc").ok()?.flatten();
         let mut pids = all.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
         let child =
             pids.find(|pid| Stat::read(*pid).is_some_and(|stat| stat.parent == parent && stat.lives()));
-        if let Some(identity) = child.and_then(Identity::of) {
+        if let Some(identity) = child.and_then(ProcessIdentity::of) {
             return Some(identity);
         }
-        if Instant::now() > deadline || Identity::of(parent).is_none() {
+        if Instant::now() > deadline || ProcessIdentity::of(parent).is_none() {
             return None;
         }
         thread::sleep(Duration::from_millis(5));
@@ -259,9 +259,9 @@ mod tests {
 
     #[test]
     fn a_process_with_a_recycled_id_is_not_ours_and_is_not_signalled() {
-        let own = Identity::of(std::process::id().cast_signed()).unwrap();
+        let own = ProcessIdentity::of(std::process::id().cast_signed()).unwrap();
         assert!(own.is_alive());
-        let other = Identity { started: own.started + 1, ..own };
+        let other = ProcessIdentity { started: own.started + 1, ..own };
         assert!(!other.is_alive());
         assert!(!other.signal(Signal::SIGKILL));
     }
@@ -283,7 +283,7 @@ mod tests {
         while Stat::read(pid).is_some_and(|stat| stat.lives()) {
             thread::sleep(Duration::from_millis(1));
         }
-        assert_eq!(Identity::of(pid), None);
+        assert_eq!(ProcessIdentity::of(pid), None);
         child.wait().unwrap();
     }
 

@@ -5,16 +5,16 @@ use std::{collections::BTreeMap, fs, io, path::PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Component, Options,
+    ClusterOptions, Component,
     error::{Error, Result},
     paths::{Directory, write_whole},
-    process::{Identity, Launch},
+    process::{Launch, ProcessIdentity},
 };
 
 /// The content of `cluster.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct State {
-    pub(crate) options: Options,
+pub(crate) struct ClusterState {
+    pub(crate) options: ClusterOptions,
     /// The directory that holds a program per component.
     pub(crate) programs: PathBuf,
     /// The API server's port on the host.
@@ -30,16 +30,16 @@ pub(crate) struct ComponentRecord {
     pub(crate) launch: Launch,
     /// The port on the host at which its health can be asked for.
     pub(crate) health: Option<u16>,
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<ProcessIdentity>,
 }
 
 impl ComponentRecord {
-    pub(crate) fn running(&self) -> Option<Identity> {
+    pub(crate) fn running(&self) -> Option<ProcessIdentity> {
         self.identity.filter(|identity| identity.is_alive())
     }
 }
 
-impl State {
+impl ClusterState {
     /// Reads a cluster's state; none if the directory is no cluster's.
     pub(crate) fn read(dir: &Directory) -> Result<Option<Self>> {
         let path = dir.state();

@@ -27,7 +27,7 @@ const OVERLAP: Duration = Duration::from_hours(24);
 
 /// What is stored of the certificates, as far as it matters when they are renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct StoredCertificates {
     /// How many authorities are published, the newest first.
     pub(crate) authorities: usize,
     /// When the newest of them was made.
@@ -40,7 +40,7 @@ pub(crate) struct Stored {
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum CertificateStep {
     /// Nothing before then.
     Rest(Timestamp),
     /// Make an authority and a certificate: there are none.
@@ -54,9 +54,9 @@ pub(crate) enum Next {
 }
 
 /// What is to be done now. `published` says whether every configuration names all authorities that are stored.
-pub(crate) fn next(stored: Option<&Stored>, published: bool, now: Timestamp) -> Next {
+pub(crate) fn next(stored: Option<&StoredCertificates>, published: bool, now: Timestamp) -> CertificateStep {
     let Some(stored) = stored else {
-        return Next::MakeAll;
+        return CertificateStep::MakeAll;
     };
     let authority_due = two_thirds(stored.authority_made, AUTHORITY_DAYS);
     let leaf_due = two_thirds(stored.leaf_made, LEAF_DAYS);
@@ -64,19 +64,23 @@ pub(crate) fn next(stored: Option<&Stored>, published: bool, now: Timestamp) -> 
     if !signed_by_newest {
         // Nobody would believe the new one before it is published; but one that has run out is believed by nobody either.
         let end = stored.leaf_made.plus(days(LEAF_DAYS));
-        return if published || now >= end { Next::SignLeaf } else { Next::Rest(end) };
+        return if published || now >= end { CertificateStep::SignLeaf } else { CertificateStep::Rest(end) };
     }
     if !stored.names_match || now >= leaf_due {
-        return Next::SignLeaf;
+        return CertificateStep::SignLeaf;
     }
     if stored.authorities > 1 {
         let over = stored.leaf_made.plus_duration(OVERLAP);
-        return if now >= over { Next::DropOld } else { Next::Rest(over.min(leaf_due)) };
+        return if now >= over {
+            CertificateStep::DropOld
+        } else {
+            CertificateStep::Rest(over.min(leaf_due))
+        };
     }
     if now >= authority_due {
-        return Next::AddAuthority;
+        return CertificateStep::AddAuthority;
     }
-    Next::Rest(leaf_due.min(authority_due))
+    CertificateStep::Rest(leaf_due.min(authority_due))
 }
 
 /// When two thirds of a certificate's life are over.
@@ -102,9 +106,9 @@ mod tests {
     }
 
     impl World {
-        fn stored(&self) -> Option<Stored> {
+        fn stored(&self) -> Option<StoredCertificates> {
             let (_, authority_made) = *self.authorities.first()?;
-            Some(Stored {
+            Some(StoredCertificates {
                 authorities: self.authorities.len(),
                 authority_made,
                 leaf_made: self.leaf.1,
@@ -120,28 +124,31 @@ mod tests {
             self.configuration = self.authorities.iter().map(|(number, _)| *number).collect();
         }
 
-        fn act(&mut self, step: Next, now: Timestamp) {
+        fn act(&mut self, step: CertificateStep, now: Timestamp) {
             match step {
-                Next::Rest(_) => (),
-                Next::MakeAll => {
+                CertificateStep::Rest(_) => (),
+                CertificateStep::MakeAll => {
                     self.made += 1;
                     self.authorities = vec![(self.made, now)];
                     self.leaf = (self.made, now);
                 }
-                Next::AddAuthority => {
+                CertificateStep::AddAuthority => {
                     self.made += 1;
                     self.authorities.insert(0, (self.made, now));
                     self.authorities.truncate(2);
                 }
-                Next::SignLeaf => self.leaf = (self.authorities[0].0, now),
-                Next::DropOld => self.authorities.truncate(1),
+                CertificateStep::SignLeaf => self.leaf = (self.authorities[0].0, now),
+                CertificateStep::DropOld => self.authorities.truncate(1),
             }
         }
     }
 
     /// Lives three years, hour by hour; the configuration follows the Secret `lag` hours late. Counts the hours in which
     /// the API server would not believe the server, or a certificate has run out.
-    fn distrust(lag: i64, decide: impl Fn(Option<&Stored>, bool, Timestamp) -> Next) -> usize {
+    fn distrust(
+        lag: i64,
+        decide: impl Fn(Option<&StoredCertificates>, bool, Timestamp) -> CertificateStep,
+    ) -> usize {
         let mut world = World {
             authorities: Vec::new(),
             leaf: (0, Timestamp::EPOCH),
@@ -184,16 +191,20 @@ mod tests {
 
     #[test]
     fn the_test_notices_an_authority_that_is_used_before_it_is_published() {
-        let hasty = |stored: Option<&Stored>, _: bool, now| next(stored, true, now);
+        let hasty = |stored: Option<&StoredCertificates>, _: bool, now| next(stored, true, now);
         assert!(distrust(24, hasty) > 0);
     }
 
     #[test]
     fn other_names_are_signed_at_once_and_nothing_else_is() {
         let now = Timestamp::from_second(1_000_000);
-        let fresh = Stored { authorities: 1, authority_made: now, leaf_made: now, names_match: true };
-        assert_eq!(next(Some(&fresh), true, now), Next::Rest(two_thirds(now, LEAF_DAYS)));
-        assert_eq!(next(Some(&Stored { names_match: false, ..fresh }), true, now), Next::SignLeaf);
-        assert_eq!(next(None, true, now), Next::MakeAll);
+        let fresh =
+            StoredCertificates { authorities: 1, authority_made: now, leaf_made: now, names_match: true };
+        assert_eq!(next(Some(&fresh), true, now), CertificateStep::Rest(two_thirds(now, LEAF_DAYS)));
+        assert_eq!(
+            next(Some(&StoredCertificates { names_match: false, ..fresh }), true, now),
+            CertificateStep::SignLeaf
+        );
+        assert_eq!(next(None, true, now), CertificateStep::MakeAll);
     }
 }

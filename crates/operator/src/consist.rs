@@ -20,7 +20,7 @@ use std::{process::ExitCode, sync::Arc};
 
 use clap::Parser;
 use futures::future::{BoxFuture, FutureExt as _, select_all};
-use linchpin_cluster::{events::Recorder, identity::OperatorClient, own::Errands};
+use linchpin_cluster::{events::EventRecorder, identity::OperatorClient, own::OperatorRequests};
 use linchpin_consist::{Adapter, Trouble, port};
 use serde::de::DeserializeOwned;
 use tokio::{
@@ -29,11 +29,11 @@ use tokio::{
 };
 
 use self::{
-    acts::Hands,
-    counts::Counts,
-    desk::{Desk, Office},
-    roster::{Arrived, Roster},
-    sight::{Shared, Watched},
+    acts::WriteContext,
+    counts::ConsistCounts,
+    desk::{Desk, DeskParts},
+    roster::{OpenAdapter, Roster},
+    sight::{SharedSight, ToFollow},
 };
 pub use self::{
     crew::{Enabled, Overrides},
@@ -49,12 +49,12 @@ pub struct Consist {
     /// PodOpsLifecycle.
     pub lifecycle: Lifecycle,
     /// Whether employers are served, or left.
-    pub mode: Mode,
+    pub mode: ConsistMode,
 }
 
 /// What is done for employers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ConsistMode {
     /// They are served.
     Serve,
     /// Everything that was made for them is taken away, and the work ends.
@@ -101,8 +101,9 @@ where
     let adapters = vec![Opening { name, open: Box::new(move |_| async move { Ok(enabled) }.boxed()) }];
     // Fails only if a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match run::run(settings, move |context| work(context, Consist { adapters, lifecycle, mode: Mode::Serve }))
-    {
+    match run::run(settings, move |context| {
+        work(context, Consist { adapters, lifecycle, mode: ConsistMode::Serve })
+    }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -113,8 +114,8 @@ where
 
 /// Everything that the process does inside its frame.
 pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
-    let errands = Errands::new(&context.transport);
-    if let Mode::Leave { scale_down: Some((namespace, name)), .. } = &consist.mode {
+    let errands = OperatorRequests::new(&context.transport);
+    if let ConsistMode::Leave { scale_down: Some((namespace, name)), .. } = &consist.mode {
         desk::scale_down(&errands, namespace, name).await?;
     }
     let roster = Roster::new(context.health.gate("consist"));
@@ -123,7 +124,7 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
         () = context.stop.requested() => return Ok(()),
         first = Roster::first(&mut arrivals) => first?,
     };
-    let shared = Shared::default();
+    let shared = SharedSight::default();
     let seen = shared.clone();
     context.health.require("kinds", move || match seen.look().lacks() {
         None => Ok("all are seen".to_owned()),
@@ -137,15 +138,16 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
         following: JoinSet::new(),
         changes: Vec::new(),
     };
-    team.follow(roster.staff().kinds.all());
+    let watched = shared.expect(roster.staff().kinds.all(), &context.settings.watch_namespaces);
+    team.follow(watched);
     for arrived in first {
         team.join(arrived);
     }
-    let counts = Counts::default();
+    let counts = ConsistCounts::default();
     context.metrics.register(|registry| counts.register(registry));
     let staff = roster.staff();
-    let office = Office {
-        recorder: Recorder::new(OperatorClient::new(&context.transport), &context.identity),
+    let office = DeskParts {
+        recorder: EventRecorder::new(OperatorClient::new(&context.transport), &context.identity),
         context: context.clone(),
         shared: shared.clone(),
         crew: staff.crew,
@@ -158,11 +160,11 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
     };
     let answers =
         webhooks::PodWebhooks::new(shared, roster, consist.lifecycle, errands.clone(), office.counts.clone());
-    let serves = consist.mode == Mode::Serve;
+    let serves = consist.mode == ConsistMode::Serve;
     let answering = tokio::spawn(answer(context.clone(), answers, serves));
     let mut failed = Box::pin(failed(answering));
     let mut leading = Box::pin(context.while_leading(|fence| {
-        let hands = Hands { errands: errands.clone(), fence };
+        let hands = WriteContext { errands: errands.clone(), fence };
         Desk::work(office.clone(), hands)
     }));
     loop {
@@ -179,8 +181,8 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
 /// Whoever is at work, and what is followed for them.
 struct Team {
     roster: Roster,
-    shared: Shared,
-    errands: Errands,
+    shared: SharedSight,
+    errands: OperatorRequests,
     context: Context,
     /// Ends with this.
     following: JoinSet<()>,
@@ -190,18 +192,18 @@ struct Team {
 
 impl Team {
     /// One adapter more is at work.
-    fn join(&mut self, mut arrived: Arrived) {
+    fn join(&mut self, mut arrived: OpenAdapter) {
         self.changes.extend(arrived.until_changed());
         let new = self.roster.add(arrived);
+        // Whoever decides knows the new kinds, and that they are missing, before anything is seen of them.
+        let watched = self.shared.expect(new, &self.context.settings.watch_namespaces);
         self.shared.employ(self.roster.staff().crew);
-        // Whoever decides knows the new kinds before anything is seen of them.
         self.shared.stir_all();
-        self.follow(new);
+        self.follow(watched);
     }
 
-    fn follow(&mut self, kinds: Vec<Watched>) {
+    fn follow(&mut self, watched: Vec<ToFollow>) {
         let (shared, errands) = (self.shared.clone(), self.errands.clone());
-        let watched = self.shared.expect(kinds, &self.context.settings.watch_namespaces);
         self.following.spawn(async move { shared.follow(&errands, watched).await });
     }
 }

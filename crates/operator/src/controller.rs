@@ -10,12 +10,14 @@
 mod allowance;
 mod backlog;
 mod causes;
+mod claims;
 mod driver;
 mod entry;
 mod exempt;
 mod kept;
 mod kinds_seen;
 mod notices;
+mod precedence;
 mod queue;
 mod records;
 mod rest;
@@ -36,12 +38,12 @@ use std::{
 
 use linchpin_cluster::{
     apply::MayWrite,
-    events::Recorder,
+    events::EventRecorder,
     hub::SubscriberId,
     identity::OperatorClient,
     own::{NamespacedName, OwnEvent, OwnKind, OwnWriteError},
 };
-use linchpin_doors::{Insight, Kind};
+use linchpin_doors::{DoorKind, Insight};
 use linchpin_engine::{
     contract::Outcome,
     graph::{Graph, Node},
@@ -56,6 +58,7 @@ use crate::{
 };
 use backlog::Backlog;
 use causes::Reporter;
+use claims::ClaimIndex;
 use driver::Driver;
 pub(crate) use driver::{FAILED, caught, wall_clock as now};
 use entry::Entry;
@@ -78,7 +81,7 @@ const TURNS_FOR: Duration = Duration::from_millis(2);
 const LEAST_PAUSE: Duration = Duration::from_millis(50);
 
 /// What reaches the controller.
-pub(crate) enum Message {
+pub(crate) enum ControllerMessage {
     /// Something happened to an object of ours.
     Own(usize, OwnEvent),
     /// Something happened to a record of the history of objects of a kind.
@@ -109,7 +112,7 @@ pub(crate) struct Written {
 
 /// A kind as it is served: what is asked of it on every turn is kept beside it.
 struct ServedKind {
-    kind: Arc<dyn Kind>,
+    kind: Arc<dyn DoorKind>,
     /// Where it is served.
     own: OwnKind,
     group_kind: GroupKind,
@@ -122,7 +125,7 @@ struct ServedKind {
 }
 
 impl ServedKind {
-    fn new(kind: &Arc<dyn Kind>) -> Self {
+    fn new(kind: &Arc<dyn DoorKind>) -> Self {
         let names = kind.names();
         Self {
             own: OwnKind::new(&names.gvk, &names.plural, names.namespaced),
@@ -140,7 +143,7 @@ pub(crate) struct Controller {
     context: Context,
     own: OperatorClient,
     answers: Answers,
-    recorder: Recorder,
+    recorder: EventRecorder,
     /// The kinds that are served.
     served: Vec<ServedKind>,
     default_service_account: Arc<str>,
@@ -167,6 +170,7 @@ pub(crate) struct Controller {
     may_write: MayWrite,
     driver: Driver,
     graph: Graph,
+    claims: ClaimIndex,
     /// For each global rule, the objects of ours that it leaves alone: what it waits for needs them.
     exempt: BTreeMap<Node, BTreeSet<Node>>,
     /// The shape of the graph that those were found in.
@@ -175,8 +179,8 @@ pub(crate) struct Controller {
     telemetry: Telemetry,
     boot_counts: BootCounts,
     tallies: TermTallies,
-    inbox: mpsc::UnboundedReceiver<Message>,
-    back: mpsc::UnboundedSender<Message>,
+    inbox: mpsc::UnboundedReceiver<ControllerMessage>,
+    back: mpsc::UnboundedSender<ControllerMessage>,
 }
 
 impl Controller {
@@ -251,12 +255,12 @@ impl Controller {
         }
     }
 
-    fn take_in(&mut self, message: Message) {
+    fn take_in(&mut self, message: ControllerMessage) {
         match message {
-            Message::Own(kind, event) => self.take_in_own(kind, event),
-            Message::Kept(kind, event) => self.take_in_kept(kind, &event),
-            Message::Changed(ids) => ids.into_iter().for_each(|id| self.enqueue(id)),
-            Message::Outcome { id, outcome, once, place } => {
+            ControllerMessage::Own(kind, event) => self.take_in_own(kind, event),
+            ControllerMessage::Kept(kind, event) => self.take_in_kept(kind, &event),
+            ControllerMessage::Changed(ids) => ids.into_iter().for_each(|id| self.enqueue(id)),
+            ControllerMessage::Outcome { id, outcome, once, place } => {
                 self.driver.one_came_back(&place);
                 self.telemetry.outcome(&outcome);
                 if self.took_record(id, &outcome) {
@@ -271,8 +275,8 @@ impl Controller {
                     self.enqueue(id);
                 }
             }
-            Message::Saved(id, written) => self.saved(id, written),
-            Message::EventWritten(namespace) => self.event_written(&namespace),
+            ControllerMessage::Saved(id, written) => self.saved(id, written),
+            ControllerMessage::EventWritten(namespace) => self.event_written(&namespace),
         }
     }
 

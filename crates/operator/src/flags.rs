@@ -12,7 +12,7 @@ use linchpin_words::Period;
 use crate::{
     logging::{self, LogFormat},
     settings::{BindAddress, Doors, LeaderElection, Namespaces, ProbeSettings, Settings, SourceSettings},
-    webhooks::{Reached, WebhookSettings},
+    webhooks::{WebhookAddress, WebhookSettings},
 };
 
 /// Flags of the process.
@@ -140,9 +140,9 @@ impl WebhookFlags {
     pub fn settings(self) -> Result<Option<WebhookSettings>, String> {
         let reached = match (&self.webhook_service, &self.webhook_url) {
             (Some(_), Some(_)) => return Err("give one of --webhook-service and --webhook-url".to_owned()),
-            (Some(service), None) => {
-                Some(Reached::service(service).map_err(|error| format!("--webhook-service: {error}"))?)
-            }
+            (Some(service), None) => Some(
+                WebhookAddress::service(service).map_err(|error| format!("--webhook-service: {error}"))?,
+            ),
             (None, Some(url)) => Some(url.parse().map_err(|error| format!("--webhook-url: {error}"))?),
             (None, None) => None,
         };

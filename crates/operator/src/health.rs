@@ -29,7 +29,7 @@ struct Checks {
 
 /// The answer to one of the two questions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct HealthReport {
     /// True if every check is fine.
     pub good: bool,
     /// One line per check.
@@ -59,8 +59,8 @@ impl Health {
     }
 
     /// Registers something that is not ready until it says so.
-    pub fn gate(&self, name: &'static str) -> Gate {
-        let gate = Gate { verdict: Arc::new(Mutex::new(Err("starting".to_owned()))) };
+    pub fn gate(&self, name: &'static str) -> HealthGate {
+        let gate = HealthGate { verdict: Arc::new(Mutex::new(Err("starting".to_owned()))) };
         let seen = gate.clone();
         self.require(name, move || seen.verdict.lock().unwrap_or_else(PoisonError::into_inner).clone());
         gate
@@ -72,12 +72,12 @@ impl Health {
     }
 
     /// Do our loops turn?
-    pub fn live(&self) -> Report {
+    pub fn live(&self) -> HealthReport {
         report(&self.checks().live)
     }
 
     /// Are we of use?
-    pub fn ready(&self) -> Report {
+    pub fn ready(&self) -> HealthReport {
         report(&self.checks().ready)
     }
 
@@ -86,8 +86,8 @@ impl Health {
     }
 }
 
-fn report(checks: &BTreeMap<&'static str, Check>) -> Report {
-    let mut report = Report { good: true, text: String::new() };
+fn report(checks: &BTreeMap<&'static str, Check>) -> HealthReport {
+    let mut report = HealthReport { good: true, text: String::new() };
     for (name, check) in checks {
         let (sign, words) = match check() {
             Ok(words) => ('+', words),
@@ -116,11 +116,11 @@ impl Pulse {
 
 /// Something that says itself whether it is ready.
 #[derive(Clone)]
-pub struct Gate {
+pub struct HealthGate {
     verdict: Arc<Mutex<CheckResult>>,
 }
 
-impl Gate {
+impl HealthGate {
     /// Says whether, and how or why not.
     pub fn set(&self, verdict: CheckResult) {
         *self.verdict.lock().unwrap_or_else(PoisonError::into_inner) = verdict;

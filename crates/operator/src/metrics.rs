@@ -4,7 +4,7 @@
 //! `linchpin_leader` is 1 only while a write would be let through at that very moment. Other parts register their own
 //! metrics through [`Metrics::register`]; labels must be bounded (kinds and outcomes, never names of objects).
 
-use crate::process::Usage;
+use crate::process::ProcessUsage;
 use linchpin_cluster::{
     lease::{BootInstant, Leadership},
     transport::{Reachability, Transport},
@@ -75,7 +75,7 @@ impl Collector for Observed {
         let term = self.leadership.borrow().term(BootInstant::now());
         let reachable = matches!(self.transport.reach().now(), Reachability::Answering);
         let streams = self.transport.statistics();
-        let usage = Usage::now();
+        let usage = ProcessUsage::now();
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let epoch = term.map_or(-1, |epoch| i64::try_from(epoch.0).unwrap_or(i64::MAX));
         for (name, help, value) in [

@@ -14,9 +14,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_cluster::hub::{Listener, SubscriberId};
+use linchpin_cluster::hub::{AnswerListener, SubscriberId};
 use linchpin_engine::contract::{Question, Seen, Want};
-use linchpin_probe::{Miss, Names, Rules};
+use linchpin_probe::{Miss, NameResolver, Rules};
 use linchpin_words::{Reason, probe::Probe};
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -27,7 +27,7 @@ use prometheus_client::{
     registry::Registry,
 };
 
-use self::schedule::{Ended, Job, ProbeId, Schedule};
+use self::schedule::{ProbeEnd, ProbeId, ProbeJob, ProbeSchedule};
 use crate::{answers::Answerer, settings::ProbeSettings};
 
 /// Enough for TLS, little enough for many.
@@ -67,15 +67,15 @@ struct Inner {
     /// Something is due earlier than it was, or has ended.
     changed: Condvar,
     rules: Rules,
-    names: Names,
-    listener: Listener,
+    names: NameResolver,
+    listener: AnswerListener,
     begun: Instant,
     times: ProbeTimes,
 }
 
 #[derive(Default)]
 struct State {
-    schedule: Schedule,
+    schedule: ProbeSchedule,
     /// Whether the thread that keeps the time runs.
     kept: bool,
     closed: bool,
@@ -89,13 +89,13 @@ struct Labels {
 
 impl Probes {
     /// A pool that follows the settings and tells `listener` whose answers have changed.
-    pub fn new(settings: &ProbeSettings, times: ProbeTimes, listener: Listener) -> Self {
+    pub fn new(settings: &ProbeSettings, times: ProbeTimes, listener: AnswerListener) -> Self {
         let rules = Rules { egress: Some(settings.egress.clone()), methods: Some(settings.methods.clone()) };
         let inner = Inner {
             state: Mutex::default(),
             changed: Condvar::new(),
             rules,
-            names: Names::default(),
+            names: NameResolver::default(),
             listener,
             begun: Instant::now(),
             times,
@@ -153,7 +153,7 @@ impl Inner {
         self.begun.elapsed()
     }
 
-    fn ended(&self, id: ProbeId, ended: Ended) {
+    fn ended(&self, id: ProbeId, ended: ProbeEnd) {
         let woken = self.lock().schedule.ended(id, ended, self.now());
         self.changed.notify_all();
         if !woken.is_empty() {
@@ -187,8 +187,8 @@ fn keep_time(inner: &Arc<Inner>) {
 }
 
 /// Carries a probe out on a thread of its own.
-fn start(inner: &Arc<Inner>, job: Job) {
-    let Job { id, probe } = job;
+fn start(inner: &Arc<Inner>, job: ProbeJob) {
+    let ProbeJob { id, probe } = job;
     let mut slot = Slot { inner: Arc::clone(inner), id, ended: None };
     let work = move || {
         let begun = Instant::now();
@@ -206,7 +206,7 @@ fn start(inner: &Arc<Inner>, job: Job) {
 struct Slot {
     inner: Arc<Inner>,
     id: ProbeId,
-    ended: Ended,
+    ended: ProbeEnd,
 }
 
 impl Drop for Slot {

@@ -7,14 +7,14 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A moment's look at ourselves; what cannot be read is zero.
 #[derive(Debug, Default)]
-pub(crate) struct Usage {
+pub(crate) struct ProcessUsage {
     pub(crate) resident_bytes: i64,
     pub(crate) cpu_seconds: f64,
     pub(crate) open_files: i64,
     pub(crate) threads: i64,
 }
 
-impl Usage {
+impl ProcessUsage {
     pub(crate) fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn this_process_uses_something() {
-        let usage = Usage::now();
+        let usage = ProcessUsage::now();
         assert!(usage.resident_bytes > 500_000 && usage.threads >= 1 && usage.open_files >= 3, "{usage:?}");
         assert!(usage.cpu_seconds >= 0.0);
     }

@@ -21,7 +21,7 @@ pub const NAMESPACE: &str = "linchpin-system";
 
 /// Where a right is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum RightScope {
     /// In the whole cluster.
     Cluster,
     /// In the namespace of the release.
@@ -43,11 +43,11 @@ pub enum ForWebhooks {
 
 /// A right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct RightRow {
     /// The door that needs it; none: the operator needs it whatever it serves.
     pub door: Option<DoorName>,
     /// Where it is given.
-    pub scope: Scope,
+    pub scope: RightScope,
     /// Whether, of the scope Cluster, namespaces are enough where only some are watched.
     pub by_namespace: bool,
     /// Whether it is for our webhooks.
@@ -68,9 +68,9 @@ const FOLLOW: &[&str] = &["get", "list", "watch", "patch"];
 const READ: &[&str] = &["get", "list", "watch"];
 const STATUS: &[&str] = &["patch", "update"];
 
-const ANY: Row = Row {
+const ANY: RightRow = RightRow {
     door: None,
-    scope: Scope::Cluster,
+    scope: RightScope::Cluster,
     by_namespace: false,
     webhooks: ForWebhooks::No,
     groups: &[],
@@ -80,76 +80,76 @@ const ANY: Row = Row {
     why: "",
 };
 
-const DEPENDENCIES: Row = Row {
+const DEPENDENCIES: RightRow = RightRow {
     door: Some(DoorName::ResourceDependency),
     by_namespace: true,
     groups: &["tools.kubestellar.io"],
     ..ANY
 };
 
-const BUNDLES: Row =
-    Row { door: Some(DoorName::AppBundle), by_namespace: true, groups: &["app.example.com"], ..ANY };
+const BUNDLES: RightRow =
+    RightRow { door: Some(DoorName::AppBundle), by_namespace: true, groups: &["app.example.com"], ..ANY };
 
-const SYNCS: Row = Row { door: Some(DoorName::Sync), groups: &["linchpin.dev"], ..ANY };
+const SYNCS: RightRow = RightRow { door: Some(DoorName::Sync), groups: &["linchpin.dev"], ..ANY };
 
-const BOOTS: Row = Row { door: Some(DoorName::BootDependency), ..ANY };
+const BOOTS: RightRow = RightRow { door: Some(DoorName::BootDependency), ..ANY };
 
-const PROFILES: Row = Row { groups: &["linchpin.dev"], ..ANY };
+const PROFILES: RightRow = RightRow { groups: &["linchpin.dev"], ..ANY };
 
 /// Every right of the operator's own.
-pub const TABLE: &[Row] = &[
-    Row {
+pub const TABLE: &[RightRow] = &[
+    RightRow {
         resources: &["resourcedependencies", "dependencygroups"],
         verbs: FOLLOW,
         why: "follow the objects; set and take off our finalizer and annotations",
         ..DEPENDENCIES
     },
-    Row {
+    RightRow {
         resources: &["resourcedependencies/status", "dependencygroups/status"],
         verbs: STATUS,
         why: "say how far they are",
         ..DEPENDENCIES
     },
-    Row {
+    RightRow {
         resources: &["appbundles"],
         verbs: FOLLOW,
         why: "follow the objects; set and take off our finalizer and annotations",
         ..BUNDLES
     },
-    Row { resources: &["appbundles/status"], verbs: STATUS, why: "say how far they are", ..BUNDLES },
-    Row {
+    RightRow { resources: &["appbundles/status"], verbs: STATUS, why: "say how far they are", ..BUNDLES },
+    RightRow {
         resources: &["bundlerevisions"],
         verbs: &["get", "list", "watch", "create", "patch", "delete"],
         why: "keep the history of bundles, the last ten of each",
         ..BUNDLES
     },
-    Row {
+    RightRow {
         resources: &["syncs"],
         verbs: FOLLOW,
         why: "follow the objects; set and take off our finalizer and annotations",
         by_namespace: true,
         ..SYNCS
     },
-    Row {
+    RightRow {
         resources: &["syncs/status"],
         verbs: STATUS,
         why: "say how far they are",
         by_namespace: true,
         ..SYNCS
     },
-    Row {
+    RightRow {
         resources: &["globaldependencies", "capabilities"],
         verbs: FOLLOW,
         why: "follow the objects; know what is imposed on Syncs, and what the cluster is able to do",
         ..SYNCS
     },
-    Row {
+    RightRow {
         resources: &["globaldependencies/status", "capabilities/status"],
         verbs: STATUS,
         why: "say how far they are",
         ..SYNCS
     },
-    Row {
+    RightRow {
         by_namespace: true,
         groups: &["core.bootchain-operator.ruicoelho.dev"],
         resources: &["bootdependencies"],
@@ -157,7 +157,7 @@ pub const TABLE: &[Row] = &[
         why: "follow the objects; set and take off our finalizer and annotations",
         ..BOOTS
     },
-    Row {
+    RightRow {
         by_namespace: true,
         groups: &["core.bootchain-operator.ruicoelho.dev"],
         resources: &["bootdependencies/status"],
@@ -165,7 +165,7 @@ pub const TABLE: &[Row] = &[
         why: "say how far they are",
         ..BOOTS
     },
-    Row {
+    RightRow {
         webhooks: ForWebhooks::Served,
         groups: &["admissionregistration.k8s.io"],
         resources: &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
@@ -174,48 +174,48 @@ pub const TABLE: &[Row] = &[
         why: "keep the authority of our certificates in our webhook configurations",
         ..BOOTS
     },
-    Row {
+    RightRow {
         resources: &["readinessprofiles"],
         verbs: FOLLOW,
         why: "learn when objects of foreign kinds are ready",
         ..PROFILES
     },
-    Row {
+    RightRow {
         resources: &["readinessprofiles/status"],
         verbs: STATUS,
         why: "say whether they are understood",
         ..PROFILES
     },
-    Row {
+    RightRow {
         groups: &["events.k8s.io", ""],
         resources: &["events"],
         verbs: &["create", "patch"],
         why: "tell people what happened",
         ..ANY
     },
-    Row {
+    RightRow {
         groups: &["apiextensions.k8s.io"],
         resources: &["customresourcedefinitions"],
         verbs: READ,
         why: "know which kinds are served, and notice new ones",
         ..ANY
     },
-    Row {
+    RightRow {
         groups: &["apiregistration.k8s.io"],
         resources: &["apiservices"],
         verbs: READ,
         why: "know which kinds are served, and notice new ones",
         ..ANY
     },
-    Row {
+    RightRow {
         groups: &[""],
         resources: &["namespaces"],
         verbs: READ,
         why: "notice that a namespace goes, so that our finalizers do not hold it",
         ..ANY
     },
-    Row {
-        scope: Scope::Release,
+    RightRow {
+        scope: RightScope::Release,
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         names: &["linchpin"],
@@ -223,16 +223,16 @@ pub const TABLE: &[Row] = &[
         why: "elect a leader",
         ..ANY
     },
-    Row {
-        scope: Scope::Release,
+    RightRow {
+        scope: RightScope::Release,
         groups: &["coordination.k8s.io"],
         resources: &["leases"],
         verbs: &["create"],
         why: "elect the first leader: a name cannot be asked for at creation",
         ..ANY
     },
-    Row {
-        scope: Scope::Release,
+    RightRow {
+        scope: RightScope::Release,
         webhooks: ForWebhooks::OwnCertificate,
         groups: &[""],
         resources: &["secrets"],
@@ -241,8 +241,8 @@ pub const TABLE: &[Row] = &[
         why: "keep the certificate of our webhooks",
         ..BOOTS
     },
-    Row {
-        scope: Scope::Release,
+    RightRow {
+        scope: RightScope::Release,
         webhooks: ForWebhooks::OwnCertificate,
         groups: &[""],
         resources: &["secrets"],
@@ -250,40 +250,40 @@ pub const TABLE: &[Row] = &[
         why: "make the first certificate of our webhooks: a name cannot be asked for at creation",
         ..BOOTS
     },
-    Row {
-        scope: Scope::Tenant,
+    RightRow {
+        scope: RightScope::Tenant,
         groups: &[""],
         resources: &["serviceaccounts"],
         verbs: &["impersonate", "get", "list", "watch"],
         why: "act for the objects of the namespace, as the ServiceAccounts that they name and that exist",
         ..ANY
     },
-    Row {
-        scope: Scope::Tenant,
+    RightRow {
+        scope: RightScope::Tenant,
         groups: &[""],
         resources: &["pods"],
         verbs: FOLLOW,
         why: "release the pods that our scheduling gate holds, where the namespace has opted in",
         ..BOOTS
     },
-    Row {
-        scope: Scope::Tenant,
+    RightRow {
+        scope: RightScope::Tenant,
         groups: &["apps"],
         resources: &["deployments", "statefulsets", "daemonsets"],
         verbs: FOLLOW,
         why: "tell how workloads are that pods are held for, and repair their templates, where the namespace has opted in",
         ..BOOTS
     },
-    Row {
-        scope: Scope::Tenant,
+    RightRow {
+        scope: RightScope::Tenant,
         groups: &["apps"],
         resources: &["replicasets"],
         verbs: READ,
         why: "know which workload a pod belongs to",
         ..BOOTS
     },
-    Row {
-        scope: Scope::Tenant,
+    RightRow {
+        scope: RightScope::Tenant,
         groups: &["batch"],
         resources: &["jobs"],
         verbs: READ,
@@ -293,14 +293,14 @@ pub const TABLE: &[Row] = &[
 ];
 
 /// The rows of a scope that an operator with these doors needs.
-pub fn rows(scope: Scope, doors: &Doors) -> impl Iterator<Item = &'static Row> {
+pub fn rows(scope: RightScope, doors: &Doors) -> impl Iterator<Item = &'static RightRow> {
     TABLE.iter().filter(move |row| row.scope == scope && row.door.is_none_or(|door| doors.has(door)))
 }
 
 /// Whether the operator may do this in namespaces of tenants, with all doors open.
 pub fn of_tenants(group: &str, resource: &str, verb: &str) -> bool {
     TABLE.iter().any(|row| {
-        row.scope == Scope::Tenant
+        row.scope == RightScope::Tenant
             && row.groups.contains(&group)
             && row.resources.contains(&resource)
             && row.verbs.contains(&verb)
@@ -326,16 +326,16 @@ mod tests {
             assert!(!row.groups.is_empty() && !row.resources.is_empty() && !row.verbs.is_empty(), "{row:?}");
             assert!(!row.why.is_empty(), "{row:?}");
             let secrets = row.resources.contains(&"secrets");
-            let own = row.scope == Scope::Release && (!row.names.is_empty() || row.verbs == ["create"]);
+            let own = row.scope == RightScope::Release && (!row.names.is_empty() || row.verbs == ["create"]);
             assert!(!secrets || own, "no Secret is read as the operator but its own: {row:?}");
-            assert!(!row.by_namespace || row.scope == Scope::Cluster, "{row:?}");
+            assert!(!row.by_namespace || row.scope == RightScope::Cluster, "{row:?}");
         }
     }
 
     #[test]
     fn acting_for_others_is_given_to_tenants_alone() {
         let rows: Vec<_> = TABLE.iter().filter(|row| row.verbs.contains(&"impersonate")).collect();
-        assert!(rows.iter().all(|row| row.scope == Scope::Tenant));
+        assert!(rows.iter().all(|row| row.scope == RightScope::Tenant));
         assert_eq!(rows.len(), 1);
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     election::{self, Election},
     health::{CheckResult, Health},
     metrics::{self, Metrics},
-    server::{self, Page},
+    server::{self, HttpPage},
     settings::{BindAddress, Settings},
     shutdown::{self, Signals},
     tallies::Tallies,
@@ -35,7 +35,7 @@ use http::StatusCode;
 use linchpin_cluster::{
     config::{self, ConfigError},
     lease::{BootInstant, CampaignError, Fence, Leadership, campaign::CampaignStatus},
-    transport::{Options, Transport, TransportError},
+    transport::{Transport, TransportError, TransportOptions},
 };
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
@@ -167,9 +167,9 @@ where
 {
     let mut signals = Signals::new().map_err(RunError::Signals)?;
     let config = config::load(settings.kubeconfig.as_deref(), settings.context.as_deref()).await?;
-    let transport = Transport::new(&config, &Options::default())?;
+    let transport = Transport::new(&config, &TransportOptions::default())?;
     // The Lease is renewed over connections that nothing else can fill.
-    let lease_transport = Transport::new(&config, &Options::default())?;
+    let lease_transport = Transport::new(&config, &TransportOptions::default())?;
     let health_listener = listen(settings.health_address, "health").await?;
     let metrics_listener = listen(settings.metrics_address, "metrics").await?;
     tracing::info!(server = %config.cluster_url, version = env!("CARGO_PKG_VERSION"), "linchpin operator starts");
@@ -312,15 +312,15 @@ fn serve(
                 _ => return None,
             };
             let status = if report.good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-            Some(Page::text(status, report.text))
+            Some(HttpPage::text(status, report.text))
         }));
     }
     if let Some(listener) = metrics_listener {
         let metrics = metrics.clone();
         servers.spawn(server::serve(listener, move |path| {
             (path == "/metrics").then(|| match metrics.text() {
-                Ok(text) => Page { status: StatusCode::OK, content_type: metrics::CONTENT_TYPE, text },
-                Err(error) => Page::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+                Ok(text) => HttpPage { status: StatusCode::OK, content_type: metrics::CONTENT_TYPE, text },
+                Err(error) => HttpPage::text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
             })
         }));
     }
@@ -328,7 +328,7 @@ fn serve(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::settings::{Doors, Namespaces};
     use linchpin_cluster::lease::Epoch;
@@ -337,9 +337,10 @@ mod tests {
         sync::atomic::{AtomicUsize, Ordering},
     };
 
-    fn context(leadership: watch::Receiver<Leadership>, stop: Stop) -> Context {
+    /// A context without a server to talk to.
+    pub(crate) fn context(leadership: watch::Receiver<Leadership>, stop: Stop) -> Context {
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-        let transport = Transport::new(&config, &Options::default()).unwrap();
+        let transport = Transport::new(&config, &TransportOptions::default()).unwrap();
         let settings = Settings {
             kubeconfig: None,
             context: None,

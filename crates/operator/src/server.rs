@@ -23,13 +23,13 @@ use tokio::{net::TcpListener, sync::Semaphore};
 const CONNECTIONS: usize = 64;
 
 /// What a path answers.
-pub(crate) struct Page {
+pub(crate) struct HttpPage {
     pub(crate) status: StatusCode,
     pub(crate) content_type: &'static str,
     pub(crate) text: String,
 }
 
-impl Page {
+impl HttpPage {
     pub(crate) fn text(status: StatusCode, text: impl Into<String>) -> Self {
         Self { status, content_type: "text/plain; charset=utf-8", text: text.into() }
     }
@@ -55,7 +55,7 @@ pub(crate) async fn bind(address: BindAddress) -> io::Result<Option<TcpListener>
 /// Serves until dropped. `answer` knows the paths.
 pub(crate) async fn serve(
     listener: TcpListener,
-    answer: impl Fn(&str) -> Option<Page> + Send + Sync + 'static,
+    answer: impl Fn(&str) -> Option<HttpPage> + Send + Sync + 'static,
 ) {
     let answer = Arc::new(answer);
     let slots = Arc::new(Semaphore::new(CONNECTIONS));
@@ -90,16 +90,16 @@ pub(crate) async fn serve(
 
 async fn respond(
     request: &Request<Incoming>,
-    answer: Arc<impl Fn(&str) -> Option<Page> + Send + Sync + 'static>,
+    answer: Arc<impl Fn(&str) -> Option<HttpPage> + Send + Sync + 'static>,
 ) -> Response<Full<Bytes>> {
     let page = if matches!(*request.method(), Method::GET | Method::HEAD) {
         let path = request.uri().path().to_owned();
         match tokio::task::spawn_blocking(move || answer(&path)).await {
-            Ok(page) => page.unwrap_or_else(|| Page::text(StatusCode::NOT_FOUND, "no such page\n")),
-            Err(error) => Page::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+            Ok(page) => page.unwrap_or_else(|| HttpPage::text(StatusCode::NOT_FOUND, "no such page\n")),
+            Err(error) => HttpPage::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         }
     } else {
-        Page::text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n")
+        HttpPage::text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n")
     };
     let mut response = Response::new(Full::from(page.text));
     *response.status_mut() = page.status;

@@ -12,16 +12,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_cluster::hub::{Listener, SubscriberId};
+use linchpin_cluster::hub::{AnswerListener, SubscriberId};
 use linchpin_engine::contract::{Question, Seen, Want};
-use linchpin_source::{http::Reach, request::Reaches};
+use linchpin_source::{http::Reach, request::SourceReach};
 use linchpin_words::egress::Egress;
 use tokio::{
     sync::Notify,
     task::{AbortHandle, JoinSet},
 };
 
-use self::schedule::{Ended, Job, Schedule, SourceId};
+use self::schedule::{FetchEnd, FetchJob, SourceId, SourceSchedule};
 use crate::{answers::Answerer, settings::SourceSettings};
 
 /// The sources of one term. When it is dropped, what is under way ends.
@@ -31,21 +31,21 @@ pub struct Sources {
 }
 
 struct Inner {
-    schedule: Mutex<Schedule>,
+    schedule: Mutex<SourceSchedule>,
     /// Something is due earlier than it was, or has ended.
     changed: Notify,
-    reaches: Reaches,
-    listener: Listener,
+    reaches: SourceReach,
+    listener: AnswerListener,
     begun: Instant,
 }
 
 impl Sources {
     /// Fetches as the settings allow, to addresses that `egress` allows, and tells `listener` whose answers have changed.
-    pub fn new(settings: &SourceSettings, egress: &Egress, listener: Listener) -> Self {
+    pub fn new(settings: &SourceSettings, egress: &Egress, listener: AnswerListener) -> Self {
         let egress = Arc::new(egress.clone());
         let reach = |hosts| Reach { hosts: Arc::new(hosts), egress: Arc::clone(&egress) };
         let reaches =
-            Reaches { named: reach(settings.hosts.clone()), flux: reach(settings.flux_hosts.clone()) };
+            SourceReach { named: reach(settings.hosts.clone()), flux: reach(settings.flux_hosts.clone()) };
         let inner = Arc::new(Inner {
             schedule: Mutex::default(),
             changed: Notify::new(),
@@ -87,7 +87,7 @@ impl Drop for Sources {
 }
 
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, Schedule> {
+    fn lock(&self) -> MutexGuard<'_, SourceSchedule> {
         self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -95,7 +95,7 @@ impl Inner {
         self.begun.elapsed()
     }
 
-    fn ended(&self, id: SourceId, ended: Ended) {
+    fn ended(&self, id: SourceId, ended: FetchEnd) {
         let woken = self.lock().ended(id, ended, self.now(), crate::controller::now());
         self.changed.notify_one();
         if !woken.is_empty() {
@@ -128,7 +128,7 @@ async fn keep_time(inner: Arc<Inner>) {
     }
 }
 
-async fn fetch(inner: Arc<Inner>, job: Job) {
+async fn fetch(inner: Arc<Inner>, job: FetchJob) {
     let mut place = Place { inner, id: job.id, ended: None };
     let outcome = place.inner.reaches.fetch(&job.source, job.timeout, job.known.as_ref()).await;
     place.ended = Some(outcome);
@@ -138,7 +138,7 @@ async fn fetch(inner: Arc<Inner>, job: Job) {
 struct Place {
     inner: Arc<Inner>,
     id: SourceId,
-    ended: Ended,
+    ended: FetchEnd,
 }
 
 impl Drop for Place {

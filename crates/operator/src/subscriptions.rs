@@ -13,7 +13,7 @@ pub(crate) struct Subscriptions {
 }
 
 /// How questions changed.
-pub(crate) struct Change {
+pub(crate) struct SubscriptionChange {
     /// Those that nobody asked before.
     pub(crate) new: Vec<Want>,
     /// Those that nobody asks any more.
@@ -22,9 +22,9 @@ pub(crate) struct Change {
 
 impl Subscriptions {
     /// Replaces all that a subscriber asks for.
-    pub(crate) fn replace(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>) -> Change {
+    pub(crate) fn replace(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>) -> SubscriptionChange {
         let old = self.wants.remove(&subscriber).unwrap_or_default();
-        let mut change = Change { new: Vec::new(), gone: Vec::new() };
+        let mut change = SubscriptionChange { new: Vec::new(), gone: Vec::new() };
         for want in wants.difference(&old) {
             let readers = self.readers.entry(want.clone()).or_default();
             if readers.is_empty() {

@@ -18,15 +18,16 @@ mod owners;
 pub(crate) mod review;
 pub(crate) mod server;
 mod settings;
+mod shared_requests;
 
 use std::sync::Arc;
 
-use linchpin_cluster::own::Errands;
+use linchpin_cluster::own::OperatorRequests;
 
 use self::{
     boot::BootWebhooks,
-    counts::Counts,
-    keeper::{Charge, Content, Keeper},
+    counts::WebhookCounts,
+    keeper::{Content, KeptWebhooks, WebhookKeeper},
     memory::BootMemory,
     server::{Certificate, Handlers},
 };
@@ -36,7 +37,7 @@ use crate::{
 };
 
 pub(crate) use self::configuration::SYSTEM as SYSTEM_NAMESPACES;
-pub use self::settings::{Reached, ReachedError, WebhookSettings};
+pub use self::settings::{ReachedError, WebhookAddress, WebhookSettings};
 pub use crate::certificates::{CertificateFault, inspect};
 
 /// The webhook that refuses BootDependencies that wait for each other.
@@ -56,8 +57,8 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
     };
     let settings = Arc::new(settings);
     let cluster_domain = cluster_domain(&context.settings);
-    let errands = Errands::new(&context.transport);
-    let counts = Counts::default();
+    let errands = OperatorRequests::new(&context.transport);
+    let counts = WebhookCounts::default();
     let memory = BootMemory::default();
     let certificate = Certificate::default();
     context.metrics.register(|registry| {
@@ -73,13 +74,13 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         context.tallies.clone(),
         context.settings.watch_namespaces.clone(),
     );
-    let charge = Charge {
+    let charge = KeptWebhooks {
         secret: SECRET,
         content: Arc::new(|which, ingredients| Some(configuration::whole(which, ingredients))),
         whole: false,
         untouched: own_namespace(context).unwrap_or_default(),
     };
-    let keeper = Keeper::new(
+    let keeper = WebhookKeeper::new(
         errands.clone(),
         charge,
         Arc::clone(&settings),
@@ -111,16 +112,16 @@ pub(crate) async fn serve_consist(
     };
     let settings = Arc::new(settings);
     let cluster_domain = cluster_domain(&context.settings);
-    let counts = Counts::default();
+    let counts = WebhookCounts::default();
     let certificate = Certificate::default();
     context.metrics.register(|registry| {
         counts.register(registry);
         certificate.register(registry);
     });
     let untouched = own_namespace(context).unwrap_or_default();
-    let charge = Charge { secret: CONSIST_SECRET, content: says, whole: true, untouched };
-    let keeper = Keeper::new(
-        Errands::new(&context.transport),
+    let charge = KeptWebhooks { secret: CONSIST_SECRET, content: says, whole: true, untouched };
+    let keeper = WebhookKeeper::new(
+        OperatorRequests::new(&context.transport),
         charge,
         Arc::clone(&settings),
         settings.reached.names(&cluster_domain),

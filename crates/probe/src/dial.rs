@@ -8,7 +8,7 @@ use std::{
 
 use linchpin_words::{
     limits,
-    probe::{Miss, Phase},
+    probe::{Miss, ProbePhase},
 };
 
 use crate::{
@@ -46,7 +46,7 @@ pub(crate) fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<Str
     for (index, address) in addresses.iter().enumerate() {
         let left = share(deadline, addresses.len() - index).saturating_duration_since(Instant::now());
         if left.is_zero() {
-            misses.push(Miss::TimedOut(Phase::Connect));
+            misses.push(Miss::TimedOut(ProbePhase::Connect));
             break;
         }
         match TcpStream::connect_timeout(address, left) {
@@ -70,7 +70,7 @@ pub(crate) fn connect(addresses: &[SocketAddr], deadline: Instant) -> Result<Str
 fn miss(error: &io::Error) -> Miss {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Miss::Refused,
-        _ if is_timeout(error) => Miss::TimedOut(Phase::Connect),
+        _ if is_timeout(error) => Miss::TimedOut(ProbePhase::Connect),
         _ => Miss::Unreachable,
     }
 }

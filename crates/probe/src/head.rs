@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 
 use linchpin_words::{
     limits,
-    probe::{AnswerFault, Miss, Phase},
+    probe::{AnswerFault, Miss, ProbePhase},
 };
 
 use crate::stream::is_timeout;
@@ -20,7 +20,7 @@ pub(crate) fn exchange(
     if let Err(error) = &sent
         && is_timeout(error)
     {
-        return Err(Miss::TimedOut(Phase::Answer));
+        return Err(Miss::TimedOut(ProbePhase::Answer));
     }
     let mut head = Head::default();
     let mut buffer = [0; 2048];
@@ -38,7 +38,7 @@ pub(crate) fn exchange(
             Ok(0) => return Err(Miss::Answer(AnswerFault::CutOff)),
             Ok(count) => head.read.extend_from_slice(part.get(..count).unwrap_or_default()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) if is_timeout(&error) => return Err(Miss::TimedOut(Phase::Answer)),
+            Err(error) if is_timeout(&error) => return Err(Miss::TimedOut(ProbePhase::Answer)),
             Err(_) => return Err(Miss::Answer(AnswerFault::CutOff)),
         }
     }

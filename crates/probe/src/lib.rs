@@ -27,11 +27,14 @@ pub use linchpin_words::{
     duration::DurationError,
     egress::Egress,
     limits,
-    probe::{AnswerFault, Miss, NameFault, Phase, Place, Probe, ProbeError, Request, Tls, TlsFault, Value},
+    probe::{
+        AnswerFault, Miss, NameFault, Probe, ProbeError, ProbePhase, ProbeRequest, ProbeTarget, ProbeText,
+        Tls, TlsFault,
+    },
     text,
 };
 
-pub use self::names::Names;
+pub use self::names::NameResolver;
 use self::stream::Stream;
 
 /// What every request says it comes from.
@@ -50,21 +53,21 @@ pub struct Rules {
 }
 
 /// Carries out a probe: it is met, or this is why not. Returns by `deadline`.
-pub fn run(probe: &Probe, rules: &Rules, names: &Names, deadline: Instant) -> Result<(), Miss> {
+pub fn run(probe: &Probe, rules: &Rules, names: &NameResolver, deadline: Instant) -> Result<(), Miss> {
     if let (Some(request), Some(allowed)) = (&probe.request, &rules.methods)
         && !allowed.contains(request.verb())
     {
         return Err(Miss::DeniedMethod(request.verb().to_owned()));
     }
     match &probe.place {
-        Place::Host { host, port } => {
+        ProbeTarget::Host { host, port } => {
             let found = names.resolve(host, deadline)?;
             let addresses: Vec<SocketAddr> =
                 found.into_iter().map(|address| SocketAddr::new(address, *port)).collect();
             let addresses = dial::allowed(&addresses, rules)?;
             ask(dial::connect(&addresses, deadline)?, probe.request.as_ref())
         }
-        Place::Addresses(addresses) => one_of(addresses, rules, deadline, |address, until| {
+        ProbeTarget::Addresses(addresses) => one_of(addresses, rules, deadline, |address, until| {
             ask(dial::connect(&[address], until)?, probe.request.as_ref())
         }),
     }
@@ -89,7 +92,7 @@ fn one_of(
 }
 
 /// Sends the request over a connection that was made, and judges the answer.
-fn ask(line: Stream, request: Option<&Request>) -> Result<(), Miss> {
+fn ask(line: Stream, request: Option<&ProbeRequest>) -> Result<(), Miss> {
     let Some(request) = request else { return Ok(()) };
     let wire = request.wire(AGENT);
     let status = match request.tls() {

@@ -17,11 +17,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_words::probe::{Miss, NameFault, Phase};
+use linchpin_words::probe::{Miss, NameFault, ProbePhase};
 
 use self::{
     files::{Configuration, in_hosts},
-    wire::{Answer, Kind, Query},
+    wire::{DnsAnswer, Query, RecordType},
 };
 use crate::stream::Stream;
 
@@ -36,19 +36,19 @@ const FILE: u64 = 64 << 10;
 
 /// Resolves names as two files say.
 #[derive(Clone, Debug)]
-pub struct Names {
+pub struct NameResolver {
     hosts: PathBuf,
     configuration: PathBuf,
 }
 
 /// The files of this machine, or of this container.
-impl Default for Names {
+impl Default for NameResolver {
     fn default() -> Self {
         Self { hosts: "/etc/hosts".into(), configuration: "/etc/resolv.conf".into() }
     }
 }
 
-impl Names {
+impl NameResolver {
     /// The addresses of a host, at least one.
     pub(crate) fn resolve(&self, host: &str, deadline: Instant) -> Result<Vec<IpAddr>, Miss> {
         if let Some(address) = host.parse().ok().or_else(|| numeric(host).map(IpAddr::V4)) {
@@ -120,7 +120,7 @@ fn look_up(servers: &[SocketAddr], name: &str, deadline: Instant) -> Result<Foun
     for server in servers.iter().cycle().take(ATTEMPTS.max(servers.len())) {
         let now = Instant::now();
         if now >= deadline {
-            return Err(Miss::TimedOut(Phase::Name));
+            return Err(Miss::TimedOut(ProbePhase::Name));
         }
         match ask(*server, name, deadline.min(now + PATIENCE)) {
             Ok(found @ (Found::Addresses(_) | Found::Nothing)) => return Ok(found),
@@ -128,13 +128,13 @@ fn look_up(servers: &[SocketAddr], name: &str, deadline: Instant) -> Result<Foun
             Err(error) => silent = crate::stream::is_timeout(&error),
         }
     }
-    if silent { Err(Miss::TimedOut(Phase::Name)) } else { Ok(Found::Failed) }
+    if silent { Err(Miss::TimedOut(ProbePhase::Name)) } else { Ok(Found::Failed) }
 }
 
 /// Asks one name server for both kinds of addresses.
 fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
     // A name that cannot be asked for does not exist.
-    let queries = [Kind::A, Kind::Aaaa].map(|kind| Query::new(identifier(), name, kind));
+    let queries = [RecordType::A, RecordType::Aaaa].map(|kind| Query::new(identifier(), name, kind));
     let [Some(first), Some(second)] = queries else { return Ok(Found::Nothing) };
     let here: IpAddr =
         if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
@@ -167,15 +167,15 @@ fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
         };
         let query = open.swap_remove(index);
         match answer {
-            Answer::Truncated(some) if some.is_empty() => match over_tcp(server, &query, until) {
+            DnsAnswer::Truncated(some) if some.is_empty() => match over_tcp(server, &query, until) {
                 Some(more) => addresses.extend(more),
                 None => failed = true,
             },
-            Answer::Addresses(some) | Answer::Truncated(some) => addresses.extend(some),
+            DnsAnswer::Addresses(some) | DnsAnswer::Truncated(some) => addresses.extend(some),
             // Some servers say so of the other kind alone, of names that have IPv4 addresses.
-            Answer::NoSuchName if query.kind() == Kind::A => return Ok(Found::Nothing),
-            Answer::NoSuchName => {}
-            Answer::Failed => failed = true,
+            DnsAnswer::NoSuchName if query.kind() == RecordType::A => return Ok(Found::Nothing),
+            DnsAnswer::NoSuchName => {}
+            DnsAnswer::Failed => failed = true,
         }
         if !addresses.is_empty() {
             until = until.min(Instant::now() + GRACE);
@@ -184,7 +184,7 @@ fn ask(server: SocketAddr, name: &str, until: Instant) -> io::Result<Found> {
     // IPv4 first: IPv6 addresses of a name are often not routed.
     addresses.sort_by_key(IpAddr::is_ipv6);
     // Some servers never answer the question for IPv6 addresses: the other one decides.
-    let unanswered = open.iter().any(|query| query.kind() == Kind::A);
+    let unanswered = open.iter().any(|query| query.kind() == RecordType::A);
     match (addresses.is_empty(), unanswered) {
         (false, _) => Ok(Found::Addresses(addresses)),
         (true, true) => Err(io::ErrorKind::TimedOut.into()),
@@ -205,8 +205,8 @@ fn over_tcp(server: SocketAddr, query: &Query, until: Instant) -> Option<Vec<IpA
     let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
     stream.read_exact(&mut message).ok()?;
     match query.answer(&message)? {
-        Answer::Addresses(addresses) | Answer::Truncated(addresses) => Some(addresses),
-        Answer::NoSuchName | Answer::Failed => None,
+        DnsAnswer::Addresses(addresses) | DnsAnswer::Truncated(addresses) => Some(addresses),
+        DnsAnswer::NoSuchName | DnsAnswer::Failed => None,
     }
 }
 

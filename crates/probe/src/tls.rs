@@ -10,7 +10,7 @@ use std::{
 
 use linchpin_words::{
     limits,
-    probe::{Miss, Phase, Tls, TlsFault},
+    probe::{Miss, ProbePhase, Tls, TlsFault},
 };
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
@@ -42,7 +42,7 @@ pub(crate) fn agree(line: Stream, tls: &Tls) -> Result<impl Read + Write, Miss> 
 /// Why a handshake ended.
 fn broken(error: &io::Error) -> Miss {
     if is_timeout(error) {
-        return Miss::TimedOut(Phase::Tls);
+        return Miss::TimedOut(ProbePhase::Tls);
     }
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     inner.map_or(Miss::Tls(TlsFault::Refused), miss)

@@ -14,7 +14,7 @@ mod zipped;
 use linchpin_words::{Reason, limits, text::quote};
 
 use self::gather::Gather;
-pub use self::name::{Selection, SelectionError};
+pub use self::name::{ManifestSelection, SelectionError};
 use crate::Problem;
 
 /// One text of a source.
@@ -27,7 +27,7 @@ pub struct Manifest {
 }
 
 /// Reads the manifests that `selection` asks for.
-pub fn unpack(bytes: &[u8], selection: &Selection) -> Result<Vec<Manifest>, Problem> {
+pub fn unpack(bytes: &[u8], selection: &ManifestSelection) -> Result<Vec<Manifest>, Problem> {
     if bytes.len() > limits::SOURCE_DOWNLOAD {
         let limit = limits::SOURCE_DOWNLOAD >> 20;
         return Err(Problem::too_large(format!("the source is larger than {limit} MiB")));
@@ -44,7 +44,7 @@ pub fn unpack(bytes: &[u8], selection: &Selection) -> Result<Vec<Manifest>, Prob
 }
 
 /// A source that is one text.
-fn plain(bytes: &[u8], selection: &Selection) -> Result<Vec<Manifest>, Problem> {
+fn plain(bytes: &[u8], selection: &ManifestSelection) -> Result<Vec<Manifest>, Problem> {
     if let Some(path) = selection.first_proper() {
         let message = format!("the source is one text, not an archive: it has no {}", quote(path));
         return Err(Problem::new(Reason::PathNotFound, message));

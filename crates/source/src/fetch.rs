@@ -14,18 +14,18 @@ use rustls::ClientConfig;
 
 use crate::{
     Problem,
-    archive::{self, Manifest, Selection},
+    archive::{self, Manifest, ManifestSelection},
     credentials::Credentials,
     digest::Digest,
     http::{Get, Reach},
-    registry::{Pull, Reference, Repository, layer},
+    registry::{ManifestReference, Pull, Repository, layer},
     tls,
     url::Url,
 };
 
 /// What is fetched.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Locator {
+pub enum FetchLocator {
     /// A file of a web server.
     Http {
         /// Where.
@@ -38,7 +38,7 @@ pub enum Locator {
         /// Where.
         repository: Repository,
         /// Which.
-        reference: Reference,
+        reference: ManifestReference,
         /// The media type of the layer.
         media_type: Option<String>,
     },
@@ -46,7 +46,7 @@ pub enum Locator {
 
 /// What is known of an earlier fetch with the same locator, selection and credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct EarlierFetch {
     /// The revision it had.
     pub revision: String,
     etag: Option<HeaderValue>,
@@ -57,7 +57,7 @@ pub struct Known {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
     /// What to tell the next fetch.
-    pub known: Known,
+    pub known: EarlierFetch,
     /// The digest of what was downloaded.
     pub digest: Digest,
     /// Its size in bytes.
@@ -78,9 +78,9 @@ pub struct Fetch<'f> {
     /// Where requests may go.
     pub reach: &'f Reach,
     /// What is fetched.
-    pub locator: &'f Locator,
+    pub locator: &'f FetchLocator,
     /// Which manifests of it.
-    pub selection: &'f Selection,
+    pub selection: &'f ManifestSelection,
     /// Who we are there.
     pub credentials: Option<&'f Credentials>,
     /// How long all of it may take.
@@ -89,12 +89,12 @@ pub struct Fetch<'f> {
 
 impl Fetch<'_> {
     /// Fetches; none if nothing has changed since `known`.
-    pub async fn run(&self, known: Option<&Known>) -> Result<Option<Fetched>, Problem> {
+    pub async fn run(&self, known: Option<&EarlierFetch>) -> Result<Option<Fetched>, Problem> {
         let tls = tls::client(self.credentials.and_then(Credentials::authorities))?;
         let work = async {
             match self.locator {
-                Locator::Http { url, digest } => self.http(url, digest.as_ref(), &tls, known).await,
-                Locator::Oci { repository, reference, media_type } => {
+                FetchLocator::Http { url, digest } => self.http(url, digest.as_ref(), &tls, known).await,
+                FetchLocator::Oci { repository, reference, media_type } => {
                     self.oci(repository, reference, media_type.as_deref(), &tls, known).await
                 }
             }
@@ -108,7 +108,7 @@ impl Fetch<'_> {
         url: &Url,
         digest: Option<&Digest>,
         tls: &Arc<ClientConfig>,
-        known: Option<&Known>,
+        known: Option<&EarlierFetch>,
     ) -> Result<Option<Fetched>, Problem> {
         let mut headers = HeaderMap::new();
         if let Some(known) = known {
@@ -128,7 +128,7 @@ impl Fetch<'_> {
             digest.check(&answer.body, "what was downloaded")?;
         }
         let found = Digest::of(&answer.body);
-        let now = Known {
+        let now = EarlierFetch {
             revision: found.to_string(),
             etag: answer.headers.get(ETAG).cloned(),
             last_modified: answer.headers.get(LAST_MODIFIED).cloned(),
@@ -139,27 +139,27 @@ impl Fetch<'_> {
     async fn oci(
         &self,
         repository: &Repository,
-        reference: &Reference,
+        reference: &ManifestReference,
         media_type: Option<&str>,
         tls: &Arc<ClientConfig>,
-        known: Option<&Known>,
+        known: Option<&EarlierFetch>,
     ) -> Result<Option<Fetched>, Problem> {
         let pull = Pull { reach: self.reach, repository, credentials: self.credentials, tls };
         let (digest, manifest) = pull.manifest(reference).await?;
         let revision = match reference {
-            Reference::Tag(tag) => format!("{tag}@{digest}"),
-            Reference::Digest(digest) => digest.to_string(),
+            ManifestReference::Tag(tag) => format!("{tag}@{digest}"),
+            ManifestReference::Digest(digest) => digest.to_string(),
         };
         if known.is_some_and(|known| known.revision == revision) {
             return Ok(None);
         }
         let layer = layer(&manifest, media_type)?;
         let bytes = pull.layer(&layer).await?;
-        self.unpack(Known { revision, ..Known::default() }, layer.digest, bytes).await.map(Some)
+        self.unpack(EarlierFetch { revision, ..EarlierFetch::default() }, layer.digest, bytes).await.map(Some)
     }
 
     /// Unpacks what was downloaded, on a thread where that holds nobody else up.
-    async fn unpack(&self, known: Known, digest: Digest, bytes: Vec<u8>) -> Result<Fetched, Problem> {
+    async fn unpack(&self, known: EarlierFetch, digest: Digest, bytes: Vec<u8>) -> Result<Fetched, Problem> {
         let (size, selection) = (bytes.len(), self.selection.clone());
         let unpacking = tokio::task::spawn_blocking(move || archive::unpack(&bytes, &selection));
         let cut_off = |_| Problem::failed("the source could not be unpacked before the operator stopped");

@@ -4,15 +4,15 @@
 //! tenant's file; the server does not ask who fetches. So the file must lie where the server keeps those of this very
 //! object, and must have a digest. An `ExternalArtifact` is published by others, wherever they like.
 
-use linchpin_words::{Reason, source::FluxKind, text::quote};
+use linchpin_words::{Reason, source::FluxSourceKind, text::quote};
 
-use crate::{Problem, digest::Digest, fetch::Locator, url::Url};
+use crate::{Problem, digest::Digest, fetch::FetchLocator, url::Url};
 
 /// A source of Flux, and where its status says that its artifact is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FluxArtifact<'o> {
     /// The kind of the object.
-    pub kind: FluxKind,
+    pub kind: FluxSourceKind,
     /// Its namespace.
     pub namespace: &'o str,
     /// Its name.
@@ -24,17 +24,17 @@ pub struct FluxArtifact<'o> {
 }
 
 /// The directory of the server that holds the artifacts of a kind; none where anybody may publish anywhere.
-fn directory(kind: FluxKind) -> Option<&'static str> {
+fn directory(kind: FluxSourceKind) -> Option<&'static str> {
     match kind {
-        FluxKind::GitRepository => Some("gitrepository"),
-        FluxKind::OciRepository => Some("ocirepository"),
-        FluxKind::Bucket => Some("bucket"),
-        FluxKind::ExternalArtifact => None,
+        FluxSourceKind::GitRepository => Some("gitrepository"),
+        FluxSourceKind::OciRepository => Some("ocirepository"),
+        FluxSourceKind::Bucket => Some("bucket"),
+        FluxSourceKind::ExternalArtifact => None,
     }
 }
 
 /// The file to fetch.
-pub fn locate(artifact: &FluxArtifact<'_>) -> Result<Locator, Problem> {
+pub fn locate(artifact: &FluxArtifact<'_>) -> Result<FetchLocator, Problem> {
     let garbled =
         |what: &str| Problem::new(Reason::SourceNotFound, format!("the artifact of the source {what}"));
     let url = Url::parse(artifact.url).map_err(|error| garbled(&format!("cannot be fetched: {error}")))?;
@@ -51,7 +51,7 @@ pub fn locate(artifact: &FluxArtifact<'_>) -> Result<Locator, Problem> {
             return Err(Problem::new(Reason::HostNotAllowed, message));
         }
     }
-    Ok(Locator::Http { url, digest: Some(digest) })
+    Ok(FetchLocator::Http { url, digest: Some(digest) })
 }
 
 #[cfg(test)]
@@ -60,24 +60,26 @@ mod tests {
 
     const HOST: &str = "http://source-controller.flux-system.svc.cluster.local.";
 
-    fn found(kind: FluxKind, url: &str, digest: &str) -> Result<Locator, Problem> {
+    fn found(kind: FluxSourceKind, url: &str, digest: &str) -> Result<FetchLocator, Problem> {
         locate(&FluxArtifact { kind, namespace: "shop", name: "web", url, digest })
     }
 
-    fn at(kind: FluxKind, path: &str) -> Result<Locator, Problem> {
+    fn at(kind: FluxSourceKind, path: &str) -> Result<FetchLocator, Problem> {
         found(kind, &format!("{HOST}{path}"), Digest::of(b"").as_str())
     }
 
     #[test]
     fn the_file_of_the_very_object_is_fetched_with_its_digest() {
-        let locator = at(FluxKind::GitRepository, "/gitrepository/shop/web/1234.tar.gz").unwrap();
-        let Locator::Http { url, digest: Some(digest) } = locator else { panic!("a file with a digest") };
+        let locator = at(FluxSourceKind::GitRepository, "/gitrepository/shop/web/1234.tar.gz").unwrap();
+        let FetchLocator::Http { url, digest: Some(digest) } = locator else {
+            panic!("a file with a digest")
+        };
         assert_eq!(
             url.host, "source-controller.flux-system.svc.cluster.local",
             "the dot at its end means nothing"
         );
         assert_eq!(digest, Digest::of(b""));
-        assert!(at(FluxKind::ExternalArtifact, "/anywhere/else.tar.gz").is_ok());
+        assert!(at(FluxSourceKind::ExternalArtifact, "/anywhere/else.tar.gz").is_ok());
     }
 
     #[test]
@@ -96,7 +98,7 @@ mod tests {
             "/gitrepository/shop/web/1.tar.gz?x=/",
         ] {
             assert_eq!(
-                at(FluxKind::GitRepository, path).unwrap_err().reason,
+                at(FluxSourceKind::GitRepository, path).unwrap_err().reason,
                 Reason::HostNotAllowed,
                 "{path}"
             );
@@ -107,7 +109,7 @@ mod tests {
     fn what_has_no_address_or_no_digest_is_not_fetched() {
         let file = "http://h/bucket/shop/web/a";
         for (url, digest) in [("ftp://x/", ""), (file, ""), (file, "sha512:00")] {
-            let problem = found(FluxKind::Bucket, url, digest).unwrap_err();
+            let problem = found(FluxSourceKind::Bucket, url, digest).unwrap_err();
             assert_eq!(problem.reason, Reason::SourceNotFound, "{url} {digest}");
         }
     }

@@ -1,7 +1,7 @@
 //! One request, to a server that was checked: its host by the administrator's list, its address by the deny-list.
 //!
 //! A request has one connection, which is closed behind it. Redirects of a [`Get`] are followed here, each through both
-//! lists, never from TLS to plain text; credentials go to the first server alone; those of an [`Ask`] are not followed. A
+//! lists, never from TLS to plain text; credentials go to the first server alone; those of an [`HttpRequest`] are not followed. A
 //! body is counted while it is read. What a server answers is never repeated in an error.
 
 use std::{net::SocketAddr, sync::Arc};
@@ -58,7 +58,7 @@ pub struct Get<'g> {
 }
 
 /// One request of any method, with a body: to a server that the administrator names. Redirects are not followed.
-pub struct Ask<'a> {
+pub struct HttpRequest<'a> {
     /// What is asked for.
     pub method: Method,
     /// Where to.
@@ -86,7 +86,7 @@ struct Message<'m> {
 
 /// An answer, whatever its status.
 #[derive(Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// Its status.
     pub status: StatusCode,
     /// Its headers.
@@ -99,7 +99,7 @@ pub struct Answer {
 
 impl Reach {
     /// Sends a GET and follows redirects. The caller bounds the time.
-    pub async fn get(&self, get: &Get<'_>) -> Result<Answer, Problem> {
+    pub async fn get(&self, get: &Get<'_>) -> Result<HttpAnswer, Problem> {
         let mut url = get.url.clone();
         for _ in 0..=limits::SOURCE_REDIRECTS {
             self.hosts.check(&url)?;
@@ -125,9 +125,9 @@ impl Reach {
     }
 
     /// Sends a request of any method, and reads the answer whatever its status. The caller bounds the time.
-    pub async fn ask(&self, ask: Ask<'_>) -> Result<Answer, Problem> {
+    pub async fn ask(&self, ask: HttpRequest<'_>) -> Result<HttpAnswer, Problem> {
         self.hosts.check(ask.url)?;
-        let Ask { method, url, headers, authorization, tls, body, limit } = ask;
+        let HttpRequest { method, url, headers, authorization, tls, body, limit } = ask;
         let message = Message { method: &method, headers: &headers, authorization, tls, body };
         let Exchange { response, running } = self.send(url, message).await?;
         let answer = answer(response, url.clone(), true, limit).await;
@@ -228,7 +228,7 @@ async fn answer(
     from: Url,
     wanted: bool,
     limit: usize,
-) -> Result<Answer, Problem> {
+) -> Result<HttpAnswer, Problem> {
     let (parts, mut incoming) = response.into_parts();
     let mut body = Vec::new();
     if wanted {
@@ -243,10 +243,10 @@ async fn answer(
             body.extend_from_slice(data);
         }
     }
-    Ok(Answer { status: parts.status, headers: parts.headers, body, from })
+    Ok(HttpAnswer { status: parts.status, headers: parts.headers, body, from })
 }
 
-impl Answer {
+impl HttpAnswer {
     /// The answer if it is a good one; else what its status means.
     pub fn success(self) -> Result<Self, Problem> {
         if self.status.is_success() {

@@ -20,13 +20,13 @@ use std::sync::Arc;
 use self::challenge::Challenge;
 pub use self::{
     manifest::{Layer, layer},
-    reference::{Reference, ReferenceError, Repository},
+    reference::{ManifestReference, ManifestReferenceError, Repository},
 };
 use crate::{
     Problem,
     credentials::Credentials,
     digest::Digest,
-    http::{Answer, Get, Reach, failed},
+    http::{Get, HttpAnswer, Reach, failed},
     url::Url,
 };
 
@@ -53,12 +53,12 @@ struct TokenAnswer {
 
 impl Pull<'_> {
     /// The digest of a manifest and its bytes.
-    pub async fn manifest(&self, reference: &Reference) -> Result<(Digest, Vec<u8>), Problem> {
+    pub async fn manifest(&self, reference: &ManifestReference) -> Result<(Digest, Vec<u8>), Problem> {
         let url = self.repository.manifest_url(reference);
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static(manifest::ACCEPTED));
         let body = self.get(&url, headers, limits::REGISTRY_MANIFEST).await?.body;
-        if let Reference::Digest(digest) = reference {
+        if let ManifestReference::Digest(digest) = reference {
             digest.check(&body, "the manifest that the registry answers")?;
         }
         Ok((Digest::of(&body), body))
@@ -73,7 +73,7 @@ impl Pull<'_> {
     }
 
     /// Asks, and asks again with a token if the registry wants one.
-    async fn get(&self, url: &Url, headers: HeaderMap, limit: usize) -> Result<Answer, Problem> {
+    async fn get(&self, url: &Url, headers: HeaderMap, limit: usize) -> Result<HttpAnswer, Problem> {
         let own = self.credentials.and_then(Credentials::authorization);
         let get = Get { url, headers, authorization: own, tls: self.tls, limit };
         let answer = self.reach.get(&get).await?;

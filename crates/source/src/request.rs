@@ -10,36 +10,36 @@ use linchpin_words::{
 
 use crate::{
     Problem,
-    archive::Selection,
+    archive::ManifestSelection,
     credentials::Credentials,
     digest::Digest,
-    fetch::{Fetch, Fetched, Known, Locator},
+    fetch::{EarlierFetch, Fetch, FetchLocator, Fetched},
     flux::{self, FluxArtifact},
     http::Reach,
-    registry::{Reference, Repository},
+    registry::{ManifestReference, Repository},
     url::Url,
 };
 
 /// Where sources may be fetched from.
 #[derive(Clone)]
-pub struct Reaches {
+pub struct SourceReach {
     /// What users name.
     pub named: Reach,
     /// What the status of an object of Flux names.
     pub flux: Reach,
 }
 
-impl Reaches {
+impl SourceReach {
     /// Fetches a source; none if nothing has changed since `known`.
     pub async fn fetch(
         &self,
         source: &Source,
         timeout: Duration,
-        known: Option<&Known>,
+        known: Option<&EarlierFetch>,
     ) -> Result<Option<Fetched>, Problem> {
         let (reach, locator) = self.locate(&source.locator)?;
         let strip = usize::try_from(source.strip_components).unwrap_or(usize::MAX);
-        let selection = Selection::new(&source.paths, strip)
+        let selection = ManifestSelection::new(&source.paths, strip)
             .map_err(|error| invalid(&format!("paths[{}]: {}", error.index, error.message)))?;
         let credentials = source.secret.as_ref().map(|secret| {
             Credentials::from_secret(secret.reveal(), server(&locator)).map_err(|error| {
@@ -64,7 +64,7 @@ impl Reaches {
         Ok(fetched)
     }
 
-    fn locate(&self, wanted: &Wanted) -> Result<(&Reach, Locator), Problem> {
+    fn locate(&self, wanted: &Wanted) -> Result<(&Reach, FetchLocator), Problem> {
         let digest_of = |text: &str| {
             Digest::parse(text).ok_or_else(|| invalid("the digest is not sha256: and 64 hexadecimal digits"))
         };
@@ -72,7 +72,7 @@ impl Reaches {
             Wanted::Http { url, digest } => {
                 let url = Url::parse(url).map_err(|error| invalid(&error.to_string()))?;
                 let digest = digest.as_deref().map(digest_of).transpose()?;
-                Ok((&self.named, Locator::Http { url, digest }))
+                Ok((&self.named, FetchLocator::Http { url, digest }))
             }
             Wanted::Oci { url, reference, media_type } => {
                 let read = |clear| Repository::parse(url, clear).map_err(|error| invalid(&error.to_string()));
@@ -82,11 +82,11 @@ impl Reaches {
                 let repository = if listed { clear } else { read(false)? };
                 let reference = match reference {
                     OciReference::Tag(tag) => {
-                        Reference::tag(tag).map_err(|error| invalid(&error.to_string()))?
+                        ManifestReference::tag(tag).map_err(|error| invalid(&error.to_string()))?
                     }
-                    OciReference::Digest(digest) => Reference::Digest(digest_of(digest)?),
+                    OciReference::Digest(digest) => ManifestReference::Digest(digest_of(digest)?),
                 };
-                Ok((&self.named, Locator::Oci { repository, reference, media_type: media_type.clone() }))
+                Ok((&self.named, FetchLocator::Oci { repository, reference, media_type: media_type.clone() }))
             }
             Wanted::Flux { kind, namespace, name, url, digest, .. } => {
                 let locator = flux::locate(&FluxArtifact { kind: *kind, namespace, name, url, digest })?;
@@ -96,10 +96,10 @@ impl Reaches {
     }
 }
 
-fn server(locator: &Locator) -> &Url {
+fn server(locator: &FetchLocator) -> &Url {
     match locator {
-        Locator::Http { url, .. } => url,
-        Locator::Oci { repository, .. } => &repository.server,
+        FetchLocator::Http { url, .. } => url,
+        FetchLocator::Oci { repository, .. } => &repository.server,
     }
 }
 

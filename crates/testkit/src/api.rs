@@ -14,7 +14,7 @@ use crate::kinds;
 
 /// An API server's "no".
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ApiRefusal {
     /// The HTTP status.
     pub code: u16,
     /// What it says.
@@ -52,13 +52,13 @@ impl Api {
         path: &str,
         content_type: &str,
         body: Option<&Value>,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, ApiRefusal> {
         let body = body.map(|body| serde_json::to_vec(body).unwrap()).unwrap_or_default();
         let mut tries = 0;
         loop {
             match self.send(method.clone(), path, content_type, body.clone()) {
                 // A pooled connection may be closed in the very moment it is used; what is not a POST may be sent again.
-                Err(Refused { code: 0, .. }) if tries < 8 && *method != Method::POST => {
+                Err(ApiRefusal { code: 0, .. }) if tries < 8 && *method != Method::POST => {
                     tries += 1;
                     thread::sleep(Duration::from_millis(250));
                 }
@@ -67,7 +67,13 @@ impl Api {
         }
     }
 
-    fn send(&self, method: Method, path: &str, content_type: &str, body: Vec<u8>) -> Result<Value, Refused> {
+    fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &str,
+        body: Vec<u8>,
+    ) -> Result<Value, ApiRefusal> {
         let request = Request::builder()
             .method(method)
             .uri(path)
@@ -75,8 +81,8 @@ impl Api {
             .body(body)
             .unwrap();
         self.runtime.block_on(self.client.request::<Value>(request)).map_err(|error| match error {
-            kube::Error::Api(status) => Refused { code: status.code, message: status.message.clone() },
-            other => Refused { code: 0, message: other.to_string() },
+            kube::Error::Api(status) => ApiRefusal { code: status.code, message: status.message.clone() },
+            other => ApiRefusal { code: 0, message: other.to_string() },
         })
     }
 
@@ -87,7 +93,7 @@ impl Api {
             match self.request(&Method::GET, path, "application/json", None) {
                 Ok(value) => return Some(value),
                 Err(refused) if refused.code == 404 => return None,
-                Err(Refused { code: 0 | 429 | 500..600, .. }) if tries < 20 => {
+                Err(ApiRefusal { code: 0 | 429 | 500..600, .. }) if tries < 20 => {
                     tries += 1;
                     thread::sleep(Duration::from_millis(250));
                 }
@@ -110,7 +116,7 @@ impl Api {
     }
 
     /// Applies a manifest, taking over what others hold.
-    pub fn apply(&self, manifest: &Value) -> Result<Value, Refused> {
+    pub fn apply(&self, manifest: &Value) -> Result<Value, ApiRefusal> {
         let path = format!("{}?fieldManager=test&force=true&fieldValidation=Strict", kinds::place(manifest));
         self.request(&Method::PATCH, &path, "application/apply-patch+yaml", Some(manifest))
     }
@@ -123,7 +129,7 @@ impl Api {
         name: &str,
         subresource: &str,
         change: &Value,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, ApiRefusal> {
         let collection = kinds::collection(&kinds::api_version(kind), kind, namespace);
         let path = format!("{collection}/{name}{subresource}");
         self.request(&Method::PATCH, &path, "application/merge-patch+json", Some(change))
@@ -134,7 +140,7 @@ impl Api {
         let collection = kinds::collection(&kinds::api_version(kind), kind, namespace);
         let path = format!("{collection}/{name}");
         match self.request(&Method::DELETE, &path, "application/json", None) {
-            Ok(_) | Err(Refused { code: 404, .. }) => {}
+            Ok(_) | Err(ApiRefusal { code: 404, .. }) => {}
             Err(refused) => panic!("deleting {path}: {refused:?}"),
         }
     }

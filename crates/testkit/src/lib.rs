@@ -15,6 +15,8 @@
     reason = "called by tests only"
 )]
 
+use std::time::Duration;
+
 mod api;
 pub mod audit;
 mod dice;
@@ -24,7 +26,13 @@ mod rights;
 mod scenario;
 pub mod values;
 
-pub use api::{Api, Refused};
+pub use api::{Api, ApiRefusal};
 pub use dice::Dice;
 pub use rights::{CHART_OPERATOR, OPERATOR, grant, grant_operator, grant_webhooks, installation};
 pub use scenario::{Scenario, condition, entry};
+
+/// How long to wait before the next look, after so long in vain: looking costs the machine that does the work. What is
+/// there for a moment only comes early.
+pub fn pause(waited: Duration) -> Duration {
+    (waited / 40).clamp(Duration::from_millis(20), Duration::from_millis(100))
+}

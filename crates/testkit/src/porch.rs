@@ -1,6 +1,6 @@
 //! A small fake of Porch: its kinds as definitions in the shape of the real ones, and its controllers as a thread.
 //!
-//! Porch itself cannot run in tests. [`install`] makes its kinds known, in either [`Shape`] of `upstream.revision`;
+//! Porch itself cannot run in tests. [`install`] makes its kinds known, in either [`RevisionShape`] of `upstream.revision`;
 //! [`Porch`] then plays, in one namespace, the controller of PackageVariants (draft, proposal and publication of a
 //! downstream revision, its finalizer, its conditions), an approver, and whoever creates the objects of published
 //! packages (`deployer`), Deployments with a status that says they are available. Drafts are approved at once unless
@@ -20,7 +20,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-pub use self::definitions::{Shape, install, remove};
+pub use self::definitions::{RevisionShape, install, remove};
 use crate::Api;
 
 /// How long the fake sleeps between two looks at everything.
@@ -45,7 +45,7 @@ impl Porch {
     /// Begins to play Porch in a namespace.
     pub fn begin(api: &Api, namespace: &str) -> Self {
         let signals = Arc::new(Signals::default());
-        let porch = controller::Controller { api: api.clone(), namespace: namespace.to_owned() };
+        let porch = controller::PorchController { api: api.clone(), namespace: namespace.to_owned() };
         let told = Arc::clone(&signals);
         let thread = thread::spawn(move || {
             while !told.ended.load(Ordering::Relaxed) {
@@ -73,7 +73,7 @@ impl Porch {
 
     /// Publishes a revision of a package: `v1` in a workspace of that name, with these files.
     pub fn publish(&self, repository: &str, package: &str, number: u64, files: &Value) {
-        controller::Controller { api: self.api.clone(), namespace: self.namespace.clone() }
+        controller::PorchController { api: self.api.clone(), namespace: self.namespace.clone() }
             .publish(repository, package, number, files);
     }
 

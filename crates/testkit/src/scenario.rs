@@ -5,9 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+use http::Method;
 use serde_json::{Value, json};
 
-use crate::{Api, audit::Audit, kinds};
+use crate::{Api, audit::Audit, kinds, pause};
 
 /// How long anything may take that should happen at once. Generous: the machine may be busy.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -58,7 +59,25 @@ roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: actor}}
 subjects: [{{kind: ServiceAccount, name: actor, namespace: {name}}}]
 "#
         ));
+        scenario.wait_for_rights();
         scenario
+    }
+
+    /// Waits until what `actor` may do is in force: the API server notices a binding a moment after it was written.
+    fn wait_for_rights(&self) {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+        let review = json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
+            "user": self.actor(),
+            "resourceAttributes": {"namespace": self.namespace, "verb": "watch", "resource": "configmaps"}}});
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            let answer = self.api.request(&Method::POST, path, "application/json", Some(&review));
+            if answer.is_ok_and(|answer| answer["status"]["allowed"] == true) {
+                return;
+            }
+            thread::sleep(pause(begun.elapsed()));
+        }
+        panic!("actor may not watch config maps in {} after {PATIENCE:?}", self.namespace);
     }
 
     /// The identity everything is done as.
@@ -270,7 +289,7 @@ subjects: [{{kind: ServiceAccount, name: actor, namespace: $NS}}]
                 }
                 panic!("not within {PATIENCE:?}: {kind} {name} {what}; last seen:\n{shown:#}");
             }
-            thread::sleep(Duration::from_millis(25));
+            thread::sleep(pause(begun.elapsed()));
         }
     }
 

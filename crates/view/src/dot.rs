@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::picture::{Arrow, Item, Need, Picture, State};
+use crate::picture::{Arrow, ArrowReason, Picture, PictureItem, PictureState};
 use crate::text::{dot, kind, name, why};
 
 /// The picture in the DOT language, from left to right: what needs, then what is needed.
@@ -35,11 +35,11 @@ pub fn render(picture: &Picture) -> String {
     out
 }
 
-fn item(at: usize, item: &Item) -> String {
+fn item(at: usize, item: &PictureItem) -> String {
     let mut label =
         format!("{}\\n{}\\n{}", dot(&kind(&item.node)), dot(&name(&item.node)), item.state.word());
     let why = why(&item.reason, &item.detail);
-    if item.state != State::Ready && !why.is_empty() {
+    if item.state != PictureState::Ready && !why.is_empty() {
         let _ = write!(label, ": {}", dot(&why));
     }
     let width = if item.ours { ", penwidth=1.8" } else { "" };
@@ -49,15 +49,15 @@ fn item(at: usize, item: &Item) -> String {
 fn style(arrow: &Arrow) -> String {
     let mut parts = Vec::new();
     match &arrow.need {
-        Need::MadeBy { .. } => {
+        ArrowReason::MadeBy { .. } => {
             parts.push("style=dotted, arrowhead=empty, label=\"made by\", fontsize=9".to_owned());
         }
-        Need::Wait { wait, .. } if !wait.met() => {
+        ArrowReason::Wait { wait, .. } if !wait.met() => {
             parts.push("style=dashed, color=\"#bf8700\"".to_owned());
             let why = why(&wait.reason, &wait.detail);
             parts.push(format!("tooltip=\"{}\"", dot(&why)));
         }
-        Need::Wait { .. } => {}
+        ArrowReason::Wait { .. } => {}
     }
     if arrow.cycle {
         parts.push("color=\"#cf222e\", penwidth=2".to_owned());
@@ -66,13 +66,13 @@ fn style(arrow: &Arrow) -> String {
 }
 
 /// The colour of a state; readable on light and on dark.
-pub(crate) fn color(state: State) -> &'static str {
+pub(crate) fn color(state: PictureState) -> &'static str {
     match state {
-        State::Ready => "#2da44e",
-        State::Running => "#218bff",
-        State::Waiting => "#bf8700",
-        State::Missing => "#7d8590",
-        State::Unknown => "#a475f9",
-        State::Failed | State::Cycle => "#cf222e",
+        PictureState::Ready => "#2da44e",
+        PictureState::Running => "#218bff",
+        PictureState::Waiting => "#bf8700",
+        PictureState::Missing => "#7d8590",
+        PictureState::Unknown => "#a475f9",
+        PictureState::Failed | PictureState::Cycle => "#cf222e",
     }
 }

@@ -35,7 +35,7 @@ use jiff::Timestamp;
 use linchpin_engine::graph::{Node, WaitState};
 use serde::Serialize;
 
-use crate::picture::{Need, Picture, State};
+use crate::picture::{ArrowReason, Picture, PictureState};
 
 /// The name and version of the shape.
 pub const SCHEMA: &str = "linchpin.dev/picture/v1";
@@ -55,7 +55,7 @@ struct NodeEntry<'a> {
     #[serde(flatten)]
     node: &'a Node,
     ours: bool,
-    state: State,
+    state: PictureState,
     #[serde(flatten)]
     why: Why<'a>,
     level: usize,
@@ -117,11 +117,11 @@ pub fn value(picture: &Picture) -> serde_json::Value {
             .iter()
             .map(|arrow| {
                 let (kind, standing, why, own) = match &arrow.need {
-                    Need::Wait { wait, own } => {
+                    ArrowReason::Wait { wait, own } => {
                         let why = Why { reason: &wait.reason, detail: &wait.detail, since: wait.since };
                         ("waitsFor", Some(wait.standing), Some(why), *own)
                     }
-                    Need::MadeBy { .. } => ("madeBy", None, None, false),
+                    ArrowReason::MadeBy { .. } => ("madeBy", None, None, false),
                 };
                 let (from, to) = (&ids[arrow.from], &ids[arrow.to]);
                 EdgeEntry { from, to, kind, met: arrow.need.met(), standing, why, own, cycle: arrow.cycle }

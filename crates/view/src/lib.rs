@@ -14,4 +14,6 @@ pub mod svg;
 mod text;
 pub mod tree;
 
-pub use picture::{Arrow, Group, Item, Known, Need, Picture, Selection, State};
+pub use picture::{
+    Arrow, ArrowReason, NodeFacts, Picture, PictureGroup, PictureItem, PictureSelection, PictureState,
+};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::dot::color;
-use crate::picture::{Item, Need, Picture, State};
+use crate::picture::{ArrowReason, Picture, PictureItem, PictureState};
 use crate::text::{kind, mermaid, name, why};
 
 /// The picture as a Mermaid flowchart, from left to right: what needs, then what is needed.
@@ -24,10 +24,10 @@ pub fn render(picture: &Picture) -> String {
     let mut cyclic = Vec::new();
     for (number, arrow) in picture.arrows.iter().enumerate() {
         let link = match &arrow.need {
-            Need::MadeBy { .. } => "-.->|made by|".to_owned(),
-            Need::Wait { wait, .. } if wait.met() => "-->".to_owned(),
-            Need::Wait { wait, .. } if wait.reason.is_empty() => "-.->".to_owned(),
-            Need::Wait { wait, .. } => format!("-.->|\"{}\"|", mermaid(&wait.reason)),
+            ArrowReason::MadeBy { .. } => "-.->|made by|".to_owned(),
+            ArrowReason::Wait { wait, .. } if wait.met() => "-->".to_owned(),
+            ArrowReason::Wait { wait, .. } if wait.reason.is_empty() => "-.->".to_owned(),
+            ArrowReason::Wait { wait, .. } => format!("-.->|\"{}\"|", mermaid(&wait.reason)),
         };
         let _ = writeln!(out, "  n{} {link} n{}", arrow.from, arrow.to);
         if arrow.cycle {
@@ -35,10 +35,14 @@ pub fn render(picture: &Picture) -> String {
         }
     }
     if !cyclic.is_empty() {
-        let _ =
-            writeln!(out, "  linkStyle {} stroke:{},stroke-width:2px", cyclic.join(","), color(State::Cycle));
+        let _ = writeln!(
+            out,
+            "  linkStyle {} stroke:{},stroke-width:2px",
+            cyclic.join(","),
+            color(PictureState::Cycle)
+        );
     }
-    for state in State::ALL {
+    for state in PictureState::ALL {
         if picture.items.iter().any(|item| item.state == state) {
             let _ = writeln!(out, "  classDef {} stroke:{},stroke-width:2px", class(state), color(state));
         }
@@ -46,7 +50,7 @@ pub fn render(picture: &Picture) -> String {
     out
 }
 
-fn item(at: usize, item: &Item) -> String {
+fn item(at: usize, item: &PictureItem) -> String {
     let mut label = format!(
         "{}<br/>{}<br/>{}",
         mermaid(&kind(&item.node)),
@@ -54,7 +58,7 @@ fn item(at: usize, item: &Item) -> String {
         item.state.word()
     );
     let why = why(&item.reason, &item.detail);
-    if item.state != State::Ready && !why.is_empty() {
+    if item.state != PictureState::Ready && !why.is_empty() {
         let _ = write!(label, ": {}", mermaid(&why));
     }
     let (open, close) = if item.ours { ("([", "])") } else { ("[", "]") };
@@ -62,6 +66,6 @@ fn item(at: usize, item: &Item) -> String {
 }
 
 /// A class name; prefixed, for words such as `end` and `default` mean something to Mermaid.
-fn class(state: State) -> String {
+fn class(state: PictureState) -> String {
     format!("is-{}", state.word())
 }

@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use linchpin_engine::graph::{Edge, Graph, Node, Path, Relation, Wait, WaitState, explain};
+use linchpin_engine::graph::{CyclePath, Edge, Graph, Node, Relation, Wait, WaitState, explain};
 use serde::{Deserialize, Serialize};
 
 /// The state of something, as one word; the later, the more it deserves attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum PictureState {
     /// As required.
     Ready,
     /// There, and on its way.
@@ -29,7 +29,7 @@ pub enum State {
     Cycle,
 }
 
-impl State {
+impl PictureState {
     /// All states, good ones first.
     pub const ALL: [Self; 7] =
         [Self::Ready, Self::Running, Self::Waiting, Self::Missing, Self::Unknown, Self::Failed, Self::Cycle];
@@ -50,9 +50,9 @@ impl State {
 
 /// What is known about a node besides its edges, such as the phase of an object of ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub struct NodeFacts {
     /// Its state.
-    pub state: State,
+    pub state: PictureState,
     /// Why, as one word.
     pub reason: String,
     /// Why, in words.
@@ -63,13 +63,13 @@ pub struct Known {
 
 /// One thing in the picture.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct PictureItem {
     /// What it is.
     pub node: Node,
     /// Whether it is one of ours: it has a plan.
     pub ours: bool,
     /// Its state.
-    pub state: State,
+    pub state: PictureState,
     /// Why, as one word; may be empty.
     pub reason: String,
     /// Why, in words; may be empty.
@@ -84,7 +84,7 @@ pub struct Item {
 
 /// Why one thing comes before another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum ArrowReason {
     /// It is waited for. `own` says that the one who waits also makes it.
     Wait {
         /// The wait.
@@ -99,7 +99,7 @@ pub enum Need {
     },
 }
 
-impl Need {
+impl ArrowReason {
     /// Whether it is fulfilled.
     pub fn met(&self) -> bool {
         match self {
@@ -117,14 +117,14 @@ pub struct Arrow {
     /// What is needed.
     pub to: usize,
     /// Why.
-    pub need: Need,
+    pub need: ArrowReason,
     /// Whether it is part of a cycle.
     pub cycle: bool,
 }
 
 /// Things that belong together: an object and its parts, or the objects of another cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct PictureGroup {
     /// What holds them together.
     pub label: String,
     /// Indices in [`Picture::items`], ascending.
@@ -133,7 +133,7 @@ pub struct Group {
 
 /// Which part of a graph to draw.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Selection {
+pub enum PictureSelection {
     /// Everything.
     All,
     /// These, what they make, and all that they need.
@@ -146,18 +146,18 @@ pub enum Selection {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Picture {
     /// Sorted by node.
-    pub items: Vec<Item>,
+    pub items: Vec<PictureItem>,
     /// Sorted by their ends; at most one for each pair.
     pub arrows: Vec<Arrow>,
     /// Sorted by label.
-    pub groups: Vec<Group>,
+    pub groups: Vec<PictureGroup>,
     /// Every cycle that touches the picture.
-    pub cycles: Vec<Path>,
+    pub cycles: Vec<CyclePath>,
 }
 
 impl Picture {
     /// Takes a picture of a graph. `known` says more about some nodes; it wins over what the edges show.
-    pub fn of(graph: &Graph, selection: &Selection, known: &BTreeMap<Node, Known>) -> Self {
+    pub fn of(graph: &Graph, selection: &PictureSelection, known: &BTreeMap<Node, NodeFacts>) -> Self {
         let edges = graph.edges();
         let nodes = selected(graph, &edges, selection);
         let index: BTreeMap<&Node, usize> = nodes.iter().enumerate().map(|(at, &node)| (node, at)).collect();
@@ -174,12 +174,12 @@ impl Picture {
             .flat_map(|(level, nodes)| nodes.iter().map(move |node| (node, level)))
             .collect();
         let ours: BTreeSet<&Node> = graph.owners().into_iter().collect();
-        let mut items: Vec<Item> = nodes
+        let mut items: Vec<PictureItem> = nodes
             .iter()
-            .map(|&node| Item {
+            .map(|&node| PictureItem {
                 node: node.clone(),
                 ours: ours.contains(node) || ours.contains(&node.whole()),
-                state: State::Ready,
+                state: PictureState::Ready,
                 reason: String::new(),
                 detail: String::new(),
                 speaks: known.contains_key(node),
@@ -196,7 +196,7 @@ impl Picture {
                 item.since = known.since;
             }
             if cycle_of.contains_key(&at) {
-                item.state = State::Cycle;
+                item.state = PictureState::Cycle;
             }
         }
         let shown: BTreeSet<usize> = cycle_of.into_values().collect();
@@ -215,11 +215,11 @@ impl Picture {
 }
 
 /// The selected nodes, sorted.
-fn selected<'a>(graph: &'a Graph, edges: &'a [Edge], selection: &Selection) -> Vec<&'a Node> {
+fn selected<'a>(graph: &'a Graph, edges: &'a [Edge], selection: &PictureSelection) -> Vec<&'a Node> {
     let (roots, forward) = match selection {
-        Selection::All => return graph.nodes().collect(),
-        Selection::Needs(roots) => (roots, true),
-        Selection::NeededBy(roots) => (roots, false),
+        PictureSelection::All => return graph.nodes().collect(),
+        PictureSelection::Needs(roots) => (roots, true),
+        PictureSelection::NeededBy(roots) => (roots, false),
     };
     let mut next: BTreeMap<&Node, Vec<&Node>> = BTreeMap::new();
     for edge in edges {
@@ -265,15 +265,16 @@ fn arrows(edges: &[Edge], index: &BTreeMap<&Node, usize>, cycle_of: &BTreeMap<us
     let mut arrows = BTreeMap::new();
     for (&(maker, made), &done) in &makes {
         if !waits.contains_key(&(maker, made)) {
-            arrows.insert((made, maker), Need::MadeBy { done });
+            arrows.insert((made, maker), ArrowReason::MadeBy { done });
         }
     }
     for (&(from, to), &wait) in &waits {
         let own = makes.contains_key(&(from, to));
-        arrows.insert((from, to), Need::Wait { wait: wait.clone(), own });
+        arrows.insert((from, to), ArrowReason::Wait { wait: wait.clone(), own });
     }
-    let cyclic = |from, to, need: &Need| {
-        let blocks = !need.met() && !matches!(need, Need::Wait { own: true, .. } if !makes[&(from, to)]);
+    let cyclic = |from, to, need: &ArrowReason| {
+        let blocks =
+            !need.met() && !matches!(need, ArrowReason::Wait { own: true, .. } if !makes[&(from, to)]);
         blocks && cycle_of.get(&from).is_some_and(|number| cycle_of.get(&to) == Some(number))
     };
     arrows
@@ -284,7 +285,7 @@ fn arrows(edges: &[Edge], index: &BTreeMap<&Node, usize>, cycle_of: &BTreeMap<us
 
 /// What the edges show of their ends: who waits is waiting, who has still to make something is running, what is
 /// still to be made is waiting, and anything else is as those who wait for it see it.
-fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
+fn judge(items: &mut [PictureItem], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
     let mut seen_as: BTreeMap<usize, &Wait> = BTreeMap::new();
     let mut unmade: BTreeSet<usize> = BTreeSet::new();
     for edge in edges {
@@ -297,15 +298,15 @@ fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
                 if let Some(&from) = index.get(&edge.from) {
                     let item = &mut items[from];
                     item.since = match (item.state, item.since, wait.since) {
-                        (State::Waiting, Some(a), Some(b)) => Some(a.min(b)),
+                        (PictureState::Waiting, Some(a), Some(b)) => Some(a.min(b)),
                         (_, a, b) => b.or(a),
                     };
-                    item.state = State::Waiting;
+                    item.state = PictureState::Waiting;
                 }
             }
             Relation::Produces { done: false } => {
                 if let Some(&from) = index.get(&edge.from) {
-                    items[from].state = items[from].state.max(State::Running);
+                    items[from].state = items[from].state.max(PictureState::Running);
                 }
                 unmade.extend(index.get(&edge.to));
             }
@@ -313,11 +314,11 @@ fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
         }
     }
     for at in unmade.into_iter().filter(|at| !seen_as.contains_key(at)) {
-        items[at].state = items[at].state.max(State::Waiting);
+        items[at].state = items[at].state.max(PictureState::Waiting);
     }
     for (at, wait) in seen_as {
         let item = &mut items[at];
-        if item.state != State::Waiting || wait.standing == WaitState::Failed {
+        if item.state != PictureState::Waiting || wait.standing == WaitState::Failed {
             item.state = seen(wait.standing);
             item.since = wait.since;
         } else if let Some(since) = wait.since {
@@ -329,17 +330,17 @@ fn judge(items: &mut [Item], edges: &[Edge], index: &BTreeMap<&Node, usize>) {
 }
 
 /// How a wait's target looks to the one who waits.
-pub(crate) fn seen(standing: WaitState) -> State {
+pub(crate) fn seen(standing: WaitState) -> PictureState {
     match standing {
-        WaitState::Met => State::Ready,
-        WaitState::InProgress => State::Running,
-        WaitState::Absent => State::Missing,
-        WaitState::Unknown => State::Unknown,
-        WaitState::Failed => State::Failed,
+        WaitState::Met => PictureState::Ready,
+        WaitState::InProgress => PictureState::Running,
+        WaitState::Absent => PictureState::Missing,
+        WaitState::Unknown => PictureState::Unknown,
+        WaitState::Failed => PictureState::Failed,
     }
 }
 
-fn groups(items: &[Item]) -> Vec<Group> {
+fn groups(items: &[PictureItem]) -> Vec<PictureGroup> {
     let parted: BTreeSet<Node> =
         items.iter().filter(|item| item.node.part.is_some()).map(|item| item.node.whole()).collect();
     let mut groups: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -352,5 +353,5 @@ fn groups(items: &[Item]) -> Vec<Group> {
         };
         groups.entry(label).or_default().push(at);
     }
-    groups.into_iter().map(|(label, members)| Group { label, members }).collect()
+    groups.into_iter().map(|(label, members)| PictureGroup { label, members }).collect()
 }

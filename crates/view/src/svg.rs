@@ -12,12 +12,12 @@ use jiff::Timestamp;
 use linchpin_engine::graph::explain;
 
 use crate::layout::{LAYER_GAP, Layout, Point, Size, layout};
-use crate::picture::{Arrow, Item, Need, Picture, State};
+use crate::picture::{Arrow, ArrowReason, Picture, PictureItem, PictureState};
 use crate::text::{cut, cut_middle, kind, name, why, width, xml};
 
 /// How to draw an SVG.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct SvgOptions {
     /// A heading; none for no heading.
     pub title: Option<String>,
     /// The present, for ages; without it, none are shown.
@@ -42,7 +42,7 @@ struct Card {
 }
 
 /// The picture as an SVG document.
-pub fn render(picture: &Picture, options: &Options) -> String {
+pub fn render(picture: &Picture, options: &SvgOptions) -> String {
     let cards: Vec<Card> = picture.items.iter().map(|item| card(item, options)).collect();
     let sizes: Vec<Size> = cards.iter().map(|card| card.size).collect();
     let ends: Vec<(usize, usize)> = picture.arrows.iter().map(|arrow| (arrow.from, arrow.to)).collect();
@@ -87,11 +87,12 @@ pub fn render(picture: &Picture, options: &Options) -> String {
     out
 }
 
-fn card(item: &Item, options: &Options) -> Card {
+fn card(item: &PictureItem, options: &SvgOptions) -> Card {
     let kind = cut(&kind(&item.node), NAME_COLUMNS, "…");
     let name = cut_middle(&name(&item.node), NAME_COLUMNS, "…");
-    let mut why = if item.state == State::Ready { String::new() } else { why(&item.reason, &item.detail) };
-    if let Some((since, now)) = item.since.zip(options.now).filter(|_| item.state != State::Ready) {
+    let mut why =
+        if item.state == PictureState::Ready { String::new() } else { why(&item.reason, &item.detail) };
+    if let Some((since, now)) = item.since.zip(options.now).filter(|_| item.state != PictureState::Ready) {
         let age = explain::age(since, now);
         let separator = if why.is_empty() { "for " } else { " · " };
         why = format!("{}{separator}{age}", cut(&why, WHY_COLUMNS - age.len() - 3, "…"));
@@ -108,7 +109,7 @@ fn columns(count: usize, advance: f64) -> f64 {
     count as f64 * advance
 }
 
-fn draw(item: &Item, card: &Card, Point { x, y }: Point, width: f64) -> String {
+fn draw(item: &PictureItem, card: &Card, Point { x, y }: Point, width: f64) -> String {
     let height = card.size.height;
     let word = item.state.word();
     let mut out =
@@ -138,7 +139,7 @@ fn draw(item: &Item, card: &Card, Point { x, y }: Point, width: f64) -> String {
     out
 }
 
-fn ours(item: &Item) -> &'static str {
+fn ours(item: &PictureItem) -> &'static str {
     if item.ours { " lp-ours" } else { "" }
 }
 
@@ -147,10 +148,10 @@ fn arrow(picture: &Picture, at: usize, layout: &Layout) -> String {
     let (class, marker) = class(arrow);
     let (from, to) = (&picture.items[arrow.from].node, &picture.items[arrow.to].node);
     let tip = match &arrow.need {
-        Need::MadeBy { done: true } => format!("{from} was made by {to}"),
-        Need::MadeBy { done: false } => format!("{from} is to be made by {to}"),
-        Need::Wait { wait, .. } if wait.met() => format!("{from} has {to}"),
-        Need::Wait { wait, .. } => format!("{from} waits for {to}: {}", explain::why(wait)),
+        ArrowReason::MadeBy { done: true } => format!("{from} was made by {to}"),
+        ArrowReason::MadeBy { done: false } => format!("{from} is to be made by {to}"),
+        ArrowReason::Wait { wait, .. } if wait.met() => format!("{from} has {to}"),
+        ArrowReason::Wait { wait, .. } => format!("{from} waits for {to}: {}", explain::why(wait)),
     };
     format!(
         "<path class=\"lp-arrow {class}\" marker-end=\"url(#{marker})\" d=\"{}\"><title>{}</title></path>\n",
@@ -162,10 +163,10 @@ fn arrow(picture: &Picture, at: usize, layout: &Layout) -> String {
 fn class(arrow: &Arrow) -> (&'static str, &'static str) {
     match &arrow.need {
         _ if arrow.cycle => ("lp-in-cycle", "lp-tip-cycle"),
-        Need::MadeBy { .. } => ("lp-made", "lp-tip"),
-        Need::Wait { wait, .. } if wait.met() => ("lp-met", "lp-tip"),
-        Need::Wait { wait, .. } => match crate::picture::seen(wait.standing) {
-            State::Failed => ("lp-unmet lp-bad", "lp-tip-bad"),
+        ArrowReason::MadeBy { .. } => ("lp-made", "lp-tip"),
+        ArrowReason::Wait { wait, .. } if wait.met() => ("lp-met", "lp-tip"),
+        ArrowReason::Wait { wait, .. } => match crate::picture::seen(wait.standing) {
+            PictureState::Failed => ("lp-unmet lp-bad", "lp-tip-bad"),
             _ => ("lp-unmet", "lp-tip-unmet"),
         },
     }
@@ -203,7 +204,7 @@ fn curve(route: &[Point], own: bool) -> String {
 fn legend(picture: &Picture) -> (String, f64) {
     let mut out = String::new();
     let mut x = 0.0;
-    for state in State::ALL {
+    for state in PictureState::ALL {
         if picture.items.iter().any(|item| item.state == state) {
             let word = state.word();
             let _ = write!(

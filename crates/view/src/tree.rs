@@ -14,9 +14,9 @@ use jiff::Timestamp;
 use linchpin_engine::graph::{Node, explain};
 use linchpin_words::{GroupKind, reference::built_in_kind};
 
-use crate::picture::{Picture, State};
+use crate::picture::{Picture, PictureState};
 use crate::text::{cut, cut_middle, width, wrap};
-use rows::Row;
+use rows::TreeRow;
 
 /// Which characters the tree is drawn with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Charset {
 
 /// How kinds are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Kinds {
+pub enum KindStyle {
     /// `ResourceDependency shop/web`.
     #[default]
     Full,
@@ -38,7 +38,7 @@ pub enum Kinds {
     Short(BTreeMap<GroupKind, String>),
 }
 
-impl Kinds {
+impl KindStyle {
     /// An object as it is written.
     fn shown(&self, node: &Node) -> String {
         let full = node.to_string();
@@ -52,7 +52,7 @@ impl Kinds {
 
 /// How to draw a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct TreeOptions {
     /// Characters to draw with.
     pub charset: Charset,
     /// Columns a line may take; none for as many as it needs.
@@ -64,7 +64,7 @@ pub struct Options {
     /// Leave out waits that are over.
     pub only_unmet: bool,
     /// How kinds are written.
-    pub kinds: Kinds,
+    pub kinds: KindStyle,
     /// The parts of objects in the order in which they were written down; those that it does not name follow by name.
     pub parts: Vec<Node>,
 }
@@ -77,7 +77,7 @@ const LEAST_WHY: usize = 16;
 const LEAST_WORDS: usize = 12;
 
 /// The picture as a tree: a heading, the rows, the cycles, and a line that counts.
-pub fn render(picture: &Picture, options: &Options) -> String {
+pub fn render(picture: &Picture, options: &TreeOptions) -> String {
     if picture.items.is_empty() {
         return format!("{}\n", cut_plain(options, "nothing to show"));
     }
@@ -103,7 +103,7 @@ pub fn render(picture: &Picture, options: &Options) -> String {
         names.extend(names.first().cloned());
         let text = format!("cycle: {}\n", names.join(arrow));
         out.push_str(if at == 0 { "\n" } else { "" });
-        out.push_str(&paint(options, State::Cycle, &text));
+        out.push_str(&paint(options, PictureState::Cycle, &text));
     }
     out.push('\n');
     out.push_str(&count(picture));
@@ -112,7 +112,7 @@ pub fn render(picture: &Picture, options: &Options) -> String {
 }
 
 /// A reason that does not fit beside its object, below it.
-fn own_lines(options: &Options, row: &Row) -> String {
+fn own_lines(options: &TreeOptions, row: &TreeRow) -> String {
     let limit = options.width.unwrap_or(usize::MAX);
     // A tree that leaves no room is left out, so that the words are still there.
     let below = if width(&row.below) + LEAST_WORDS <= limit { row.below.as_str() } else { "" };
@@ -128,9 +128,9 @@ struct Columns {
 }
 
 impl Columns {
-    fn fit(rows: &[Row], options: &Options) -> Self {
+    fn fit(rows: &[TreeRow], options: &TreeOptions) -> Self {
         let widest =
-            |of: &dyn Fn(&Row) -> usize, least: usize| rows.iter().map(of).max().unwrap_or(0).max(least);
+            |of: &dyn Fn(&TreeRow) -> usize, least: usize| rows.iter().map(of).max().unwrap_or(0).max(least);
         let mut columns = Self {
             tree: widest(&|row| width(&row.tree()), 5),
             age: widest(&|row| width(&row.age), 3),
@@ -150,7 +150,14 @@ impl Columns {
         width(why) <= self.why
     }
 
-    fn line(&self, options: &Options, tree: &str, state: Option<State>, age: &str, why: &str) -> String {
+    fn line(
+        &self,
+        options: &TreeOptions,
+        tree: &str,
+        state: Option<PictureState>,
+        age: &str,
+        why: &str,
+    ) -> String {
         let mark = if options.charset == Charset::Unicode { "…" } else { "~" };
         let heading = why == "WHY" && state.is_none() && tree == "NEEDS";
         let word = match state {
@@ -174,7 +181,7 @@ impl Columns {
 }
 
 /// A terminal narrower than the fixed columns gets the beginning of each line.
-fn cut_plain(options: &Options, line: &str) -> String {
+fn cut_plain(options: &TreeOptions, line: &str) -> String {
     match options.width {
         Some(limit) if !options.color => cut(line, limit, ""),
         _ => line.to_owned(),
@@ -183,7 +190,7 @@ fn cut_plain(options: &Options, line: &str) -> String {
 
 /// "6 things: 2 ready, 3 waiting, 1 failed".
 fn count(picture: &Picture) -> String {
-    let counted: Vec<String> = State::ALL
+    let counted: Vec<String> = PictureState::ALL
         .iter()
         .map(|&state| (picture.items.iter().filter(|item| item.state == state).count(), state))
         .filter(|&(count, _)| count > 0)
@@ -194,33 +201,33 @@ fn count(picture: &Picture) -> String {
 }
 
 /// The sign of a state in front of a name.
-fn mark(charset: Charset, state: State) -> char {
+fn mark(charset: Charset, state: PictureState) -> char {
     let (unicode, ascii) = match state {
-        State::Ready => ('✓', '+'),
-        State::Running => ('◐', '*'),
-        State::Waiting => ('◌', 'o'),
-        State::Missing => ('○', '-'),
-        State::Unknown => ('?', '?'),
-        State::Failed => ('✗', 'x'),
-        State::Cycle => ('↻', '@'),
+        PictureState::Ready => ('✓', '+'),
+        PictureState::Running => ('◐', '*'),
+        PictureState::Waiting => ('◌', 'o'),
+        PictureState::Missing => ('○', '-'),
+        PictureState::Unknown => ('?', '?'),
+        PictureState::Failed => ('✗', 'x'),
+        PictureState::Cycle => ('↻', '@'),
     };
     if charset == Charset::Unicode { unicode } else { ascii }
 }
 
-fn paint(options: &Options, state: State, text: &str) -> String {
+fn paint(options: &TreeOptions, state: PictureState, text: &str) -> String {
     let code = match state {
-        State::Ready => 32,
-        State::Running => 34,
-        State::Waiting => 33,
-        State::Missing => 90,
-        State::Unknown => 35,
-        State::Failed | State::Cycle => 31,
+        PictureState::Ready => 32,
+        PictureState::Running => 34,
+        PictureState::Waiting => 33,
+        PictureState::Missing => 90,
+        PictureState::Unknown => 35,
+        PictureState::Failed | PictureState::Cycle => 31,
     };
     if options.color { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
 /// Colours the first mark of the state in a line, if it was not cut away.
-fn paint_mark(options: &Options, state: State, tree: &str) -> String {
+fn paint_mark(options: &TreeOptions, state: PictureState, tree: &str) -> String {
     let mark = mark(options.charset, state);
     match tree.find(mark) {
         Some(at) if options.color => {

@@ -1,4 +1,4 @@
-//! The command line. Pure: what it names (variables, files) is read through [`Sources`].
+//! The command line. Pure: what it names (variables, files) is read through [`ValueSources`].
 //!
 //! Targets stand in groups that `--` separates; the options of a group hold for all targets in it. So one group with
 //! several targets reads naturally (`tcp db:5432 http http://api/healthz --timeout 60s`), and targets with options of their
@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use linchpin_probe::{Period, Place, Probe, Request, Tls, Value, text};
+use linchpin_probe::{Period, Probe, ProbeRequest, ProbeTarget, ProbeText, Tls, text};
 
 pub(crate) const HELP: &str = "\
 linchpin-wait waits until hosts answer
@@ -38,12 +38,12 @@ const LONGEST: Period = Period::from_secs(24 * 3600);
 pub(crate) enum Command {
     Help,
     Version,
-    Wait(Vec<Target>),
+    Wait(Vec<WaitTarget>),
 }
 
 /// One thing to wait for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct WaitTarget {
     /// As it was written.
     pub(crate) label: String,
     pub(crate) probe: Probe,
@@ -66,13 +66,13 @@ impl fmt::Display for Timeout {
 }
 
 /// Where values come from that are not written in the arguments.
-pub(crate) struct Sources<'a> {
+pub(crate) struct ValueSources<'a> {
     pub(crate) variable: &'a dyn Fn(&str) -> Option<String>,
     pub(crate) file: &'a dyn Fn(&str) -> Result<String, String>,
 }
 
 /// Reads the arguments; an error says what is wrong with which.
-pub(crate) fn parse(arguments: &[String], sources: &Sources<'_>) -> Result<Command, String> {
+pub(crate) fn parse(arguments: &[String], sources: &ValueSources<'_>) -> Result<Command, String> {
     match arguments.first().map(String::as_str) {
         None => return Err("nothing to wait for".to_owned()),
         Some("-h" | "--help" | "help") => return Ok(Command::Help),
@@ -93,9 +93,9 @@ struct Group {
     timeout: Option<Timeout>,
     proceed: bool,
     method: Option<String>,
-    headers: Vec<(String, Value)>,
+    headers: Vec<(String, ProbeText)>,
     expected: Vec<u16>,
-    roots: Option<Value>,
+    roots: Option<ProbeText>,
     server_name: Option<String>,
     insecure: bool,
     /// The first option that only a request has, and the first that only TLS has.
@@ -106,19 +106,19 @@ struct Group {
 /// A target without its options.
 struct Named {
     label: String,
-    place: Place,
+    place: ProbeTarget,
     /// What is asked there; none for a connection alone.
     http: Option<Http>,
 }
 
 struct Http {
-    request: Request,
+    request: ProbeRequest,
     /// The host, if it is to be spoken to over TLS.
     secure: Option<String>,
 }
 
 impl Group {
-    fn read(words: &[String], sources: &Sources<'_>) -> Result<Self, String> {
+    fn read(words: &[String], sources: &ValueSources<'_>) -> Result<Self, String> {
         let mut group = Self::default();
         let mut rest = words.iter().map(String::as_str);
         while let Some(word) = rest.next() {
@@ -143,7 +143,7 @@ impl Group {
     }
 
     /// Takes a target or an option.
-    fn take(&mut self, name: &str, value: &str, sources: &Sources<'_>) -> Result<(), String> {
+    fn take(&mut self, name: &str, value: &str, sources: &ValueSources<'_>) -> Result<(), String> {
         if REQUEST_OPTIONS.contains(&name) {
             self.of_requests.get_or_insert_with(|| name.to_owned());
         }
@@ -158,15 +158,15 @@ impl Group {
             "--method" => self.method = Some(value.to_owned()),
             "--header" => {
                 let (name, value) = value.split_once(':').ok_or("expected 'NAME: VALUE'")?;
-                self.headers.push((name.to_owned(), Value::literal(value.trim_start_matches(' '))));
+                self.headers.push((name.to_owned(), ProbeText::literal(value.trim_start_matches(' '))));
             }
             "--header-env" => {
                 let (name, variable) = value.split_once('=').ok_or("expected NAME=VARIABLE")?;
-                self.headers.push((name.to_owned(), Value::stored(&from_variable(variable, sources)?)));
+                self.headers.push((name.to_owned(), ProbeText::stored(&from_variable(variable, sources)?)));
             }
             "--header-file" => {
                 let (name, path) = value.split_once('=').ok_or("expected NAME=PATH")?;
-                self.headers.push((name.to_owned(), Value::stored(&from_file(path, sources)?)));
+                self.headers.push((name.to_owned(), ProbeText::stored(&from_file(path, sources)?)));
             }
             "--expect" => {
                 let status = |word: &str| {
@@ -176,8 +176,8 @@ impl Group {
                     self.expected.push(status(word)?);
                 }
             }
-            "--ca" => self.roots = Some(Value::literal(from_file(value, sources)?)),
-            "--ca-env" => self.roots = Some(Value::literal(from_variable(value, sources)?)),
+            "--ca" => self.roots = Some(ProbeText::literal(from_file(value, sources)?)),
+            "--ca-env" => self.roots = Some(ProbeText::literal(from_variable(value, sources)?)),
             "--server-name" => self.server_name = Some(value.to_owned()),
             _ => return Err("is no option".to_owned()),
         }
@@ -185,7 +185,7 @@ impl Group {
     }
 
     /// The targets, each with the options that it can have.
-    fn targets(self) -> Result<Vec<Target>, String> {
+    fn targets(self) -> Result<Vec<WaitTarget>, String> {
         if self.places.is_empty() {
             return Err("options without a target; name one with tcp HOST:PORT or http URL".to_owned());
         }
@@ -203,12 +203,12 @@ impl Group {
             let request = http.as_ref().map(|http| self.request(http)).transpose();
             let request = request.map_err(|error| format!("{}: {error}", text::quote(label)))?;
             let probe = Probe { place: place.clone(), request };
-            Ok(Target { label: text::line(label), probe, timeout: timeout.clone(), proceed })
+            Ok(WaitTarget { label: text::line(label), probe, timeout: timeout.clone(), proceed })
         });
         made.collect()
     }
 
-    fn request(&self, http: &Http) -> Result<Request, linchpin_probe::ProbeError> {
+    fn request(&self, http: &Http) -> Result<ProbeRequest, linchpin_probe::ProbeError> {
         let mut request = http.request.clone().expect(self.expected.iter().copied())?;
         if let Some(method) = &self.method {
             request = request.method(method)?;
@@ -248,12 +248,12 @@ fn expected_host(given: &str) -> String {
 }
 
 /// A host and its port. An IPv6 address must be in brackets, or nobody could tell where the port begins.
-fn place(host: &str, port: &str) -> Option<Place> {
+fn place(host: &str, port: &str) -> Option<ProbeTarget> {
     let port = port.parse().ok().filter(|port: &u16| *port > 0)?;
     if host.contains(':') && !host.starts_with('[') {
         return None;
     }
-    Place::host(host, port).ok()
+    ProbeTarget::host(host, port).ok()
 }
 
 fn http(url: &str) -> Result<Named, String> {
@@ -274,7 +274,7 @@ fn http(url: &str) -> Result<Named, String> {
         None => (authority, if secure { ":443" } else { ":80" }),
     };
     let place = place(host, port.trim_start_matches(':')).ok_or_else(wrong)?;
-    let request = Request::get(authority, &path).map_err(|error| error.to_string())?;
+    let request = ProbeRequest::get(authority, &path).map_err(|error| error.to_string())?;
     let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
     let http = Some(Http { request, secure: secure.then_some(name) });
     Ok(Named { label: url.to_owned(), place, http })
@@ -296,11 +296,11 @@ fn on_timeout(word: &str) -> Result<bool, String> {
     }
 }
 
-fn from_variable(name: &str, sources: &Sources<'_>) -> Result<String, String> {
+fn from_variable(name: &str, sources: &ValueSources<'_>) -> Result<String, String> {
     (sources.variable)(name).ok_or_else(|| format!("there is no environment variable {}", text::quote(name)))
 }
 
-fn from_file(path: &str, sources: &Sources<'_>) -> Result<String, String> {
+fn from_file(path: &str, sources: &ValueSources<'_>) -> Result<String, String> {
     (sources.file)(path).map_err(|error| format!("reading {}: {error}", text::quote(path)))
 }
 

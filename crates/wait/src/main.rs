@@ -16,7 +16,7 @@ use std::{
 
 use nix::sys::signal::{SigSet, Signal};
 
-use self::arguments::{Command, Sources};
+use self::arguments::{Command, ValueSources};
 
 const TIMED_OUT: u8 = 1;
 const USAGE: u8 = 2;
@@ -26,7 +26,7 @@ const TERMINATED: i32 = 143;
 fn main() -> ExitCode {
     end_on_signals();
     let given: Result<Vec<String>, _> = env::args_os().skip(1).map(std::ffi::OsString::into_string).collect();
-    let sources = Sources {
+    let sources = ValueSources {
         variable: &|name| env::var(name).ok(),
         file: &|path| fs::read_to_string(path).map_err(|error| error.to_string()),
     };

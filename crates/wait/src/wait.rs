@@ -7,9 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_probe::{LONGEST, Miss, Names, Probe, Rules, run};
+use linchpin_probe::{LONGEST, Miss, NameResolver, Probe, Rules, run};
 
-use crate::arguments::Target;
+use crate::arguments::WaitTarget;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const TOGETHER: Duration = Duration::from_secs(5);
 const OFTEN: Duration = Duration::from_millis(32);
 
 /// Waits for all targets at once; whether all are ready, or may be gone on without. Ends with the first that may not.
-pub(crate) fn all(targets: Vec<Target>, say: fn(&str)) -> bool {
+pub(crate) fn all(targets: Vec<WaitTarget>, say: fn(&str)) -> bool {
     let alone = targets.len() == 1;
     let (send, ended) = mpsc::channel();
     let mut left = targets.len();
@@ -44,8 +44,8 @@ pub(crate) fn all(targets: Vec<Target>, say: fn(&str)) -> bool {
 }
 
 /// Waits for one target.
-fn one(target: &Target, say: fn(&str)) -> bool {
-    let Target { label, probe, timeout, proceed } = target;
+fn one(target: &WaitTarget, say: fn(&str)) -> bool {
+    let WaitTarget { label, probe, timeout, proceed } = target;
     say(&format!("Waiting for {label} ({timeout})"));
     let begun = Instant::now();
     match until_ready(probe, begun, timeout.length.length(), |miss| say(&format!("{label}: {miss}"))) {
@@ -69,7 +69,7 @@ fn until_ready(
     timeout: Duration,
     mut changed: impl FnMut(&Miss),
 ) -> Result<(), Miss> {
-    let (rules, names) = (Rules::default(), Names::default());
+    let (rules, names) = (Rules::default(), NameResolver::default());
     let end = begun + timeout;
     let mut cause = None;
     loop {

@@ -47,6 +47,7 @@ limits! {
     WAITING_ON: usize = 64, "What a Sync waits for, directly and through others, as listed in its status.";
     HELD_BY: usize = 16, "Those that hold a Sync, as listed in its status; the rest are counted.";
     CLAIMS: usize = 256, "Syncs that depend on one that is being deleted, as far as they are looked at: the first of them hold it already.";
+    CAPABILITIES: usize = 256, "Capability objects of a cluster, the first by name: all of them are looked through for each name that a Sync needs.";
     GLOBAL_RULES: usize = 32, "Rules that are imposed on all Syncs: each is one more gate.";
     GLOBAL_EXEMPT: usize = 64, "Syncs that a global rule leaves alone, as listed in its status; the rest are counted.";
     GLOBAL_EXEMPTIONS: usize = 64, "Namespaces or Syncs that a global rule is told to leave alone.";

@@ -9,13 +9,13 @@ mod miss;
 
 use std::{fmt, net::SocketAddr};
 
-pub use miss::{AnswerFault, Miss, NameFault, Phase, TlsFault};
+pub use miss::{AnswerFault, Miss, NameFault, ProbePhase, TlsFault};
 
 use crate::{limits, text};
 
 /// What is dialled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum ProbeTarget {
     /// A host by name or address, resolved anew for each attempt.
     Host {
         /// Host name, IPv4 or IPv6 address (without brackets).
@@ -27,7 +27,7 @@ pub enum Place {
     Addresses(Vec<SocketAddr>),
 }
 
-impl Place {
+impl ProbeTarget {
     /// A host that a user named: brackets around an IPv6 address are taken off.
     pub fn host(host: &str, port: u16) -> Result<Self, ProbeError> {
         let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
@@ -43,7 +43,7 @@ impl Place {
 }
 
 /// `host:port`, an IPv6 address in brackets.
-impl fmt::Display for Place {
+impl fmt::Display for ProbeTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host { host, port } if host.contains(':') => write!(f, "[{host}]:{port}"),
@@ -60,9 +60,9 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Probe {
     /// What is dialled.
-    pub place: Place,
+    pub place: ProbeTarget,
     /// What is asked there; none if being connected is enough.
-    pub request: Option<Request>,
+    pub request: Option<ProbeRequest>,
 }
 
 impl Probe {
@@ -77,15 +77,15 @@ impl Probe {
     pub fn kind(&self) -> &'static str {
         match &self.request {
             None => "tcp",
-            Some(Request { tls: None, .. }) => "http",
-            Some(Request { tls: Some(_), .. }) => "https",
+            Some(ProbeRequest { tls: None, .. }) => "http",
+            Some(ProbeRequest { tls: Some(_), .. }) => "https",
         }
     }
 }
 
 /// An HTTP request and the answers that count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Request {
+pub struct ProbeRequest {
     authority: String,
     path: String,
     method: String,
@@ -100,7 +100,7 @@ pub struct Header {
     /// Its name.
     pub name: String,
     /// Its value.
-    pub value: Value,
+    pub value: ProbeText,
 }
 
 /// How a server proves who it is.
@@ -111,12 +111,12 @@ pub struct Tls {
     /// Whether any certificate will do.
     pub insecure: bool,
     /// Certificates in PEM that are trusted instead of the usual ones.
-    pub roots: Option<Value>,
+    pub roots: Option<ProbeText>,
 }
 
 /// A text that may be secret: `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Value {
+pub struct ProbeText {
     text: String,
     origin: Option<Origin>,
 }
@@ -130,7 +130,7 @@ pub struct Origin {
     pub version: u64,
 }
 
-impl Value {
+impl ProbeText {
     /// A value that the user wrote where everybody may read it.
     pub fn literal(text: impl Into<String>) -> Self {
         Self { text: text.into(), origin: None }
@@ -152,7 +152,7 @@ impl Value {
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for ProbeText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Value").field("text", &"***").field("origin", &self.origin).finish()
     }
@@ -163,9 +163,9 @@ pub fn without_line_end(text: &str) -> &str {
     text.trim_end_matches(['\r', '\n'])
 }
 
-/// Whether a text can be the value of a header.
+/// Whether a text can be the value of a header: by the schema's rule, which counts characters.
 pub fn is_header_value(text: &str) -> bool {
-    text.len() <= limits::PROBE_HEADER_VALUE && !text.chars().any(char::is_control)
+    text.chars().count() <= limits::PROBE_HEADER_VALUE && !text.chars().any(char::is_control)
 }
 
 /// Headers that say how the connection itself works: they are ours to send.
@@ -196,7 +196,7 @@ pub enum ProbeError {
     HeaderName(String),
     /// The value of a header, which is not repeated: it may be secret.
     #[error(
-        "the value of header {0} is not usable: expected at most {most} bytes without control characters", most = limits::PROBE_HEADER_VALUE
+        "the value of header {0} is not usable: expected at most {most} characters, none of them a control character", most = limits::PROBE_HEADER_VALUE
     )]
     HeaderValue(String),
     /// Too many of something.
@@ -207,7 +207,7 @@ pub enum ProbeError {
     Status(u16),
 }
 
-impl Request {
+impl ProbeRequest {
     /// A GET of `path` at `authority` (the value of the `Host` header), without TLS; any 2xx counts.
     pub fn get(authority: &str, path: &str) -> Result<Self, ProbeError> {
         let is_authority = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:[]".contains(&byte);
@@ -240,7 +240,7 @@ impl Request {
     }
 
     /// The same with a further header. `Host` replaces the authority.
-    pub fn header(mut self, name: &str, value: Value) -> Result<Self, ProbeError> {
+    pub fn header(mut self, name: &str, value: ProbeText) -> Result<Self, ProbeError> {
         let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         let lower = name.to_ascii_lowercase();
         let ours = OURS.contains(&lower.as_str()) || lower.starts_with("proxy-");

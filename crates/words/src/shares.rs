@@ -33,9 +33,16 @@ pub struct Slot<L> {
     pub route: Route<L>,
 }
 
+impl<L> Slot<L> {
+    /// Whose work it is.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
 /// Work that waits, to be withdrawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ticket<L> {
+pub struct WaitingTicket<L> {
     namespace: String,
     route: Route<L>,
     number: (i32, u64),
@@ -113,7 +120,7 @@ impl<L: Lane, T> Shares<L, T> {
     }
 
     /// Adds work behind that of its namespace and route which has the same priority.
-    pub fn push(&mut self, namespace: &str, route: Route<L>, priority: i32, work: T) -> Ticket<L> {
+    pub fn push(&mut self, namespace: &str, route: Route<L>, priority: i32, work: T) -> WaitingTicket<L> {
         if !self.waiting.contains_key(namespace) {
             self.turns.push_back(namespace.to_owned());
         }
@@ -121,11 +128,11 @@ impl<L: Lane, T> Shares<L, T> {
         let number = (priority, self.arrivals);
         let routes = self.waiting.entry(namespace.to_owned()).or_default();
         routes.entry(route.clone()).or_default().insert(number, work);
-        Ticket { namespace: namespace.to_owned(), route, number }
+        WaitingTicket { namespace: namespace.to_owned(), route, number }
     }
 
     /// Takes out what waits; none where it does not wait any more.
-    pub fn withdraw(&mut self, ticket: &Ticket<L>) -> Option<T> {
+    pub fn withdraw(&mut self, ticket: &WaitingTicket<L>) -> Option<T> {
         let work = self.take(&ticket.namespace, &ticket.route, Some(ticket.number))?;
         if !self.waiting.contains_key(&ticket.namespace) {
             self.turns.retain(|namespace| *namespace != ticket.namespace);

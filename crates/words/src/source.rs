@@ -30,7 +30,7 @@ pub enum Locator {
     /// The artifact of a source of Flux, as the status of that object says.
     Flux {
         /// The kind of the object.
-        kind: FluxKind,
+        kind: FluxSourceKind,
         /// Its namespace.
         namespace: String,
         /// Its name.
@@ -66,7 +66,7 @@ pub enum OciReference {
 
 /// The kinds of Flux that have an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FluxKind {
+pub enum FluxSourceKind {
     /// A repository of Git.
     GitRepository,
     /// An OCI artifact.
@@ -77,7 +77,7 @@ pub enum FluxKind {
     ExternalArtifact,
 }
 
-impl FluxKind {
+impl FluxSourceKind {
     /// All of them.
     pub const ALL: [Self; 4] =
         [Self::GitRepository, Self::OciRepository, Self::Bucket, Self::ExternalArtifact];

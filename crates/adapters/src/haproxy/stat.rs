@@ -35,7 +35,7 @@ impl ServerState {
 
 /// One server of a backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct ServerRow {
     pub(super) state: ServerState,
     /// `ip:port`, an IPv6 address in brackets.
     pub(super) address: String,
@@ -47,7 +47,7 @@ pub(super) struct Row {
 }
 
 /// Servers by backend and name.
-pub(super) type Backends = BTreeMap<String, BTreeMap<String, Row>>;
+pub(super) type Backends = BTreeMap<String, BTreeMap<String, ServerRow>>;
 
 /// The number that a server gets which is added for an employer: HAProxy shows it, so that whose a server is can be known
 /// after any restart of ours. `del server` takes away servers of the configuration too; they have other numbers.
@@ -93,7 +93,7 @@ pub(super) fn read(text: &str) -> Result<Backends, Trouble> {
             "" => Ok(0),
             text => text.parse::<u64>().map_err(|_| garbage("has a number that is none")),
         };
-        let row = Row {
+        let row = ServerRow {
             state: state(cell(status)).ok_or_else(|| garbage("has a server without a status"))?,
             address: cell(address).to_owned(),
             id: u32::try_from(number(id)?).map_err(|_| garbage("has a number that is none"))?,
@@ -114,8 +114,8 @@ pub(super) fn read(text: &str) -> Result<Backends, Trouble> {
 /// A place for the line of the backend itself; no server can have this name.
 const WHOLE: &str = "";
 
-fn none() -> Row {
-    Row { state: ServerState::Maint, address: String::new(), id: 0, sessions: 0, check: String::new() }
+fn none() -> ServerRow {
+    ServerRow { state: ServerState::Maint, address: String::new(), id: 0, sessions: 0, check: String::new() }
 }
 
 fn state(status: &str) -> Option<ServerState> {

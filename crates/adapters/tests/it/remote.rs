@@ -113,10 +113,10 @@ async fn an_adapter_that_is_not_there_yet_can_be_waited_for_and_one_that_changes
         serde_json::from_value(json!({"adapter": "remote", "adapterUrl": url, "resync": "1s"})).unwrap()
     };
     let away = linchpin_adapters::open(&config("http://127.0.0.1:1".to_owned())).await;
-    assert!(matches!(away, Err(linchpin_adapters::ConfigError::NotYet(_))));
+    assert!(matches!(away, Err(linchpin_adapters::AdapterConfigError::NotYet(_))));
     let wrong = Server::http(|_| answer(200, r#"{"contract":"other","controllerName":"c"}"#)).await;
     let wrong = linchpin_adapters::open(&config(wrong.url())).await;
-    assert!(matches!(wrong, Err(linchpin_adapters::ConfigError::NotYet(_))));
+    assert!(matches!(wrong, Err(linchpin_adapters::AdapterConfigError::NotYet(_))));
     let asked = std::sync::atomic::AtomicUsize::new(0);
     let server = Server::http(move |_| match asked.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
         0 => answer(200, ADAPTER),

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use linchpin_adapters::{AdapterConfig, Opened, open};
-use linchpin_consist::{About, Answer, Batch, Call, LookFailed, Pair, Port, Trouble};
+use linchpin_consist::{Batch, Call, ItemPair, LookFailed, ObservedEmployer, Port, ProviderAnswer, Trouble};
 use linchpin_words::Timestamp;
 use serde_json::{Value, json};
 
@@ -43,9 +43,9 @@ impl Stage {
         self
     }
 
-    pub(crate) fn about(&self) -> About {
+    pub(crate) fn about(&self) -> ObservedEmployer {
         let text = |path: &str| self.employer.pointer(path).unwrap().as_str().unwrap().to_owned();
-        About {
+        ObservedEmployer {
             key: (text("/kind"), text("/metadata/namespace"), text("/metadata/name")),
             employer: Arc::new(self.employer.clone()),
             employees: self.pods.iter().cloned().map(Arc::new).collect(),
@@ -54,12 +54,12 @@ impl Stage {
         }
     }
 
-    pub(crate) async fn look(&self, port: &dyn Port) -> Result<Answer, LookFailed> {
+    pub(crate) async fn look(&self, port: &dyn Port) -> Result<ProviderAnswer, LookFailed> {
         port.look(&self.about()).await
     }
 
     /// What is asked of the provider for one item: the call that an item of the answer needs.
-    fn needed(pair: &Pair, of_employees: bool) -> Option<Call> {
+    fn needed(pair: &ItemPair, of_employees: bool) -> Option<Call> {
         let [create, update, delete] = if of_employees {
             [Call::CreateEmployees, Call::UpdateEmployees, Call::DeleteEmployees]
         } else {
@@ -74,7 +74,11 @@ impl Stage {
     }
 
     /// Makes the calls that an answer asks for, each once, in the document's order.
-    pub(crate) async fn act(&self, port: &dyn Port, answer: &Answer) -> Result<Vec<(Call, Batch)>, Trouble> {
+    pub(crate) async fn act(
+        &self,
+        port: &dyn Port,
+        answer: &ProviderAnswer,
+    ) -> Result<Vec<(Call, Batch)>, Trouble> {
         let mut calls: BTreeMap<Call, Vec<Value>> = BTreeMap::new();
         for (pairs, of_employees) in [(&answer.employer, false), (&answer.employees, true)] {
             for pair in pairs {
@@ -92,7 +96,7 @@ impl Stage {
     }
 
     /// Looks and acts until nothing is to be done, and says what there is then.
-    pub(crate) async fn settle(&self, port: &dyn Port) -> Answer {
+    pub(crate) async fn settle(&self, port: &dyn Port) -> ProviderAnswer {
         for _ in 0..10 {
             let answer = self.look(port).await.unwrap();
             let made = self.act(port, &answer).await.unwrap();
@@ -105,7 +109,7 @@ impl Stage {
 }
 
 /// What an answer says of the employee of a name.
-pub(crate) fn of<'a>(answer: &'a Answer, name: &str) -> &'a Pair {
+pub(crate) fn of<'a>(answer: &'a ProviderAnswer, name: &str) -> &'a ItemPair {
     answer.employees.iter().find(|pair| pair.name == name).unwrap_or_else(|| panic!("no {name}: {answer:?}"))
 }
 

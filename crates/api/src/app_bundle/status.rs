@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ours::{OurStatus, Trouble},
+    ours::{FailedPart, OurStatus},
     schema,
     status::{CommonStatus, DependencyStatus},
 };
@@ -49,10 +49,10 @@ impl OurStatus for AppBundleStatus {
         &mut self.common
     }
 
-    fn troubles(&self) -> Vec<Trouble<'_>> {
+    fn troubles(&self) -> Vec<FailedPart<'_>> {
         let failed = self.components().filter(|(_, one)| one.phase == "Failed");
         failed
-            .map(|(group, one)| Trouble {
+            .map(|(group, one)| FailedPart {
                 what: format!("component {group}/{}", one.name),
                 state: &one.phase,
                 reason: &one.reason,

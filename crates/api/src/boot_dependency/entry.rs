@@ -15,7 +15,7 @@ pub(super) const DEFAULT_TIMEOUT: &str = "60s";
 const LABEL_PATTERN: &str = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 
 /// A host name, an IPv4 address, or an IPv6 address with or without brackets; no scheme, port, zone or user.
-const HOST_PATTERN: &str = r"^([A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?|\[[0-9A-Fa-f:.]+\]|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*)$";
+const HOST_PATTERN: &str = r"^([A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?|\[[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*\]|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*)$";
 
 /// A name that a certificate can have.
 const SERVER_NAME_PATTERN: &str =
@@ -172,7 +172,7 @@ pub struct HttpHeader {
     pub name: String,
     /// Its value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = limits::PROBE_HEADER_VALUE), pattern(r"^[^\x00-\x1f\x7f]*$"))]
+    #[schemars(length(max = limits::PROBE_HEADER_VALUE), pattern(r"^\P{Cc}*$"))]
     pub value: Option<String>,
     /// Where its value is, if it is not for everybody's eyes.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,6 @@
 //! Several objects by their labels, and how many of them there must be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_words::limits;
 use schemars::JsonSchema;
@@ -20,6 +20,44 @@ pub struct LabelSelector {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = limits::MATCH_LABELS), extend("x-kubernetes-list-type" = "atomic"))]
     pub match_expressions: Vec<LabelRequirement>,
+}
+
+impl LabelSelector {
+    /// Whether labels match; an empty selector matches all.
+    pub fn matches(&self, label: &dyn Fn(&str) -> Option<String>) -> bool {
+        let exact = self.match_labels.iter().all(|(key, value)| label(key).as_ref() == Some(value));
+        exact && self.match_expressions.iter().all(|one| one.matches(label(&one.key).as_ref()))
+    }
+
+    /// Each requirement as a request writes it; none where it matches all.
+    pub fn requirements(&self) -> Vec<String> {
+        let exact = self.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
+        exact.chain(self.match_expressions.iter().map(LabelRequirement::text)).collect()
+    }
+}
+
+impl LabelRequirement {
+    fn matches(&self, found: Option<&String>) -> bool {
+        let among = found.is_some_and(|found| self.values.contains(found));
+        match self.operator {
+            SelectorOperator::In => among,
+            SelectorOperator::NotIn => !among,
+            SelectorOperator::Exists => found.is_some(),
+            SelectorOperator::DoesNotExist => found.is_none(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let key = &self.key;
+        let values: BTreeSet<&str> = self.values.iter().map(String::as_str).collect();
+        let values = values.into_iter().collect::<Vec<_>>().join(",");
+        match self.operator {
+            SelectorOperator::In => format!("{key} in ({values})"),
+            SelectorOperator::NotIn => format!("{key} notin ({values})"),
+            SelectorOperator::Exists => key.clone(),
+            SelectorOperator::DoesNotExist => format!("!{key}"),
+        }
+    }
 }
 
 /// A requirement on one label.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     app_bundle::status::ResourceRef,
-    ours::{OurStatus, Trouble},
+    ours::{FailedPart, OurStatus},
     schema,
     status::CommonStatus,
 };
@@ -77,10 +77,10 @@ impl OurStatus for SyncStatus {
         &mut self.common
     }
 
-    fn troubles(&self) -> Vec<Trouble<'_>> {
+    fn troubles(&self) -> Vec<FailedPart<'_>> {
         let failed = self.resources.iter().filter(|one| one.state == "Failed");
         failed
-            .map(|one| Trouble {
+            .map(|one| FailedPart {
                 what: match &one.object.namespace {
                     Some(namespace) => format!("{} {namespace}/{}", one.object.kind, one.object.name),
                     None => format!("{} {}", one.object.kind, one.object.name),

@@ -10,7 +10,7 @@ use std::{
     sync::OnceLock,
 };
 
-use linchpin_local::{Cluster, Component, Options};
+use linchpin_local::{Cluster, ClusterOptions, Component};
 use linchpin_words::limits;
 use serde_json::{Value, json};
 
@@ -21,9 +21,10 @@ use super::documents::{DOCUMENT, EVERY_FIELD};
 fn server() -> &'static Cluster {
     static SERVER: OnceLock<Cluster> = OnceLock::new();
     SERVER.get_or_init(|| {
-        let options = Options { emulated_version: Some("1.33".to_owned()), ..Options::default() }
-            .without(Component::ControllerManager)
-            .without(Component::Scheduler);
+        let options =
+            ClusterOptions { emulated_version: Some("1.33".to_owned()), ..ClusterOptions::default() }
+                .without(Component::ControllerManager)
+                .without(Component::Scheduler);
         let cluster = Cluster::start(&options).unwrap();
         let definitions: Vec<String> = linchpin_doors::registry()
             .definitions()

@@ -19,7 +19,7 @@ use std::{
 use super::{apply, boot, namespace};
 use crate::{
     arena::Arena,
-    operator::Operator,
+    operator::OperatorProcess,
     say,
     table::{Table, percentile, time},
 };
@@ -31,7 +31,7 @@ const CONNECTIONS: u32 = 4;
 
 pub(super) async fn measure(
     arena: &Arena,
-    operator: &Operator,
+    operator: &OperatorProcess,
     address: SocketAddr,
     count: usize,
     table: &mut Table,
@@ -68,7 +68,7 @@ pub(super) async fn measure(
 }
 
 /// How many answers took no longer than one of the histogram's bounds.
-async fn seconds(operator: &Operator, bound: &str) -> Result<f64> {
+async fn seconds(operator: &OperatorProcess, bound: &str) -> Result<f64> {
     operator.metric(&format!("linchpin_webhook_seconds_bucket{{le=\"{bound}\"}}")).await
 }
 

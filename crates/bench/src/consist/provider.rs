@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// One request.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     pub(super) method: String,
     path: String,
     at: Instant,
@@ -29,11 +29,11 @@ pub(super) struct Asked {
 struct State {
     /// Items by the path of their list, and by id.
     items: BTreeMap<String, BTreeMap<String, Value>>,
-    asked: Vec<Asked>,
+    asked: Vec<ReceivedRequest>,
 }
 
 /// The provider, until the process ends.
-pub(super) struct Provider {
+pub(super) struct ProviderServer {
     address: SocketAddr,
     shared: Arc<(Mutex<State>, Notify)>,
 }
@@ -42,7 +42,7 @@ fn state(shared: &(Mutex<State>, Notify)) -> MutexGuard<'_, State> {
     shared.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Provider {
+impl ProviderServer {
     pub(super) async fn start() -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let provider = Self { address: listener.local_addr()?, shared: Arc::default() };
@@ -65,7 +65,7 @@ impl Provider {
         state(&self.shared).asked.clear();
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(super) fn asked(&self) -> Vec<ReceivedRequest> {
         state(&self.shared).asked.clone()
     }
 
@@ -76,7 +76,7 @@ impl Provider {
             let seen = self.shared.1.notified();
             {
                 let state = state(&self.shared);
-                let of_scope = |one: &&Asked| {
+                let of_scope = |one: &&ReceivedRequest| {
                     let rest = one.path.split(scope).nth(1);
                     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
                 };
@@ -110,7 +110,7 @@ async fn answer(stream: TcpStream, shared: &(Mutex<State>, Notify)) -> Result<()
     stream.read_exact(&mut body).await?;
     let reply = {
         let mut state = state(shared);
-        state.asked.push(Asked { method: method.to_owned(), path: path.to_owned(), at });
+        state.asked.push(ReceivedRequest { method: method.to_owned(), path: path.to_owned(), at });
         let (list, id) = path.rsplit_once('/').unwrap_or_default();
         match method {
             "GET" => {

@@ -9,7 +9,7 @@ use std::{future::Future, pin::Pin, time::Duration};
 use crate::{
     arena::{Arena, config_map},
     foreign,
-    operator::Operator,
+    operator::OperatorProcess,
 };
 
 /// All of them, by name.
@@ -31,7 +31,12 @@ pub(super) fn none() -> Attack {
 }
 
 /// Begins the attack of this name in a namespace.
-pub(super) async fn begin(arena: &Arena, operator: &Operator, name: &str, namespace: &str) -> Result<Attack> {
+pub(super) async fn begin(
+    arena: &Arena,
+    operator: &OperatorProcess,
+    name: &str,
+    namespace: &str,
+) -> Result<Attack> {
     match name {
         "cel" => cel(arena, namespace).await,
         "hanging" => hanging(arena, operator, namespace).await,
@@ -91,7 +96,7 @@ async fn cel(arena: &Arena, namespace: &str) -> Result<Attack> {
 }
 
 /// Writes and commands in a cluster that stops answering.
-async fn hanging(arena: &Arena, operator: &Operator, namespace: &str) -> Result<Attack> {
+async fn hanging(arena: &Arena, operator: &OperatorProcess, namespace: &str) -> Result<Attack> {
     let way = foreign::Frozen::open(&arena.kubeconfig(), &arena.server())?;
     arena.secret(namespace, "edge", &way.kubeconfig).await?;
     let cluster = json!({"kubeconfigSecretRef": {"name": "edge", "key": "kubeconfig"}});

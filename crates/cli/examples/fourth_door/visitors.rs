@@ -6,9 +6,9 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use linchpin_doors::{
-    Kind,
-    registry::Names,
-    subject::{Arrival, Asks, Decision, Look, Subject, SubjectKey},
+    DoorKind,
+    registry::KindNames,
+    subject::{Arrival, Asks, Decision, Subject, SubjectInput, SubjectKey},
 };
 use linchpin_engine::contract::{Effect, Existing, ReadSet, Seen, StepId, Ticket, Verb, Via, Want};
 use linchpin_words::{Gvk, Timestamp};
@@ -22,9 +22,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The kind.
 pub(crate) struct Visitors;
 
-impl Kind for Visitors {
-    fn names(&self) -> Names {
-        Names {
+impl DoorKind for Visitors {
+    fn names(&self) -> KindNames {
+        KindNames {
             gvk: Gvk::new("", "v1", "Service"),
             plural: "services".to_owned(),
             short: Vec::new(),
@@ -83,7 +83,7 @@ impl Subject for Visited {
         Ok(Arrival::default())
     }
 
-    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+    fn decide(&mut self, look: &SubjectInput<'_>) -> Result<Decision, Asks> {
         let mut decision = Decision::default();
         let Some(name) = self.service.metadata.annotations.get(ANNOTATION) else { return Ok(decision) };
         let namespace = &self.service.metadata.namespace;
@@ -115,6 +115,7 @@ impl Subject for Visited {
                 },
                 discreet: false,
                 deadline: DEADLINE,
+                rank: 0,
             });
         }
         Ok(decision)

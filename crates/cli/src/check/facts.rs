@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use linchpin_cluster::transport::{Options, Transport};
+use linchpin_cluster::transport::{Transport, TransportOptions};
 use linchpin_operator::{
-    rights::Scope,
+    rights::RightScope,
     webhooks::{CONSIST_SECRET, SECRET},
 };
 use linchpin_words::{Timestamp, keys};
 use serde_json::{Value, json};
 
-use super::{CheckCommand, Mode};
+use super::{CheckCommand, CheckMode};
 use crate::manifests;
 
 /// Why something could not be seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unseen {
+pub(super) enum UnseenFact {
     /// There is no such object, or no such kind.
     Absent,
     /// The caller may not look.
@@ -27,7 +27,7 @@ pub(super) enum Unseen {
     Failed(String),
 }
 
-pub(super) type Looked = Result<Value, Unseen>;
+pub(super) type Looked = Result<Value, UnseenFact>;
 
 /// A role of the operator, as the cluster has it.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct LiveRole {
     /// What it is called: `ClusterRole linchpin`.
     pub(super) called: String,
     /// Which part of the table it gives.
-    pub(super) scope: Scope,
+    pub(super) scope: RightScope,
     /// Whether it is the one of a watched namespace.
     pub(super) watched: bool,
     pub(super) role: Looked,
@@ -57,7 +57,7 @@ pub(super) struct Webhooks {
 
 /// Everything that is looked at.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct CheckFacts {
     pub(super) now: Option<Timestamp>,
     /// Why there is no cluster to look at.
     pub(super) unreachable: Option<String>,
@@ -82,11 +82,11 @@ pub(super) struct Facts {
     /// Pods that our scheduling gate holds.
     pub(super) held_pods: Option<Looked>,
     /// Whether the caller may create objects of a kind, by plural and group.
-    pub(super) may_create: BTreeMap<String, Result<bool, Unseen>>,
+    pub(super) may_create: BTreeMap<String, Result<bool, UnseenFact>>,
 }
 
 /// The operator's Deployment and what it is called.
-pub(super) fn deployment(facts: &Facts) -> Option<&Value> {
+pub(super) fn deployment(facts: &CheckFacts) -> Option<&Value> {
     facts.deployments.as_ref()?.as_ref().ok()?["items"].as_array()?.first()
 }
 
@@ -101,9 +101,13 @@ const SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin";
 const CONSIST_SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin-consist";
 
 /// Reads what this mode needs.
-pub(super) async fn read(command: &CheckCommand, mode: Mode, ours: Vec<CustomResourceDefinition>) -> Facts {
+pub(super) async fn read(
+    command: &CheckCommand,
+    mode: CheckMode,
+    ours: Vec<CustomResourceDefinition>,
+) -> CheckFacts {
     let now = Timestamp::from(jiff::Timestamp::now());
-    let mut facts = Facts { now: Some(now), ours, ..Facts::default() };
+    let mut facts = CheckFacts { now: Some(now), ours, ..CheckFacts::default() };
     let client = match open(command).await {
         Ok(client) => client,
         Err(error) => {
@@ -113,8 +117,12 @@ pub(super) async fn read(command: &CheckCommand, mode: Mode, ours: Vec<CustomRes
     };
     let reader = Reader(client);
     let version = reader.get("/version").await;
-    if let Err(Unseen::Failed(error)) = &version {
-        facts.unreachable = Some(error.clone());
+    facts.unreachable = match &version {
+        Err(UnseenFact::Failed(error)) => Some(error.clone()),
+        Err(UnseenFact::Absent) => Some("what answers there has no /version".to_owned()),
+        Ok(_) | Err(UnseenFact::Forbidden(_)) => None,
+    };
+    if facts.unreachable.is_some() {
         return facts;
     }
     facts.version = Some(version);
@@ -125,11 +133,11 @@ pub(super) async fn read(command: &CheckCommand, mode: Mode, ours: Vec<CustomRes
     }
     let namespace = &command.namespace;
     match mode {
-        Mode::Pre => {
+        CheckMode::Pre => {
             facts.elsewhere = Some(reader.get(&format!("/apis/apps/v1/deployments?{SELECTOR}")).await);
             reader.may_create(namespace, &mut facts).await;
         }
-        Mode::Installed => {
+        CheckMode::Installed => {
             let deployments =
                 reader.get(&format!("/apis/apps/v1/namespaces/{namespace}/deployments?{SELECTOR}")).await;
             facts.deployments = Some(deployments);
@@ -139,7 +147,7 @@ pub(super) async fn read(command: &CheckCommand, mode: Mode, ours: Vec<CustomRes
             reader.webhooks(namespace, &mut facts).await;
             reader.objects(&mut facts).await;
         }
-        Mode::PreUninstall => {
+        CheckMode::PreUninstall => {
             reader.objects(&mut facts).await;
             let held = format!(
                 "/api/v1/pods?labelSelector={}%3D{}",
@@ -162,7 +170,8 @@ async fn open(command: &CheckCommand) -> Result<Client, String> {
             .map_err(|error| format!("{error:#}"));
     }
     let config = kube::Config::incluster().map_err(|error| error.to_string())?;
-    let transport = Transport::new(&config, &Options::default()).map_err(|error| error.to_string())?;
+    let transport =
+        Transport::new(&config, &TransportOptions::default()).map_err(|error| error.to_string())?;
     Ok(transport.watches(None))
 }
 
@@ -171,28 +180,28 @@ struct Reader(Client);
 impl Reader {
     async fn get(&self, path: &str) -> Looked {
         let request =
-            Request::get(path).body(Vec::new()).map_err(|error| Unseen::Failed(error.to_string()))?;
+            Request::get(path).body(Vec::new()).map_err(|error| UnseenFact::Failed(error.to_string()))?;
         self.send(request).await
     }
 
     async fn post(&self, path: &str, body: &Value) -> Looked {
         let request = Request::post(path).header("content-type", "application/json");
         let request = request.body(body.to_string().into_bytes());
-        self.send(request.map_err(|error| Unseen::Failed(error.to_string()))?).await
+        self.send(request.map_err(|error| UnseenFact::Failed(error.to_string()))?).await
     }
 
     async fn send(&self, request: Request<Vec<u8>>) -> Looked {
         match self.0.request::<Value>(request).await {
             Ok(found) => Ok(found),
-            Err(kube::Error::Api(status)) if status.code == 404 => Err(Unseen::Absent),
-            Err(kube::Error::Api(status)) if status.code == 403 => Err(Unseen::Forbidden(status.message)),
-            Err(kube::Error::Api(status)) => Err(Unseen::Failed(status.message)),
-            Err(error) => Err(Unseen::Failed(format!("{:#}", anyhow::Error::from(error)))),
+            Err(kube::Error::Api(status)) if status.code == 404 => Err(UnseenFact::Absent),
+            Err(kube::Error::Api(status)) if status.code == 403 => Err(UnseenFact::Forbidden(status.message)),
+            Err(kube::Error::Api(status)) => Err(UnseenFact::Failed(status.message)),
+            Err(error) => Err(UnseenFact::Failed(format!("{:#}", anyhow::Error::from(error)))),
         }
     }
 
     /// The live roles of the operator that was found.
-    async fn roles(&self, namespace: &str, facts: &mut Facts) {
+    async fn roles(&self, namespace: &str, facts: &mut CheckFacts) {
         let Some(deployment) = deployment(facts) else { return };
         let name = deployment["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let watched: Vec<String> = flag(deployment, "watch-namespaces")
@@ -200,23 +209,23 @@ impl Reader {
             .unwrap_or_default();
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
         let mut places = vec![
-            (format!("ClusterRole {name}"), Scope::Cluster, false, format!("clusterroles/{name}")),
+            (format!("ClusterRole {name}"), RightScope::Cluster, false, format!("clusterroles/{name}")),
             (
                 format!("ClusterRole {name}-tenant"),
-                Scope::Tenant,
+                RightScope::Tenant,
                 false,
                 format!("clusterroles/{name}-tenant"),
             ),
             (
                 format!("Role {namespace}/{name}"),
-                Scope::Release,
+                RightScope::Release,
                 false,
                 format!("namespaces/{namespace}/roles/{name}"),
             ),
         ];
         places.extend(watched.into_iter().map(|watched| {
             let called = format!("Role {watched}/{name}-watched");
-            (called, Scope::Cluster, true, format!("namespaces/{watched}/roles/{name}-watched"))
+            (called, RightScope::Cluster, true, format!("namespaces/{watched}/roles/{name}-watched"))
         }));
         for (called, scope, watched, path) in places {
             let role = self.get(&format!("{rbac}/{path}")).await;
@@ -225,7 +234,7 @@ impl Reader {
     }
 
     /// The webhooks of the operator that was found, and of consist beside it.
-    async fn webhooks(&self, namespace: &str, facts: &mut Facts) {
+    async fn webhooks(&self, namespace: &str, facts: &mut CheckFacts) {
         let is_served = if let Some(deployment) = deployment(facts).cloned() {
             let found = self.webhooks_of(&deployment, namespace, SECRET, false).await;
             facts.webhooks.extend(found);
@@ -287,7 +296,7 @@ impl Reader {
     }
 
     /// All objects of our kinds.
-    async fn objects(&self, facts: &mut Facts) {
+    async fn objects(&self, facts: &mut CheckFacts) {
         for definition in &facts.ours {
             let spec = &definition.spec;
             if spec.names.kind == "BundleRevision" {
@@ -301,7 +310,7 @@ impl Reader {
     }
 
     /// Whether the caller may create every kind of an installation.
-    async fn may_create(&self, namespace: &str, facts: &mut Facts) {
+    async fn may_create(&self, namespace: &str, facts: &mut CheckFacts) {
         let Ok(documents) = manifests::documents(namespace, None, &facts.ours) else { return };
         for document in documents {
             let text = |field: &str| document[field].as_str().unwrap_or_default();

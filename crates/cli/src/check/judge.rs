@@ -10,27 +10,27 @@ use linchpin_words::text::line_of;
 use serde_json::Value;
 
 use super::{
-    Mode,
-    facts::{Facts, deployment, flag},
-    told::{Category, Check, Told, failed, ok, skipped},
+    CheckMode,
+    facts::{CheckFacts, deployment, flag},
+    told::{Category, Check, CheckEnd, failed, ok, skipped},
 };
 
 /// Every id, by what is asked and by category, in the order of output.
-pub(super) const IDS: &[(Mode, &str, &[&str])] = &[
-    (Mode::Pre, "kubernetes", &["api-reachable", "api-version"]),
-    (Mode::Pre, "installation", &["can-install", "no-other-install", "no-foreign-crds"]),
-    (Mode::Installed, "kubernetes", &["api-reachable", "api-version"]),
-    (Mode::Installed, "definitions", &["crds-served", "crds-current"]),
-    (Mode::Installed, "operator", &["operator-ready", "operator-version", "lease-renewed"]),
-    (Mode::Installed, "rights", &["rights-current", "rights-not-wider"]),
-    (Mode::Installed, "webhooks", &["webhook-answers", "webhook-ca", "certificate-valid"]),
-    (Mode::Installed, "objects", &["tenants-bound", "nothing-stalled"]),
-    (Mode::PreUninstall, "kubernetes", &["api-reachable"]),
-    (Mode::PreUninstall, "objects", &["no-finalizers", "no-held-pods"]),
+pub(super) const IDS: &[(CheckMode, &str, &[&str])] = &[
+    (CheckMode::Pre, "kubernetes", &["api-reachable", "api-version"]),
+    (CheckMode::Pre, "installation", &["can-install", "no-other-install", "no-foreign-crds"]),
+    (CheckMode::Installed, "kubernetes", &["api-reachable", "api-version"]),
+    (CheckMode::Installed, "definitions", &["crds-served", "crds-current"]),
+    (CheckMode::Installed, "operator", &["operator-ready", "operator-version", "lease-renewed"]),
+    (CheckMode::Installed, "rights", &["rights-current", "rights-not-wider"]),
+    (CheckMode::Installed, "webhooks", &["webhook-answers", "webhook-ca", "certificate-valid"]),
+    (CheckMode::Installed, "objects", &["tenants-bound", "nothing-stalled"]),
+    (CheckMode::PreUninstall, "kubernetes", &["api-reachable"]),
+    (CheckMode::PreUninstall, "objects", &["no-finalizers", "no-held-pods"]),
 ];
 
 /// Judges all checks of a mode.
-pub(super) fn judge(mode: Mode, namespace: &str, facts: &Facts) -> Vec<Category> {
+pub(super) fn judge(mode: CheckMode, namespace: &str, facts: &CheckFacts) -> Vec<Category> {
     let asked = IDS.iter().filter(|(of, ..)| *of == mode);
     asked
         .map(|(_, name, ids)| Category {
@@ -54,7 +54,7 @@ pub(super) fn judge(mode: Mode, namespace: &str, facts: &Facts) -> Vec<Category>
         .collect()
 }
 
-fn check(id: &str, namespace: &str, facts: &Facts) -> Told {
+fn check(id: &str, namespace: &str, facts: &CheckFacts) -> CheckEnd {
     match id {
         "api-reachable" => ok("the API server answers"),
         "api-version" => installation::api_version(facts.version.as_ref()),
@@ -79,7 +79,7 @@ fn check(id: &str, namespace: &str, facts: &Facts) -> Told {
 }
 
 /// The doors of the operator that was found.
-fn doors(facts: &Facts) -> Doors {
+fn doors(facts: &CheckFacts) -> Doors {
     let given = deployment(facts).and_then(|deployment| flag(deployment, "doors"));
     given.and_then(|given| given.parse().ok()).unwrap_or_default()
 }

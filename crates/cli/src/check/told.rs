@@ -4,21 +4,21 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::facts::Unseen;
+use super::facts::UnseenFact;
 
 /// How many names are listed; of more, the number.
 const FEW: usize = 3;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum CheckVerdict {
     Ok,
     Warning,
     Failed,
     Skipped,
 }
 
-impl Verdict {
+impl CheckVerdict {
     fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -42,7 +42,7 @@ impl Verdict {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Check {
     pub(super) id: &'static str,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: CheckVerdict,
     pub(super) message: String,
     /// What to try; empty where nothing is to be done.
     pub(super) hint: String,
@@ -56,30 +56,30 @@ pub(super) struct Category {
 }
 
 /// How a check ended, why, and what to try.
-pub(super) type Told = (Verdict, String, String);
+pub(super) type CheckEnd = (CheckVerdict, String, String);
 
-pub(super) fn ok(message: impl Into<String>) -> Told {
-    (Verdict::Ok, message.into(), String::new())
+pub(super) fn ok(message: impl Into<String>) -> CheckEnd {
+    (CheckVerdict::Ok, message.into(), String::new())
 }
 
-pub(super) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Told {
-    (Verdict::Failed, message.into(), hint.into())
+pub(super) fn failed(message: impl Into<String>, hint: impl Into<String>) -> CheckEnd {
+    (CheckVerdict::Failed, message.into(), hint.into())
 }
 
-pub(super) fn warning(message: impl Into<String>, hint: impl Into<String>) -> Told {
-    (Verdict::Warning, message.into(), hint.into())
+pub(super) fn warning(message: impl Into<String>, hint: impl Into<String>) -> CheckEnd {
+    (CheckVerdict::Warning, message.into(), hint.into())
 }
 
-pub(super) fn skipped(message: impl Into<String>) -> Told {
-    (Verdict::Skipped, message.into(), String::new())
+pub(super) fn skipped(message: impl Into<String>) -> CheckEnd {
+    (CheckVerdict::Skipped, message.into(), String::new())
 }
 
 /// What was not seen, as the reason why nothing is said about it.
-pub(super) fn unseen(what: &str, why: &Unseen) -> Told {
+pub(super) fn unseen(what: &str, why: &UnseenFact) -> CheckEnd {
     match why {
-        Unseen::Absent => skipped(format!("{what}: it is not there")),
-        Unseen::Forbidden(_) => skipped(format!("you may not read {what}")),
-        Unseen::Failed(error) => skipped(format!("{what} cannot be read: {error}")),
+        UnseenFact::Absent => skipped(format!("{what}: it is not there")),
+        UnseenFact::Forbidden(_) => skipped(format!("you may not read {what}")),
+        UnseenFact::Failed(error) => skipped(format!("{what} cannot be read: {error}")),
     }
 }
 
@@ -94,7 +94,7 @@ pub(super) fn list(names: &[String]) -> String {
 
 /// Whether something fails.
 pub(super) fn fails(categories: &[Category]) -> bool {
-    categories.iter().flat_map(|category| &category.checks).any(|check| check.verdict == Verdict::Failed)
+    categories.iter().flat_map(|category| &category.checks).any(|check| check.verdict == CheckVerdict::Failed)
 }
 
 /// For programs: `linchpin.dev/check/v1`.
@@ -123,7 +123,7 @@ pub(super) fn text_of(categories: &[Category], short: bool) -> String {
         let shown: Vec<&Check> = category
             .checks
             .iter()
-            .filter(|check| !short || matches!(check.verdict, Verdict::Warning | Verdict::Failed))
+            .filter(|check| !short || matches!(check.verdict, CheckVerdict::Warning | CheckVerdict::Failed))
             .collect();
         if shown.is_empty() {
             continue;
@@ -138,17 +138,17 @@ pub(super) fn text_of(categories: &[Category], short: bool) -> String {
             }
         }
     }
-    let count = |verdict: Verdict| {
+    let count = |verdict: CheckVerdict| {
         let all = categories.iter().flat_map(|category| &category.checks);
         all.filter(|check| check.verdict == verdict).count()
     };
     let _ = writeln!(
         out,
         "{} ok, {} warnings, {} failed, {} skipped",
-        count(Verdict::Ok),
-        count(Verdict::Warning),
-        count(Verdict::Failed),
-        count(Verdict::Skipped)
+        count(CheckVerdict::Ok),
+        count(CheckVerdict::Warning),
+        count(CheckVerdict::Failed),
+        count(CheckVerdict::Skipped)
     );
     out
 }

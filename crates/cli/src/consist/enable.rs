@@ -9,10 +9,10 @@ use std::{
 use anyhow::{Context as _, Result};
 use clap::Args;
 use futures::future::BoxFuture;
-use linchpin_adapters::{AdapterConfig, ConfigError, NAMES, open};
+use linchpin_adapters::{AdapterConfig, AdapterConfigError, NAMES, open};
 use linchpin_operator::{
     consist::{
-        self, Consist, Enabled, Lifecycle, Mode, Opening, Overrides, Waiting,
+        self, Consist, ConsistMode, Enabled, Lifecycle, Opening, Overrides, Waiting,
         flags::{AdapterFlags, ConsistFlags, LifecycleFlags},
     },
     run,
@@ -20,7 +20,7 @@ use linchpin_operator::{
 };
 use serde::Deserialize;
 
-use crate::{cli::Usage, operator::install_tls, version};
+use crate::{cli::UsageError, operator::install_tls, version};
 
 /// The pause between two attempts to reach an adapter that is elsewhere.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -119,13 +119,13 @@ struct ConsistConfig {
 
 impl ChosenAdapters {
     /// The adapters, and what is said of the lifecycle.
-    fn read(self, lifecycle: &LifecycleFlags) -> Result<(Vec<AdapterConfig>, Lifecycle), Usage> {
+    fn read(self, lifecycle: &LifecycleFlags) -> Result<(Vec<AdapterConfig>, Lifecycle), UsageError> {
         let Some(file) = self.config.clone() else {
             let configs = self.configs()?;
             return Ok((configs, lifecycle.lifecycle()));
         };
         if *lifecycle != LifecycleFlags::default() || self.says_something() {
-            return Err(Usage(
+            return Err(UsageError(
                 "--config says everything about adapters and lifecycle: give no such flags beside it"
                     .to_owned(),
             ));
@@ -147,18 +147,18 @@ impl ChosenAdapters {
             || self.common != AdapterFlags::default()
     }
 
-    fn configs(&self) -> Result<Vec<AdapterConfig>, Usage> {
+    fn configs(&self) -> Result<Vec<AdapterConfig>, UsageError> {
         if self.adapters.is_empty() {
-            return Err(Usage(format!("name at least one adapter: {}", names())));
+            return Err(UsageError(format!("name at least one adapter: {}", names())));
         }
         for name in &self.adapters {
             if !NAMES.iter().any(|(known, _)| known == name) {
-                return Err(Usage(format!("there is no adapter {name:?}; there are {}", names())));
+                return Err(UsageError(format!("there is no adapter {name:?}; there are {}", names())));
             }
         }
         let mut seen = std::collections::BTreeSet::new();
         if let Some(twice) = self.adapters.iter().find(|name| !seen.insert(*name)) {
-            return Err(Usage(format!("{twice} is named twice: --config can enable one adapter twice")));
+            return Err(UsageError(format!("{twice} is named twice: --config can enable one adapter twice")));
         }
         Ok(self.adapters.iter().map(|name| self.config(name)).collect())
     }
@@ -198,26 +198,31 @@ fn names() -> String {
     NAMES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
 }
 
-fn read_config(file: &Path) -> Result<ConsistConfig, Usage> {
+fn read_config(file: &Path) -> Result<ConsistConfig, UsageError> {
     let shown = file.display();
-    let text = std::fs::read_to_string(file).map_err(|error| Usage(format!("--config {shown}: {error}")))?;
+    let text =
+        std::fs::read_to_string(file).map_err(|error| UsageError(format!("--config {shown}: {error}")))?;
     let config: ConsistConfig = serde_saphyr::from_str(&text)
-        .map_err(|error| Usage(format!("--config {shown} cannot be read: {error}")))?;
+        .map_err(|error| UsageError(format!("--config {shown} cannot be read: {error}")))?;
     if config.kind != "ConsistConfig" {
-        return Err(Usage(format!("--config {shown} is of kind {:?}, not ConsistConfig", config.kind)));
+        return Err(UsageError(format!("--config {shown} is of kind {:?}, not ConsistConfig", config.kind)));
     }
     if config.adapters.is_empty() {
-        return Err(Usage(format!("--config {shown} names no adapter; there are {}", names())));
+        return Err(UsageError(format!("--config {shown} names no adapter; there are {}", names())));
     }
     let called =
         |one: &AdapterConfig| if one.name.is_empty() { one.adapter.clone() } else { one.name.clone() };
     let mut seen = std::collections::BTreeSet::new();
     for adapter in &config.adapters {
         if !NAMES.iter().any(|(known, _)| *known == adapter.adapter) {
-            return Err(Usage(format!("there is no adapter {:?}; there are {}", adapter.adapter, names())));
+            return Err(UsageError(format!(
+                "there is no adapter {:?}; there are {}",
+                adapter.adapter,
+                names()
+            )));
         }
         if !seen.insert(called(adapter)) {
-            return Err(Usage(format!("--config {shown}: two adapters are called {}", called(adapter))));
+            return Err(UsageError(format!("--config {shown}: two adapters are called {}", called(adapter))));
         }
     }
     Ok(config)
@@ -231,8 +236,8 @@ fn opening(config: AdapterConfig) -> Opening {
             let opened = loop {
                 match open(&config).await {
                     Ok(opened) => break opened,
-                    Err(ConfigError::Wrong(why)) => return Err(why),
-                    Err(ConfigError::NotYet(trouble)) => {
+                    Err(AdapterConfigError::Wrong(why)) => return Err(why),
+                    Err(AdapterConfigError::NotYet(trouble)) => {
                         waiting.say(format!("it does not answer yet: {trouble}"));
                         tokio::time::sleep(AGAIN).await;
                     }
@@ -250,13 +255,13 @@ fn opening(config: AdapterConfig) -> Opening {
 }
 
 /// Refuses before anything starts what makes no sense: exit 2, with the reason.
-fn check(configs: &[AdapterConfig]) -> Result<Result<(), Usage>> {
+fn check(configs: &[AdapterConfig]) -> Result<Result<(), UsageError>> {
     crate::operator::block_on(async {
         for config in
             configs.iter().filter(|config| config.adapter != "remote" || config.adapter_url.is_none())
         {
-            if let Err(ConfigError::Wrong(why)) = open(config).await {
-                return Err(Usage(why));
+            if let Err(AdapterConfigError::Wrong(why)) = open(config).await {
+                return Err(UsageError(why));
             }
         }
         Ok(())
@@ -265,7 +270,7 @@ fn check(configs: &[AdapterConfig]) -> Result<Result<(), Usage>> {
 }
 
 /// Runs the process until it is asked to stop.
-pub(super) fn enable(command: EnableCommand) -> Result<Result<ExitCode, Usage>> {
+pub(super) fn enable(command: EnableCommand) -> Result<Result<ExitCode, UsageError>> {
     let (configs, lifecycle) = match command.chosen.read(&command.lifecycle) {
         Ok(read) => read,
         Err(usage) => return Ok(Err(usage)),
@@ -275,41 +280,54 @@ pub(super) fn enable(command: EnableCommand) -> Result<Result<ExitCode, Usage>> 
     }
     let settings = match command.process.settings(version::COMMIT.map(str::to_owned)) {
         Ok(settings) => settings,
-        Err(reason) => return Ok(Err(Usage(reason))),
+        Err(reason) => return Ok(Err(UsageError(reason))),
     };
     install_tls();
     let adapters = configs.into_iter().map(opening).collect();
-    let work = Consist { adapters, lifecycle, mode: Mode::Serve };
+    let work = Consist { adapters, lifecycle, mode: ConsistMode::Serve };
     run::run(settings, move |context| consist::work(context, work))?;
     Ok(Ok(ExitCode::SUCCESS))
 }
 
 /// `shop/linchpin-consist`.
-fn deployment(text: &str) -> Result<(String, String), Usage> {
+fn deployment(text: &str) -> Result<(String, String), UsageError> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
             Ok((namespace.to_owned(), name.to_owned()))
         }
-        _ => Err(Usage(format!("--scale-down: {text:?} is no Deployment: write NAMESPACE/NAME"))),
+        _ => Err(UsageError(format!("--scale-down: {text:?} is no Deployment: write NAMESPACE/NAME"))),
+    }
+}
+
+/// An adapter whose provider is not asked: nobody need say where it is, nor need a remote adapter answer.
+fn unreached(config: AdapterConfig) -> AdapterConfig {
+    let nowhere = || Some("http://127.0.0.1:9".to_owned());
+    match config.adapter.as_str() {
+        "demo" | "http" => AdapterConfig { provider: config.provider.or_else(nowhere), ..config },
+        "haproxy" if config.haproxy.is_empty() => {
+            AdapterConfig { haproxy: vec!["tcp://127.0.0.1:9".to_owned()], ..config }
+        }
+        "remote" => AdapterConfig {
+            name: if config.name.is_empty() { config.adapter.clone() } else { config.name },
+            adapter: "http".to_owned(),
+            adapter_url: None,
+            provider: nowhere(),
+            ..config
+        },
+        _ => config,
     }
 }
 
 /// Takes everything off again, and returns.
-pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, Usage>> {
+pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, UsageError>> {
     let without_provider = command.without_provider;
-    let chosen = ChosenAdapters {
-        // Whoever takes marks off without the provider need not say where it is.
-        provider: command
-            .chosen
-            .provider
-            .or_else(|| without_provider.then(|| "http://127.0.0.1:9".to_owned())),
-        ..command.chosen
-    };
-    let chosen = match chosen.read(&command.lifecycle) {
+    let (mut configs, lifecycle) = match command.chosen.read(&command.lifecycle) {
         Ok(read) => read,
         Err(usage) => return Ok(Err(usage)),
     };
-    let (configs, lifecycle) = chosen;
+    if without_provider {
+        configs = configs.into_iter().map(unreached).collect();
+    }
     if let Err(usage) = check(&configs)? {
         return Ok(Err(usage));
     }
@@ -322,21 +340,59 @@ pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, Usage>
         command.namespace.is_none().then(|| command.process.webhook_config_name().to_owned());
     let mut settings = match command.process.settings(version::COMMIT.map(str::to_owned)) {
         Ok(settings) => settings,
-        Err(reason) => return Ok(Err(Usage(reason))),
+        Err(reason) => return Ok(Err(UsageError(reason))),
     };
     if let Some(namespace) = command.namespace {
         match namespace.parse() {
             Ok(only) => settings.watch_namespaces = only,
-            Err(error) => return Ok(Err(Usage(format!("--namespace: {error}")))),
+            Err(error) => return Ok(Err(UsageError(format!("--namespace: {error}")))),
         }
     }
     settings.health_address = BindAddress::Off;
     settings.metrics_address = BindAddress::Off;
     install_tls();
-    let mode = Mode::Leave { without_provider, configurations, scale_down };
+    let mode = ConsistMode::Leave { without_provider, configurations, scale_down };
     let adapters = configs.into_iter().map(opening).collect();
     let work = Consist { adapters, lifecycle, mode };
     run::run(settings, move |context| consist::work(context, work))?;
     println!("Nothing of these adapters is left.");
     Ok(Ok(ExitCode::SUCCESS))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        command: DisableCommand,
+    }
+
+    #[test]
+    fn whoever_disables_without_the_provider_need_not_say_where_it_is() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "kind: ConsistConfig\nadapters: [{name: edge, adapter: remote}]\n")
+            .unwrap();
+        let config = file.path().to_str().unwrap();
+        for (words, name) in [
+            (vec!["demo"], "demo"),
+            (vec!["http", "--employer", "example.com/v1/Gateway"], "http"),
+            (vec!["haproxy"], "haproxy"),
+            (vec!["remote"], "remote"),
+            (vec!["remote", "--adapter-url", "http://127.0.0.1:1"], "remote"),
+            (vec!["alibabacloudslb"], "alibabacloudslb"),
+            (vec!["--config", config], "edge"),
+        ] {
+            let line = ["disable"].into_iter().chain(words.iter().copied()).chain(["--without-provider"]);
+            let command = Line::try_parse_from(line).unwrap().command;
+            let (configs, _) = command.chosen.read(&command.lifecycle).map_err(|usage| usage.0).unwrap();
+            let [config] = configs.try_into().unwrap();
+            let config = unreached(config);
+            let opened = crate::operator::block_on(open(&config)).unwrap();
+            assert_eq!(opened.map(|opened| opened.name).unwrap(), name, "{words:?}");
+        }
+    }
 }

@@ -6,11 +6,11 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use linchpin_doors::{Registry, registry::View};
+use linchpin_doors::{Registry, registry::ObjectView};
 use linchpin_words::{ConditionStatus, ConditionType, condition};
 
 use super::{client::DemoClient, say};
-use crate::{live::Live, tree};
+use crate::{live::LiveObjects, tree};
 
 const RIGHTS: &str = include_str!("../../../../examples/quickstart/rbac.yaml");
 const SHOP: &str = include_str!("../../../../examples/quickstart/shop.yaml");
@@ -114,7 +114,7 @@ async fn show(client: &DemoClient, kinds: &Registry) -> Result<()> {
     let begun = Instant::now();
     let (mut last, mut since) = (None, Instant::now());
     let live = loop {
-        let live = Live::read(client.client(), &client.namespace, kinds).await?;
+        let live = LiveObjects::read(client.client(), &client.namespace, kinds).await?;
         let seen =
             Some(live.of_namespace(&client.namespace).map(|(_, one)| one.status()).collect::<Vec<_>>());
         if seen != last {
@@ -138,7 +138,7 @@ async fn until(
 ) -> Result<()> {
     let begun = Instant::now();
     loop {
-        let live = Live::read(client.client(), &client.namespace, kinds).await?;
+        let live = LiveObjects::read(client.client(), &client.namespace, kinds).await?;
         if holds(&Shop { live: &live, namespace: &client.namespace }) {
             return Ok(());
         }
@@ -152,16 +152,16 @@ async fn until(
 
 /// The objects of the story.
 struct Shop<'a> {
-    live: &'a Live,
+    live: &'a LiveObjects,
     namespace: &'a str,
 }
 
 impl Shop<'_> {
-    fn objects(&self) -> impl Iterator<Item = (&str, &dyn View)> {
+    fn objects(&self) -> impl Iterator<Item = (&str, &dyn ObjectView)> {
         self.live.of_namespace(self.namespace)
     }
 
-    fn find(&self, name: &str) -> Option<&dyn View> {
+    fn find(&self, name: &str) -> Option<&dyn ObjectView> {
         self.objects().find(|(other, _)| *other == name).map(|(_, object)| object)
     }
 
@@ -174,7 +174,7 @@ impl Shop<'_> {
     }
 
     fn is_ready(&self, name: &str) -> bool {
-        let said = self.find(name).and_then(View::said);
+        let said = self.find(name).and_then(ObjectView::said);
         said.and_then(|said| condition::find(&said.conditions, ConditionType::Ready))
             .is_some_and(|ready| ready.status == ConditionStatus::True)
     }

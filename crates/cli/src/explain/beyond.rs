@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use linchpin_engine::{
-    descend::{self, Descent, Lack, Relation},
-    graph::{Chain, End, Hop, Link, Node, Wait, WaitState},
+    descend::{self, DescendRelation, Descent, Lack},
+    graph::{Chain, ChainEnd, ChainLink, Hop, Node, Wait, WaitState},
     readiness::State,
 };
 use linchpin_words::{ObjectRef, Reason, similar};
 use serde_json::Value;
 
-use crate::lookout::{Look, Lookout};
+use crate::lookout::{ClusterReader, LookResult};
 
 /// How one link of a chain leads to the next, as programs read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -22,7 +22,7 @@ pub(super) enum LinkKind {
     MadeBy,
     /// Found beyond our own objects.
     #[serde(untagged)]
-    Beyond(Relation),
+    Beyond(DescendRelation),
 }
 
 /// A chain, how each of its links is come to, and the uid of the last object where it was looked at.
@@ -56,15 +56,15 @@ impl LongChain {
     }
 
     /// Goes on from the last object, `depth` further links at most.
-    pub(super) async fn go_on(&mut self, lookout: &mut Lookout, depth: usize) {
-        if self.chain.end != End::Leaf || self.last().cluster.is_some() || self.last().part.is_some() {
+    pub(super) async fn go_on(&mut self, lookout: &mut ClusterReader, depth: usize) {
+        if self.chain.end != ChainEnd::Leaf || self.last().cluster.is_some() || self.last().part.is_some() {
             return;
         }
         let mut passed: BTreeSet<ObjectRef> = BTreeSet::from([(*self.last().object).clone()]);
         let mut look = look_at(lookout, &self.last().object).await;
         for _ in 0..depth {
             let object = match look {
-                Look::Found(object) => *object,
+                LookResult::Found(object) => *object,
                 other => {
                     self.ends_without(lookout, &other).await;
                     return;
@@ -79,20 +79,20 @@ impl LongChain {
             }
             self.lacks(&lack);
             if hidden {
-                self.chain.end = End::Opaque;
+                self.chain.end = ChainEnd::Unread;
             }
             let Some(next) = next.filter(|next| passed.insert(next.place.object())) else { return };
             look = lookout.at(&next.place).await;
             let wait = Wait::new(WaitState::Unknown, "");
             let node = Node::here(next.place.object());
-            self.chain.links.push(Link { hop: Hop::WaitsFor(wait), node });
+            self.chain.links.push(ChainLink { hop: Hop::WaitsFor(wait), node });
             self.kinds.push(LinkKind::Beyond(next.relation));
         }
     }
 
     /// What is known now of the last object; what our own object requires of it in other words stays as it is.
     fn lacks(&mut self, lack: &Lack) {
-        let Some(Link { hop: Hop::WaitsFor(wait), .. }) = self.chain.links.last_mut() else { return };
+        let Some(ChainLink { hop: Hop::WaitsFor(wait), .. }) = self.chain.links.last_mut() else { return };
         let ours = [Reason::ConditionNotMet, Reason::CountNotMet, Reason::AwaitingAbsence, Reason::TimedOut];
         let deleting = lack.reason == Reason::Terminating.as_str();
         if ours.iter().any(|reason| *wait.reason == *reason.as_str()) && !deleting {
@@ -110,31 +110,31 @@ impl LongChain {
     }
 
     /// The last object cannot be looked at.
-    async fn ends_without(&mut self, lookout: &Lookout, look: &Look) {
+    async fn ends_without(&mut self, lookout: &ClusterReader, look: &LookResult) {
         let object = (*self.last().object).clone();
         let near = match look {
-            Look::Absent => neighbour(lookout, &object).await,
+            LookResult::Absent => neighbour(lookout, &object).await,
             _ => None,
         };
-        let Some(Link { hop: Hop::WaitsFor(wait), .. }) = self.chain.links.last_mut() else { return };
+        let Some(ChainLink { hop: Hop::WaitsFor(wait), .. }) = self.chain.links.last_mut() else { return };
         let told = match look {
-            Look::NoNamespace => {
+            LookResult::NoNamespace => {
                 format!("namespace {} does not exist", object.namespace.unwrap_or_default())
             }
-            Look::Absent if &*wait.reason == Reason::AwaitingAbsence.as_str() => return,
-            Look::Absent => match near {
+            LookResult::Absent if &*wait.reason == Reason::AwaitingAbsence.as_str() => return,
+            LookResult::Absent => match near {
                 Some(near) => format!("it does not exist; did you mean {near}?"),
                 // Whoever waits says it in its own words.
                 None if !wait.detail.is_empty() => return,
                 None => "it does not exist".to_owned(),
             },
-            Look::NotVisible => {
+            LookResult::NotVisible => {
                 if wait.reason.is_empty() {
-                    self.chain.end = End::Opaque;
+                    self.chain.end = ChainEnd::Unread;
                 }
                 return;
             }
-            Look::NotServed | Look::Found(_) => return,
+            LookResult::NotServed | LookResult::Found(_) => return,
         };
         wait.standing = WaitState::Absent;
         wait.reason = Reason::NotFound.as_str().into();
@@ -142,12 +142,12 @@ impl LongChain {
     }
 }
 
-async fn look_at(lookout: &mut Lookout, object: &ObjectRef) -> Look {
+async fn look_at(lookout: &mut ClusterReader, object: &ObjectRef) -> LookResult {
     lookout.object(&object.kind, object.namespace.as_deref(), &object.name).await
 }
 
 /// An object of the same kind and place that is called almost the same.
-async fn neighbour(lookout: &Lookout, object: &ObjectRef) -> Option<String> {
+async fn neighbour(lookout: &ClusterReader, object: &ObjectRef) -> Option<String> {
     let names = lookout.names(object).await;
     similar::nearest(&object.name, names.iter().map(String::as_str)).map(str::to_owned)
 }

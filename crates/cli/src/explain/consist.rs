@@ -7,7 +7,7 @@ use linchpin_words::keys::consist as keys;
 use serde_json::Value;
 
 /// A line of the answer, and whether something is waited for.
-pub(super) struct Told {
+pub(super) struct ConsistLine {
     pub(super) line: String,
     pub(super) waits: bool,
 }
@@ -29,7 +29,7 @@ fn since(value: &str, now: Timestamp) -> String {
 }
 
 /// What the binding of an employer says.
-pub(super) fn of_employer(kind: &str, name: &str, bindings: &[Value], now: Timestamp) -> Option<Told> {
+pub(super) fn of_employer(kind: &str, name: &str, bindings: &[Value], now: Timestamp) -> Option<ConsistLine> {
     let binding = bindings.iter().find(|binding| {
         text(binding, "/spec/employer/kind") == kind && text(binding, "/spec/employer/name") == name
     })?;
@@ -39,16 +39,19 @@ pub(super) fn of_employer(kind: &str, name: &str, bindings: &[Value], now: Times
     let age = since(ready.map_or("", |ready| text(ready, "/lastTransitionTime")), now);
     let (employer, adapter) = (employer(binding), text(binding, "/spec/adapter"));
     if ready.is_some_and(|ready| text(ready, "/status") == "True") {
-        return Some(Told {
+        return Some(ConsistLine {
             line: format!("{employer} is in sync with provider {adapter}: {message}{age}"),
             waits: false,
         });
     }
-    Some(Told { line: format!("{employer} waits for provider {adapter}: {message}{age}"), waits: true })
+    Some(ConsistLine {
+        line: format!("{employer} waits for provider {adapter}: {message}{age}"),
+        waits: true,
+    })
 }
 
 /// What bindings say of a pod, and what is under way on it.
-pub(super) fn of_pod(pod: &Value, bindings: &[Value], now: Timestamp) -> Option<Told> {
+pub(super) fn of_pod(pod: &Value, bindings: &[Value], now: Timestamp) -> Option<ConsistLine> {
     let name = text(pod, "/metadata/name");
     let labels = pod.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
@@ -86,19 +89,22 @@ pub(super) fn of_pod(pod: &Value, bindings: &[Value], now: Timestamp) -> Option<
         let protected = row.get("protected").and_then(Value::as_bool).unwrap_or_default();
         let settled_state = matches!(state, "Attached" | "Detached");
         if !settled_state || (protected && !under_way.is_empty()) {
-            return Some(Told {
+            return Some(ConsistLine {
                 line: format!("{pod_name} waits for {employer}: {reason}{age}"),
                 waits: true,
             });
         }
         let place = if state == "Attached" { "in traffic of" } else { "out of traffic of" };
-        settled.get_or_insert(Told { line: format!("{pod_name} is {place} {employer}{age}"), waits: false });
+        settled.get_or_insert(ConsistLine {
+            line: format!("{pod_name} is {place} {employer}{age}"),
+            waits: false,
+        });
     }
     match under_way.first() {
         Some(operation) if !matches!(operation.stage, "Operate") => {
             let held = held(pod, operation.stage);
             let age = operation.since.map(|at| at.to_string()).unwrap_or_default();
-            Some(Told { line: format!("{pod_name} {held}{}", since(&age, now)), waits: true })
+            Some(ConsistLine { line: format!("{pod_name} {held}{}", since(&age, now)), waits: true })
         }
         _ => settled,
     }

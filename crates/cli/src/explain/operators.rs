@@ -1,24 +1,24 @@
 //! Why nobody has looked at an object: whether an operator is there at all.
 
 use jiff::Timestamp;
-use linchpin_engine::{descend::Found, graph::Node};
+use linchpin_engine::{descend::DescendAnswer, graph::Node};
 use serde_json::Value;
 
-use crate::lookout::Lookout;
+use crate::lookout::ClusterReader;
 
 /// The Lease that operators hold, unless they are told otherwise.
 const LEASE: &str = "linchpin";
 
 /// What is said of an object that nobody has looked at.
-pub(super) async fn told(lookout: &Lookout, node: &Node) -> String {
+pub(super) async fn told(lookout: &ClusterReader, node: &Node) -> String {
     let query = [("fieldSelector", format!("metadata.name={LEASE}"))];
     let namespace = node.object.namespace.as_deref().unwrap_or_default();
     match lookout.list("/apis/coordination.k8s.io/v1/leases", &query).await {
-        Found::NotVisible => {
+        DescendAnswer::NotVisible => {
             "no operator has looked at it yet; whether one is running cannot be told: you may not list Leases"
                 .to_owned()
         }
-        Found::Objects(leases) => in_words(&leases, namespace, Timestamp::now()),
+        DescendAnswer::Objects(leases) => in_words(&leases, namespace, Timestamp::now()),
     }
 }
 

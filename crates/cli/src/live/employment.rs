@@ -4,12 +4,12 @@
 //! into traffic, to leave it, to be deleted.
 
 use linchpin_api::{
-    Common, CommonStatus, ConsistBinding, ConsistBindingStatus, Trouble,
+    Common, CommonStatus, ConsistBinding, ConsistBindingStatus, FailedPart,
     consist_binding::{EmployeeItem, OperationItem},
 };
 use linchpin_doors::{
     CompileInput, Compiled,
-    registry::{Names, View},
+    registry::{KindNames, ObjectView},
 };
 use linchpin_engine::{
     graph::{Edge, Node, Wait, WaitState},
@@ -19,8 +19,8 @@ use linchpin_words::{ConditionStatus, ConditionType, GroupKind, Gvk, ObjectRef, 
 use serde_json::Value;
 
 /// What bindings are called.
-pub(super) fn names() -> Names {
-    Names {
+pub(super) fn names() -> KindNames {
+    KindNames {
         gvk: Gvk::new("linchpin.dev", "v1alpha1", "ConsistBinding"),
         plural: "consistbindings".to_owned(),
         short: vec!["cb".to_owned()],
@@ -29,7 +29,7 @@ pub(super) fn names() -> Names {
 }
 
 /// A binding from its text.
-pub(super) fn view(text: &str) -> Result<Box<dyn View>, serde_json::Error> {
+pub(super) fn view(text: &str) -> Result<Box<dyn ObjectView>, serde_json::Error> {
     let binding: ConsistBinding = serde_json::from_str(text)?;
     Ok(Box::new(Employment { binding, common: Common::default() }))
 }
@@ -127,7 +127,7 @@ fn purpose(row: &EmployeeItem, operation: Option<&OperationItem>) -> String {
     }
 }
 
-impl View for Employment {
+impl ObjectView for Employment {
     fn common(&self) -> &Common {
         &self.common
     }
@@ -161,11 +161,11 @@ impl View for Employment {
         self.said_of_it().map(|status| &status.common)
     }
 
-    fn troubles(&self) -> Vec<Trouble<'_>> {
+    fn troubles(&self) -> Vec<FailedPart<'_>> {
         let rows = self.said_of_it().into_iter().flat_map(|status| &status.employees);
         let failed = rows.filter(|row| row.state == "Failed");
         failed
-            .map(|EmployeeItem { name, state, reason, since, .. }| Trouble {
+            .map(|EmployeeItem { name, state, reason, since, .. }| FailedPart {
                 what: format!("employee {name}"),
                 state,
                 reason: state,
@@ -187,7 +187,7 @@ mod tests {
 
     use super::*;
 
-    fn read(ready: &str, rows: &Value) -> Box<dyn View> {
+    fn read(ready: &str, rows: &Value) -> Box<dyn ObjectView> {
         let text = json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "ConsistBinding",
             "metadata": {"name": "service-web", "namespace": "shop"},
             "spec": {"adapter": "haproxy", "key": "Service/shop/web",

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use kube::{Client, api::ListParams};
 use linchpin_cluster::own::{self, OwnObject};
 
-use linchpin_doors::registry::Names;
+use linchpin_doors::registry::KindNames;
 use linchpin_words::Gvk;
 
 /// How often, and how far apart, a server that is too busy is asked again.
@@ -39,7 +39,7 @@ impl ReadScope {
     }
 
     /// The cluster does not serve the kind, and what to do about it.
-    pub(crate) fn not_served(names: &Names) -> Self {
+    pub(crate) fn not_served(names: &KindNames) -> Self {
         let kind = plural(names);
         Self::NotServed(format!(
             "the cluster does not serve {kind}: install them with `linchpin crds | kubectl apply --server-side -f -`"
@@ -47,7 +47,7 @@ impl ReadScope {
     }
 
     /// The user may not read the kind, as the server says it.
-    pub(crate) fn forbidden(names: &Names, said: &str) -> Self {
+    pub(crate) fn forbidden(names: &KindNames, said: &str) -> Self {
         Self::Forbidden(format!("reading {}: {said}", plural(names)))
     }
 }
@@ -56,14 +56,14 @@ impl ReadScope {
 const PAGE: u32 = 500;
 
 /// Objects of one kind.
-pub(super) struct Found {
+pub(super) struct ListedObjects {
     /// Where they can be read.
     pub(super) reach: ReadScope,
     pub(super) objects: Vec<OwnObject>,
 }
 
 /// Lists a kind: everywhere if the user may, else in one namespace, else not at all.
-pub(super) async fn list(client: &Client, names: &Names, namespace: &str) -> Result<Found> {
+pub(super) async fn list(client: &Client, names: &KindNames, namespace: &str) -> Result<ListedObjects> {
     let mut found = patiently(client, names, None).await;
     let mut reach = ReadScope::Everywhere;
     if code(&found) == Some(403) {
@@ -71,12 +71,12 @@ pub(super) async fn list(client: &Client, names: &Names, namespace: &str) -> Res
         reach = ReadScope::Here;
     }
     match found {
-        Ok(objects) => Ok(Found { reach, objects }),
+        Ok(objects) => Ok(ListedObjects { reach, objects }),
         Err(kube::Error::Api(status)) if status.code == 404 => {
-            Ok(Found { reach: ReadScope::not_served(names), objects: Vec::new() })
+            Ok(ListedObjects { reach: ReadScope::not_served(names), objects: Vec::new() })
         }
         Err(kube::Error::Api(status)) if status.code == 403 => {
-            Ok(Found { reach: ReadScope::forbidden(names, &status.message), objects: Vec::new() })
+            Ok(ListedObjects { reach: ReadScope::forbidden(names, &status.message), objects: Vec::new() })
         }
         Err(kube::Error::Api(status)) => bail!("reading {}: {}", plural(names), status.message),
         Err(error) => Err(error).with_context(|| format!("reading {}", plural(names))),
@@ -91,7 +91,11 @@ fn code<T>(answer: &kube::Result<T>) -> Option<u16> {
 }
 
 /// Lists, and asks again for a while when the server is too busy, as it is right after a definition was installed.
-async fn patiently(client: &Client, names: &Names, namespace: Option<&str>) -> kube::Result<Vec<OwnObject>> {
+async fn patiently(
+    client: &Client,
+    names: &KindNames,
+    namespace: Option<&str>,
+) -> kube::Result<Vec<OwnObject>> {
     let mut found = Vec::new();
     let mut parameters = ListParams::default().limit(PAGE);
     let mut tries = 0;
@@ -116,12 +120,12 @@ async fn patiently(client: &Client, names: &Names, namespace: Option<&str>) -> k
 }
 
 /// What a kind is called where it is read: by plural and group.
-fn plural(names: &Names) -> String {
+fn plural(names: &KindNames) -> String {
     format!("{}.{}", names.plural, names.gvk.group)
 }
 
 /// Where the objects of a kind are listed.
-fn path(names: &Names, namespace: Option<&str>) -> String {
+fn path(names: &KindNames, namespace: Option<&str>) -> String {
     let Gvk { group, version, .. } = &names.gvk;
     let place = namespace.filter(|_| names.namespaced);
     let place = place.map_or_else(String::new, |namespace| format!("namespaces/{namespace}/"));

@@ -8,7 +8,7 @@ use linchpin_operator::{
 use linchpin_words::keys;
 use serde_json::Value;
 
-use crate::cli::Usage;
+use crate::cli::UsageError;
 
 /// Flags of the webhooks, and of what they do for BootDependencies.
 #[derive(Debug, Args)]
@@ -29,17 +29,17 @@ pub(super) struct BootFlags {
 
 impl BootFlags {
     /// The namespaces whose pods and workloads may be held.
-    pub(super) fn namespaces(&self) -> Result<Value, Usage> {
+    pub(super) fn namespaces(&self) -> Result<Value, UsageError> {
         label_selector::parse(&self.boot_namespace_selector)
-            .map_err(|error| Usage(format!("--boot-namespace-selector: {error}")))
+            .map_err(|error| UsageError(format!("--boot-namespace-selector: {error}")))
     }
 
     /// The settings; none where webhooks are off.
-    pub(super) fn settings(self) -> Result<Option<WebhookSettings>, Usage> {
+    pub(super) fn settings(self) -> Result<Option<WebhookSettings>, UsageError> {
         let namespaces = self.namespaces()?;
-        let Some(settings) = self.webhooks.settings().map_err(Usage)? else { return Ok(None) };
+        let Some(settings) = self.webhooks.settings().map_err(UsageError)? else { return Ok(None) };
         let wait_image = self.wait_image.filter(|image| !image.is_empty()).ok_or_else(|| {
-            Usage(
+            UsageError(
                 "webhooks need --wait-image: an image of linchpin-wait that the cluster's nodes can pull"
                     .to_owned(),
             )

@@ -6,7 +6,7 @@ use anyhow::Result;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_api::sync::SyncSource;
 use linchpin_lang::template::parse_documents;
-use linchpin_source::{hosts::HostList, http::Reach, request::Reaches};
+use linchpin_source::{hosts::HostList, http::Reach, request::SourceReach};
 use linchpin_words::{
     egress::{Cidr, Egress},
     probe::Origin,
@@ -55,7 +55,7 @@ pub(super) async fn objects(source: &SyncSource, secret: Option<&Value>) -> Resu
         strip_components: u32::try_from(strip).unwrap_or_default(),
         secret: secret.map(credentials),
     };
-    let reaches = Reaches { named: reach.clone(), flux: reach };
+    let reaches = SourceReach { named: reach.clone(), flux: reach };
     let fetched = reaches.fetch(&source, TIMEOUT, None).await.map_err(|problem| problem.message)?;
     let mut objects = Vec::new();
     for manifest in fetched.into_iter().flat_map(|fetched| fetched.manifests) {

@@ -1,24 +1,22 @@
 //! Which dependency is provided by what, from manifests alone.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write as _,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_api::{
     Sync, SyncDependency,
+    common::LabelSelector,
     sync::{NeededFor, Strength, SyncSource, dependency::RequiredStatus},
 };
-use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
+use linchpin_engine::readiness::Wanted;
 use linchpin_lang::template::parse_documents;
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference, reference::built_in};
 use serde_json::Value;
 
 /// What is known of one dependency.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum LinkVerdict {
     /// Something provides it: what.
     Ok(String),
     /// Nothing does.
@@ -27,25 +25,42 @@ pub(super) enum Verdict {
     Unknown(String),
 }
 
+/// Objects that a cluster may have.
+#[derive(Clone, Debug)]
+pub(super) struct Sought {
+    pub(super) word: KindWord,
+    pub(super) namespace: String,
+    pub(super) which: SoughtBy,
+}
+
+/// Which objects of a kind.
+#[derive(Clone, Debug)]
+pub(super) enum SoughtBy {
+    /// The one of this name.
+    Name(String),
+    /// Those with these labels.
+    Labels(LabelSelector),
+}
+
 /// One dependency, and who provides it.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
-    sync: ObjectRef,
-    name: String,
-    what: String,
-    pub(super) verdict: Verdict,
-    /// What could be looked for in a cluster: kind, namespace and name.
-    pub(super) object: Option<(KindWord, String, String)>,
+pub(super) struct DependencyLink {
+    pub(super) sync: ObjectRef,
+    pub(super) name: String,
+    pub(super) what: String,
+    pub(super) verdict: LinkVerdict,
+    /// What could be looked for in a cluster.
+    pub(super) object: Option<Sought>,
     /// The export of a Sync that is meant.
     pub(super) export: Option<String>,
     /// What must be served: group, version, kind.
     pub(super) api: Option<(String, Option<String>, String)>,
     /// What it leads to, for the order: another Sync.
-    to: Option<ObjectRef>,
-    soft: bool,
+    pub(super) to: Option<ObjectRef>,
+    pub(super) soft: bool,
 }
 
-impl Link {
+impl DependencyLink {
     /// The namespace of the Sync that depends.
     pub(super) fn namespace(&self) -> String {
         self.sync.namespace.clone().unwrap_or_default()
@@ -53,7 +68,7 @@ impl Link {
 }
 
 /// A Sync whose objects are not known.
-pub(super) struct Unseen {
+pub(super) struct UnseenSync {
     pub(super) sync: ObjectRef,
     pub(super) namespace: String,
     pub(super) source: SyncSource,
@@ -63,20 +78,33 @@ pub(super) struct Unseen {
     pub(super) secret: Option<String>,
 }
 
-fn unseen(sync: ObjectRef, namespace: String, source: SyncSource) -> Unseen {
+fn unseen(sync: ObjectRef, namespace: String, source: SyncSource) -> UnseenSync {
     let map = source.config_map_ref.as_ref().map(|map| ("configmap", map.name.clone()));
     let kept = map.or_else(|| source.secret_ref.as_ref().map(|secret| ("secret", secret.name.clone())));
     let http = source.http.as_ref().and_then(|http| http.secret_ref.as_ref());
     let secret = http.or_else(|| source.oci.as_ref().and_then(|oci| oci.secret_ref.as_ref()));
     let secret = secret.map(|secret| secret.name.clone());
-    Unseen { sync, namespace, source, kept, secret }
+    UnseenSync { sync, namespace, source, kept, secret }
 }
 
+/// An object that is given itself or in a Sync.
+struct GivenObject {
+    kind: GroupKind,
+    namespace: String,
+    name: String,
+    labels: Value,
+    /// The Sync that has it.
+    by: Option<ObjectRef>,
+}
+
+/// Where the template of pods is in an object that makes some.
+const TEMPLATES: [&str; 2] = ["/spec/template", "/spec/jobTemplate/spec/template"];
+
 /// Everything that was given.
-pub(super) struct Given {
-    syncs: Vec<Sync>,
-    /// Every object that is given itself or in a Sync, and who has it.
-    objects: Vec<(GroupKind, String, String, Option<ObjectRef>)>,
+pub(super) struct PlanManifests {
+    pub(super) syncs: Vec<Sync>,
+    /// Every object that is given itself or in a Sync.
+    objects: Vec<GivenObject>,
     capabilities: Vec<String>,
     /// Kinds that are defined, by group and kind.
     kinds: Vec<GroupKind>,
@@ -90,11 +118,11 @@ fn text<'v>(value: &'v Value, path: &str) -> &'v str {
     value.pointer(path).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn sync_ref(namespace: &str, name: &str) -> ObjectRef {
+pub(super) fn sync_ref(namespace: &str, name: &str) -> ObjectRef {
     ObjectRef::namespaced(GroupKind::new("linchpin.dev", "Sync"), namespace, name)
 }
 
-impl Given {
+impl PlanManifests {
     /// Sorts documents; objects without a namespace are in this one.
     pub(super) fn new(documents: Vec<Value>, namespace: &str) -> Result<Self> {
         let mut given = Self {
@@ -148,8 +176,21 @@ impl Given {
         if kind == "CustomResourceDefinition" {
             self.kinds.push(GroupKind::new(text(body, "/spec/group"), text(body, "/spec/names/kind")));
         }
-        let place = place.unwrap_or(namespace).to_owned();
-        self.objects.push((GroupKind::new(group, kind), place, name, by.cloned()));
+        let namespace = place.unwrap_or(namespace).to_owned();
+        let labels = |path: &str| body.pointer(path).cloned().unwrap_or_default();
+        let one = |kind: GroupKind, name: String, labels: Value| GivenObject {
+            kind,
+            namespace: namespace.clone(),
+            name,
+            labels,
+            by: by.cloned(),
+        };
+        // What makes pods gives them too: nobody knows their names, and everybody their labels.
+        let pods = TEMPLATES.iter().filter(|place| body.pointer(place).is_some());
+        let pods = pods.map(|place| labels(&format!("{place}/metadata/labels")));
+        let pods: Vec<_> = pods.map(|labels| one(GroupKind::new("", "Pod"), String::new(), labels)).collect();
+        self.objects.push(one(GroupKind::new(group, kind), name, labels("/metadata/labels")));
+        self.objects.extend(pods);
     }
 
     /// Notes the objects of a Sync, as far as they can be seen.
@@ -175,7 +216,7 @@ impl Given {
     }
 
     /// The Syncs whose objects are not known.
-    pub(super) fn unseen(&self) -> Vec<Unseen> {
+    pub(super) fn unseen(&self) -> Vec<UnseenSync> {
         let name = |sync: &Sync| {
             let namespace = sync.metadata.namespace.clone().unwrap_or_default();
             let by = sync_ref(&namespace, sync.metadata.name.as_deref().unwrap_or_default());
@@ -192,7 +233,7 @@ impl Given {
     }
 
     /// Says which objects a Sync has.
-    pub(super) fn supply(&mut self, unseen: &Unseen, objects: &[Value]) {
+    pub(super) fn supply(&mut self, unseen: &UnseenSync, objects: &[Value]) {
         self.blind.remove(&unseen.sync);
         for object in objects {
             self.take(object, &unseen.namespace, Some(&unseen.sync));
@@ -200,7 +241,7 @@ impl Given {
     }
 
     /// Says what the ConfigMap or Secret of a Sync's source holds.
-    pub(super) fn supply_kept(&mut self, unseen: &Unseen, found: &Value) {
+    pub(super) fn supply_kept(&mut self, unseen: &UnseenSync, found: &Value) {
         let source = &unseen.source;
         let named = source.config_map_ref.as_ref().or(source.secret_ref.as_ref());
         let key = named.and_then(|named| named.key.as_ref());
@@ -225,26 +266,26 @@ impl Given {
     }
 
     /// Every dependency of every Sync.
-    pub(super) fn links(&self) -> Vec<Link> {
+    pub(super) fn links(&self) -> Vec<DependencyLink> {
         let all =
             self.syncs.iter().flat_map(|sync| sync.spec.dependencies.iter().map(move |entry| (sync, entry)));
         all.map(|(sync, entry)| self.link(sync, entry)).collect()
     }
 
-    fn link(&self, sync: &Sync, entry: &SyncDependency) -> Link {
+    fn link(&self, sync: &Sync, entry: &SyncDependency) -> DependencyLink {
         let own = sync.metadata.namespace.clone().unwrap_or_default();
         let me = sync_ref(&own, sync.metadata.name.as_deref().unwrap_or_default());
-        let available = entry.state.as_deref().is_none_or(|word| word == "Available")
+        let available = entry.state.as_deref().is_none_or(|word| Wanted::parse(word) == Wanted::Ready)
             && entry.required_status != Some(RequiredStatus::InProgress);
         let soft = match entry.strength {
             Some(strength) => strength == Strength::Soft,
             None => entry.needed_for == Some(NeededFor::Available) && available,
         };
-        let mut link = Link {
+        let mut link = DependencyLink {
             sync: me,
             name: entry.name.clone(),
             what: String::new(),
-            verdict: Verdict::None,
+            verdict: LinkVerdict::None,
             object: None,
             export: None,
             api: None,
@@ -269,9 +310,13 @@ impl Given {
                     .is_none_or(|export| one.spec.exports.iter().any(|known| known.name == *export))
             });
             if declared {
-                link.verdict = Verdict::Ok("given".to_owned());
+                link.verdict = LinkVerdict::Ok("given".to_owned());
             } else if found.is_none() {
-                link.object = Some((KindWord::new("sync"), place.clone(), other.name.clone()));
+                link.object = Some(Sought {
+                    word: KindWord::new("sync"),
+                    namespace: place.clone(),
+                    which: SoughtBy::Name(other.name.clone()),
+                });
                 link.export.clone_from(&other.export);
             }
             link.to = Some(to);
@@ -281,7 +326,7 @@ impl Given {
                     Ok(reference) => (reference.word, reference.name.unwrap_or_default()),
                     Err(error) => {
                         link.what.clone_from(resource);
-                        link.verdict = Verdict::Unknown(error.to_string());
+                        link.verdict = LinkVerdict::Unknown(error.to_string());
                         return link;
                     }
                 },
@@ -293,46 +338,66 @@ impl Given {
                     )
                 }
             };
-            let place = object.namespace.clone().unwrap_or(own);
-            self.link_object(&mut link, word, place, name);
+            let namespace = object.namespace.clone().unwrap_or(own);
+            self.link_objects(&mut link, Sought { word, namespace, which: SoughtBy::Name(name) });
         } else if let Some(objects) = &entry.objects {
-            link.what = format!("{} by labels", objects.kind);
-            link.verdict = Verdict::Unknown("labels are looked at in a cluster".to_owned());
+            let word = KindWord::from_manifest(objects.api_version.as_deref(), &objects.kind);
+            let namespace = objects.namespace.clone().unwrap_or(own);
+            let which = SoughtBy::Labels(objects.selector.clone());
+            self.link_objects(&mut link, Sought { word, namespace, which });
+            let none_will_do =
+                objects.expect.is_some_and(|expect| [expect.at_least, expect.exactly].contains(&Some(0)));
+            if none_will_do {
+                link.verdict = LinkVerdict::Ok("none will do".to_owned());
+            }
         } else if let Some(capability) = &entry.capability {
             self.link_capability(&mut link, capability, &own);
         }
         link
     }
 
-    fn link_object(&self, link: &mut Link, word: KindWord, place: String, name: String) {
-        let known = built_in(&word);
+    fn link_objects(&self, link: &mut DependencyLink, sought: Sought) {
+        let Sought { word, namespace, which } = &sought;
+        let known = built_in(word);
         let namespaced = known.is_none_or(|known| known.namespaced);
         let kind = known.map_or_else(|| word.word.clone(), |known| known.kind.to_owned());
-        link.what = if namespaced { format!("{kind} {place}/{name}") } else { format!("{kind} {name}") };
-        let found = self.objects.iter().find(|(other, namespace, called, _)| {
-            let group = known.map(|known| known.gvk().group).or_else(|| word.group.clone());
-            other.kind.eq_ignore_ascii_case(&kind)
-                && group.is_none_or(|group| group == other.group)
-                && *called == name
-                && (!namespaced || *namespace == place)
-        });
-        match found {
-            Some((_, _, _, Some(by))) => {
-                link.verdict = Verdict::Ok(format!("{by} makes it"));
+        let group = known.map(|known| known.gvk().group).or_else(|| word.group.clone());
+        let called = match which {
+            SoughtBy::Name(name) => name.clone(),
+            SoughtBy::Labels(selector) => format!("[{}]", selector.requirements().join(",")),
+        };
+        link.what =
+            if namespaced { format!("{kind} {namespace}/{called}") } else { format!("{kind} {called}") };
+        let is = |object: &&GivenObject| match which {
+            SoughtBy::Name(name) => object.name == *name,
+            SoughtBy::Labels(selector) => {
+                selector.matches(&|key| object.labels.get(key).and_then(Value::as_str).map(str::to_owned))
+            }
+        };
+        let found = self
+            .objects
+            .iter()
+            .filter(|object| object.kind.kind.eq_ignore_ascii_case(&kind))
+            .filter(|object| group.as_ref().is_none_or(|group| *group == object.kind.group))
+            .filter(|object| !namespaced || object.namespace == *namespace)
+            .find(is);
+        match found.map(|object| &object.by) {
+            Some(Some(by)) => {
+                link.verdict = LinkVerdict::Ok(format!("{by} makes it"));
                 link.to = Some(by.clone()).filter(|by| *by != link.sync);
             }
-            Some((_, _, _, None)) => link.verdict = Verdict::Ok("given".to_owned()),
+            Some(None) => link.verdict = LinkVerdict::Ok("given".to_owned()),
             None if !self.blind.is_empty() => {
-                link.verdict = Verdict::Unknown("the source of a Sync is not given here".to_owned());
+                link.verdict = LinkVerdict::Unknown("the source of a Sync is not given here".to_owned());
             }
             None => {}
         }
-        link.object = Some((word, place, name));
+        link.object = Some(sought);
     }
 
     fn link_capability(
         &self,
-        link: &mut Link,
+        link: &mut DependencyLink,
         capability: &linchpin_api::sync::dependency::CapabilityRef,
         own: &str,
     ) {
@@ -343,13 +408,17 @@ impl Given {
                     && one.spec.provides.iter().any(|provided| provided.capability == *name)
             });
             if self.capabilities.contains(name) {
-                link.verdict = Verdict::Ok("given".to_owned());
+                link.verdict = LinkVerdict::Ok("given".to_owned());
             } else if let Some(provider) = provider {
                 let by = sync_ref(own, provider.metadata.name.as_deref().unwrap_or_default());
-                link.verdict = Verdict::Ok(format!("{by} provides it"));
+                link.verdict = LinkVerdict::Ok(format!("{by} provides it"));
                 link.to = Some(by).filter(|by| *by != link.sync);
             }
-            link.object = Some((KindWord::new("capability"), String::new(), name.clone()));
+            link.object = Some(Sought {
+                word: KindWord::new("capability"),
+                namespace: String::new(),
+                which: SoughtBy::Name(name.clone()),
+            });
         } else if let Some(api) = &capability.api {
             let group = api.group.clone().unwrap_or_default();
             let kind = GroupKind::new(&group, &api.kind);
@@ -357,107 +426,13 @@ impl Given {
             let word = KindWord { group: Some(group.clone()), ..KindWord::new(&api.kind) };
             link.api = Some((group, api.version.clone(), api.kind.clone()));
             if built_in(&word).is_some() {
-                link.verdict = Verdict::Ok("Kubernetes' own".to_owned());
+                link.verdict = LinkVerdict::Ok("Kubernetes' own".to_owned());
             } else if self.kinds.contains(&kind) {
-                link.verdict = Verdict::Ok("given".to_owned());
+                link.verdict = LinkVerdict::Ok("given".to_owned());
             }
         }
-    }
-
-    /// All of it for people: a line for each dependency, the order, circles.
-    pub(super) fn shown(&self, links: &[Link]) -> String {
-        let mut out = String::new();
-        for link in links {
-            let place = format!("{}/{}", link.sync.namespace.as_deref().unwrap_or_default(), link.sync.name);
-            let (word, why) = match &link.verdict {
-                Verdict::Ok(why) => ("ok  ", format!(" ({why})")),
-                Verdict::None => ("none", String::new()),
-                Verdict::Unknown(why) => ("?   ", format!(" (cannot tell: {why})")),
-            };
-            let _ = writeln!(out, "{word} {place}  {}  {}{why}", link.name, link.what);
-        }
-        let mut graph = Graph::new();
-        for sync in &self.syncs {
-            let namespace = sync.metadata.namespace.as_deref().unwrap_or_default();
-            let node = Node::here(sync_ref(namespace, sync.metadata.name.as_deref().unwrap_or_default()));
-            let edges: Vec<Edge> = links
-                .iter()
-                .filter(|link| link.sync == *node.object)
-                .filter_map(|link| {
-                    let wait = Wait { soft: link.soft.then_some(0), ..Wait::new(WaitState::InProgress, "") };
-                    Some(Edge::waits(node.clone(), Node::here(link.to.clone()?), wait))
-                })
-                .collect();
-            graph.set(&node, edges);
-        }
-        for (index, level) in graph.levels().iter().enumerate() {
-            let names: Vec<String> = level
-                .iter()
-                .map(|node| {
-                    format!("{}/{}", node.object.namespace.as_deref().unwrap_or_default(), node.object.name)
-                })
-                .collect();
-            let _ = writeln!(out, "layer {}: {}", index + 1, names.join(", "));
-        }
-        for owner in graph.owners() {
-            for broken in graph.broken_of_owner(owner) {
-                let _ = writeln!(out, "circle: {owner} → {broken} gives way (soft)");
-            }
-        }
-        for cycle in graph.cycles() {
-            let _ = writeln!(out, "circle: {} (hard: none of them is applied)", cycle.path);
-        }
-        out
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn sync(name: &str, dependencies: &Value, objects: &Value) -> Value {
-        json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "Sync", "metadata": {"name": name, "namespace": "shop"},
-            "spec": {"source": {"objects": objects}, "dependencies": dependencies}})
-    }
-
-    fn shown(documents: Vec<Value>) -> String {
-        let given = Given::new(documents, "shop").unwrap();
-        given.shown(&given.links())
-    }
-
-    #[test]
-    fn for_a_given_configuration_you_can_tell_whether_all_requirements_are_met() {
-        let secret = json!([{"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}}]);
-        let needs = json!([{"name": "db", "sync": {"name": "db"}}, {"name": "key", "object": {"resource": "secret/key"}},
-            {"name": "token", "object": {"resource": "secret/token"}}, {"name": "gone", "sync": {"name": "gone"}},
-            {"name": "jobs", "capability": {"api": {"group": "batch", "kind": "Job"}}},
-            {"name": "tekton", "capability": {"name": "tekton"}}]);
-        let text = shown(vec![sync("web", &needs, &json!([])), sync("db", &json!([]), &secret)]);
-        let expected = "ok   shop/web  db  Sync shop/db (given)
-ok   shop/web  key  Secret shop/key (Sync shop/db makes it)
-none shop/web  token  Secret shop/token
-none shop/web  gone  Sync shop/gone
-ok   shop/web  jobs  kind Job.batch (Kubernetes' own)
-none shop/web  tekton  Capability tekton
-layer 1: shop/db, shop/gone
-layer 2: shop/web
-";
-        assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn circles_are_told_with_the_soft_arcs_that_give_way() {
-        let on = |name: &str, soft: bool| {
-            let strength = if soft { "Soft" } else { "Hard" };
-            json!([{"name": name, "sync": {"name": name}, "strength": strength}])
-        };
-        let hard =
-            shown(vec![sync("a", &on("b", false), &json!([])), sync("b", &on("a", false), &json!([]))]);
-        assert!(hard.contains("circle: Sync shop/a → Sync shop/b → Sync shop/a (hard"), "{hard}");
-        let soft = shown(vec![sync("a", &on("b", false), &json!([])), sync("b", &on("a", true), &json!([]))]);
-        assert!(soft.contains("circle: Sync shop/b → Sync shop/a gives way (soft)"), "{soft}");
-        assert!(!soft.contains("hard"), "{soft}");
-    }
-}
+mod tests;

@@ -13,23 +13,20 @@ use linchpin_engine::contract::Right;
 use linchpin_operator::rights::{NAME, NAMESPACE};
 use serde_json::{Value, json};
 
-use super::{Account, Need, Output, print_roles, roles::Grants};
-use crate::live::Connection;
+use super::{AccountName, NeededRight, Output, print_roles, roles::Grants};
+use crate::{live::Connection, progress};
 
 /// Asks, prints, and fails if a right is missing.
 pub(super) async fn run(
     connection: &Connection,
-    needs: &[Need],
+    needs: &[NeededRight],
     output: Output,
     kinds: &Registry,
 ) -> Result<ExitCode> {
     let (client, _) = connection.open().await?;
     let mut asker = Asker { client, as_account: false };
-    let mut answers = Vec::new();
-    for need in needs {
-        answers.push((need, asker.may(&need.account, &need.right).await?));
-    }
-    let accounts: BTreeSet<&Account> = needs.iter().map(|need| &need.account).collect();
+    let answers = progress::shown("asking the cluster", asker.answers(needs)).await?;
+    let accounts: BTreeSet<&AccountName> = needs.iter().map(|need| &need.account).collect();
     let mut complete = true;
     for account in accounts {
         complete &= asker.tell_of(account).await?;
@@ -63,7 +60,16 @@ struct Asker {
 }
 
 impl Asker {
-    async fn may(&mut self, account: &Account, right: &Right) -> Result<bool> {
+    /// Whether each right is there.
+    async fn answers<'n>(&mut self, needs: &'n [NeededRight]) -> Result<Vec<(&'n NeededRight, bool)>> {
+        let mut answers = Vec::new();
+        for need in needs {
+            answers.push((need, self.may(&need.account, &need.right).await?));
+        }
+        Ok(answers)
+    }
+
+    async fn may(&mut self, account: &AccountName, right: &Right) -> Result<bool> {
         if !self.as_account {
             let spec = subject(&user(account), &account.0, right);
             match self.review("SubjectAccessReview", "subjectaccessreviews", None, spec).await {
@@ -97,7 +103,7 @@ impl Asker {
     }
 
     /// Says on standard error what else keeps the account from being used. Whether all is well.
-    async fn tell_of(&self, account: &Account) -> Result<bool> {
+    async fn tell_of(&self, account: &AccountName) -> Result<bool> {
         let (namespace, name) = account;
         let mut well = true;
         match self.account(namespace, name).await {
@@ -158,7 +164,7 @@ pub(crate) fn tenant_line(namespace: &str, installation: &str, home: &str, accou
     )
 }
 
-fn user((namespace, name): &Account) -> String {
+fn user((namespace, name): &AccountName) -> String {
     format!("system:serviceaccount:{namespace}:{name}")
 }
 

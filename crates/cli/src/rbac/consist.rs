@@ -7,14 +7,14 @@ use clap::Args;
 use linchpin_operator::{
     rights::{
         NAMESPACE,
-        consist::{ConsistInstallation, Resource},
+        consist::{ConsistInstallation, ConsistResource},
     },
     settings::Namespaces,
 };
 use linchpin_words::{Gvk, reference::built_in_kind};
 
 use super::operator::print_manifests;
-use crate::cli::Usage;
+use crate::cli::UsageError;
 
 /// What a consist process serves.
 #[derive(Debug, Args)]
@@ -35,8 +35,8 @@ pub(super) fn print(
     flags: &ServedFlags,
     namespace: Option<&str>,
     as_json: bool,
-) -> Result<Result<ExitCode, Usage>> {
-    let resources = |words: &[String]| -> Result<Vec<Resource>, Usage> {
+) -> Result<Result<ExitCode, UsageError>> {
+    let resources = |words: &[String]| -> Result<Vec<ConsistResource>, UsageError> {
         words.iter().map(|word| resource(word)).collect()
     };
     let [served, further] = match [resources(&flags.employers), resources(&flags.employees)] {
@@ -55,11 +55,11 @@ pub(super) fn print(
 }
 
 /// `v1/Service`, `example.com/v1/Gateway` as rules name it.
-fn resource(word: &str) -> Result<Resource, Usage> {
+fn resource(word: &str) -> Result<ConsistResource, UsageError> {
     let Some((version, kind)) = word.rsplit_once('/').filter(|(version, kind)| {
         !version.is_empty() && kind.starts_with(|first: char| first.is_ascii_uppercase())
     }) else {
-        return Err(Usage(format!("{word:?} is no kind: write v1/Service or example.com/v1/Gateway")));
+        return Err(UsageError(format!("{word:?} is no kind: write v1/Service or example.com/v1/Gateway")));
     };
     let kind = Gvk::from_api_version(version, kind);
     let known = built_in_kind(&kind.group, &kind.kind).map(|known| known.plural.to_owned());
@@ -69,5 +69,5 @@ fn resource(word: &str) -> Result<Resource, Usage> {
         _ if word.ends_with('s') => format!("{word}es"),
         _ => format!("{word}s"),
     };
-    Ok(Resource { group: kind.group, plural: known.unwrap_or(guessed) })
+    Ok(ConsistResource { group: kind.group, plural: known.unwrap_or(guessed) })
 }

@@ -10,24 +10,24 @@ use anyhow::Result;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_engine::{
     contract::{Actor, Observed, Projection, Question, Right, Scope, Seen, Served, Via, Want, Why},
-    rights::{Resource, observing},
+    rights::{RightResource, observing},
 };
 use linchpin_words::{Gvk, KindWord, Reason, reference::built_in};
 use serde_json::{Value, json};
 
-use super::kinds::Kinds;
+use super::kinds::KnownKinds;
 use crate::{live::Connection, operator::awaited};
 
 /// Kind, namespace and name.
 type Key = (String, String, String);
 
 /// The objects that are given, and the cluster that may be asked for others.
-pub(super) struct Facts<'a> {
+pub(super) struct RbacFacts<'a> {
     given: BTreeMap<Key, Value>,
     connection: Option<&'a Connection>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> RbacFacts<'a> {
     /// The ConfigMaps and Secrets among manifests, and a cluster.
     pub(super) fn new(kept: &[Value], connection: Option<&'a Connection>) -> Self {
         let text = |object: &Value, path: &str| {
@@ -103,7 +103,7 @@ fn live(connection: &Connection, kind: &Gvk, namespace: Option<&str>, name: &str
 }
 
 /// The rights to look at what compiling asked for.
-pub(super) fn reading(asks: &BTreeSet<Want>, kinds: &mut Kinds) -> Vec<(Via, Right)> {
+pub(super) fn reading(asks: &BTreeSet<Want>, kinds: &mut KnownKinds) -> Vec<(Via, Right)> {
     let mut found = Vec::new();
     for want in asks {
         let Question::Objects { via, kind, scope, .. } = want.question() else { continue };
@@ -112,14 +112,14 @@ pub(super) fn reading(asks: &BTreeSet<Want>, kinds: &mut Kinds) -> Vec<(Via, Rig
         }
         let word = KindWord { group: Some(kind.group.clone()), ..KindWord::new(&kind.kind) };
         let resource = match built_in(&word) {
-            Some(known) => Resource {
+            Some(known) => RightResource {
                 group: kind.group.clone(),
                 plural: known.plural.to_owned(),
                 namespaced: known.namespaced,
             },
             None => match kinds.answer(&word, true) {
                 Served::Yes { plural, namespaced, .. } => {
-                    Resource { group: kind.group.clone(), plural, namespaced }
+                    RightResource { group: kind.group.clone(), plural, namespaced }
                 }
                 _ => continue,
             },

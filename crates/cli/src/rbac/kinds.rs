@@ -75,12 +75,12 @@ impl Entry {
 
 /// All kinds that are known, and those that had to be guessed.
 #[derive(Debug, Default)]
-pub(crate) struct Kinds {
+pub(crate) struct KnownKinds {
     known: Vec<Entry>,
     guessed: BTreeSet<String>,
 }
 
-impl Kinds {
+impl KnownKinds {
     /// Our own kinds, and those of these definitions.
     pub(super) fn new(definitions: &[Value], registry: &Registry) -> Self {
         let ours = registry.definitions();
@@ -208,7 +208,7 @@ mod tests {
     fn a_definition_among_the_manifests_is_no_guess() {
         let definition = json!({"spec": {"group": "a.b", "scope": "Cluster", "versions": [{"name": "v2"}],
             "names": {"kind": "Ox", "plural": "oxen", "shortNames": ["o"]}}});
-        let mut kinds = Kinds::new(&[definition], &linchpin_doors::registry());
+        let mut kinds = KnownKinds::new(&[definition], &linchpin_doors::registry());
         for word in ["ox", "oxen.a.b", "o"] {
             let Served::Yes { plural, namespaced, .. } = kinds.answer(&KindWord::parse(word).unwrap(), true)
             else {

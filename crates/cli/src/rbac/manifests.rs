@@ -3,20 +3,20 @@
 use std::{fmt, sync::Arc};
 
 use anyhow::{Context, Result, anyhow, bail};
-use linchpin_doors::{Kind, Registry, registry::View};
+use linchpin_doors::{DoorKind, Registry, registry::ObjectView};
 use linchpin_lang::template::parse_documents;
 use serde_json::{Value, json};
 
 /// An object of ours, and where it was found.
-pub(super) struct Manifest {
+pub(super) struct OwnManifest {
     /// File, kind and name.
     pub(super) label: String,
-    pub(super) object: Box<dyn View>,
-    kind: Arc<dyn Kind>,
+    pub(super) object: Box<dyn ObjectView>,
+    kind: Arc<dyn DoorKind>,
     document: Value,
 }
 
-impl Manifest {
+impl OwnManifest {
     /// The same as if its source had nothing in it; none where it has no source.
     pub(super) fn without_source(&self) -> Option<Self> {
         let mut document = self.document.clone();
@@ -28,7 +28,7 @@ impl Manifest {
     }
 }
 
-impl fmt::Display for Manifest {
+impl fmt::Display for OwnManifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label)
     }
@@ -36,8 +36,8 @@ impl fmt::Display for Manifest {
 
 /// All that matters in the files.
 #[derive(Default)]
-pub(super) struct Manifests {
-    pub(super) ours: Vec<Manifest>,
+pub(super) struct ManifestFiles {
+    pub(super) ours: Vec<OwnManifest>,
     /// Definitions of kinds.
     pub(super) definitions: Vec<Value>,
     /// ConfigMaps and Secrets: sources may be among them.
@@ -47,8 +47,12 @@ pub(super) struct Manifests {
 }
 
 /// Takes in the texts of files.
-pub(super) fn read(texts: &[(String, String)], namespace: &str, registry: &Registry) -> Result<Manifests> {
-    let mut found = Manifests::default();
+pub(super) fn read(
+    texts: &[(String, String)],
+    namespace: &str,
+    registry: &Registry,
+) -> Result<ManifestFiles> {
+    let mut found = ManifestFiles::default();
     for (label, text) in texts {
         take_in(&mut found, label, text, namespace, registry)?;
     }
@@ -69,7 +73,7 @@ fn either(words: &[String]) -> String {
 }
 
 fn take_in(
-    found: &mut Manifests,
+    found: &mut ManifestFiles,
     label: &str,
     text: &str,
     namespace: &str,
@@ -106,7 +110,7 @@ fn take_in(
         let Some(kind) = registry.of_manifest(&version, &kind).filter(|kind| kind.waits()) else { continue };
         if let Some(object) = kind.view(&document.to_string()) {
             let object = object.with_context(|| format!("{label}: it is not understood"))?;
-            found.ours.push(Manifest { label, object, kind: Arc::clone(kind), document });
+            found.ours.push(OwnManifest { label, object, kind: Arc::clone(kind), document });
         }
     }
     Ok(())
@@ -130,7 +134,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Result<Vec<String>> {
-        let mut found = Manifests::default();
+        let mut found = ManifestFiles::default();
         take_in(&mut found, "f", text, "ns", &linchpin_doors::registry())?;
         Ok(found.ours.iter().map(ToString::to_string).collect())
     }

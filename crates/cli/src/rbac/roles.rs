@@ -18,7 +18,7 @@ use linchpin_words::{ObjectRef, hash::sha256_hex};
 use crate::asked::short_name;
 
 /// A ServiceAccount: namespace and name.
-pub(super) type Account = (String, String);
+pub(super) type AccountName = (String, String);
 
 /// Things that verbs are about: group, resource, and one name or all.
 type Thing = (String, String, Option<String>);
@@ -30,35 +30,35 @@ type Verbs = BTreeMap<Thing, BTreeSet<String>>;
 #[derive(Debug, Default)]
 pub(super) struct Grants {
     /// By who needs them, account and namespace; no namespace for kinds that have none.
-    rights: BTreeMap<(ObjectRef, Account, Option<String>), Verbs>,
+    rights: BTreeMap<(ObjectRef, AccountName, Option<String>), Verbs>,
     /// Where other rights are there already: a Role of the usual name may be what gives them.
-    partial: BTreeSet<(ObjectRef, Account, Option<String>)>,
+    partial: BTreeSet<(ObjectRef, AccountName, Option<String>)>,
     /// Accounts that are surely there.
-    present: BTreeSet<Account>,
-    elsewhere: BTreeMap<(Account, String), BTreeSet<String>>,
-    users: BTreeMap<Account, BTreeSet<String>>,
+    present: BTreeSet<AccountName>,
+    elsewhere: BTreeMap<(AccountName, String), BTreeSet<String>>,
+    users: BTreeMap<AccountName, BTreeSet<String>>,
     notes: BTreeSet<String>,
 }
 
 impl Grants {
     /// Remembers who acts as this account.
-    pub(super) fn used_by(&mut self, account: &Account, owner: &ObjectRef) {
+    pub(super) fn used_by(&mut self, account: &AccountName, owner: &ObjectRef) {
         self.users.entry(account.clone()).or_default().insert(owner.to_string());
     }
 
     /// An account is there: it need not be made.
-    pub(super) fn is_there(&mut self, account: Account) {
+    pub(super) fn is_there(&mut self, account: AccountName) {
         self.present.insert(account);
     }
 
     /// A right is there already: what is missing beside it is given by a Role of its own, for the one that gives this right
     /// would lose it if another one took its name.
-    pub(super) fn has(&mut self, owner: &ObjectRef, account: &Account, right: &Right) {
+    pub(super) fn has(&mut self, owner: &ObjectRef, account: &AccountName, right: &Right) {
         self.partial.insert((owner.clone(), account.clone(), right.namespace.clone()));
     }
 
     /// Adds a right in this cluster.
-    pub(super) fn add(&mut self, owner: &ObjectRef, account: &Account, right: &Right) {
+    pub(super) fn add(&mut self, owner: &ObjectRef, account: &AccountName, right: &Right) {
         let resource = match &right.subresource {
             Some(subresource) => format!("{}/{subresource}", right.resource),
             None => right.resource.clone(),
@@ -69,7 +69,7 @@ impl Grants {
     }
 
     /// Adds a right in another cluster: it cannot be given here.
-    pub(super) fn add_elsewhere(&mut self, account: &Account, cluster: &str, right: &Right) {
+    pub(super) fn add_elsewhere(&mut self, account: &AccountName, cluster: &str, right: &Right) {
         let place = (account.clone(), cluster.to_owned());
         self.elsewhere.entry(place).or_default().insert(right.to_string());
     }
@@ -139,7 +139,7 @@ fn role_name(owner: &ObjectRef, namespace: Option<&str>, kinds: &Registry) -> St
     }
 }
 
-fn role(name: &str, account: &Account, namespace: Option<&str>, things: &Verbs) -> String {
+fn role(name: &str, account: &AccountName, namespace: Option<&str>, things: &Verbs) -> String {
     let name = word(name);
     let (kind, place) = match namespace {
         Some(namespace) => ("Role", format!(", namespace: {}", word(namespace))),

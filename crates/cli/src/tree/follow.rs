@@ -14,12 +14,12 @@ use std::{
 use anyhow::{Result, bail};
 use kube::Client;
 use linchpin_cluster::own::{self, OwnEvent, OwnKind, OwnTrouble};
-use linchpin_doors::registry::Names;
+use linchpin_doors::registry::KindNames;
 use linchpin_words::GroupKind;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Form, Scene, TreeCommand, print};
-use crate::live::{Live, ReadScope};
+use crate::live::{LiveObjects, ReadScope};
 
 /// How long nothing may change before it is drawn again: one change rarely comes alone.
 const QUIET: Duration = Duration::from_millis(100);
@@ -36,13 +36,13 @@ struct Change {
 
 /// What is known by now.
 struct Followed {
-    live: Live,
+    live: LiveObjects,
     /// The kinds whose lists have not been read to their end.
     listing: BTreeSet<GroupKind>,
 }
 
 /// Draws until Ctrl-C, beginning with what was just read: it tells where each kind may be watched.
-pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: Live) -> Result<ExitCode> {
+pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: LiveObjects) -> Result<ExitCode> {
     let (command, namespace) = (scene.command, scene.namespace.as_str());
     let (tell, mut changes) = mpsc::unbounded_channel();
     // Ends with this function.
@@ -91,8 +91,8 @@ pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: Live) -> Re
 fn watched(
     client: &Client,
     namespace: &str,
-    live: &Live,
-    names: &Names,
+    live: &LiveObjects,
+    names: &KindNames,
     tell: mpsc::UnboundedSender<Change>,
 ) -> impl Future<Output = ()> + Send + use<> {
     let group_kind = names.gvk.group_kind();

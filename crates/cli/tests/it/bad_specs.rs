@@ -38,7 +38,7 @@ fn what_it_cannot_tell_is_shown_with_the_field_and_mending_it_recovers() {
         ),
         (
             "patch",
-            "actions: [{type: patch, patch: {target: {kind: ConfigMap, name: a}, patchType: merge, patch: '{\"a\": 1}}'}}]",
+            "actions: [{type: patch, patch: {target: {kind: ConfigMap, name: a}, patchType: merge, patch: '{\"a\": 1'}}]",
             "spec.actions[0].patch.patch",
         ),
         ("cel", "dependencies: [{resource: configmap/a, cel: 'self.data. >'}]", "spec.dependencies[0].cel"),

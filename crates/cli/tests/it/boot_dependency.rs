@@ -1,6 +1,7 @@
 //! BootDependency on a real API server: webhooks, circles, certificates, and what happens without us.
 
 mod configurations;
+mod directory;
 mod killed;
 mod kubelet;
 mod rights;
@@ -11,7 +12,7 @@ mod workloads;
 use std::{net::TcpListener, sync::OnceLock, thread, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use linchpin_testkit::{Api, Scenario, audit::Audit, grant_operator, grant_webhooks};
 use serde_json::{Value, json};
 
@@ -57,7 +58,7 @@ fn mounted(api: &Api) -> tempfile::TempDir {
 fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
-        let cluster = Cluster::start(&Options { kwok: Some(1), ..Options::default() }).unwrap();
+        let cluster = Cluster::start(&ClusterOptions { kwok: Some(1), ..ClusterOptions::default() }).unwrap();
         let api = Api::connect(&cluster.kubeconfig());
         grant_operator(&api);
         grant_webhooks(&api);
@@ -206,11 +207,23 @@ fn b11_edits_of_metadata_and_scale_start_no_rollout() {
 fn b12_what_is_applied_in_one_command_is_not_missed() {
     let scenario = opted_in("boot-together");
     until_called(&scenario);
-    for number in 0..8 {
+    // The one right behind the other, as often as it takes for the second to come first to us.
+    let create = |path: &str, object: &Value| {
+        let path = format!("/apis/{path}");
+        scenario.api.request(&http::Method::POST, &path, "application/json", Some(object)).unwrap()
+    };
+    let namespace = &scenario.namespace;
+    let group = "core.bootchain-operator.ruicoelho.dev/v1alpha1";
+    for number in 0..50 {
         let name = format!("web-{number}");
-        boot(&scenario, &name, "{dependsOn: [{service: db, port: 5432}]}");
-        deployment(&scenario, &name);
-        let stored = scenario.get("Deployment", &name).unwrap();
+        let labels = json!({"app": name});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "app", "image": "app"}]}});
+        let boot = json!({"apiVersion": group, "kind": "BootDependency", "metadata": {"name": name},
+            "spec": {"dependsOn": [{"service": "db", "port": 5432}]}});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}});
+        create(&format!("{group}/namespaces/{namespace}/bootdependencies"), &boot);
+        let stored = create(&format!("apps/v1/namespaces/{namespace}/deployments"), &deployment);
         assert_eq!(init_names(&stored["spec"]["template"]["spec"]), ["wait-for-db"], "{name}");
     }
 }
@@ -313,6 +326,27 @@ fn b21_what_needs_a_secret_that_is_not_there_is_held_by_the_gate_and_put_into_no
         let row = &object["status"]["entries"][0];
         row["observedFrom"] == "Operator" && row["state"] == "NotReady"
     });
+    // Also of many, which nobody may list or watch together.
+    let secrets: Vec<String> = (0..20).map(|number| format!("one-of-many-{number}")).collect();
+    for secret in &secrets {
+        scenario.apply(&format!(
+            "{{apiVersion: v1, kind: Secret, metadata: {{name: {secret}}}, stringData: {{value: x}}}}"
+        ));
+    }
+    let all = secrets.join(", ");
+    scenario.apply(&format!("{{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {{name: reader}}, rules: [{{apiGroups: [''], resources: [secrets], resourceNames: [absent, {all}], verbs: [get]}}]}}"));
+    let entry = |secret: &String| {
+        format!(
+            "{{host: {secret}.invalid, port: 80, httpPath: /, httpHeaders: [{{name: A, valueFrom: {{secretKeyRef: {{name: {secret}, key: value}}}}}}]}}"
+        )
+    };
+    let entries: Vec<String> = secrets.iter().map(entry).collect();
+    boot(&scenario, "many", &format!("{{serviceAccountName: reader, dependsOn: [{}]}}", entries.join(", ")));
+    scenario.until("has asked with every Secret", "BootDependency", "many", |object| {
+        let rows = object["status"]["entries"].as_array().cloned().unwrap_or_default();
+        let asked = |row: &Value| row["observedFrom"] == "Operator" && row["state"] == "NotReady";
+        rows.len() == secrets.len() && rows.iter().all(asked)
+    });
     let mut attempt = 0;
     eventually("what can be used is put into the pod", seconds(20), || {
         attempt += 1;
@@ -323,7 +357,7 @@ fn b21_what_needs_a_secret_that_is_not_there_is_held_by_the_gate_and_put_into_no
 
 #[test]
 fn b14_without_us_everything_is_created_as_if_we_did_not_exist() {
-    let cluster = Cluster::start(&Options::default()).unwrap();
+    let cluster = Cluster::start(&ClusterOptions::default()).unwrap();
     let api = Api::connect(&cluster.kubeconfig());
     grant_operator(&api);
     grant_webhooks(&api);

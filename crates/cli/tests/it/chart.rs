@@ -13,7 +13,7 @@ use std::{
     process::{Command, Output},
 };
 
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use linchpin_testkit::{Api, values};
 use serde_json::{Value, json};
 
@@ -218,7 +218,7 @@ fn who_asks_in_helm_test_may_list_every_kind_of_ours() {
 
 /// A cluster that serves the kinds of the Prometheus operator and of cert-manager, as far as a dry run needs them.
 fn with_monitoring(version: Option<&str>) -> Cluster {
-    let options = Options { emulated_version: version.map(str::to_owned), ..bare() };
+    let options = ClusterOptions { emulated_version: version.map(str::to_owned), ..bare() };
     let cluster = Cluster::start(&options).expect("a local Kubernetes");
     let api = Api::connect(&cluster.kubeconfig());
     for (kind, plural, group) in [
@@ -253,10 +253,11 @@ fn with_monitoring(version: Option<&str>) -> Cluster {
 
 #[test]
 fn an_api_server_accepts_what_helm_renders_from_every_value_file() {
+    let all = value_files().into_iter().map(|file| rendered(&["-f", file.to_str().unwrap()]));
+    let all: Vec<String> = all.collect();
     for version in [None, Some("1.33")] {
         let cluster = with_monitoring(version);
-        for file in value_files() {
-            let yaml = rendered(&["-f", file.to_str().unwrap()]);
+        for yaml in &all {
             // A dry run makes no namespace and no definition, so what is in them is tried as if they were there.
             let arguments = ["apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-"];
             feed(cluster.kubectl().args(arguments), yaml.as_bytes());

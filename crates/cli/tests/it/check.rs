@@ -2,6 +2,12 @@
 //!
 //! Nothing runs in this cluster but the API server, so the Deployment is as ready as the test says.
 
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    thread,
+};
+
 use linchpin_local::Cluster;
 use serde_json::Value;
 
@@ -69,17 +75,37 @@ fn says(flags: &[&str], id: &str) -> (i32, String) {
 
 #[test]
 fn without_a_cluster_it_says_so_and_what_to_look_at() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let config = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], \
-                  clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], users: [{name: a, user: {}}]}";
-    std::fs::write(file.path(), config).unwrap();
-    let (code, told) = says(&["--kubeconfig", file.path().to_str().unwrap()], "api-reachable");
-    assert_eq!(code, 1);
-    assert!(told.starts_with("✗ api-reachable: the API server does not answer: "), "{told}");
-    assert!(
-        told.ends_with("→ is the cluster up, and is it the right one? kubectl config current-context"),
-        "{told}"
-    );
+    // Something that is no API server.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut connection in other.incoming().flatten() {
+            let _ = connection.read(&mut [0; 4096]);
+            let _ = connection
+                .write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+        }
+    });
+    for (server, why) in [
+        ("https://127.0.0.1:1".to_owned(), ""),
+        (format!("http://{address}"), "what answers there has no /version\n"),
+    ] {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let config = format!(
+            "{{apiVersion: v1, kind: Config, current-context: a, contexts: [{{name: a, context: {{cluster: a, user: a}}}}], \
+             clusters: [{{name: a, cluster: {{server: '{server}'}}}}], users: [{{name: a, user: {{}}}}]}}"
+        );
+        std::fs::write(file.path(), config).unwrap();
+        let (code, told) = says(&["--kubeconfig", file.path().to_str().unwrap()], "api-reachable");
+        assert_eq!(code, 1, "{told}");
+        assert!(
+            told.starts_with(&format!("✗ api-reachable: the API server does not answer: {why}")),
+            "{told}"
+        );
+        assert!(
+            told.ends_with("→ is the cluster up, and is it the right one? kubectl config current-context"),
+            "{told}"
+        );
+    }
 }
 
 #[test]

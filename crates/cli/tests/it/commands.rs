@@ -112,6 +112,34 @@ fn the_definitions_and_the_version_are_printed() {
     assert!(text.contains("kind: CustomResourceDefinition"), "{text}");
 }
 
+/// Files are given to every command that needs no cluster in the same way.
+#[test]
+fn a_directory_gives_its_own_manifests_and_those_below_only_if_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let sync = |path: &str, name: &str| {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let manifest = format!(
+            "{{apiVersion: linchpin.dev/v1alpha1, kind: Sync, metadata: {{name: {name}}}, spec: {{source: {{objects: []}}}}}}"
+        );
+        std::fs::write(path, manifest).unwrap();
+    };
+    sync("own.yaml", "own");
+    sync("below/deeper.yml", "deeper");
+    sync(".hidden/secret.yaml", "hidden");
+    sync("other/other.json", "other");
+    let path = |path: &str| directory.path().join(path).display().to_string();
+    let plan = |arguments: &[&str]| {
+        let output = linchpin().arg("plan").args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(plan(&["-f", &path("")]), "layer 1: default/own\n");
+    assert_eq!(plan(&["-R", "-f", &path("")]), "layer 1: default/deeper, default/other, default/own\n");
+    let both = format!("{},{}", path("below"), path("other/other.json"));
+    assert_eq!(plan(&["-f", &both]), "layer 1: default/deeper, default/other\n");
+}
+
 /// Whoever reads may have seen enough: that is no failure.
 #[test]
 fn a_closed_pipe_is_a_quiet_end() {

@@ -25,7 +25,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use linchpin_operator::{rights::consist::ConsistInstallation, settings::Namespaces};
 use linchpin_testkit::{Api, Scenario, audit::Audit};
 use serde_json::{Value, json};
@@ -140,7 +140,7 @@ struct Shop {
 
 impl Shop {
     /// Serves these namespaces with the demo provider, with further flags.
-    fn open(options: &Options, served: &[&str], flags: &[&str]) -> Self {
+    fn open(options: &ClusterOptions, served: &[&str], flags: &[&str]) -> Self {
         let demo =
             |provider: &Provider, _: &Path| vec!["demo".to_owned(), "--provider".to_owned(), provider.url()];
         Self::open_with(options, served, flags, demo)
@@ -148,7 +148,7 @@ impl Shop {
 
     /// The same, with what is enabled as words of the command line; files may be put into a directory.
     fn open_with(
-        options: &Options,
+        options: &ClusterOptions,
         served: &[&str],
         flags: &[&str],
         adapters: impl FnOnce(&Provider, &Path) -> Vec<String>,

@@ -9,7 +9,7 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
     // In the place where the demonstration looks for a cluster that runs already.
     let home = tempfile::tempdir().unwrap();
     let dir = Some(home.path().join("linchpin/local"));
-    let cluster = Cluster::start(&linchpin_local::Options { dir, ..bare() }).unwrap();
+    let cluster = Cluster::start(&linchpin_local::ClusterOptions { dir, ..bare() }).unwrap();
     let output = linchpin()
         .arg("demo")
         .env("XDG_STATE_HOME", home.path())
@@ -64,7 +64,7 @@ fn the_demonstration_tells_its_story_and_leaves_nothing_behind() {
 #[test]
 fn in_a_cluster_of_somebody_elses_the_demonstration_has_a_namespace_of_its_own_and_takes_all_of_it_away() {
     // With the controllers that empty a namespace.
-    let cluster = Cluster::start(&linchpin_local::Options::default()).unwrap();
+    let cluster = Cluster::start(&linchpin_local::ClusterOptions::default()).unwrap();
     let kubectl = |arguments: &[&str]| {
         let output = cluster.kubectl().args(arguments).output().unwrap();
         String::from_utf8(output.stdout).unwrap()

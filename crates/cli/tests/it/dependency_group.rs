@@ -110,3 +110,32 @@ fn without_teardown_what_was_made_is_kept() {
     scenario.gone("DependencyGroup", "all");
     assert!(scenario.has("made"));
 }
+
+#[test]
+fn what_is_ready_at_the_same_moment_goes_by_priority_groups_of_an_object_and_objects_of_a_namespace() {
+    let scenario = scenario("peers");
+    for round in 0..5 {
+        let then = |name: &str| {
+            let map = format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}-{round}}}}}");
+            format!("actions: [{{name: a, type: create, resource: {map}}}]")
+        };
+        let group = |name: &str, priority: i32| {
+            let go = format!("[{{name: go, resource: configmap/go-{round}}}]");
+            format!("{{name: {name}, priority: {priority}, dependencies: {go}, {}}}", then(name))
+        };
+        let groups = [group("third", 3), group("first", -1), group("second", 2)].join(", ");
+        scenario.dependency_group(&format!("all-{round}"), &format!("{{priority: 9, groups: [{groups}]}}"));
+        for (name, priority) in [("b", 2), ("a", 1)] {
+            let go = format!("dependencies: [{{resource: configmap/go-{round}}}]");
+            let spec = format!("{{priority: {priority}, {go}, {}}}", then(name));
+            scenario.resource_dependency(&format!("{name}-{round}"), &spec);
+            scenario.blocked(&format!("{name}-{round}"), "NotFound");
+        }
+        scenario.phase("DependencyGroup", &format!("all-{round}"), "Waiting");
+        scenario.config_map(&format!("go-{round}"), "");
+        is_ready(&scenario, &format!("all-{round}"));
+        scenario.completed(&format!("b-{round}"));
+        let order = ["a", "b", "first", "second", "third"].map(|name| format!("{name}-{round}"));
+        scenario.in_order(&order.each_ref().map(String::as_str));
+    }
+}

@@ -2,7 +2,7 @@
 //! there can be no node and none is promised.
 
 use crate::{eventually, operator::Operator, seconds};
-use linchpin_local::{Cluster, Component, Options, check_node_support, is_node_promised};
+use linchpin_local::{Cluster, ClusterOptions, Component, check_node_support, is_node_promised};
 use linchpin_testkit::{Api, Dice, OPERATOR, Scenario, audit::Audit, entry, grant_operator};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -18,8 +18,8 @@ fn with_node() -> Option<&'static (Cluster, Api)> {
             let _ = writeln!(std::io::stderr(), "SKIPPED: a test of the real node: {reason}");
             return None;
         }
-        let cluster =
-            Cluster::start(&Options { node: true, ..Options::default() }).expect("a local Kubernetes");
+        let cluster = Cluster::start(&ClusterOptions { node: true, ..ClusterOptions::default() })
+            .expect("a local Kubernetes");
         let api = Api::connect(&cluster.kubeconfig());
         grant_operator(&api);
         Some((cluster, api))

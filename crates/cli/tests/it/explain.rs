@@ -266,7 +266,7 @@ fn a_chain_goes_on_to_what_holds_a_pod_and_as_far_as_the_user_may_look() {
     let (code, text, error) =
         looks(&["explain", "rd/web", "-n", "explain-beyond", "--kubeconfig", kubeconfig]);
     assert_eq!(code, 0, "{error}");
-    assert!(text.lines().next().unwrap().ends_with(" (not visible)"), "{text}");
+    assert!(text.lines().next().unwrap().ends_with(" (not visible to you)"), "{text}");
     assert!(!text.contains("Pod "), "{text}");
 }
 

@@ -6,10 +6,10 @@ use crate::{
     seconds,
     world::{self, World},
 };
-use linchpin_local::{Cluster, Component, Options};
+use linchpin_local::{Cluster, ClusterOptions, Component};
 use linchpin_testkit::{Api, Dice, OPERATOR, Scenario, audit::Audit, entry, grant_operator};
 use nix::sys::signal::Signal;
-use std::{thread, time::Duration};
+use std::{env, thread, time::Duration};
 
 const ALONE: &[&str] = &["--leader-elect=false"];
 
@@ -71,6 +71,11 @@ fn is_left_alone(scenario: &Scenario, again: impl FnOnce()) {
     assert_eq!(deleted, 1, "{writes:#?}");
 }
 
+/// A number of the environment: `make faults` sets them.
+fn setting(name: &str, usual: u64) -> u64 {
+    env::var(name).map_or(usual, |given| given.parse().unwrap())
+}
+
 fn replace(operator: &mut Operator, cluster: &Cluster) {
     operator.signal(Signal::SIGKILL);
     *operator = world::operator(cluster, ALONE);
@@ -78,7 +83,7 @@ fn replace(operator: &mut Operator, cluster: &Cluster) {
 
 #[test]
 fn killed_at_random_points_and_with_the_api_server_gone_it_comes_to_the_same_end() {
-    let options = Options::default().without(Component::Scheduler);
+    let options = ClusterOptions::default().without(Component::Scheduler);
     let World { cluster, api, operator: mut current } = World::start(&options, ALONE);
     let begin = |name: &str| {
         let audit = Audit::from_now(&cluster.audit_log());
@@ -88,15 +93,16 @@ fn killed_at_random_points_and_with_the_api_server_gone_it_comes_to_the_same_end
         scenario
     };
 
-    for seed in 0..12_usize {
-        let mut dice = Dice::new(u64::try_from(seed).unwrap());
-        let scenario = begin(&format!("killed-{seed}"));
+    let (seed, rounds) = (setting("LINCHPIN_SEED", 0), setting("LINCHPIN_FAULTS", 8));
+    for round in 0..rounds {
+        let mut dice = Dice::new(seed.wrapping_add(round));
+        let scenario = begin(&format!("killed-{round}"));
         thread::sleep(Duration::from_millis(u64::try_from(dice.below(100)).unwrap()));
         scenario.config_map("gate", "");
         thread::sleep(Duration::from_millis(u64::try_from(dice.below(250)).unwrap()));
         replace(&mut current, &cluster);
         judge(&scenario);
-        if seed % 2 == 0 {
+        if round % 2 == 0 {
             scenario.delete("ResourceDependency", "rd");
             thread::sleep(Duration::from_millis(u64::try_from(dice.below(40)).unwrap()));
             replace(&mut current, &cluster);

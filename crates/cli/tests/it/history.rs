@@ -8,7 +8,7 @@ use kube::{
 };
 use linchpin_cluster::{
     config,
-    transport::{Options, Transport},
+    transport::{Transport, TransportOptions},
 };
 use std::{
     path::Path,
@@ -39,7 +39,7 @@ impl History {
         let (kubeconfig, lease, found) = (kubeconfig.to_owned(), lease.to_owned(), Arc::clone(&entries));
         runtime.spawn(async move {
             let config = config::load(Some(&kubeconfig), None).await.unwrap();
-            let client = Transport::new(&config, &Options::default()).unwrap().watches(None);
+            let client = Transport::new(&config, &TransportOptions::default()).unwrap().watches(None);
             let api: Api<Lease> = Api::namespaced(client, "default");
             let parameters = WatchParams::default().fields(&format!("metadata.name={lease}"));
             let mut events = pin!(api.watch(&parameters, "0").await.unwrap());

@@ -56,8 +56,8 @@ mod unreadable;
 mod values;
 mod world;
 
-use linchpin_local::{Cluster, Component, Options};
-use linchpin_testkit::{Api, grant_operator};
+use linchpin_local::{Cluster, ClusterOptions, Component};
+use linchpin_testkit::{Api, grant_operator, pause};
 use std::{
     sync::OnceLock,
     thread,
@@ -65,8 +65,8 @@ use std::{
 };
 
 /// Leases and RBAC need no controllers.
-fn bare() -> Options {
-    Options::default().without(Component::ControllerManager).without(Component::Scheduler)
+fn bare() -> ClusterOptions {
+    ClusterOptions::default().without(Component::ControllerManager).without(Component::Scheduler)
 }
 
 /// The cluster that all tests share. It ends with the test process.
@@ -89,7 +89,7 @@ fn eventually(what: &str, should: Duration, mut holds: impl FnMut() -> bool) -> 
     let limit = should.max(seconds(120));
     while !holds() {
         assert!(begun.elapsed() < limit, "not within {limit:?}: {what}");
-        thread::sleep(Duration::from_millis(20));
+        thread::sleep(pause(begun.elapsed()));
     }
     let took = begun.elapsed();
     if took > should {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use linchpin_operator::{
-    rights::{Row, TABLE, manifests::rule},
+    rights::{RightRow, TABLE, manifests::rule},
     settings::DoorName,
 };
 use linchpin_testkit::audit::Event;
@@ -103,14 +103,14 @@ pub(crate) fn rules(doors: &[DoorName]) -> Vec<Value> {
 }
 
 /// The rules of a door that could go: no request was made that is refused without them, whatever the other rules give.
-pub(crate) fn removable(requests: &[Event], judged: impl Fn(&Row) -> bool) -> Vec<String> {
-    let gives = |row: &Row, event: &Event| {
+pub(crate) fn removable(requests: &[Event], judged: impl Fn(&RightRow) -> bool) -> Vec<String> {
+    let gives = |row: &RightRow, event: &Event| {
         let rights = Right::all_of(&rule(row));
         let acts = event.acting_as.is_some() && rights.iter().any(|right| right.verb == "impersonate");
         acts || rights.iter().any(|right| right.is_used_by(event))
     };
-    let is_needed = |row: &Row| {
-        let others: Vec<&Row> = TABLE.iter().filter(|other| *other != row).collect();
+    let is_needed = |row: &RightRow| {
+        let others: Vec<&RightRow> = TABLE.iter().filter(|other| *other != row).collect();
         requests.iter().any(|event| gives(row, event) && !others.iter().any(|other| gives(other, event)))
     };
     let idle = TABLE.iter().filter(|row| judged(row) && !is_needed(row));

@@ -166,7 +166,7 @@ fn an_optional_dependency_delays_nothing() {
     let scenario = scenario("optional");
     waits_for(&scenario, "{name: extra, resource: configmap/extra, optional: true}");
     let done = scenario.completed("rd");
-    assert_eq!(entry(&done, "dependencies", "extra")["state"], "NotFound");
+    assert_eq!(entry(&done, "dependencies", "extra")["state"], "NotFound", "{done:#}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn a_namespace_is_served_from_the_moment_on_at_which_the_line_in_its_objects_was
 #[test]
 fn a_tenant_that_goes_is_not_held_by_what_the_operator_may_not_do_any_more() {
     let one = Installation { tenants: Tenants::Namespaces(vec!["leaves".to_owned()]), ..installation() };
-    let cluster = Cluster::start(&linchpin_local::Options::default()).expect("a local Kubernetes");
+    let cluster = Cluster::start(&linchpin_local::ClusterOptions::default()).expect("a local Kubernetes");
     let api = Api::connect(&cluster.kubeconfig());
     api.apply(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "leaves"}})).unwrap();
     grant(&api, &one);

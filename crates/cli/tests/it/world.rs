@@ -2,7 +2,7 @@
 //! definitions. Each test has a namespace of its own in it.
 
 use crate::{eventually, operator::Operator, seconds};
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use linchpin_testkit::{Api, OPERATOR, Scenario, audit::Audit, grant_operator};
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub(crate) struct World {
 
 impl World {
     /// Starts a cluster with an operator that has its own few rights and no more.
-    pub(crate) fn start(options: &Options, flags: &[&str]) -> Self {
+    pub(crate) fn start(options: &ClusterOptions, flags: &[&str]) -> Self {
         let cluster = Cluster::start(options).expect("a local Kubernetes");
         let api = Api::connect(&cluster.kubeconfig());
         grant_operator(&api);
@@ -41,7 +41,7 @@ pub(crate) fn operator(cluster: &Cluster, flags: &[&str]) -> Operator {
 pub(crate) fn world() -> &'static World {
     static WORLD: OnceLock<World> = OnceLock::new();
     WORLD.get_or_init(|| {
-        let options = Options { kwok: Some(1), ..Options::default() };
+        let options = ClusterOptions { kwok: Some(1), ..ClusterOptions::default() };
         World::start(&options, &["--allow-loopback-clusters"])
     })
 }

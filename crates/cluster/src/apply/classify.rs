@@ -17,7 +17,7 @@ const FIELDS: usize = 5;
 
 /// The request that was made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempt<'a> {
+pub(super) struct AttemptedRequest<'a> {
     pub(super) verb: &'static str,
     pub(super) resource: &'a Resource,
     pub(super) subresource: Option<&'static str>,
@@ -27,7 +27,7 @@ pub(super) struct Attempt<'a> {
     pub(super) discreet: bool,
 }
 
-impl Attempt<'_> {
+impl AttemptedRequest<'_> {
     /// Whether the server's own words may be shown.
     fn tells(&self) -> bool {
         !self.discreet && !self.resource.kind.kind.contains("Secret")

@@ -1,17 +1,22 @@
 //! Taking an owner off an object, so that it outlives it.
 
-use super::{Job, classify::Attempt, written};
+use super::{Job, classify::AttemptedRequest, written};
 use crate::call;
 use http::Method;
-use linchpin_engine::contract::{Done, Failure, Target};
+use linchpin_engine::contract::{Done, EffectTarget, Failure};
 use linchpin_words::keys;
 use serde_json::{Value, json};
 
 impl Job<'_> {
-    pub(super) async fn disown(&self, target: &Target, uid: &str, owner: &str) -> Result<Done, Failure> {
+    pub(super) async fn disown(
+        &self,
+        target: &EffectTarget,
+        uid: &str,
+        owner: &str,
+    ) -> Result<Done, Failure> {
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt = Attempt {
+        let attempt = AttemptedRequest {
             verb: "patch",
             resource: &resource,
             subresource: None,
@@ -34,7 +39,7 @@ impl Job<'_> {
     /// Takes one owner off an object as it was found. References to anybody else stay.
     pub(super) async fn take_owner_off(
         &self,
-        attempt: &Attempt<'_>,
+        attempt: &AttemptedRequest<'_>,
         found: &Value,
         owner: &str,
     ) -> Result<(), Failure> {
@@ -52,7 +57,7 @@ impl Job<'_> {
             let request = call::send_json(Method::PATCH, &url, "application/merge-patch+json", &patch)?;
             call::call(&self.reach.writes, request).await?.read::<Value>()
         };
-        let attempt = Attempt { verb: "patch", ..*attempt };
+        let attempt = AttemptedRequest { verb: "patch", ..*attempt };
         match answer.await {
             Ok(_) => Ok(()),
             Err(error) => Err(match attempt.failure(&error) {

@@ -7,7 +7,7 @@
 //!
 //! Needs `get` on `pods/exec` (the request upgrades a GET), and `create` too from Kubernetes 1.35 on.
 
-use super::{Job, classify::Attempt, written};
+use super::{Job, classify::AttemptedRequest, written};
 use crate::{
     call::{CallError, Resource},
     transport::TransportError,
@@ -35,7 +35,7 @@ impl Job<'_> {
         if !is_name(&order.pod) || !is_name(&order.namespace) || order.pod.starts_with('.') {
             return Err(Failure::Invalid(format!("{} is no name of a pod", text::quote(&order.pod))));
         }
-        let attempt = Attempt {
+        let attempt = AttemptedRequest {
             verb: "create",
             resource: &pods,
             subresource: Some("exec"),
@@ -99,7 +99,7 @@ fn exit_code(status: &Status) -> Option<i32> {
 }
 
 /// The command was refused, or nobody knows whether it was.
-fn not_started(attempt: &Attempt<'_>, error: &kube::Error) -> Failure {
+fn not_started(attempt: &AttemptedRequest<'_>, error: &kube::Error) -> Failure {
     match error {
         kube::Error::Api(status) => {
             let container = status.message.contains("container");

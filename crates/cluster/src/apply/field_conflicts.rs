@@ -2,10 +2,10 @@
 //!
 //! Server-side apply without force names every field that is in conflict and who holds it. What another manager of ours
 //! holds, what was set through the scale subresource, and what the effect says to yield is left out of the document; the
-//! rest is then taken back by force.
+//! rest is then taken back by force. Of who scales to nothing the server keeps no record ([`is_scaled`]).
 
 use crate::call::Refused;
-use linchpin_words::{keys, text};
+use linchpin_words::{GroupKind, keys, text};
 use serde_json::Value;
 
 /// How much of a manager's name is shown: the server takes no longer ones.
@@ -87,6 +87,32 @@ impl Conflict {
     }
 }
 
+/// The number of replicas of workloads, as the server writes its path.
+pub(super) const REPLICAS: &str = ".spec.replicas";
+
+/// The kinds that have one replica where nobody says how many.
+pub(super) fn has_replicas(kind: &GroupKind) -> bool {
+    match kind.group.as_str() {
+        "apps" => ["Deployment", "StatefulSet", "ReplicaSet"].contains(&kind.kind.as_str()),
+        "" => kind.kind == "ReplicationController",
+        _ => false,
+    }
+}
+
+/// Whether the replicas of a workload of ours were set through the scale subresource although nobody holds them: the
+/// server forgets who scaled to nothing, and who scales from there. A number that nobody holds is the default, which is
+/// one, or came that way.
+pub(super) fn is_scaled(live: &Value, declared: &Value, manager: &str) -> bool {
+    let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+    let entries = || entries.into_iter().flatten();
+    let is_ours = |entry: &Value| entry.get("manager").and_then(Value::as_str) == Some(manager);
+    let is_held = |entry: &Value| entry.pointer("/fieldsV1/f:spec/f:replicas").is_some();
+    let is_default = |replicas: &Value| replicas.as_i64() == Some(1);
+    live.pointer("/spec/replicas").is_some_and(|replicas| replicas != declared && !is_default(replicas))
+        && entries().any(is_ours)
+        && !entries().any(is_held)
+}
+
 /// Takes what lies at a path of the server's out of a document: `.spec.containers[name="web"].image`.
 pub(super) fn leave_out(document: &mut Value, path: &str) {
     let mut here = document;
@@ -160,6 +186,25 @@ mod tests {
         assert!(conflict(".spec.paused", "kubectl", false).is_yielded(&yields, ME));
         assert!(conflict(".spec.paused.why", "kubectl", false).is_yielded(&yields, ME));
         assert!(!conflict(".spec.pausedAt", "kubectl", false).is_yielded(&yields, ME));
+    }
+
+    #[test]
+    fn replicas_that_nobody_holds_and_that_are_no_default_were_scaled() {
+        let live = |replicas: i64, theirs: &Value| {
+            json!({"spec": {"replicas": replicas}, "metadata": {"managedFields": [
+                {"manager": ME, "fieldsV1": {"f:spec": {"f:selector": {}}}}, theirs]}})
+        };
+        let nobody = json!({"manager": "controller", "subresource": "status", "fieldsV1": {"f:status": {}}});
+        let scaled = |live: &Value| is_scaled(live, &json!(2), ME);
+        assert!(scaled(&live(0, &nobody)) && scaled(&live(3, &nobody)));
+        assert!(!scaled(&live(1, &nobody)), "it may be the default");
+        assert!(!scaled(&live(2, &nobody)), "it is as declared");
+        let somebody = json!({"manager": "kubectl", "fieldsV1": {"f:spec": {"f:replicas": {}}}});
+        assert!(!scaled(&live(0, &somebody)), "who holds it is told by the server");
+        let wiped = json!({"spec": {"replicas": 0}, "metadata": {"managedFields": [nobody]}});
+        assert!(!scaled(&wiped), "we never wrote it");
+        assert!(has_replicas(&GroupKind::new("apps", "Deployment")));
+        assert!(!has_replicas(&GroupKind::new("example.com", "Deployment")));
     }
 
     #[test]

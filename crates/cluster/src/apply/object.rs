@@ -29,7 +29,7 @@ const NEVER: &str = "1";
 
 /// Which objects a write may hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Only<'a> {
+pub(super) enum WriteScope<'a> {
     /// Any.
     Whatever,
     /// The one with this uid: nothing is created, and no successor is hit.
@@ -40,7 +40,7 @@ pub(super) enum Only<'a> {
 
 /// A document that can be written.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Document {
+pub(super) struct WritableDocument {
     /// All but the metadata.
     fields: Map<String, Value>,
     metadata: Map<String, Value>,
@@ -48,7 +48,7 @@ pub(super) struct Document {
     pub(super) name: String,
 }
 
-impl Document {
+impl WritableDocument {
     /// Reads what a plan rendered, or what the operator itself writes down.
     pub(super) fn read(body: &Value, actor: &Actor) -> Result<Self, Failure> {
         let wrong = |what: &str| Failure::Invalid(format!("the document {what}"));
@@ -99,7 +99,7 @@ impl Document {
 
     /// The body to send: with the mark of its creator or without any, with an owner beside its own or without, and what
     /// it may hit.
-    pub(super) fn body(&self, mark: Option<&str>, owner: Option<&Owner>, only: Only<'_>) -> Value {
+    pub(super) fn body(&self, mark: Option<&str>, owner: Option<&Owner>, only: WriteScope<'_>) -> Value {
         let mut metadata = self.metadata.clone();
         if let Some(owner) = owner {
             let owners = metadata.entry("ownerReferences").or_insert_with(|| Value::Array(Vec::new()));
@@ -109,9 +109,9 @@ impl Document {
             }
         }
         let precondition = match only {
-            Only::Whatever => None,
-            Only::Incarnation(uid) => Some(("uid", uid)),
-            Only::IfAbsent => Some(("resourceVersion", NEVER)),
+            WriteScope::Whatever => None,
+            WriteScope::Incarnation(uid) => Some(("uid", uid)),
+            WriteScope::IfAbsent => Some(("resourceVersion", NEVER)),
         };
         if let Some((field, value)) = precondition {
             metadata.insert(field.to_owned(), Value::String(value.to_owned()));
@@ -138,9 +138,9 @@ impl Document {
 mod tests {
     use super::*;
 
-    fn read(body: &Value) -> Result<Document, Failure> {
+    fn read(body: &Value) -> Result<WritableDocument, Failure> {
         let actor = Actor::ServiceAccount { namespace: "shop".into(), name: "actor".into() };
-        Document::read(body, &actor)
+        WritableDocument::read(body, &actor)
     }
 
     fn maps() -> Resource {
@@ -153,7 +153,7 @@ mod tests {
         let mut document = read(&body).unwrap();
         assert_eq!(document.place(&maps(), "shop").as_deref(), Some("shop"));
         assert_eq!(
-            document.body(None, None, Only::Whatever)["metadata"],
+            document.body(None, None, WriteScope::Whatever)["metadata"],
             json!({"name": "a", "namespace": "shop"})
         );
 
@@ -162,7 +162,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "namespace": "x"}});
         let mut document = read(&body).unwrap();
         assert_eq!(document.place(&cluster, "shop"), None);
-        assert_eq!(document.body(None, None, Only::Whatever)["metadata"], json!({"name": "a"}));
+        assert_eq!(document.body(None, None, WriteScope::Whatever)["metadata"], json!({"name": "a"}));
     }
 
     #[test]
@@ -171,14 +171,17 @@ mod tests {
             "resourceVersion": "1", "managedFields": [], "annotations": {"linchpin.dev/created-by": "me", "k": "v"}}});
         let document = read(&body).unwrap();
         assert_eq!(
-            document.body(None, None, Only::Whatever)["metadata"],
+            document.body(None, None, WriteScope::Whatever)["metadata"],
             json!({"name": "a", "annotations": {"k": "v"}})
         );
         assert_eq!(
-            document.body(Some("us"), None, Only::Incarnation("u"))["metadata"],
+            document.body(Some("us"), None, WriteScope::Incarnation("u"))["metadata"],
             json!({"name": "a", "uid": "u", "annotations": {"k": "v", "linchpin.dev/created-by": "us"}})
         );
-        assert_eq!(document.body(None, None, Only::IfAbsent)["metadata"]["resourceVersion"], json!("1"));
+        assert_eq!(
+            document.body(None, None, WriteScope::IfAbsent)["metadata"]["resourceVersion"],
+            json!("1")
+        );
     }
 
     #[test]
@@ -192,12 +195,14 @@ mod tests {
             uid: "o".into(),
         };
         let written = read(&body).unwrap();
-        assert_eq!(written.body(None, None, Only::Whatever)["metadata"].get("ownerReferences"), None);
-        let owners = &written.body(Some("us"), Some(&owner), Only::Whatever)["metadata"]["ownerReferences"];
+        assert_eq!(written.body(None, None, WriteScope::Whatever)["metadata"].get("ownerReferences"), None);
+        let owners =
+            &written.body(Some("us"), Some(&owner), WriteScope::Whatever)["metadata"]["ownerReferences"];
         assert_eq!((owners[0]["uid"].as_str(), owners.get(1)), (Some("o"), None));
         assert_eq!(owners[0]["blockOwnerDeletion"], json!(false));
         assert_eq!(owners[0].get("controller"), None);
-        let own = Document::read(&body, &Actor::Operator).unwrap().body(None, None, Only::Whatever);
+        let own =
+            WritableDocument::read(&body, &Actor::Operator).unwrap().body(None, None, WriteScope::Whatever);
         assert_eq!(own["metadata"]["ownerReferences"][0]["uid"], "x", "our own records have their owner");
     }
 
@@ -205,7 +210,7 @@ mod tests {
     fn finalizers_of_the_garbage_collector_and_of_ours_are_left_out() {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a",
             "finalizers": ["foregroundDeletion", "example.com/hold", "orphan", "linchpin.dev/teardown"]}});
-        let written = read(&body).unwrap().body(None, None, Only::Whatever);
+        let written = read(&body).unwrap().body(None, None, WriteScope::Whatever);
         assert_eq!(written["metadata"]["finalizers"], json!(["example.com/hold"]));
     }
 

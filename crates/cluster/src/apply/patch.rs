@@ -4,17 +4,17 @@
 //! a `test` operation for JSON patches, `metadata.resourceVersion` for the others. A server-side apply patch names the
 //! object's uid, because it would create a missing object otherwise.
 
-use super::{Job, classify::Attempt, stamp::stamp, written};
+use super::{Job, classify::AttemptedRequest, stamp::stamp, written};
 use crate::call::{self, CallError, Resource};
 use http::Method;
-use linchpin_engine::contract::{Done, Failure, PatchKind, Target};
+use linchpin_engine::contract::{Done, EffectTarget, Failure, PatchKind};
 use linchpin_words::limits;
 use serde_json::{Value, json};
 
 impl Job<'_> {
     pub(super) async fn patch(
         &self,
-        target: &Target,
+        target: &EffectTarget,
         kind: PatchKind,
         body: &Value,
         manager: &str,
@@ -25,7 +25,7 @@ impl Job<'_> {
         }
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt = Attempt {
+        let attempt = AttemptedRequest {
             verb: "patch",
             resource: &resource,
             subresource: None,

@@ -5,24 +5,24 @@
 //! A user who takes the mark off takes the object back: our owner reference comes off too, or the API server would
 //! delete it with our object.
 
-use super::{Job, classify::Attempt, disown::is_owned_by, stamp::stamp, written};
+use super::{Job, classify::AttemptedRequest, disown::is_owned_by, stamp::stamp, written};
 use crate::call;
 use http::Method;
-use linchpin_engine::contract::{Done, Failure, Propagation, Target};
+use linchpin_engine::contract::{Done, EffectTarget, Failure, Propagation};
 use linchpin_words::keys;
 use serde_json::{Value, json};
 
 impl Job<'_> {
     pub(super) async fn delete(
         &self,
-        target: &Target,
+        target: &EffectTarget,
         uid: Option<&str>,
         creator: Option<&str>,
         propagation: Propagation,
     ) -> Result<Done, Failure> {
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt = Attempt {
+        let attempt = AttemptedRequest {
             verb: "delete",
             resource: &resource,
             subresource: None,

@@ -3,7 +3,7 @@
 //! # Who created it
 //!
 //! The mark may only go onto what was not there. Unless an open watch shows the object, it is therefore applied with the
-//! mark and a resourceVersion that no object has ([`Only::IfAbsent`]): the server ignores that version where it
+//! mark and a resourceVersion that no object has ([`WriteScope::IfAbsent`]): the server ignores that version where it
 //! creates, and answers 409 without having changed anything where the object is there. So the common case takes one
 //! request and no look, and nobody can come in between. Only after a 409 the object is looked at, by a GET as the
 //! identity. Present: it is applied with its uid, so that the request cannot create or hit a successor; with the mark
@@ -17,9 +17,9 @@
 
 use super::{
     Job,
-    classify::Attempt,
-    field_conflicts::{Conflict, leave_out},
-    object::{Document, Only},
+    classify::AttemptedRequest,
+    field_conflicts::{Conflict, REPLICAS, has_replicas, is_scaled, leave_out},
+    object::{WritableDocument, WriteScope},
     stamp::stamp,
     written,
 };
@@ -34,7 +34,7 @@ use serde_json::Value;
 
 /// How a document is to be written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Order<'a> {
+pub(super) struct WriteOptions<'a> {
     pub(super) manager: &'a str,
     pub(super) creator: &'a str,
     pub(super) existing: Existing,
@@ -46,15 +46,15 @@ pub(super) struct Order<'a> {
 
 /// A document with its place.
 struct Placed<'a> {
-    document: &'a Document,
+    document: &'a WritableDocument,
     resource: &'a Resource,
     namespace: Option<&'a str>,
-    order: &'a Order<'a>,
+    order: &'a WriteOptions<'a>,
 }
 
 impl Placed<'_> {
-    fn attempt(&self, verb: &'static str) -> Attempt<'_> {
-        Attempt {
+    fn attempt(&self, verb: &'static str) -> AttemptedRequest<'_> {
+        AttemptedRequest {
             verb,
             resource: self.resource,
             subresource: None,
@@ -99,9 +99,9 @@ impl Job<'_> {
         &self,
         body: &Value,
         namespace: &str,
-        order: &Order<'_>,
+        order: &WriteOptions<'_>,
     ) -> Result<Done, Failure> {
-        let mut document = Document::read(body, &self.via.actor)?;
+        let mut document = WritableDocument::read(body, &self.via.actor)?;
         let resource = self.resource(&document.kind).await?;
         let namespace = document.place(&resource, namespace);
         let placed =
@@ -123,14 +123,14 @@ impl Job<'_> {
         &self,
         body: &Value,
         namespace: &str,
-        order: &Order<'_>,
+        order: &WriteOptions<'_>,
     ) -> Result<Done, Failure> {
-        let mut document = Document::read(body, &self.via.actor)?;
+        let mut document = WritableDocument::read(body, &self.via.actor)?;
         let resource = self.resource(&document.kind).await?;
         let namespace = document.place(&resource, namespace);
         let placed =
             Placed { document: &document, resource: &resource, namespace: namespace.as_deref(), order };
-        let body = document.body(Some(order.creator), None, Only::Whatever);
+        let body = document.body(Some(order.creator), None, WriteScope::Whatever);
         // What the server does not know it would drop without a word.
         let url = resource.collection(namespace.as_deref()).with("fieldManager", order.manager);
         let url = url.with("fieldValidation", "Strict");
@@ -174,12 +174,12 @@ impl Job<'_> {
         let order = placed.order;
         let what = placed.attempt("patch").what();
         let (mark, only) = match cached_object {
-            CachedObject::Absent => (Some(order.creator), Only::IfAbsent),
+            CachedObject::Absent => (Some(order.creator), WriteScope::IfAbsent),
             CachedObject::Present { deleting: true, .. } => {
                 return Err(Failure::Terminating(format!("{what} is being deleted")));
             }
             CachedObject::Present { uid, created_by: Some(by), .. } if by == order.creator => {
-                (Some(order.creator), Only::Incarnation(uid))
+                (Some(order.creator), WriteScope::Incarnation(uid))
             }
             CachedObject::Present { uid, .. } => match order.existing {
                 Existing::Skip => {
@@ -187,7 +187,7 @@ impl Job<'_> {
                     return Ok(Done { target, skipped: true, ..Done::default() });
                 }
                 Existing::Fail => return Err(Failure::AlreadyExists(what)),
-                Existing::Adopt | Existing::Apply => (None, Only::Incarnation(uid)),
+                Existing::Adopt | Existing::Apply => (None, WriteScope::Incarnation(uid)),
             },
         };
         let applied = self.server_side_apply(placed, mark, only).await?;
@@ -198,7 +198,7 @@ impl Job<'_> {
             CachedObject::Absent => {
                 let uid =
                     applied.returned.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
-                let applied = self.server_side_apply(placed, None, Only::Incarnation(uid)).await?;
+                let applied = self.server_side_apply(placed, None, WriteScope::Incarnation(uid)).await?;
                 if order.existing == Existing::Fail {
                     return Err(Failure::AlreadyExists(what));
                 }
@@ -216,11 +216,11 @@ impl Job<'_> {
         &self,
         placed: &Placed<'_>,
         mark: Option<&str>,
-        only: Only<'_>,
+        only: WriteScope<'_>,
     ) -> Result<Applied, Failure> {
         let owner = placed.owner().filter(|_| mark.is_some());
         let mut body = placed.document.body(mark, owner, only);
-        let takes_back = matches!(only, Only::Incarnation(_))
+        let takes_back = matches!(only, WriteScope::Incarnation(_))
             && match placed.order.force {
                 Force::Never => false,
                 Force::IfCreated => mark.is_some(),
@@ -228,6 +228,10 @@ impl Job<'_> {
             };
         let attempt = placed.attempt("patch");
         let (mut yielded, mut reclaimed) = (Vec::new(), Vec::new());
+        if takes_back && self.is_scaled(placed, &body).await? {
+            leave_out(&mut body, REPLICAS);
+            yielded.push("spec.replicas is left to whoever scaled it".to_owned());
+        }
         self.check()?;
         let answer = match self.send_apply(placed, &body, false).await {
             Err(CallError::Refused(refused))
@@ -250,6 +254,16 @@ impl Job<'_> {
         };
         let (code, returned) = answer.map_err(|error| attempt.failure(&error))?;
         Ok(Applied { code, returned, yielded, taken_back: reclaimed })
+    }
+
+    /// Whether somebody set the replicas of a workload through its scale, of whom the server does not tell.
+    async fn is_scaled(&self, placed: &Placed<'_>, body: &Value) -> Result<bool, Failure> {
+        let declared = body.pointer("/spec/replicas");
+        let Some(declared) = declared.filter(|_| has_replicas(&placed.resource.kind.group_kind())) else {
+            return Ok(false);
+        };
+        let live = self.read(placed.resource, placed.namespace, &placed.document.name, Form::Full).await?;
+        Ok(live.is_some_and(|live| is_scaled(&live, declared, placed.order.manager)))
     }
 
     async fn send_apply(
@@ -284,10 +298,26 @@ impl Job<'_> {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Value>, Failure> {
-        let attempt =
-            Attempt { verb: "get", resource, subresource: None, namespace, name, discreet: self.discreet };
+        self.read(resource, namespace, name, Form::Metadata).await
+    }
+
+    async fn read(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        form: Form,
+    ) -> Result<Option<Value>, Failure> {
+        let attempt = AttemptedRequest {
+            verb: "get",
+            resource,
+            subresource: None,
+            namespace,
+            name,
+            discreet: self.discreet,
+        };
         let answer = async {
-            let request = call::get(&resource.object(namespace, name), Form::Metadata)?;
+            let request = call::get(&resource.object(namespace, name), form)?;
             call::call(&self.reach.writes, request).await?.read::<Value>()
         };
         match answer.await {
@@ -301,13 +331,13 @@ impl Job<'_> {
 }
 
 /// Whether conflicts can be dealt with: by taking fields back, or because all of them are to be left to others anyway.
-fn may_go_on(conflicts: &[Conflict], takes_back: bool, order: &Order<'_>) -> bool {
+fn may_go_on(conflicts: &[Conflict], takes_back: bool, order: &WriteOptions<'_>) -> bool {
     let named = || conflicts.iter().all(|conflict| conflict.is_named(order.yields));
     !conflicts.is_empty() && (takes_back || named() || takes_over(conflicts, order))
 }
 
 /// Whether an object that is adopted is taken over field by field: from people, who applied it with kubectl before.
-fn takes_over(conflicts: &[Conflict], order: &Order<'_>) -> bool {
+fn takes_over(conflicts: &[Conflict], order: &WriteOptions<'_>) -> bool {
     let left = |conflict: &Conflict| conflict.is_yielded(order.yields, order.manager);
     order.existing == Existing::Adopt
         && conflicts.iter().all(|conflict| conflict.is_kubectls() || left(conflict))

@@ -1,7 +1,7 @@
 //! Asking a server what it serves: everything in two requests, or one group at a time.
 
-use super::index::{Entry, Group, Index, Version};
-use crate::call::{self, CallError, Form, Url};
+use super::index::{GroupVersions, IndexedKind, IndexedVersion, KindIndex};
+use crate::call::{self, ApiUrl, CallError, Form};
 use kube::{
     Client,
     client::{APIGroupDiscovery, APIGroupDiscoveryList},
@@ -14,17 +14,17 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that could be asked for.
-pub(super) struct Everything {
-    pub(super) index: Index,
+pub(super) struct ServedGroups {
+    pub(super) index: KindIndex,
     /// Groups that are there and did not answer.
     pub(super) silent: BTreeSet<String>,
 }
 
 /// Everything. Two requests; one more per group and version from servers that cannot aggregate. A group that does not
 /// answer is no reason not to know the others.
-pub(super) async fn everything(client: &Client) -> Result<Everything, CallError> {
+pub(super) async fn everything(client: &Client) -> Result<ServedGroups, CallError> {
     let (core, others) = tokio::try_join!(document(client, "/api"), document(client, "/apis"))?;
-    let mut groups: BTreeMap<String, Group> = BTreeMap::new();
+    let mut groups: BTreeMap<String, GroupVersions> = BTreeMap::new();
     let mut silent = BTreeSet::new();
     for document in [core, others] {
         match document {
@@ -52,11 +52,11 @@ pub(super) async fn everything(client: &Client) -> Result<Everything, CallError>
             }
         }
     }
-    Ok(Everything { index: groups.into_iter().collect(), silent })
+    Ok(ServedGroups { index: groups.into_iter().collect(), silent })
 }
 
 /// One group; none if it is not served.
-pub(super) async fn one(client: &Client, group: &str) -> Result<Option<Group>, CallError> {
+pub(super) async fn one(client: &Client, group: &str) -> Result<Option<GroupVersions>, CallError> {
     if group_problem(group).is_some() {
         return Ok(None);
     }
@@ -67,11 +67,11 @@ pub(super) async fn one(client: &Client, group: &str) -> Result<Option<Group>, C
     };
     let mut found = Vec::new();
     for version in versions {
-        let base = if group.is_empty() { Url::new("/api") } else { Url::new("/apis").segment(group) };
+        let base = if group.is_empty() { ApiUrl::new("/api") } else { ApiUrl::new("/apis").segment(group) };
         match call::call(client, call::get(&base.segment(&version), Form::Full)?).await {
             Ok(answer) => {
                 let list: PlainResources = answer.read()?;
-                found.push(Version { name: version, entries: plain(list.resources) });
+                found.push(IndexedVersion { name: version, entries: plain(list.resources) });
             }
             Err(error) if error.is_code(404) => {}
             Err(error) => return Err(error),
@@ -85,7 +85,7 @@ async fn versions(client: &Client, group: &str) -> Result<Vec<String>, CallError
     if group.is_empty() {
         return Ok(vec!["v1".to_owned()]);
     }
-    let answer = call::call(client, call::get(&Url::new("/apis").segment(group), Form::Full)?).await?;
+    let answer = call::call(client, call::get(&ApiUrl::new("/apis").segment(group), Form::Full)?).await?;
     let group: PlainGroup = answer.read()?;
     let mut versions: Vec<String> = group.versions.into_iter().map(|version| version.version).collect();
     versions.retain(|version| version_problem(version).is_none());
@@ -109,7 +109,7 @@ async fn document(client: &Client, path: &str) -> Result<Document, CallError> {
         #[serde(default)]
         groups: Vec<PlainGroup>,
     }
-    let answer = call::call(client, call::get(&Url::new(path), Form::Discovery)?).await?;
+    let answer = call::call(client, call::get(&ApiUrl::new(path), Form::Discovery)?).await?;
     let kind: Kind = answer.read()?;
     Ok(match kind.kind.as_str() {
         "APIGroupDiscoveryList" => Document::Aggregated(answer.read()?),
@@ -118,12 +118,12 @@ async fn document(client: &Client, path: &str) -> Result<Document, CallError> {
     })
 }
 
-fn aggregated(group: APIGroupDiscovery) -> Group {
+fn aggregated(group: APIGroupDiscovery) -> GroupVersions {
     let version = |version: kube::client::APIVersionDiscovery| {
         let entry = |resource: kube::client::APIResourceDiscovery| {
             let kind = resource.response_kind.and_then(|kind| kind.kind).unwrap_or_default();
             let plural = resource.resource.unwrap_or_default();
-            readable(&resource.verbs, &kind, &plural).then(|| Entry {
+            readable(&resource.verbs, &kind, &plural).then(|| IndexedKind {
                 singular: resource.singular_resource.unwrap_or_default(),
                 short: resource.short_names,
                 namespaced: resource.scope.as_deref() == Some("Namespaced"),
@@ -131,7 +131,7 @@ fn aggregated(group: APIGroupDiscovery) -> Group {
                 plural,
             })
         };
-        Version {
+        IndexedVersion {
             name: version.version.unwrap_or_default(),
             entries: version.resources.into_iter().filter_map(entry).collect(),
         }
@@ -139,9 +139,9 @@ fn aggregated(group: APIGroupDiscovery) -> Group {
     group.versions.into_iter().map(version).collect()
 }
 
-fn plain(resources: Vec<PlainResource>) -> Vec<Entry> {
+fn plain(resources: Vec<PlainResource>) -> Vec<IndexedKind> {
     let entry = |resource: PlainResource| {
-        readable(&resource.verbs, &resource.kind, &resource.name).then_some(Entry {
+        readable(&resource.verbs, &resource.kind, &resource.name).then_some(IndexedKind {
             kind: resource.kind,
             plural: resource.name,
             singular: resource.singular_name,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// One kind at one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct IndexedKind {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) singular: String,
@@ -19,37 +19,37 @@ pub(crate) struct Entry {
 
 /// One version of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct IndexedVersion {
     pub(crate) name: String,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<IndexedKind>,
 }
 
 /// The versions of a group, the preferred one first.
-pub(crate) type Group = Vec<Version>;
+pub(crate) type GroupVersions = Vec<IndexedVersion>;
 
 /// Everything that is served.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Index {
-    groups: BTreeMap<String, Group>,
+pub(crate) struct KindIndex {
+    groups: BTreeMap<String, GroupVersions>,
 }
 
 /// What a word turned out to mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Meaning {
+pub(crate) enum WordMeaning {
     One(Resource),
     None,
     Several(Vec<Gvk>),
 }
 
-impl FromIterator<(String, Group)> for Index {
-    fn from_iter<T: IntoIterator<Item = (String, Group)>>(groups: T) -> Self {
+impl FromIterator<(String, GroupVersions)> for KindIndex {
+    fn from_iter<T: IntoIterator<Item = (String, GroupVersions)>>(groups: T) -> Self {
         Self { groups: groups.into_iter().filter(|(_, group)| !group.is_empty()).collect() }
     }
 }
 
-impl Index {
+impl KindIndex {
     /// The group, where it is served.
-    pub(crate) fn group(&self, name: &str) -> Option<&Group> {
+    pub(crate) fn group(&self, name: &str) -> Option<&GroupVersions> {
         self.groups.get(name)
     }
 
@@ -59,7 +59,7 @@ impl Index {
     }
 
     /// The same with one group replaced; nothing or an empty one removes it.
-    pub(crate) fn with(&self, name: &str, group: Option<Group>) -> Self {
+    pub(crate) fn with(&self, name: &str, group: Option<GroupVersions>) -> Self {
         let mut groups = self.groups.clone();
         match group.filter(|group| !group.is_empty()) {
             Some(group) => groups.insert(name.to_owned(), group),
@@ -77,7 +77,7 @@ impl Index {
 
     /// The versions of a kind that are served, the preferred one first.
     pub(crate) fn versions(&self, group: &str, kind: &str) -> Vec<&str> {
-        let serves = |version: &&Version| version.entries.iter().any(|entry| entry.kind == kind);
+        let serves = |version: &&IndexedVersion| version.entries.iter().any(|entry| entry.kind == kind);
         let versions = self.groups.get(group).into_iter().flatten();
         versions.filter(serves).map(|version| version.name.as_str()).collect()
     }
@@ -89,15 +89,15 @@ impl Index {
     }
 
     /// What a word means here.
-    pub(crate) fn meaning(&self, word: &KindWord) -> Meaning {
+    pub(crate) fn meaning(&self, word: &KindWord) -> WordMeaning {
         if let Some(known) = built_in(word)
             && let Some(found) = self.preferred(known.group, known.kind, word.version.as_deref())
         {
-            return Meaning::One(found);
+            return WordMeaning::One(found);
         }
-        let mut matches = self.matches(word, Entry::is_named);
+        let mut matches = self.matches(word, IndexedKind::is_named);
         if matches.is_empty() {
-            matches = self.matches(word, Entry::is_short);
+            matches = self.matches(word, IndexedKind::is_short);
         }
         if matches.len() > 1 && word.group.is_none() {
             let own: Vec<_> = matches.iter().filter(|(group, _)| is_built_in_group(group)).cloned().collect();
@@ -110,13 +110,17 @@ impl Index {
             .filter_map(|(group, kind)| self.preferred(group, kind, word.version.as_deref()))
             .collect();
         match found.len() {
-            0 => Meaning::None,
-            1 => Meaning::One(found.remove(0)),
-            _ => Meaning::Several(found.into_iter().map(|resource| resource.kind).collect()),
+            0 => WordMeaning::None,
+            1 => WordMeaning::One(found.remove(0)),
+            _ => WordMeaning::Several(found.into_iter().map(|resource| resource.kind).collect()),
         }
     }
 
-    fn matches(&self, word: &KindWord, called: impl Fn(&Entry, &str) -> bool) -> BTreeSet<(String, String)> {
+    fn matches(
+        &self,
+        word: &KindWord,
+        called: impl Fn(&IndexedKind, &str) -> bool,
+    ) -> BTreeSet<(String, String)> {
         let mut matches = BTreeSet::new();
         for (group, versions) in &self.groups {
             if word.group.as_ref().is_some_and(|wanted| wanted != group) {
@@ -144,7 +148,7 @@ impl Index {
     }
 }
 
-impl Entry {
+impl IndexedKind {
     fn is_named(&self, word: &str) -> bool {
         self.kind.eq_ignore_ascii_case(word) || self.plural == word || self.singular == word
     }
@@ -163,9 +167,9 @@ fn is_built_in_group(group: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn entry(kind: &str, short: &[&str]) -> Entry {
+    fn entry(kind: &str, short: &[&str]) -> IndexedKind {
         let singular = kind.to_lowercase();
-        Entry {
+        IndexedKind {
             kind: kind.to_owned(),
             plural: format!("{singular}s"),
             singular,
@@ -174,8 +178,8 @@ mod tests {
         }
     }
 
-    fn index() -> Index {
-        let version = |name: &str, entries| Version { name: name.to_owned(), entries };
+    fn index() -> KindIndex {
+        let version = |name: &str, entries| IndexedVersion { name: name.to_owned(), entries };
         [
             (String::new(), vec![version("v1", vec![entry("Pod", &["po"]), entry("Service", &["svc"])])]),
             ("apps".into(), vec![version("v1", vec![entry("Deployment", &["deploy"])])]),
@@ -195,9 +199,9 @@ mod tests {
 
     fn meaning(word: &str) -> String {
         match index().meaning(&KindWord::parse(word).unwrap()) {
-            Meaning::One(resource) => resource.kind.to_string(),
-            Meaning::None => "none".into(),
-            Meaning::Several(kinds) => format!("{} kinds", kinds.len()),
+            WordMeaning::One(resource) => resource.kind.to_string(),
+            WordMeaning::None => "none".into(),
+            WordMeaning::Several(kinds) => format!("{} kinds", kinds.len()),
         }
     }
 

@@ -8,11 +8,11 @@ use std::{
 };
 
 use super::{Ask, Shared};
-use crate::watch::{Report, Sink, SinkReply, interest::Interest};
+use crate::watch::{Sink, SinkReply, WatchReport, interest::Interest};
 
 /// Where news of kinds come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum KindSource {
     /// `CustomResourceDefinitions`, named `plural.group`.
     Definitions,
     /// `APIServices`, named `version.group`.
@@ -20,14 +20,14 @@ pub(super) enum Source {
 }
 
 /// Takes note of what one source says.
-pub(super) struct Listener {
+pub(super) struct KindListener {
     pub(super) shared: Arc<Shared>,
-    pub(super) source: Source,
+    pub(super) source: KindSource,
     /// What was last seen, by name and version; none before the first look.
     pub(super) known: Mutex<Option<BTreeMap<String, u64>>>,
 }
 
-impl Listener {
+impl KindListener {
     fn touch(&self, name: &str) {
         let Some((_, group)) = name.split_once('.') else { return };
         self.shared.state().dirty.insert(group.to_owned(), Ask::now());
@@ -38,7 +38,7 @@ impl Listener {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         change(known);
-        if self.source == Source::Definitions {
+        if self.source == KindSource::Definitions {
             let mut state = self.shared.state();
             state.definitions.clone_from(known);
             state.watching = true;
@@ -59,7 +59,7 @@ impl Listener {
                 self.shared.state().all = Some(Instant::now());
                 self.shared.wake.notify_one();
             }
-            None if self.source == Source::Definitions => {
+            None if self.source == KindSource::Definitions => {
                 let Some(index) = self.shared.newest.borrow().clone() else { return };
                 for name in fresh.keys() {
                     let (plural, group) = name.split_once('.').unwrap_or((name, ""));
@@ -73,7 +73,7 @@ impl Listener {
     }
 }
 
-impl Sink for Listener {
+impl Sink for KindListener {
     fn is_metadata(&self) -> bool {
         true
     }
@@ -82,40 +82,40 @@ impl Sink for Listener {
         Some(Arc::default())
     }
 
-    fn report(&self, report: Report) -> SinkReply {
+    fn report(&self, report: WatchReport) -> SinkReply {
         match report {
-            Report::Snapshot { items, .. } => {
+            WatchReport::Snapshot { items, .. } => {
                 self.snapshot(&items.into_iter().map(|item| (item.name, item.version)).collect());
             }
-            Report::Changed(item) => {
+            WatchReport::Changed(item) => {
                 self.note(|known| {
                     known.insert(item.name.clone(), item.version);
                 });
                 self.shared.state().deleted.remove(&item.name);
                 self.touch(&item.name);
             }
-            Report::Gone { name, .. } => {
+            WatchReport::Gone { name, .. } => {
                 self.note(|known| {
                     known.remove(&name);
                 });
-                if self.source == Source::Definitions {
+                if self.source == KindSource::Definitions {
                     self.shared.state().deleted.insert(name.clone());
                 }
                 self.touch(&name);
             }
-            Report::Live => {
+            WatchReport::Live => {
                 self.shared.state().all = Some(Instant::now());
                 self.shared.wake.notify_one();
             }
-            Report::Forbidden(error) => {
+            WatchReport::Forbidden(error) => {
                 tracing::debug!(?self.source, %error, "definitions cannot be watched: kinds are asked for now and then");
                 self.shared.state().watching = false;
             }
-            Report::Looking
-            | Report::Read { .. }
-            | Report::Passed { .. }
-            | Report::Reached(_)
-            | Report::Lost { .. } => {}
+            WatchReport::Looking
+            | WatchReport::Read { .. }
+            | WatchReport::Passed { .. }
+            | WatchReport::Reached(_)
+            | WatchReport::Lost { .. } => {}
         }
         SinkReply::Noted
     }

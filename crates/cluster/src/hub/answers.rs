@@ -3,9 +3,9 @@
 use super::{
     objects::WatchKey,
     promotion::Family,
-    state::{Source, State, Supply},
+    state::{AnswerSource, HubState, Supply},
 };
-use crate::{call::Resource, watch::Select};
+use crate::{call::Resource, watch::WatchSelect};
 use linchpin_engine::contract::{Projection, Seen, Via, Want, Why};
 use linchpin_words::{Reason, keys};
 use serde_json::Value;
@@ -39,15 +39,15 @@ impl CachedObject {
     }
 }
 
-impl State {
+impl HubState {
     /// The present answer.
     pub(super) fn answer(&self, want: &Want) -> Seen {
         match self.topics.get(want).map(|topic| &topic.source) {
             None => Seen::Unknown(Why::new(Reason::Unsynced, "nobody asked for this")),
-            Some(Source::Nowhere(why)) => Seen::Unknown(why.clone()),
-            Some(Source::Held) => Seen::Unknown(self.why_starved(want)),
-            Some(Source::Asked { answer, .. } | Source::Right(answer)) => answer.clone(),
-            Some(Source::Objects(supply)) => self.observed(want, supply),
+            Some(AnswerSource::Nowhere(why)) => Seen::Unknown(why.clone()),
+            Some(AnswerSource::Held) => Seen::Unknown(self.why_starved(want)),
+            Some(AnswerSource::Asked { answer, .. } | AnswerSource::Right(answer)) => answer.clone(),
+            Some(AnswerSource::Objects(supply)) => self.observed(want, supply),
         }
     }
 
@@ -93,13 +93,13 @@ impl State {
             kind: resource.kind.clone(),
             namespace: namespace.filter(|_| resource.namespaced).map(str::to_owned),
         };
-        let key = WatchKey { family: family.clone(), select: Select::Name(name.to_owned()) };
+        let key = WatchKey { family: family.clone(), select: WatchSelect::Name(name.to_owned()) };
         // Who created an object is kept whatever else is read of it.
         let covering = |key: &WatchKey| {
             let watching = self.keys.get(key).and_then(|id| self.watches.get(id));
             watching.filter(|watching| watching.is_live() && watching.covers(0, Some(name)))
         };
-        let watching = covering(&key).or_else(|| covering(&WatchKey { family, select: Select::All }))?;
+        let watching = covering(&key).or_else(|| covering(&WatchKey { family, select: WatchSelect::All }))?;
         match watching.item(name) {
             None => Some(CachedObject::Absent),
             Some(item) => item.kept.as_ref().map(|kept: &Arc<Projection>| CachedObject::of(kept)),

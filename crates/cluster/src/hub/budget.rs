@@ -10,7 +10,7 @@ use super::{
     Inner,
     objects::WatchKey,
     rights::RightNote,
-    state::{Reader, Source, State, WatchId},
+    state::{AnswerSource, HubState, Reader, WatchId},
     tasks,
 };
 use linchpin_engine::contract::{Actor, Question, Seen, Via, Want, Why};
@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 /// What is counted for a namespace: how much there is, or how much may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct NamespaceBudget {
     /// Open watches, and one for each account that is acted as, in each cluster.
     pub watches: usize,
     /// Observed objects that are kept.
@@ -34,7 +34,7 @@ pub struct Budget {
     pub questions: usize,
 }
 
-impl Default for Budget {
+impl Default for NamespaceBudget {
     fn default() -> Self {
         Self {
             watches: limits::NAMESPACE_WATCHES,
@@ -45,7 +45,7 @@ impl Default for Budget {
     }
 }
 
-impl Budget {
+impl NamespaceBudget {
     pub(super) const NOTHING: Self = Self { watches: 0, objects: 0, bytes: 0, questions: 0 };
 }
 
@@ -61,7 +61,7 @@ impl Weight {
         Self { objects: self.objects + other.objects, bytes: self.bytes + other.bytes }
     }
 
-    fn fits(self, limit: &Budget) -> bool {
+    fn fits(self, limit: &NamespaceBudget) -> bool {
         self.objects <= limit.objects && self.bytes <= limit.bytes
     }
 }
@@ -125,22 +125,22 @@ fn over(namespace: &str, count: usize, what: &str, limit: usize) -> Why {
     Why::new(Reason::OverBudget, message.replace('#', &grouped(count)))
 }
 
-impl State {
+impl HubState {
     /// What a namespace has.
-    fn used(&self, namespace: &str) -> Budget {
-        self.used.get(namespace).copied().unwrap_or(Budget::NOTHING)
+    fn used(&self, namespace: &str) -> NamespaceBudget {
+        self.used.get(namespace).copied().unwrap_or(NamespaceBudget::NOTHING)
     }
 
-    pub(super) fn charge(&mut self, via: &Via, change: impl FnOnce(&mut Budget)) {
+    pub(super) fn charge(&mut self, via: &Via, change: impl FnOnce(&mut NamespaceBudget)) {
         let Some(namespace) = namespace_of(via) else { return };
-        let used = self.used.entry(namespace.to_owned()).or_insert(Budget::NOTHING);
+        let used = self.used.entry(namespace.to_owned()).or_insert(NamespaceBudget::NOTHING);
         let before = *used;
         change(used);
         let less = used.watches < before.watches
             || used.objects < before.objects
             || used.bytes < before.bytes
             || used.questions < before.questions;
-        if *used == Budget::NOTHING {
+        if *used == NamespaceBudget::NOTHING {
             self.used.remove(namespace);
         }
         if less {
@@ -263,7 +263,7 @@ impl State {
     /// What must be kept for a question besides what is counted; none where nothing is watched for it.
     fn needs(&self, want: &Want, counted: &Counted) -> Option<Needs> {
         let mut needs = Needs::default();
-        let Source::Objects(supply) = &self.topics.get(want)?.source else { return None };
+        let AnswerSource::Objects(supply) = &self.topics.get(want)?.source else { return None };
         if supply.own.is_none() && supply.wide.is_none() {
             return None;
         }
@@ -321,7 +321,7 @@ impl State {
     pub(super) fn try_again(&mut self, inner: &Arc<Inner>, want: &Want) {
         let Some(starved) = self.starved.get_mut(want) else { return };
         match self.topics.get(want).map(|topic| &topic.source) {
-            Some(Source::Held) => {
+            Some(AnswerSource::Held) => {
                 if self.lacks_questions(inner, want.via()).is_none() {
                     self.no_longer_starved(want);
                     let source = self.begin_to_ask(inner, want);
@@ -330,7 +330,7 @@ impl State {
                     }
                 }
             }
-            Some(Source::Objects(_)) => {
+            Some(AnswerSource::Objects(_)) => {
                 starved.tried_again = true;
                 self.resupply(inner, want);
             }
@@ -339,19 +339,19 @@ impl State {
     }
 
     /// Asks a question that is no watch.
-    pub(super) fn begin_to_ask(&mut self, inner: &Arc<Inner>, want: &Want) -> Source {
+    pub(super) fn begin_to_ask(&mut self, inner: &Arc<Inner>, want: &Want) -> AnswerSource {
         self.charge(want.via(), |used| used.questions += 1);
         let session = self.session(inner, want.via());
         session.enter();
         let answer = Seen::Unknown(Why::new(Reason::Unsynced, "not asked yet"));
         if let Question::Right { .. } = want.question() {
             session.note_right(inner, RightNote::Ask(want.clone()));
-            return Source::Right(answer);
+            return AnswerSource::Right(answer);
         }
         let gate = session.gate();
         let (again, asked) = watch::channel(0);
         let task = inner.runtime.spawn(tasks::ask(Arc::downgrade(inner), want.clone(), gate, asked));
-        Source::Asked { answer, again, task: task.abort_handle() }
+        AnswerSource::Asked { answer, again, task: task.abort_handle() }
     }
 }
 

@@ -1,6 +1,6 @@
 //! One watch as the hub knows it: what it has seen, how far it is, and who reads it.
 //!
-//! [`Watching::apply`] is a pure transition: a [`Note`] in, the questions whose answers changed out. The watch's task
+//! [`Watching::apply`] is a pure transition: a [`WatchNote`] in, the questions whose answers changed out. The watch's task
 //! talks to it through [`WatchSink`].
 //!
 //! A watch that has looked once knows of *every* name whether it is there: `items` are those that somebody asks for,
@@ -14,14 +14,14 @@
 //! * an object that nobody asks for any more moves to `others`, whose removal from there only an event says;
 //! * a name that joins while the watch is lost or reads everything anew waits for that (`unseen`).
 //!
-//! An object that is there answers those questions that it was projected for ([`Item::revision`]); an absence answers
+//! An object that is there answers those questions that it was projected for ([`WatchItem::revision`]); an absence answers
 //! all, whatever they read.
 
 mod scope;
 mod watch_sink;
 
 use super::{budget::Weight, promotion::Family};
-use crate::watch::{Item, Select};
+use crate::watch::{WatchItem, WatchSelect};
 use linchpin_engine::contract::{Observed, Seen, Want, Why};
 use linchpin_words::{Reason, Timestamp, limits};
 use std::{
@@ -49,7 +49,7 @@ fn before_this_look() -> Timestamp {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct WatchKey {
     pub(super) family: Family,
-    pub(super) select: Select,
+    pub(super) select: WatchSelect,
 }
 
 /// One watch.
@@ -66,7 +66,7 @@ pub(super) struct Watching {
     live: bool,
     trouble: Option<Why>,
     /// What is there and of interest.
-    items: BTreeMap<String, Item>,
+    items: BTreeMap<String, WatchItem>,
     /// The names of what is there besides.
     others: BTreeSet<Box<str>>,
     /// Names of interest of which nothing has been seen yet: not even that they are not there.
@@ -91,17 +91,17 @@ impl Drop for Watching {
 
 /// What a watch's task has to say.
 #[derive(Debug)]
-pub(super) enum Note {
+pub(super) enum WatchNote {
     /// Everything is being read anew; no changes come before that is done.
     Looking,
     /// So much has been read of it.
     Read(Weight),
     Snapshot {
-        items: Vec<Item>,
+        items: Vec<WatchItem>,
         others: Vec<Box<str>>,
         as_of: u64,
     },
-    Changed(Item),
+    Changed(WatchItem),
     /// What was of no interest when it was looked at.
     Passed {
         name: String,
@@ -193,7 +193,8 @@ impl Watching {
 
     /// Whether there are objects of which more is asked for than is kept, be it all of them.
     pub(super) fn is_behind(&self) -> bool {
-        let behind = |item: &Item| self.scope.revision(&item.name).is_some_and(|now| item.revision < now);
+        let behind =
+            |item: &WatchItem| self.scope.revision(&item.name).is_some_and(|now| item.revision < now);
         let passed = |name: &str| self.scope.revision(name).is_some();
         self.items.values().any(behind) || self.others.iter().any(|name| passed(name))
     }
@@ -202,14 +203,14 @@ impl Watching {
         self.items.len()
     }
 
-    fn keep(&mut self, item: Item) {
+    fn keep(&mut self, item: WatchItem) {
         self.bytes += item.bytes;
         if let Some(old) = self.items.insert(item.name.clone(), item) {
             self.bytes = self.bytes.saturating_sub(old.bytes);
         }
     }
 
-    fn let_go(&mut self, name: &str) -> Option<Item> {
+    fn let_go(&mut self, name: &str) -> Option<WatchItem> {
         let item = self.items.remove(name)?;
         self.bytes = self.bytes.saturating_sub(item.bytes);
         Some(item)
@@ -268,7 +269,7 @@ impl Watching {
     }
 
     /// The record of one object.
-    pub(super) fn item(&self, name: &str) -> Option<&Item> {
+    pub(super) fn item(&self, name: &str) -> Option<&WatchItem> {
         self.items.get(name)
     }
 
@@ -302,7 +303,7 @@ impl Watching {
             return false;
         }
         self.others.remove(name);
-        self.keep(Item { revision, ..item.clone() });
+        self.keep(WatchItem { revision, ..item.clone() });
         true
     }
 
@@ -311,7 +312,7 @@ impl Watching {
         if !self.covers(revision, name) {
             return None;
         }
-        let chosen: Vec<&Item> = match name {
+        let chosen: Vec<&WatchItem> = match name {
             Some(name) => self.items.get(name).into_iter().collect(),
             None => self.items.values().collect(),
         };
@@ -338,31 +339,33 @@ impl Watching {
     }
 
     /// Whether the interest in an object has changed since the task asked for it, so that the note says too little.
-    pub(super) fn must_be_read_again(&self, note: &Note) -> bool {
+    pub(super) fn must_be_read_again(&self, note: &WatchNote) -> bool {
         match note {
-            Note::Changed(item) => self.scope.revision(&item.name).is_some_and(|now| item.revision < now),
-            Note::Passed { name, .. } => self.scope.revision(name).is_some(),
+            WatchNote::Changed(item) => {
+                self.scope.revision(&item.name).is_some_and(|now| item.revision < now)
+            }
+            WatchNote::Passed { name, .. } => self.scope.revision(name).is_some(),
             _ => false,
         }
     }
 
     /// Takes note; the questions whose answers changed.
-    pub(super) fn apply(&mut self, note: Note) -> BTreeSet<Want> {
+    pub(super) fn apply(&mut self, note: WatchNote) -> BTreeSet<Want> {
         match note {
-            Note::Looking => {
+            WatchNote::Looking => {
                 self.looking = true;
                 BTreeSet::new()
             }
-            Note::Read(weight) => {
+            WatchNote::Read(weight) => {
                 self.read = weight;
                 BTreeSet::new()
             }
-            Note::Snapshot { items, others, as_of } => self.replace(items, others, as_of),
-            Note::Changed(item) => {
+            WatchNote::Snapshot { items, others, as_of } => self.replace(items, others, as_of),
+            WatchNote::Changed(item) => {
                 self.reach(item.version);
                 self.change(item)
             }
-            Note::Passed { name, version } => {
+            WatchNote::Passed { name, version } => {
                 self.reach(version);
                 self.strays += 1;
                 let concerned = self.scope.readers(&name);
@@ -370,7 +373,7 @@ impl Watching {
                 self.others.insert(name.into_boxed_str());
                 concerned
             }
-            Note::Gone { name, version } => {
+            WatchNote::Gone { name, version } => {
                 self.reach(version);
                 if self.items.get(&name).is_some_and(|known| known.version > version && version > 0) {
                     return BTreeSet::new();
@@ -382,21 +385,21 @@ impl Watching {
                 self.strays += u64::from(readers.is_empty());
                 if kept || passed || unseen { readers } else { BTreeSet::new() }
             }
-            Note::Reached(version) => {
+            WatchNote::Reached(version) => {
                 self.reach(version);
                 BTreeSet::new()
             }
-            Note::Live => {
+            WatchNote::Live => {
                 // It has caught up: what it has not seen by now is not there.
                 self.unseen.clear();
                 let was = std::mem::replace(&mut self.live, true);
                 if was { BTreeSet::new() } else { self.scope.everybody() }
             }
-            Note::Lost => {
+            WatchNote::Lost => {
                 self.live = false;
                 BTreeSet::new()
             }
-            Note::Blind(why) => {
+            WatchNote::Blind(why) => {
                 self.synced = false;
                 self.live = false;
                 self.looking = false;
@@ -406,7 +409,7 @@ impl Watching {
                 self.unseen.clear();
                 self.set_trouble(why)
             }
-            Note::Dim(why) => {
+            WatchNote::Dim(why) => {
                 self.live = false;
                 if self.synced { BTreeSet::new() } else { self.set_trouble(why) }
             }
@@ -417,13 +420,13 @@ impl Watching {
         self.as_of = self.as_of.max(version);
     }
 
-    fn change(&mut self, item: Item) -> BTreeSet<Want> {
+    fn change(&mut self, item: WatchItem) -> BTreeSet<Want> {
         if self.scope.revision(&item.name).is_none() {
             self.strays += 1;
             self.others.insert(item.name.into_boxed_str());
             return BTreeSet::new();
         }
-        let recency = |item: &Item| (item.version, item.revision);
+        let recency = |item: &WatchItem| (item.version, item.revision);
         if self
             .items
             .get(&item.name)
@@ -445,7 +448,7 @@ impl Watching {
         self.scope.everybody()
     }
 
-    fn replace(&mut self, items: Vec<Item>, others: Vec<Box<str>>, as_of: u64) -> BTreeSet<Want> {
+    fn replace(&mut self, items: Vec<WatchItem>, others: Vec<Box<str>>, as_of: u64) -> BTreeSet<Want> {
         let all_new = !self.live || self.trouble.is_some() || !self.synced;
         let unknown = if all_new { Vec::new() } else { self.latecomers() };
         let old = std::mem::take(&mut self.items);
@@ -470,7 +473,7 @@ impl Watching {
         }
         let names: BTreeSet<&str> = old.keys().chain(self.items.keys()).map(String::as_str).collect();
         let identity =
-            |item: &Item| (item.version, item.revision, item.kept.as_ref().map(|kept| kept.uid.clone()));
+            |item: &WatchItem| (item.version, item.revision, item.kept.as_ref().map(|kept| kept.uid.clone()));
         let differs = |name: &&str| old.get(*name).map(identity) != self.items.get(*name).map(identity);
         // Of those that were not known before, the ones that are not there are news as well.
         let settled = unknown.iter().map(|name| &**name).filter(|name| self.knows(name));

@@ -15,7 +15,7 @@ const FEWEST: usize = 1024;
 
 /// Copies, by uid and version. Where two share a number, the later one stays.
 #[derive(Debug, Default)]
-pub(super) struct Pool(Mutex<Copies>);
+pub(super) struct ProjectionPool(Mutex<Copies>);
 
 #[derive(Debug, Default)]
 struct Copies {
@@ -24,7 +24,7 @@ struct Copies {
     tidy_at: usize,
 }
 
-impl Pool {
+impl ProjectionPool {
     /// The copy that is kept already, if there is one that is the same.
     pub(super) fn share(&self, fresh: Arc<Projection>) -> Arc<Projection> {
         let number = Fnv::of(fresh.uid.as_bytes()) ^ fresh.version.rotate_left(32);
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn only_what_is_the_same_in_every_byte_is_one_copy() {
-        let pool = Pool::default();
+        let pool = ProjectionPool::default();
         let first = pool.share(copy("u", 1, "x"));
         assert!(Arc::ptr_eq(&first, &pool.share(copy("u", 1, "x"))));
         for other in [copy("u", 1, "y"), copy("u", 2, "x"), copy("v", 1, "x")] {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_pool_forgets_what_nobody_keeps() {
-        let pool = Pool::default();
+        let pool = ProjectionPool::default();
         for version in 0..100_000 {
             drop(pool.share(copy("u", version, "x")));
         }

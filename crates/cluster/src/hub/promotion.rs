@@ -13,10 +13,10 @@
 //! is there, or of which more is asked for than is kept, is looked at through a narrow watch once, and then handed over;
 //! many of them together are seen by one fresh look of the wide watch instead.
 
-use super::{Inner, budget::namespace_of, objects::Note, session::Gate, state::WatchId};
+use super::{Inner, budget::namespace_of, objects::WatchNote, session::SessionGate, state::WatchId};
 use crate::{
     access,
-    watch::{Select, SinkReply, Watched, follow},
+    watch::{SinkReply, WatchSelect, WatchTarget, follow},
 };
 use linchpin_engine::contract::{Right, Via, Want};
 use linchpin_words::{Gvk, Reason};
@@ -56,7 +56,7 @@ pub(super) type Families = BTreeMap<Family, Members>;
 #[derive(Debug, Default)]
 pub(super) struct Members {
     pub(super) names: BTreeMap<String, BTreeSet<Want>>,
-    pub(super) mode: Mode,
+    pub(super) mode: WatchMode,
     /// So many names must be asked for before looking into it (again).
     look_at: usize,
     /// Nor before this moment.
@@ -68,7 +68,7 @@ pub(super) struct Members {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Mode {
+pub(super) enum WatchMode {
     /// One watch per name.
     #[default]
     Narrow,
@@ -99,7 +99,7 @@ enum PromotionVerdict {
 
 impl Inner {
     /// Takes note of what a watch's task reports, and notifies whom it concerns; unless the task has to read it again.
-    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: Note) -> SinkReply {
+    pub(super) fn noted(self: &Arc<Self>, id: WatchId, note: WatchNote) -> SinkReply {
         let readers = {
             let mut state = self.state();
             let Some(watching) = state.watches.get_mut(&id) else { return SinkReply::Noted };
@@ -107,8 +107,8 @@ impl Inner {
                 return SinkReply::Again;
             }
             let via = watching.key.family.via.clone();
-            let complete = matches!(note, Note::Snapshot { .. });
-            let refused = matches!(&note, Note::Blind(why) if why.reason == Reason::Forbidden);
+            let complete = matches!(note, WatchNote::Snapshot { .. });
+            let refused = matches!(&note, WatchNote::Blind(why) if why.reason == Reason::Forbidden);
             let changed = watching.apply(note);
             state.account(id);
             let mut readers = state.shed(self, &via);
@@ -125,7 +125,7 @@ impl Inner {
     fn decide(self: &Arc<Self>, family: &Family, verdict: &PromotionVerdict) {
         let mut state = self.state();
         let Some(members) = state.families.get_mut(family) else { return };
-        if members.mode != Mode::Asking {
+        if members.mode != WatchMode::Asking {
             return;
         }
         let names = members.names.len();
@@ -139,7 +139,7 @@ impl Inner {
         if names >= needed {
             return state.widen(self, family);
         }
-        members.mode = Mode::Narrow;
+        members.mode = WatchMode::Narrow;
         if needed == usize::MAX {
             members.not_before = Some(Instant::now() + RESPITE);
         }
@@ -159,8 +159,8 @@ impl Inner {
             .families
             .iter()
             .filter_map(|(family, members)| match members.mode {
-                Mode::Wide(id) | Mode::Narrowing(id) => Some((family.clone(), id)),
-                Mode::Narrow | Mode::Asking => None,
+                WatchMode::Wide(id) | WatchMode::Narrowing(id) => Some((family.clone(), id)),
+                WatchMode::Narrow | WatchMode::Asking => None,
             })
             .collect();
         for (family, id) in wide {
@@ -191,16 +191,16 @@ impl Members {
 }
 
 /// Finds out whether a family may be wide and what that would mean.
-pub(super) async fn look_into(inner: Weak<Inner>, family: Family, gate: watch::Receiver<Gate>) {
+pub(super) async fn look_into(inner: Weak<Inner>, family: Family, gate: watch::Receiver<SessionGate>) {
     let verdict = tokio::time::timeout(PATIENCE, ask(&family, gate)).await.ok().flatten();
     if let Some(inner) = inner.upgrade() {
         inner.decide(&family, &verdict.unwrap_or(PromotionVerdict::MayNot));
     }
 }
 
-async fn ask(family: &Family, mut gate: watch::Receiver<Gate>) -> Option<PromotionVerdict> {
-    let open = gate.wait_for(|gate| matches!(gate, Gate::Open(_))).await.ok()?.clone();
-    let Gate::Open(reach) = open else { return None };
+async fn ask(family: &Family, mut gate: watch::Receiver<SessionGate>) -> Option<PromotionVerdict> {
+    let open = gate.wait_for(|gate| matches!(gate, SessionGate::Open(_))).await.ok()?.clone();
+    let SessionGate::Open(reach) = open else { return None };
     let mut newest = reach.place.discovery.subscribe();
     let index = newest.wait_for(Option::is_some).await.ok()?.clone()?;
     let resource = index.resource(&family.kind)?;
@@ -219,7 +219,7 @@ async fn ask(family: &Family, mut gate: watch::Receiver<Gate>) -> Option<Promoti
     if !may_list || !may_watch {
         return Some(PromotionVerdict::MayNot);
     }
-    let watched = Watched { resource, namespace, select: Select::All };
+    let watched = WatchTarget { resource, namespace, select: WatchSelect::All };
     follow::count(&reach.watches, &watched).await.ok().map(PromotionVerdict::May)
 }
 

@@ -7,7 +7,7 @@
 
 use super::{
     Inner,
-    session::{ActorClient, Gate},
+    session::{ActorClient, SessionGate},
     tasks::{LATEST, backoff, failed},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
@@ -145,7 +145,7 @@ impl Schedule {
 /// The task: as long as the session lives.
 pub(super) async fn keep(
     inner: Weak<Inner>,
-    mut gate: watch::Receiver<Gate>,
+    mut gate: watch::Receiver<SessionGate>,
     mut notes: mpsc::UnboundedReceiver<RightNote>,
 ) {
     let mut schedule = Schedule::default();
@@ -157,8 +157,8 @@ pub(super) async fn keep(
             && let Some((want, failures, since)) = schedule.next(now)
         {
             match &open {
-                Gate::Open(reach) => asking.push(ask(Arc::clone(reach), want, since, failures)),
-                Gate::Closed { why, .. } => {
+                SessionGate::Open(reach) => asking.push(ask(Arc::clone(reach), want, since, failures)),
+                SessionGate::Closed { why, .. } => {
                     let Some(inner) = inner.upgrade() else { return };
                     inner.answered(&want, Seen::Unknown(why.clone()));
                 }

@@ -15,10 +15,10 @@ use crate::{
     access::Reviewer,
     discovery::Discovery,
     identity::{Identity, IdentityError, OperatorClient},
-    remote::{self, Pool, Pools},
+    remote::{self, ConnectionPool, Pools},
     tenancy::Tenancy,
     transport::{Impersonation, Transport},
-    watch::{Counters, Features, clock::Clock},
+    watch::{Counters, Features, clock::VersionClock},
 };
 use kube::Client;
 use linchpin_engine::contract::{Actor, ClusterRef, Failure, Question, ReadSet, Right, Seen, Via, Want, Why};
@@ -40,14 +40,14 @@ const LINGER: Duration = Duration::from_mins(1);
 pub(crate) struct SessionCluster {
     pub(crate) transport: Transport,
     pub(crate) discovery: Discovery,
-    pub(crate) clock: Arc<Clock>,
+    pub(crate) clock: Arc<VersionClock>,
     pub(crate) features: Arc<Features>,
     /// What the cluster is called in messages; none for the operator's own.
     pub(crate) remote: Option<String>,
     /// Who the operator is in this cluster.
     tenancy: Tenancy,
     /// Keeps the connections to another cluster.
-    _pool: Option<Arc<Pool>>,
+    _pool: Option<Arc<ConnectionPool>>,
 }
 
 impl SessionCluster {
@@ -59,7 +59,7 @@ impl SessionCluster {
 
     /// Another cluster, by what it is called, with its further impersonation.
     pub(crate) fn remote(
-        pool: Arc<Pool>,
+        pool: Arc<ConnectionPool>,
         name: String,
         impersonation: Option<&Impersonation>,
         counters: &Arc<Counters>,
@@ -76,7 +76,7 @@ impl SessionCluster {
         features: &Arc<Features>,
         counters: &Arc<Counters>,
     ) -> Self {
-        let clock = Arc::new(Clock::default());
+        let clock = Arc::new(VersionClock::default());
         let (watches, writes) = (transport.watches(impersonation), transport.writes(impersonation));
         let discovery = Discovery::start(&watches, &writes, &clock, features, counters);
         let tenancy = Tenancy::new(writes);
@@ -97,7 +97,7 @@ pub struct ActorClient {
 
 /// Whether a session lets requests through.
 #[derive(Clone)]
-pub(crate) enum Gate {
+pub(crate) enum SessionGate {
     /// Not now.
     Closed {
         /// Why not.
@@ -109,7 +109,7 @@ pub(crate) enum Gate {
     Open(Arc<ActorClient>),
 }
 
-impl Gate {
+impl SessionGate {
     pub(crate) fn closed(reason: Reason, message: impl Into<String>) -> Self {
         Self::Closed { why: Why::new(reason, message), right: None }
     }
@@ -118,7 +118,7 @@ impl Gate {
 /// One session.
 pub(super) struct Session {
     pub(super) number: u64,
-    gate: Arc<watch::Sender<Gate>>,
+    gate: Arc<watch::Sender<SessionGate>>,
     wake: Arc<Notify>,
     users: usize,
     idle_since: Instant,
@@ -137,17 +137,21 @@ impl Session {
     /// Begins to open a session.
     pub(super) fn start(inner: &Arc<Inner>, via: &Via) -> Self {
         let number = inner.number();
-        let gate = Arc::new(watch::Sender::new(Gate::closed(
+        let gate = Arc::new(watch::Sender::new(SessionGate::closed(
             Reason::Unsynced,
             format!("looking whether {} can act in {}", actor(&via.actor), via.cluster),
         )));
         let wake = Arc::new(Notify::new());
-        let keeper =
-            Keeper { inner: Arc::downgrade(inner), number, gate: Arc::clone(&gate), wake: Arc::clone(&wake) };
+        let keeper = SessionKeeper {
+            inner: Arc::downgrade(inner),
+            number,
+            gate: Arc::clone(&gate),
+            wake: Arc::clone(&wake),
+        };
         let task = match (&via.cluster, &via.actor) {
             (ClusterRef::Here, Actor::Operator) => {
                 let own = OperatorClient::new(&inner.here.transport);
-                gate.send_replace(Gate::Open(Arc::new(ActorClient {
+                gate.send_replace(SessionGate::Open(Arc::new(ActorClient {
                     watches: own.watches().clone(),
                     writes: own.writes().clone(),
                     place: Arc::clone(&inner.here),
@@ -166,7 +170,7 @@ impl Session {
     }
 
     /// The gate, for one request or for as long as a user is counted.
-    pub(super) fn gate(&mut self) -> watch::Receiver<Gate> {
+    pub(super) fn gate(&mut self) -> watch::Receiver<SessionGate> {
         self.idle_since = Instant::now();
         self.gate.subscribe()
     }
@@ -208,14 +212,14 @@ impl Session {
 }
 
 /// What keeps one session's gate true: it asks the hub, like everybody else.
-pub(crate) struct Keeper {
+pub(crate) struct SessionKeeper {
     inner: Weak<Inner>,
     number: u64,
-    gate: Arc<watch::Sender<Gate>>,
+    gate: Arc<watch::Sender<SessionGate>>,
     wake: Arc<Notify>,
 }
 
-impl Keeper {
+impl SessionKeeper {
     /// Asks for these and no others, and returns the present answers; none when the hub is gone.
     pub(crate) fn ask(&self, wants: &[Want]) -> Option<Vec<Seen>> {
         let inner = self.inner.upgrade()?;
@@ -230,16 +234,16 @@ impl Keeper {
     }
 
     /// Opens or closes the gate.
-    pub(crate) fn set(&self, gate: Gate) {
+    pub(crate) fn set(&self, gate: SessionGate) {
         self.gate.send_replace(gate);
     }
 
     /// Closes the gate, unless it is closed for that reason already.
     pub(crate) fn close(&self, fresh: Why, right: Option<Right>) {
         self.gate.send_if_modified(|gate| {
-            let same = matches!(gate, Gate::Closed { why, .. } if *why == fresh);
+            let same = matches!(gate, SessionGate::Closed { why, .. } if *why == fresh);
             if !same {
-                *gate = Gate::Closed { why: fresh, right };
+                *gate = SessionGate::Closed { why: fresh, right };
             }
             !same
         });
@@ -247,7 +251,7 @@ impl Keeper {
 
     /// Whether the gate is open.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(&*self.gate.borrow(), Gate::Open(_))
+        matches!(&*self.gate.borrow(), SessionGate::Open(_))
     }
 
     /// Settings and counters of the hub, while there is one.
@@ -297,7 +301,7 @@ impl Keeper {
                                 who: identity.to_string(),
                                 rights: Reviewer::default(),
                             };
-                            self.set(Gate::Open(Arc::new(reach)));
+                            self.set(SessionGate::Open(Arc::new(reach)));
                         }
                         Ok(_) => {}
                         Err(error @ IdentityError::Gone { .. }) => {
@@ -322,7 +326,7 @@ impl Keeper {
     }
 
     /// The operator may not act here: says so, with the command that would change it.
-    async fn refuse(&self, namespace: &str, settings: &super::Settings) {
+    async fn refuse(&self, namespace: &str, settings: &super::HubSettings) {
         let Some(inner) = self.inner.upgrade() else { return };
         let remedy = inner.here.tenancy.remedy(namespace, &settings.policy.tenant_role).await;
         let error = IdentityError::NotATenant { namespace: namespace.to_owned(), remedy };
@@ -332,7 +336,7 @@ impl Keeper {
 
 /// What a session needs of its hub.
 pub(crate) struct HubParts {
-    pub(crate) settings: super::Settings,
+    pub(crate) settings: super::HubSettings,
     pub(crate) counters: Arc<Counters>,
     pub(crate) pools: Arc<Pools>,
 }

@@ -1,14 +1,14 @@
 //! Who asks what, and which watch or task answers it. Changes hands only under the hub's lock; does no I/O.
 
 use super::{
-    Inner, Metrics, SubscriberId,
-    budget::{Budget, ByArrival, Starved, Weight, place},
+    HubMetrics, Inner, SubscriberId,
+    budget::{ByArrival, NamespaceBudget, Starved, Weight, place},
     objects::{WatchKey, Watching},
     promotion::{Families, Family},
     rights::RightNote,
-    session::{Gate, Session},
+    session::{Session, SessionGate},
 };
-use crate::watch::Select;
+use crate::watch::WatchSelect;
 use linchpin_engine::contract::{Question, Scope, Seen, Via, Want, Why};
 use linchpin_words::Reason;
 use std::{
@@ -35,11 +35,11 @@ pub(super) struct Topic {
     pub(super) readers: BTreeSet<Reader>,
     /// When it was first asked, in the order of all questions.
     pub(super) arrival: u64,
-    pub(super) source: Source,
+    pub(super) source: AnswerSource,
 }
 
 /// Where an answer comes from.
-pub(super) enum Source {
+pub(super) enum AnswerSource {
     /// Watched objects.
     Objects(Supply),
     /// A task that asks now and then.
@@ -65,14 +65,14 @@ pub(super) struct Supply {
 
 /// All of it.
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct HubState {
     pub(super) wants: BTreeMap<Reader, BTreeSet<Want>>,
     pub(super) topics: BTreeMap<Want, Topic>,
     pub(super) watches: BTreeMap<WatchId, Watching>,
     pub(super) keys: BTreeMap<WatchKey, WatchId>,
     pub(super) families: Families,
     /// What is in use, by the namespace that asks.
-    pub(super) used: BTreeMap<String, Budget>,
+    pub(super) used: BTreeMap<String, NamespaceBudget>,
     /// Questions that wait for the budget of their namespace.
     pub(super) starved: BTreeMap<Want, Starved>,
     /// The questions of each namespace, in the order in which they came, and those of them that wait.
@@ -110,16 +110,16 @@ impl Inner {
     }
 
     /// The gate of a session, which is opened if it is not there and may be.
-    pub(super) fn gate(self: &Arc<Self>, via: &Via) -> watch::Receiver<Gate> {
+    pub(super) fn gate(self: &Arc<Self>, via: &Via) -> watch::Receiver<SessionGate> {
         let mut state = self.state();
         match state.lacks_session(self, via) {
             None => state.session(self, via).gate(),
-            Some(why) => watch::channel(Gate::Closed { why, right: None }).1,
+            Some(why) => watch::channel(SessionGate::Closed { why, right: None }).1,
         }
     }
 }
 
-impl State {
+impl HubState {
     /// Enters a question; the family that has to supply it, where it is a new one about one object.
     fn join(&mut self, inner: &Arc<Inner>, reader: Reader, want: &Want) -> Option<Family> {
         if let Some(topic) = self.topics.get_mut(want) {
@@ -129,28 +129,28 @@ impl State {
         let arrival = inner.number();
         let source = match want.question() {
             Question::Objects { scope: Scope::Name { name, .. }, .. } if !name.is_empty() => {
-                Source::Objects(Supply { name: Some(name.clone()), ..Supply::default() })
+                AnswerSource::Objects(Supply { name: Some(name.clone()), ..Supply::default() })
             }
-            Question::Objects { scope: Scope::Labels { .. }, .. } => Source::Objects(Supply::default()),
+            Question::Objects { scope: Scope::Labels { .. }, .. } => AnswerSource::Objects(Supply::default()),
             Question::Objects { kind, .. } => {
                 let message = format!("a {} without a name is asked for", kind.kind);
-                Source::Nowhere(Why::new(Reason::SpecInvalid, message))
+                AnswerSource::Nowhere(Why::new(Reason::SpecInvalid, message))
             }
             Question::Probe { .. } | Question::Artifact { .. } => {
                 let message = "what is on the network is not asked of an API server";
-                Source::Nowhere(Why::new(Reason::ProbeDenied, message))
+                AnswerSource::Nowhere(Why::new(Reason::ProbeDenied, message))
             }
             Question::Kind { .. } | Question::Version { .. } | Question::Right { .. } => {
                 match self.lacks_questions(inner, want.via()) {
                     None => self.begin_to_ask(inner, want),
                     Some(why) => {
                         self.starve(inner, want, arrival, why, Weight::default());
-                        Source::Held
+                        AnswerSource::Held
                     }
                 }
             }
         };
-        let objects = matches!(source, Source::Objects(_));
+        let objects = matches!(source, AnswerSource::Objects(_));
         if let Some(place) = place(want, arrival) {
             self.asked.insert(place, want.clone());
         }
@@ -170,16 +170,16 @@ impl State {
             self.asked.remove(&place);
         }
         match topic.source {
-            Source::Asked { task, .. } => {
+            AnswerSource::Asked { task, .. } => {
                 task.abort();
                 self.asks_no_more(want);
             }
-            Source::Right(_) => {
+            AnswerSource::Right(_) => {
                 self.note_right(RightNote::Forget(want.clone()));
                 self.asks_no_more(want);
             }
-            Source::Objects(supply) => self.withdraw(inner, want, &supply),
-            Source::Held | Source::Nowhere(_) => {}
+            AnswerSource::Objects(supply) => self.withdraw(inner, want, &supply),
+            AnswerSource::Held | AnswerSource::Nowhere(_) => {}
         }
     }
 
@@ -201,11 +201,11 @@ impl State {
     pub(super) fn key_of(want: &Want) -> Option<(WatchKey, Option<Family>)> {
         let Question::Objects { via, kind, scope, .. } = want.question() else { return None };
         let (namespace, select) = match scope {
-            Scope::Name { namespace, name } => (namespace, Select::Name(name.clone())),
-            Scope::Labels { namespace, selector } => (namespace, Select::Labels(selector.clone())),
+            Scope::Name { namespace, name } => (namespace, WatchSelect::Name(name.clone())),
+            Scope::Labels { namespace, selector } => (namespace, WatchSelect::Labels(selector.clone())),
         };
         let family = Family { via: via.clone(), kind: kind.clone(), namespace: namespace.clone() };
-        let by_name = matches!(select, Select::Name(_));
+        let by_name = matches!(select, WatchSelect::Name(_));
         let key = WatchKey { family: family.clone(), select };
         Some((key, by_name.then_some(family)))
     }
@@ -268,9 +268,11 @@ impl State {
     /// Records the answer of a task, and whom it concerns if it is another one than before.
     pub(super) fn asked(&mut self, want: &Want, fresh: Seen) -> BTreeSet<Reader> {
         match self.topics.get_mut(want) {
-            Some(Topic { readers, source: Source::Asked { answer, .. } | Source::Right(answer), .. })
-                if *answer != fresh =>
-            {
+            Some(Topic {
+                readers,
+                source: AnswerSource::Asked { answer, .. } | AnswerSource::Right(answer),
+                ..
+            }) if *answer != fresh => {
                 *answer = fresh;
                 readers.clone()
             }
@@ -280,27 +282,27 @@ impl State {
 
     pub(super) fn refresh(&self, want: &Want) {
         match self.topics.get(want).map(|topic| &topic.source) {
-            Some(Source::Asked { again, .. }) => again.send_modify(|count| *count += 1),
-            Some(Source::Right(_)) => self.note_right(RightNote::Again(want.clone())),
-            Some(Source::Objects(supply)) => {
+            Some(AnswerSource::Asked { again, .. }) => again.send_modify(|count| *count += 1),
+            Some(AnswerSource::Right(_)) => self.note_right(RightNote::Again(want.clone())),
+            Some(AnswerSource::Objects(supply)) => {
                 let numbers = [supply.own, supply.wide];
                 for watching in numbers.iter().flatten().filter_map(|(id, _)| self.watches.get(id)) {
                     watching.restart();
                 }
             }
-            Some(Source::Held | Source::Nowhere(_)) | None => {}
+            Some(AnswerSource::Held | AnswerSource::Nowhere(_)) | None => {}
         }
     }
 
-    pub(super) fn count(&self) -> Metrics {
-        Metrics {
+    pub(super) fn count(&self) -> HubMetrics {
+        HubMetrics {
             subscribers: self.wants.keys().filter(|reader| matches!(reader, Reader::Subscriber(_))).count(),
             questions: self.topics.len(),
             watches: self.watches.len(),
-            wide_watches: self.keys.keys().filter(|key| key.select == Select::All).count(),
+            wide_watches: self.keys.keys().filter(|key| key.select == WatchSelect::All).count(),
             objects: self.watches.values().map(Watching::len).sum(),
             sessions: self.sessions.len(),
-            ..Metrics::default()
+            ..HubMetrics::default()
         }
     }
 }

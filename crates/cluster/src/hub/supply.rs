@@ -7,16 +7,16 @@ use super::{
     Inner,
     budget::Weight,
     objects::{Scope, WatchKey, Watching},
-    promotion::{Family, Mode, RESPITE, look_into, threshold},
-    state::{Reader, Source, State, Supply, WatchId},
+    promotion::{Family, RESPITE, WatchMode, look_into, threshold},
+    state::{AnswerSource, HubState, Reader, Supply, WatchId},
     tasks,
 };
-use crate::watch::Select;
+use crate::watch::WatchSelect;
 use linchpin_engine::contract::Want;
 use std::{collections::BTreeSet, slice, sync::Arc, time::Instant};
 use tokio::sync::watch;
 
-impl State {
+impl HubState {
     pub(super) fn readers(&self, wants: &BTreeSet<Want>) -> BTreeSet<Reader> {
         wants
             .iter()
@@ -28,7 +28,7 @@ impl State {
     /// Enters a new question about objects into its family, which is told; where it has none, it gets its own watch.
     pub(super) fn enlist(&mut self, inner: &Arc<Inner>, want: &Want) -> Option<Family> {
         let (key, family) = Self::key_of(want)?;
-        let (Some(family), Select::Name(name)) = (family, key.select) else {
+        let (Some(family), WatchSelect::Name(name)) = (family, key.select) else {
             self.watch_narrowly(inner, want);
             return None;
         };
@@ -42,18 +42,18 @@ impl State {
         let lacks_session = self.lacks_session(inner, &family.via).is_some();
         let Some(members) = self.families.get_mut(family) else { return };
         match members.mode {
-            Mode::Narrow if members.is_worth_a_look(inner) && !lacks_session => {
-                members.mode = Mode::Asking;
+            WatchMode::Narrow if members.is_worth_a_look(inner) && !lacks_session => {
+                members.mode = WatchMode::Asking;
                 let gate = self.session(inner, &family.via).gate();
                 inner.runtime.spawn(look_into(Arc::downgrade(inner), family.clone(), gate));
             }
-            Mode::Narrow | Mode::Narrowing(_) => {
+            WatchMode::Narrow | WatchMode::Narrowing(_) => {
                 for want in wants {
                     self.watch_narrowly(inner, want);
                 }
             }
-            Mode::Asking => {}
-            Mode::Wide(id) => {
+            WatchMode::Asking => {}
+            WatchMode::Wide(id) => {
                 for want in wants {
                     self.read_widely(want, id);
                 }
@@ -157,14 +157,14 @@ impl State {
 
     fn supply_of(&self, want: &Want) -> Option<&Supply> {
         match &self.topics.get(want)?.source {
-            Source::Objects(supply) => Some(supply),
+            AnswerSource::Objects(supply) => Some(supply),
             _ => None,
         }
     }
 
     fn supply_mut(&mut self, want: &Want) -> Option<&mut Supply> {
         match &mut self.topics.get_mut(want)?.source {
-            Source::Objects(supply) => Some(supply),
+            AnswerSource::Objects(supply) => Some(supply),
             _ => None,
         }
     }
@@ -188,7 +188,7 @@ impl State {
             return self.starve(inner, want, arrival, why, Weight::default());
         }
         let id = self.watch(inner, &key, slice::from_ref(want));
-        let name = if let Select::Name(name) = &key.select { name.as_str() } else { "" };
+        let name = if let WatchSelect::Name(name) = &key.select { name.as_str() } else { "" };
         let Some(watching) = self.watches.get_mut(&id) else { return };
         let revision = watching.add(name, want);
         if watching.is_behind() {
@@ -248,7 +248,7 @@ impl State {
         changed: &BTreeSet<Want>,
     ) {
         let Some(watching) = self.watches.get_mut(&id) else { return };
-        let wide = watching.key.select == Select::All;
+        let wide = watching.key.select == WatchSelect::All;
         if !complete && !refused && (!wide || changed.is_empty()) {
             return;
         }
@@ -257,9 +257,9 @@ impl State {
         }
         let family = watching.key.family.clone();
         match &watching.key.select {
-            Select::All if refused => self.narrow_again(inner, &family, true),
-            Select::All if complete => self.settle(inner, &family, None),
-            Select::All => {
+            WatchSelect::All if refused => self.narrow_again(inner, &family, true),
+            WatchSelect::All if complete => self.settle(inner, &family, None),
+            WatchSelect::All => {
                 let waiting = |want: &&Want| self.supply_of(want).is_some_and(|supply| supply.own.is_some());
                 let names: BTreeSet<String> =
                     changed.iter().filter(waiting).filter_map(|want| self.name_of(want)).collect();
@@ -267,20 +267,20 @@ impl State {
                     self.settle(inner, &family, Some(name));
                 }
             }
-            Select::Name(name) if complete => {
+            WatchSelect::Name(name) if complete => {
                 let name = name.clone();
                 self.settle(inner, &family, Some(&name));
             }
-            Select::Name(_) | Select::Labels(_) => {}
+            WatchSelect::Name(_) | WatchSelect::Labels(_) => {}
         }
     }
 
     pub(super) fn widen(&mut self, inner: &Arc<Inner>, family: &Family) {
         let Some(members) = self.families.get(family) else { return };
         let wants: Vec<Want> = members.wants().cloned().collect();
-        let id = self.watch(inner, &WatchKey { family: family.clone(), select: Select::All }, &wants);
+        let id = self.watch(inner, &WatchKey { family: family.clone(), select: WatchSelect::All }, &wants);
         if let Some(members) = self.families.get_mut(family) {
-            members.mode = Mode::Wide(id);
+            members.mode = WatchMode::Wide(id);
         }
         for want in &wants {
             self.read_widely(want, id);
@@ -292,15 +292,15 @@ impl State {
     pub(super) fn weigh(&mut self, inner: &Arc<Inner>, family: &Family) {
         let Some(members) = self.families.get(family) else { return };
         let needed = threshold(members.objects, members.rate);
-        if matches!(members.mode, Mode::Wide(_)) && members.names.len() < needed.div_ceil(2) {
+        if matches!(members.mode, WatchMode::Wide(_)) && members.names.len() < needed.div_ceil(2) {
             self.narrow_again(inner, family, false);
         }
     }
 
     pub(super) fn narrow_again(&mut self, inner: &Arc<Inner>, family: &Family, refused: bool) {
         let Some(members) = self.families.get_mut(family) else { return };
-        let Mode::Wide(id) = members.mode else { return };
-        members.mode = Mode::Narrowing(id);
+        let WatchMode::Wide(id) = members.mode else { return };
+        members.mode = WatchMode::Narrowing(id);
         members.not_before = Some(Instant::now() + RESPITE);
         let wants: Vec<Want> = members.wants().cloned().collect();
         for want in &wants {
@@ -318,13 +318,13 @@ impl State {
     pub(super) fn settle(&mut self, inner: &Arc<Inner>, family: &Family, only: Option<&str>) {
         let Some(members) = self.families.get(family) else { return };
         match members.mode {
-            Mode::Narrow | Mode::Asking => {}
-            Mode::Narrowing(wide) => {
+            WatchMode::Narrow | WatchMode::Asking => {}
+            WatchMode::Narrowing(wide) => {
                 if members.wants().all(|want| self.is_refused(want) || self.can_leave(wide, want)) {
                     self.end_wide(family);
                 }
             }
-            Mode::Wide(wide) => {
+            WatchMode::Wide(wide) => {
                 let names: BTreeSet<String> = match only {
                     None => members.names.keys().cloned().collect(),
                     Some(name) => BTreeSet::from([name.to_owned()]),
@@ -383,8 +383,8 @@ impl State {
 
     fn end_wide(&mut self, family: &Family) {
         let Some(members) = self.families.get_mut(family) else { return };
-        let Mode::Narrowing(id) = members.mode else { return };
-        members.mode = Mode::Narrow;
+        let WatchMode::Narrowing(id) = members.mode else { return };
+        members.mode = WatchMode::Narrow;
         let wants: Vec<Want> = members.wants().cloned().collect();
         for want in &wants {
             if let Some(supply) = self.supply_mut(want) {

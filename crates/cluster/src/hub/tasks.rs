@@ -5,18 +5,18 @@
 
 use super::{
     Inner,
-    objects::{Note, Scope, WatchKey, WatchSink},
-    session::{ActorClient, Gate, SessionCluster},
+    objects::{Scope, WatchKey, WatchNote, WatchSink},
+    session::{ActorClient, SessionCluster, SessionGate},
     state::WatchId,
 };
 use crate::{
-    call::{self, Form, Resource, Url},
+    call::{self, ApiUrl, Form, Resource},
     discovery::{
         Discovery,
-        index::{Index, Meaning},
+        index::{KindIndex, WordMeaning},
     },
     transport::Reachability,
-    watch::{Watched, follow::Follower},
+    watch::{WatchTarget, follow::Follower},
 };
 use linchpin_engine::contract::{Question, Seen, Served, Want, Why};
 use linchpin_words::{Gvk, KindWord, Reason, text};
@@ -42,7 +42,7 @@ pub(super) struct Watcher {
     pub(super) id: WatchId,
     pub(super) key: WatchKey,
     pub(super) scope: Arc<Scope>,
-    pub(super) gate: watch::Receiver<Gate>,
+    pub(super) gate: watch::Receiver<SessionGate>,
     pub(super) restart: watch::Receiver<u64>,
 }
 
@@ -52,9 +52,9 @@ impl Watcher {
         loop {
             let open = self.gate.borrow_and_update().clone();
             let reach = match open {
-                Gate::Open(reach) => reach,
-                Gate::Closed { why, .. } => {
-                    self.note(if why.is_passing() { Note::Dim(why) } else { Note::Blind(why) });
+                SessionGate::Open(reach) => reach,
+                SessionGate::Closed { why, .. } => {
+                    self.note(if why.is_passing() { WatchNote::Dim(why) } else { WatchNote::Blind(why) });
                     if self.gate.changed().await.is_err() {
                         return;
                     }
@@ -76,8 +76,8 @@ impl Watcher {
             let index = newest.borrow_and_update().clone();
             match index.as_deref().map(|index| find(index, &self.key)) {
                 Some(Ok(resource)) => break resource,
-                Some(Err(why)) => self.note(Note::Blind(why)),
-                None => self.note(Note::Dim(not_discovered(&reach.place))),
+                Some(Err(why)) => self.note(WatchNote::Blind(why)),
+                None => self.note(WatchNote::Dim(not_discovered(&reach.place))),
             }
             // Another cluster's silence is news too, and comes without a change.
             let news = time::timeout(SOONEST, newest.changed()).await;
@@ -93,7 +93,7 @@ impl Watcher {
             clock: Arc::clone(&reach.place.clock),
             features: Arc::clone(&reach.place.features),
             counters,
-            watched: Watched { resource: resource.clone(), namespace, select: self.key.select.clone() },
+            watched: WatchTarget { resource: resource.clone(), namespace, select: self.key.select.clone() },
             asker: family.asker().to_owned(),
             seed: self.id,
         };
@@ -113,12 +113,12 @@ impl Watcher {
             *missed = 0;
         }
         *missed = missed.saturating_add(1);
-        self.note(Note::Blind(not_served(&family.kind, &[])));
+        self.note(WatchNote::Blind(not_served(&family.kind, &[])));
         reach.place.discovery.invalidate(&family.kind.group);
         let _ = time::timeout(backoff(*missed), newest.changed()).await;
     }
 
-    fn note(&self, note: Note) {
+    fn note(&self, note: WatchNote) {
         if let Some(inner) = self.inner.upgrade() {
             inner.noted(self.id, note);
         }
@@ -139,11 +139,11 @@ fn not_discovered(place: &SessionCluster) -> Why {
     }
 }
 
-async fn changed(mut gate: watch::Receiver<Gate>) -> bool {
+async fn changed(mut gate: watch::Receiver<SessionGate>) -> bool {
     gate.changed().await.is_ok()
 }
 
-fn find(index: &Index, key: &WatchKey) -> Result<Resource, Why> {
+fn find(index: &KindIndex, key: &WatchKey) -> Result<Resource, Why> {
     let kind = &key.family.kind;
     let Some(resource) = index.resource(kind) else {
         return Err(not_served(kind, &index.versions(&kind.group, &kind.kind)));
@@ -171,7 +171,7 @@ pub(super) fn backoff(failures: u32) -> Duration {
 pub(super) async fn ask(
     inner: Weak<Inner>,
     want: Want,
-    mut gate: watch::Receiver<Gate>,
+    mut gate: watch::Receiver<SessionGate>,
     mut again: watch::Receiver<u64>,
 ) {
     let mut failures = 0;
@@ -180,10 +180,10 @@ pub(super) async fn ask(
         let open = gate.borrow_and_update().clone();
         let here = match (&open, want.question()) {
             // Which kinds there are needs no right of the user's: any session will do.
-            (Gate::Closed { .. }, Question::Kind { via, .. }) if via.cluster.is_here() => {
+            (SessionGate::Closed { .. }, Question::Kind { via, .. }) if via.cluster.is_here() => {
                 inner.upgrade().map(|inner| Arc::clone(&inner.here))
             }
-            (Gate::Open(reach), _) => Some(Arc::clone(&reach.place)),
+            (SessionGate::Open(reach), _) => Some(Arc::clone(&reach.place)),
             _ => None,
         };
         let mut newest = here.as_ref().map(|place| place.discovery.subscribe());
@@ -195,9 +195,9 @@ pub(super) async fn ask(
                     Some(index) => (served(&index, word, &place.discovery).await, VERSION_AGAIN),
                 }
             }
-            (Question::Version { .. }, _, Gate::Open(reach)) => version(reach, failures).await,
-            (_, _, Gate::Closed { why, .. }) => (Seen::Unknown(why.clone()), VERSION_AGAIN),
-            (_, _, Gate::Open(_)) => return,
+            (Question::Version { .. }, _, SessionGate::Open(reach)) => version(reach, failures).await,
+            (_, _, SessionGate::Closed { why, .. }) => (Seen::Unknown(why.clone()), VERSION_AGAIN),
+            (_, _, SessionGate::Open(_)) => return,
         };
         failures = if pause < LATEST + LATEST { failures + 1 } else { 0 };
         let Some(strong) = inner.upgrade() else { return };
@@ -223,11 +223,11 @@ fn unknown(reason: Reason, message: &str) -> Seen {
     Seen::Unknown(Why::new(reason, text::line(message)))
 }
 
-async fn served(index: &Index, word: &KindWord, discovery: &Discovery) -> Seen {
+async fn served(index: &KindIndex, word: &KindWord, discovery: &Discovery) -> Seen {
     Seen::Kind(Arc::new(match index.meaning(word) {
-        Meaning::None => Served::No,
-        Meaning::Several(kinds) => Served::Several(kinds),
-        Meaning::One(resource) => {
+        WordMeaning::None => Served::No,
+        WordMeaning::Several(kinds) => Served::Several(kinds),
+        WordMeaning::One(resource) => {
             let reports_status = discovery.reports_status(&resource).await;
             let Resource { kind, plural, namespaced } = resource;
             Served::Yes { kind, plural, namespaced, reports_status }
@@ -237,7 +237,7 @@ async fn served(index: &Index, word: &KindWord, discovery: &Discovery) -> Seen {
 
 async fn version(reach: &ActorClient, failures: u32) -> (Seen, Duration) {
     let asked = async {
-        let answer = call::call(&reach.writes, call::get(&Url::new("/version"), Form::Full)?).await?;
+        let answer = call::call(&reach.writes, call::get(&ApiUrl::new("/version"), Form::Full)?).await?;
         answer.read::<Value>()
     };
     match asked.await {

@@ -6,6 +6,12 @@
 use nix::time::{ClockId, clock_gettime};
 use std::{ops::Add, time::Duration};
 
+#[cfg(target_os = "linux")]
+const CLOCK: ClockId = ClockId::CLOCK_BOOTTIME;
+/// Darwin's counts on during sleep too.
+#[cfg(not(target_os = "linux"))]
+const CLOCK: ClockId = ClockId::CLOCK_MONOTONIC;
+
 /// A point in time since the machine booted. Means nothing on another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootInstant(Duration);
@@ -16,7 +22,7 @@ impl BootInstant {
 
     /// Now. If the kernel had no such clock the end of time would be returned, which closes every fence.
     pub fn now() -> Self {
-        clock_gettime(ClockId::CLOCK_BOOTTIME).map_or(Self::NEVER, |time| Self(time.into()))
+        clock_gettime(CLOCK).map_or(Self::NEVER, |time| Self(time.into()))
     }
 
     /// A point at a given distance from boot; for tests and simulations.

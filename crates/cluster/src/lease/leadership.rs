@@ -1,7 +1,14 @@
 //! What the rest of the program sees of leader election: who leads, and whether *this* write may still be sent.
 
 use super::BootInstant;
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::watch;
 
 /// The number of a term: grows whenever the Lease changes hands. Writes may carry it to distinguish terms.
@@ -58,10 +65,14 @@ impl Leadership {
 }
 
 /// The right to write during one term. Cheap to clone and to ask; ask right before each write is sent.
+///
+/// Once somebody was told that the term ended it stays closed for all clones, also where the same term is renewed late:
+/// what was begun before does not mix with what is begun anew.
 #[derive(Debug, Clone)]
 pub struct Fence {
     epoch: Epoch,
     leadership: watch::Receiver<Leadership>,
+    closed: Arc<AtomicBool>,
 }
 
 /// The term is over: the write must not be sent.
@@ -76,7 +87,7 @@ impl Fence {
     /// The fence of the current term, if we lead.
     pub fn current(leadership: &watch::Receiver<Leadership>) -> Option<Self> {
         let epoch = leadership.borrow().term(BootInstant::now())?;
-        Some(Self { epoch, leadership: leadership.clone() })
+        Some(Self { epoch, leadership: leadership.clone(), closed: Arc::default() })
     }
 
     /// Its term.
@@ -91,7 +102,7 @@ impl Fence {
 
     fn check_at(&self, now: BootInstant) -> Result<(), Fenced> {
         match self.leadership.borrow().term(now) {
-            Some(epoch) if epoch == self.epoch => Ok(()),
+            Some(epoch) if epoch == self.epoch && !self.closed.load(Ordering::Acquire) => Ok(()),
             _ => Err(Fenced { epoch: self.epoch }),
         }
     }
@@ -111,17 +122,21 @@ impl Fence {
         let mut leadership = self.leadership.clone();
         while self.check().is_ok() {
             if let Ok(Err(_)) = tokio::time::timeout(self.remaining(), leadership.changed()).await {
-                return;
+                break;
             }
         }
+        self.closed.store(true, Ordering::Release);
     }
 }
 
-/// Publishes our part. Renewals move the deadline silently; only changes of part or term wake the listeners.
+/// Publishes our part. Renewals in time move the deadline silently; changes of part or term wake the listeners, and so does
+/// a renewal after the deadline: whoever looked in between took the term for ended, and waits to be told of another.
 pub(super) fn publish(sender: &watch::Sender<Leadership>, current: Leadership) {
     sender.send_if_modified(|known| {
         let silent = match (&*known, &current) {
-            (Leadership::Leading { epoch: old, .. }, Leadership::Leading { epoch: new, .. }) => old == new,
+            (Leadership::Leading { epoch: old, deadline }, Leadership::Leading { epoch: new, .. }) => {
+                old == new && BootInstant::now() < *deadline
+            }
             (old, new) => old == new,
         };
         *known = current;
@@ -164,10 +179,12 @@ mod tests {
 
     #[test]
     fn renewals_wake_nobody() {
-        let (sender, mut receiver) = watch::channel(leading(1, at(10)));
-        publish(&sender, leading(1, at(20)));
+        let soon = |seconds: u64| BootInstant::now() + Duration::from_secs(seconds);
+        let (sender, mut receiver) = watch::channel(leading(1, soon(1_000)));
+        let renewed = leading(1, soon(2_000));
+        publish(&sender, renewed.clone());
         assert!(!receiver.has_changed().unwrap());
-        assert_eq!(*receiver.borrow(), leading(1, at(20)));
+        assert_eq!(*receiver.borrow(), renewed);
         publish(&sender, Leadership::Standby { leader: None });
         assert!(receiver.has_changed().unwrap());
         receiver.mark_unchanged();
@@ -184,5 +201,19 @@ mod tests {
         assert!(!waiting.is_finished());
         publish(&sender, Leadership::Standby { leader: None });
         waiting.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_renewal_after_the_deadline_wakes_who_took_the_term_for_ended() {
+        let (sender, mut receiver) =
+            watch::channel(leading(1, BootInstant::now() + Duration::from_millis(20)));
+        let before = Fence::current(&receiver).unwrap();
+        before.ended().await;
+        assert!(Fence::current(&receiver).is_none(), "its time ran out, and nobody said so");
+        publish(&sender, leading(1, BootInstant::NEVER));
+        let woken = tokio::time::timeout(Duration::from_secs(5), receiver.changed()).await;
+        assert!(woken.is_ok(), "whoever waits for a term waits for ever");
+        assert_eq!(Fence::current(&receiver).unwrap().check(), Ok(()));
+        assert!(before.check().is_err(), "what was begun in the term that ended is over");
     }
 }

@@ -20,7 +20,7 @@ use crate::{
 
 /// Why a request had no success; without any text of the objects concerned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ErrandError {
+pub enum OperatorRequestError {
     /// A right is missing.
     #[error("not allowed to {verb} {plural}")]
     Forbidden {
@@ -42,12 +42,12 @@ const SEEN_AT_ONCE: &str = "500";
 
 /// The operator's own requests.
 #[derive(Clone)]
-pub struct Errands {
+pub struct OperatorRequests {
     client: OperatorClient,
     transport: Transport,
 }
 
-impl Errands {
+impl OperatorRequests {
     /// Requests as the operator itself.
     pub fn new(transport: &Transport) -> Self {
         Self { client: OperatorClient::new(transport), transport: transport.clone() }
@@ -65,7 +65,7 @@ impl Errands {
         namespace: Option<&str>,
         name: &str,
         within: Duration,
-    ) -> Result<Option<Value>, ErrandError> {
+    ) -> Result<Option<Value>, OperatorRequestError> {
         let request = call::get(&kind.resource.object(namespace, name), Form::Metadata);
         match self.send(request, within).await {
             Ok(object) => Ok(Some(object)),
@@ -80,7 +80,7 @@ impl Errands {
         kind: &OwnKind,
         namespace: &str,
         within: Duration,
-    ) -> Result<Vec<Value>, ErrandError> {
+    ) -> Result<Vec<Value>, OperatorRequestError> {
         // Without a resourceVersion the answer is consistent.
         let request = call::get(&kind.resource.collection(Some(namespace)), Form::Full);
         let mut list =
@@ -98,7 +98,7 @@ impl Errands {
         namespace: Option<&str>,
         body: &Value,
         within: Duration,
-    ) -> Result<(), ErrandError> {
+    ) -> Result<(), OperatorRequestError> {
         let url = kind.resource.collection(namespace);
         let request = call::send_json(Method::POST, &url, "application/json", body);
         let answer = self.send(request, within).await;
@@ -113,7 +113,7 @@ impl Errands {
         name: &str,
         body: &Value,
         within: Duration,
-    ) -> Result<(), ErrandError> {
+    ) -> Result<(), OperatorRequestError> {
         let url = kind.resource.object(namespace, name);
         let request = call::send_json(Method::PUT, &url, "application/json", body);
         let answer = self.send(request, within).await;
@@ -128,7 +128,7 @@ impl Errands {
         name: &str,
         patch: &Value,
         within: Duration,
-    ) -> Result<(), ErrandError> {
+    ) -> Result<(), OperatorRequestError> {
         let url = kind.resource.object(namespace, name);
         let request = call::send_json(Method::PATCH, &url, "application/json-patch+json", patch);
         let answer = self.send(request, within).await;
@@ -142,13 +142,15 @@ impl Errands {
         kind: &OwnKind,
         scope: &Scope,
         within: Duration,
-    ) -> Result<Vec<Value>, ErrandError> {
+    ) -> Result<Vec<Value>, OperatorRequestError> {
         // Roles outlive the account that they were given to.
         let accounts = OwnKind::new(&Gvk::new("", "v1", "ServiceAccount"), "serviceaccounts", true);
         let alive = self.metadata(&accounts, Some(namespace), account, within).await?;
         let who = alive.and_then(|_| Impersonation::service_account(namespace, account).ok());
         let Some(who) = who else {
-            return Err(ErrandError::Failed(format!("there is no ServiceAccount {namespace}/{account}")));
+            return Err(OperatorRequestError::Failed(format!(
+                "there is no ServiceAccount {namespace}/{account}"
+            )));
         };
         let client = self.transport.writes(Some(&who));
         let url = match scope {
@@ -169,7 +171,10 @@ impl Errands {
             (Scope::Labels { .. }, Value::Array(items)) if found["metadata"]["continue"].is_null() => {
                 Ok(items)
             }
-            _ => Err(ErrandError::Failed(format!("there are more than {SEEN_AT_ONCE} {}", kind.plural()))),
+            _ => Err(OperatorRequestError::Failed(format!(
+                "there are more than {SEEN_AT_ONCE} {}",
+                kind.plural()
+            ))),
         }
     }
 
@@ -195,12 +200,12 @@ async fn send(
     answer.map_err(late)??.read()
 }
 
-fn refusal(error: &CallError, verb: &'static str, plural: &str) -> ErrandError {
+fn refusal(error: &CallError, verb: &'static str, plural: &str) -> OperatorRequestError {
     if error.is_code(403) {
-        return ErrandError::Forbidden { verb, plural: plural.to_owned() };
+        return OperatorRequestError::Forbidden { verb, plural: plural.to_owned() };
     }
     if error.is_code(409) {
-        return ErrandError::Conflict;
+        return OperatorRequestError::Conflict;
     }
-    ErrandError::Failed(error.to_string())
+    OperatorRequestError::Failed(error.to_string())
 }

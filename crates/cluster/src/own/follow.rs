@@ -11,8 +11,8 @@ use tokio::sync::watch as channel;
 
 use super::{NamespacedName, OwnKind, OwnObject};
 use crate::watch::{
-    Counters, Features, Head, Pace, Report, Select, Sink, SinkReply, Trouble, Watched, clock::Clock,
-    follow::Follower, interest::Interest,
+    Counters, Features, Head, Sink, SinkReply, WatchPauses, WatchReport, WatchSelect, WatchTarget,
+    WatchTrouble, clock::VersionClock, follow::Follower, interest::Interest,
 };
 
 /// What a follower sees.
@@ -49,7 +49,7 @@ pub async fn follow(
     namespace: Option<&str>,
     tell: impl Fn(OwnEvent) + Send + Sync,
 ) {
-    follow_selected(client, kind, namespace, Select::All, tell).await;
+    follow_selected(client, kind, namespace, WatchSelect::All, tell).await;
 }
 
 /// Follows one object by its name, which needs no right to any other.
@@ -60,14 +60,14 @@ pub async fn follow_one(
     name: &str,
     tell: impl Fn(OwnEvent) + Send + Sync,
 ) {
-    follow_selected(client, kind, namespace, Select::Name(name.to_owned()), tell).await;
+    follow_selected(client, kind, namespace, WatchSelect::Name(name.to_owned()), tell).await;
 }
 
 async fn follow_selected(
     client: &Client,
     kind: &OwnKind,
     namespace: Option<&str>,
-    select: Select,
+    select: WatchSelect,
     tell: impl Fn(OwnEvent) + Send + Sync,
 ) {
     // Spreads the pauses of different followers.
@@ -77,16 +77,20 @@ async fn follow_selected(
     features.cannot_stream(&kind.resource.kind.group);
     let follower = Follower {
         client: client.clone(),
-        clock: Arc::new(Clock::default()),
+        clock: Arc::new(VersionClock::default()),
         features: Arc::new(features),
         counters: Arc::new(Counters::default()),
-        watched: Watched { resource: kind.resource.clone(), namespace: namespace.map(str::to_owned), select },
+        watched: WatchTarget {
+            resource: kind.resource.clone(),
+            namespace: namespace.map(str::to_owned),
+            select,
+        },
         asker: namespace.unwrap_or_default().to_owned(),
         seed,
     };
     let sink = Ear { tell, known: Mutex::default(), metadata_only: kind.metadata_only };
     let (_keep, mut never) = channel::channel(0);
-    let mut pace = Pace::new(seed);
+    let mut pace = WatchPauses::new(seed);
     loop {
         // Returns only where the server does not know the kind.
         follower.run(&sink, &mut never).await;
@@ -94,7 +98,7 @@ async fn follow_selected(
             pace.fine();
         }
         (sink.tell)(OwnEvent::Trouble(OwnTrouble::NotServed(kind.plural().to_owned())));
-        tokio::time::sleep(pace.after(Trouble::Connection)).await;
+        tokio::time::sleep(pace.after(WatchTrouble::Connection)).await;
     }
 }
 
@@ -164,26 +168,26 @@ impl<T: Fn(OwnEvent) + Send + Sync> Sink for Ear<T> {
         None
     }
 
-    fn report(&self, report: Report) -> SinkReply {
+    fn report(&self, report: WatchReport) -> SinkReply {
         match report {
-            Report::Looking => self.known().listing = Some(BTreeSet::new()),
-            Report::Snapshot { .. } => {
+            WatchReport::Looking => self.known().listing = Some(BTreeSet::new()),
+            WatchReport::Snapshot { .. } => {
                 let gone = self.known().complete();
                 for place in gone {
                     (self.tell)(OwnEvent::Gone(place));
                 }
                 (self.tell)(OwnEvent::Synced);
             }
-            Report::Live => (self.tell)(OwnEvent::Synced),
-            Report::Lost { message, .. } => (self.tell)(OwnEvent::Trouble(OwnTrouble::Lost(message))),
-            Report::Forbidden(error) => {
+            WatchReport::Live => (self.tell)(OwnEvent::Synced),
+            WatchReport::Lost { message, .. } => (self.tell)(OwnEvent::Trouble(OwnTrouble::Lost(message))),
+            WatchReport::Forbidden(error) => {
                 (self.tell)(OwnEvent::Trouble(OwnTrouble::Forbidden(error.to_string())));
             }
-            Report::Read { .. }
-            | Report::Changed(_)
-            | Report::Passed { .. }
-            | Report::Gone { .. }
-            | Report::Reached(_) => {}
+            WatchReport::Read { .. }
+            | WatchReport::Changed(_)
+            | WatchReport::Passed { .. }
+            | WatchReport::Gone { .. }
+            | WatchReport::Reached(_) => {}
         }
         SinkReply::Noted
     }

@@ -9,19 +9,19 @@ use http::Method;
 use linchpin_words::Gvk;
 use serde_json::{Value, json};
 
-use super::{Errands, OwnKind, OwnWriteError};
-use crate::call::{self, Form, Url};
+use super::{OperatorRequests, OwnKind, OwnWriteError};
+use crate::call::{self, ApiUrl, Form};
 
 /// How a change is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum MarkPatch {
     /// Strategic merge patch: built-in kinds merge lists by their entries.
     Strategic,
     /// JSON merge patch.
     Merge,
 }
 
-impl Change {
+impl MarkPatch {
     fn content_type(self) -> &'static str {
         match self {
             Self::Strategic => "application/strategic-merge-patch+json",
@@ -32,7 +32,7 @@ impl Change {
 
 /// Which object.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct OwnTarget<'a> {
     /// Its kind.
     pub kind: &'a OwnKind,
     /// Its namespace.
@@ -41,13 +41,13 @@ pub struct Place<'a> {
     pub name: &'a str,
 }
 
-impl Errands {
+impl OperatorRequests {
     /// Changes an object, or a subresource of it. Returns its version after the write; none where it is gone.
     pub async fn change(
         &self,
-        place: Place<'_>,
+        place: OwnTarget<'_>,
         subresource: Option<&str>,
-        change: Change,
+        change: MarkPatch,
         body: &Value,
         within: Duration,
     ) -> Result<Option<u64>, OwnWriteError> {
@@ -78,7 +78,12 @@ impl Errands {
     }
 
     /// Deletes one incarnation of an object; fine where it is gone.
-    pub async fn remove(&self, place: Place<'_>, uid: &str, within: Duration) -> Result<(), OwnWriteError> {
+    pub async fn remove(
+        &self,
+        place: OwnTarget<'_>,
+        uid: &str,
+        within: Duration,
+    ) -> Result<(), OwnWriteError> {
         let body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}});
         let url = place.kind.resource.object(place.namespace, place.name);
         let request = call::send_for(Method::DELETE, &url, "application/json", &body, Form::Metadata);
@@ -98,7 +103,8 @@ impl Errands {
     ) -> Result<(), OwnWriteError> {
         let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": namespace},
             "deleteOptions": {"preconditions": {"uid": uid}}});
-        let url = Url::new("/api/v1").segment("namespaces").segment(namespace).segment("pods").segment(name);
+        let url =
+            ApiUrl::new("/api/v1").segment("namespaces").segment(namespace).segment("pods").segment(name);
         let request = call::send_json(Method::POST, &url.segment("eviction"), "application/json", &body);
         match self.send(request, within).await {
             Err(error) if !error.is_code(404) => Err(error.into()),
@@ -107,7 +113,7 @@ impl Errands {
     }
 
     /// A whole object; none where it does not exist.
-    pub async fn read(&self, place: Place<'_>, within: Duration) -> Result<Option<Value>, OwnWriteError> {
+    pub async fn read(&self, place: OwnTarget<'_>, within: Duration) -> Result<Option<Value>, OwnWriteError> {
         let request = call::get(&place.kind.resource.object(place.namespace, place.name), Form::Full);
         match self.send(request, within).await {
             Ok(object) => Ok(Some(object)),
@@ -118,7 +124,7 @@ impl Errands {
 
     /// A kind as paths call it; none where the server does not know it now.
     pub async fn kind(&self, gvk: &Gvk, within: Duration) -> Result<Option<(OwnKind, bool)>, OwnWriteError> {
-        let mut url = Url::new(if gvk.group.is_empty() { "/api" } else { "/apis" });
+        let mut url = ApiUrl::new(if gvk.group.is_empty() { "/api" } else { "/apis" });
         if !gvk.group.is_empty() {
             url = url.segment(&gvk.group);
         }

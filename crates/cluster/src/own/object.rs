@@ -9,14 +9,14 @@ use serde::{Deserialize, de::DeserializeOwned, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::NamespacedName;
-use crate::watch::parse::Page;
+use crate::watch::parse::ListPage;
 
 /// Why an object cannot be read; names the place in its text and repeats nothing of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Unreadable(String);
+pub struct UnreadableObject(String);
 
-impl From<serde_json::Error> for Unreadable {
+impl From<serde_json::Error> for UnreadableObject {
     fn from(error: serde_json::Error) -> Self {
         let at = format!("line {}, column {}", error.line(), error.column());
         // The only words of the parser that repeat nothing of what was read.
@@ -31,9 +31,9 @@ impl From<serde_json::Error> for Unreadable {
 
 /// The objects of one page of a list, and where the next page begins. Those whose very metadata cannot be read are left
 /// out.
-pub fn page(text: &str) -> Result<(Vec<OwnObject>, Option<String>), Unreadable> {
-    let unreadable = || Unreadable("the list cannot be read".to_owned());
-    let page = Page::read(text.as_bytes()).map_err(|_| unreadable())?;
+pub fn page(text: &str) -> Result<(Vec<OwnObject>, Option<String>), UnreadableObject> {
+    let unreadable = || UnreadableObject("the list cannot be read".to_owned());
+    let page = ListPage::read(text.as_bytes()).map_err(|_| unreadable())?;
     let objects = page.items.unwrap_or_default().into_iter().filter_map(|item| OwnObject::new(item).ok());
     Ok((objects.collect(), page.metadata.next.filter(|next| !next.is_empty())))
 }
@@ -60,7 +60,7 @@ struct Metadata {
 
 impl OwnObject {
     /// Reads the metadata, and nothing else.
-    pub(crate) fn new(text: &RawValue) -> Result<Self, Unreadable> {
+    pub(crate) fn new(text: &RawValue) -> Result<Self, UnreadableObject> {
         #[derive(Deserialize)]
         struct Head {
             metadata: Metadata,
@@ -70,7 +70,7 @@ impl OwnObject {
     }
 
     /// The whole object as its type.
-    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Unreadable> {
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, UnreadableObject> {
         Ok(serde_json::from_str(self.text.get())?)
     }
 

@@ -8,7 +8,7 @@ use linchpin_words::limits;
 
 /// Why a kubeconfig is not used. Never repeats any of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub(crate) enum KubeconfigRefused {
     #[error("it is larger than {} bytes", limits::KUBECONFIG)]
     TooLarge,
     #[error("it is no kubeconfig")]
@@ -22,32 +22,32 @@ pub(crate) enum Refused {
 }
 
 /// The configuration that a kubeconfig describes, if it is harmless.
-pub(crate) async fn read(bytes: &[u8]) -> Result<Config, Refused> {
+pub(crate) async fn read(bytes: &[u8]) -> Result<Config, KubeconfigRefused> {
     if bytes.len() > limits::KUBECONFIG {
-        return Err(Refused::TooLarge);
+        return Err(KubeconfigRefused::TooLarge);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| Refused::Garbled)?;
-    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| Refused::Garbled)?;
+    let text = std::str::from_utf8(bytes).map_err(|_| KubeconfigRefused::Garbled)?;
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigRefused::Garbled)?;
     check(&kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .map_err(|_| Refused::Garbled)?;
+        .map_err(|_| KubeconfigRefused::Garbled)?;
     // A proxy may still have come from our own environment, which is not meant for other clusters.
     config.proxy_url = None;
     if config.cluster_url.scheme_str() != Some("https") {
-        return Err(Refused::Server);
+        return Err(KubeconfigRefused::Server);
     }
     Ok(config)
 }
 
-fn check(kubeconfig: &Kubeconfig) -> Result<(), Refused> {
-    let current = kubeconfig.current_context.as_ref().ok_or(Refused::NoContext)?;
+fn check(kubeconfig: &Kubeconfig) -> Result<(), KubeconfigRefused> {
+    let current = kubeconfig.current_context.as_ref().ok_or(KubeconfigRefused::NoContext)?;
     let context = kubeconfig.contexts.iter().find(|context| context.name == *current);
-    let context = context.and_then(|context| context.context.as_ref()).ok_or(Refused::NoContext)?;
+    let context = context.and_then(|context| context.context.as_ref()).ok_or(KubeconfigRefused::NoContext)?;
     let cluster = kubeconfig.clusters.iter().find(|cluster| cluster.name == context.cluster);
-    let cluster = cluster.and_then(|cluster| cluster.cluster.as_ref()).ok_or(Refused::NoContext)?;
+    let cluster = cluster.and_then(|cluster| cluster.cluster.as_ref()).ok_or(KubeconfigRefused::NoContext)?;
     let user = kubeconfig.auth_infos.iter().find(|user| Some(&user.name) == context.user.as_ref());
-    let user = user.and_then(|user| user.auth_info.as_ref()).ok_or(Refused::NoContext)?;
+    let user = user.and_then(|user| user.auth_info.as_ref()).ok_or(KubeconfigRefused::NoContext)?;
     let refused = [
         (user.exec.is_some(), "a credential program (exec)"),
         (user.auth_provider.is_some(), "an auth-provider"),
@@ -59,7 +59,7 @@ fn check(kubeconfig: &Kubeconfig) -> Result<(), Refused> {
         (cluster.insecure_skip_tls_verify == Some(true), "insecure-skip-tls-verify"),
     ];
     match refused.into_iter().find(|(present, _)| *present) {
-        Some((_, what)) => Err(Refused::NotAllowed(what)),
+        Some((_, what)) => Err(KubeconfigRefused::NotAllowed(what)),
         None => Ok(()),
     }
 }
@@ -111,8 +111,8 @@ mod tests {
             assert!(!error.contains("hunter2"), "{error}");
         }
         let large = vec![b' '; limits::KUBECONFIG + 1];
-        assert_eq!(read(&large).await.unwrap_err(), Refused::TooLarge);
+        assert_eq!(read(&large).await.unwrap_err(), KubeconfigRefused::TooLarge);
         let larger = vec![b' '; limits::KUBECONFIG * 100];
-        assert_eq!(read(&larger).await.unwrap_err(), Refused::TooLarge);
+        assert_eq!(read(&larger).await.unwrap_err(), KubeconfigRefused::TooLarge);
     }
 }

@@ -2,13 +2,13 @@
 
 use super::{PoolKey, RemoteSettings, kubeconfig};
 use crate::{
-    hub::session::{ActorClient, Gate, HubParts, Keeper, SessionCluster},
+    hub::session::{ActorClient, HubParts, SessionCluster, SessionGate, SessionKeeper},
     transport::Impersonation,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_engine::contract::{
-    Actor, ClusterRef, ControlPlaneSelect, Impersonate, Observed, Projection, Question, ReadSet, Right,
-    Scope, Seen, Via, Want, Why,
+    Actor, ClusterRef, ControlPlaneSelect, Observed, Projection, Question, ReadSet, RemoteUser, Right, Scope,
+    Seen, Via, Want, Why,
 };
 use linchpin_words::{Gvk, Reason, text};
 use serde_json::Value;
@@ -52,7 +52,7 @@ struct Location {
 }
 
 /// Keeps the gate of a session in another cluster true, for ever.
-pub(crate) async fn keep(keeper: Keeper, via: Via) {
+pub(crate) async fn keep(keeper: SessionKeeper, via: Via) {
     if via.actor == Actor::Operator {
         let message = "other clusters are reached as a ServiceAccount only";
         return keeper.close(Why::new(Reason::Forbidden, message), None);
@@ -75,7 +75,7 @@ pub(crate) async fn keep(keeper: Keeper, via: Via) {
                     match connect(&hub, &via, &key, &bytes).await {
                         Ok(reach) => {
                             connected = Some(key);
-                            keeper.set(Gate::Open(Arc::new(reach)));
+                            keeper.set(SessionGate::Open(Arc::new(reach)));
                         }
                         Err(obstacle) => {
                             connected = None;
@@ -93,7 +93,7 @@ pub(crate) async fn keep(keeper: Keeper, via: Via) {
 /// Follows the references as far as they lead now; none when the hub is gone. `last` is the Secret that was asked for
 /// last: it stays asked for while the ControlPlane is looked at, or its watch would begin anew each time.
 fn look(
-    keeper: &Keeper,
+    keeper: &SessionKeeper,
     via: &Via,
     settings: &RemoteSettings,
     last: &mut Option<Want>,
@@ -235,7 +235,7 @@ async fn connect(hub: &HubParts, via: &Via, key: &PoolKey, bytes: &[u8]) -> Resu
     let config = kubeconfig::read(bytes).await.map_err(|refused| unusable(&refused))?;
     let impersonation = match impersonated(&via.cluster) {
         None => None,
-        Some(Impersonate { user, groups }) => {
+        Some(RemoteUser { user, groups }) => {
             Some(Impersonation::user(user, groups).map_err(|error| unusable(&error))?)
         }
     };
@@ -250,7 +250,7 @@ async fn connect(hub: &HubParts, via: &Via, key: &PoolKey, bytes: &[u8]) -> Resu
     })
 }
 
-fn impersonated(cluster: &ClusterRef) -> Option<&Impersonate> {
+fn impersonated(cluster: &ClusterRef) -> Option<&RemoteUser> {
     match cluster {
         ClusterRef::Here => None,
         ClusterRef::Kubeconfig { impersonate, .. } | ClusterRef::ControlPlane { impersonate, .. } => {

@@ -3,7 +3,7 @@
 //! Both lanes connect here, so no socket of ours lacks a time limit or has the 45 ms that Nagle's algorithm and
 //! delayed acknowledgements cost together. A peer that silently vanished is noticed by the kernel within 25 s.
 
-use super::{Options, TransportError, chain};
+use super::{TransportError, TransportOptions, chain};
 use futures::future::BoxFuture;
 use http::Uri;
 use hyper_util::{
@@ -57,7 +57,7 @@ impl Connector {
     pub(super) fn new(
         config: &Config,
         protocol: Protocol,
-        options: &Options,
+        options: &TransportOptions,
     ) -> Result<Self, TransportError> {
         let url = &config.cluster_url;
         let unusable = |reason: String| TransportError::Address { address: url.to_string(), reason };
@@ -128,8 +128,13 @@ impl Target {
         let tcp = self.dial().await?;
         tcp.set_nodelay(true)?;
         setsockopt(&tcp, sockopt::KeepAlive, &true)?;
+        #[cfg(target_os = "linux")]
         setsockopt(&tcp, sockopt::TcpKeepIdle, &15)?;
+        #[cfg(target_os = "macos")]
+        setsockopt(&tcp, sockopt::TcpKeepAlive, &15)?;
         setsockopt(&tcp, sockopt::TcpKeepInterval, &5)?;
+        // Elsewhere what is sent and not acknowledged is noticed by the deadlines of requests alone.
+        #[cfg(target_os = "linux")]
         setsockopt(&tcp, sockopt::TcpUserTimeout, &25_000)?;
         Ok(match &self.tls {
             None => Wire::Plain(tcp),

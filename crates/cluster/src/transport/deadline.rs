@@ -5,11 +5,12 @@
 //! own where they are read. A request therefore always ends with an answer or an error, and no server
 //! can fill our memory with one.
 
-use super::{AnswerBody, TransportError, boxed};
-use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
+use super::{
+    AnswerBody, TransportError, boxed,
+    layer::{AnswerFuture, AnswerLayer, Answered},
+};
+use http::StatusCode;
 use hyper::body::{Body as HttpBody, Bytes, Frame, SizeHint};
-use kube::client::Body;
 use linchpin_words::limits;
 use std::{
     pin::Pin,
@@ -17,67 +18,34 @@ use std::{
     time::Duration,
 };
 use tokio::time::{Instant, Sleep};
-use tower::{BoxError, Service};
+use tower::BoxError;
 
 /// What every answer is bound by.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bound {
+pub(super) struct AnswerLimits {
     /// By when it must be complete, or have begun if it is a watch.
     pub(super) time: Duration,
     /// How large it may be.
     pub(super) size: usize,
 }
 
-/// Bounds every answer of the service inside.
-#[derive(Clone)]
-pub(super) struct Deadline<S> {
-    inner: S,
-    bound: Bound,
-}
-
-impl<S> Deadline<S> {
-    pub(super) fn new(inner: S, bound: Bound) -> Self {
-        Self { inner, bound }
-    }
-}
-
-impl<S> Service<Request<Body>> for Deadline<S>
-where
-    S: Service<Request<Body>, Response = Response<AnswerBody>, Error = BoxError>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let lasting = is_watch(&request);
-        let answer = self.inner.call(request);
-        let Bound { time, size } = self.bound;
+/// Every answer ends by its limits, or with an error that says which one it exceeds.
+impl AnswerLayer for AnswerLimits {
+    async fn handle(self, lasting: bool, answer: impl AnswerFuture) -> Result<Answered, BoxError> {
+        let Self { time, size } = self;
         let deadline = Instant::now() + time;
-        Box::pin(async move {
-            let Ok(answer) = tokio::time::timeout_at(deadline, answer).await else {
-                return Err(TransportError::Deadline(time).into());
-            };
-            let answer = answer?;
-            let good = answer.status().is_success();
-            if answer.status() == StatusCode::SWITCHING_PROTOCOLS || good && lasting {
-                return Ok(answer);
-            }
-            let size = if good { size } else { size.min(limits::REFUSAL) };
-            let sleep = Box::pin(tokio::time::sleep_until(deadline));
-            Ok(answer.map(|body| boxed(Bounded { body, size, left: size, time, sleep })))
-        })
+        let Ok(answer) = tokio::time::timeout_at(deadline, answer).await else {
+            return Err(TransportError::Deadline(time).into());
+        };
+        let answer = answer?;
+        let good = answer.status().is_success();
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS || good && lasting {
+            return Ok(answer);
+        }
+        let size = if good { size } else { size.min(limits::REFUSAL) };
+        let sleep = Box::pin(tokio::time::sleep_until(deadline));
+        Ok(answer.map(|body| boxed(Bounded { body, size, left: size, time, sleep })))
     }
-}
-
-/// Whether the answer lasts, if it is a good one.
-fn is_watch(request: &Request<Body>) -> bool {
-    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
 }
 
 /// A body that must end before its time is up, and within its size.

@@ -4,28 +4,19 @@
 //! to know who uses us to look around in our network. Such errors reach statuses and events as one sentence; what
 //! really happened is in the operator's log, once a minute at most.
 
-use super::{AnswerBody, TransportError, boxed};
-use futures::future::BoxFuture;
-use http::{Request, Response};
+use super::{
+    TransportError, boxed,
+    layer::{AnswerFuture, AnswerLayer, Answered},
+};
 use http_body_util::BodyExt;
-use kube::client::Body;
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
     time::{Duration, Instant},
 };
-use tower::{BoxError, Service};
+use tower::BoxError;
 
 /// How long the same server's errors are not repeated in the log.
 const PAUSE: Duration = Duration::from_mins(1);
-
-/// Reports the errors of the service inside as one.
-#[derive(Clone)]
-pub(super) struct Discreet<S> {
-    inner: S,
-    /// None for servers that nobody but the operator's administrator names: their errors are reported as they are.
-    secret: Option<Arc<Secret>>,
-}
 
 /// What only the log gets.
 pub(super) struct Secret {
@@ -55,33 +46,15 @@ impl Secret {
     }
 }
 
-impl<S> Discreet<S> {
-    pub(super) fn new(inner: S, secret: Option<Arc<Secret>>) -> Self {
-        Self { inner, secret }
-    }
-}
-
-impl<S> Service<Request<Body>> for Discreet<S>
-where
-    S: Service<Request<Body>, Response = Response<AnswerBody>, Error = BoxError>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let answer = self.inner.call(request);
-        let Some(secret) = self.secret.clone() else { return Box::pin(answer) };
-        Box::pin(async move {
-            match answer.await {
-                Err(error) => Err(secret.reduce(error)),
-                Ok(answer) => Ok(answer.map(|body| boxed(body.map_err(move |error| secret.reduce(error))))),
-            }
-        })
+/// Reports errors as one. None for servers that nobody but the operator's administrator names: their errors are reported as
+/// they are.
+impl AnswerLayer for Option<Arc<Secret>> {
+    async fn handle(self, _lasting: bool, answer: impl AnswerFuture) -> Result<Answered, BoxError> {
+        let answer = answer.await;
+        let Some(secret) = self else { return answer };
+        match answer {
+            Err(error) => Err(secret.reduce(error)),
+            Ok(answer) => Ok(answer.map(|body| boxed(body.map_err(move |error| secret.reduce(error))))),
+        }
     }
 }

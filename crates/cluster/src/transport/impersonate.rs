@@ -42,19 +42,19 @@ impl Impersonation {
     }
 
     /// Puts the headers on every request of `inner`, instead of those the configuration may have set.
-    pub(super) fn layer<S>(&self, inner: S) -> Impersonate<S> {
-        Impersonate { inner, identity: self.clone() }
+    pub(super) fn layer<S>(&self, inner: S) -> ImpersonateService<S> {
+        ImpersonateService { inner, identity: self.clone() }
     }
 }
 
 /// A service whose requests are made as somebody else.
 #[derive(Clone)]
-pub(super) struct Impersonate<S> {
+pub(super) struct ImpersonateService<S> {
     inner: S,
     identity: Impersonation,
 }
 
-impl<S, B> Service<Request<B>> for Impersonate<S>
+impl<S, B> Service<Request<B>> for ImpersonateService<S>
 where
     S: Service<Request<B>>,
 {

@@ -2,16 +2,12 @@
 //!
 //! Any answer counts, also a refusal: the question is only whether the server can be talked to.
 
-use super::AnswerBody;
-use futures::future::BoxFuture;
-use http::{Request, Response};
-use kube::client::Body;
+use super::layer::{AnswerFuture, AnswerLayer, Answered};
 use std::{
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
     time::Instant,
 };
-use tower::{BoxError, Service};
+use tower::BoxError;
 
 /// What is known about reaching a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,42 +57,14 @@ impl ReachabilityMonitor {
     }
 }
 
-/// Notes how every request of the service inside ends.
-#[derive(Clone)]
-pub(super) struct Recorder<S> {
-    inner: S,
-    reach: ReachabilityMonitor,
-}
-
-impl<S> Recorder<S> {
-    pub(super) fn new(inner: S, reach: ReachabilityMonitor) -> Self {
-        Self { inner, reach }
-    }
-}
-
-impl<S> Service<Request<Body>> for Recorder<S>
-where
-    S: Service<Request<Body>, Response = Response<AnswerBody>, Error = BoxError>,
-    S::Future: Send + 'static,
-{
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let answer = self.inner.call(request);
-        let reach = self.reach.clone();
-        Box::pin(async move {
-            let answer = answer.await;
-            match &answer {
-                Ok(_) => reach.answered(),
-                Err(error) => reach.failed(error),
-            }
-            answer
-        })
+/// Notes how every request ends.
+impl AnswerLayer for ReachabilityMonitor {
+    async fn handle(self, _lasting: bool, answer: impl AnswerFuture) -> Result<Answered, BoxError> {
+        let answer = answer.await;
+        match &answer {
+            Ok(_) => self.answered(),
+            Err(error) => self.failed(error),
+        }
+        answer
     }
 }

@@ -8,7 +8,7 @@
 //! Connections fill up in order and close when they are empty, except the last.
 
 use super::{
-    AnswerBody, Connector, Options, Plain, Statistics, TransportError, boxed, chain, sending_failed,
+    AnswerBody, Connector, Plain, Statistics, TransportError, TransportOptions, boxed, chain, sending_failed,
 };
 use futures::{
     FutureExt,
@@ -87,7 +87,7 @@ enum StreamChoice {
 }
 
 impl Streams {
-    pub(super) fn new(connector: Connector, plain: Plain, options: &Options) -> Self {
+    pub(super) fn new(connector: Connector, plain: Plain, options: &TransportOptions) -> Self {
         let state = State { plain_only: !connector.may_speak_http2(), ..State::default() };
         Self {
             shared: Arc::new(Pool {

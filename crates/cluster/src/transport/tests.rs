@@ -66,7 +66,7 @@ impl Server {
         Self { config, connections }
     }
 
-    fn transport(&self, options: &Options) -> Transport {
+    fn transport(&self, options: &TransportOptions) -> Transport {
         Transport::new(&self.config, options).unwrap()
     }
 
@@ -122,11 +122,11 @@ fn get(path: &str) -> Request<Vec<u8>> {
     Request::get(path).body(Vec::new()).unwrap()
 }
 
-fn brisk() -> Options {
-    Options {
+fn brisk() -> TransportOptions {
+    TransportOptions {
         watch_deadline: Duration::from_millis(300),
         write_deadline: Duration::from_millis(300),
-        ..Options::default()
+        ..TransportOptions::default()
     }
 }
 
@@ -138,7 +138,7 @@ async fn open_watch(client: &Client) -> Response<Body> {
 #[tokio::test]
 async fn the_ninety_first_watch_opens_a_second_connection() {
     let server = Server::start(&["h2", "http/1.1"]).await;
-    let transport = server.transport(&Options::default());
+    let transport = server.transport(&TransportOptions::default());
     let client = transport.watches(None);
     let mut open = Vec::new();
     for _ in 0..90 {
@@ -168,7 +168,7 @@ async fn the_ninety_first_watch_opens_a_second_connection() {
 #[tokio::test]
 async fn watches_that_start_together_share_the_connections_they_need() {
     let server = Server::start(&["h2", "http/1.1"]).await;
-    let transport = server.transport(&Options::default());
+    let transport = server.transport(&TransportOptions::default());
     let client = transport.watches(None);
     let open = futures::future::join_all((0..200).map(|_| open_watch(&client))).await;
     assert_eq!((server.connections(), transport.statistics().streams), (3, 200));
@@ -178,7 +178,7 @@ async fn watches_that_start_together_share_the_connections_they_need() {
 #[tokio::test]
 async fn a_server_without_http2_is_watched_over_http1() {
     let server = Server::start(&["http/1.1"]).await;
-    let transport = server.transport(&Options::default());
+    let transport = server.transport(&TransportOptions::default());
     let client = transport.watches(None);
     let first = open_watch(&client).await;
     let second = open_watch(&client).await;
@@ -190,7 +190,7 @@ async fn a_server_without_http2_is_watched_over_http1() {
 #[tokio::test]
 async fn writes_go_over_http1_and_reuse_their_connection() {
     let server = Server::start(&["h2", "http/1.1"]).await;
-    let client = server.transport(&Options::default()).writes(None);
+    let client = server.transport(&TransportOptions::default()).writes(None);
     for _ in 0..3 {
         let answer = client.send(get("/x").map(Body::from)).await.unwrap();
         assert_eq!(answer.version(), http::Version::HTTP_11);
@@ -244,7 +244,8 @@ async fn an_answer_that_is_no_watch_must_be_complete_by_its_deadline_on_every_la
 async fn an_answer_has_a_largest_size_and_a_refusal_a_smaller_one() {
     let server = Server::start(&["h2", "http/1.1"]).await;
     let limit = 2 * limits::REFUSAL;
-    let transport = server.transport(&Options { answer_limit: limit, ..Options::default() });
+    let transport =
+        server.transport(&TransportOptions { answer_limit: limit, ..TransportOptions::default() });
     for client in [transport.watches(None), transport.writes(None)] {
         let size = |size: usize| {
             let client = client.clone();
@@ -286,7 +287,7 @@ async fn an_answer_of_a_server_that_a_user_names_has_a_smaller_limit() {
 #[tokio::test]
 async fn every_request_says_that_it_is_ours() {
     let server = Server::start(&["h2", "http/1.1"]).await;
-    let transport = server.transport(&Options::default());
+    let transport = server.transport(&TransportOptions::default());
     for client in [transport.writes(None), transport.watches(None)] {
         let headers = client.request_text(get("/x")).await.unwrap();
         assert!(headers.contains(&format!(r#""user-agent": "{USER_AGENT}""#)), "{headers}");
@@ -319,7 +320,7 @@ async fn how_a_server_that_a_user_names_cannot_be_reached_is_not_told() {
     let mut told = std::collections::BTreeSet::new();
     for (config, egress, path) in cases {
         let connect_timeout = Duration::from_millis(300);
-        let options = Options { egress: Some(egress), connect_timeout, ..brisk() };
+        let options = TransportOptions { egress: Some(egress), connect_timeout, ..brisk() };
         let transport = Transport::new(&config, &options).unwrap();
         for client in [transport.writes(None), transport.watches(None)] {
             let error = client.request_text(get(path)).await.unwrap_err();
@@ -333,7 +334,7 @@ async fn how_a_server_that_a_user_names_cannot_be_reached_is_not_told() {
 async fn every_socket_sends_at_once() {
     let server = Server::start(&["h2", "http/1.1"]).await;
     for protocol in [Protocol::Http1, Protocol::Http2] {
-        let connector = Connector::new(&server.config, protocol, &Options::default()).unwrap();
+        let connector = Connector::new(&server.config, protocol, &TransportOptions::default()).unwrap();
         let wire: Wire = connector.connect().await.unwrap();
         assert!(wire.tcp().nodelay().unwrap());
         assert_eq!(wire.speaks_http2(), protocol == Protocol::Http2);
@@ -344,7 +345,7 @@ async fn every_socket_sends_at_once() {
 async fn an_unreachable_server_is_known_not_to_have_got_the_request() {
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let config = Config::new(format!("http://127.0.0.1:{port}").parse().unwrap());
-    let transport = Transport::new(&config, &Options::default()).unwrap();
+    let transport = Transport::new(&config, &TransportOptions::default()).unwrap();
     assert_eq!(transport.reach().now(), Reachability::Unknown);
     for client in [transport.writes(None), transport.watches(None)] {
         let error = client.request_text(get("/x")).await.unwrap_err();
@@ -358,7 +359,7 @@ async fn an_unreachable_server_is_known_not_to_have_got_the_request() {
 #[tokio::test]
 async fn a_client_acts_as_the_identity_it_was_made_for() {
     let server = Server::start(&["h2", "http/1.1"]).await;
-    let transport = server.transport(&Options::default());
+    let transport = server.transport(&TransportOptions::default());
     let somebody = Impersonation::service_account("shop", "builder").unwrap();
     for client in [transport.writes(Some(&somebody)), transport.watches(Some(&somebody))] {
         let headers = client.request_text(get("/x")).await.unwrap();
@@ -376,7 +377,7 @@ async fn a_client_acts_as_the_identity_it_was_made_for() {
 async fn the_configurations_own_impersonation_never_replaces_that_of_a_client() {
     let mut server = Server::start(&["h2", "http/1.1"]).await;
     server.config.auth_info.impersonate = Some("boss".into());
-    let transport = server.transport(&Options::default());
+    let transport = server.transport(&TransportOptions::default());
     let somebody = Impersonation::service_account("shop", "builder").unwrap();
     let headers = transport.writes(Some(&somebody)).request_text(get("/x")).await.unwrap();
     assert!(headers.contains("shop:builder") && !headers.contains("boss"), "{headers}");
@@ -392,7 +393,7 @@ async fn the_bearer_token_is_read_from_its_file() {
     std::fs::write(&path, "first").unwrap();
     let mut config = server.config.clone();
     config.auth_info.token_file = Some(path.to_string_lossy().into_owned());
-    let transport = Transport::new(&config, &Options::default()).unwrap();
+    let transport = Transport::new(&config, &TransportOptions::default()).unwrap();
     let headers = transport.watches(None).request_text(get("/x")).await.unwrap();
     assert!(headers.contains(r#""authorization": "Bearer first""#), "{headers}");
 }

@@ -2,7 +2,7 @@
 //!
 //! A watch from a version that the store has not reached (etcd restored from a backup) is accepted and stays silent
 //! for ever. Versions of one kind only grow, so a fresh, consistent read that answers with a smaller version than one
-//! already seen proves it: then everything known of that cluster is forgotten and read again ([`Clock::subscribe`]).
+//! already seen proves it: then everything known of that cluster is forgotten and read again ([`VersionClock::subscribe`]).
 //! Kinds are compared with themselves only, because aggregated servers and split stores count for themselves.
 
 use crate::call::Resource;
@@ -21,7 +21,7 @@ const CHECK: Duration = Duration::from_mins(10);
 
 /// The versions seen in one cluster.
 #[derive(Debug)]
-pub(crate) struct Clock {
+pub(crate) struct VersionClock {
     epoch: watch::Sender<u64>,
     kinds: Mutex<BTreeMap<(String, String), Arc<KindClock>>>,
 }
@@ -35,18 +35,18 @@ pub(crate) struct KindClock {
 
 /// What was known when a fresh read began.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Mark {
+pub(crate) struct ClockMark {
     epoch: u64,
     highest: u64,
 }
 
-impl Default for Clock {
+impl Default for VersionClock {
     fn default() -> Self {
         Self { epoch: watch::Sender::new(0), kinds: Mutex::default() }
     }
 }
 
-impl Clock {
+impl VersionClock {
     /// The clock of one kind.
     pub(crate) fn kind(&self, resource: &Resource) -> Arc<KindClock> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,12 +62,12 @@ impl Clock {
     }
 
     /// Notes what is known before a fresh read.
-    pub(crate) fn mark(&self, kind: &KindClock) -> Mark {
-        Mark { epoch: *self.epoch.borrow(), highest: kind.highest.load(Ordering::Acquire) }
+    pub(crate) fn mark(&self, kind: &KindClock) -> ClockMark {
+        ClockMark { epoch: *self.epoch.borrow(), highest: kind.highest.load(Ordering::Acquire) }
     }
 
     /// Judges a fresh read by the mark made before it: false means that the store went back, and everybody is notified.
-    pub(crate) fn confirm(&self, kind: &KindClock, mark: Mark, version: u64) -> bool {
+    pub(crate) fn confirm(&self, kind: &KindClock, mark: ClockMark, version: u64) -> bool {
         *kind.checked.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         if version >= mark.highest || *self.epoch.borrow() != mark.epoch {
             kind.saw(version);
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_smaller_version_than_one_already_seen_rebuilds_everything() {
-        let clock = Clock::default();
+        let clock = VersionClock::default();
         let (pods, maps) = (clock.kind(&resource("Pod")), clock.kind(&resource("ConfigMap")));
         let epoch = clock.subscribe();
         pods.saw(500);
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_happened_after_the_mark_proves_nothing() {
-        let clock = Clock::default();
+        let clock = VersionClock::default();
         let pods = clock.kind(&resource("Pod"));
         let mark = clock.mark(&pods);
         pods.saw(900);
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn one_follower_of_a_kind_checks_for_all() {
-        let clock = Clock::default();
+        let clock = VersionClock::default();
         let pods = clock.kind(&resource("Pod"));
         let now = Instant::now();
         assert!(!pods.claim_check(now));

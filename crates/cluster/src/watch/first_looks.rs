@@ -3,7 +3,7 @@
 //! A first look may take minutes: an aggregated API that does not answer, a list without an end. The places are few, so
 //! they are shared ([`Shares`]): no namespace and no API group holds more of them than it leaves free.
 
-use linchpin_words::shares::{Lane, Route, Shares, Slot, Ticket};
+use linchpin_words::shares::{Lane, Route, Shares, Slot, WaitingTicket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
@@ -19,16 +19,16 @@ impl Lane for FirstLook {
 
 /// Those who wait for their turn, and those under way.
 #[derive(Clone, Debug)]
-pub(crate) struct FirstLooks(Arc<Mutex<Shares<FirstLook, oneshot::Sender<Turn>>>>);
+pub(crate) struct FirstLooks(Arc<Mutex<Shares<FirstLook, oneshot::Sender<FirstLookTurn>>>>);
 
 /// The turn of one first look; dropped when it is over.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct FirstLookTurn {
     all: FirstLooks,
     slot: Slot<FirstLook>,
 }
 
-impl Drop for Turn {
+impl Drop for FirstLookTurn {
     fn drop(&mut self) {
         self.all.shares().end(&self.slot);
         self.all.start();
@@ -38,7 +38,7 @@ impl Drop for Turn {
 /// Somebody who waits; dropped when it does so no more.
 struct Waiting<'a> {
     all: &'a FirstLooks,
-    ticket: Ticket<FirstLook>,
+    ticket: WaitingTicket<FirstLook>,
 }
 
 impl Drop for Waiting<'_> {
@@ -54,12 +54,12 @@ impl FirstLooks {
         Self(Arc::new(Mutex::new(Shares::new(places))))
     }
 
-    fn shares(&self) -> MutexGuard<'_, Shares<FirstLook, oneshot::Sender<Turn>>> {
+    fn shares(&self) -> MutexGuard<'_, Shares<FirstLook, oneshot::Sender<FirstLookTurn>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the turn of `namespace` to look at objects of an API group.
-    pub(crate) async fn turn(&self, namespace: &str, group: &str) -> Option<Turn> {
+    pub(crate) async fn turn(&self, namespace: &str, group: &str) -> Option<FirstLookTurn> {
         let (give, turn) = oneshot::channel();
         let route = Route { lane: FirstLook, backend: Some(group.to_owned()) };
         let ticket = self.shares().push(namespace, route, 0, give);
@@ -75,7 +75,7 @@ impl FirstLooks {
             let next = self.shares().pop();
             let Some((slot, give)) = next else { return };
             // Who has just left does not take it; dropped without the lock, it goes to the next.
-            drop(give.send(Turn { all: self.clone(), slot }));
+            drop(give.send(FirstLookTurn { all: self.clone(), slot }));
         }
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use futures::FutureExt;
 
     /// How many of `asked` get a turn at once; those that do are kept.
-    fn taken(looks: &FirstLooks, namespace: &str, group: &str, asked: usize) -> Vec<Turn> {
+    fn taken(looks: &FirstLooks, namespace: &str, group: &str, asked: usize) -> Vec<FirstLookTurn> {
         (0..asked).filter_map(|_| looks.turn(namespace, group).now_or_never().flatten()).collect()
     }
 
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn one_group_leaves_half_of_the_first_looks_to_others_whoever_asks_for_it() {
         let looks = FirstLooks::new(48);
-        let held: Vec<Turn> =
+        let held: Vec<FirstLookTurn> =
             (0..100).flat_map(|number| taken(&looks, &format!("n{number}"), "slow.example.com", 3)).collect();
         assert_eq!(held.len(), 24);
         assert_eq!(taken(&looks, "n0", "apps", 1).len(), 1, "nor does it stop those who asked for it");

@@ -5,15 +5,15 @@ mod end;
 mod list;
 
 use super::{
-    Counters, Features, Item, Report, Select, Sink, SinkReply, Watched,
-    clock::{Clock, KindClock},
-    first_looks::Turn,
+    Counters, Features, Sink, SinkReply, WatchItem, WatchReport, WatchSelect, WatchTarget,
+    clock::{KindClock, VersionClock},
+    first_looks::FirstLookTurn,
     lines::Lines,
-    pace::{Pace, Trouble},
-    parse::{Arrived, Head},
+    pace::{WatchPauses, WatchTrouble},
+    parse::{Head, WatchLine},
 };
-use crate::call::{self, CallError, Form, Url};
-use end::End;
+use crate::call::{self, ApiUrl, CallError, Form};
+use end::FollowEnd;
 use kube::Client;
 pub(crate) use list::count;
 use serde_json::value::RawValue;
@@ -44,10 +44,10 @@ const FIRST_STATE: Duration = Duration::from_mins(1);
 /// One thing followed as one identity. Does nothing until [`Follower::run`].
 pub(crate) struct Follower {
     pub(crate) client: Client,
-    pub(crate) clock: Arc<Clock>,
+    pub(crate) clock: Arc<VersionClock>,
     pub(crate) features: Arc<Features>,
     pub(crate) counters: Arc<Counters>,
-    pub(crate) watched: Watched,
+    pub(crate) watched: WatchTarget,
     /// The namespace for which it looks; empty where it is for nobody's in particular.
     pub(crate) asker: String,
     /// Spreads the pauses and renewals of different followers.
@@ -57,7 +57,7 @@ pub(crate) struct Follower {
 /// Why an attempt is over.
 enum News {
     /// It ended by itself.
-    Ended(End),
+    Ended(FollowEnd),
     /// A fresh look was asked for.
     Ordered,
     /// The store went back in time.
@@ -69,7 +69,7 @@ enum News {
 /// What is known between attempts.
 struct Course {
     kind: Arc<KindClock>,
-    pace: Pace,
+    pace: WatchPauses,
     /// Where a plain watch can go on; none before the first list and after its expiry.
     at: Option<String>,
     /// Whether the connection was lost since it was last reported as up.
@@ -84,7 +84,7 @@ impl Follower {
         let mut epoch = self.clock.subscribe();
         let mut course = Course {
             kind: self.clock.kind(&self.watched.resource),
-            pace: Pace::new(self.seed),
+            pace: WatchPauses::new(self.seed),
             at: None,
             lost: false,
             up_since: None,
@@ -95,7 +95,7 @@ impl Follower {
                 News::Ordered => continue,
                 News::Rewound => {
                     Counters::add(&self.counters.rewinds, 1);
-                    sink.report(Report::Lost {
+                    sink.report(WatchReport::Lost {
                         failures: 1,
                         message: "the store went back in time".to_owned(),
                     });
@@ -111,26 +111,28 @@ impl Follower {
                 course.pace.fine();
             }
             let pause = match end {
-                End::Renew if lasted => continue,
-                End::Renew => course.pace.after(Trouble::Connection),
-                End::Expired => {
+                FollowEnd::Renew if lasted => continue,
+                FollowEnd::Renew => course.pace.after(WatchTrouble::Connection),
+                FollowEnd::Expired => {
                     course.at = None;
-                    course.pace.after(Trouble::Expired)
+                    course.pace.after(WatchTrouble::Expired)
                 }
-                End::Outgrown => {
+                FollowEnd::Outgrown => {
                     course.at = None;
                     continue;
                 }
-                End::CannotStream => {
+                FollowEnd::CannotStream => {
                     self.features.cannot_stream(&self.watched.resource.kind.group);
                     continue;
                 }
-                End::Failed(error) if error.is_code(404) => return,
-                End::Failed(error) if error.is_code(403) && self.read_alone(sink, &mut course).await => {
+                FollowEnd::Failed(error) if error.is_code(404) => return,
+                FollowEnd::Failed(error)
+                    if error.is_code(403) && self.read_alone(sink, &mut course).await =>
+                {
                     course.at = None;
-                    course.pace.after(Trouble::Forbidden)
+                    course.pace.after(WatchTrouble::Forbidden)
                 }
-                End::Failed(error) => self.failed(error, sink, &mut course),
+                FollowEnd::Failed(error) => self.failed(error, sink, &mut course),
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -181,24 +183,24 @@ impl Follower {
         tracing::debug!(plural = self.watched.resource.plural, select = ?self.watched.select, %error, "watch failed");
         if code == Some(403) {
             course.at = None;
-            let pause = course.pace.after(Trouble::Forbidden);
-            sink.report(Report::Forbidden(Box::new(error)));
+            let pause = course.pace.after(WatchTrouble::Forbidden);
+            sink.report(WatchReport::Forbidden(Box::new(error)));
             return pause;
         }
         let pause = match (&error, code) {
             (CallError::Refused(refused), Some(429)) => {
-                course.pace.after(Trouble::Throttled(refused.retry_after))
+                course.pace.after(WatchTrouble::Throttled(refused.retry_after))
             }
-            _ => course.pace.after(Trouble::Connection),
+            _ => course.pace.after(WatchTrouble::Connection),
         };
         course.lost = true;
-        sink.report(Report::Lost { failures: course.pace.failures(), message: error.to_string() });
+        sink.report(WatchReport::Lost { failures: course.pace.failures(), message: error.to_string() });
         pause
     }
 
-    async fn attempt(&self, sink: &dyn Sink, course: &mut Course) -> End {
+    async fn attempt(&self, sink: &dyn Sink, course: &mut Course) -> FollowEnd {
         let looking = Looking { metadata: sink.is_metadata(), sink };
-        let by_name = matches!(self.watched.select, Select::Name(_));
+        let by_name = matches!(self.watched.select, WatchSelect::Name(_));
         let ended = if by_name && self.features.streams(&self.watched.resource.kind.group) {
             self.stream(&looking, course).await
         } else {
@@ -208,7 +210,7 @@ impl Follower {
     }
 
     /// First state, mark and changes in one request: a renewal is a fresh, consistent look at no extra cost.
-    async fn stream(&self, looking: &Looking<'_>, course: &mut Course) -> Result<End, End> {
+    async fn stream(&self, looking: &Looking<'_>, course: &mut Course) -> Result<FollowEnd, FollowEnd> {
         let seconds = renewal(&mut course.pace);
         let url = self
             .collection()
@@ -221,33 +223,34 @@ impl Follower {
         Counters::add(&self.counters.lists, 1);
         let mark = self.clock.mark(&course.kind);
         let mut lines = self.open(&url, looking).await.map_err(|end| match end {
-            End::Failed(error) if error.is_code(422) || error.is_code(400) => End::CannotStream,
+            FollowEnd::Failed(error) if error.is_code(422) || error.is_code(400) => FollowEnd::CannotStream,
             other => other,
         })?;
-        let mut first: BTreeMap<String, Option<Item>> = BTreeMap::new();
+        let mut first: BTreeMap<String, Option<WatchItem>> = BTreeMap::new();
         let complete = async {
             loop {
-                let Some(line) = lines.next().await.map_err(|error| End::broken(&error))? else {
-                    return Err(End::broken("the stream ended before the first state was complete"));
+                let Some(line) = lines.next().await.map_err(|error| FollowEnd::broken(&error))? else {
+                    return Err(FollowEnd::broken("the stream ended before the first state was complete"));
                 };
                 Counters::add(&self.counters.bytes, line.len());
                 self.features.breathe(line.len()).await;
                 match Self::arrived(&line, course)? {
-                    Arrived::There(head, object) => {
+                    WatchLine::There(head, object) => {
                         let item = self.project(&head, object, looking)?;
                         first.insert(head.metadata.name, item);
                     }
-                    Arrived::Gone(head) => drop(first.remove(&head.metadata.name)),
-                    Arrived::Mark(mark) if mark.completes_first_state => return Ok(mark.version()),
-                    Arrived::Mark(_) => {}
+                    WatchLine::Gone(head) => drop(first.remove(&head.metadata.name)),
+                    WatchLine::Mark(mark) if mark.completes_first_state => return Ok(mark.version()),
+                    WatchLine::Mark(_) => {}
                 }
             }
         };
         // A server that passes over what it does not know watches well enough, and never says when the first state is
         // complete: aggregated ones do.
-        let as_of = tokio::time::timeout(FIRST_STATE, complete).await.map_err(|_| End::CannotStream)??;
+        let as_of =
+            tokio::time::timeout(FIRST_STATE, complete).await.map_err(|_| FollowEnd::CannotStream)??;
         if !self.clock.confirm(&course.kind, mark, as_of) {
-            return Err(End::Expired);
+            return Err(FollowEnd::Expired);
         }
         drop(turn);
         let (mut items, mut others) = (Vec::new(), Vec::new());
@@ -262,18 +265,22 @@ impl Follower {
     }
 
     /// Waits for one's turn to look.
-    async fn turn(&self) -> Option<Turn> {
+    async fn turn(&self) -> Option<FirstLookTurn> {
         self.features.turn(&self.asker, &self.watched.resource.kind.group).await
     }
 
-    async fn list_and_watch(&self, looking: &Looking<'_>, course: &mut Course) -> Result<End, End> {
+    async fn list_and_watch(
+        &self,
+        looking: &Looking<'_>,
+        course: &mut Course,
+    ) -> Result<FollowEnd, FollowEnd> {
         if course.at.is_none() {
-            looking.sink.report(Report::Looking);
+            looking.sink.report(WatchReport::Looking);
             let mark = self.clock.mark(&course.kind);
             let (items, others, version) = self.list(looking).await?;
             let as_of = version.parse().unwrap_or(0);
             if !self.clock.confirm(&course.kind, mark, as_of) {
-                return Err(End::Expired);
+                return Err(FollowEnd::Expired);
             }
             course.at = Some(version);
             Self::snapshot(items, others, as_of, looking, course);
@@ -292,14 +299,14 @@ impl Follower {
     }
 
     fn snapshot(
-        items: Vec<Item>,
+        items: Vec<WatchItem>,
         others: Vec<Box<str>>,
         as_of: u64,
         looking: &Looking<'_>,
         course: &mut Course,
     ) {
         course.lost = false;
-        looking.sink.report(Report::Snapshot { items, others, as_of });
+        looking.sink.report(WatchReport::Snapshot { items, others, as_of });
     }
 
     /// Reads on until the stream ends.
@@ -309,7 +316,7 @@ impl Follower {
         seconds: u64,
         looking: &Looking<'_>,
         course: &mut Course,
-    ) -> Result<End, End> {
+    ) -> Result<FollowEnd, FollowEnd> {
         let now = tokio::time::Instant::now();
         course.up_since = Some(now);
         let overdue = now + Duration::from_secs(seconds) + OVERTIME;
@@ -318,38 +325,38 @@ impl Follower {
             let line = match tokio::time::timeout_at(until, lines.next()).await {
                 Err(_) if course.lost => {
                     course.lost = false;
-                    looking.sink.report(Report::Live);
+                    looking.sink.report(WatchReport::Live);
                     continue;
                 }
-                Err(_) => return Err(End::broken("the stream outlived its time")),
-                Ok(Err(error)) => return Err(End::broken(&error)),
-                Ok(Ok(None)) => return Ok(End::Renew),
+                Err(_) => return Err(FollowEnd::broken("the stream outlived its time")),
+                Ok(Err(error)) => return Err(FollowEnd::broken(&error)),
+                Ok(Ok(None)) => return Ok(FollowEnd::Renew),
                 Ok(Ok(Some(line))) => line,
             };
             Counters::add(&self.counters.bytes, line.len());
             Counters::add(&self.counters.events, 1);
             self.features.breathe(line.len()).await;
             match Self::arrived(&line, course)? {
-                Arrived::There(head, object) if looking.sink.take(&head, Some(object)) => {}
-                Arrived::Gone(head) if looking.sink.take(&head, None) => {}
-                Arrived::There(head, object) => self.tell(&head, object, looking)?,
-                Arrived::Gone(head) => {
+                WatchLine::There(head, object) if looking.sink.take(&head, Some(object)) => {}
+                WatchLine::Gone(head) if looking.sink.take(&head, None) => {}
+                WatchLine::There(head, object) => self.tell(&head, object, looking)?,
+                WatchLine::Gone(head) => {
                     let version = head.version();
-                    looking.sink.report(Report::Gone { name: head.metadata.name, version });
+                    looking.sink.report(WatchReport::Gone { name: head.metadata.name, version });
                 }
-                Arrived::Mark(mark) => {
-                    looking.sink.report(Report::Reached(mark.version()));
+                WatchLine::Mark(mark) => {
+                    looking.sink.report(WatchReport::Reached(mark.version()));
                 }
             }
         }
     }
 
     /// Reads one line, and remembers how far that is.
-    fn arrived<'a>(line: &'a [u8], course: &mut Course) -> Result<Arrived<'a>, End> {
-        let arrived = Arrived::read(line)?;
+    fn arrived<'a>(line: &'a [u8], course: &mut Course) -> Result<WatchLine<'a>, FollowEnd> {
+        let arrived = WatchLine::read(line)?;
         let version = match &arrived {
-            Arrived::There(head, _) | Arrived::Gone(head) => &head.metadata.resource_version,
-            Arrived::Mark(mark) => &mark.version,
+            WatchLine::There(head, _) | WatchLine::Gone(head) => &head.metadata.resource_version,
+            WatchLine::Mark(mark) => &mark.version,
         };
         course.kind.saw(version.parse().unwrap_or(0));
         // Streams of one object begin anew instead of going on, and need no version to do that from.
@@ -361,11 +368,11 @@ impl Follower {
 
     /// Reports one object that is there. It is projected without the listener's lock, so the interest in it may have
     /// changed when the listener gets it: then it is read again, and nothing is missed or half read.
-    fn tell(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<(), End> {
+    fn tell(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<(), FollowEnd> {
         loop {
             let report = match self.project(head, object, looking)? {
-                Some(item) => Report::Changed(item),
-                None => Report::Passed { name: head.metadata.name.clone(), version: head.version() },
+                Some(item) => WatchReport::Changed(item),
+                None => WatchReport::Passed { name: head.metadata.name.clone(), version: head.version() },
             };
             if looking.sink.report(report) == SinkReply::Noted {
                 return Ok(());
@@ -374,27 +381,32 @@ impl Follower {
     }
 
     /// What is read of one object; none if it is of no interest.
-    fn project(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<Option<Item>, End> {
+    fn project(
+        &self,
+        head: &Head,
+        object: &RawValue,
+        looking: &Looking<'_>,
+    ) -> Result<Option<WatchItem>, FollowEnd> {
         let Some(interest) = looking.sink.interest(&head.metadata.name) else { return Ok(None) };
         if looking.metadata && !interest.is_metadata() {
-            return Err(End::Outgrown);
+            return Err(FollowEnd::Outgrown);
         }
         Ok(Some(head.item(object, &self.watched, &interest)))
     }
 
-    async fn open(&self, url: &Url, looking: &Looking<'_>) -> Result<Lines, End> {
+    async fn open(&self, url: &ApiUrl, looking: &Looking<'_>) -> Result<Lines, FollowEnd> {
         Counters::add(&self.counters.watches, 1);
         let form = if looking.metadata { Form::Metadata } else { Form::Full };
         let (_, body) = call::open(&self.client, call::get(url, form)?).await?;
         Ok(Lines::new(body))
     }
 
-    fn collection(&self) -> Url {
+    fn collection(&self) -> ApiUrl {
         let url = self.watched.resource.collection(self.watched.namespace.as_deref());
         match &self.watched.select {
-            Select::Name(name) => url.with("fieldSelector", &format!("metadata.name={}", escape(name))),
-            Select::Labels(selector) => url.with("labelSelector", selector.as_str()),
-            Select::All => url,
+            WatchSelect::Name(name) => url.with("fieldSelector", &format!("metadata.name={}", escape(name))),
+            WatchSelect::Labels(selector) => url.with("labelSelector", selector.as_str()),
+            WatchSelect::All => url,
         }
     }
 }
@@ -406,7 +418,7 @@ struct Looking<'a> {
     sink: &'a dyn Sink,
 }
 
-fn renewal(pace: &mut Pace) -> u64 {
+fn renewal(pace: &mut WatchPauses) -> u64 {
     RENEWAL + pace.jitter(RENEWAL_SPREAD)
 }
 

@@ -1,6 +1,6 @@
 //! What arrives, read only as far as needed: objects nobody asked for cost no more than a look at their name.
 
-use super::{Item, Watched, interest::Interest};
+use super::{WatchItem, WatchTarget, interest::Interest};
 use kube::core::Status;
 use linchpin_engine::contract::Projection;
 use linchpin_words::limits;
@@ -23,7 +23,7 @@ impl From<serde_json::Error> for Garbled {
 }
 
 /// What one line of a watch says.
-pub(super) enum Arrived<'a> {
+pub(super) enum WatchLine<'a> {
     /// An object is new or has changed.
     There(Head, &'a RawValue),
     /// An object is gone, or left the selection.
@@ -52,7 +52,7 @@ impl From<Garbled> for Broken {
     }
 }
 
-impl<'a> Arrived<'a> {
+impl<'a> WatchLine<'a> {
     pub(super) fn read(line: &'a [u8]) -> Result<Self, Broken> {
         #[derive(Deserialize)]
         struct Event<'a> {
@@ -73,7 +73,7 @@ impl<'a> Arrived<'a> {
 
 /// One page of a list.
 #[derive(Deserialize)]
-pub(crate) struct Page<'a> {
+pub(crate) struct ListPage<'a> {
     #[serde(default)]
     pub(crate) metadata: PageMetadata,
     #[serde(borrow, default)]
@@ -91,7 +91,7 @@ pub(crate) struct PageMetadata {
     pub(super) remaining_item_count: Option<u64>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> ListPage<'a> {
     pub(crate) fn read(body: &'a [u8]) -> Result<Self, Garbled> {
         Ok(serde_json::from_slice(body)?)
     }
@@ -100,12 +100,12 @@ impl<'a> Page<'a> {
 /// The metadata every record has.
 #[derive(Deserialize)]
 pub(crate) struct Head {
-    pub(super) metadata: Metadata,
+    pub(super) metadata: ObjectMetadata,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Metadata {
+pub(super) struct ObjectMetadata {
     #[serde(default)]
     pub(super) name: String,
     #[serde(default)]
@@ -136,8 +136,8 @@ impl Head {
     }
 
     /// The record of an object with this head. Of one that is nested too deeply to be read nothing is kept: it is there.
-    pub(super) fn item(&self, object: &RawValue, watched: &Watched, interest: &Interest) -> Item {
-        let Metadata { name, namespace, uid, generation, deletion_timestamp, .. } = &self.metadata;
+    pub(super) fn item(&self, object: &RawValue, watched: &WatchTarget, interest: &Interest) -> WatchItem {
+        let ObjectMetadata { name, namespace, uid, generation, deletion_timestamp, .. } = &self.metadata;
         let version = self.version();
         let kind = &watched.resource.kind;
         let content = serde_json::from_str(object.get()).ok().map(|mut value: Value| {
@@ -164,7 +164,7 @@ impl Head {
             })
         });
         let bytes = RECORD + name.len() + kept.as_ref().map_or(0, |kept| size(&kept.content));
-        Item { name: name.clone(), version, revision: interest.revision, kept, bytes }
+        WatchItem { name: name.clone(), version, revision: interest.revision, kept, bytes }
     }
 }
 
@@ -222,7 +222,7 @@ impl Bookmark {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{Select, interest::tests::interest},
+        super::{WatchSelect, interest::tests::interest},
         *,
     };
     use crate::call::Resource;
@@ -230,12 +230,12 @@ mod tests {
     use linchpin_words::Gvk;
     use serde_json::json;
 
-    fn watched() -> Watched {
+    fn watched() -> WatchTarget {
         let resource = Resource::new(Gvk::new("", "v1", "ConfigMap"), "configmaps", true);
-        Watched { resource, namespace: Some("shop".into()), select: Select::All }
+        WatchTarget { resource, namespace: Some("shop".into()), select: WatchSelect::All }
     }
 
-    fn item(object: &Value, reads: &ReadSet) -> Item {
+    fn item(object: &Value, reads: &ReadSet) -> WatchItem {
         let raw = serde_json::value::to_raw_value(object).unwrap();
         Head::read(&raw).unwrap().item(&raw, &watched(), &interest([reads.clone()]))
     }
@@ -267,14 +267,14 @@ mod tests {
         let deep = format!("{}1{}", "[".repeat(500), "]".repeat(500));
         let line =
             format!(r#"{{"type": "ADDED", "object": {{"metadata": {{"name": "a"}}, "data": {deep}}}}}"#);
-        let Ok(Arrived::There(head, object)) = Arrived::read(line.as_bytes()) else { panic!() };
+        let Ok(WatchLine::There(head, object)) = WatchLine::read(line.as_bytes()) else { panic!() };
         let item = head.item(object, &watched(), &interest([ReadSet::nothing()]));
         assert_eq!((item.name.as_str(), item.kept), ("a", None));
     }
 
     #[test]
     fn garbage_is_an_error_that_repeats_nothing_of_it() {
-        let error = Arrived::read(b"{\"type\": \"ADDED\", \"object\": hunter2}").err();
+        let error = WatchLine::read(b"{\"type\": \"ADDED\", \"object\": hunter2}").err();
         let Some(Broken::Garbled(error)) = error else { panic!() };
         let error = error.to_string();
         assert!(!error.contains("hunter2"), "{error}");

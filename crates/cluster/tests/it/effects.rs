@@ -3,11 +3,12 @@
 use crate::stage::{Audience, Stage};
 use linchpin_cluster::{
     apply::Executor,
-    events::{Recorder, Regarding},
+    events::{EventRecorder, Regarding},
     identity::OperatorClient,
 };
 use linchpin_engine::contract::{
-    Done, Effect, Existing, Failure, Force, Notice, PatchKind, Propagation, StepId, Target, Ticket, Verb,
+    Done, Effect, EffectTarget, Existing, Failure, Force, Notice, PatchKind, Propagation, StepId, Ticket,
+    Verb,
 };
 use linchpin_words::{KindWord, keys};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ impl<'a> Hand<'a> {
         let leading = Arc::new(AtomicBool::new(true));
         let fence = Arc::clone(&leading);
         let own = OperatorClient::new(&crate::stage::transport(stage.cluster).await);
-        let recorder = Recorder::new(own, "test");
+        let recorder = EventRecorder::new(own, "test");
         let executor =
             Executor::new(audience.hub.clone(), recorder, Arc::new(move || fence.load(Ordering::SeqCst)));
         Self { stage, audience, executor, leading }
@@ -44,7 +45,8 @@ impl<'a> Hand<'a> {
     pub async fn order(&self, verb: Verb) -> Result<Done, Failure> {
         let ticket = Ticket { step: StepId::new("s"), run: 1, attempt: 1, part: 0 };
         let deadline = Duration::from_secs(10);
-        let effect = Effect { ticket, via: self.stage.via("builder"), verb, discreet: false, deadline };
+        let via = self.stage.via("builder");
+        let effect = Effect { ticket, via, verb, discreet: false, deadline, rank: 0 };
         self.executor.execute(&effect, &self.about()).await
     }
 
@@ -87,8 +89,12 @@ impl<'a> Hand<'a> {
         .await
     }
 
-    fn target(&self, name: &str) -> Target {
-        Target { kind: KindWord::new("cm"), namespace: Some(self.stage.namespace.clone()), name: name.into() }
+    fn target(&self, name: &str) -> EffectTarget {
+        EffectTarget {
+            kind: KindWord::new("cm"),
+            namespace: Some(self.stage.namespace.clone()),
+            name: name.into(),
+        }
     }
 
     async fn patch(&self, name: &str, kind: PatchKind, body: Value, once: bool) -> Result<Done, Failure> {

@@ -2,7 +2,7 @@
 
 use crate::{effects::Hand, stage::Stage};
 use linchpin_engine::contract::{Done, ExecOrder, Failure, Verb};
-use linchpin_local::{Cluster, Component, Options, check_node_support, is_node_promised};
+use linchpin_local::{Cluster, ClusterOptions, Component, check_node_support, is_node_promised};
 use serde_json::{Value, json};
 use std::{io::Write, time::Duration};
 
@@ -37,8 +37,11 @@ async fn a_command_runs_in_its_container_and_its_end_is_known() {
         let _ = writeln!(std::io::stderr(), "SKIPPED: a test of the real node: {reason}");
         return;
     }
-    let start =
-        || &*Box::leak(Box::new(Cluster::start(&Options { node: true, ..Options::default() }).unwrap()));
+    let start = || {
+        &*Box::leak(Box::new(
+            Cluster::start(&ClusterOptions { node: true, ..ClusterOptions::default() }).unwrap(),
+        ))
+    };
     let cluster: &'static Cluster = tokio::task::spawn_blocking(start).await.unwrap();
     let stage = Stage::on(cluster).await;
     let hand = Hand::new(&stage).await;

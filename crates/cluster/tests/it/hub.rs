@@ -1,7 +1,7 @@
 //! What the hub shows, to whom, and what it costs.
 
 use crate::stage::{Audience, Stage, config_map, eventually, gvk, items};
-use linchpin_cluster::{Budget, Settings, SubscriberId};
+use linchpin_cluster::{HubSettings, NamespaceBudget, SubscriberId};
 use linchpin_engine::contract::{Actor, ClusterRef, Question, ReadSet, Right, Seen, Served, Via, Want};
 use linchpin_words::{KindWord, Reason};
 use serde_json::{Value, json};
@@ -328,7 +328,10 @@ async fn one_namespace_cannot_use_up_all_watches() {
     let stage = Stage::new().await;
     stage.allow("builder", &["list", "watch"], "configmaps", &[]).await;
     // Three, and the one of the account itself.
-    let settings = Settings { budget: Budget { watches: 4, ..Budget::default() }, ..Settings::default() };
+    let settings = HubSettings {
+        budget: NamespaceBudget { watches: 4, ..NamespaceBudget::default() },
+        ..HubSettings::default()
+    };
     let mut audience = Audience::with(stage.cluster, settings).await;
     let wants: Vec<Want> = (0..4).map(|n| stage.want("builder", &format!("b{n}"))).collect();
     for (number, want) in (20..).zip(&wants) {
@@ -346,7 +349,10 @@ async fn one_namespace_cannot_use_up_all_watches() {
 async fn a_selector_that_matches_more_than_its_namespace_may_have_is_over_budget_until_it_is_less() {
     let stage = Stage::new().await;
     stage.allow("builder", &["list", "watch"], "configmaps", &[]).await;
-    let settings = Settings { budget: Budget { objects: 3, ..Budget::default() }, ..Settings::default() };
+    let settings = HubSettings {
+        budget: NamespaceBudget { objects: 3, ..NamespaceBudget::default() },
+        ..HubSettings::default()
+    };
     let mut audience = Audience::with(stage.cluster, settings).await;
     let labelled = |name: &str| {
         let mut map = stage.map(name, json!({"x": "1"}));

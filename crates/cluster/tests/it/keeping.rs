@@ -2,7 +2,7 @@
 
 use crate::effects::{Hand, able, body};
 use linchpin_engine::{
-    contract::{Existing, Failure, Force, Owner, Seen, Target, Verb, Want, kept_fingerprint},
+    contract::{EffectTarget, Existing, Failure, Force, Owner, Seen, Verb, Want, kept_fingerprint},
     plan::Drift,
 };
 use linchpin_words::KindWord;
@@ -127,8 +127,11 @@ async fn an_owner_is_set_only_in_its_own_namespace_and_can_be_taken_off() {
     let reference = hand.stored("owned").await.unwrap()["metadata"]["ownerReferences"][0].clone();
     assert_ne!(reference["blockOwnerDeletion"], true, "{reference}");
     assert_ne!(reference["controller"], true, "{reference}");
-    let target =
-        Target { kind: KindWord::new("cm"), namespace: Some(stage.namespace.clone()), name: "owned".into() };
+    let target = EffectTarget {
+        kind: KindWord::new("cm"),
+        namespace: Some(stage.namespace.clone()),
+        name: "owned".into(),
+    };
     let uid = child.stamp.unwrap().uid;
     let disown =
         |owner: &str| Verb::Disown { target: target.clone(), uid: uid.clone(), owner: owner.to_owned() };

@@ -3,7 +3,7 @@
 use crate::stage::{Stage, config_map, items};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_engine::contract::{
-    Actor, ClusterRef, ControlPlaneSelect, Impersonate, Question, ReadSet, Scope, Seen, Via, Want,
+    Actor, ClusterRef, ControlPlaneSelect, Question, ReadSet, RemoteUser, Scope, Seen, Via, Want,
 };
 use linchpin_words::{KindWord, Reason};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn kubeconfig(stage: &Stage) -> String {
     STANDARD.encode(fs::read(stage.cluster.kubeconfig()).unwrap())
 }
 
-fn via(stage: &Stage, secret: &str, impersonate: Option<Impersonate>) -> Via {
+fn via(stage: &Stage, secret: &str, impersonate: Option<RemoteUser>) -> Via {
     let cluster = ClusterRef::Kubeconfig {
         namespace: stage.namespace.clone(),
         name: secret.to_owned(),
@@ -111,7 +111,7 @@ async fn further_impersonation_narrows_what_is_seen() {
     stage.allow("builder", &["list", "watch"], "secrets", &["k"]).await;
     stage.put(secret(&stage, "k", json!({"value": kubeconfig(&stage)}))).await;
     let mut audience = stage.audience().await;
-    let alice = Impersonate { user: "alice".into(), groups: vec!["tenants".into()] };
+    let alice = RemoteUser { user: "alice".into(), groups: vec!["tenants".into()] };
     let want = want(&stage, via(&stage, "k", Some(alice)));
     audience.ask([want.clone()]);
     audience.until_unknown(&want, Reason::Forbidden).await;

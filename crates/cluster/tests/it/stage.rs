@@ -7,12 +7,12 @@ use kube::{
     core::{ApiResource, GroupVersionKind},
 };
 use linchpin_cluster::{
-    Hub, Settings, SubscriberId,
+    Hub, HubSettings, SubscriberId,
     remote::RemoteSettings,
-    transport::{Options as TransportOptions, Transport},
+    transport::{Transport, TransportOptions},
 };
 use linchpin_engine::contract::{Question, ReadSet, Scope, Seen, Selector, Via, Want};
-use linchpin_local::{Cluster, Component, Options};
+use linchpin_local::{Cluster, ClusterOptions, Component};
 use linchpin_words::{Gvk, Reason, egress::Egress};
 use serde_json::{Value, json};
 use std::{
@@ -41,7 +41,8 @@ pub fn shared() -> &'static Cluster {
 
 /// A cluster of one's own: nothing but etcd and an API server.
 pub fn start() -> Cluster {
-    let options = Options::default().without(Component::Scheduler).without(Component::ControllerManager);
+    let options =
+        ClusterOptions::default().without(Component::Scheduler).without(Component::ControllerManager);
     Cluster::start(&options).unwrap()
 }
 
@@ -211,12 +212,12 @@ pub struct Audience {
 impl Audience {
     pub async fn of(cluster: &Cluster) -> Self {
         let remote = RemoteSettings { egress: Egress::default().with_loopback(), in_cluster: false };
-        Self::with(cluster, Settings { remote, ..Settings::default() }).await
+        Self::with(cluster, HubSettings { remote, ..HubSettings::default() }).await
     }
 
-    pub async fn with(cluster: &Cluster, settings: Settings) -> Self {
+    pub async fn with(cluster: &Cluster, settings: HubSettings) -> Self {
         let (sender, changes) = mpsc::unbounded_channel();
-        let listener: linchpin_cluster::Listener = Arc::new(move |subscribers: &[SubscriberId]| {
+        let listener: linchpin_cluster::AnswerListener = Arc::new(move |subscribers: &[SubscriberId]| {
             for subscriber in subscribers {
                 let _ = sender.send(*subscriber);
             }

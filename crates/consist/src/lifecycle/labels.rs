@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use linchpin_words::Timestamp;
+use linchpin_words::{Timestamp, keys::consist as keys};
 
 use super::{POD_DELETE, POD_EVICT};
 
@@ -109,14 +109,27 @@ pub(super) fn permission(kind: &str) -> String {
     format!("{PERMISSION}/{kind}")
 }
 
+/// Whether a label is one that the engine writes by itself.
+pub fn is_written_label(key: &str) -> bool {
+    matches!(key, keys::SERVICE_AVAILABLE | keys::PREPARING_TO_DELETE)
+        || key.strip_prefix(PERMISSION).is_some_and(|rest| rest.starts_with('/'))
+        || kind_and_id(key).is_some()
+}
+
+/// Whether an annotation is one by which the engine and its webhooks note something.
+pub fn is_written_annotation(key: &str) -> bool {
+    matches!(key, keys::EVICT_REQUESTED | keys::DELETE_REQUESTED_BY | keys::TO_DELETE_IGNORED)
+        || key.strip_prefix(keys::RULE_DETAIL_PREFIX).is_some_and(|rest| rest.starts_with('/'))
+}
+
 /// A pod's labels while it is advanced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Labels {
+pub(super) struct PodLabels {
     all: BTreeMap<String, String>,
     stamp: String,
 }
 
-impl Labels {
+impl PodLabels {
     pub(super) fn new(labels: &BTreeMap<String, String>, now: Timestamp) -> Self {
         let nanoseconds = i128::from(now.as_microsecond()) * 1_000;
         Self { all: labels.clone(), stamp: nanoseconds.to_string() }
@@ -233,9 +246,9 @@ impl Labels {
 mod tests {
     use super::*;
 
-    fn labels(keys: impl IntoIterator<Item = String>) -> Labels {
+    fn labels(keys: impl IntoIterator<Item = String>) -> PodLabels {
         let all: BTreeMap<String, String> = keys.into_iter().map(|key| (key, "1".to_owned())).collect();
-        Labels::new(&all, Timestamp::from_microsecond(0))
+        PodLabels::new(&all, Timestamp::from_microsecond(0))
     }
 
     fn many(prefix: Prefix) -> impl Iterator<Item = String> {

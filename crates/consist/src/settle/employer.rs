@@ -9,7 +9,7 @@ use std::{
 use linchpin_words::{Gvk, hash::Fnv, keys, keys::consist};
 use serde_json::Value;
 
-use super::Standing;
+use super::ObservedEmployment;
 use crate::{marks::is_clean_finalizer, options::Predicate, pod::texts};
 
 /// One employer.
@@ -92,7 +92,7 @@ fn fingerprint(object: &Value) -> u64 {
 }
 
 /// What a look at the provider is about: a changed employer or employee is another question.
-pub(super) fn about(standing: &Standing<'_>, leaving: bool) -> u64 {
+pub(super) fn about(standing: &ObservedEmployment<'_>, leaving: bool) -> u64 {
     let mut hash = Fnv::default();
     (standing.employer.fingerprint, leaving).hash(&mut hash);
     for pod in standing.employees.into_iter().flatten() {
@@ -105,7 +105,7 @@ pub(super) fn about(standing: &Standing<'_>, leaving: bool) -> u64 {
 
 /// Who serves an employer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Choice<'a> {
+pub enum AdapterChoice<'a> {
     /// This adapter.
     One(&'a str),
     /// Nobody: no adapter asks for it.
@@ -120,7 +120,7 @@ pub enum Choice<'a> {
 pub fn choose<'a>(
     employer: &EmployerView,
     adapters: impl IntoIterator<Item = (&'a str, &'a Gvk, &'a Predicate)>,
-) -> Choice<'a> {
+) -> AdapterChoice<'a> {
     let admitted = adapters.into_iter().filter(|(_, kind, predicate)| {
         kind.group == employer.kind.group
             && kind.kind == employer.kind.kind
@@ -128,11 +128,14 @@ pub fn choose<'a>(
     });
     let mut names: Vec<&str> = admitted.map(|(name, ..)| name).collect();
     if let Some(chosen) = employer.labels.get(consist::ADAPTER) {
-        return names.into_iter().find(|name| name == chosen).map_or(Choice::Other, Choice::One);
+        return names
+            .into_iter()
+            .find(|name| name == chosen)
+            .map_or(AdapterChoice::Other, AdapterChoice::One);
     }
     match names.len() {
-        0 => Choice::Nobody,
-        1 => Choice::One(names.remove(0)),
-        _ => Choice::Several(names),
+        0 => AdapterChoice::Nobody,
+        1 => AdapterChoice::One(names.remove(0)),
+        _ => AdapterChoice::Several(names),
     }
 }

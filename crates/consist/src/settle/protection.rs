@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Turn;
 use crate::{
-    answer::{Answer, Pair},
+    answer::{ItemPair, ProviderAnswer},
     pod::PodView,
 };
 
@@ -28,8 +28,8 @@ pub(super) enum Protection {
 }
 
 /// The items of an answer by the employee they are about.
-pub(super) fn by_name(answer: &Answer) -> BTreeMap<&str, Vec<&Pair>> {
-    let mut by_name: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();
+pub(super) fn by_name(answer: &ProviderAnswer) -> BTreeMap<&str, Vec<&ItemPair>> {
+    let mut by_name: BTreeMap<&str, Vec<&ItemPair>> = BTreeMap::new();
     for pair in &answer.employees {
         by_name.entry(pair.name.as_str()).or_default().push(pair);
     }
@@ -37,7 +37,7 @@ pub(super) fn by_name(answer: &Answer) -> BTreeMap<&str, Vec<&Pair>> {
 }
 
 /// What one item says.
-fn of_pair(pair: &Pair, terminating: bool) -> Protection {
+fn of_pair(pair: &ItemPair, terminating: bool) -> Protection {
     let ready = pair.ready.unwrap_or_default() && !terminating;
     let out =
         pair.current.is_none() || pair.in_traffic == Some(false) || (pair.in_traffic.is_none() && pair.same);
@@ -49,7 +49,7 @@ fn of_pair(pair: &Pair, terminating: bool) -> Protection {
 }
 
 /// What all items of a pod say together: on or off only where they agree; off where there is none.
-pub(super) fn of_pod(pod: &PodView, pairs: Option<&Vec<&Pair>>) -> Protection {
+pub(super) fn of_pod(pod: &PodView, pairs: Option<&Vec<&ItemPair>>) -> Protection {
     let mut said = pairs.into_iter().flatten().map(|pair| of_pair(pair, pod.is_terminating()));
     let Some(first) = said.next() else { return Protection::Off };
     if said.all(|next| next == first) { first } else { Protection::Keep }

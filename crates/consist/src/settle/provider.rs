@@ -9,10 +9,10 @@ use std::{
 use linchpin_words::{Timestamp, hash::Fnv};
 use serde_json::Value;
 
-use super::{Act, Held, Look, Matter, Notice, Slot, Turn};
+use super::{Act, EmployerNotice, Held, Matter, ProviderLook, Turn, WorkSlot};
 use crate::{
     adapter::Batch,
-    answer::{Answer, Pair},
+    answer::{ItemPair, ProviderAnswer},
     options::POLL_CAP,
     port::Call,
 };
@@ -21,7 +21,7 @@ use crate::{
 const ATTACH_FIRST: (Duration, u32) = (Duration::from_secs(3), 3);
 
 /// The call that an item needs.
-fn needed(pair: &Pair, of_employees: bool) -> Option<Call> {
+fn needed(pair: &ItemPair, of_employees: bool) -> Option<Call> {
     let calls = if of_employees {
         [Call::CreateEmployees, Call::UpdateEmployees, Call::DeleteEmployees]
     } else {
@@ -36,14 +36,14 @@ fn needed(pair: &Pair, of_employees: bool) -> Option<Call> {
 }
 
 /// Every item that is not as it should be, with the call that it needs.
-pub(super) fn differences(answer: &Answer) -> impl Iterator<Item = (Call, &Pair)> {
+pub(super) fn differences(answer: &ProviderAnswer) -> impl Iterator<Item = (Call, &ItemPair)> {
     let employer = answer.employer.iter().map(|pair| (pair, false));
     let employees = answer.employees.iter().map(|pair| (pair, true));
     employer.chain(employees).filter_map(|(pair, of_employees)| Some((needed(pair, of_employees)?, pair)))
 }
 
 /// Items that the provider says are still in traffic although they should not be.
-pub(super) fn draining(answer: &Answer) -> impl Iterator<Item = &Pair> {
+pub(super) fn draining(answer: &ProviderAnswer) -> impl Iterator<Item = &ItemPair> {
     answer.employees.iter().filter(|pair| !pair.ready.unwrap_or_default() && pair.in_traffic == Some(true))
 }
 
@@ -127,8 +127,8 @@ impl Turn<'_> {
 
     /// An empty answer where something was seen not long ago is asked for once more: a provider that restarts empty must
     /// not look like a drained one.
-    fn doubt(&mut self, look: &Look, answer: &Answer) {
-        let there = |pairs: &[Pair], of_employees: bool| {
+    fn doubt(&mut self, look: &ProviderLook, answer: &ProviderAnswer) {
+        let there = |pairs: &[ItemPair], of_employees: bool| {
             let current = pairs.iter().filter(|pair| pair.current.is_some());
             current.map(|pair| (of_employees, pair.id.clone())).collect::<Vec<_>>()
         };
@@ -145,21 +145,21 @@ impl Turn<'_> {
     }
 
     /// Whether a look is about what is there now, and younger than our last call.
-    fn counts(&self, look: &Look) -> bool {
+    fn counts(&self, look: &ProviderLook) -> bool {
         look.about == self.about
             && !self.memory.is_calling()
             && self.memory.floor.is_none_or(|floor| look.began > floor)
     }
 
     /// The answer, where there is one that counts.
-    pub(super) fn answer(&self) -> Option<&Answer> {
+    pub(super) fn answer(&self) -> Option<&ProviderAnswer> {
         let look = self.standing.look?;
         let answer = look.result.as_ref().ok()?;
         (self.counts(look) && self.memory.doubt.is_none()).then_some(answer)
     }
 
     /// Orders the first call that is due. `may_attach` says whether an employee may be put into traffic now.
-    pub(super) fn call(&mut self, answer: &Answer, may_attach: impl Fn(&Pair) -> bool) {
+    pub(super) fn call(&mut self, answer: &ProviderAnswer, may_attach: impl Fn(&ItemPair) -> bool) {
         if self.memory.is_calling() {
             return;
         }
@@ -184,15 +184,15 @@ impl Turn<'_> {
         let Some((call, mut items)) = due.into_iter().next() else { return };
         items.truncate(self.standing.options.batch.max(1));
         self.memory.calling = Some((call, items.iter().map(|(id, _)| id.clone()).collect()));
-        self.order(Slot::Provider, Act::Call { call, items });
+        self.order(WorkSlot::Provider, Act::Call { call, items });
     }
 
     /// Leaves pods in traffic for a moment that only left the selection, while others wait to be marked before they may have
     /// it: a selector that changes must not leave nobody.
     fn attach_first(
         &mut self,
-        look: &Look,
-        answer: &Answer,
+        look: &ProviderLook,
+        answer: &ProviderAnswer,
         due: &mut BTreeMap<Call, Vec<(String, Arc<Value>)>>,
     ) {
         let (patience, looks) = ATTACH_FIRST;
@@ -242,13 +242,20 @@ impl Turn<'_> {
         }
         for (call, pair) in differences(answer) {
             if let Some(held) = self.memory.held.get(&(call, pair.id.clone())) {
-                at = at.min(held.until);
+                // What was due at this look and was not called for waits for something else: asking at once would be in vain.
+                let due = held.until <= look.began;
+                at = at.min(if due { look.began.plus_duration(self.fruitless()) } else { held.until });
             }
         }
         if draining(answer).next().is_some() {
-            at = at.min(look.began.plus_duration(poll(options.poll, self.memory.waits.saturating_sub(1))));
+            at = at.min(look.began.plus_duration(self.fruitless()));
         }
         Some(at)
+    }
+
+    /// The pause after the looks in a row after which something was still waited for.
+    fn fruitless(&self) -> Duration {
+        poll(self.standing.options.poll, self.memory.waits.saturating_sub(1))
     }
 
     /// When the provider is looked at although nothing changed: at most `resync` later, at a moment of its own within that
@@ -271,7 +278,7 @@ impl Turn<'_> {
         };
         if self.memory.told.get(&(reason, about)) != Some(&message) {
             self.memory.told.insert((reason, about), message.clone());
-            self.notices.push(Notice { reason, message, warning: true });
+            self.notices.push(EmployerNotice { reason, message, warning: true });
         }
     }
 }

@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use linchpin_words::Timestamp;
 
-use super::{Claim, Decision, Turn, protection, provider};
-use crate::{answer::Pair, pod::PodView, port::Call};
+use super::{BindingClaim, SettleDecision, Turn, protection, provider};
+use crate::{answer::ItemPair, pod::PodView, port::Call};
 
 /// Where an employment stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
+pub enum EmployerPhase {
     /// The provider has what it should have, and every mark is where it belongs.
     Synced,
     /// It is being made so.
@@ -20,7 +20,7 @@ pub enum Phase {
     Deleting,
 }
 
-impl Phase {
+impl EmployerPhase {
     /// The word in the status.
     pub fn word(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Phase {
 
 /// Why an employment stands where it stands: the reason of its condition Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum ReadyReason {
     /// The provider has what it should have, and every mark is where it belongs.
     Synced,
     /// The provider is being looked at or changed.
@@ -82,7 +82,7 @@ impl RowState {
 
 /// One item.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ReportRow {
     /// Its name; the id for the employer's items.
     pub name: String,
     /// Its id.
@@ -97,11 +97,11 @@ pub struct Row {
 
 /// What people read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct EmployerReport {
     /// Where it stands.
-    pub phase: Phase,
+    pub phase: EmployerPhase,
     /// The reason of the condition Ready.
-    pub reason: Why,
+    pub reason: ReadyReason,
     /// The one line.
     pub message: String,
     /// Whether nothing is known because the provider is just being looked at.
@@ -113,12 +113,12 @@ pub struct Report {
     /// How many employees are selected.
     pub selected: usize,
     /// The employer's items.
-    pub employer: Vec<Row>,
+    pub employer: Vec<ReportRow>,
     /// The employees: what is unsettled first.
-    pub employees: Vec<Row>,
+    pub employees: Vec<ReportRow>,
 }
 
-impl Report {
+impl EmployerReport {
     /// How many employees are in a state.
     pub fn count(&self, state: RowState) -> usize {
         self.employees.iter().filter(|row| row.state == state).count()
@@ -127,14 +127,14 @@ impl Report {
 
 impl Turn<'_> {
     /// The decision of this turn.
-    pub(super) fn finish(self, look_at: Option<Timestamp>, over: bool) -> Decision {
+    pub(super) fn finish(self, look_at: Option<Timestamp>, over: bool) -> SettleDecision {
         let report = self.report();
         let (traffic, attaching) = (self.traffic(), self.attaching());
         let wake_at = match (self.wake_at, look_at.filter(|at| *at > self.now)) {
             (Some(one), Some(other)) => Some(one.min(other)),
             (one, other) => one.or(other),
         };
-        Decision {
+        SettleDecision {
             memory: self.memory,
             orders: self.orders,
             notices: self.notices,
@@ -150,25 +150,25 @@ impl Turn<'_> {
         }
     }
 
-    fn report(&self) -> Report {
+    fn report(&self) -> EmployerReport {
         let pods = self.standing.employees.unwrap_or_default();
         let selected: Vec<&Arc<PodView>> = pods.iter().filter(|pod| self.standing.selects(pod)).collect();
         let answer = self.answer();
         let by_name: BTreeMap<&str, &PodView> = pods.iter().map(|pod| (pod.name.as_str(), &**pod)).collect();
-        let row = |pair: &Pair, of_employees: bool| {
+        let row = |pair: &ItemPair, of_employees: bool| {
             self.row(pair, of_employees, by_name.get(pair.name.as_str()).copied())
         };
-        let mut employees: Vec<Row> = match answer {
+        let mut employees: Vec<ReportRow> = match answer {
             Some(answer) => answer.employees.iter().map(|pair| row(pair, true)).collect(),
             None => selected.iter().map(|pod| self.unknown(pod)).collect(),
         };
         employees.sort_by(|one, other| (one.state, &one.name).cmp(&(other.state, &other.name)));
-        let employer: Vec<Row> = answer
+        let employer: Vec<ReportRow> = answer
             .map(|answer| answer.employer.iter().map(|pair| row(pair, false)).collect())
             .unwrap_or_default();
         let look = self.standing.look;
         let (phase, reason, message) = self.headline(&employer, &employees);
-        Report {
+        EmployerReport {
             phase,
             reason,
             message,
@@ -184,8 +184,8 @@ impl Turn<'_> {
         }
     }
 
-    fn unknown(&self, pod: &PodView) -> Row {
-        Row {
+    fn unknown(&self, pod: &PodView) -> ReportRow {
+        ReportRow {
             name: pod.name.clone(),
             id: String::new(),
             state: RowState::Unknown,
@@ -198,7 +198,7 @@ impl Turn<'_> {
         pod.finalizers.iter().any(|finalizer| self.finalizers.has(finalizer))
     }
 
-    fn row(&self, pair: &Pair, of_employees: bool, pod: Option<&PodView>) -> Row {
+    fn row(&self, pair: &ItemPair, of_employees: bool, pod: Option<&PodView>) -> ReportRow {
         let held = Call::ALL.into_iter().find_map(|call| {
             self.memory.held.get(&(call, pair.id.clone())).filter(|_| call.is_of_employees() == of_employees)
         });
@@ -213,7 +213,7 @@ impl Turn<'_> {
             (false, true, _) | (false, _, false) => RowState::Detached,
             (false, false, true) => RowState::Draining,
         };
-        Row {
+        ReportRow {
             name: if of_employees { pair.name.clone() } else { pair.id.clone() },
             id: pair.id.clone(),
             state,
@@ -223,21 +223,33 @@ impl Turn<'_> {
     }
 
     /// Phase, reason and the one line.
-    fn headline(&self, employer: &[Row], rows: &[Row]) -> (Phase, Why, String) {
-        let phase = |phase: Phase| if self.leaving { Phase::Deleting } else { phase };
-        if let Claim::Held { adapter, .. } = self.standing.claim
+    fn headline(&self, employer: &[ReportRow], rows: &[ReportRow]) -> (EmployerPhase, ReadyReason, String) {
+        let phase = |phase: EmployerPhase| if self.leaving { EmployerPhase::Deleting } else { phase };
+        if let BindingClaim::Held { adapter, .. } = self.standing.claim
             && adapter != self.standing.adapter
         {
-            return (Phase::Degraded, Why::AlreadyServed, format!("adapter {adapter} serves this employer"));
+            return (
+                EmployerPhase::Degraded,
+                ReadyReason::AlreadyServed,
+                format!("adapter {adapter} serves this employer"),
+            );
         }
         if !self.leaving && self.standing.is_too_large() {
-            return (Phase::Degraded, Why::TooLarge, self.standing.too_large());
+            return (EmployerPhase::Degraded, ReadyReason::TooLarge, self.standing.too_large());
         }
         if let Some(Err(failed)) = self.standing.look.map(|look| &look.result) {
-            return (phase(Phase::Degraded), Why::ProviderUnreachable, failed.trouble.to_string());
+            return (
+                phase(EmployerPhase::Degraded),
+                ReadyReason::ProviderUnreachable,
+                failed.trouble.to_string(),
+            );
         }
         let Some(answer) = self.answer() else {
-            return (phase(Phase::Syncing), Why::Syncing, "the provider is being looked at".to_owned());
+            return (
+                phase(EmployerPhase::Syncing),
+                ReadyReason::Syncing,
+                "the provider is being looked at".to_owned(),
+            );
         };
         let mut unsettled = employer
             .iter()
@@ -246,7 +258,11 @@ impl Turn<'_> {
         let waiting = unsettled.next();
         let refused = waiting.into_iter().chain(unsettled).find(|row| row.state == RowState::Failed);
         if let Some(row) = refused {
-            return (phase(Phase::Degraded), Why::Syncing, format!("{} is Failed: {}", row.name, row.reason));
+            return (
+                phase(EmployerPhase::Degraded),
+                ReadyReason::Syncing,
+                format!("{} is Failed: {}", row.name, row.reason),
+            );
         }
         if provider::differences(answer).next().is_some() || waiting.is_some() {
             let message = match waiting {
@@ -254,10 +270,14 @@ impl Turn<'_> {
                 Some(row) => format!("{} is {}: {}", row.name, row.state.word(), row.reason),
                 None => "the provider is being changed".to_owned(),
             };
-            return (phase(Phase::Syncing), Why::Syncing, message);
+            return (phase(EmployerPhase::Syncing), ReadyReason::Syncing, message);
         }
         if self.leaving {
-            return (Phase::Deleting, Why::Deleting, "what was made for it is taken away".to_owned());
+            return (
+                EmployerPhase::Deleting,
+                ReadyReason::Deleting,
+                "what was made for it is taken away".to_owned(),
+            );
         }
         let unmarked = self.standing.follows && {
             let by_name = protection::by_name(answer);
@@ -271,12 +291,12 @@ impl Turn<'_> {
             })
         };
         if unmarked {
-            return (Phase::Syncing, Why::Syncing, "pods are being marked".to_owned());
+            return (EmployerPhase::Syncing, ReadyReason::Syncing, "pods are being marked".to_owned());
         }
         let attached = rows.iter().filter(|row| row.state == RowState::Attached).count();
         (
-            Phase::Synced,
-            Why::Synced,
+            EmployerPhase::Synced,
+            ReadyReason::Synced,
             format!("{attached} of {} employees are attached", self.standing.selected()),
         )
     }

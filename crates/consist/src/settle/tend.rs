@@ -8,17 +8,18 @@ use std::{
 use linchpin_words::{Timestamp, keys::consist as keys};
 
 use super::{
-    Act, Claim, Decision, Matter, Notice, Order, Outcome, PodRef, Slot, Standing, Turn,
+    Act, BindingClaim, EmployerNotice, Matter, ObservedEmployment, PodRef, SettleDecision, SettleOrder,
+    SettleOutcome, Turn, WorkSlot,
     protection::{self, Protection, Traffic},
     provider,
 };
 use crate::{
-    answer::{Answer, EMPLOYEES, Pair},
+    answer::{EMPLOYEES, ItemPair, ProviderAnswer},
     marks::{RECORD_BYTES, clean_finalizer, record},
     pod::PodView,
 };
 
-impl Standing<'_> {
+impl ObservedEmployment<'_> {
     /// Whether the employer selects an employee.
     pub(super) fn selects(&self, pod: &PodView) -> bool {
         self.options.employee_predicate.admits(&pod.labels) && self.selection.selects(&pod.name, &pod.labels)
@@ -42,15 +43,15 @@ impl Standing<'_> {
 
 impl Turn<'_> {
     /// Files an outcome, unless it belongs to an order that is no longer under way.
-    pub(super) fn take_in(&mut self, outcome: &Outcome) {
+    pub(super) fn take_in(&mut self, outcome: &SettleOutcome) {
         if self.memory.flight.get(&outcome.slot) != Some(&outcome.number) {
             return;
         }
         self.memory.flight.remove(&outcome.slot);
-        if matches!(outcome.slot, Slot::Employer | Slot::Binding) {
+        if matches!(outcome.slot, WorkSlot::Employer | WorkSlot::Binding) {
             self.memory.releasing = false;
         }
-        if outcome.slot == Slot::Provider {
+        if outcome.slot == WorkSlot::Provider {
             let result = outcome.result.clone().map(|done| done.batch.unwrap_or_default());
             self.call_ended(outcome.at, &result);
             return;
@@ -59,9 +60,9 @@ impl Turn<'_> {
             Ok(done) => {
                 self.memory.failed.remove(&outcome.slot);
                 let uid = match &outcome.slot {
-                    Slot::Pod(uid) => uid.clone(),
-                    Slot::Employer => self.standing.employer.uid.clone(),
-                    Slot::Binding | Slot::Provider => return,
+                    WorkSlot::Pod(uid) => uid.clone(),
+                    WorkSlot::Employer => self.standing.employer.uid.clone(),
+                    WorkSlot::Binding | WorkSlot::Provider => return,
                 };
                 if let Some(version) = done.version {
                     self.memory.written.insert(uid, version);
@@ -71,17 +72,17 @@ impl Turn<'_> {
                 let times =
                     self.memory.failed.get(&outcome.slot).map_or(1, |(times, _)| times.saturating_add(1));
                 let what = match &outcome.slot {
-                    Slot::Pod(uid) => uid,
-                    Slot::Employer => "employer",
-                    Slot::Binding | Slot::Provider => "binding",
+                    WorkSlot::Pod(uid) => uid,
+                    WorkSlot::Employer => "employer",
+                    WorkSlot::Binding | WorkSlot::Provider => "binding",
                 };
                 let until = outcome.at.plus_duration(self.pause(times, what));
                 self.memory.failed.insert(outcome.slot.clone(), (times, until));
                 let reason = match &outcome.slot {
-                    Slot::Employer if self.leaving => "CleanEmployerCleanFinalizerFailed",
-                    Slot::Employer => "EnsureEmployerCleanFinalizerFailed",
-                    Slot::Binding => "RecordStatusesFailed",
-                    Slot::Pod(_) | Slot::Provider => "EnsureExpectedFinalizerFailed",
+                    WorkSlot::Employer if self.leaving => "CleanEmployerCleanFinalizerFailed",
+                    WorkSlot::Employer => "EnsureEmployerCleanFinalizerFailed",
+                    WorkSlot::Binding => "RecordStatusesFailed",
+                    WorkSlot::Pod(_) | WorkSlot::Provider => "EnsureExpectedFinalizerFailed",
                 };
                 // A lost race is no trouble: the newer object is on its way.
                 if times > 3 {
@@ -92,7 +93,7 @@ impl Turn<'_> {
     }
 
     /// Orders something, unless its place is taken or it has just failed.
-    pub(super) fn order(&mut self, slot: Slot, act: Act) {
+    pub(super) fn order(&mut self, slot: WorkSlot, act: Act) {
         if self.memory.flight.contains_key(&slot) {
             return;
         }
@@ -107,7 +108,7 @@ impl Turn<'_> {
         self.memory.last_order += 1;
         let number = self.memory.last_order;
         self.memory.flight.insert(slot.clone(), number);
-        self.orders.push(Order { slot, number, act });
+        self.orders.push(SettleOrder { slot, number, act });
     }
 
     /// Asks for another turn at a time.
@@ -117,7 +118,7 @@ impl Turn<'_> {
 
     fn order_pod(&mut self, pod: &PodView, act: impl FnOnce(PodRef) -> Act) {
         let reference = PodRef { name: pod.name.clone(), uid: pod.uid.clone(), version: pod.version };
-        self.order(Slot::Pod(pod.uid.clone()), act(reference));
+        self.order(WorkSlot::Pod(pod.uid.clone()), act(reference));
     }
 
     /// Whether a pod is as our last write left it, or newer.
@@ -126,7 +127,7 @@ impl Turn<'_> {
     }
 
     /// The whole turn.
-    pub(super) fn decide(mut self) -> Decision {
+    pub(super) fn decide(mut self) -> SettleDecision {
         let employer = self.standing.employer;
         // Of one that is gone there is nothing newer to come.
         let fresh = employer.gone || self.is_fresh(&employer.uid, employer.version);
@@ -137,22 +138,24 @@ impl Turn<'_> {
             self.memory.written.retain(|uid, _| there.contains(uid.as_str()) || uid == employer);
         }
         let ours = match self.standing.claim {
-            Claim::Held { adapter, employer: uid, .. } => {
+            BindingClaim::Held { adapter, employer: uid, .. } => {
                 adapter == self.standing.adapter && *uid == employer.uid
             }
-            Claim::Unknown | Claim::Absent => false,
+            BindingClaim::Unknown | BindingClaim::Absent => false,
         };
-        let idle = self.leaving && !marked && !matches!(self.standing.claim, Claim::Held { .. });
+        let idle = self.leaving && !marked && !matches!(self.standing.claim, BindingClaim::Held { .. });
         let mut looks = false;
         let mut over = false;
         match self.standing.claim {
-            Claim::Unknown => {}
-            _ if idle => over = *self.standing.claim == Claim::Absent,
-            Claim::Held { adapter, .. } if adapter != self.standing.adapter => {}
-            Claim::Held { uid, .. } if !ours => self.order(Slot::Binding, Act::Unclaim { uid: uid.clone() }),
+            BindingClaim::Unknown => {}
+            _ if idle => over = *self.standing.claim == BindingClaim::Absent,
+            BindingClaim::Held { adapter, .. } if adapter != self.standing.adapter => {}
+            BindingClaim::Held { uid, .. } if !ours => {
+                self.order(WorkSlot::Binding, Act::Unclaim { uid: uid.clone() });
+            }
             // What takes the clean finalizer off is on its way: a claim made now would lose it.
-            Claim::Absent if !self.leaving && self.memory.releasing => {}
-            Claim::Absent if !self.leaving => self.order(Slot::Binding, Act::Claim),
+            BindingClaim::Absent if !self.leaving && self.memory.releasing => {}
+            BindingClaim::Absent if !self.leaving => self.order(WorkSlot::Binding, Act::Claim),
             _ if self.leaving => {
                 looks = !employer.is_abandoned() && (marked || employer.gone);
                 self.leave(marked, fresh);
@@ -164,7 +167,7 @@ impl Turn<'_> {
             _ if !marked => {
                 if fresh {
                     let finalizer = clean_finalizer(&employer.name);
-                    self.order(Slot::Employer, Act::AddClean { finalizer });
+                    self.order(WorkSlot::Employer, Act::AddClean { finalizer });
                 }
             }
             _ => {
@@ -195,10 +198,10 @@ impl Turn<'_> {
                 pods.iter().map(|pod| (pod.name.as_str(), &**pod)).collect();
             let (flight, written) = (self.memory.flight.clone(), self.memory.written.clone());
             // A pod that is put into traffic has its entry, and nothing is under way that would take its finalizer off.
-            let may_attach = |pair: &Pair| {
+            let may_attach = |pair: &ItemPair| {
                 let Some(ready) = pair.ready.filter(|_| follows) else { return true };
                 let Some(pod) = by_name.get(pair.name.as_str()) else { return !ready };
-                let still = !flight.contains_key(&Slot::Pod(pod.uid.clone()))
+                let still = !flight.contains_key(&WorkSlot::Pod(pod.uid.clone()))
                     && written.get(&pod.uid).is_none_or(|written| pod.version >= *written);
                 pod.entries().has(&key, &finalizer) && (still || !ready)
             };
@@ -246,7 +249,7 @@ impl Turn<'_> {
     }
 
     /// Protection finalizers on and off, and the entries of pods that are employed no longer.
-    fn protect(&mut self, pods: &[Arc<PodView>], answer: Option<&Answer>) {
+    fn protect(&mut self, pods: &[Arc<PodView>], answer: Option<&ProviderAnswer>) {
         let by_name = answer.map(protection::by_name);
         for pod in pods {
             let ours: Vec<String> =
@@ -316,7 +319,7 @@ impl Turn<'_> {
             }
         }
         if !annotations.is_empty() {
-            self.order(Slot::Employer, Act::Record { annotations });
+            self.order(WorkSlot::Employer, Act::Record { annotations });
         }
     }
 
@@ -352,15 +355,15 @@ impl Turn<'_> {
         if self.orders.len() > before || self.memory.is_busy() {
             return;
         }
-        if let Claim::Held { uid, .. } = self.standing.claim {
-            self.order(Slot::Binding, Act::Unclaim { uid: uid.clone() });
+        if let BindingClaim::Held { uid, .. } = self.standing.claim {
+            self.order(WorkSlot::Binding, Act::Unclaim { uid: uid.clone() });
         } else if marked {
             let finalizers = self.standing.employer.clean_finalizers();
-            self.order(Slot::Employer, Act::RemoveClean { finalizers });
+            self.order(WorkSlot::Employer, Act::RemoveClean { finalizers });
             if abandoned && !self.memory.left_told {
                 self.memory.left_told = true;
                 let message = "released by hand: what the provider has of it was not removed".to_owned();
-                self.notices.push(Notice {
+                self.notices.push(EmployerNotice {
                     reason: "CleanEmployerCleanFinalizerSucceed",
                     message,
                     warning: true,

@@ -2,7 +2,7 @@
 
 use linchpin_consist::{
     PodView,
-    admission::{Asker, Mark, Removal, Verdict, create, remove},
+    admission::{AdmissionVerdict, Asker, RemovalMark, RemovalRequest, create, remove},
 };
 use linchpin_words::Timestamp;
 use serde_json::{Value, json};
@@ -90,8 +90,8 @@ fn nanoseconds(seconds: i64) -> String {
     (i128::from(now().as_microsecond() + seconds * 1_000_000) * 1_000).to_string()
 }
 
-fn deletion() -> Removal {
-    Removal {
+fn deletion() -> RemovalRequest {
+    RemovalRequest {
         eviction: false,
         asker: Asker { user: "jane".to_owned(), groups: Vec::new() },
         grace: None,
@@ -102,8 +102,8 @@ fn deletion() -> Removal {
     }
 }
 
-fn by(user: &str) -> Removal {
-    Removal { asker: Asker { user: user.to_owned(), groups: Vec::new() }, ..deletion() }
+fn by(user: &str) -> RemovalRequest {
+    RemovalRequest { asker: Asker { user: user.to_owned(), groups: Vec::new() }, ..deletion() }
 }
 
 fn protected(change: impl FnOnce(&mut Value)) -> PodView {
@@ -117,8 +117,8 @@ fn protected(change: impl FnOnce(&mut Value)) -> PodView {
 
 #[test]
 fn what_is_allowed_at_once() {
-    let allowed = |change: &dyn Fn(&mut Value), removal: Removal| {
-        remove(&protected(change), &removal) == Verdict::Allow
+    let allowed = |change: &dyn Fn(&mut Value), removal: RemovalRequest| {
+        remove(&protected(change), &removal) == AdmissionVerdict::Allow
     };
     let nothing: &dyn Fn(&mut Value) = &|_| ();
     assert!(!allowed(nothing, deletion()));
@@ -140,11 +140,11 @@ fn what_is_allowed_at_once() {
         &|object| object["metadata"]["deletionTimestamp"] = json!("2026-01-02T00:00:00Z"),
         deletion()
     ));
-    assert!(allowed(nothing, Removal { grace: Some(0), ..deletion() }), "force");
+    assert!(allowed(nothing, RemovalRequest { grace: Some(0), ..deletion() }), "force");
     let node = Asker { user: "system:node:n".to_owned(), groups: vec!["system:nodes".to_owned()] };
-    assert!(allowed(nothing, Removal { asker: node, ..deletion() }));
-    assert!(allowed(nothing, Removal { namespace_going: true, ..deletion() }));
-    assert!(allowed(nothing, Removal { dry_run: true, ..deletion() }));
+    assert!(allowed(nothing, RemovalRequest { asker: node, ..deletion() }));
+    assert!(allowed(nothing, RemovalRequest { namespace_going: true, ..deletion() }));
+    assert!(allowed(nothing, RemovalRequest { dry_run: true, ..deletion() }));
     assert!(allowed(nothing, by("system:kube-scheduler")), "preemption");
     for id in ["pod-delete", "pod-evict"] {
         assert!(allowed(&|object| set_label(object, &label("operate", id), "1"), deletion()), "{id}");
@@ -157,8 +157,8 @@ fn what_is_allowed_at_once() {
 #[test]
 fn people_get_429_and_controllers_403_and_the_pod_is_marked_once() {
     let message = "pod deletion process is underway: it is in traffic of Service/shop/web".to_owned();
-    let mark = |by: &str| Some(Mark::Delete { at: nanoseconds(0), by: by.to_owned() });
-    let refused = |code, retry_after, mark| Verdict::Refuse {
+    let mark = |by: &str| Some(RemovalMark::Delete { at: nanoseconds(0), by: by.to_owned() });
+    let refused = |code, retry_after, mark| AdmissionVerdict::Refuse {
         code,
         retry_after,
         budget: false,
@@ -180,18 +180,22 @@ fn people_get_429_and_controllers_403_and_the_pod_is_marked_once() {
 
 #[test]
 fn evictions_get_429_without_a_time_and_the_budget_comes_first() {
-    let eviction = Removal { eviction: true, ..deletion() };
-    let Verdict::Refuse { code, retry_after, budget, mark, .. } = remove(&protected(|_| ()), &eviction)
+    let eviction = RemovalRequest { eviction: true, ..deletion() };
+    let AdmissionVerdict::Refuse { code, retry_after, budget, mark, .. } =
+        remove(&protected(|_| ()), &eviction)
     else {
         panic!("allowed")
     };
     assert_eq!((code, retry_after, budget), (429, None, false));
-    assert_eq!(mark, Some(Mark::Evict { at: nanoseconds(0) }));
+    assert_eq!(mark, Some(RemovalMark::Evict { at: nanoseconds(0) }));
     let lately = protected(|object| {
         object["metadata"]["annotations"]["linchpin.dev/evict-requested"] = json!(nanoseconds(-4));
     });
-    assert!(matches!(remove(&lately, &eviction), Verdict::Refuse { mark: None, .. }));
-    let full = Removal { over_budget: true, ..eviction };
+    assert!(matches!(remove(&lately, &eviction), AdmissionVerdict::Refuse { mark: None, .. }));
+    let full = RemovalRequest { over_budget: true, ..eviction };
     let verdict = remove(&protected(|_| ()), &full);
-    assert!(matches!(verdict, Verdict::Refuse { code: 429, budget: true, mark: None, .. }), "{verdict:?}");
+    assert!(
+        matches!(verdict, AdmissionVerdict::Refuse { code: 429, budget: true, mark: None, .. }),
+        "{verdict:?}"
+    );
 }

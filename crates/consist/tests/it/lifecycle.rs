@@ -11,7 +11,7 @@ use std::{
 
 use linchpin_consist::{
     PodView,
-    lifecycle::{Facts, Patch, Prefix, step},
+    lifecycle::{PodFacts, PodPatch, Prefix, step},
 };
 use linchpin_words::Timestamp;
 use proptest::prelude::*;
@@ -27,8 +27,8 @@ fn now() -> Timestamp {
     Timestamp::parse("2026-01-02T00:00:00Z").unwrap()
 }
 
-fn facts() -> Facts {
-    Facts {
+fn facts() -> PodFacts {
+    PodFacts {
         now: now(),
         pre_checked: true,
         post_checked: true,
@@ -45,7 +45,7 @@ fn nanoseconds(at: Timestamp) -> String {
 }
 
 /// The labels of operations that a pod has after a step, without their values.
-fn after(pod: &PodView, patch: &Patch) -> BTreeSet<String> {
+fn after(pod: &PodView, patch: &PodPatch) -> BTreeSet<String> {
     let mut labels = pod.labels.clone();
     for (key, value) in &patch.labels {
         match value {
@@ -75,7 +75,7 @@ fn protect(object: &mut Value) {
     object["metadata"]["finalizers"] = json!([FINALIZER]);
 }
 
-fn stepped(change: impl FnOnce(&mut Value), facts: &Facts) -> (PodView, Patch) {
+fn stepped(change: impl FnOnce(&mut Value), facts: &PodFacts) -> (PodView, PodPatch) {
     let pod = pod(change);
     let patch = step(None, &pod, facts);
     (pod, patch)
@@ -108,7 +108,7 @@ fn begin_passes_pre_check_and_prepares_in_one_write_and_closes_the_gate() {
 
 #[test]
 fn a_check_that_is_not_passed_holds_the_operation_and_leaves_the_pod_in_traffic() {
-    let facts = Facts { pre_checked: false, ..facts() };
+    let facts = PodFacts { pre_checked: false, ..facts() };
     let (pod, patch) = stepped(|object| begin(object, "a", "update"), &facts);
     assert!(after(&pod, &patch).contains(&label("pre-check", "a")));
     assert!(!after(&pod, &patch).contains(&label("preparing", "a")));
@@ -126,7 +126,7 @@ fn preparing(object: &mut Value) {
 #[test]
 fn operate_is_given_once_nobody_protects_the_pod_its_gate_is_closed_and_it_is_seen_out_of_traffic() {
     let operate = label("operate", "a");
-    let given = |change: &dyn Fn(&mut Value), facts: &Facts| {
+    let given = |change: &dyn Fn(&mut Value), facts: &PodFacts| {
         let (pod, patch) = stepped(
             |object| {
                 preparing(object);
@@ -141,7 +141,7 @@ fn operate_is_given_once_nobody_protects_the_pod_its_gate_is_closed_and_it_is_se
     assert!(!given(&|object| set_gate(object, true), &facts()), "the gate is open");
     assert!(!given(&protect, &facts()), "protected");
     assert!(
-        !given(&|_| (), &Facts { out_of_traffic: false, ..facts() }),
+        !given(&|_| (), &PodFacts { out_of_traffic: false, ..facts() }),
         "seen in traffic, or not seen at all"
     );
     let foreign = |object: &mut Value| object["metadata"]["finalizers"] = json!(["example.com/other"]);
@@ -169,7 +169,7 @@ fn permission_waits_for_those_who_follow_endpoints_without_telling() {
         let time = json!("2026-01-02T00:00:00Z");
         object["status"]["conditions"][1]["lastTransitionTime"] = time;
     };
-    let at = |seconds: u64| Facts {
+    let at = |seconds: u64| PodFacts {
         settle: Some(Duration::from_secs(3)),
         now: now().plus_duration(Duration::from_secs(seconds)),
         ..facts()
@@ -202,7 +202,7 @@ fn finish_leads_through_post_check_to_completing_and_opens_the_gate() {
     assert_eq!(after(&pod, &patch), expected.into_iter().collect());
     assert_eq!(patch.labels.get(&label("done-operation-type", "a")), Some(&Some("update".to_owned())));
     assert_eq!(patch.gate, Some(true));
-    let held = Facts { post_checked: false, ..facts() };
+    let held = PodFacts { post_checked: false, ..facts() };
     let (pod, patch) = stepped(operated, &held);
     assert!(after(&pod, &patch).contains(&label("post-check", "a")));
     assert_eq!(patch.gate, None, "the gate stays closed until PostCheck is passed");
@@ -261,7 +261,7 @@ fn service_available_needs_ready_entries_finalizers_and_no_operation() {
         entry(object);
         protect(object);
     };
-    let available = |change: &dyn Fn(&mut Value), facts: &Facts| {
+    let available = |change: &dyn Fn(&mut Value), facts: &PodFacts| {
         let (pod, patch) = stepped(
             |object| {
                 protected(object);
@@ -273,7 +273,7 @@ fn service_available_needs_ready_entries_finalizers_and_no_operation() {
     };
     assert!(available(&|_| (), &facts()));
     assert!(!available(&|object| object["metadata"]["finalizers"] = json!([]), &facts()));
-    assert!(!available(&|_| (), &Facts { entries_complete: false, ..facts() }));
+    assert!(!available(&|_| (), &PodFacts { entries_complete: false, ..facts() }));
     let unready = |object: &mut Value| object["status"]["conditions"][0]["status"] = json!("False");
     assert!(!available(&unready, &facts()));
     assert!(
@@ -299,7 +299,7 @@ fn service_available_needs_ready_entries_finalizers_and_no_operation() {
     assert_eq!(after(&pod, &patch), set(&[AVAILABLE]), "creating goes in the same patch");
     // A new employer does not take it away.
     let kept = |object: &mut Value| set_label(object, AVAILABLE, "1");
-    assert!(available(&kept, &Facts { entries_complete: false, ..facts() }));
+    assert!(available(&kept, &PodFacts { entries_complete: false, ..facts() }));
 }
 
 #[test]
@@ -307,7 +307,7 @@ fn the_gate_opens_for_the_first_time_only_when_all_entries_are_on_the_pod() {
     let fresh = |object: &mut Value| {
         object["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}]);
     };
-    let incomplete = Facts { entries_complete: false, ..facts() };
+    let incomplete = PodFacts { entries_complete: false, ..facts() };
     assert_eq!(stepped(fresh, &incomplete).1.gate, None);
     assert_eq!(stepped(fresh, &facts()).1.gate, Some(true));
     let closed = |object: &mut Value| set_gate(object, false);
@@ -434,7 +434,7 @@ proptest! {
         protected in any::<bool>(),
         pre_checked in any::<bool>(),
     ) {
-        let facts = Facts { pre_checked, out_of_traffic: !protected, ..facts() };
+        let facts = PodFacts { pre_checked, out_of_traffic: !protected, ..facts() };
         let make = |labels: &BTreeMap<String, String>, open: bool| pod(|object| {
             for (key, value) in labels {
                 set_label(object, key, value);

@@ -8,4 +8,5 @@ mod model;
 mod pods;
 mod rules;
 mod troubles;
+mod turns;
 mod world;

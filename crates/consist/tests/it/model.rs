@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use linchpin_consist::settle::Slot;
+use linchpin_consist::settle::WorkSlot;
 use proptest::prelude::*;
 
 use crate::world::{Bug, Event, World};
@@ -115,11 +115,11 @@ fn shape(world: &World, next: usize, faults: usize) -> String {
     }
     for order in &world.flight {
         let _ = write!(text, "{:?}", order.slot);
-        if order.slot == Slot::Provider {
+        if order.slot == WorkSlot::Provider {
             let _ = write!(text, "{:?}", order.act);
         }
     }
-    let look = |look: &Option<linchpin_consist::settle::Look>| {
+    let look = |look: &Option<linchpin_consist::settle::ProviderLook>| {
         look.as_ref().map(|look| (look.about, format!("{:?}", look.result)))
     };
     let _ = write!(text, "{:?} {:?} {}", look(&world.look), look(&world.looking), world.outcomes.len());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linchpin_consist::{
     PodView,
-    rules::{Amount, Ask, Labelled, Rule, Stage, judge},
+    rules::{Amount, Labelled, Rule, RuleDemand, Stage, judge},
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -26,7 +26,7 @@ fn named(name: &str, available: bool, stage: Option<&str>) -> PodView {
     one
 }
 
-fn rule(ask: Ask) -> Rule {
+fn rule(ask: RuleDemand) -> Rule {
     Rule {
         name: "r".to_owned(),
         disabled: false,
@@ -42,7 +42,7 @@ fn labelled(key: &str, value: &str) -> Labelled {
 }
 
 fn available(max: Option<Amount>, min: Option<Amount>) -> Rule {
-    rule(Ask::Available { max_unavailable: max, min_available: min })
+    rule(RuleDemand::Available { max_unavailable: max, min_available: min })
 }
 
 fn passed(rules: &[Rule], pods: &[PodView]) -> Vec<String> {
@@ -79,7 +79,7 @@ fn pods_that_are_unavailable_pass_freely_and_take_a_place() {
 fn label_check_asks_for_labels_and_a_refused_pod_takes_nobodys_place() {
     let mut pods = all_asking(2);
     pods[1].labels.insert("ok".to_owned(), "yes".to_owned());
-    let check = rule(Ask::Labels(labelled("ok", "yes")));
+    let check = rule(RuleDemand::Labels(labelled("ok", "yes")));
     assert_eq!(passed(&[available(Some(Amount::Number(1)), None), check.clone()], &pods), ["p1"]);
     let refs: Vec<&PodView> = pods.iter().collect();
     let details = judge(&[check], &refs);
@@ -131,7 +131,7 @@ fn conditions_say_which_operations_a_rule_is_about_and_all_selected_pods_count()
     // After the operation its type is said by another label.
     let done = Some(("done-operation-type", "update"));
     let after = [typed("p0", Some("post-check"), done)];
-    let check = Rule { stage: Stage::PostCheck, ..rule(Ask::Labels(labelled("ok", "yes"))) };
+    let check = Rule { stage: Stage::PostCheck, ..rule(RuleDemand::Labels(labelled("ok", "yes"))) };
     assert!(passed(&[of("update", check.clone())], &after).is_empty());
     assert_eq!(passed(&[of("delete", check)], &after), ["p0"]);
 }

@@ -12,10 +12,13 @@ use std::{
 };
 
 use linchpin_consist::{
-    Answer, FinalizerRule, Getter, LookFailed, Options, Pair, PodView, Selection,
+    AdapterOptions, EmployeeSelection, FinalizerRule, Getter, ItemPair, LookFailed, PodView, ProviderAnswer,
     adapter::Trouble,
-    marks::{Entries, OwnFinalizers},
-    settle::{Claim, Decision, EmployerView, Look, Memory, Order, Outcome, Standing, settle},
+    marks::{OwnFinalizers, PodEntries},
+    settle::{
+        BindingClaim, EmployerView, ObservedEmployment, ProviderLook, SettleDecision, SettleMemory,
+        SettleOrder, SettleOutcome, settle,
+    },
 };
 use linchpin_words::{Gvk, Timestamp};
 use serde_json::json;
@@ -70,12 +73,12 @@ pub(crate) struct World {
     pub(crate) servers: BTreeMap<usize, Server>,
     pub(crate) vip: bool,
     pub(crate) up: bool,
-    pub(crate) memory: Memory,
-    pub(crate) flight: Vec<Order>,
-    pub(crate) outcomes: Vec<Outcome>,
-    pub(crate) look: Option<Look>,
+    pub(crate) memory: SettleMemory,
+    pub(crate) flight: Vec<SettleOrder>,
+    pub(crate) outcomes: Vec<SettleOutcome>,
+    pub(crate) look: Option<ProviderLook>,
     /// A look whose answer is on its way.
-    pub(crate) looking: Option<Look>,
+    pub(crate) looking: Option<ProviderLook>,
     /// Whether the next answer is empty although nothing changed: a provider that restarts.
     pub(crate) empty_once: bool,
     pub(crate) time: i64,
@@ -113,7 +116,7 @@ impl World {
             servers: BTreeMap::new(),
             vip: false,
             up: true,
-            memory: Memory::default(),
+            memory: SettleMemory::default(),
             flight: Vec::new(),
             outcomes: Vec::new(),
             look: None,
@@ -153,12 +156,12 @@ impl World {
         pod.there.then(|| PodView::of(&Arc::new(object)))
     }
 
-    pub(crate) fn options() -> Options {
-        Options { need_record_employees: false, ..Options::default() }
+    pub(crate) fn options() -> AdapterOptions {
+        AdapterOptions { need_record_employees: false, ..AdapterOptions::default() }
     }
 
     /// What the provider answers now.
-    fn answer(&self) -> Result<Answer, LookFailed> {
+    fn answer(&self) -> Result<ProviderAnswer, LookFailed> {
         let failed = || LookFailed::new(Getter::CurrentEmployees, Trouble::new("no answer"));
         if !self.up && self.bug != Bug::UnknownIsAbsent {
             return Err(failed());
@@ -172,7 +175,7 @@ impl World {
                 continue;
             }
             let same = expected && server.is_some_and(|server| server.on == pod.ready);
-            employees.push(Pair {
+            employees.push(ItemPair {
                 id: format!("p{number}"),
                 name: format!("p{number}"),
                 expected: expected.then(|| Arc::new(json!(pod.ready))),
@@ -185,7 +188,7 @@ impl World {
             });
         }
         let vip = self.vip && self.up;
-        let employer = Pair {
+        let employer = ItemPair {
             id: "web".to_owned(),
             name: String::new(),
             expected: (!leaving).then(|| Arc::new(json!(1))),
@@ -195,7 +198,7 @@ impl World {
             in_traffic: None,
         };
         let employer = if leaving && !vip { Vec::new() } else { vec![employer] };
-        Ok(Answer { employer, employees, recheck: None })
+        Ok(ProviderAnswer { employer, employees, recheck: None })
     }
 
     pub(crate) fn is_leaving(&self) -> bool {
@@ -203,7 +206,7 @@ impl World {
     }
 
     /// One turn of the controller: orders are under way after it, and a look where one is due.
-    pub(crate) fn turn(&mut self) -> Option<Decision> {
+    pub(crate) fn turn(&mut self) -> Option<SettleDecision> {
         if !self.employer && self.binding.is_none() {
             return None;
         }
@@ -222,21 +225,23 @@ impl World {
         let employer = EmployerView::of(&Gvk::new("", "v1", "Service"), &Arc::new(object));
         let employer = EmployerView { gone: !self.employer, ..employer };
         let claim = match self.binding {
-            None => Claim::Absent,
-            Some(uid) => {
-                Claim::Held { adapter: "demo".to_owned(), employer: "e".to_owned(), uid: uid.to_string() }
-            }
+            None => BindingClaim::Absent,
+            Some(uid) => BindingClaim::Held {
+                adapter: "demo".to_owned(),
+                employer: "e".to_owned(),
+                uid: uid.to_string(),
+            },
         };
         if self.bug == Bug::EntriesAreAssumed {
-            let text = Entries::read(None).with(KEY, &finalizers().written).unwrap();
+            let text = PodEntries::read(None).with(KEY, &finalizers().written).unwrap();
             for pod in &mut pods {
                 pod.annotations.insert("pod.kusionstack.io/available-conditions".to_owned(), text.clone());
             }
         }
         let selection = if self.employer {
-            Selection::Labels(BTreeMap::from([("app".to_owned(), "web".to_owned())]))
+            EmployeeSelection::Labels(BTreeMap::from([("app".to_owned(), "web".to_owned())]))
         } else {
-            Selection::Nothing
+            EmployeeSelection::Nothing
         };
         let outcomes = std::mem::take(&mut self.outcomes);
         let mut look = self.look.clone();
@@ -246,7 +251,7 @@ impl World {
             look.began = self.now();
         }
         let pods: Vec<Arc<PodView>> = pods.into_iter().map(Arc::new).collect();
-        let standing = Standing {
+        let standing = ObservedEmployment {
             employer: &employer,
             adapter: "demo",
             options: &options,
@@ -268,7 +273,7 @@ impl World {
             && look.about != decision.about
         {
             look.about = decision.about;
-            let standing = Standing { look: Some(look), ..standing };
+            let standing = ObservedEmployment { look: Some(look), ..standing };
             decision = settle(&self.memory, standing, &outcomes, now);
         }
         self.memory = decision.memory.clone();
@@ -284,7 +289,7 @@ impl World {
                 }
                 answer.employees.retain(|pair| pair.expected.is_some());
             }
-            self.looking = Some(Look { began: self.now(), about: decision.about, result });
+            self.looking = Some(ProviderLook { began: self.now(), about: decision.about, result });
         }
         Some(decision)
     }
@@ -303,7 +308,7 @@ impl World {
         self.time += 1;
         let result = self.act(&order.act);
         let result = if answered { result } else { Err("connection lost".to_owned()) };
-        self.outcomes.push(Outcome { slot: order.slot, number: order.number, at: self.now(), result });
+        self.outcomes.push(SettleOutcome { slot: order.slot, number: order.number, at: self.now(), result });
     }
 
     /// The same outcome arrives once more.
@@ -317,13 +322,13 @@ impl World {
         let order = self.flight.remove(place);
         self.time += 1;
         let result = Err("refused".to_owned());
-        self.outcomes.push(Outcome { slot: order.slot, number: order.number, at: self.now(), result });
+        self.outcomes.push(SettleOutcome { slot: order.slot, number: order.number, at: self.now(), result });
     }
 
     /// The process is killed: memory, what is under way and what came back are lost.
     pub(crate) fn crash(&mut self) {
         self.time += 1;
-        self.memory = Memory::default();
+        self.memory = SettleMemory::default();
         self.flight.clear();
         self.outcomes.clear();
         self.look = None;

@@ -9,9 +9,9 @@ use linchpin_api::{
     },
 };
 use linchpin_engine::{
-    contract::{Existing, PatchKind, Propagation, Right, Target, Via},
-    plan::{Body, Delivery, Document, Documents, Readings, SpecError},
-    rights::Deed,
+    contract::{EffectTarget, Existing, PatchKind, Propagation, Right, Via},
+    plan::{ActionBody, Delivery, Document, Documents, Readings, SpecError},
+    rights::ObjectAccess,
 };
 use linchpin_lang::template::{StaticReads, Template, ValueTemplate, parse_documents};
 use linchpin_words::{Gvk, limits};
@@ -19,12 +19,12 @@ use serde_json::Value;
 
 use super::{
     patch,
-    rights::{self, Needs},
+    rights::{self, ActionRights},
 };
 use crate::{
     assemble::{Frame, Keys},
     errors::{self, at, bounded, duration},
-    kinds::Meaning,
+    kinds::KindMeaning,
     sketch,
 };
 
@@ -32,9 +32,9 @@ use crate::{
 const EXEC_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A body, and the rights that carrying it out needs as far as they can be known.
-pub(super) struct Made {
-    pub body: Body,
-    pub needs: Needs,
+pub(super) struct DraftedBody {
+    pub body: ActionBody,
+    pub needs: ActionRights,
 }
 
 /// What an entry says is to be done.
@@ -45,29 +45,29 @@ pub(super) fn compile(
     field: &str,
     readings: &mut Readings,
     keys: &Keys,
-) -> Result<Made, SpecError> {
+) -> Result<DraftedBody, SpecError> {
     let mut work = Work { frame, via, raw: entry.raw, readings, keys };
     let missing = |what: &str| at(field, format!("an action of type {} needs {what}", entry.kind.as_str()));
     match entry.kind {
         ActionType::Create => {
             let body = entry.resource.clone().ok_or_else(|| missing("resource"))?;
             let (existing, deed) = match entry.on_existing.unwrap_or_default() {
-                OnExisting::Skip => (Existing::Skip, Deed::Create),
-                OnExisting::Adopt => (Existing::Adopt, Deed::Apply),
-                OnExisting::Fail => (Existing::Fail, Deed::Create),
+                OnExisting::Skip => (Existing::Skip, ObjectAccess::Create),
+                OnExisting::Adopt => (Existing::Adopt, ObjectAccess::Apply),
+                OnExisting::Fail => (Existing::Fail, ObjectAccess::Create),
             };
             let bodies = [(format!("{field}.resource"), Value::Object(body))];
             let (documents, needs) = work.objects(&bodies, deed)?;
-            Ok(Made { body: Body::Create { documents, existing }, needs })
+            Ok(DraftedBody { body: ActionBody::Create { documents, existing }, needs })
         }
         ActionType::Template => {
             let text = entry.template.as_ref().ok_or_else(|| missing("template"))?;
             let (documents, needs) = work.documents(&format!("{field}.template"), text)?;
-            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, needs })
+            Ok(DraftedBody { body: ActionBody::Apply { documents, existing: existing(entry.adopt) }, needs })
         }
         ActionType::Apply => {
             let (documents, needs) = work.applied(entry, field)?;
-            Ok(Made { body: Body::Apply { documents, existing: existing(entry.adopt) }, needs })
+            Ok(DraftedBody { body: ActionBody::Apply { documents, existing: existing(entry.adopt) }, needs })
         }
         ActionType::Patch => {
             let change = entry.patch.as_ref().ok_or_else(|| missing("patch"))?;
@@ -75,17 +75,24 @@ pub(super) fn compile(
         }
         ActionType::Delete => {
             let delete = entry.delete.as_ref().ok_or_else(|| missing("delete"))?;
-            let (target, rights) = work.target(&delete.target, Deed::Delete, &format!("{field}.delete"))?;
+            let (target, rights) =
+                work.target(&delete.target, ObjectAccess::Delete, &format!("{field}.delete"))?;
             let propagation = match delete.propagation.unwrap_or_default() {
                 Fate::Background => Propagation::Background,
                 Fate::Foreground => Propagation::Foreground,
                 Fate::Orphan => Propagation::Orphan,
             };
-            Ok(Made { body: Body::Delete { target, propagation }, needs: Needs::only(rights) })
+            Ok(DraftedBody {
+                body: ActionBody::Delete { target, propagation },
+                needs: ActionRights::only(rights),
+            })
         }
         ActionType::Wait => {
             let pause = duration(entry.wait.as_ref(), &format!("{field}.wait"))?;
-            Ok(Made { body: Body::Wait(pause.ok_or_else(|| missing("wait"))?), needs: Needs::default() })
+            Ok(DraftedBody {
+                body: ActionBody::Wait(pause.ok_or_else(|| missing("wait"))?),
+                needs: ActionRights::default(),
+            })
         }
         ActionType::Exec => {
             let exec = entry.exec.as_ref().ok_or_else(|| missing("exec"))?;
@@ -135,9 +142,13 @@ impl Work<'_> {
     }
 
     /// Objects whose strings are templates.
-    fn objects(&mut self, bodies: &[(String, Value)], deed: Deed) -> Result<(Documents, Needs), SpecError> {
+    fn objects(
+        &mut self,
+        bodies: &[(String, Value)],
+        deed: ObjectAccess,
+    ) -> Result<(Documents, ActionRights), SpecError> {
         let mut documents = Vec::with_capacity(bodies.len());
-        let mut needs = Needs::default();
+        let mut needs = ActionRights::default();
         for (field, body) in bodies {
             check_document(field, body)?;
             needs.extend(rights::of_document(self.frame, self.via, deed, body, field));
@@ -156,7 +167,7 @@ impl Work<'_> {
     }
 
     /// A text of YAML documents.
-    fn documents(&mut self, field: &str, text: &str) -> Result<(Documents, Needs), SpecError> {
+    fn documents(&mut self, field: &str, text: &str) -> Result<(Documents, ActionRights), SpecError> {
         let template = self.text(field, text)?;
         let fixed = self.raw || !sketch::is_template(text);
         let mut certain = true;
@@ -178,9 +189,9 @@ impl Work<'_> {
                 sketch::outlines(text)
             })
         };
-        let mut needs = Needs::default();
+        let mut needs = ActionRights::default();
         for document in &seen {
-            needs.extend(rights::of_document(self.frame, self.via, Deed::Apply, document, field));
+            needs.extend(rights::of_document(self.frame, self.via, ObjectAccess::Apply, document, field));
         }
         if !certain {
             needs.makes.clear();
@@ -189,15 +200,17 @@ impl Work<'_> {
     }
 
     /// The objects of an `apply` action, in any of their forms.
-    fn applied(&mut self, entry: &Action, field: &str) -> Result<(Documents, Needs), SpecError> {
+    fn applied(&mut self, entry: &Action, field: &str) -> Result<(Documents, ActionRights), SpecError> {
         let inner = format!("{field}.apply");
         match (&entry.resource, &entry.apply) {
             (Some(body), None) => {
                 let bodies = [(format!("{field}.resource"), Value::Object(body.clone()))];
-                self.objects(&bodies, Deed::Apply)
+                self.objects(&bodies, ObjectAccess::Apply)
             }
             (None, Some(Value::String(text))) => self.documents(&inner, text),
-            (None, Some(body @ Value::Object(_))) => self.objects(&[(inner, body.clone())], Deed::Apply),
+            (None, Some(body @ Value::Object(_))) => {
+                self.objects(&[(inner, body.clone())], ObjectAccess::Apply)
+            }
             (None, Some(Value::Array(bodies))) if !bodies.is_empty() => {
                 bounded(bodies.len(), limits::RENDERED_OBJECTS, &inner, "objects")?;
                 let bodies: Vec<(String, Value)> = bodies
@@ -205,7 +218,7 @@ impl Work<'_> {
                     .enumerate()
                     .map(|(index, body)| (format!("{inner}[{index}]"), body.clone()))
                     .collect();
-                self.objects(&bodies, Deed::Apply)
+                self.objects(&bodies, ObjectAccess::Apply)
             }
             (None, Some(_)) => {
                 Err(at(inner, "give an object, a list of objects, or a text of YAML documents"))
@@ -214,22 +227,29 @@ impl Work<'_> {
         }
     }
 
-    fn patch(&mut self, change: &Patch, field: &str) -> Result<Made, SpecError> {
+    fn patch(&mut self, change: &Patch, field: &str) -> Result<DraftedBody, SpecError> {
         let kind = match change.patch_type.unwrap_or_default() {
             PatchType::Strategic => PatchKind::Strategic,
             PatchType::Merge => PatchKind::Merge,
             PatchType::Json => PatchKind::Json,
             PatchType::Apply => PatchKind::Apply,
         };
-        let (target, rights) = self.target(&change.target, Deed::Patch, field)?;
+        let (target, rights) = self.target(&change.target, ObjectAccess::Patch, field)?;
         let place = format!("{field}.patch");
-        let text = self.text(&place, &change.patch)?;
-        let seen = patch::check(&change.patch, kind, self.raw, &place)?;
+        let (source, surplus) = patch::without_surplus(&change.patch, self.raw);
+        if surplus > 0 {
+            self.frame.remark(&place, "what closes nothing at its end is left out");
+        }
+        let text = self.text(&place, source)?;
+        let seen = patch::check(source, kind, self.raw, &place)?;
         let delivery = patch::delivery(kind, seen.as_ref());
-        Ok(Made { body: Body::Patch { target, kind, text, delivery }, needs: Needs::only(rights) })
+        Ok(DraftedBody {
+            body: ActionBody::Patch { target, kind, text, delivery },
+            needs: ActionRights::only(rights),
+        })
     }
 
-    fn exec(&mut self, exec: &Exec, field: &str) -> Result<Made, SpecError> {
+    fn exec(&mut self, exec: &Exec, field: &str) -> Result<DraftedBody, SpecError> {
         if !["pod", "pods", "po"].contains(&exec.target.kind.to_ascii_lowercase().as_str()) {
             let problem = format!("a command runs in a Pod, not in a {}", exec.target.kind);
             return Err(at(format!("{field}.target.kind"), problem));
@@ -238,7 +258,7 @@ impl Work<'_> {
             return Err(at(format!("{field}.command"), "it is empty; give a program and its arguments"));
         }
         bounded(exec.command.len(), limits::COMMAND, &format!("{field}.command"), "words")?;
-        let (target, rights) = self.target(&exec.target, Deed::Exec, field)?;
+        let (target, rights) = self.target(&exec.target, ObjectAccess::Exec, field)?;
         let command: Result<Vec<Arc<Template>>, SpecError> = exec
             .command
             .iter()
@@ -254,23 +274,28 @@ impl Work<'_> {
             let problem = "a command may run for an hour at most (1h): what takes longer belongs in a Job";
             return Err(at(format!("{field}.timeout"), problem));
         }
-        let body =
-            Body::Exec { target, container: exec.container.clone(), command: command?, timeout, delivery };
-        Ok(Made { body, needs: Needs::only(rights) })
+        let body = ActionBody::Exec {
+            target,
+            container: exec.container.clone(),
+            command: command?,
+            timeout,
+            delivery,
+        };
+        Ok(DraftedBody { body, needs: ActionRights::only(rights) })
     }
 
     /// One object that is named field by field, resolved as far as it can be.
     fn target(
         &self,
         target: &linchpin_api::common::Target,
-        deed: Deed,
+        deed: ObjectAccess,
         field: &str,
-    ) -> Result<(Target, Vec<Right>), SpecError> {
+    ) -> Result<(EffectTarget, Vec<Right>), SpecError> {
         let namespace = target.namespace.clone().unwrap_or_else(|| self.frame.owner.namespace.clone());
         let word = target.kind_word();
         let meaning = self.frame.kinds.resolve(self.via, &word);
         match meaning.map_err(|problem| at(format!("{field}.target.kind"), problem))? {
-            Meaning::Known(kind) => {
+            KindMeaning::Known(kind) => {
                 let namespace = kind.place(&namespace);
                 let needed = linchpin_engine::rights::changing(
                     deed,
@@ -278,11 +303,12 @@ impl Work<'_> {
                     namespace.as_ref(),
                     Some(&target.name),
                 );
-                Ok((Target { kind: kind.word(), namespace, name: target.name.clone() }, needed))
+                Ok((EffectTarget { kind: kind.word(), namespace, name: target.name.clone() }, needed))
             }
-            Meaning::Open(_) => {
-                Ok((Target { kind: word, namespace: Some(namespace), name: target.name.clone() }, Vec::new()))
-            }
+            KindMeaning::Open(_) => Ok((
+                EffectTarget { kind: word, namespace: Some(namespace), name: target.name.clone() },
+                Vec::new(),
+            )),
         }
     }
 }

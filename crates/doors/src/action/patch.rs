@@ -1,5 +1,7 @@
 //! What can be said of a patch before it is rendered.
 
+use std::borrow::Cow;
+
 use linchpin_engine::{
     contract::PatchKind,
     plan::{Delivery, SpecError},
@@ -9,15 +11,41 @@ use serde_json::Value;
 
 use crate::{errors::at, sketch};
 
+/// A patch in JSON without the braces and brackets at its end that close nothing, and how many those are. What the patch
+/// says is plain all the same; the document that the kind comes from writes it so.
+pub(super) fn without_surplus(text: &str, raw: bool) -> (&str, usize) {
+    let Some(flat) = flat_json(text, raw) else { return (text, 0) };
+    let mut values = serde_json::Deserializer::from_str(&flat).into_iter::<Value>();
+    let Some(Ok(_)) = values.next() else { return (text, 0) };
+    let end = values.byte_offset();
+    let surplus: Vec<char> = flat[end..].chars().filter(|character| !character.is_whitespace()).collect();
+    if surplus.iter().all(|character| matches!(character, '}' | ']')) {
+        (&text[..end], surplus.len())
+    } else {
+        (text, 0)
+    }
+}
+
+/// A text of JSON with something in every hole, of the same length, where it is JSON and its shape can be seen.
+fn flat_json(text: &str, raw: bool) -> Option<Cow<'_, str>> {
+    let fixed = raw || !sketch::is_template(text);
+    if !is_json(text, fixed) {
+        return None;
+    }
+    if fixed { Some(Cow::Borrowed(text)) } else { sketch::json(text).map(Cow::Owned) }
+}
+
+fn is_json(text: &str, fixed: bool) -> bool {
+    text.trim_start().starts_with(['{', '[']) && (fixed || !text.trim_start().starts_with("{{"))
+}
+
 /// The patch as far as it can be seen, or why it can never be one. Templates that only fill values in do not hide
-/// what is around them: a brace too many is one whatever the values are.
+/// what is around them: a comma too many is one whatever the values are.
 pub(super) fn check(text: &str, kind: PatchKind, raw: bool, field: &str) -> Result<Option<Value>, SpecError> {
     let fixed = raw || !sketch::is_template(text);
-    let is_json =
-        text.trim_start().starts_with(['{', '[']) && (fixed || !text.trim_start().starts_with("{{"));
-    let seen = if is_json {
-        let flat = if fixed { Some(text.to_owned()) } else { sketch::json(text) };
-        flat.map(|flat| serde_json::from_str(&flat).map_err(|error| at(field, json_problem(&error))))
+    let seen = if is_json(text, fixed) {
+        flat_json(text, raw)
+            .map(|flat| serde_json::from_str(&flat).map_err(|error| at(field, json_problem(&error))))
             .transpose()?
     } else if fixed {
         let mut documents = parse_documents(field, text).map_err(|error| {
@@ -116,13 +144,26 @@ mod tests {
     }
 
     #[test]
-    fn a_brace_too_many_is_found_at_its_place_although_there_is_a_template() {
+    fn a_comma_too_many_is_found_at_its_place_although_there_is_a_template() {
         let error =
-            check(r#"{"a":{"b":"{{ .Now }}"}}}"#, PatchKind::Strategic, false, "p").expect_err("invalid");
+            check(r#"{"a":{"b":"{{ .Now }}"},}"#, PatchKind::Strategic, false, "p").expect_err("invalid");
         assert_eq!(
             error.to_string(),
             "p: not valid JSON at line 1 column 25: unexpected character; is there a brace, bracket or comma too many?"
         );
+    }
+
+    #[test]
+    fn what_closes_nothing_at_the_end_of_a_patch_is_left_out() {
+        let left = |text| without_surplus(text, false);
+        assert_eq!(left(r#"{"a":"{{ .Now }}"}}"#), (r#"{"a":"{{ .Now }}"}"#, 1));
+        assert_eq!(left("{\"a\":{{ .Values.n }}}\n}]\n"), ("{\"a\":{{ .Values.n }}}", 2));
+        assert_eq!(left(r#"{"a":1}"#), (r#"{"a":1}"#, 0));
+        for other in [r#"{"a":1}}{"#, r#"{"a":1}, {}"#, r#"{"a":1"#, "a: 1}", "{{ .Values.patch }}}", "[1,]]"]
+        {
+            assert_eq!(left(other), (other, 0));
+        }
+        assert_eq!(without_surplus(r#"{"a":"{{"}}"#, true), (r#"{"a":"{{"}"#, 1));
     }
 
     #[test]

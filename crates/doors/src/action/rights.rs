@@ -2,16 +2,16 @@
 
 use linchpin_engine::{
     contract::{Right, Via},
-    rights::{self, Deed},
+    rights::{self, ObjectAccess},
 };
 use linchpin_words::{KindWord, ObjectRef};
 use serde_json::Value;
 
-use crate::{assemble::Frame, kinds::Meaning, sketch};
+use crate::{assemble::Frame, kinds::KindMeaning, sketch};
 
 /// What an action needs.
 #[derive(Debug, Default)]
-pub(super) struct Needs {
+pub(super) struct ActionRights {
     /// Before it may start.
     pub rights: Vec<Right>,
     /// To take away again what it made.
@@ -22,7 +22,7 @@ pub(super) struct Needs {
     pub makes: Vec<ObjectRef>,
 }
 
-impl Needs {
+impl ActionRights {
     /// What one object that is there already needs.
     pub(super) fn only(rights: Vec<Right>) -> Self {
         Self { rights, ..Self::default() }
@@ -38,21 +38,27 @@ impl Needs {
 }
 
 /// What one document needs. What is not known is said, and not asked for: it may not be needed.
-pub(super) fn of_document(frame: &Frame<'_>, via: &Via, deed: Deed, document: &Value, field: &str) -> Needs {
+pub(super) fn of_document(
+    frame: &Frame<'_>,
+    via: &Via,
+    deed: ObjectAccess,
+    document: &Value,
+    field: &str,
+) -> ActionRights {
     let text = |path: &str| document.pointer(path).and_then(Value::as_str);
     let fixed = |path: &str| text(path).filter(|text| !sketch::has_holes(text));
-    let open = |what: &str| Needs {
+    let open = |what: &str| ActionRights {
         open: vec![format!("{field}: {what} is unknown until it is rendered, and so are the rights for it")],
-        ..Needs::default()
+        ..ActionRights::default()
     };
     let (Some(version), Some(word)) = (fixed("/apiVersion"), fixed("/kind")) else {
         return open("the kind of a document");
     };
     let name = fixed("/metadata/name").map(str::to_owned);
     let kind = match frame.kinds.resolve(via, &KindWord::from_manifest(Some(version), word)) {
-        Ok(Meaning::Known(kind)) => kind,
+        Ok(KindMeaning::Known(kind)) => kind,
         // The kind is being asked for; the plan is made again with the answer.
-        Ok(Meaning::Open(_)) | Err(_) => return Needs::default(),
+        Ok(KindMeaning::Open(_)) | Err(_) => return ActionRights::default(),
     };
     let namespace = match text("/metadata/namespace") {
         None => Some(frame.owner.namespace.clone()),
@@ -67,6 +73,6 @@ pub(super) fn of_document(frame: &Frame<'_>, via: &Via, deed: Deed, document: &V
         name,
     });
     let needed = |deed| rights::changing(deed, &kind.resource(), namespace.as_ref(), name.as_ref());
-    let later = if frame.tracked { needed(Deed::Remove) } else { Vec::new() };
-    Needs { rights: needed(deed), later, open: Vec::new(), makes: made.into_iter().collect() }
+    let later = if frame.tracked { needed(ObjectAccess::Remove) } else { Vec::new() };
+    ActionRights { rights: needed(deed), later, open: Vec::new(), makes: made.into_iter().collect() }
 }

@@ -11,7 +11,7 @@ use linchpin_words::{Gvk, limits};
 
 use super::{
     component, history,
-    order::{self, Reading},
+    order::{self, ComponentReading},
     outline::{BundleOutline, ComponentOutline, GroupOutline, PackageOutline},
 };
 use crate::{
@@ -21,7 +21,7 @@ use crate::{
     door::{self, CompileInput, Compiled},
     edges,
     errors::{at, bounded},
-    names::{self, Named},
+    names::{self, NamedStep},
     requirement::RequirementDraft,
 };
 
@@ -53,13 +53,13 @@ pub(super) fn compile(object: &AppBundle, compile_input: &CompileInput<'_>) -> R
 }
 
 /// Steps, and the names that people may call requirements and components by.
-type Steps = (Vec<Step>, Vec<Named>, Vec<Named>);
+type Steps = (Vec<Step>, Vec<NamedStep>, Vec<NamedStep>);
 
 /// Everything that is waited for, and the components, read.
 struct Parts {
     /// All requirements: those of the bundle, of groups, of components, and that each object is ready.
     drafts: Vec<RequirementDraft>,
-    names: Vec<Named>,
+    names: Vec<NamedStep>,
     bundle: Range<usize>,
     groups: Vec<Range<usize>>,
     components: Vec<component::ComponentDraft>,
@@ -227,7 +227,7 @@ impl Parts {
     }
 
     /// Who reads which other component, by position.
-    fn readings(&self) -> Vec<Reading> {
+    fn readings(&self) -> Vec<ComponentReading> {
         let mut readings = Vec::new();
         for (reader, component) in self.components.iter().enumerate() {
             for id in component.apply.readings.dependencies.iter().flat_map(BTreeMap::keys) {

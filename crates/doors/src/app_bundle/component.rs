@@ -20,15 +20,15 @@ use linchpin_words::{Gvk, keys};
 use super::{
     order::ComponentPosition,
     porch::{Follow, Package},
-    source::{self, Source, SourceContext},
+    source::{self, SourceContent, SourceContext},
 };
 use crate::{
     apply::{ApplyDraft, ApplyPolicy, ApplySpec, Marks, ReadyTerms},
     assemble::Frame,
     cluster,
     errors::duration,
-    kinds::Kinds,
-    names::{self, Named},
+    kinds::KindLookup,
+    names::{self, NamedStep},
     readiness_profile::{clauses, pay},
     requirement::{RequirementDraft, RequirementSpec},
 };
@@ -79,12 +79,12 @@ impl ComponentDraft {
         let here = SourceContext { frame, via: &via, path: &path, marks: &marks, field };
         let (mut waits, mut package): (_, Option<Box<Package>>) = (None, None);
         let bodies = match source::read(&here, spec.porch_integration.as_ref(), entry)? {
-            Source::Waits(requirement) => {
+            SourceContent::Waits(requirement) => {
                 waits = Some(requirement);
                 Vec::new()
             }
-            Source::Bodies(bodies) => bodies,
-            Source::Package(found) => {
+            SourceContent::Bodies(bodies) => bodies,
+            SourceContent::Package(found) => {
                 let bodies = vec![(format!("{field}.porchPackageRef"), found.body.clone())];
                 package = Some(found);
                 bodies
@@ -130,7 +130,7 @@ impl ComponentDraft {
     pub(super) fn requirements(
         &self,
         frame: &Frame<'_>,
-    ) -> Result<Vec<(RequirementDraft, Named)>, SpecError> {
+    ) -> Result<Vec<(RequirementDraft, NamedStep)>, SpecError> {
         let words = vec![self.name.clone(), self.path.clone()];
         if let Some(source) = &self.waits {
             let spec = RequirementSpec {
@@ -139,7 +139,7 @@ impl ComponentDraft {
                 on_behalf_of: Some(on_behalf_of(&self.name)),
                 ..(**source).clone()
             };
-            let named = Named { id: spec.id.clone(), words };
+            let named = NamedStep { id: spec.id.clone(), words };
             return Ok(vec![(RequirementDraft::new(frame, spec)?, named)]);
         }
         let objects = &self.apply.objects;
@@ -147,7 +147,7 @@ impl ComponentDraft {
         let mut found = Vec::with_capacity(objects.len());
         for object in objects {
             let id = names::ready(&self.path, (!single).then(|| object.label().replace(' ', "/")).as_deref());
-            let named = Named { id: id.clone(), words: if single { words.clone() } else { Vec::new() } };
+            let named = NamedStep { id: id.clone(), words: if single { words.clone() } else { Vec::new() } };
             let mut spec = self.apply.ready(id, object);
             if single {
                 spec.is_named(&self.name, &object.gvk.kind, Some(&object.name));
@@ -179,8 +179,8 @@ impl ComponentDraft {
     }
 
     /// What people may call it.
-    pub(super) fn named(&self) -> Named {
-        Named { id: StepId::new(&self.path), words: vec![self.name.clone()] }
+    pub(super) fn named(&self) -> NamedStep {
+        NamedStep { id: StepId::new(&self.path), words: vec![self.name.clone()] }
     }
 
     /// Its steps, after these.
@@ -242,7 +242,7 @@ fn policy(entry: &Component) -> ApplyPolicy {
 }
 
 /// What the author says about when objects are ready and when they have failed.
-fn profile(kinds: &Kinds<'_>, entry: &Component, field: &str) -> Result<Option<Profile>, SpecError> {
+fn profile(kinds: &KindLookup<'_>, entry: &Component, field: &str) -> Result<Option<Profile>, SpecError> {
     if entry.ready_when.is_none() && entry.failed_when.is_none() {
         return Ok(None);
     }

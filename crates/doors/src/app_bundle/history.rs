@@ -26,8 +26,8 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::{
-        Actor, ClusterRef, Existing, Force, Notice, PatchKind, Projection, Propagation, ReadSet, Seen,
-        StepId, Target, Verb, Via, Want, World,
+        Actor, ClusterRef, EffectTarget, Existing, Force, Notice, PatchKind, Projection, Propagation,
+        ReadSet, Seen, StepId, Verb, Via, Want, World,
     },
     plan::{SpecError, definition},
     step::Phase,
@@ -40,7 +40,7 @@ use crate::{
     errors::{at, not_yet},
     names,
     owner::Owner,
-    registry::Names,
+    registry::KindNames,
 };
 
 /// The fields that say what is deployed. As whom it is, and where, is never gone back to.
@@ -60,8 +60,8 @@ fn via() -> Via {
 }
 
 /// What revisions are called.
-pub(super) fn kind_names() -> Names {
-    Names {
+pub(super) fn kind_names() -> KindNames {
+    KindNames {
         gvk: kind(),
         plural: BundleRevision::plural(&()).into_owned(),
         short: Vec::new(),
@@ -275,8 +275,8 @@ impl<'a> Known<'a> {
         self.generation == owner.generation
     }
 
-    fn target(&self, owner: &Owner) -> Target {
-        Target {
+    fn target(&self, owner: &Owner) -> EffectTarget {
+        EffectTarget {
             kind: KindWord::from_manifest(Some(&kind().api_version()), &kind().kind),
             namespace: Some(owner.namespace.clone()),
             name: self.kept.name.clone(),

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linchpin_api::{BundleGroup, Component};
 use linchpin_engine::{
     plan::SpecError,
-    sequence::{PositionSet, Reach, sequence},
+    sequence::{PositionSet, Predecessors, sequence},
 };
 use linchpin_words::similar;
 
@@ -23,14 +23,14 @@ use crate::errors::at;
 pub(super) type ComponentPosition = (usize, usize);
 
 /// The components of a bundle in the order they are written, and who comes after whom.
-pub(super) struct Order {
+pub(super) struct ComponentOrder {
     /// For each component, those it comes after directly.
     direct: Vec<Vec<usize>>,
     /// For each group, those that all its components come after.
     groups: Vec<Vec<usize>>,
 }
 
-impl Order {
+impl ComponentOrder {
     /// The components that the one at `position` comes after directly.
     pub(super) fn before(&self, position: usize) -> &[usize] {
         &self.direct[position]
@@ -43,10 +43,14 @@ impl Order {
 }
 
 /// What is read of a component beside its text: pairs of reader and read, both by position.
-pub(super) type Reading = (usize, usize);
+pub(super) type ComponentReading = (usize, usize);
 
 /// The order of a bundle's components. Who reads another comes after it.
-pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) -> Result<Order, SpecError> {
+pub(super) fn order(
+    groups: &[BundleGroup],
+    strict: bool,
+    readings: &[ComponentReading],
+) -> Result<ComponentOrder, SpecError> {
     let graph = Graph::new(groups);
     let mut before: Vec<PositionSet> = vec![PositionSet::default(); graph.places.len()];
     let mut of_groups = Vec::with_capacity(groups.len());
@@ -65,9 +69,9 @@ pub(super) fn order(groups: &[BundleGroup], strict: bool, readings: &[Reading]) 
     }
     let before: Vec<Vec<usize>> = before.iter().map(PositionSet::members).collect();
     let order = sequence(&before).map_err(|round| graph.circle(&round))?;
-    let reach = Reach::of(&before, &order);
+    let reach = Predecessors::of(&before, &order);
     let groups = of_groups.iter().map(|set| reach.nearest(&set.members())).collect();
-    Ok(Order { direct: before.iter().map(|set| reach.nearest(set)).collect(), groups })
+    Ok(ComponentOrder { direct: before.iter().map(|set| reach.nearest(set)).collect(), groups })
 }
 
 struct Graph<'a> {

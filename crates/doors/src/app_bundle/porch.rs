@@ -31,12 +31,12 @@ use serde_json::Value;
 
 use self::{
     catalogue::Repository,
-    look::{Look, Revision},
-    revision::Asked,
+    look::{PorchLook, Revision},
+    revision::RequestedRevision,
     variant::Variant,
 };
 pub(super) use self::{contents::Contained, follow::Follow};
-use super::source::{Source, SourceContext};
+use super::source::{SourceContent, SourceContext};
 use crate::{assemble::Frame, errors::at, names, requirement::RequirementSpec};
 
 /// The Repository that variants go to, where the bundle names none.
@@ -78,7 +78,7 @@ pub(super) fn read(
     integration: Option<&PorchIntegration>,
     component: &Component,
     reference: &PorchPackageRef,
-) -> Result<Source, SpecError> {
+) -> Result<SourceContent, SpecError> {
     let SourceContext { frame, via, path, marks, field } = *context;
     let Some(integration) = integration.filter(|integration| integration.enabled) else {
         let problem = "spec.porchIntegration.enabled is not true, so nothing is taken from Porch";
@@ -87,7 +87,7 @@ pub(super) fn read(
     let namespace = reference.namespace.as_deref().unwrap_or(NAMESPACE);
     let looking = Looking { frame, via, namespace, field };
     let Some(kind) = looking.is_installed()? else {
-        return Ok(Source::Waits(Box::new(installation(context))));
+        return Ok(SourceContent::Waits(Box::new(installation(context))));
     };
     let downstream = integration.repository.as_deref().unwrap_or(DOWNSTREAM);
     let kept = component.deletion_policy == Some(DeletionPolicy::Orphan) || frame.removal == Removal::Retain;
@@ -104,7 +104,7 @@ pub(super) fn read(
     let all: &[Revision] = revisions.seen().map_or(&[], Vec::as_slice);
     let upstream: Vec<&Revision> =
         all.iter().filter(|one| one.is_of(&reference.repository, &reference.package_name)).collect();
-    let asked = Asked::parse(reference.revision.as_deref().unwrap_or(REVISION));
+    let asked = RequestedRevision::parse(reference.revision.as_deref().unwrap_or(REVISION));
     let there = live.seen().and_then(Option::as_ref);
     let chosen = revision::choose(&asked, shape.unwrap_or_default(), &upstream, there);
     // Without a look at these, what was written before may be right as it is.
@@ -128,7 +128,7 @@ pub(super) fn read(
         package_revision: follow.revision().unwrap_or_default().to_owned(),
     };
     let repository = catalogue::list(namespace, &reference.repository, registered, all);
-    Ok(Source::Package(Box::new(Package {
+    Ok(SourceContent::Package(Box::new(Package {
         body,
         certain,
         before,
@@ -182,7 +182,7 @@ impl Looking<'_> {
 
     /// The rights to look at all this.
     fn rights(&self, repository: &str) -> Vec<Right> {
-        let resource = |group: &str, plural: &str| rights::Resource {
+        let resource = |group: &str, plural: &str| rights::RightResource {
             group: group.to_owned(),
             plural: plural.to_owned(),
             namespaced: true,
@@ -201,10 +201,10 @@ impl Looking<'_> {
 }
 
 /// An answer that is missing: what is said of it, and the question.
-fn missing<T>(look: &Look<T>) -> Option<(Obstacle, Option<Want>)> {
+fn missing<T>(look: &PorchLook<T>) -> Option<(Obstacle, Option<Want>)> {
     match look {
-        Look::Seen(_) => None,
-        Look::Unknown(held, want) => Some((held.clone(), Some(want.clone()))),
-        Look::Unserved(held) => Some((held.clone(), None)),
+        PorchLook::Seen(_) => None,
+        PorchLook::Unknown(held, want) => Some((held.clone(), Some(want.clone()))),
+        PorchLook::Unserved(held) => Some((held.clone(), None)),
     }
 }

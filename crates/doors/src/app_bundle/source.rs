@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// What a source gives.
-pub(super) enum Source {
+pub(super) enum SourceContent {
     /// Bodies, each with the field it is written in.
     Bodies(Vec<(String, Value)>),
     /// Nothing before this is there.
@@ -46,7 +46,7 @@ pub(super) fn read(
     context: &SourceContext<'_>,
     porch: Option<&PorchIntegration>,
     component: &Component,
-) -> Result<Source, SpecError> {
+) -> Result<SourceContent, SpecError> {
     let field = context.field;
     let sources = [
         component.template.is_some(),
@@ -58,22 +58,25 @@ pub(super) fn read(
         return Err(at(field, ONE_SOURCE));
     }
     if let Some(template) = &component.template {
-        return Ok(Source::Bodies(vec![(format!("{field}.template"), Value::Object(template.clone()))]));
+        return Ok(SourceContent::Bodies(vec![(
+            format!("{field}.template"),
+            Value::Object(template.clone()),
+        )]));
     }
     if let Some(templates) = &component.templates {
         bounded(templates.len(), limits::TEMPLATES, &format!("{field}.templates"), "objects")?;
         let bodies = templates.iter().enumerate();
         let bodies =
             bodies.map(|(index, body)| (format!("{field}.templates[{index}]"), Value::Object(body.clone())));
-        return Ok(Source::Bodies(bodies.collect()));
+        return Ok(SourceContent::Bodies(bodies.collect()));
     }
     if let Some(source) = &component.source {
         let map = &source.config_map_ref;
         let field = format!("{field}.source.configMapRef");
         let id = names::source(context.path);
         return Ok(match apply::config_map(context.frame, &map.name, map.key.as_deref(), id, &field)? {
-            Bodies::Found(bodies) => Source::Bodies(bodies),
-            Bodies::Waits(requirement) => Source::Waits(requirement),
+            Bodies::Found(bodies) => SourceContent::Bodies(bodies),
+            Bodies::Waits(requirement) => SourceContent::Waits(requirement),
         });
     }
     match &component.porch_package_ref {

@@ -20,7 +20,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Condition, ConditionType, Reason, condition, text};
 
-use self::component::Drawing;
+use self::component::ComponentDrawing;
 use super::outline::{BundleOutline, GroupOutline};
 use crate::{
     door::{self, StatusInput},
@@ -165,7 +165,7 @@ impl Sketch<'_> {
     fn component(&self, group: &str, name: &str, before: Option<&BundleGroupStatus>) -> ComponentStatus {
         let before = before.and_then(|group| group.component_statuses.iter().find(|old| old.name == name));
         let outline = self.outline.and_then(|outline| outline.component(group, name));
-        Drawing { status_input: self.status_input, steps: &self.steps, before, outline, name }.draw()
+        ComponentDrawing { status_input: self.status_input, steps: &self.steps, before, outline, name }.draw()
     }
 
     fn requires(
@@ -233,9 +233,12 @@ impl Sketch<'_> {
                 let done = components().filter(|(_, component)| component.phase == DEPLOYED).count();
                 let first = components().find(|(_, component)| component.phase == DEPLOYING);
                 let first = first.or_else(|| components().find(|(_, component)| component.phase != DEPLOYED));
-                let detail = first.map_or_else(String::new, |(group, component)| {
-                    format!("; {}/{}: {}", group.name, component.name, component.message)
-                });
+                let detail = first.map_or_else(
+                    || format!("; {}", report.message),
+                    |(group, component)| {
+                        format!("; {}/{}: {}", group.name, component.name, component.message)
+                    },
+                );
                 format!("{done} of {} components are deployed{detail}", components().count())
             }
             _ => report.message.clone(),

@@ -11,7 +11,7 @@ use linchpin_engine::{
     plan::{Document, SpecError},
     step::secret_refusal,
 };
-use linchpin_lang::template::{Clock, StaticReads, Template, ValueTemplate};
+use linchpin_lang::template::{RenderClock, StaticReads, Template, ValueTemplate};
 use linchpin_words::{Gvk, KindWord, Timestamp};
 use serde_json::{Map, Value, json};
 
@@ -20,7 +20,7 @@ use crate::{
     action,
     assemble::Frame,
     errors::{self, at},
-    kinds::{Kind, Meaning},
+    kinds::{KindMeaning, ResolvedKind},
     sketch,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Object {
     /// What it is, as written.
     pub gvk: Gvk,
     /// What discovery says of that; the open question where it says nothing yet.
-    pub kind: Result<Kind, Want>,
+    pub kind: Result<ResolvedKind, Want>,
     /// Where it is; none for cluster-scoped kinds.
     pub namespace: Option<String>,
     pub name: String,
@@ -127,11 +127,11 @@ pub(crate) fn read(
     let word = KindWord::from_manifest(Some(&gvk.api_version()), &gvk.kind);
     let meaning = frame.kinds.resolve(via, &word).map_err(|problem| at(format!("{field}.kind"), problem))?;
     let (kind, namespace) = match meaning {
-        Meaning::Known(kind) => {
+        KindMeaning::Known(kind) => {
             let place = kind.place(&namespace);
             (Ok(kind), place)
         }
-        Meaning::Open(want) => (Err(want), Some(namespace)),
+        KindMeaning::Open(want) => (Err(want), Some(namespace)),
     };
     marks.put_on(&mut body, &field)?;
     let template = if values.is_some() {
@@ -157,7 +157,7 @@ fn identity(text: &str, field: &str, values: &Values<'_>) -> Result<String, Spec
         return Err(at(field, problem));
     }
     let mut taken = 1;
-    let clock = Clock::at(Timestamp::from_second(0).into());
+    let clock = RenderClock::at(Timestamp::from_second(0).into());
     let rendered = template.render_counted(values.data()?, &clock, &mut taken);
     values.pay(taken * TEMPLATE_PRICE, field)?;
     let rendered = rendered.map_err(|error| at(field, error))?;

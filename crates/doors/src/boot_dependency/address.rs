@@ -3,7 +3,7 @@
 use linchpin_api::{BootEntry, Dependency};
 use linchpin_engine::contract::StepId;
 
-use crate::names::{self, Named};
+use crate::names::{self, NamedStep};
 
 /// Host and port of a `service` or `host` entry; none for an object. A Service is meant by its full name in the cluster's
 /// domain, so that the operator and a pod mean the same.
@@ -56,9 +56,9 @@ pub(super) fn as_dependency(entry: &BootEntry) -> Dependency {
 }
 
 /// What the entries of one object are called as steps; those that would be called the same are numbered.
-pub(super) fn step_names(entries: &[&BootEntry]) -> Vec<Named> {
+pub(super) fn step_names(entries: &[&BootEntry]) -> Vec<NamedStep> {
     let ids = names::number(entries.iter().map(|entry| entry_name(entry)).collect(), |_| true);
     let words = |entry: &BootEntry| entry.name.iter().cloned().chain([target_and_port(entry)]).collect();
-    let named = |(id, entry): (String, &&BootEntry)| Named { id: StepId::new(id), words: words(entry) };
+    let named = |(id, entry): (String, &&BootEntry)| NamedStep { id: StepId::new(id), words: words(entry) };
     ids.into_iter().zip(entries).map(named).collect()
 }

@@ -21,7 +21,7 @@ const LONGEST: usize = 4;
 const READABLE: [&str; 5] = ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"];
 
 /// The chain of a pod.
-pub(super) struct Chain {
+pub(super) struct OwnerChain {
     /// The pod itself first.
     pub(super) owners: Vec<OwnerName>,
     /// Whether one of its controllers says that the wait is to be bypassed.
@@ -43,9 +43,9 @@ impl<'w> Chains<'w> {
     }
 
     /// The chain of a pod with this controller.
-    pub(super) fn of(&mut self, pod: &str, mut above: Option<(OwnerName, String)>) -> Chain {
+    pub(super) fn of(&mut self, pod: &str, mut above: Option<(OwnerName, String)>) -> OwnerChain {
         let itself = OwnerName { group: String::new(), kind: "Pod".to_owned(), name: pod.to_owned() };
-        let mut chain = Chain { owners: vec![itself], skipped: false, complete: true };
+        let mut chain = OwnerChain { owners: vec![itself], skipped: false, complete: true };
         while let Some((owner, uid)) = above.take().filter(|_| chain.owners.len() < LONGEST) {
             chain.owners.push(owner.clone());
             let known = built_in_kind(&owner.group, &owner.kind);

@@ -25,7 +25,7 @@ use crate::{
     dependency,
     door::{CompileInput, Compiled},
     errors::{at, bounded},
-    names::Named,
+    names::NamedStep,
 };
 
 /// The plan of an object: a requirement for each entry, which Ready follows for ever.
@@ -82,7 +82,7 @@ pub(super) fn waits_for_reference(plan: Option<&Plan>, entry: &BootEntry, id: &S
 fn dialled(
     frame: &Frame<'_>,
     entry: &BootEntry,
-    named: &Named,
+    named: &NamedStep,
     field: String,
     cluster_domain: &str,
 ) -> Result<(Step, Option<String>), SpecError> {

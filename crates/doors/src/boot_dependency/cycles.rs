@@ -23,9 +23,9 @@ type Node = (String, String);
 
 /// Workloads that wait for each other, the first one again at the end.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Circle(Vec<Node>);
+pub struct WorkloadCircle(Vec<Node>);
 
-impl Circle {
+impl WorkloadCircle {
     /// The document's text for it, as seen from a namespace.
     pub fn text(&self, own_namespace: &str) -> String {
         let mut text = String::from("circular dependency detected: ");
@@ -47,9 +47,9 @@ impl Circle {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Circles {
     /// A circle through it: it is refused.
-    pub through: Option<Circle>,
+    pub through: Option<WorkloadCircle>,
     /// A circle that only lies on its way: it is told.
-    pub elsewhere: Option<Circle>,
+    pub elsewhere: Option<WorkloadCircle>,
 }
 
 /// The circles that `incoming` would be part of or lead to, among all that are stored.
@@ -118,10 +118,10 @@ fn walk(start: &Node, edges: &BTreeMap<Node, Vec<Node>>) -> Circles {
 }
 
 /// The end of the path, from a node on it to that node again.
-fn circle(path: &[(&Node, usize)], target: &Node) -> Circle {
+fn circle(path: &[(&Node, usize)], target: &Node) -> WorkloadCircle {
     let from = path.iter().position(|(node, _)| *node == target).unwrap_or_default();
     let members = path[from..].iter().map(|(node, _)| (*node).clone());
-    Circle(members.chain([target.clone()]).collect())
+    WorkloadCircle(members.chain([target.clone()]).collect())
 }
 
 fn place(object: &BootDependency) -> Node {

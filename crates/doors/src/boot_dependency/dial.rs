@@ -9,21 +9,21 @@ use std::net::{IpAddr, SocketAddr};
 
 use linchpin_api::{BootEntry, boot_dependency::HttpScheme};
 use linchpin_engine::{
-    contract::{Pace, Question, ReadSet, Right, Scope, Seen, Selector, Want},
+    contract::{ProbePace, Question, ReadSet, Right, Scope, Seen, Selector, Want},
     plan::{Obstacle, Test},
     readiness::Wanted,
-    rights::{self, Resource},
+    rights::{self, RightResource},
 };
 use linchpin_words::{
     Gvk, Reason, Shared,
-    probe::{Origin, Place, Probe, ProbeError, Request, Tls, Value as ProbeValue},
+    probe::{Origin, Probe, ProbeError, ProbeRequest, ProbeTarget, ProbeText as ProbeValue, Tls},
 };
 use serde_json::Value;
 
 use super::{
     address::address,
     references::{self, KeyReference},
-    service::{self, Behind, SERVICE_LABEL, SERVICE_READS, SLICE_READS},
+    service::{self, SERVICE_LABEL, SERVICE_READS, SLICE_READS, ServiceBackend},
 };
 use crate::assemble::Frame;
 
@@ -62,7 +62,7 @@ pub(super) fn question(
         return Err(ProbeError::Host("an entry without service and host".to_owned()));
     };
     let Some(service) = &entry.service else {
-        return probe(frame, entry, Place::host(&name, port)?, &name);
+        return probe(frame, entry, ProbeTarget::host(&name, port)?, &name);
     };
     let namespace = entry.namespace.as_deref().unwrap_or(own);
     let (service_want, service_rights) =
@@ -77,13 +77,17 @@ pub(super) fn question(
             let slices: Vec<&Value> = slices.items.iter().map(|slice| &slice.content).collect();
             let spec = found.items.first().map_or(&Value::Null, |service| &service.content);
             match service::behind(spec, &slices, i32::from(port)) {
-                Behind::Nobody(obstacle) => Dialled::object(service_want, Some(obstacle)),
-                Behind::Ready(_) if entry.http_path.is_none() => Dialled::object(service_want, None),
-                Behind::Ready(addresses) | Behind::Claimed(addresses) => match places(&addresses) {
-                    Some(place) => probe(frame, entry, place, &name)?,
-                    None => Dialled::object(service_want, Some(unusable())),
-                },
-                Behind::Elsewhere(host) => probe(frame, entry, Place::host(&host, port)?, &name)?,
+                ServiceBackend::Nobody(obstacle) => Dialled::object(service_want, Some(obstacle)),
+                ServiceBackend::Ready(_) if entry.http_path.is_none() => Dialled::object(service_want, None),
+                ServiceBackend::Ready(addresses) | ServiceBackend::Claimed(addresses) => {
+                    match places(&addresses) {
+                        Some(place) => probe(frame, entry, place, &name)?,
+                        None => Dialled::object(service_want, Some(unusable())),
+                    }
+                }
+                ServiceBackend::Elsewhere(host) => {
+                    probe(frame, entry, ProbeTarget::host(&host, port)?, &name)?
+                }
             }
         }
         // The document's way, for who may not read what the API server could tell.
@@ -93,7 +97,7 @@ pub(super) fn question(
                  {namespace} lets the API server tell more",
                 why.message
             );
-            let dialled = probe(frame, entry, Place::host(&name, port)?, &name)?;
+            let dialled = probe(frame, entry, ProbeTarget::host(&name, port)?, &name)?;
             Dialled { forbidden: Some(forbidden), ..dialled }
         }
         (Some(Seen::Objects(_)), _) => Dialled::plain(slices_want),
@@ -140,21 +144,21 @@ fn wanted(
     };
     let kind = Gvk::new(read.group, "v1", read.kind);
     let resource =
-        Resource { group: read.group.to_owned(), plural: read.plural.to_owned(), namespaced: true };
+        RightResource { group: read.group.to_owned(), plural: read.plural.to_owned(), namespaced: true };
     let rights = rights::observing(&resource, &kind, &scope);
     let reads = ReadSet::dotted(paths.iter().copied());
     (Want::new(Question::Objects { via: frame.via.clone(), kind, scope, reads }), rights)
 }
 
 /// The addresses that are dialled; none where they are no addresses of the network.
-fn places(addresses: &[(String, i32)]) -> Option<Place> {
+fn places(addresses: &[(String, i32)]) -> Option<ProbeTarget> {
     let addresses: Vec<SocketAddr> = addresses
         .iter()
         .filter_map(|(address, port)| {
             Some(SocketAddr::new(address.parse::<IpAddr>().ok()?, u16::try_from(*port).ok()?))
         })
         .collect();
-    (!addresses.is_empty()).then_some(Place::Addresses(addresses))
+    (!addresses.is_empty()).then_some(ProbeTarget::Addresses(addresses))
 }
 
 fn unusable() -> Obstacle {
@@ -162,7 +166,12 @@ fn unusable() -> Obstacle {
 }
 
 /// A connection, or a request at `name`.
-fn probe(frame: &Frame<'_>, entry: &BootEntry, place: Place, name: &str) -> Result<Dialled, ProbeError> {
+fn probe(
+    frame: &Frame<'_>,
+    entry: &BootEntry,
+    place: ProbeTarget,
+    name: &str,
+) -> Result<Dialled, ProbeError> {
     let request = match &entry.http_path {
         None => None,
         Some(path) => match request(frame, entry, path, name)? {
@@ -171,17 +180,17 @@ fn probe(frame: &Frame<'_>, entry: &BootEntry, place: Place, name: &str) -> Resu
         },
     };
     let probe = Shared::new(Probe { place, request });
-    Ok(Dialled::plain(Want::new(Question::Probe { via: frame.via.clone(), probe, pace: Pace::Calm })))
+    Ok(Dialled::plain(Want::new(Question::Probe { via: frame.via.clone(), probe, pace: ProbePace::Calm })))
 }
 
 /// A request, or what is missing for it.
 enum Made {
-    Request(Request),
+    Request(ProbeRequest),
     WaitsFor(Box<Dialled>),
 }
 
 fn request(frame: &Frame<'_>, entry: &BootEntry, path: &str, name: &str) -> Result<Made, ProbeError> {
-    let mut request = Request::get(&format!("{name}:{}", entry.port.unwrap_or_default()), path)?;
+    let mut request = ProbeRequest::get(&format!("{name}:{}", entry.port.unwrap_or_default()), path)?;
     if let Some(method) = &entry.http_method {
         request = request.method(method)?;
     }

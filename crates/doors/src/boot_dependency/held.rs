@@ -17,10 +17,10 @@ use std::{
 use linchpin_api::{BootDependency, Ours as _};
 use linchpin_engine::{
     contract::{
-        Actor, ClusterRef, Observed, Pace, PatchKind, Projection, Question, ReadSet, Scope, Seen, Selector,
-        StepId, Target, Verb, Via, Want, World,
+        Actor, ClusterRef, EffectTarget, Observed, PatchKind, ProbePace, Projection, Question, ReadSet,
+        Scope, Seen, Selector, StepId, Verb, Via, Want, World,
     },
-    sweep::{Item, ItemKey, Need, Order, SweepMemory, sweep},
+    sweep::{ItemKey, SweepItem, SweepMemory, SweepNeed, SweepOrder, sweep},
 };
 use linchpin_words::{Gvk, KindWord, keys};
 use serde::{Deserialize, de::IgnoredAny};
@@ -30,16 +30,16 @@ pub use self::judge::glance;
 pub(super) use self::judge::held_for;
 use self::{
     holders::Selecting,
-    judge::{Judged, Verdict},
-    telling::Telling,
+    judge::{HoldDecision, JudgedDependency},
+    telling::PodMessages,
 };
 use super::{
-    chain::{Chain, Chains, controller},
+    chain::{Chains, OwnerChain, controller},
     scope::BootSettings,
 };
 use crate::{
-    registry::{Kind, Names},
-    subject::{Arrival, Asks, Decision, Look, Subject, SubjectKey},
+    registry::{DoorKind, KindNames},
+    subject::{Arrival, Asks, Decision, Subject, SubjectInput, SubjectKey},
 };
 
 /// Releases that are under way at a time, for one namespace.
@@ -71,9 +71,9 @@ const SPEC_READS: [&str; 2] = ["spec", "metadata.annotations"];
 /// The kind whose objects are the namespaces that have opted in.
 pub struct HeldPods(pub Arc<BootSettings>);
 
-impl Kind for HeldPods {
-    fn names(&self) -> Names {
-        Names {
+impl DoorKind for HeldPods {
+    fn names(&self) -> KindNames {
+        KindNames {
             gvk: Gvk::new("", "v1", "Namespace"),
             plural: "namespaces".to_owned(),
             short: Vec::new(),
@@ -101,7 +101,7 @@ impl Kind for HeldPods {
             default_service_account: Arc::clone(default_service_account),
             touched: false,
             memory: SweepMemory::default(),
-            telling: Telling::default(),
+            telling: PodMessages::default(),
         }))
     }
 }
@@ -130,7 +130,7 @@ struct HeldIn {
     /// Whether the namespace has opted in since we look after it. Only then is anything in it looked at.
     touched: bool,
     memory: SweepMemory,
-    telling: Telling,
+    telling: PodMessages,
 }
 
 impl Subject for HeldIn {
@@ -147,7 +147,7 @@ impl Subject for HeldIn {
         Ok(Arrival::default())
     }
 
-    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+    fn decide(&mut self, look: &SubjectInput<'_>) -> Result<Decision, Asks> {
         let enabled = self.settings.covers(&self.key.name, &self.namespace.metadata.labels);
         self.touched |= enabled;
         let mut decision = Decision::default();
@@ -174,11 +174,11 @@ impl HeldIn {
     /// What each held pod needs; none while that is not known.
     fn items(
         &mut self,
-        look: &Look<'_>,
+        look: &SubjectInput<'_>,
         pods: &Observed,
         enabled: bool,
         decision: &mut Decision,
-    ) -> Option<BTreeMap<ItemKey, Item>> {
+    ) -> Option<BTreeMap<ItemKey, SweepItem>> {
         let held: Vec<&Projection> =
             pods.items.iter().map(AsRef::as_ref).filter(|pod| !pod.deleting && has_gate(pod)).collect();
         decision.report.held_pods = Some(held.len());
@@ -192,7 +192,7 @@ impl HeldIn {
         let living = || boots.items.iter().map(AsRef::as_ref).filter(|boot: &&Projection| !boot.deleting);
         let selecting = Selecting::of(living());
         let mut chains = Chains::new(look.world, &self.key.name);
-        let held: Vec<(&Projection, Chain, BTreeSet<&str>)> = held
+        let held: Vec<(&Projection, OwnerChain, BTreeSet<&str>)> = held
             .into_iter()
             .map(|pod| {
                 let chain = chains.of(&pod.name, controller(&pod.content["metadata"]));
@@ -201,10 +201,11 @@ impl HeldIn {
             })
             .collect();
         let named: BTreeSet<&str> = held.iter().flat_map(|(.., holders)| holders).copied().collect();
-        let judged: BTreeMap<&str, Judged> = living()
+        let judged: BTreeMap<&str, JudgedDependency> = living()
             .filter(|boot| named.contains(boot.name.as_str()))
             .map(|boot| {
-                let judged = Judged::of(boot, look, &self.default_service_account, self.settings.domain());
+                let judged =
+                    JudgedDependency::of(boot, look, &self.default_service_account, self.settings.domain());
                 (boot.name.as_str(), judged)
             })
             .collect();
@@ -218,18 +219,20 @@ impl HeldIn {
             let verdict = if enabled && !chain.skipped {
                 judge::pod(pod, &holders, &judged, look.now)
             } else {
-                Verdict::Release
+                HoldDecision::Release
             };
             self.telling.judged(pod, &verdict, &judged, look.now, decision);
             let need = match verdict {
-                Verdict::Release => Need::Due(Box::new(Order { via: operator(), verb: release(pod) })),
-                Verdict::Hold(held) => {
+                HoldDecision::Release => {
+                    SweepNeed::Due(Box::new(SweepOrder { via: operator(), verb: release(pod) }))
+                }
+                HoldDecision::Hold(held) => {
                     decision.wake_at = [decision.wake_at, held.until].into_iter().flatten().min();
-                    Need::Held
+                    SweepNeed::Held
                 }
             };
             let key = ItemKey { rule: StepId::new(RULE), uid: pod.uid.clone() };
-            items.insert(key, Item { seen: pod.version, need });
+            items.insert(key, SweepItem { seen: pod.version, need });
         }
         decision.wants.extend(chains.wants);
         Some(items)
@@ -257,7 +260,7 @@ pub(super) fn wanted(namespace: &str, kind: Gvk, selector: Selector, reads: &[&s
 fn hurried(want: &Want) -> Option<Want> {
     match want.question() {
         Question::Probe { via, probe, .. } => {
-            Some(Want::new(Question::Probe { via: via.clone(), probe: probe.clone(), pace: Pace::Held }))
+            Some(Want::new(Question::Probe { via: via.clone(), probe: probe.clone(), pace: ProbePace::Held }))
         }
         _ => None,
     }
@@ -293,7 +296,7 @@ pub(super) fn owners(pod: &Projection) -> Vec<&str> {
 /// Takes our gate and our label off this very pod; every other gate stays.
 fn release(pod: &Projection) -> Verb {
     Verb::Patch {
-        target: Target {
+        target: EffectTarget {
             kind: KindWord::from_manifest(Some("v1"), "Pod"),
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),

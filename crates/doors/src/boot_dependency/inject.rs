@@ -22,14 +22,14 @@ const MESHES: [&str; 4] = ["istio-init", "istio-validation", "linkerd-init", "li
 
 /// What is patched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PatchTarget {
     /// The template of a Deployment: containers and marks, never a gate.
     DeploymentTemplate,
     /// A pod that is being created.
     Pod,
 }
 
-impl Place {
+impl PatchTarget {
     /// Where the pod's metadata and spec are.
     fn path(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Place {
 
 /// Whether a pod with entries that no container carries is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum PodGate {
     /// It is: they do not hold, or nobody knows.
     Hold,
     /// It is not: they hold, it is a template, or a gate is not possible.
@@ -60,9 +60,9 @@ pub struct Injection {
 /// The patch for an object whose pod (or pod template) is `pod`, an object with `metadata` and `spec`.
 pub fn inject(
     pod: &Value,
-    place: Place,
+    place: PatchTarget,
     division: &Division,
-    gate: Gate,
+    gate: PodGate,
     settings: &WaiterSettings,
 ) -> Injection {
     let spec = &pod["spec"];
@@ -88,9 +88,10 @@ pub fn inject(
     let hash = division.hash();
     // A gate of our name that somebody else wrote would never be found without the label.
     let has_gate = spec["schedulingGates"].as_array().is_some_and(|gates| gates.iter().any(is_our_gate));
-    let holds = place == Place::Pod && (has_gate || gate == Gate::Hold && !division.gated.is_empty());
+    let holds =
+        place == PatchTarget::Pod && (has_gate || gate == PodGate::Hold && !division.gated.is_empty());
     // A pod that admission saw says so, whether it waits or not: one that does not was missed.
-    let seen = place == Place::Pod && !division.owners.is_empty();
+    let seen = place == PatchTarget::Pod && !division.owners.is_empty();
     let owners = (!placed.is_empty() || holds || seen).then(|| division.owners.join(","));
     set_marks(&mut patch, root, pod, owners.as_deref(), hash.as_deref().filter(|_| !placed.is_empty()));
     if holds {
@@ -113,7 +114,7 @@ pub fn keep_old_part(old: &Value, new: &Value) -> Option<Vec<PatchOperation>> {
         .map(|(index, container)| (index, container.clone()))
         .collect();
     let mut patch = Vec::new();
-    let root = Place::DeploymentTemplate.path();
+    let root = PatchTarget::DeploymentTemplate.path();
     set_containers(&mut patch, root, &new["spec"], &container::is_ours, &placed);
     let mark = |key: &str| old["metadata"]["annotations"][key].as_str();
     set_marks(&mut patch, root, new, mark(keys::BOOT), mark(keys::BOOT_HASH));

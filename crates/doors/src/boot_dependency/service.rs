@@ -19,7 +19,7 @@ pub(super) const ASKED: usize = 3;
 
 /// What the API server tells of a Service's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Behind {
+pub(super) enum ServiceBackend {
     /// Pods that are ready: the addresses of the first of them.
     Ready(Vec<(String, i32)>),
     /// Somebody's claim, which nobody has checked: the Service selects no pods.
@@ -31,17 +31,17 @@ pub(super) enum Behind {
 }
 
 /// Who is behind a port of a Service, by the Service's `spec` and its slices.
-pub(super) fn behind(service: &Value, slices: &[&Value], port: i32) -> Behind {
+pub(super) fn behind(service: &Value, slices: &[&Value], port: i32) -> ServiceBackend {
     let spec = &service["spec"];
     if let (Some("ExternalName"), Some(name)) = (spec["type"].as_str(), spec["externalName"].as_str()) {
-        return Behind::Elsewhere(name.to_owned());
+        return ServiceBackend::Elsewhere(name.to_owned());
     }
     let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
     let named = match ports.iter().find(|known| known["port"] == port) {
         Some(known) => Some(known["name"].as_str().unwrap_or_default()),
         // A headless Service may have none: its pods are reached at any port.
         None if ports.is_empty() => None,
-        None => return Behind::Nobody(no_port(ports, port)),
+        None => return ServiceBackend::Nobody(no_port(ports, port)),
     };
     let mut ready = Vec::new();
     let mut all = 0_usize;
@@ -57,16 +57,16 @@ pub(super) fn behind(service: &Value, slices: &[&Value], port: i32) -> Behind {
     }
     if ready.is_empty() {
         let message = format!("0 of {all} endpoints are ready");
-        return Behind::Nobody(Obstacle { reason: Reason::NoEndpoints, message });
+        return ServiceBackend::Nobody(Obstacle { reason: Reason::NoEndpoints, message });
     }
     ready.sort();
     let selects = spec["selector"].as_object().is_some_and(|labels| !labels.is_empty());
     if !selects {
         // Any of them may be the one that is there.
-        return Behind::Claimed(ready);
+        return ServiceBackend::Claimed(ready);
     }
     ready.truncate(ASKED);
-    Behind::Ready(ready)
+    ServiceBackend::Ready(ready)
 }
 
 /// The port of a slice's endpoints that the Service's port of this name leads to.
@@ -112,10 +112,10 @@ mod tests {
 
     fn told(service: &Value, slices: &[Value], port: i32) -> String {
         match behind(service, &slices.iter().collect::<Vec<_>>(), port) {
-            Behind::Ready(addresses) => format!("ready {addresses:?}"),
-            Behind::Claimed(addresses) => format!("claimed {addresses:?}"),
-            Behind::Elsewhere(name) => format!("elsewhere {name}"),
-            Behind::Nobody(obstacle) => format!("{}: {}", obstacle.reason, obstacle.message),
+            ServiceBackend::Ready(addresses) => format!("ready {addresses:?}"),
+            ServiceBackend::Claimed(addresses) => format!("claimed {addresses:?}"),
+            ServiceBackend::Elsewhere(name) => format!("elsewhere {name}"),
+            ServiceBackend::Nobody(obstacle) => format!("{}: {}", obstacle.reason, obstacle.message),
         }
     }
 

@@ -19,7 +19,7 @@ use crate::{
     door::{self, StatusInput, Tally, object_ref},
     entries::{self, find, is_unseen},
     journal,
-    names::Named,
+    names::NamedStep,
 };
 
 /// The phase of an object whose entries all hold.
@@ -105,7 +105,7 @@ pub(super) fn phase_word(object: &BootDependency, report: &Report) -> &'static s
 /// How much of what an object waits for is there.
 pub(super) fn tally(object: &BootDependency, report: &Report) -> Tally {
     let names = step_names(&object.spec.depends_on.iter().collect::<Vec<_>>());
-    let met = |named: &Named| find(report, &named.id).is_some_and(is_met);
+    let met = |named: &NamedStep| find(report, &named.id).is_some_and(is_met);
     Tally {
         generation: object.metadata.generation.unwrap_or_default(),
         all: names.len(),
@@ -208,7 +208,7 @@ fn default_word(step: &StepReport) -> Reason {
 fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntryStatus> {
     let before = object.status.as_ref().map_or(&[][..], |status| status.entries.as_slice());
     let names = step_names(&object.spec.depends_on.iter().collect::<Vec<_>>());
-    let row = |(entry, named): (&BootEntry, &Named)| {
+    let row = |(entry, named): (&BootEntry, &NamedStep)| {
         let step = find(status_input.report, &named.id)?;
         let name = named.id.to_string();
         let old = before.iter().find(|old| old.name == name);

@@ -9,7 +9,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use linchpin_api::boot_dependency::{Rollout, WorkloadStatus};
 use linchpin_engine::{
     contract::{Notice, Outcome, Via},
-    sweep::{ItemKey, Need, SweepMemory, sweep},
+    sweep::{ItemKey, SweepMemory, SweepNeed, sweep},
 };
 use linchpin_words::{Timestamp, text};
 use serde_json::json;
@@ -21,10 +21,11 @@ use super::{
     ties,
 };
 use crate::{
-    door::{Causes, Tally},
-    registry::{self, Kind, Names, View},
+    door::{Tally, VisibleCauses},
+    registry::{self, DoorKind, KindNames, ObjectView},
     subject::{
-        Arrival, Asks, Decision, Drawn, FinalizerChange, Look, Own, Planned, Stored, Subject, SubjectKey,
+        Arrival, Asks, Decision, Drawn, FinalizerChange, Own, Planned, Stored, Subject, SubjectInput,
+        SubjectKey,
     },
 };
 
@@ -40,8 +41,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The kind, with what the process was told about holding pods.
 pub struct BootDependencies(pub Arc<BootSettings>);
 
-impl Kind for BootDependencies {
-    fn names(&self) -> Names {
+impl DoorKind for BootDependencies {
+    fn names(&self) -> KindNames {
         registry::door::<BootDependencyDoor>().names()
     }
 
@@ -84,7 +85,7 @@ impl Kind for BootDependencies {
         registry::door::<BootDependencyDoor>().waits()
     }
 
-    fn view(&self, text: &str) -> Option<Result<Box<dyn View>, serde_json::Error>> {
+    fn view(&self, text: &str) -> Option<Result<Box<dyn ObjectView>, serde_json::Error>> {
         registry::door::<BootDependencyDoor>().view(text)
     }
 }
@@ -109,7 +110,7 @@ struct BootSubject {
 }
 
 impl Subject for BootSubject {
-    fn rest(&mut self, causes: &Causes) {
+    fn rest(&mut self, causes: &VisibleCauses) {
         self.inner.rest(causes);
     }
 
@@ -133,10 +134,10 @@ impl Subject for BootSubject {
         self.inner.arrived(text, echo)
     }
 
-    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+    fn decide(&mut self, look: &SubjectInput<'_>) -> Result<Decision, Asks> {
         let (ours, rest): (Vec<Outcome>, Vec<Outcome>) =
             look.outcomes.iter().cloned().partition(|outcome| survey::is_ours(&outcome.ticket.step));
-        let mut decision = self.inner.decide(&Look { outcomes: &rest, ..*look })?;
+        let mut decision = self.inner.decide(&SubjectInput { outcomes: &rest, ..*look })?;
         if let Some(tally) = &decision.report.tally {
             self.tally = tally.clone();
         }
@@ -184,7 +185,7 @@ impl Subject for BootSubject {
         self.inner.saved(critical);
     }
 
-    fn status(&mut self, causes: &Causes) -> Option<Drawn> {
+    fn status(&mut self, causes: &VisibleCauses) -> Option<Drawn> {
         let mut drawn = self.inner.status(causes)?;
         let rows = if self.is_veiled() { self.veiled.as_ref() } else { self.rows.as_ref() };
         if let (Some(rows), Some(fields)) = (rows, drawn.status.as_object_mut()) {
@@ -217,11 +218,11 @@ impl BootSubject {
         survey: &Survey,
         outcomes: &[Outcome],
         before: &[WorkloadStatus],
-        look: &Look<'_>,
+        look: &SubjectInput<'_>,
         decision: &mut Decision,
     ) {
         let paused = self.inner.object().is_some_and(|object| object.spec.common.suspend);
-        let due = survey.items.iter().flatten().any(|(_, item)| matches!(item.need, Need::Due(_)));
+        let due = survey.items.iter().flatten().any(|(_, item)| matches!(item.need, SweepNeed::Due(_)));
         if survey.items.is_some() && !due {
             self.repaired = None;
         }
@@ -269,7 +270,9 @@ impl BootSubject {
     fn finalizer_needed(&self, survey: &Survey) -> Option<bool> {
         let immediate = self.is_immediate();
         let will_carry = survey.items.iter().flatten().any(|(key, item)| {
-            matches!(item.need, Need::Due(_)) && !self.failed.contains_key(key) && !self.inner.is_deleting()
+            matches!(item.need, SweepNeed::Due(_))
+                && !self.failed.contains_key(key)
+                && !self.inner.is_deleting()
         });
         match (survey.held, survey.carried) {
             (Some(held), Some(carried)) => Some(held > 0 || immediate && (carried || will_carry)),

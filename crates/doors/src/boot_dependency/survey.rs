@@ -16,10 +16,10 @@ use std::{
 use linchpin_api::{BootDependency, BootEntry, boot_dependency::WorkloadStatus, common::LabelSelector};
 use linchpin_engine::{
     contract::{
-        Observed, PatchKind, Projection, Question, ReadSet, Right, Seen, StepId, Target, Verb, Via, Want,
-        World,
+        EffectTarget, Observed, PatchKind, Projection, Question, ReadSet, Right, Seen, StepId, Verb, Via,
+        Want, World,
     },
-    sweep::{Item, ItemKey, Need, Order},
+    sweep::{ItemKey, SweepItem, SweepNeed, SweepOrder},
 };
 use linchpin_words::{Gvk, KindWord, Timestamp, keys, limits, reference::built_in_kind, text};
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 pub use self::pods::ignored_skip;
 use self::{
     pods::{held_notes, missed, missed_message, with_labels},
-    template::{Plan, guarded},
+    template::{TemplateRepair, guarded},
 };
 use super::{
     WaiterSettings,
@@ -83,7 +83,7 @@ pub(super) struct Survey {
     pub(super) wants: BTreeSet<Want>,
     pub(super) rows: Vec<WorkloadStatus>,
     /// What is to be repaired; none while that is not known.
-    pub(super) items: Option<BTreeMap<ItemKey, Item>>,
+    pub(super) items: Option<BTreeMap<ItemKey, SweepItem>>,
     /// How many pods are held for it; none while that is not known.
     pub(super) held: Option<usize>,
     /// Whether a template carries its set; none while that is not known.
@@ -92,6 +92,14 @@ pub(super) struct Survey {
     pub(super) opted_in: Option<bool>,
     /// When there may be more to say.
     pub(super) wake_at: Option<Timestamp>,
+}
+
+impl Survey {
+    /// No template carries the set, and none is to be repaired.
+    fn carry_nothing(&mut self) {
+        self.items = Some(BTreeMap::new());
+        self.carried = Some(false);
+    }
 }
 
 /// Looks at everything.
@@ -155,28 +163,27 @@ fn add(message: &mut String, notes: &[String]) {
     *message = text::line(&parts.join("; "));
 }
 
-/// The pods with these labels that admission missed. Without webhooks it misses all of them, and that is no news.
-fn missed_pods<'w>(
+/// The pods with these labels. Without webhooks admission sees none of them, and there is nothing to say of any.
+fn selected_pods<'w>(
     input: &SurveyInput<'w>,
     namespace: &str,
     labels: &LabelSelector,
     wants: &mut BTreeSet<Want>,
-) -> Vec<&'w Projection> {
-    let selector =
-        cluster::selector(labels, "spec.selector").ok().filter(|_| input.settings.waiter.is_some());
-    let Some(selector) = selector else { return Vec::new() };
-    let want = with_labels(namespace, selector);
+) -> Option<&'w Observed> {
+    let selector = cluster::selector(labels, "spec.selector").ok();
+    let want = with_labels(namespace, selector.filter(|_| input.settings.waiter.is_some())?);
     wants.insert(want.clone());
-    let missed_of = |pods| missed(pods, input.object);
-    objects(input.world, &want).filter(|_| !is_bypassed(input.object)).map(missed_of).unwrap_or_default()
+    objects(input.world, &want).filter(|_| !is_bypassed(input.object))
 }
 
-/// The rows of pods that are selected by their labels: by whom they belong to.
+/// The rows of pods that are selected by their labels: by whom they belong to. One that belongs to nobody has a row of its own
+/// only while there is something to say of it.
 fn by_owner(input: &SurveyInput<'_>, namespace: &str, held: &[&Projection], survey: &mut Survey) {
     let mut chains = Chains::new(input.world, namespace);
     let mut counts: BTreeMap<OwnerName, (usize, usize)> = BTreeMap::new();
     let labels = input.object.spec.selector.clone().unwrap_or_default();
-    let missed = missed_pods(input, namespace, &labels, &mut survey.wants);
+    let pods = selected_pods(input, namespace, &labels, &mut survey.wants);
+    let missed = pods.map(|pods| missed(pods, input.object)).unwrap_or_default();
     let counted = held.iter().map(|pod| (pod, true)).chain(missed.iter().map(|pod| (pod, false)));
     for (pod, is_held) in counted {
         let chain = chains.of(&pod.name, controller(&pod.content["metadata"]));
@@ -184,6 +191,16 @@ fn by_owner(input: &SurveyInput<'_>, namespace: &str, held: &[&Projection], surv
         if let Some(top) = chain.owners.last().filter(|_| is_held || !chain.skipped) {
             let (held, missed) = counts.entry(top.clone()).or_default();
             *(if is_held { held } else { missed }) += 1;
+        }
+    }
+    let own_name = input.object.metadata.name.as_deref().unwrap_or_default();
+    let carrying = pods.into_iter().flat_map(|pods| &pods.items);
+    let carrying = carrying.filter(|pod| !pod.deleting && owners(pod).contains(&own_name));
+    let makers: BTreeSet<_> = carrying.filter_map(|pod| controller(&pod.content["metadata"])).collect();
+    for maker in makers.into_iter().take(limits::BOOT_WORKLOADS) {
+        let mut chain = chains.of("", Some(maker));
+        if let Some(top) = chain.owners.pop().filter(|_| chain.complete) {
+            counts.entry(top).or_default();
         }
     }
     survey.wants.append(&mut chains.wants);
@@ -213,8 +230,7 @@ fn of_target(
     let known = built_in_kind(group, &target.kind).filter(|known| READABLE.contains(&known.kind));
     let Some(known) = known else {
         // Nobody gives us the right to read it; its pods get what they need when they are created.
-        survey.items = Some(BTreeMap::new());
-        survey.carried = Some(false);
+        survey.carry_nothing();
         survey.rows.push(row(
             input,
             target,
@@ -231,8 +247,7 @@ fn of_target(
     let workload = match input.world.get(&want) {
         Some(Seen::Objects(found)) => found.items.first(),
         Some(Seen::Unknown(why)) if !why.is_passing() => {
-            survey.carried = Some(false);
-            survey.items = Some(BTreeMap::new());
+            survey.carry_nothing();
             survey.rows.push(row(input, target, "Refused", held, &why.message));
             return;
         }
@@ -242,8 +257,7 @@ fn of_target(
         }
     };
     let Some(workload) = workload else {
-        survey.items = Some(BTreeMap::new());
-        survey.carried = Some(false);
+        survey.carry_nothing();
         survey.rows.push(row(input, target, "Absent", held, "it does not exist"));
         return;
     };
@@ -270,7 +284,7 @@ fn of_target(
         return;
     };
     let division = divide(&template["spec"], &sets);
-    let plan = Plan::of(known.kind, workload, template, input, own_mark, &division, waiter);
+    let plan = TemplateRepair::of(known.kind, workload, template, input, own_mark, &division, waiter);
     survey.carried = Some(plan.carried);
     let key = ItemKey { rule: StepId::new(RULE), uid: workload.uid.clone() };
     let (mut state, mut message) = (plan.state, plan.message);
@@ -280,7 +294,8 @@ fn of_target(
         (state, message) = ("Refused", failure.clone());
     } else if state == "Current" && misses_pods(known.kind, &division) {
         let labels = serde_json::from_value(workload.content["spec"]["selector"].clone()).unwrap_or_default();
-        let missed = missed_pods(input, namespace, &labels, &mut survey.wants).len();
+        let pods = selected_pods(input, namespace, &labels, &mut survey.wants);
+        let missed = pods.map_or(0, |pods| missed(pods, input.object).len());
         if missed > 0 {
             state = "Missed";
             add(&mut message, &[missed_message(missed)]);
@@ -294,7 +309,11 @@ fn of_target(
             let kind =
                 KindWord::from_manifest(Some(&format!("{}/{}", known.group, known.version)), known.kind);
             let verb = Verb::Patch {
-                target: Target { kind, namespace: Some(namespace.to_owned()), name: target.name.clone() },
+                target: EffectTarget {
+                    kind,
+                    namespace: Some(namespace.to_owned()),
+                    name: target.name.clone(),
+                },
                 kind: PatchKind::Json,
                 body: Arc::new(guarded(workload, patch)),
                 manager: format!(
@@ -303,11 +322,11 @@ fn of_target(
                 ),
                 once: false,
             };
-            Need::Due(Box::new(Order { via: operator(), verb }))
+            SweepNeed::Due(Box::new(SweepOrder { via: operator(), verb }))
         }
-        _ => Need::Settled,
+        _ => SweepNeed::Settled,
     };
-    survey.items = Some(BTreeMap::from([(key, Item { seen: workload.version, need })]));
+    survey.items = Some(BTreeMap::from([(key, SweepItem { seen: workload.version, need })]));
 }
 
 /// The sets of all BootDependencies that select a workload; none while that is not known.
@@ -464,14 +483,13 @@ fn row(
             written.and_then(|written| written.api_version.clone()).unwrap_or(group)
         }
     };
-    let old = input
-        .before
-        .iter()
-        .find(|old| old.kind == target.kind && old.name == target.name && old.state == state);
+    // As people see it: nobody but the schema has looked at these texts.
+    let (kind, name) = (text::line(&target.kind), text::line(&target.name));
+    let old = input.before.iter().find(|old| old.kind == kind && old.name == name && old.state == state);
     WorkloadStatus {
-        api_version,
-        kind: target.kind.clone(),
-        name: target.name.clone(),
+        api_version: text::line(&api_version),
+        kind,
+        name,
         state: state.to_owned(),
         held: i64::try_from(held).unwrap_or(i64::MAX),
         since: old.map_or(input.now, |old| old.since),

@@ -2,8 +2,9 @@
 //!
 //! A gated pod has no address and is in no EndpointSlice, so the very deadlock would hide itself from who looks there. So a
 //! Service leads to the workloads whose templates its selector matches, and to the held pods that it matches, and from
-//! those to the BootDependency that holds them. A Service without a selector leads to the pods that its slices claim, as long
-//! as they have not started.
+//! those to the BootDependency that holds them; where pods wait by themselves and no template tells whose they are (they are
+//! selected by their labels, or made by somebody else's kind), to those that it matches and that have not started. A Service
+//! without a selector leads to the pods that its slices claim, as long as they have not started.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,12 +29,18 @@ use crate::door::{Tally, object_ref};
 /// Kinds whose templates are compared with selectors.
 const TEMPLATES: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
+/// What is read of a pod that the slices of a Service name.
+const POD_READS: [&str; 2] = ["metadata.annotations", "status.phase"];
+
+/// What is read of a pod that a Service may select.
+const LABELLED_READS: [&str; 3] = ["metadata.labels", "metadata.annotations", "status.phase"];
+
 /// How many pods are looked at that the slices of one Service name.
 const CLAIMED: usize = 64;
 
 /// What is found, and what is asked to find it.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct FoundEdges {
     pub(super) edges: Vec<Edge>,
     pub(super) wants: BTreeSet<Want>,
 }
@@ -58,11 +65,11 @@ pub(super) fn behind_services(
     tally: &Tally,
     world: &World,
     settings: &BootSettings,
-) -> Found {
-    let mut found = Found::default();
+) -> FoundEdges {
+    let mut found = FoundEdges::default();
     let own = object.metadata.namespace.as_deref().unwrap_or_default();
     let entries: Vec<&BootEntry> = object.spec.depends_on.iter().collect();
-    let mut templates: BTreeMap<String, Vec<(Node, Value)>> = BTreeMap::new();
+    let mut known: BTreeMap<String, HeldWorkloads<'_>> = BTreeMap::new();
     for (entry, named) in entries.iter().zip(step_names(&entries)) {
         let Some(service) = entry.service.as_ref().filter(|_| tally.unmet.contains(&named.id)) else {
             continue;
@@ -88,12 +95,17 @@ pub(super) fn behind_services(
             continue;
         };
         let matches = |labels: &Value| selector.iter().all(|(key, value)| labels.get(key) == Some(value));
-        if !templates.contains_key(namespace) {
-            templates.insert(namespace.to_owned(), held_templates(namespace, world, &mut found.wants));
+        if !known.contains_key(namespace) {
+            known.insert(namespace.to_owned(), HeldWorkloads::of(namespace, world, &mut found.wants));
         }
-        for (workload, labels) in templates.get(namespace).into_iter().flatten() {
+        for (workload, labels) in known.get(namespace).into_iter().flat_map(|held| &held.templates) {
             if matches(labels) {
                 found.edges.push(Edge::waits(from.clone(), workload.clone(), unmet()));
+            }
+        }
+        for pod in known.get(namespace).into_iter().flat_map(|held| &held.waiting) {
+            if matches(&pod.content["metadata"]["labels"]) {
+                found.edges.extend(to_holders(&from, namespace, pod));
             }
         }
         let pods_want = held_pods(namespace);
@@ -127,7 +139,7 @@ fn behind_claims(
     (namespace, service): (&str, &str),
     via: &Via,
     world: &World,
-    found: &mut Found,
+    found: &mut FoundEdges,
 ) {
     let selector = Selector::requirements(vec![format!("{SERVICE_LABEL}={service}")]);
     let scope = Scope::Labels { namespace: Some(namespace.to_owned()), selector };
@@ -144,15 +156,19 @@ fn behind_claims(
         .take(CLAIMED)
         .collect();
     for name in named {
-        let reads = ReadSet::dotted(["metadata.annotations", "status.phase"]);
+        let reads = ReadSet::dotted(POD_READS);
         let pod = Gvk::new("", "v1", "Pod");
         let want = Want::object(operator(), pod, Some(namespace.to_owned()), name, reads);
         found.wants.insert(want.clone());
         let seen = objects(world, &want).and_then(|seen| seen.items.first());
-        if let Some(pod) = seen.filter(|pod| pod.content["status"]["phase"] == "Pending") {
+        if let Some(pod) = seen.filter(|pod| has_not_started(pod)) {
             found.edges.extend(to_holders(from, namespace, pod));
         }
     }
+}
+
+fn has_not_started(pod: &Projection) -> bool {
+    pod.content["status"]["phase"] == "Pending"
 }
 
 fn has_opted_in(namespace: &str, world: &World, settings: &BootSettings, wants: &mut BTreeSet<Want>) -> bool {
@@ -164,26 +180,55 @@ fn has_opted_in(namespace: &str, world: &World, settings: &BootSettings, wants: 
         .is_some_and(|seen| settings.covers(namespace, &seen.content["metadata"]["labels"]))
 }
 
-/// The workloads of a namespace that some BootDependency holds, with the labels of their pods.
-fn held_templates(namespace: &str, world: &World, wants: &mut BTreeSet<Want>) -> Vec<(Node, Value)> {
-    let boots_want = boots_of(namespace);
-    wants.insert(boots_want.clone());
-    let Some(boots) = objects(world, &boots_want) else { return Vec::new() };
-    let boots = boots.items.iter().filter(|boot| !boot.deleting);
-    let targets: BTreeSet<Node> = boots.filter_map(|boot| Some(node(namespace, target_of(boot)?))).collect();
-    let kinds: BTreeSet<&GroupKind> = targets.iter().map(|node| &node.object.kind).collect();
-    let mut found = Vec::new();
-    for kind in kinds.into_iter().filter(|kind| TEMPLATES.contains(&kind.kind.as_str())) {
-        let Some(known) = built_in_kind(&kind.group, &kind.kind) else { continue };
-        let gvk = Gvk::new(known.group, known.version, known.kind);
-        let want = wanted(namespace, gvk, Selector::default(), &["spec.template.metadata.labels"]);
-        wants.insert(want.clone());
-        for workload in objects(world, &want).into_iter().flat_map(|seen| &seen.items) {
-            let node = Node::here(ObjectRef::namespaced(kind.clone(), namespace, workload.name.clone()));
-            if targets.contains(&node) {
-                found.push((node, workload.content["spec"]["template"]["metadata"]["labels"].clone()));
+/// Whose pods the BootDependencies of a namespace hold.
+#[derive(Default)]
+struct HeldWorkloads<'w> {
+    /// The workloads that they name, with the labels of their pods.
+    templates: Vec<(Node, Value)>,
+    /// Pods that have not started, where some wait by themselves that none of these templates tells of.
+    waiting: Vec<&'w Projection>,
+}
+
+impl<'w> HeldWorkloads<'w> {
+    fn of(namespace: &str, world: &'w World, wants: &mut BTreeSet<Want>) -> Self {
+        let boots_want = boots_of(namespace);
+        wants.insert(boots_want.clone());
+        let Some(boots) = objects(world, &boots_want) else { return Self::default() };
+        let mut held = Self::default();
+        let mut others = false;
+        let mut targets = BTreeSet::new();
+        for boot in boots.items.iter().filter(|boot| !boot.deleting) {
+            match target_of(boot).filter(|target| TEMPLATES.contains(&target.kind.as_str())) {
+                Some(target) => drop(targets.insert(node(namespace, target))),
+                // Who is held by the gate is found by it.
+                None => others |= boot.content["spec"]["strategy"] != "SchedulingGate",
             }
         }
+        if others {
+            // One question for all Services of a namespace: whoever makes many of them makes no more watches.
+            let want = wanted(namespace, Gvk::new("", "v1", "Pod"), Selector::default(), &LABELLED_READS);
+            for pod in objects(world, &want).into_iter().flat_map(|seen| &seen.items) {
+                let pod: &Projection = pod;
+                if has_not_started(pod) && !owners(pod).is_empty() {
+                    held.waiting.push(pod);
+                }
+            }
+            wants.insert(want);
+        }
+        let kinds: BTreeSet<&GroupKind> = targets.iter().map(|node: &Node| &node.object.kind).collect();
+        for kind in kinds {
+            let Some(known) = built_in_kind(&kind.group, &kind.kind) else { continue };
+            let gvk = Gvk::new(known.group, known.version, known.kind);
+            let want = wanted(namespace, gvk, Selector::default(), &["spec.template.metadata.labels"]);
+            wants.insert(want.clone());
+            for workload in objects(world, &want).into_iter().flat_map(|seen| &seen.items) {
+                let node = Node::here(ObjectRef::namespaced(kind.clone(), namespace, workload.name.clone()));
+                if targets.contains(&node) {
+                    let labels = workload.content["spec"]["template"]["metadata"]["labels"].clone();
+                    held.templates.push((node, labels));
+                }
+            }
+        }
+        held
     }
-    found
 }

@@ -49,7 +49,7 @@ pub(super) fn compile(
         .map(|(index, group)| duration(group.timeout.as_ref(), &format!("spec.groups[{index}].timeout")))
         .collect();
     let limits = limits?;
-    // Actions of groups that are ready at the same moment start in the order of the plan.
+    // Actions of groups that are ready at the same moment start in the order of the plan, and by rank.
     let mut order: Vec<usize> = (0..spec.groups.len()).collect();
     order.sort_by_key(|index| spec.groups[*index].priority);
     let mut steps: Vec<Step> = Vec::new();
@@ -66,7 +66,8 @@ pub(super) fn compile(
         let edges = edges::actions(&acts.iter().collect::<Vec<&action::ActionDraft>>(), &gate)?;
         steps.extend(own.into_iter().map(|draft| draft.requirement.finish(before.clone(), limits[index])));
         for (draft, after) in acts.into_iter().zip(edges) {
-            steps.push(draft.finish(&frame, after, limits[index], None));
+            let step = draft.finish(&frame, after, limits[index], None);
+            steps.push(Step { rank: spec.groups[index].priority, ..step });
         }
     }
     frame.plan(steps, &drafts.named_dependencies, &drafts.named_actions, true)

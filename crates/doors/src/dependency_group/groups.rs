@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use linchpin_api::Group;
 use linchpin_engine::{
     plan::SpecError,
-    sequence::{Reach, sequence},
+    sequence::{Predecessors, sequence},
 };
 use linchpin_words::similar;
 
@@ -43,7 +43,7 @@ pub(super) fn direct(groups: &[Group]) -> Result<Vec<Vec<usize>>, SpecError> {
         let field = format!("spec.groups[{}].dependsOn", round.first().copied().unwrap_or_default());
         at(field, format!("groups wait for each other: {}", names.join(" → ")))
     })?;
-    let reach = Reach::of(&before, &order);
+    let reach = Predecessors::of(&before, &order);
     Ok(before.iter().map(|earlier| reach.nearest(earlier)).collect())
 }
 

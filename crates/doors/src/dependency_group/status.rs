@@ -81,7 +81,10 @@ fn judge(
         .filter(|(index, one)| !one.met && !optional(*index))
         .map(|(_, one)| one)
         .collect();
-    if let Some(one) = unmet.iter().find(|one| matches!(one.state.as_str(), "Failed" | "TimedOut")) {
+    // What has failed before its turn fails nothing yet.
+    let in_turn = |one: &&&DependencyStatus| one.reason != Reason::WaitingForTier.as_str();
+    let has_failed = |one: &&&DependencyStatus| matches!(one.state.as_str(), "Failed" | "TimedOut");
+    if let Some(one) = unmet.iter().filter(in_turn).find(has_failed) {
         return ("Failed", one.reason.clone(), format!("{}: {}", one.name, one.message));
     }
     if let Some(first) = unmet.first() {

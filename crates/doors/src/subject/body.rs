@@ -29,7 +29,7 @@ use super::{StatusHash, SubjectKey};
 use crate::door;
 
 /// An object of ours.
-pub(super) struct Body<O> {
+pub(super) struct PackedObject<O> {
     key: SubjectKey,
     generation: i64,
     is_deleting: bool,
@@ -56,15 +56,15 @@ enum Content<O> {
 
 /// An object of ours that has just arrived, and what the controller has to remember of its status: the status itself is
 /// kept without its journal, which may be larger than all the rest.
-pub(super) struct Read<O> {
-    pub(super) body: Body<O>,
+pub(super) struct ArrivedObject<O> {
+    pub(super) body: PackedObject<O>,
     pub(super) journal: Option<Value>,
     pub(super) status: Option<StatusHash>,
     /// The phase that it shows.
     pub(super) phase: Option<String>,
 }
 
-impl<O: Ours> Read<O> {
+impl<O: Ours> ArrivedObject<O> {
     /// Reads an object.
     ///
     /// # Errors
@@ -83,20 +83,20 @@ impl<O: Ours> Read<O> {
         if let Some(status) = object.status_mut() {
             status.common_mut().journal = None;
         }
-        let body = Body {
+        let body = PackedObject {
             priority: object.common().priority,
             removal: door::removal(object.deletion_policy()),
             via: door::via(&object, default_service_account),
-            ..Body::new(object.meta(), Removal::Retain, default_service_account)
+            ..PackedObject::new(object.meta(), Removal::Retain, default_service_account)
         };
         let content = Content::Understood { open: OnceCell::from(Box::new(object)), packed: None };
-        let body = Body { content, ..body };
+        let body = PackedObject { content, ..body };
         Ok(Self { body, journal, status, phase })
     }
 }
 
 /// What is left of an object; none where it is not being deleted.
-fn remnant<O: Ours>(text: &str, default_service_account: &str) -> Option<Read<O>> {
+fn remnant<O: Ours>(text: &str, default_service_account: &str) -> Option<ArrivedObject<O>> {
     // What others say of its fields may be as deep as they are: it is not read.
     fn field<T: DeserializeOwned>(text: &str, name: &str) -> Option<T> {
         at(text, &["metadata", name])
@@ -121,8 +121,8 @@ fn remnant<O: Ours>(text: &str, default_service_account: &str) -> Option<Read<O>
     };
     let service_account: Option<String> = at(text, &["spec", "serviceAccountName"]);
     let account = service_account.as_deref().unwrap_or(default_service_account);
-    Some(Read {
-        body: Body::new(&metadata, removal, account),
+    Some(ArrivedObject {
+        body: PackedObject::new(&metadata, removal, account),
         journal: at(text, &["status", "journal"]),
         status: None,
         phase: None,
@@ -140,7 +140,7 @@ fn at<T: DeserializeOwned>(text: &str, path: &[&str]) -> Option<T> {
     serde_json::from_str(here).ok()
 }
 
-impl<O: Ours> Body<O> {
+impl<O: Ours> PackedObject<O> {
     /// What metadata alone says.
     fn new(meta: &ObjectMeta, removal: Removal, account: &str) -> Self {
         let annotations = || meta.annotations.iter().flatten();
@@ -315,8 +315,9 @@ mod tests {
     fn what_is_nested_too_deeply_is_a_remnant_while_it_is_being_deleted_and_else_an_error() {
         let deleting = r#", "deletionTimestamp": "2026-01-01T00:00:00Z""#;
         for depth in [200, 20_000, 500_000] {
-            assert!(Read::<ResourceDependency>::from_text(&text(depth, ""), "default").is_err());
-            let read = Read::<ResourceDependency>::from_text(&text(depth, deleting), "default").unwrap();
+            assert!(ArrivedObject::<ResourceDependency>::from_text(&text(depth, ""), "default").is_err());
+            let read =
+                ArrivedObject::<ResourceDependency>::from_text(&text(depth, deleting), "default").unwrap();
             assert!(read.body.whole().is_none() && read.body.is_deleting());
             assert!(read.body.has_finalizer() && read.body.generation() == 3);
             assert_eq!(read.body.removal(), Removal::Delete);
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_whole_object_is_kept_without_its_journal_and_comes_back_as_it_was_put_away() {
-        let mut read = Read::<ResourceDependency>::from_text(&text(3, ""), "default").unwrap();
+        let mut read = ArrivedObject::<ResourceDependency>::from_text(&text(3, ""), "default").unwrap();
         let object = read.body.whole().unwrap().clone();
         let status = object.status.as_ref().unwrap();
         assert!(status.common.journal.is_none() && read.journal.is_some() && read.status.is_some());

@@ -11,8 +11,8 @@ use std::{collections::BTreeSet, sync::Arc};
 use kube_core::object::HasStatus as _;
 use linchpin_api::{OurStatus, Ours};
 use linchpin_engine::{
-    contract::{ClusterRef, StepId, Target, Via, Want, World},
-    journal::{Item, Journal, Memory},
+    contract::{ClusterRef, EffectTarget, StepId, Via, Want, World},
+    journal::{InventoryItem, Journal, Memory},
     plan::{Plan, SpecError},
     step::{Phase, Report},
 };
@@ -20,18 +20,18 @@ use linchpin_words::{ObjectRef, Reason, Timestamp};
 use serde_json::Value;
 
 use super::{
-    Arrival, Asks, Decision, Drawn, Look, StatusHash, Stored, Subject, SubjectKey,
-    body::{Body, Read},
+    Arrival, Asks, Decision, Drawn, StatusHash, Stored, Subject, SubjectInput, SubjectKey,
+    body::{ArrivedObject, PackedObject},
     history::History,
 };
 use crate::{
-    door::{Backing, CLUSTER_DOMAIN, Causes, Compiled, Door, StatusInput, StatusOf},
+    door::{Backing, CLUSTER_DOMAIN, Compiled, Door, StatusInput, StatusOf, VisibleCauses},
     journal,
 };
 
 /// An object of ours that is carried out by a plan.
 pub struct Planned<D: Door> {
-    body: Body<D::Object>,
+    body: PackedObject<D::Object>,
     /// The ServiceAccount of objects that name none.
     default_service_account: Arc<str>,
     /// The domain of the cluster's Services.
@@ -52,16 +52,10 @@ pub struct Planned<D: Door> {
     rests: bool,
     /// What a plan that was let go had looked at.
     looked_at: BTreeSet<Want>,
-    /// What the status has not been drawn from yet.
-    pending: Option<Box<PendingStatus>>,
-    /// A status that was drawn before its time, to let go what it was drawn from.
-    drawn: Option<Box<DrawnEarly>>,
-    /// The phase that was last reported.
-    phase: Option<Phase>,
-    /// The word that its status has for it.
-    word: Option<&'static str>,
-    /// Whether it was told that what is done is ready too, since it is done.
-    told_ready: bool,
+    /// The status that is still to be handed out.
+    owed: OwedStatus,
+    /// What was last reported; none before the first report.
+    reported: Option<ReportedPhase>,
     /// The gates passed by hand that were reported.
     passed: BTreeSet<StepId>,
     /// The soft dependencies passed by that were reported.
@@ -75,6 +69,26 @@ pub struct Planned<D: Door> {
     history: History<D::Object>,
 }
 
+/// The phase as it was reported.
+struct ReportedPhase {
+    phase: Phase,
+    /// The word that the status has for it.
+    word: &'static str,
+    /// Whether it was reported that what is done is ready too, since it is done.
+    ready: bool,
+}
+
+/// The status that is still to be handed out. It is drawn when it may be written, or before its plan is let go: decisions
+/// are more frequent.
+enum OwedStatus {
+    /// None: the last one was handed out.
+    Nothing,
+    /// What the last decision had to say.
+    Undrawn(Box<PendingStatus>),
+    /// A status that was drawn before its time, to let go what it was drawn from.
+    Drawn(Box<DrawnEarly>),
+}
+
 /// A status that waits to be written, as text: that takes a quarter of the memory.
 struct DrawnEarly {
     status: Box<str>,
@@ -82,8 +96,7 @@ struct DrawnEarly {
     journaled: bool,
 }
 
-/// What a decision had to say. A status is drawn of it when it may be written, or before its plan is let go: decisions are
-/// more frequent.
+/// What a decision had to say.
 struct PendingStatus {
     report: Report,
     /// Whether there was a plan.
@@ -97,8 +110,8 @@ impl<D: Door> Planned<D> {
     /// # Errors
     /// The object cannot be read, and is not being deleted.
     pub fn new(text: &str, default_service_account: Arc<str>) -> Result<Self, serde_json::Error> {
-        let Read { body, journal, status, phase } =
-            Read::<D::Object>::from_text(text, &default_service_account)?;
+        let ArrivedObject { body, journal, status, phase } =
+            ArrivedObject::<D::Object>::from_text(text, &default_service_account)?;
         Ok(Self {
             stored: stored(&body, status, journal.as_ref()),
             default_service_account,
@@ -110,11 +123,8 @@ impl<D: Door> Planned<D> {
             compiled: None,
             rests: false,
             looked_at: BTreeSet::new(),
-            pending: None,
-            drawn: None,
-            phase: None,
-            word: None,
-            told_ready: false,
+            owed: OwedStatus::Nothing,
+            reported: None,
             passed: BTreeSet::new(),
             broken: BTreeSet::new(),
             claims: body.whole().map(D::claims).unwrap_or_default(),
@@ -149,7 +159,7 @@ impl<D: Door> Planned<D> {
     }
 
     /// What the object made, as far as that can be read of a journal that as a whole cannot; and whether that may not be all.
-    fn salvage(&self) -> (Vec<Item>, bool) {
+    fn salvage(&self) -> (Vec<InventoryItem>, bool) {
         journal::salvage(self.journal.as_ref(), self.body.first_journal(), self.body.uid())
     }
 
@@ -195,7 +205,7 @@ impl<D: Door> Planned<D> {
 
     /// Puts the object away, unless its status is going to be drawn soon; its plan too, if it rests.
     fn put_away(&mut self) {
-        if self.pending.is_none() {
+        if !matches!(self.owed, OwedStatus::Undrawn(_)) {
             self.body.pack();
             if self.rests {
                 self.let_plan_go();
@@ -229,7 +239,7 @@ impl<D: Door> Planned<D> {
 }
 
 /// What the API server has of an object.
-fn stored<O: Ours>(body: &Body<O>, status: Option<StatusHash>, journal: Option<&Value>) -> Stored {
+fn stored<O: Ours>(body: &PackedObject<O>, status: Option<StatusHash>, journal: Option<&Value>) -> Stored {
     Stored { status, journaled: journal.is_some(), first_journal: body.first_journal().is_some() }
 }
 
@@ -262,11 +272,13 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn arrived(&mut self, text: &str, echo: bool) -> Result<Arrival, serde_json::Error> {
-        let Read { body, journal, status, .. } =
-            Read::<D::Object>::from_text(text, &self.default_service_account)?;
+        let ArrivedObject { body, journal, status, .. } =
+            ArrivedObject::<D::Object>::from_text(text, &self.default_service_account)?;
         self.stored = stored(&body, status, journal.as_ref());
         // It was drawn of what the object was before.
-        self.drawn = None;
+        if matches!(self.owed, OwedStatus::Drawn(_)) {
+            self.owed = OwedStatus::Nothing;
+        }
         let old = std::mem::replace(&mut self.body, body);
         self.note_claims();
         let foreign_journal = !echo && self.is_foreign(journal.as_ref());
@@ -292,7 +304,7 @@ impl<D: Door> Subject for Planned<D> {
         Ok(Arrival { asks_anew, ordered, foreign_journal })
     }
 
-    fn decide(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+    fn decide(&mut self, look: &SubjectInput<'_>) -> Result<Decision, Asks> {
         self.rests = false;
         let decided = self.take_turn(look);
         self.put_away();
@@ -305,13 +317,17 @@ impl<D: Door> Subject for Planned<D> {
         }
     }
 
-    fn status(&mut self, causes: &Causes) -> Option<Drawn> {
-        if let Some(early) = self.drawn.take() {
-            // We wrote it: it can be read.
-            let status = serde_json::from_str(&early.status).ok()?;
-            return Some(Drawn { status, critical: early.critical, journaled: early.journaled });
-        }
-        let PendingStatus { report, planned, time } = *self.pending.take()?;
+    fn status(&mut self, causes: &VisibleCauses) -> Option<Drawn> {
+        let PendingStatus { report, planned, time } =
+            match std::mem::replace(&mut self.owed, OwedStatus::Nothing) {
+                OwedStatus::Nothing => return None,
+                OwedStatus::Undrawn(pending) => *pending,
+                OwedStatus::Drawn(early) => {
+                    // We wrote it: it can be read.
+                    let status = serde_json::from_str(&early.status).ok()?;
+                    return Some(Drawn { status, critical: early.critical, journaled: early.journaled });
+                }
+            };
         let plan: Option<&Plan> = match &self.compiled {
             Some((Ok(compiled), _)) if planned => Some(&compiled.plan),
             // The object has changed since: its next turn has something newer to say.
@@ -355,8 +371,8 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn has_made(&self, object: &SubjectKey) -> bool {
-        let is = |item: &Item| {
-            let Target { kind, namespace, name } = &item.target;
+        let is = |item: &InventoryItem| {
+            let EffectTarget { kind, namespace, name } = &item.target;
             let namespace = namespace.as_ref().or(self.body.key().namespace.as_ref());
             item.place == ClusterRef::Here
                 && kind.group.as_ref() == Some(&object.kind.group)
@@ -385,17 +401,17 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn puts_off_history(&self) -> bool {
-        let lives = self.phase.is_some() && !self.body.is_deleting();
+        let lives = self.reported.is_some() && !self.body.is_deleting();
         D::beside().is_some() && lives && !self.history.is_kept()
     }
 
-    fn rest(&mut self, causes: &Causes) {
+    fn rest(&mut self, causes: &VisibleCauses) {
         self.rests = true;
-        if self.drawn.is_none()
+        if matches!(self.owed, OwedStatus::Undrawn(_))
             && let Some(Drawn { status, critical, journaled }) = self.status(causes)
         {
-            self.drawn =
-                Some(Box::new(DrawnEarly { status: status.to_string().into(), critical, journaled }));
+            let early = DrawnEarly { status: status.to_string().into(), critical, journaled };
+            self.owed = OwedStatus::Drawn(Box::new(early));
         }
         self.put_away();
     }

@@ -5,7 +5,7 @@ use linchpin_words::ObjectRef;
 use serde_json::Value;
 
 use super::pods;
-use crate::door::{Backing, Labels};
+use crate::door::{Backing, LabelMap};
 
 const WEBHOOKS: &str = "admissionregistration.k8s.io";
 
@@ -27,7 +27,7 @@ pub(crate) fn services(configuration: &Value) -> Vec<(String, String)> {
 }
 
 /// Labels as a map.
-pub(crate) fn labels(found: Option<&Value>) -> Labels {
+pub(crate) fn labels(found: Option<&Value>) -> LabelMap {
     let found = found.and_then(Value::as_object).into_iter().flatten();
     found.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
 }

@@ -6,21 +6,24 @@
 
 use linchpin_api::{SyncDependency, sync::dependency::CapabilityRef};
 use linchpin_engine::{
-    contract::{Actor, ClusterRef, Observed, Question, ReadSet, Scope, Seen, Selector, StepId, Via, Want},
+    contract::{
+        Actor, ClusterRef, Observed, Projection, Question, ReadSet, Scope, Seen, Selector, StepId, Via, Want,
+    },
     plan::{BoundView, Obstacle, Requirement, SpecError, Step, StepKind, Test},
     readiness::Wanted,
 };
-use linchpin_words::{GroupKind, KindWord, ObjectRef, Reason};
+use linchpin_words::{GroupKind, KindWord, ObjectRef, Reason, limits};
 use serde_json::{Value, json};
 
 use super::{
-    dependency::{Around, Found, bound, version_obstacle},
+    dependency::{DependencyContext, ResolvedEntry, bound, version_obstacle},
     kind,
     outline::What,
     range::Range,
 };
 use crate::{
-    errors::at,
+    assemble::Frame,
+    errors::{at, not_yet},
     requirement::{RequirementDraft, RequirementSpec},
 };
 
@@ -31,12 +34,12 @@ pub(super) fn ourselves() -> Via {
 
 /// Reads an entry on a capability.
 pub(super) fn read(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     entry: &SyncDependency,
     range: Option<&Range>,
     capability: &CapabilityRef,
     field: &str,
-) -> Result<Found, SpecError> {
+) -> Result<ResolvedEntry, SpecError> {
     match (&capability.name, &capability.api) {
         (Some(name), None) => named(around, entry, range, name, field),
         (None, Some(api)) => {
@@ -70,8 +73,13 @@ pub(super) fn read(
     }
 }
 
-fn found(step: Step, depends_on: &str, version: Option<String>, stands: Option<&'static str>) -> Found {
-    Found {
+fn found(
+    step: Step,
+    depends_on: &str,
+    version: Option<String>,
+    stands: Option<&'static str>,
+) -> ResolvedEntry {
+    ResolvedEntry {
         step,
         depends_on: format!("Capability {depends_on}"),
         state: "Available".to_owned(),
@@ -96,17 +104,44 @@ fn all(kind_name: &str, namespace: Option<&str>, reads: &[&str]) -> Want {
     })
 }
 
+/// The capabilities that count, the first by name.
+fn counted(observed: &Observed) -> Vec<&Projection> {
+    let mut all: Vec<&Projection> = observed.items.iter().map(|item| &**item).collect();
+    all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    all.truncate(limits::CAPABILITIES);
+    all
+}
+
+/// Why a capability provides nothing: there are too many before it.
+pub(crate) fn is_counted(frame: &Frame<'_>, name: &str) -> Result<(), SpecError> {
+    let all = match frame.kinds.ask(all("Capability", None, &[])) {
+        None => return Err(not_yet("metadata.name")),
+        Some(Seen::Unknown(why)) if why.is_passing() => return Err(not_yet("metadata.name")),
+        known => seen(known).map(counted).unwrap_or_default(),
+    };
+    match all.last().filter(|_| all.len() == limits::CAPABILITIES) {
+        Some(last) if last.name.as_str() < name => {
+            let most = limits::CAPABILITIES;
+            let problem = format!(
+                "{most} capabilities count, the first by name: this one comes after them and provides nothing"
+            );
+            Err(at("metadata.name", problem).because(Reason::TooLarge))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn named(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     entry: &SyncDependency,
     range: Option<&Range>,
     name: &str,
     field: &str,
-) -> Result<Found, SpecError> {
+) -> Result<ResolvedEntry, SpecError> {
     let frame = around.frame;
     let own = (!around.explicit).then_some(frame.owner.namespace.as_str());
-    let capabilities = seen(frame.kinds.ask(all("Capability", None, &["status.version"])));
-    let object = capabilities.and_then(|observed| observed.items.iter().find(|item| item.name == name));
+    let capabilities = seen(frame.kinds.ask(all("Capability", None, &["status.version"]))).map(counted);
+    let object = capabilities.iter().flatten().copied().find(|item| item.name == name);
     let reads = ["spec.provides", "status.version"];
     let syncs = own.and_then(|own| seen(frame.kinds.ask(all("Sync", Some(own), &reads))));
     let offered = |content: &Value| {
@@ -150,13 +185,7 @@ fn named(
         draft.is_bound(bound);
     }
     let obstacle = if object.is_none() && provider.is_none() && capabilities.is_some() {
-        let mut there: Vec<&str> = capabilities
-            .iter()
-            .flat_map(|observed| &observed.items)
-            .map(|item| item.name.as_str())
-            .take(8)
-            .collect();
-        there.sort_unstable();
+        let there: Vec<&str> = capabilities.iter().flatten().map(|item| item.name.as_str()).take(8).collect();
         let instead =
             if there.is_empty() { String::new() } else { format!(" (there are: {})", there.join(", ")) };
         let message = format!(

@@ -5,7 +5,10 @@ use std::{collections::BTreeMap, time::Duration};
 use linchpin_api::{Ours, Sync, app_bundle::status::ResourceRef, common::Target, sync::status::SourceStatus};
 use linchpin_engine::{
     contract::{StepId, Via},
-    plan::{Action, Admission, After, Body, Edition, Gates, Notes, SpecError, Step, StepKind, definition},
+    plan::{
+        ActionBody, Admission, After, Edition, Gates, Notes, PlannedAction, SpecError, Step, StepKind,
+        definition,
+    },
     readiness::Wanted,
 };
 use linchpin_words::{Gvk, KindWord, ObjectRef, Reason, Shared, limits};
@@ -13,11 +16,11 @@ use serde_json::{Value, json};
 
 use super::{
     backing,
-    dependency::{self, Around, Dependency, exports, shown},
-    depends_on::Reference,
+    dependency::{self, DependencyContext, DraftedDependency, exports, shown},
+    depends_on::DependsOnReference,
     global,
     object::{self, SyncObject},
-    order::{self, Awaits, Circle, Item, Order},
+    order::{self, AwaitedState, ObjectCircle, ObjectOrder, OrderedObject},
     outline::{ExportOutline, ObjectOutline, SyncOutline},
     source::{self, refused},
     weight,
@@ -28,9 +31,9 @@ use crate::{
     cluster,
     door::{self, CompileInput, Compiled},
     errors::{at, bounded, duration},
-    names::{self, Named},
+    names::{self, NamedStep},
     readiness_profile,
-    requirement::{About, RequirementDraft, RequirementSpec, Which},
+    requirement::{RequiredObjects, RequiredThing, RequirementDraft, RequirementSpec},
 };
 
 /// How long those of a higher wave wait for an object that is neither ready nor failed.
@@ -41,12 +44,12 @@ pub(super) fn compile(object: &Sync, input: &CompileInput<'_>) -> Result<Compile
     match Built::of(&frame, object, input) {
         Ok(built) => {
             // A dependency that was met once and for all is opened again by the order that runs actions again.
-            let latches = |named: &&Named| {
+            let latches = |named: &&NamedStep| {
                 let mut outlines = built.outline.dependencies.iter();
                 outlines.any(|outline| outline.step == named.id && outline.latches)
             };
             let again = built.dependencies.iter().filter(latches).chain(&built.actions);
-            let again: Vec<Named> = again.cloned().collect();
+            let again: Vec<NamedStep> = again.cloned().collect();
             let mut compiled = frame.plan(built.steps, &built.dependencies, &again, true)?;
             compiled.plan.keeps = object.spec.prune == Some(false);
             weight::check(&compiled.plan, &built.objects)
@@ -70,8 +73,8 @@ pub(super) fn compile(object: &Sync, input: &CompileInput<'_>) -> Result<Compile
 struct Built {
     steps: Vec<Step>,
     gates: BTreeMap<StepId, Gates>,
-    dependencies: Vec<Named>,
-    actions: Vec<Named>,
+    dependencies: Vec<NamedStep>,
+    actions: Vec<NamedStep>,
     objects: Vec<SyncObject>,
     outline: SyncOutline,
     edition: Shared<Edition>,
@@ -85,7 +88,7 @@ impl Built {
         let reading = source::read(frame, object)?;
         let objects = object::read_all(frame, object, &via, &reading)?;
         bounded(spec.dependencies.len(), limits::SYNC_DEPENDENCIES, "spec.dependencies", "dependencies")?;
-        let around = Around {
+        let around = DependencyContext {
             frame,
             via: &via,
             revision: Some(&reading.revision),
@@ -127,7 +130,7 @@ impl Built {
         };
         let mut everywhere = Vec::new();
         for one in &dependencies {
-            let named = Named { id: one.outline.step.clone(), words: vec![one.outline.name.clone()] };
+            let named = NamedStep { id: one.outline.step.clone(), words: vec![one.outline.name.clone()] };
             built.outline.dependencies.push(one.outline.clone());
             built.dependencies.push(named);
             if let Some(position) = one.own {
@@ -176,10 +179,10 @@ pub(super) fn myself(object: &Sync, revision: &str) -> Value {
 }
 
 /// All that is applied, as one.
-fn edition(steps: &[Step], reading: &source::Reading) -> Shared<Edition> {
+fn edition(steps: &[Step], reading: &source::SourceReading) -> Shared<Edition> {
     let acts = steps
         .iter()
-        .filter(|step| step.action().is_some_and(|action| matches!(action.body, Body::Apply { .. })));
+        .filter(|step| step.action().is_some_and(|action| matches!(action.body, ActionBody::Apply { .. })));
     let mut pairs: Vec<(&str, &str)> =
         acts.map(|step| (step.id.as_str(), step.definition.as_str())).collect();
     pairs.sort_unstable();
@@ -191,12 +194,12 @@ fn edition(steps: &[Step], reading: &source::Reading) -> Shared<Edition> {
 }
 
 /// Which objects come after which.
-fn ordered(objects: &[SyncObject], dependencies: &[Dependency]) -> Result<Order, SpecError> {
-    let items: Vec<Item<'_>> = objects
+fn ordered(objects: &[SyncObject], dependencies: &[DraftedDependency]) -> Result<ObjectOrder, SpecError> {
+    let items: Vec<OrderedObject<'_>> = objects
         .iter()
         .map(|one| {
             let object = one.object();
-            Item {
+            OrderedObject {
                 gvk: &object.gvk,
                 plural: object::plural(object),
                 namespace: object.namespace.as_deref(),
@@ -209,7 +212,7 @@ fn ordered(objects: &[SyncObject], dependencies: &[Dependency]) -> Result<Order,
         })
         .collect();
     let first: Vec<usize> = dependencies.iter().filter_map(|one| one.own).collect();
-    order::order(&items, &first).map_err(|Circle(round)| {
+    order::order(&items, &first).map_err(|ObjectCircle(round)| {
         let mut names: Vec<&str> = round.iter().map(|position| items[*position].label.as_str()).collect();
         names.extend(names.first().copied());
         let problem = format!("objects of the source wait for each other: {}", names.join(" → "));
@@ -222,7 +225,7 @@ struct Builder<'a> {
     frame: &'a Frame<'a>,
     via: &'a Via,
     objects: &'a [SyncObject],
-    order: &'a Order,
+    order: &'a ObjectOrder,
     timeout: Option<Duration>,
 }
 
@@ -231,7 +234,7 @@ impl Builder<'_> {
     fn object(
         &self,
         position: usize,
-        dependencies: &[Dependency],
+        dependencies: &[DraftedDependency],
         first: &[After],
         everywhere: &[After],
         built: &mut Built,
@@ -249,7 +252,7 @@ impl Builder<'_> {
             after.extend_from_slice(first);
         }
         after.extend_from_slice(everywhere);
-        built.actions.push(Named { id: one.apply.id.clone(), words: vec![one.object().label()] });
+        built.actions.push(NamedStep { id: one.apply.id.clone(), words: vec![one.object().label()] });
         built.steps.push(one.apply.act(self.frame, after, &[]));
         let mut ready = None;
         if one.counts {
@@ -271,18 +274,18 @@ impl Builder<'_> {
     }
 
     /// The steps that an object comes after.
-    fn after(&self, position: usize, dependencies: &[Dependency]) -> Vec<After> {
+    fn after(&self, position: usize, dependencies: &[DraftedDependency]) -> Vec<After> {
         let mut after = Vec::new();
         for (earlier, awaits) in &self.order.before[position] {
             let other = &self.objects[*earlier];
-            let named: Vec<&Dependency> =
+            let named: Vec<&DraftedDependency> =
                 dependencies.iter().filter(|dependency| dependency.own == Some(*earlier)).collect();
             after.push(match awaits {
-                Awaits::Ready if other.counts && named.is_empty() => {
+                AwaitedState::Ready if other.counts && named.is_empty() => {
                     After::success(names::ready(other.apply.id.as_str(), None))
                 }
-                Awaits::Ready => After::success(other.apply.id.clone()),
-                Awaits::Written => After::settled(other.apply.id.clone()),
+                AwaitedState::Ready => After::success(other.apply.id.clone()),
+                AwaitedState::Written => After::settled(other.apply.id.clone()),
             });
             after.extend(named.iter().map(|dependency| After::success(dependency.outline.step.clone())));
         }
@@ -328,8 +331,8 @@ impl Builder<'_> {
             }
             let id = wave_id(wave.number);
             let manager = self.frame.owner.manager(id.as_str());
-            let body = Body::Wait(Duration::ZERO);
-            let action = Action::new(self.via.clone(), body, &self.frame.owner.namespace, manager);
+            let body = ActionBody::Wait(Duration::ZERO);
+            let action = PlannedAction::new(self.via.clone(), body, &self.frame.owner.namespace, manager);
             let text = definition(&json!(texts), &Value::Null);
             let mut step = Step::new(id, "spec.source", text, StepKind::Act(Box::new(action)));
             step.after = after;
@@ -339,14 +342,18 @@ impl Builder<'_> {
     }
 
     /// An object outside of the Sync that one of its objects depends on.
-    fn outside(&self, reference: &Reference) -> Result<Step, SpecError> {
-        let Reference { kind, namespace, name } = reference;
+    fn outside(&self, reference: &DependsOnReference) -> Result<Step, SpecError> {
+        let DependsOnReference { kind, namespace, name } = reference;
         let place =
             namespace.as_ref().map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"));
         let gvk = Gvk::new(&kind.group, "", &kind.kind);
         let word = KindWord { group: Some(kind.group.clone()), ..KindWord::new(&kind.kind) };
         let spec = RequirementSpec {
-            about: About::Objects { word, namespace: namespace.clone(), which: Which::Name(name.clone()) },
+            about: RequiredThing::Objects {
+                word,
+                namespace: namespace.clone(),
+                which: RequiredObjects::Name(name.clone()),
+            },
             ..RequirementSpec::on_object(
                 StepId::new(format!("depends-on:{kind}/{place}")),
                 "spec.source",

@@ -18,7 +18,7 @@ use linchpin_words::{ObjectRef, Reason, Timestamp, keys, limits};
 
 use super::{
     compile::myself,
-    dependency::{self, Around, gates_deletion, strength},
+    dependency::{self, DependencyContext, gates_deletion, strength},
     kind,
     outline::DependencyOutline,
     words,
@@ -28,7 +28,7 @@ use crate::{
     cluster,
     door::{Claim, Hold, HoldInput},
     entries::{find, is_unseen},
-    names::Named,
+    names::NamedStep,
 };
 
 /// How long dependents that are being deleted, and dependencies that gate a deletion, are waited for.
@@ -111,7 +111,7 @@ fn gated(object: &Sync, input: &HoldInput<'_>, longest: Timestamp) -> Option<Hol
     let frame = Frame::new(object, common, &input.compile, Removal::Retain).ok()?;
     let via = cluster::via(&frame.via, &frame.owner.namespace, None, common.cluster.as_ref(), "spec").ok()?;
     let applied = object.status.as_ref().and_then(|status| status.last_applied_revision.as_deref());
-    let around = Around {
+    let around = DependencyContext {
         frame: &frame,
         via: &via,
         revision: None,
@@ -132,7 +132,7 @@ fn gated(object: &Sync, input: &HoldInput<'_>, longest: Timestamp) -> Option<Hol
         }
         let mut step = read.steps().swap_remove(0);
         (step.timeout, step.optional) = (None, false);
-        named.push(Named { id: step.id.clone(), words: vec![read.outline.name.clone()] });
+        named.push(NamedStep { id: step.id.clone(), words: vec![read.outline.name.clone()] });
         steps.push(step);
         outlines.push(read.outline);
     }

@@ -18,7 +18,7 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::{StepId, Via},
-    plan::{After, Bound, BoundView, Gates, Lasts, SpecError, Step, StepKind, definition},
+    plan::{After, BoundExpression, BoundView, Gates, Lasts, SpecError, Step, StepKind, definition},
     readiness::Wanted,
 };
 use linchpin_lang::cel::Expression;
@@ -41,7 +41,7 @@ use crate::{
 pub(super) const PATIENCE: Duration = Duration::from_mins(5);
 
 /// What a dependency is read with, beside the entry itself.
-pub(super) struct Around<'a> {
+pub(super) struct DependencyContext<'a> {
     pub frame: &'a Frame<'a>,
     /// Where objects are looked for.
     pub via: &'a Via,
@@ -56,7 +56,7 @@ pub(super) struct Around<'a> {
 }
 
 /// A dependency on its way to become steps.
-pub(super) struct Dependency {
+pub(super) struct DraftedDependency {
     pub outline: DependencyOutline,
     /// The own object that it names, by position.
     pub own: Option<usize>,
@@ -90,10 +90,10 @@ pub(super) fn gate_set(create: bool, update: bool, reapply: bool) -> GateSet {
 
 /// Reads an entry.
 pub(super) fn read(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     entry: &SyncDependency,
     field: &str,
-) -> Result<Dependency, SpecError> {
+) -> Result<DraftedDependency, SpecError> {
     let given =
         [entry.sync.is_some(), entry.object.is_some(), entry.objects.is_some(), entry.capability.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
@@ -154,10 +154,10 @@ pub(super) fn read(
         observed_revision: found.revision,
         observed_version: found.version,
     };
-    Ok(Dependency { outline, own: found.own, gates: gate_set, step })
+    Ok(DraftedDependency { outline, own: found.own, gates: gate_set, step })
 }
 
-impl Dependency {
+impl DraftedDependency {
     /// Its step, and one more where every write waits for it.
     pub(super) fn steps(&self) -> Vec<Step> {
         let mut steps = vec![self.step.clone()];
@@ -227,7 +227,7 @@ pub(super) fn strength(entry: &SyncDependency) -> Strength {
 }
 
 /// An entry, as far as what it refers to is known.
-pub(super) struct Found {
+pub(super) struct ResolvedEntry {
     pub step: Step,
     pub depends_on: String,
     /// The document's word for the state that is relied on.
@@ -253,15 +253,15 @@ fn state_word(wanted: &Wanted) -> String {
 
 /// An expression over `dep` and `self`.
 pub(super) fn bound(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     entry: &SyncDependency,
     view: BoundView,
     field: &str,
-) -> Result<Option<Bound>, SpecError> {
+) -> Result<Option<BoundExpression>, SpecError> {
     let Some(source) = &entry.ready_expr else { return Ok(None) };
     let compiled = Expression::compile(&format!("{field}.readyExpr"), source, &["self", "dep"]);
     let compiled = compiled.map_err(|error| expression(&error))?;
-    Ok(Some(Bound::new(compiled, around.myself.clone(), view)))
+    Ok(Some(BoundExpression::new(compiled, around.myself.clone(), view)))
 }
 
 /// Whether an export names this object.

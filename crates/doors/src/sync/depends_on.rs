@@ -5,14 +5,14 @@ use linchpin_words::{GroupKind, limits};
 
 /// One object that another names as what it depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reference {
+pub(super) struct DependsOnReference {
     pub kind: GroupKind,
     pub namespace: Option<String>,
     pub name: String,
 }
 
 /// Reads an annotation; the error says what was expected.
-pub(super) fn parse(text: &str) -> Result<Vec<Reference>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<DependsOnReference>, String> {
     let entries: Vec<&str> = text.split(',').map(str::trim).filter(|entry| !entry.is_empty()).collect();
     if entries.len() > limits::AFTER {
         return Err(format!("it names {} objects; {} are allowed", entries.len(), limits::AFTER));
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Reference>, String> {
     entries.into_iter().map(one).collect()
 }
 
-fn one(text: &str) -> Result<Reference, String> {
+fn one(text: &str) -> Result<DependsOnReference, String> {
     let parts: Vec<&str> = text.split('/').collect();
     let (group, namespace, kind, name) = match parts.as_slice() {
         [group, "namespaces", namespace, kind, name] => (*group, Some(*namespace), *kind, *name),
@@ -33,7 +33,7 @@ fn one(text: &str) -> Result<Reference, String> {
     if kind.is_empty() || name.is_empty() || namespace.is_some_and(str::is_empty) {
         return Err(format!("{text:?} has an empty part"));
     }
-    Ok(Reference {
+    Ok(DependsOnReference {
         kind: GroupKind::new(group, kind),
         namespace: namespace.map(str::to_owned),
         name: name.to_owned(),

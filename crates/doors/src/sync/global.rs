@@ -4,7 +4,6 @@
 
 use linchpin_api::{
     GlobalDependencySpec, Sync,
-    common::{LabelSelector, SelectorOperator},
     global_dependency::{Contains, GlobalGate},
     sync::Strength,
 };
@@ -32,7 +31,7 @@ use crate::{
 };
 
 /// A rule that holds a Sync.
-pub(super) struct Imposed {
+pub(super) struct ImposedRule {
     pub outline: DependencyOutline,
     pub gates: GateSet,
     pub step: Step,
@@ -82,7 +81,7 @@ pub(super) fn read(
     object: &Sync,
     objects: &[SyncObject],
     input: &CompileInput<'_>,
-) -> Result<Vec<Imposed>, SpecError> {
+) -> Result<Vec<ImposedRule>, SpecError> {
     let Some(rules) = all(frame)? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for rule in rules {
@@ -97,7 +96,7 @@ pub(super) fn read(
     Ok(found)
 }
 
-fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result<Imposed, SpecError> {
+fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result<ImposedRule, SpecError> {
     let gvk = kind("GlobalDependency");
     let id = StepId::new(format!("global:{name}"));
     let requirement = RequirementSpec {
@@ -131,7 +130,7 @@ fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result
         observed_revision: None,
         observed_version: None,
     };
-    Ok(Imposed { outline, gates, step })
+    Ok(ImposedRule { outline, gates, step })
 }
 
 /// Whether a rule is about this Sync: because of what it is, or because a Sync that it is about has made it.
@@ -177,7 +176,7 @@ fn is_exempt(
     let exemptions = spec.exemptions.clone().unwrap_or_default();
     exemptions.syncs.iter().any(|sync| sync.namespace == namespace && sync.name == name)
         || exemptions.namespaces.iter().any(|one| one == namespace)
-        || exemptions.selector.as_ref().is_some_and(|selector| matches(selector, label))
+        || exemptions.selector.as_ref().is_some_and(|selector| selector.matches(label))
 }
 
 /// Whether a rule is about Syncs with these labels in this namespace.
@@ -188,12 +187,12 @@ fn is_selected(
     label: &dyn Fn(&str) -> Option<String>,
 ) -> Result<bool, SpecError> {
     let subjects = spec.subjects.clone().unwrap_or_default();
-    if !subjects.selector.as_ref().is_none_or(|selector| matches(selector, label)) {
+    if !subjects.selector.as_ref().is_none_or(|selector| selector.matches(label)) {
         return Ok(false);
     }
     let Some(selector) = &subjects.namespace_selector else { return Ok(true) };
     let labels = labels_of(frame, Gvk::new("", "v1", "Namespace"), None, namespace)?;
-    Ok(matches(selector, &|key: &str| text_at(labels.as_ref(), key)))
+    Ok(selector.matches(&|key: &str| text_at(labels.as_ref(), key)))
 }
 
 /// The labels of an object, read as the operator.
@@ -217,20 +216,4 @@ fn labels_of(
 
 fn text_at(labels: Option<&Value>, key: &str) -> Option<String> {
     labels?.get(key).and_then(Value::as_str).map(str::to_owned)
-}
-
-/// Whether labels match; an empty selector matches all.
-fn matches(selector: &LabelSelector, label: &dyn Fn(&str) -> Option<String>) -> bool {
-    let exact = selector.match_labels.iter().all(|(key, value)| label(key).as_ref() == Some(value));
-    exact
-        && selector.match_expressions.iter().all(|one| {
-            let found = label(&one.key);
-            let among = found.as_ref().is_some_and(|found| one.values.contains(found));
-            match one.operator {
-                SelectorOperator::In => among,
-                SelectorOperator::NotIn => !among,
-                SelectorOperator::Exists => found.is_some(),
-                SelectorOperator::DoesNotExist => found.is_none(),
-            }
-        })
 }

@@ -9,8 +9,8 @@ use linchpin_words::{GroupKind, Reason, keys, limits, reference::built_in_kind};
 use serde_json::Value;
 
 use super::{
-    depends_on::{self, Reference},
-    source::{Reading, refused},
+    depends_on::{self, DependsOnReference},
+    source::{SourceReading, refused},
 };
 use crate::{
     apply::{ApplyDraft, ApplyPolicy, ApplySpec, Marks, Object},
@@ -23,7 +23,7 @@ pub(super) struct SyncObject {
     pub apply: ApplyDraft,
     /// Whether it counts for Ready and as a gate.
     pub counts: bool,
-    pub depends_on: Vec<Reference>,
+    pub depends_on: Vec<DependsOnReference>,
     pub wave: Option<i64>,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn read_all(
     frame: &Frame<'_>,
     object: &Sync,
     via: &Via,
-    reading: &Reading,
+    reading: &SourceReading,
 ) -> Result<Vec<SyncObject>, SpecError> {
     let marks = Marks { labels: vec![(keys::SYNC, frame.owner.name.clone())], annotations: Vec::new() };
     let mut found: Vec<SyncObject> = Vec::with_capacity(reading.bodies.len());
@@ -142,7 +142,7 @@ struct Annotations {
     run_once: Option<bool>,
     ignore_fields: Vec<String>,
     ignored: bool,
-    depends_on: Vec<Reference>,
+    depends_on: Vec<DependsOnReference>,
     wave: Option<i64>,
 }
 

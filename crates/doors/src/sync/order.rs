@@ -12,10 +12,10 @@ use linchpin_words::{GroupKind, Gvk};
 use serde_json::Value;
 
 use self::edges::Edges;
-use super::{depends_on::Reference, pods};
+use super::{depends_on::DependsOnReference, pods};
 
 /// One object of a Sync.
-pub(super) struct Item<'a> {
+pub(super) struct OrderedObject<'a> {
     pub gvk: &'a Gvk,
     /// As URLs name its kind.
     pub plural: String,
@@ -23,7 +23,7 @@ pub(super) struct Item<'a> {
     pub name: &'a str,
     pub body: &'a Value,
     /// What its annotation says it depends on.
-    pub depends_on: Vec<Reference>,
+    pub depends_on: Vec<DependsOnReference>,
     /// Its sync wave, where it has one.
     pub wave: Option<i64>,
     /// As people call it.
@@ -32,7 +32,7 @@ pub(super) struct Item<'a> {
 
 /// What is waited for of an earlier object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Awaits {
+pub(super) enum AwaitedState {
     /// That it is ready, or good enough to go on.
     Ready,
     /// That it was tried to write it.
@@ -51,11 +51,11 @@ pub(super) struct Wave {
 
 /// The order of all objects, by position.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct ObjectOrder {
     /// For each object, what comes before it.
-    pub before: Vec<Vec<(usize, Awaits)>>,
+    pub before: Vec<Vec<(usize, AwaitedState)>>,
     /// For each object, what it depends on outside of the Sync.
-    pub outside: Vec<Vec<Reference>>,
+    pub outside: Vec<Vec<DependsOnReference>>,
     /// Objects that must really be ready before others, where existence would otherwise do.
     pub strict: BTreeSet<usize>,
     pub waves: Vec<Wave>,
@@ -65,12 +65,12 @@ pub(super) struct Order {
 
 /// A circle of hard edges, by position.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Circle(pub Vec<usize>);
+pub(super) struct ObjectCircle(pub Vec<usize>);
 
 /// Orders objects. `first` are positions that everything comes after that is not before them: own objects that the
 /// Sync's dependencies name.
-pub(super) fn order(items: &[Item<'_>], first: &[usize]) -> Result<Order, Circle> {
-    let mut order = Order { outside: vec![Vec::new(); items.len()], ..Order::default() };
+pub(super) fn order(items: &[OrderedObject<'_>], first: &[usize]) -> Result<ObjectOrder, ObjectCircle> {
+    let mut order = ObjectOrder { outside: vec![Vec::new(); items.len()], ..ObjectOrder::default() };
     let mut edges = Edges::new(items.len());
     demanded(items, &mut edges, &mut order);
     if let Some(circle) = circle(&edges.before) {
@@ -78,7 +78,7 @@ pub(super) fn order(items: &[Item<'_>], first: &[usize]) -> Result<Order, Circle
     }
     for position in first {
         for later in 0..items.len() {
-            edges.add_if_open(*position, later, Awaits::Ready);
+            edges.add_if_open(*position, later, AwaitedState::Ready);
         }
     }
     smoother(items, &mut edges);
@@ -90,16 +90,16 @@ pub(super) fn order(items: &[Item<'_>], first: &[usize]) -> Result<Order, Circle
 }
 
 /// Edges that the API server or the author demands.
-fn demanded(items: &[Item<'_>], edges: &mut Edges, order: &mut Order) {
-    let text = |item: &Item<'_>, path: &str| {
+fn demanded(items: &[OrderedObject<'_>], edges: &mut Edges, order: &mut ObjectOrder) {
+    let text = |item: &OrderedObject<'_>, path: &str| {
         item.body.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     for (position, item) in items.iter().enumerate() {
         let kind = (item.gvk.group.as_str(), item.gvk.kind.as_str());
-        let mut leads = |leads: &dyn Fn(&Item<'_>) -> bool| {
+        let mut leads = |leads: &dyn Fn(&OrderedObject<'_>) -> bool| {
             for (later, other) in items.iter().enumerate() {
                 if later != position && leads(other) {
-                    edges.add(position, later, Awaits::Ready);
+                    edges.add(position, later, AwaitedState::Ready);
                 }
             }
         };
@@ -119,12 +119,12 @@ fn demanded(items: &[Item<'_>], edges: &mut Edges, order: &mut Order) {
     }
     for (later, item) in items.iter().enumerate() {
         for reference in &item.depends_on {
-            let is = |other: &Item<'_>| {
+            let is = |other: &OrderedObject<'_>| {
                 let named = other.gvk.group_kind() == reference.kind && other.name == reference.name;
                 named && (other.namespace == reference.namespace.as_deref() || other.namespace.is_none())
             };
             match items.iter().position(is) {
-                Some(earlier) => edges.add(earlier, later, Awaits::Ready),
+                Some(earlier) => edges.add(earlier, later, AwaitedState::Ready),
                 None => order.outside[later].push(reference.clone()),
             }
         }
@@ -146,12 +146,12 @@ fn is_setting(gvk: &Gvk) -> bool {
 }
 
 /// Edges that save restarts: what pods name, and what rules over them, first.
-fn smoother(items: &[Item<'_>], edges: &mut Edges) {
+fn smoother(items: &[OrderedObject<'_>], edges: &mut Edges) {
     let mut found = Vec::new();
     for (later, item) in items.iter().enumerate() {
         let Some(template) = pods::template(item.body) else { continue };
         for (kind, name) in template.names() {
-            let is = |other: &Item<'_>| {
+            let is = |other: &OrderedObject<'_>| {
                 other.gvk.group.is_empty()
                     && other.gvk.kind == kind
                     && other.name == name
@@ -168,13 +168,13 @@ fn smoother(items: &[Item<'_>], edges: &mut Edges) {
     }
     found.sort_by_key(|(earlier, later)| (&items[*earlier].label, &items[*later].label));
     for (earlier, later) in found {
-        edges.add_if_open(earlier, later, Awaits::Written);
+        edges.add_if_open(earlier, later, AwaitedState::Written);
     }
 }
 
 /// A webhook comes after the Service and the workloads that answer it, and before what it is asked about, unless it
 /// needs that itself.
-fn admission(items: &[Item<'_>], edges: &mut Edges, order: &mut Order) {
+fn admission(items: &[OrderedObject<'_>], edges: &mut Edges, order: &mut ObjectOrder) {
     let configurations: Vec<usize> = (0..items.len())
         .filter(|position| {
             let gvk = items[*position].gvk;
@@ -184,7 +184,7 @@ fn admission(items: &[Item<'_>], edges: &mut Edges, order: &mut Order) {
     for configuration in &configurations {
         for webhook in webhooks(&items[*configuration]) {
             let Some(service) = webhook.pointer("/clientConfig/service") else { continue };
-            let is = |item: &Item<'_>| {
+            let is = |item: &OrderedObject<'_>| {
                 item.gvk.group.is_empty()
                     && item.gvk.kind == "Service"
                     && service["name"] == item.name
@@ -192,13 +192,13 @@ fn admission(items: &[Item<'_>], edges: &mut Edges, order: &mut Order) {
             };
             let Some(service) = items.iter().position(is) else { continue };
             order.strict.insert(service);
-            edges.add_if_open(service, *configuration, Awaits::Ready);
+            edges.add_if_open(service, *configuration, AwaitedState::Ready);
             let selector = items[service].body.pointer("/spec/selector").unwrap_or(&Value::Null);
             for (workload, item) in items.iter().enumerate() {
                 let behind = item.namespace == items[service].namespace
                     && pods::template(item.body).is_some_and(|template| template.is_selected_by(selector));
                 if behind {
-                    edges.add_if_open(workload, *configuration, Awaits::Ready);
+                    edges.add_if_open(workload, *configuration, AwaitedState::Ready);
                 }
             }
         }
@@ -210,18 +210,18 @@ fn admission(items: &[Item<'_>], edges: &mut Edges, order: &mut Order) {
         for (later, item) in items.iter().enumerate() {
             if later != configuration && rules.iter().any(|rule| is_asked_about(rule, item)) {
                 order.strict.insert(configuration);
-                edges.add_if_open(configuration, later, Awaits::Ready);
+                edges.add_if_open(configuration, later, AwaitedState::Ready);
             }
         }
     }
 }
 
-fn webhooks<'a>(item: &Item<'a>) -> Vec<&'a Value> {
+fn webhooks<'a>(item: &OrderedObject<'a>) -> Vec<&'a Value> {
     item.body.get("webhooks").and_then(Value::as_array).into_iter().flatten().collect()
 }
 
 /// Whether a rule of a webhook is about an object, or about the pods that it makes.
-fn is_asked_about(rule: &Value, item: &Item<'_>) -> bool {
+fn is_asked_about(rule: &Value, item: &OrderedObject<'_>) -> bool {
     let has = |list: &str, word: &str| {
         let words = rule.get(list).and_then(Value::as_array).into_iter().flatten();
         words.filter_map(Value::as_str).any(|one| one == word || one == "*" || one == "*/*")
@@ -231,7 +231,7 @@ fn is_asked_about(rule: &Value, item: &Item<'_>) -> bool {
 }
 
 /// Waves: where any object has one, those of a lower wave first.
-fn waves(items: &[Item<'_>], edges: &Edges, order: &mut Order) {
+fn waves(items: &[OrderedObject<'_>], edges: &Edges, order: &mut ObjectOrder) {
     if items.iter().all(|item| item.wave.is_none()) {
         return;
     }
@@ -246,12 +246,12 @@ fn waves(items: &[Item<'_>], edges: &Edges, order: &mut Order) {
         let ((number, earlier), (_, later)) = (pair[0], pair[1]);
         let barrier = items.len() + index;
         for position in later {
-            all.add(barrier, *position, Awaits::Ready);
+            all.add(barrier, *position, AwaitedState::Ready);
         }
         let mut waited = Vec::new();
         for position in earlier {
             if !all.comes_before(barrier, *position) {
-                all.add(*position, barrier, Awaits::Ready);
+                all.add(*position, barrier, AwaitedState::Ready);
                 waited.push(*position);
             }
         }
@@ -260,7 +260,7 @@ fn waves(items: &[Item<'_>], edges: &Edges, order: &mut Order) {
 }
 
 /// A circle, if there is one.
-fn circle(before: &[BTreeMap<usize, Awaits>]) -> Option<Circle> {
+fn circle(before: &[BTreeMap<usize, AwaitedState>]) -> Option<ObjectCircle> {
     // 0: not looked at, 1: on the way, 2: done.
     let mut state = vec![0_u8; before.len()];
     for start in 0..before.len() {
@@ -278,7 +278,7 @@ fn circle(before: &[BTreeMap<usize, Awaits>]) -> Option<Circle> {
                     if let Some(least) = (0..round.len()).min_by_key(|at| round[*at]) {
                         round.rotate_left(least);
                     }
-                    return Some(Circle(round));
+                    return Some(ObjectCircle(round));
                 }
                 Some(next) if state[next] == 0 => {
                     state[next] = 1;
@@ -296,7 +296,7 @@ fn circle(before: &[BTreeMap<usize, Awaits>]) -> Option<Circle> {
 }
 
 /// The longest way to each object.
-fn layers(before: &[BTreeMap<usize, Awaits>], waves: &[Wave]) -> Vec<usize> {
+fn layers(before: &[BTreeMap<usize, AwaitedState>], waves: &[Wave]) -> Vec<usize> {
     let mut all: Vec<BTreeSet<usize>> =
         before.iter().map(|before| before.keys().copied().collect()).collect();
     for wave in waves {

@@ -21,11 +21,11 @@ pub(super) fn template(body: &Value) -> Option<PodTemplate<'_>> {
 }
 
 /// Something that pods name: kind and name, in their own namespace.
-pub(super) type Named<'a> = (&'static str, &'a str);
+pub(super) type PodReference<'a> = (&'static str, &'a str);
 
 impl<'a> PodTemplate<'a> {
     /// The ConfigMaps, Secrets, claims and accounts that the pods name.
-    pub(super) fn names(&self) -> Vec<Named<'a>> {
+    pub(super) fn names(&self) -> Vec<PodReference<'a>> {
         let mut found = Vec::new();
         let text = |value: &'a Value, path: &str| value.pointer(path).and_then(Value::as_str);
         let list = |value: &'a Value, name: &str| {

@@ -24,7 +24,7 @@ use crate::{
 
 /// A source as it was read.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct SourceReading {
     /// What it is called: a digest, or what its keeper calls it.
     pub revision: String,
     /// Its version, where it has one.
@@ -44,7 +44,7 @@ pub(super) struct Reading {
 }
 
 /// Reads the source of a Sync.
-pub(super) fn read(frame: &Frame<'_>, object: &Sync) -> Result<Reading, SpecError> {
+pub(super) fn read(frame: &Frame<'_>, object: &Sync) -> Result<SourceReading, SpecError> {
     let source = &object.spec.source;
     let given = [
         source.objects.is_some(),
@@ -60,7 +60,7 @@ pub(super) fn read(frame: &Frame<'_>, object: &Sync) -> Result<Reading, SpecErro
     let mut reading = if let Some(objects) = &source.objects {
         let bodies: Vec<Value> = objects.iter().cloned().map(Value::Object).collect();
         let revision = digest(&Value::Array(bodies.clone()));
-        let mut reading = Reading { revision, ..Reading::default() };
+        let mut reading = SourceReading { revision, ..SourceReading::default() };
         for (index, body) in bodies.into_iter().enumerate() {
             reading.take(&format!("spec.source.objects[{index}]"), body)?;
         }
@@ -103,7 +103,7 @@ pub(super) fn version_like(text: &str) -> Option<String> {
 }
 
 /// The documents in a ConfigMap or Secret of the Sync's own namespace.
-fn kept(frame: &Frame<'_>, named: &SourceRef, kind: &str, field: &str) -> Result<Reading, SpecError> {
+fn kept(frame: &Frame<'_>, named: &SourceRef, kind: &str, field: &str) -> Result<SourceReading, SpecError> {
     let namespace = &frame.owner.namespace;
     let gvk = Gvk::new("", "v1", kind);
     let reads = ReadSet::dotted(["data", "metadata.labels"]);
@@ -130,7 +130,7 @@ fn kept(frame: &Frame<'_>, named: &SourceRef, kind: &str, field: &str) -> Result
         return Err(missing(Reason::SourceNotFound, problem));
     }
     let label = found.content.pointer("/metadata/labels").and_then(|labels| labels.get(keys::APP_VERSION));
-    let mut reading = Reading {
+    let mut reading = SourceReading {
         revision: if found.is_secret() {
             format!("{}@{}", found.uid, found.version)
         } else {
@@ -138,7 +138,7 @@ fn kept(frame: &Frame<'_>, named: &SourceRef, kind: &str, field: &str) -> Result
         },
         version: label.and_then(Value::as_str).and_then(version_like),
         secret: found.is_secret().then(|| json!([found.uid, found.version])),
-        ..Reading::default()
+        ..SourceReading::default()
     };
     for (key, text) in data {
         if named.key.as_ref().is_none_or(|wanted| *wanted == key) {
@@ -164,7 +164,7 @@ fn texts(found: &Projection) -> Result<BTreeMap<String, String>, SpecError> {
     .collect()
 }
 
-impl Reading {
+impl SourceReading {
     /// Takes the documents of one text.
     pub(super) fn read_text(&mut self, place: &str, text: &str) -> Result<(), SpecError> {
         let documents = parse_documents(place, text).map_err(|error| {

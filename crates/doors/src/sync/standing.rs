@@ -9,7 +9,7 @@ use linchpin_words::text;
 use serde_json::Value;
 
 use super::{
-    dependency::{self, Around},
+    dependency::{self, DependencyContext},
     outline::DependencyOutline,
     status::dependency_rows,
 };
@@ -40,7 +40,7 @@ pub(crate) fn read(
     entry: &SyncDependency,
     field: &str,
 ) -> Result<(DependencyOutline, Step), SpecError> {
-    let around = Around {
+    let around = DependencyContext {
         frame,
         via: &frame.via,
         revision: None,

@@ -23,7 +23,7 @@ use linchpin_engine::{
 use linchpin_words::{Reason, Shared, limits, text};
 
 pub(crate) use self::dependencies::rows as dependency_rows;
-use self::{conditions::Conditions, resources::Resources};
+use self::{conditions::Conditions, resources::ResourceRows};
 use super::{
     dependency::short,
     outline::{DependencyOutline, SyncOutline, What},
@@ -46,7 +46,7 @@ pub(super) fn draw(object: &Sync, input: &StatusInput<'_>) -> SyncStatus {
         return without_plan(object, input, generation);
     }
     let blank = SyncOutline::default();
-    let sketch = Sketch {
+    let sketch = SyncStatusInput {
         object,
         input,
         current,
@@ -69,7 +69,7 @@ pub(super) fn event(report: &Report) -> Notice {
 }
 
 /// What a status is drawn from.
-pub(super) struct Sketch<'a> {
+pub(super) struct SyncStatusInput<'a> {
     pub object: &'a Sync,
     pub input: &'a StatusInput<'a>,
     pub current: Option<&'a SyncStatus>,
@@ -102,14 +102,14 @@ fn without_plan(object: &Sync, input: &StatusInput<'_>, generation: i64) -> Sync
     status
 }
 
-impl Sketch<'_> {
+impl SyncStatusInput<'_> {
     fn draw(&self, generation: i64) -> SyncStatus {
         let rows = dependency_rows(
             self.outline.dependencies.iter().chain(&self.outline.globals),
             self.current.map_or(&[][..], |status| status.dependencies.as_slice()),
             self.input,
         );
-        let resources = Resources::of(self);
+        let resources = ResourceRows::of(self);
         let ready = !self.held && self.input.journal.completed.is_some() && resources.all_ready();
         let phase = self.phase();
         let message = self.message(phase, ready, &rows, &resources);
@@ -171,7 +171,7 @@ impl Sketch<'_> {
         phase: &str,
         ready: bool,
         rows: &[SyncDependencyStatus],
-        resources: &Resources,
+        resources: &ResourceRows,
     ) -> String {
         let report = self.input.report;
         if [Reason::NotATenant, Reason::Cycle].map(Some).contains(&report.reason) && !ready {

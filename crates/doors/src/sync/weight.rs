@@ -5,8 +5,8 @@
 //! as it would be written. That takes milliseconds, so it is done only where it may come to a lot.
 
 use linchpin_engine::{
-    contract::{Stamp, StepId, Target},
-    journal::{Item, Journal, StepRecord, StepState, Wrote},
+    contract::{EffectTarget, Stamp, StepId},
+    journal::{InventoryItem, Journal, StepRecord, StepState, WrittenObject},
     plan::{Plan, SpecError},
 };
 use linchpin_words::{KindWord, Reason, Shared, Timestamp, hash::sha256_hex, limits};
@@ -93,12 +93,12 @@ fn finished(plan: &Plan, orders: Vec<Vec<StepId>>) -> Journal {
             let uid = mark.split_at(36).0.to_owned();
             record.state = StepState::Done;
             let stamp = Stamp { uid: uid.clone(), generation: 1, version: 1_000_000, fingerprint: mark };
-            record.wrote.push(Wrote { target: target.clone(), stamp });
+            record.wrote.push(WrittenObject { target: target.clone(), stamp });
             // What a row holds besides is as good as always the same.
             let row =
                 json!({"step": step.id, "target": target, "uid": uid, "state": "Created", "prune": true});
-            if let Ok(item) = serde_json::from_value::<Item>(row) {
-                journal.inventory.push(Item { after, ..item });
+            if let Ok(item) = serde_json::from_value::<InventoryItem>(row) {
+                journal.inventory.push(InventoryItem { after, ..item });
             }
         }
         journal.steps.insert(step.id.clone(), Shared::new(record));
@@ -107,7 +107,7 @@ fn finished(plan: &Plan, orders: Vec<Vec<StepId>>) -> Journal {
 }
 
 /// An object by the name of its step: as long as the real one.
-fn target(id: &str) -> Target {
+fn target(id: &str) -> EffectTarget {
     let mut parts = id.splitn(3, '/');
     let kind = parts.next().unwrap_or_default();
     let (kind, group) = kind.split_once('.').unwrap_or((kind, ""));
@@ -115,5 +115,5 @@ fn target(id: &str) -> Target {
         KindWord { group: Some(group.to_owned()), version: Some("v1".to_owned()), ..KindWord::new(kind) };
     let (second, third) = (parts.next().unwrap_or_default(), parts.next());
     let namespace = third.map(|_| second.to_owned());
-    Target { kind: word, namespace, name: third.unwrap_or(second).to_owned() }
+    EffectTarget { kind: word, namespace, name: third.unwrap_or(second).to_owned() }
 }

@@ -28,18 +28,13 @@ const SENTENCES: [Reason; 5] = [
     Reason::CapabilityMissing,
 ];
 
-/// Why a dependency is not met, in one word. That a Sync is judged by a profile of ours is nobody's business.
+/// Why a dependency is not met, in one word.
 pub(crate) fn reason(dependency: &DependencyOutline, step: &StepReport) -> String {
-    let by_profile = step.reason.ends_with("ByProfile");
     match dependency.what {
         _ if step.reason.is_empty() => Reason::Waiting.as_str().to_owned(),
         What::Capability if step.reason == Reason::KindNotServed.as_str() => {
             Reason::CapabilityMissing.as_str().to_owned()
         }
-        What::Sync | What::Export if by_profile && step.reason == "FailedByProfile" => {
-            Reason::Failed.as_str().to_owned()
-        }
-        What::Sync | What::Export if by_profile => Reason::NotReady.as_str().to_owned(),
         _ => step.reason.to_string(),
     }
 }
@@ -65,20 +60,6 @@ pub(crate) fn sentence(dependency: &DependencyOutline, step: &StepReport, provid
             Some(provider) => format!("waits for {what}, which {provider} is to make"),
             None => format!("says it depends on {what}, which isn't present, and no Sync provides it"),
         },
-        (What::Sync | What::Export, _)
-            if step.reason.ends_with("ByProfile") && step.reason != "FailedByProfile" =>
-        {
-            let state = dependency.relation.split(' ').next().unwrap_or_default();
-            let detail = match (dependency.what, state) {
-                (What::Export, _) => format!("it is not {state} yet"),
-                (_, "Completed") => "its newest revision was not ready yet".to_owned(),
-                _ => "its newest revision is not applied yet".to_owned(),
-            };
-            format!("waits for {what}: {detail}")
-        }
-        (What::Sync | What::Export, _) if step.reason == "FailedByProfile" => {
-            format!("waits for {what}: it has failed")
-        }
         _ => format!("waits for {what}: {}", step.detail),
     }
 }

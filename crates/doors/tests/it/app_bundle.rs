@@ -8,7 +8,7 @@ mod status;
 mod templates;
 
 use linchpin_doors::AppBundleDoor;
-use linchpin_engine::plan::{Action, Plan};
+use linchpin_engine::plan::{Plan, PlannedAction};
 use serde_json::{Value, json};
 
 use crate::{
@@ -43,7 +43,7 @@ fn after(plan: &Plan, step: &str) -> Vec<String> {
     plan.steps()[position].after.iter().map(|after| after.step.to_string()).collect()
 }
 
-fn action<'p>(plan: &'p Plan, step: &str) -> &'p Action {
+fn action<'p>(plan: &'p Plan, step: &str) -> &'p PlannedAction {
     let position = plan.position(&step.into()).expect("a step");
     plan.steps()[position].action().expect("an action")
 }

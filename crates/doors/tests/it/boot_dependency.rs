@@ -12,7 +12,7 @@ mod workloads;
 
 use linchpin_api::BootDependency;
 use linchpin_doors::boot_dependency::{
-    BootSet, Division, Gate, Injection, PatchOperation, Place, WaiterSettings, divide, inject,
+    BootSet, Division, Injection, PatchOperation, PatchTarget, PodGate, WaiterSettings, divide, inject,
 };
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ pub(crate) fn pod(inits: &Value) -> Value {
 /// What a pod's set is divided into and made of.
 pub(crate) fn injected(pod: &Value, sets: &[BootSet]) -> (Division, Injection, Value) {
     let division = divide(&pod["spec"], sets);
-    let injection = inject(pod, Place::Pod, &division, Gate::Hold, &settings());
+    let injection = inject(pod, PatchTarget::Pod, &division, PodGate::Hold, &settings());
     let patched = apply(pod, &injection.patch);
     (division, injection, patched)
 }

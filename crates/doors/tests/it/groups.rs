@@ -89,6 +89,21 @@ fn a_group_without_entries_passes_on_what_it_waits_for() {
 }
 
 #[test]
+fn what_has_failed_before_its_turn_does_not_fail_its_group() {
+    let mut stage = stage(
+        "{groups: [{name: a, dependencies: [{name: x, resource: configmap/x}]}, \
+         {name: b, dependsOn: [a], dependencies: [{name: pod, resource: pod/p}]}]}",
+    );
+    let failed = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "own", "name": "p"},
+        "status": {"phase": "Failed"}});
+    stage.put(failed).settle();
+    let group = stage.status().groups[1].clone();
+    assert_eq!((group.phase.as_str(), group.reason.as_str()), ("Pending", "WaitingForGroup"));
+    stage.put(present("x")).settle();
+    assert_eq!(stage.status().groups[1].phase, "Failed");
+}
+
+#[test]
 fn the_clock_of_a_group_starts_when_its_turn_comes() {
     let mut stage = stage(
         "{groups: [{name: a, dependencies: [{name: x, resource: configmap/x}]}, \

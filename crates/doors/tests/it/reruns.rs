@@ -1,7 +1,10 @@
 //! What runs again, and what does not.
 
 use linchpin_doors::ResourceDependencyDoor;
-use linchpin_engine::plan::{Body, Rerun};
+use linchpin_engine::{
+    plan::{ActionBody, Rerun},
+    step::Phase,
+};
 use serde_json::json;
 
 use crate::{stage::Stage, things::config_map};
@@ -62,6 +65,28 @@ fn events_that_do_not_count_start_nothing() {
 }
 
 #[test]
+fn of_a_selection_one_more_is_created_and_one_less_is_deleted() {
+    for (events, on_more, on_less) in [("create", 1, 0), ("delete", 0, 1), ("update", 0, 0)] {
+        let mut stage = stage(&format!(
+            "{{watchMode: true, dependencies: [{{name: all, resource: configmap, selector: {{matchLabels: {{app: a}}}}, \
+             watchEvents: [{events}]}}], \
+             actions: [{{name: x, type: exec, runOnChanges: true, exec: {{target: {{kind: Pod, name: p}}, command: [x]}}}}]}}"
+        ));
+        let labelled = |name: &str| {
+            let mut one = config_map("own", name, &json!({}));
+            one["metadata"]["labels"] = json!({"app": "a"});
+            one
+        };
+        stage.put(labelled("a")).settle();
+        assert_eq!(stage.done().len(), 1, "{events}");
+        stage.put(labelled("b")).settle();
+        assert_eq!(stage.done().len(), on_more, "{events}: one more");
+        stage.take(&labelled("b")).settle();
+        assert_eq!(stage.done().len(), on_less, "{events}: one less");
+    }
+}
+
+#[test]
 fn an_action_that_reads_nothing_looks_at_all_dependencies() {
     let mut stage = stage(
         "{watchMode: true, dependencies: [{name: a, resource: configmap/a}, {name: b, resource: configmap/b}], \
@@ -83,6 +108,65 @@ fn without_watch_mode_a_completed_object_is_done() {
     assert!(stage.decision.as_ref().expect("a decision").wants.is_empty(), "nothing is watched");
     stage.put(config_map("own", "read", &json!({"v": "2"}))).settle();
     assert_eq!(stage.done().len(), 1);
+}
+
+#[test]
+fn what_is_watched_only_from_now_on_has_not_changed() {
+    let mut one = stage(&COPY.replace("watchMode: true, ", ""));
+    one.put(config_map("own", "read", &json!({"v": "1"}))).put(config_map("own", "other", &json!({})));
+    one.settle();
+    assert_eq!(one.done().len(), 1);
+    one.edit(|object| object["spec"]["watchMode"] = json!(true)).settle();
+    assert!(one.done().is_empty(), "law 7: nothing of the action has changed");
+    one.put(config_map("own", "read", &json!({"v": "2"}))).settle();
+    assert_eq!(one.done().len(), 1);
+
+    let mut two = stage(
+        "{watchMode: true, dependencies: [{name: a, resource: configmap/a}], \
+         actions: [{name: x, type: exec, runOnChanges: true, exec: {target: {kind: Pod, name: p}, command: [x]}}]}",
+    );
+    two.put(config_map("own", "a", &json!({}))).put(config_map("own", "b", &json!({}))).settle();
+    assert_eq!(two.done(), ["exec own/p: x"]);
+    let b = json!({"name": "b", "resource": "configmap/b"});
+    two.edit(|object| object["spec"]["dependencies"].as_array_mut().expect("a list").push(b)).settle();
+    assert!(two.done().is_empty(), "a dependency that is asked for from now on is no event of it");
+    two.take(&config_map("own", "b", &json!({}))).settle();
+    two.put(config_map("own", "b", &json!({}))).settle();
+    assert_eq!(two.done(), ["exec own/p: x"], "its next incarnation is one");
+}
+
+#[test]
+fn a_dependency_that_is_added_to_a_completed_object_is_waited_for() {
+    let made = "{name: x, type: create, resource: {apiVersion: v1, kind: ConfigMap, metadata: {name: made}}}";
+    let mut stage = stage(&format!("{{dependencies: [{{resource: configmap/a}}], actions: [{made}]}}"));
+    stage.put(config_map("own", "a", &json!({}))).settle();
+    assert_eq!(stage.report().phase, Phase::Completed);
+    stage.take(&config_map("own", "a", &json!({})));
+    stage.edit(|object| object["spec"]["priority"] = json!(1)).settle();
+    assert_eq!(stage.report().phase, Phase::Completed, "it was met before");
+    let later = json!({"resource": "configmap/later", "timeout": "1m"});
+    stage.edit(|object| object["spec"]["dependencies"][0] = later).settle();
+    assert_eq!((stage.report().phase, stage.report().ready), (Phase::Waiting, false));
+    assert_eq!(stage.report().message, "waiting for configmap/later: it does not exist");
+    stage.pass(61).settle();
+    assert_eq!(stage.report().phase, Phase::Failed);
+    stage.done();
+    stage.put(config_map("own", "later", &json!({}))).settle();
+    assert_eq!((stage.report().phase, stage.report().ready), (Phase::Completed, true));
+    assert!(stage.done().is_empty(), "nothing runs again");
+}
+
+#[test]
+fn what_could_not_be_seen_when_an_action_ran_is_new_when_it_appears() {
+    let mut stage = stage(
+        "{watchMode: true, dependencies: [{name: a, resource: configmap/a, optional: true}], \
+         actions: [{name: x, type: exec, runOnChanges: true, condition: {dependency: a, state: Exists}, \
+         exec: {target: {kind: Pod, name: p}, command: [x]}}]}",
+    );
+    stage.settle();
+    assert!(stage.done().is_empty(), "it was left out");
+    stage.put(config_map("own", "a", &json!({}))).settle();
+    assert_eq!(stage.done(), ["exec own/p: x"]);
 }
 
 const TWO: &str = r#"{values: {a: one, b: two}, actions: [
@@ -142,5 +226,5 @@ fn field_managers_name_the_object_and_the_step() {
     let position = stage.plan().position(&"reads-a".into()).expect("a step");
     let action = stage.plan().steps()[position].action().expect("an action");
     assert_eq!(action.manager, "linchpin:ResourceDependency:own/x:reads-a");
-    assert!(matches!(action.body, Body::Create { .. }));
+    assert!(matches!(action.body, ActionBody::Create { .. }));
 }

@@ -7,17 +7,17 @@ use std::{
 };
 
 use linchpin_doors::{
-    CLUSTER_DOMAIN, Causes, Claim, CompileInput, Compiled, Door, Hold, HoldInput, StatusInput, StatusOf,
-    journal,
+    CLUSTER_DOMAIN, Claim, CompileInput, Compiled, Door, Hold, HoldInput, StatusInput, StatusOf,
+    VisibleCauses, journal,
 };
 use linchpin_engine::{
     contract::{
-        Done, Effect, Existing, Failure, Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target,
-        Verb, Want, Why, World,
+        Done, Effect, EffectTarget, Existing, Failure, Observed, Outcome, Question, Scope, Seen, Served,
+        Stamp, Verb, Want, Why, World,
     },
     journal::Memory,
     plan::SpecError,
-    step::{Decision, Goal, step},
+    step::{Goal, StepDecision, step},
 };
 use linchpin_words::{Gvk, KindWord, Reason, Timestamp, reference::built_in};
 use serde::de::DeserializeOwned;
@@ -51,7 +51,7 @@ pub(crate) struct Stage<D: Door> {
     pub(crate) log: Vec<String>,
     /// The bodies of what was written, in the same order.
     pub(crate) bodies: Vec<Value>,
-    pub(crate) decision: Option<Decision>,
+    pub(crate) decision: Option<StepDecision>,
     pub(crate) wrong: Option<SpecError>,
     objects: BTreeMap<(String, String, String, String), Value>,
     version_counter: u64,
@@ -285,7 +285,7 @@ impl<D: Door> Stage<D> {
             plan,
             journal: &decision.memory.journal,
             report: &decision.report,
-            causes: &Causes::new(),
+            causes: &VisibleCauses::new(),
             now: self.now,
         };
         let status = D::status(&self.object, &told);
@@ -442,7 +442,7 @@ impl<D: Door> Stage<D> {
             version: stored["metadata"]["resourceVersion"].as_str().unwrap_or_default().parse().unwrap_or(0),
             fingerprint: String::new(),
         };
-        let target = Target {
+        let target = EffectTarget {
             kind: word_of_kind,
             namespace: namespaced.then(|| place.2.clone()),
             name: place.3.clone(),

@@ -33,6 +33,13 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, since: &str)
 }
 
 #[test]
+fn a_phase_that_the_author_chose_is_one_line() {
+    let mut stage = Stage::<ResourceDependencyDoor>::new(&SPEC.replace("Broken", r#""Up\nDown""#));
+    stage.settle().pass(61).settle();
+    assert_eq!(stage.status().common.phase.as_deref(), Some(r"Up\nDown"));
+}
+
+#[test]
 fn a_waiting_object_says_what_it_waits_for() {
     let mut stage = Stage::<ResourceDependencyDoor>::new(SPEC);
     stage.put(deployment("data", "db", 0)).settle();

@@ -1,6 +1,6 @@
 //! Objects for small worlds.
 
-use linchpin_engine::contract::{Projection, Scope, Target};
+use linchpin_engine::contract::{EffectTarget, Projection, Scope};
 use linchpin_words::Gvk;
 use serde_json::{Map, Value, json};
 
@@ -41,7 +41,7 @@ pub(crate) fn control_plane(name: &str, status: &Value) -> Value {
     json!({"apiVersion": "kubeflex.kubestellar.io/v1", "kind": "ControlPlane", "metadata": {"name": name}, "status": status})
 }
 
-pub(crate) fn shown(target: &Target) -> String {
+pub(crate) fn shown(target: &EffectTarget) -> String {
     let namespace = target.namespace.as_ref().map_or_else(String::new, |namespace| format!("{namespace}/"));
     format!("{} {namespace}{}", target.kind.word, target.name)
 }

@@ -68,7 +68,7 @@ pub struct Ticket {
 /// An object that a verb is aimed at.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Target {
+pub struct EffectTarget {
     /// Its kind, as written: discovery resolves it.
     pub kind: KindWord,
     /// Its namespace; none means the acting object's own, or cluster-scoped.
@@ -78,7 +78,7 @@ pub struct Target {
     pub name: String,
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for EffectTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.kind.word)?;
         if let Some(group) = self.kind.group.as_deref().filter(|group| !group.is_empty()) {
@@ -105,6 +105,8 @@ pub struct Effect {
     pub discreet: bool,
     /// How long the request may take.
     pub deadline: Duration,
+    /// Its place among the effects of its object that start at the same moment; lower comes first.
+    pub rank: i32,
 }
 
 /// The kinds of change.
@@ -146,7 +148,7 @@ pub enum Verb {
     /// Patch one object.
     Patch {
         /// Which object.
-        target: Target,
+        target: EffectTarget,
         /// How the patch is written.
         kind: PatchKind,
         /// The patch.
@@ -159,7 +161,7 @@ pub enum Verb {
     /// Delete one object.
     Delete {
         /// Which object.
-        target: Target,
+        target: EffectTarget,
         /// Only this incarnation; none means whichever is there when the request is made.
         uid: Option<String>,
         /// Only if it carries this creator mark, read from the server just before. None for what a user says is to be
@@ -171,7 +173,7 @@ pub enum Verb {
     /// Take an owner off one object, so that it outlives it.
     Disown {
         /// Which object.
-        target: Target,
+        target: EffectTarget,
         /// Only this incarnation.
         uid: String,
         /// The owner's uid.
@@ -331,7 +333,7 @@ pub struct Done {
     /// The cluster it took place in, without impersonation.
     pub place: ClusterRef,
     /// The object that was written, resolved by discovery.
-    pub target: Option<Target>,
+    pub target: Option<EffectTarget>,
     /// Whether we made it, as opposed to finding it there.
     pub created: bool,
     /// Whether it was left as it was (`Existing::Skip`).
@@ -379,7 +381,7 @@ pub enum Failure {
     #[error("{message}")]
     Immutable {
         /// The object, as discovery resolved it.
-        target: Target,
+        target: EffectTarget,
         /// For people.
         message: String,
     },

@@ -17,15 +17,15 @@ use serde_json::{Map, Value};
 const NAMED: usize = 5;
 
 /// A path of field names from an object's root.
-pub type Path = Vec<String>;
+pub type ReadPath = Vec<String>;
 
 /// The paths that somebody reads of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadSet {
     whole: bool,
-    paths: BTreeSet<Path>,
+    paths: BTreeSet<ReadPath>,
     /// Maps of which the names in them are read, so that it can be told which there are.
-    shapes: BTreeSet<Path>,
+    shapes: BTreeSet<ReadPath>,
     /// Field managers whose held fields are read.
     managers: BTreeSet<String>,
 }
@@ -56,7 +56,7 @@ impl ReadSet {
     }
 
     /// Adds one path; the empty path means the whole object.
-    pub fn add(&mut self, path: Path) {
+    pub fn add(&mut self, path: ReadPath) {
         if path.is_empty() {
             self.whole = true;
         }
@@ -68,14 +68,14 @@ impl ReadSet {
     }
 
     /// Adds the names in a map, without their values.
-    pub fn add_shape(&mut self, path: Path) {
+    pub fn add_shape(&mut self, path: ReadPath) {
         self.shapes.insert(path);
     }
 
     /// Adds all that `other` reads.
     pub fn merge(&mut self, other: &Self) {
         if other.whole {
-            self.add(Path::new());
+            self.add(ReadPath::new());
         }
         for path in &other.paths {
             self.add(path.clone());

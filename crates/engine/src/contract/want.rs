@@ -93,7 +93,7 @@ pub enum ClusterRef {
         /// Key of the kubeconfig in it; empty for the usual ones.
         key: String,
         /// Further impersonation on the remote side.
-        impersonate: Option<Impersonate>,
+        impersonate: Option<RemoteUser>,
     },
     /// A cluster reached through a KubeFlex ControlPlane.
     ControlPlane {
@@ -102,7 +102,7 @@ pub enum ClusterRef {
         /// Whether it must be Ready, or only have its kubeconfig.
         require_ready: bool,
         /// Further impersonation on the remote side.
-        impersonate: Option<Impersonate>,
+        impersonate: Option<RemoteUser>,
     },
 }
 
@@ -156,7 +156,7 @@ pub enum ControlPlaneSelect {
 /// The user and groups that a remote request impersonates.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Impersonate {
+pub struct RemoteUser {
     /// User name.
     pub user: String,
     /// Group names.
@@ -296,7 +296,7 @@ pub enum Question {
         /// What is dialled and asked.
         probe: Shared<Probe>,
         /// How urgent the answer is while there is none.
-        pace: Pace,
+        pace: ProbePace,
     },
     /// The manifests of a source, fetched by the operator from a server that a user names.
     Artifact {
@@ -313,7 +313,7 @@ pub enum Question {
 
 /// How often something is probed that does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Pace {
+pub enum ProbePace {
     /// More and more rarely.
     Calm,
     /// Often: somebody is held until it answers.

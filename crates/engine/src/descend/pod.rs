@@ -4,11 +4,11 @@ use linchpin_words::{GroupKind, Gvk, keys};
 use serde_json::Value;
 
 use super::{
-    Answers, Descent, Place, Question, Relation, condition_is, events, named, namespace, newest_event, said,
-    text, time,
+    DescendAnswers, DescendQuestion, DescendRelation, Descent, ObjectAddress, condition_is, events, named,
+    namespace, newest_event, said, text, time,
 };
 use crate::readiness::{
-    self, Nothing, Options, State,
+    self, Nothing, ReadinessOptions, State,
     subject::{flag, list, number},
 };
 
@@ -33,7 +33,7 @@ fn claim_names(object: &Value) -> impl Iterator<Item = &str> {
         .filter(|name| !name.is_empty())
 }
 
-pub(super) fn questions(object: &Value) -> Vec<Question> {
+pub(super) fn questions(object: &Value) -> Vec<DescendQuestion> {
     let mut questions = vec![events(object)];
     questions.extend(claim_names(object).map(|name| named(&claim(), Some(namespace(object)), name)));
     let node_name = text(object, &["spec", "nodeName"]);
@@ -43,11 +43,11 @@ pub(super) fn questions(object: &Value) -> Vec<Question> {
     questions
 }
 
-pub(super) fn pod(object: &Value, answers: &Answers, here: Descent) -> Descent {
+pub(super) fn pod(object: &Value, answers: &DescendAnswers, here: Descent) -> Descent {
     if let Some(gated) = gates(object) {
         let here = here.because("SchedulingGated", gated);
         return match holder(object) {
-            Some(holder) => here.goes_on(Relation::Uses, holder),
+            Some(holder) => here.goes_on(DescendRelation::Uses, holder),
             None => here,
         };
     }
@@ -55,7 +55,7 @@ pub(super) fn pod(object: &Value, answers: &Answers, here: Descent) -> Descent {
         return unscheduled(object, scheduled, answers, here);
     }
     if let Some(node) = lost_node(object, answers) {
-        return here.goes_on(Relation::Uses, node);
+        return here.goes_on(DescendRelation::Uses, node);
     }
     let coming = COMING.contains(&here.lack.reason.as_str());
     if coming && let Some(event) = newest_event(object, answers, &NOT_MADE) {
@@ -82,17 +82,17 @@ fn gates(object: &Value) -> Option<String> {
 }
 
 /// The BootDependency that our own gate stands for, the first of them.
-fn holder(object: &Value) -> Option<Place> {
+fn holder(object: &Value) -> Option<ObjectAddress> {
     let ours =
         list(object, &["spec", "schedulingGates"]).iter().any(|gate| text(gate, &["name"]) == keys::BOOT);
     let name = text(object, &["metadata", "annotations", keys::BOOT]).split(',').next().unwrap_or_default();
     let kind = Gvk::new("core.bootchain-operator.ruicoelho.dev", "v1alpha1", "BootDependency");
-    let place = || Place { kind, namespace: Some(namespace(object)), name: name.to_owned() };
+    let place = || ObjectAddress { kind, namespace: Some(namespace(object)), name: name.to_owned() };
     (ours && !name.is_empty()).then(place)
 }
 
 /// A pod without a node: because of a claim of its own, or as the scheduler says.
-fn unscheduled(object: &Value, scheduled: &Value, answers: &Answers, here: Descent) -> Descent {
+fn unscheduled(object: &Value, scheduled: &Value, answers: &DescendAnswers, here: Descent) -> Descent {
     let (reason, message) = said(scheduled);
     let since = time(scheduled, &["lastTransitionTime"]);
     // The scheduler names claims in prose only; a claim that it does not speak of is not why there is no node.
@@ -105,8 +105,9 @@ fn unscheduled(object: &Value, scheduled: &Value, answers: &Answers, here: Desce
                 && found.iter().all(|one| text(one, &["status", "phase"]) != "Bound")
         });
         if let Some(name) = unbound {
-            let place = Place { kind: claim(), namespace: Some(namespace(object)), name: name.to_owned() };
-            return here.since(since).goes_on(Relation::Uses, place);
+            let place =
+                ObjectAddress { kind: claim(), namespace: Some(namespace(object)), name: name.to_owned() };
+            return here.since(since).goes_on(DescendRelation::Uses, place);
         }
     }
     let message = format!(
@@ -117,13 +118,14 @@ fn unscheduled(object: &Value, scheduled: &Value, answers: &Answers, here: Desce
 }
 
 /// The pod's node, if it is not ready.
-fn lost_node(object: &Value, answers: &Answers) -> Option<Place> {
+fn lost_node(object: &Value, answers: &DescendAnswers) -> Option<ObjectAddress> {
     let name = text(object, &["spec", "nodeName"]);
     let found = answers.objects(&named(&node(), None, name));
     let kind = GroupKind::new("", "Node");
-    let ready = |one: &Value| readiness::verdict(&kind, one, &Options::default(), &Nothing).state.is_ready();
+    let ready =
+        |one: &Value| readiness::verdict(&kind, one, &ReadinessOptions::default(), &Nothing).state.is_ready();
     let lost = !name.is_empty() && found.iter().any(|one| !ready(one));
-    lost.then(|| Place { kind: node(), namespace: None, name: name.to_owned() })
+    lost.then(|| ObjectAddress { kind: node(), namespace: None, name: name.to_owned() })
 }
 
 /// The last line that a container which ended badly left behind.
@@ -169,7 +171,7 @@ pub(super) fn worst<'a>(pods: impl Iterator<Item = &'a Value>) -> Option<&'a Val
 
 /// How much a pod deserves attention, the least first; none if it is as it should be.
 fn badness(pod: &Value) -> Option<u8> {
-    let verdict = readiness::verdict(&GroupKind::new("", "Pod"), pod, &Options::default(), &Nothing);
+    let verdict = readiness::verdict(&GroupKind::new("", "Pod"), pod, &ReadinessOptions::default(), &Nothing);
     let waits = |container: &Value| {
         let reason = text(container, &["state", "waiting", "reason"]);
         let ended = number(container, &["state", "terminated", "exitCode"]).is_some_and(|code| code != 0);

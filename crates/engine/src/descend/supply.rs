@@ -4,20 +4,20 @@ use linchpin_words::Gvk;
 use serde_json::Value;
 
 use super::{
-    Answers, Descent, Place, Question, Relation, condition_is, events, labelled, newest_event, pod, pods,
-    said, selector, text, time,
+    DescendAnswers, DescendQuestion, DescendRelation, Descent, ObjectAddress, condition_is, events, labelled,
+    newest_event, pod, pods, said, selector, text, time,
 };
 use crate::readiness::subject::list;
 
 /// How many conditions of a namespace are told.
 const TOLD: usize = 3;
 
-pub(super) fn claim_questions(object: &Value) -> Vec<Question> {
+pub(super) fn claim_questions(object: &Value) -> Vec<DescendQuestion> {
     vec![events(object), labelled(&pods(), object, None)]
 }
 
 /// A claim: what its provisioner says, or the pod that it waits for.
-pub(super) fn claim(object: &Value, answers: &Answers, here: Descent) -> Descent {
+pub(super) fn claim(object: &Value, answers: &DescendAnswers, here: Descent) -> Descent {
     if text(object, &["status", "phase"]) == "Bound" {
         return here;
     }
@@ -32,7 +32,7 @@ pub(super) fn claim(object: &Value, answers: &Answers, here: Descent) -> Descent
     let users =
         answers.objects(&question).iter().filter(|pod| uses(pod, text(object, &["metadata", "name"])));
     if let Some(pod) = pod::worst(users) {
-        return here.goes_on(Relation::Uses, Place::of(&pods(), pod));
+        return here.goes_on(DescendRelation::Uses, ObjectAddress::of(&pods(), pod));
     }
     here.hidden(answers.is_hidden(&question))
 }
@@ -43,7 +43,7 @@ fn uses(pod: &Value, claim: &str) -> bool {
     names.any(|name| name == claim)
 }
 
-pub(super) fn service_questions(object: &Value) -> Vec<Question> {
+pub(super) fn service_questions(object: &Value) -> Vec<DescendQuestion> {
     match selector(object, &["spec", "selector"]) {
         Some(labels) => vec![labelled(&pods(), object, Some(labels))],
         None => Vec::new(),
@@ -51,7 +51,7 @@ pub(super) fn service_questions(object: &Value) -> Vec<Question> {
 }
 
 /// A Service without endpoints: the worst of the pods that it selects, or that it selects none.
-pub(super) fn service(object: &Value, answers: &Answers, here: Descent) -> Descent {
+pub(super) fn service(object: &Value, answers: &DescendAnswers, here: Descent) -> Descent {
     if here.lack.reason != "NoReadyEndpoints" {
         return here;
     }
@@ -68,7 +68,7 @@ pub(super) fn service(object: &Value, answers: &Answers, here: Descent) -> Desce
         return here.because("NoEndpoints", format!("it selects no pod: no pod has {}", labels.join(",")));
     }
     match pod::worst(selected.iter()) {
-        Some(pod) => here.goes_on(Relation::Uses, Place::of(&pods(), pod)),
+        Some(pod) => here.goes_on(DescendRelation::Uses, ObjectAddress::of(&pods(), pod)),
         None => here,
     }
 }

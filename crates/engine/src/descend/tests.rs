@@ -15,28 +15,30 @@ impl Cluster {
         Self { objects, hidden: &[] }
     }
 
-    fn answer(&self, question: &Question) -> Found {
+    fn answer(&self, question: &DescendQuestion) -> DescendAnswer {
         let kind = match question {
-            Question::Events { .. } => "Event",
-            Question::Related(Need::Objects { gvk, .. } | Need::Served { gvk }) => &gvk.kind,
+            DescendQuestion::Events { .. } => "Event",
+            DescendQuestion::Related(RelatedQuery::Objects { gvk, .. } | RelatedQuery::Served { gvk }) => {
+                &gvk.kind
+            }
         };
         if self.hidden.contains(&kind) {
-            return Found::NotVisible;
+            return DescendAnswer::NotVisible;
         }
         let fits = |object: &&Value| match question {
-            Question::Events { uid, .. } => text(object, &["regarding"]) == uid,
-            Question::Related(Need::Served { .. }) => false,
-            Question::Related(Need::Objects { gvk, select, .. }) => {
+            DescendQuestion::Events { uid, .. } => text(object, &["regarding"]) == uid,
+            DescendQuestion::Related(RelatedQuery::Served { .. }) => false,
+            DescendQuestion::Related(RelatedQuery::Objects { gvk, select, .. }) => {
                 text(object, &["kind"]) == gvk.kind
                     && match select {
-                        Select::Name(name) => text(object, &["metadata", "name"]) == name,
-                        Select::Labels(labels) => labels
+                        RelatedSelect::Name(name) => text(object, &["metadata", "name"]) == name,
+                        RelatedSelect::Labels(labels) => labels
                             .iter()
                             .all(|(key, value)| text(object, &["metadata", "labels", key]) == value),
                     }
             }
         };
-        Found::Objects(self.objects.iter().filter(fits).cloned().collect())
+        DescendAnswer::Objects(self.objects.iter().filter(fits).cloned().collect())
     }
 
     /// The way from an object to its cause, one object a line, and what the last one lacks.
@@ -52,7 +54,8 @@ impl Cluster {
             let kind =
                 Gvk::from_api_version(text(object, &["apiVersion"]), text(object, &["kind"])).group_kind();
             let asked = questions(&kind, object);
-            let answers = Answers(asked.into_iter().map(|one| (one.clone(), self.answer(&one))).collect());
+            let answers =
+                DescendAnswers(asked.into_iter().map(|one| (one.clone(), self.answer(&one))).collect());
             let Descent { lack, next, hidden } = descend(&kind, object, &answers);
             let Some(next) = next else {
                 let more = if hidden { " (hidden)" } else { "" };

@@ -4,8 +4,8 @@ use linchpin_words::{GroupKind, Gvk};
 use serde_json::Value;
 
 use super::{
-    Answers, Descent, Place, Question, Relation, condition_is, events, is_owned_by, labelled, newest_event,
-    pod, pods, said, selector, text, time, uid,
+    DescendAnswers, DescendQuestion, DescendRelation, Descent, ObjectAddress, condition_is, events,
+    is_owned_by, labelled, newest_event, pod, pods, said, selector, text, time, uid,
 };
 use crate::readiness::subject::{list, number};
 
@@ -22,11 +22,11 @@ fn match_labels(object: &Value) -> Option<&Value> {
     selector(object, &["spec", "selector", "matchLabels"])
 }
 
-pub(super) fn deployment_questions(object: &Value) -> Vec<Question> {
+pub(super) fn deployment_questions(object: &Value) -> Vec<DescendQuestion> {
     vec![labelled(&replica_sets(), object, match_labels(object))]
 }
 
-pub(super) fn questions(kind: &GroupKind, object: &Value) -> Vec<Question> {
+pub(super) fn questions(kind: &GroupKind, object: &Value) -> Vec<DescendQuestion> {
     let labels = match_labels(object);
     let mut questions = vec![labelled(&pods(), object, labels), events(object)];
     if kind.kind == "StatefulSet" {
@@ -36,13 +36,13 @@ pub(super) fn questions(kind: &GroupKind, object: &Value) -> Vec<Question> {
 }
 
 /// A Deployment's cause is in its newest ReplicaSet; without one, in what it says itself.
-pub(super) fn deployment(object: &Value, answers: &Answers, here: Descent) -> Descent {
+pub(super) fn deployment(object: &Value, answers: &DescendAnswers, here: Descent) -> Descent {
     let question = labelled(&replica_sets(), object, match_labels(object));
     let owned = answers.objects(&question).iter().filter(|set| is_owned_by(set, uid(object)));
     if let Some(newest) =
         owned.max_by_key(|set| (revision(set), text(set, &["metadata", "creationTimestamp"])))
     {
-        return here.goes_on(Relation::Owns, Place::of(&replica_sets(), newest));
+        return here.goes_on(DescendRelation::Owns, ObjectAddress::of(&replica_sets(), newest));
     }
     let hidden = answers.is_hidden(&question);
     match condition_is(object, "ReplicaFailure", "True") {
@@ -60,7 +60,7 @@ fn revision(set: &Value) -> u64 {
 }
 
 /// ReplicaSet, StatefulSet, DaemonSet: what keeps pods from being made, else the worst pod, else an unbound claim.
-pub(super) fn replicas(kind: &GroupKind, object: &Value, answers: &Answers, here: Descent) -> Descent {
+pub(super) fn replicas(kind: &GroupKind, object: &Value, answers: &DescendAnswers, here: Descent) -> Descent {
     if let Some(failure) = condition_is(object, "ReplicaFailure", "True") {
         let (reason, message) = said(failure);
         return here.because(reason, message).since(time(failure, &["lastTransitionTime"]));
@@ -84,14 +84,14 @@ pub(super) fn replicas(kind: &GroupKind, object: &Value, answers: &Answers, here
             prefixes.iter().any(|prefix| text(claim, &["metadata", "name"]).starts_with(prefix))
         });
         if let Some(claim) = unbound {
-            return here.goes_on(Relation::Uses, Place::of(&claims(), claim));
+            return here.goes_on(DescendRelation::Uses, ObjectAddress::of(&claims(), claim));
         }
     }
     here
 }
 
 /// Job: its own verdict if it failed or is suspended, else as the others.
-pub(super) fn job(object: &Value, answers: &Answers, here: Descent) -> Descent {
+pub(super) fn job(object: &Value, answers: &DescendAnswers, here: Descent) -> Descent {
     let failed = ["Failed", "FailureTarget"].iter().find_map(|kind| condition_is(object, kind, "True"));
     if let Some(failed) = failed {
         // The job is the cause; how its last pod ended says why.
@@ -112,7 +112,7 @@ pub(super) fn job(object: &Value, answers: &Answers, here: Descent) -> Descent {
 }
 
 /// What keeps pods from being made, or the worst of those there are; none where there is neither.
-fn with_pods(object: &Value, answers: &Answers, wanted: i64, here: &Descent) -> Option<Descent> {
+fn with_pods(object: &Value, answers: &DescendAnswers, wanted: i64, here: &Descent) -> Option<Descent> {
     let question = labelled(&pods(), object, match_labels(object));
     let count = owned_pods(object, answers).count();
     if i64::try_from(count).unwrap_or(i64::MAX) < wanted
@@ -124,18 +124,18 @@ fn with_pods(object: &Value, answers: &Answers, wanted: i64, here: &Descent) -> 
         return Some(here.clone().because(reason, message).since(since));
     }
     match worst(object, answers) {
-        Some(pod) => Some(here.clone().goes_on(Relation::Runs, Place::of(&pods(), pod))),
+        Some(pod) => Some(here.clone().goes_on(DescendRelation::Runs, ObjectAddress::of(&pods(), pod))),
         None => answers.is_hidden(&question).then(|| here.clone().hidden(true)),
     }
 }
 
-fn owned_pods<'a>(object: &Value, answers: &'a Answers) -> impl Iterator<Item = &'a Value> {
+fn owned_pods<'a>(object: &Value, answers: &'a DescendAnswers) -> impl Iterator<Item = &'a Value> {
     let owner = uid(object).to_owned();
     let found = answers.objects(&labelled(&pods(), object, match_labels(object))).iter();
     found.filter(move |pod| is_owned_by(pod, &owner) && !super::is_terminating(pod))
 }
 
 /// The pod that matters: failed before waiting before unschedulable before not ready, the oldest first.
-fn worst<'a>(object: &Value, answers: &'a Answers) -> Option<&'a Value> {
+fn worst<'a>(object: &Value, answers: &'a DescendAnswers) -> Option<&'a Value> {
     pod::worst(owned_pods(object, answers))
 }

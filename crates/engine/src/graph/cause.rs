@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 
 use super::Graph;
-use super::node::{Node, Path, Wait, WaitState, is_in_line};
-use super::store::{NodeId, Reading};
+use super::node::{CyclePath, Node, Wait, WaitState, is_in_line};
+use super::store::{ArcFilter, NodeId};
 
 /// Links kept at each end of a chain; those between are counted.
 const CHAIN_ENDS: usize = 8;
@@ -26,7 +26,7 @@ pub enum Hop {
 /// One more node of a chain.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Link {
+pub struct ChainLink {
     /// How the node before leads to it.
     pub hop: Hop,
     /// The node.
@@ -36,13 +36,15 @@ pub struct Link {
 /// Where a chain ends.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum End {
+pub enum ChainEnd {
     /// At something that waits for nothing: the root cause.
     Leaf,
     /// In a cycle, spelled out unless some of it may not be named.
-    Cycle(Option<Path>),
+    Cycle(Option<CyclePath>),
     /// The last node is known by name only: what is beyond it may not be looked at.
     Opaque,
+    /// The last node, or what is beyond it, may not be read by whoever asks.
+    Unread,
     /// The last node waits for something that may not be named.
     NotVisible,
 }
@@ -54,17 +56,17 @@ pub struct Chain {
     /// What waits.
     pub start: Node,
     /// What it waits for, and what that waits for, and so on.
-    pub links: Vec<Link>,
+    pub links: Vec<ChainLink>,
     /// How many links are left out in the middle of a long chain.
     #[serde(default)]
     pub skipped: usize,
     /// Where it ends.
-    pub end: End,
+    pub end: ChainEnd,
 }
 
 impl Chain {
     /// The links before the gap, and those after it (none when there is no gap).
-    pub fn halves(&self) -> (&[Link], &[Link]) {
+    pub fn halves(&self) -> (&[ChainLink], &[ChainLink]) {
         if self.skipped == 0 {
             (&self.links, &[])
         } else {
@@ -117,9 +119,9 @@ impl Graph {
         let Some(id) = self.store.id(node) else {
             return Vec::new();
         };
-        let held = self.distances(id, Reading::Blocking);
+        let held = self.distances(id, ArcFilter::Blocking);
         let mut dependents: Vec<Dependent> = self
-            .distances(id, Reading::Every)
+            .distances(id, ArcFilter::Every)
             .into_iter()
             .map(|(other, distance)| Dependent {
                 distance,
@@ -132,7 +134,7 @@ impl Graph {
     }
 
     /// How far everything that comes after `start` is away from it.
-    fn distances(&self, start: NodeId, reading: Reading) -> BTreeMap<NodeId, usize> {
+    fn distances(&self, start: NodeId, reading: ArcFilter) -> BTreeMap<NodeId, usize> {
         let mut distances = BTreeMap::from([(start, 0)]);
         let mut queue = VecDeque::from([(start, 0)]);
         while let Some((id, distance)) = queue.pop_front() {
@@ -180,7 +182,7 @@ impl Graph {
         &self,
         parents: &Parents,
         id: NodeId,
-        end: &End,
+        end: &ChainEnd,
     ) -> (bool, std::cmp::Reverse<WaitState>, usize, &Node) {
         let (standing, length) = match parents.get(&id) {
             Some(&(parent, length)) => match self.hop(parent, id) {
@@ -189,7 +191,7 @@ impl Graph {
             },
             None => (WaitState::InProgress, 0),
         };
-        (!matches!(end, End::Cycle(_)), std::cmp::Reverse(standing), length, self.store.node(id))
+        (!matches!(end, ChainEnd::Cycle(_)), std::cmp::Reverse(standing), length, self.store.node(id))
     }
 
     /// What `id` waits for only because of its own order: no cause of anything while something else is.
@@ -213,7 +215,7 @@ impl Graph {
     }
 
     /// A path of ids as a chain, the middle left out if it is long.
-    pub(super) fn chain(&self, path: &[NodeId], end: End) -> Chain {
+    pub(super) fn chain(&self, path: &[NodeId], end: ChainEnd) -> Chain {
         // From one batch of a part to another is no step that anybody can see.
         let is_seen = |(from, to): &(NodeId, NodeId)| {
             let (from, to) = (self.store.node(*from), self.store.node(*to));
@@ -226,7 +228,7 @@ impl Graph {
         Chain {
             start: self.store.node(path[0]).clone(),
             links: kept
-                .map(|&(from, to)| Link { hop: self.hop(from, to), node: self.store.node(to).clone() })
+                .map(|&(from, to)| ChainLink { hop: self.hop(from, to), node: self.store.node(to).clone() })
                 .collect(),
             skipped,
             end,
@@ -247,7 +249,7 @@ struct Search<'a> {
     parents: Parents,
     queue: VecDeque<(NodeId, usize)>,
     cycles: BTreeSet<u64>,
-    ends: Vec<(NodeId, End)>,
+    ends: Vec<(NodeId, ChainEnd)>,
 }
 
 impl<'a> Search<'a> {
@@ -271,13 +273,13 @@ impl<'a> Search<'a> {
     fn run(&mut self) {
         while let Some((id, length)) = self.queue.pop_front() {
             if !self.may_see(id) {
-                self.ends.push((id, End::Opaque));
+                self.ends.push((id, ChainEnd::Opaque));
                 continue;
             }
             let component = self.graph.cyclic.component(id);
             if let Some(component) = component {
                 if self.cycles.insert(component) {
-                    let end = End::Cycle(self.visible_cycle(id));
+                    let end = ChainEnd::Cycle(self.visible_cycle(id));
                     self.ends.push((id, end));
                 }
                 // Beyond a cycle nothing matters, but a member may have causes of its own besides.
@@ -290,9 +292,9 @@ impl<'a> Search<'a> {
     }
 
     fn go_on(&mut self, id: NodeId, length: usize, component: Option<u64>) {
-        let before = self.graph.store.before_sorted(id, Reading::Blocking);
+        let before = self.graph.store.before_sorted(id, ArcFilter::Blocking);
         if before.is_empty() && id != self.start {
-            self.ends.push((id, End::Leaf));
+            self.ends.push((id, ChainEnd::Leaf));
             return;
         }
         let mut hidden = false;
@@ -312,12 +314,12 @@ impl<'a> Search<'a> {
             }
         }
         if hidden {
-            self.ends.push((id, End::NotVisible));
+            self.ends.push((id, ChainEnd::NotVisible));
         }
     }
 
     /// The cycle through a node, if all of it may be named.
-    fn visible_cycle(&mut self, id: NodeId) -> Option<Path> {
+    fn visible_cycle(&mut self, id: NodeId) -> Option<CyclePath> {
         let graph = self.graph;
         let path = graph.cyclic.cycle_of(&graph.store, id)?;
         let all = path.0.iter().all(|node| graph.store.id(node).is_some_and(|id| self.may_see(id)));

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::component::{closed_set, components};
-use super::node::{Cycle, Node, Path};
-use super::store::{Change, NodeId, Reading, Store};
+use super::node::{Cycle, CyclePath, Node};
+use super::store::{ArcFilter, GraphChange, GraphStore, NodeId};
 
 /// How many arcs [`Graph::cycles`](super::Graph::cycles) follows in search of a shorter way round.
 const SEARCH_BUDGET: usize = 20_000;
@@ -25,7 +25,7 @@ pub(super) struct Cyclic {
 
 impl Cyclic {
     /// Takes a change in; returns the nodes whose cycle changed.
-    pub(super) fn update(&mut self, store: &mut Store, change: Change) -> Vec<Node> {
+    pub(super) fn update(&mut self, store: &mut GraphStore, change: GraphChange) -> Vec<Node> {
         let changed = self.recheck(store, &change.sources, &change.arcs);
         for id in change.released {
             store.release(id);
@@ -35,7 +35,7 @@ impl Cyclic {
 
     fn recheck(
         &mut self,
-        store: &Store,
+        store: &GraphStore,
         sources: &BTreeSet<NodeId>,
         arcs: &BTreeSet<(NodeId, NodeId)>,
     ) -> Vec<Node> {
@@ -45,8 +45,8 @@ impl Cyclic {
             closed_set(
                 store.bound(),
                 sources.iter().copied(),
-                |id| store.before(id, Reading::Blocking),
-                |id| store.after(id, Reading::Blocking),
+                |id| store.before(id, ArcFilter::Blocking),
+                |id| store.after(id, ArcFilter::Blocking),
             )
         };
         let inner = arcs.iter().filter(|(from, to)| self.component(*from) == self.component(*to));
@@ -73,14 +73,14 @@ impl Cyclic {
             })
             .collect();
         let found = components(inside.len(), region, |id, targets| {
-            targets.extend(store.before(id, Reading::Blocking).filter(|&to| inside[to as usize]));
+            targets.extend(store.before(id, ArcFilter::Blocking).filter(|&to| inside[to as usize]));
         });
         let mut hard = Vec::new();
         for members in found {
             if members.len() > 1 && self.give_way(store, &members) {
                 let among: BTreeSet<NodeId> = members.iter().copied().collect();
                 hard.extend(components(store.bound(), members, |id, targets| {
-                    let arcs = store.before(id, Reading::Blocking);
+                    let arcs = store.before(id, ArcFilter::Blocking);
                     targets
                         .extend(arcs.filter(|&to| among.contains(&to) && !self.broken.contains(&(id, to))));
                 }));
@@ -91,7 +91,7 @@ impl Cyclic {
         for mut members in hard {
             let first = members[0];
             let own = |to: NodeId| to == first && !self.broken.contains(&(first, first));
-            if members.len() > 1 || store.before(first, Reading::Blocking).any(own) {
+            if members.len() > 1 || store.before(first, ArcFilter::Blocking).any(own) {
                 members.sort_unstable();
                 fresh.push(members.clone());
                 self.component.resize(store.bound(), None);
@@ -122,12 +122,12 @@ impl Cyclic {
 
     /// Breaks the soft arcs among nodes that all wait for each other: hard arcs are there in any case, soft ones are added
     /// one by one, those of the oldest first, each unless it would close a circle. Whether any was broken.
-    fn give_way(&mut self, store: &Store, members: &[NodeId]) -> bool {
+    fn give_way(&mut self, store: &GraphStore, members: &[NodeId]) -> bool {
         let among: BTreeSet<NodeId> = members.iter().copied().collect();
         let mut arcs: BTreeMap<NodeId, BTreeSet<NodeId>> = BTreeMap::new();
         let mut soft = Vec::new();
         for &from in &among {
-            for to in store.before(from, Reading::Blocking).filter(|to| among.contains(to)) {
+            for to in store.before(from, ArcFilter::Blocking).filter(|to| among.contains(to)) {
                 match store.softness(from, to) {
                     Some(age) => soft.push((age, store.node(from), store.node(to), from, to)),
                     None => {
@@ -165,7 +165,7 @@ impl Cyclic {
     }
 
     /// Every cyclic component with a short way round it.
-    pub(super) fn cycles(&self, store: &Store) -> Vec<Cycle> {
+    pub(super) fn cycles(&self, store: &GraphStore) -> Vec<Cycle> {
         let mut cycles: Vec<Cycle> = self
             .members
             .values()
@@ -194,7 +194,7 @@ impl Cyclic {
     }
 
     /// The shortest cycle through one node.
-    pub(super) fn cycle_of(&self, store: &Store, id: NodeId) -> Option<Path> {
+    pub(super) fn cycle_of(&self, store: &GraphStore, id: NodeId) -> Option<CyclePath> {
         self.component(id)?;
         let path = self.shortest(store, id, usize::MAX, &mut usize::MAX.clone())?;
         Some(spelled(store, &path))
@@ -204,7 +204,7 @@ impl Cyclic {
     /// search except the first one, which always finds a way.
     fn shortest(
         &self,
-        store: &Store,
+        store: &GraphStore,
         start: NodeId,
         longest: usize,
         budget: &mut usize,
@@ -216,7 +216,7 @@ impl Cyclic {
             if length > longest || (*budget == 0 && longest < usize::MAX) {
                 return None;
             }
-            let before = store.before_sorted(node, Reading::Blocking);
+            let before = store.before_sorted(node, ArcFilter::Blocking);
             *budget = budget.saturating_sub(before.len());
             for next in before {
                 if self.broken.contains(&(node, next)) {
@@ -254,10 +254,10 @@ fn reaches(arcs: &BTreeMap<NodeId, BTreeSet<NodeId>>, from: NodeId, to: NodeId) 
 }
 
 /// A cycle as nodes, turned so that the smallest comes first.
-fn spelled(store: &Store, ids: &[NodeId]) -> Path {
+fn spelled(store: &GraphStore, ids: &[NodeId]) -> CyclePath {
     let mut nodes: Vec<Node> = ids.iter().map(|&id| store.node(id).clone()).collect();
     if let Some(first) = (0..nodes.len()).min_by_key(|&at| &nodes[at]) {
         nodes.rotate_left(first);
     }
-    Path(nodes)
+    CyclePath(nodes)
 }

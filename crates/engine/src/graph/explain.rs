@@ -11,7 +11,7 @@ use jiff::Timestamp;
 
 use linchpin_words::limits;
 
-use super::cause::{Causes, Chain, End, Hop, Link};
+use super::cause::{Causes, Chain, ChainEnd, ChainLink, Hop};
 use super::node::{Node, Wait};
 
 /// The one-line answer to "why does `node` wait?".
@@ -65,27 +65,31 @@ fn sentence(chain: &Chain, first: &str) -> String {
         let ends_in_making = at + 2 == count && chain.links[at + 1].hop == Hop::MadeBy;
         if let Hop::WaitsFor(wait) = &link.hop {
             let why = why(wait);
-            if !why.is_empty() && ends_in_making && chain.end == End::Leaf {
+            if !why.is_empty() && ends_in_making && chain.end == ChainEnd::Leaf {
                 let _ = write!(line, " ({why})");
-            } else if !why.is_empty() && at + 1 == count && matches!(chain.end, End::Leaf | End::Opaque) {
+            } else if !why.is_empty()
+                && at + 1 == count
+                && matches!(chain.end, ChainEnd::Leaf | ChainEnd::Opaque | ChainEnd::Unread)
+            {
                 let _ = write!(line, ": {why}");
             }
         }
     }
     let waits = if chain.links.is_empty() { " waits for" } else { ", which waits for" };
     match &chain.end {
-        End::Leaf => {}
-        End::Cycle(Some(path)) if chain.links.is_empty() => {
+        ChainEnd::Leaf => {}
+        ChainEnd::Cycle(Some(path)) if chain.links.is_empty() => {
             let _ = write!(line, " waits for itself: {}", clean(&path.to_string()));
         }
-        End::Cycle(Some(path)) => {
+        ChainEnd::Cycle(Some(path)) => {
             let _ = write!(line, ", which waits for itself: {}", clean(&path.to_string()));
         }
-        End::Cycle(None) => {
+        ChainEnd::Cycle(None) => {
             let _ = write!(line, "{waits} itself: the cycle is (not visible)");
         }
-        End::Opaque => line.push_str(" (not visible)"),
-        End::NotVisible => {
+        ChainEnd::Opaque => line.push_str(" (not visible)"),
+        ChainEnd::Unread => line.push_str(" (not visible to you)"),
+        ChainEnd::NotVisible => {
             let _ = write!(line, "{waits} (not visible)");
         }
     }
@@ -101,11 +105,12 @@ pub fn steps(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
     }
     steps.extend(tail.iter().map(|link| step(link, now)));
     match &chain.end {
-        End::Leaf => {}
-        End::Cycle(Some(path)) => steps.push(format!("waits for itself: {}", clean(&path.to_string()))),
-        End::Cycle(None) => steps.push("waits for itself: the cycle is (not visible)".to_owned()),
-        End::Opaque => steps.push("(not visible)".to_owned()),
-        End::NotVisible => steps.push("waits for (not visible)".to_owned()),
+        ChainEnd::Leaf => {}
+        ChainEnd::Cycle(Some(path)) => steps.push(format!("waits for itself: {}", clean(&path.to_string()))),
+        ChainEnd::Cycle(None) => steps.push("waits for itself: the cycle is (not visible)".to_owned()),
+        ChainEnd::Opaque => steps.push("(not visible)".to_owned()),
+        ChainEnd::Unread => steps.push("(not visible to you)".to_owned()),
+        ChainEnd::NotVisible => steps.push("waits for (not visible)".to_owned()),
     }
     steps
 }
@@ -119,7 +124,7 @@ pub fn lines(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
     lines
 }
 
-fn step(link: &Link, now: Option<Timestamp>) -> String {
+fn step(link: &ChainLink, now: Option<Timestamp>) -> String {
     match &link.hop {
         Hop::MadeBy => format!("to be made by {}", clean(&link.node.to_string())),
         Hop::WaitsFor(wait) => {

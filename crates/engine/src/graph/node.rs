@@ -193,9 +193,9 @@ impl Edge {
 ///
 /// Shown closed: `a → b → a`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Path(pub Vec<Node>);
+pub struct CyclePath(pub Vec<Node>);
 
-impl fmt::Display for Path {
+impl fmt::Display for CyclePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for node in &self.0 {
             write!(f, "{node} → ")?;
@@ -209,7 +209,7 @@ impl fmt::Display for Path {
 #[serde(rename_all = "camelCase")]
 pub struct Cycle {
     /// A short way round, smallest node first.
-    pub path: Path,
+    pub path: CyclePath,
     /// Everything that is on some way round, sorted.
     pub members: Vec<Node>,
 }

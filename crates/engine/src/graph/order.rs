@@ -3,7 +3,7 @@
 use super::Graph;
 use super::component::components;
 use super::node::Node;
-use super::store::{NodeId, Reading};
+use super::store::{ArcFilter, NodeId};
 
 impl Graph {
     /// All nodes by level: what needs nothing comes first, everything else one level after the last thing it needs.
@@ -15,10 +15,10 @@ impl Graph {
         let mut level_of: Vec<Option<usize>> = vec![None; store.bound()];
         let mut levels: Vec<Vec<NodeId>> = Vec::new();
         let found = components(store.bound(), store.ids().map(|(_, id)| id), |id, targets| {
-            targets.extend(store.before(id, Reading::Order));
+            targets.extend(store.before(id, ArcFilter::Order));
         });
         for members in found {
-            let below = members.iter().flat_map(|&id| store.before(id, Reading::Order));
+            let below = members.iter().flat_map(|&id| store.before(id, ArcFilter::Order));
             let level = below.filter_map(|id| level_of[id as usize]).max().map_or(0, |level| level + 1);
             for &id in &members {
                 level_of[id as usize] = Some(level);

@@ -1,6 +1,6 @@
 //! Contributions of edges, interned and indexed both ways.
 //!
-//! Ids are handed out in order of arrival and reused, so they never decide anything visible. [`Store::replace`] is
+//! Ids are handed out in order of arrival and reused, so they never decide anything visible. [`GraphStore::replace`] is
 //! the only way in; it reports which arcs of the blocking reading came and went.
 
 use std::{
@@ -17,7 +17,7 @@ type RecordId = u32;
 
 /// Which arcs a walk follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reading {
+pub(super) enum ArcFilter {
     /// Unmet waits, and product → producer while it is not written.
     Blocking,
     /// All waits but those for one's own products, and product → producer.
@@ -28,7 +28,7 @@ pub(super) enum Reading {
 
 /// What a replacement did to the blocking arcs.
 #[derive(Debug, Default)]
-pub(super) struct Change {
+pub(super) struct GraphChange {
     /// Where new arcs start.
     pub sources: BTreeSet<NodeId>,
     /// Arcs that came or went.
@@ -61,7 +61,7 @@ struct EdgeRecord {
 
 /// Nodes, edges, owners.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Store {
+pub(super) struct GraphStore {
     ids: BTreeMap<Node, NodeId>,
     slots: Vec<Slot>,
     free_slots: Vec<NodeId>,
@@ -73,9 +73,9 @@ pub(super) struct Store {
     owned: BTreeMap<NodeId, Vec<RecordId>>,
 }
 
-impl Store {
+impl GraphStore {
     /// Replaces an owner's edges, or drops the owner. None when nothing changed.
-    pub(super) fn replace(&mut self, owner: &Node, edges: Option<&[Edge]>) -> Option<Change> {
+    pub(super) fn replace(&mut self, owner: &Node, edges: Option<&[Edge]>) -> Option<GraphChange> {
         let known = self.id(owner).filter(|id| self.owned.contains_key(id));
         match (known, edges) {
             (None, None) => return None,
@@ -118,7 +118,7 @@ impl Store {
     }
 
     /// Writes down what an owner's edges say now, which is all that has changed: this happens with every step.
-    fn restate(&mut self, owner: NodeId, edges: &[Edge]) -> Option<Change> {
+    fn restate(&mut self, owner: NodeId, edges: &[Edge]) -> Option<GraphChange> {
         let records = self.owned[&owner].iter().zip(edges);
         let changed: Vec<(RecordId, &Relation)> = records
             .filter(|(record, edge)| self.records[**record as usize].relation != edge.relation)
@@ -147,12 +147,12 @@ impl Store {
         starts: &BTreeSet<NodeId>,
         before: &BTreeSet<(NodeId, NodeId)>,
         released: Vec<NodeId>,
-    ) -> Change {
+    ) -> GraphChange {
         for &start in starts {
             self.refresh(start);
         }
         let after = self.arcs_around(starts);
-        Change {
+        GraphChange {
             sources: after.difference(before).map(|&(from, _)| from).collect(),
             arcs: after.symmetric_difference(before).copied().collect(),
             released,
@@ -336,21 +336,21 @@ impl Store {
     }
 
     /// What must come before `id`, in no order, possibly repeated.
-    pub(super) fn before(&self, id: NodeId, reading: Reading) -> impl Iterator<Item = NodeId> {
+    pub(super) fn before(&self, id: NodeId, reading: ArcFilter) -> impl Iterator<Item = NodeId> {
         let slot = &self.slots[id as usize];
         let waits = self.carrying(&slot.waits, reading).map(|record| record.to);
         waits.chain(self.carrying(&slot.produced_by, reading).map(|record| record.from))
     }
 
     /// What comes after `id`, in no order, possibly repeated.
-    pub(super) fn after(&self, id: NodeId, reading: Reading) -> impl Iterator<Item = NodeId> {
+    pub(super) fn after(&self, id: NodeId, reading: ArcFilter) -> impl Iterator<Item = NodeId> {
         let slot = &self.slots[id as usize];
         let waits = self.carrying(&slot.waited_by, reading).map(|record| record.from);
         waits.chain(self.carrying(&slot.produces, reading).map(|record| record.to))
     }
 
     /// What must come before `id`, sorted by node, each once.
-    pub(super) fn before_sorted(&self, id: NodeId, reading: Reading) -> Vec<NodeId> {
+    pub(super) fn before_sorted(&self, id: NodeId, reading: ArcFilter) -> Vec<NodeId> {
         let mut ids: Vec<NodeId> = self.before(id, reading).collect();
         self.sort(&mut ids);
         ids
@@ -359,11 +359,11 @@ impl Store {
     /// Whether a blocking arc is a wait that gives way, and how old the one that waits is.
     pub(super) fn softness(&self, from: NodeId, to: NodeId) -> Option<i64> {
         let slot = &self.slots[from as usize];
-        if self.carrying(&slot.produced_by, Reading::Blocking).any(|record| record.from == to) {
+        if self.carrying(&slot.produced_by, ArcFilter::Blocking).any(|record| record.from == to) {
             return None;
         }
         let mut youngest = None;
-        for record in self.carrying(&slot.waits, Reading::Blocking).filter(|record| record.to == to) {
+        for record in self.carrying(&slot.waits, ArcFilter::Blocking).filter(|record| record.to == to) {
             let Relation::WaitsFor(Wait { soft: Some(age), .. }) = &record.relation else { return None };
             youngest = youngest.max(Some(*age));
         }
@@ -379,12 +379,12 @@ impl Store {
     fn carrying<'a>(
         &'a self,
         list: &'a [RecordId],
-        reading: Reading,
+        reading: ArcFilter,
     ) -> impl Iterator<Item = &'a EdgeRecord> {
         list.iter().map(|&record| &self.records[record as usize]).filter(move |record| match reading {
-            Reading::Blocking => record.blocking,
-            Reading::Order => record.order,
-            Reading::Every => true,
+            ArcFilter::Blocking => record.blocking,
+            ArcFilter::Order => record.order,
+            ArcFilter::Every => true,
         })
     }
 }

@@ -90,7 +90,7 @@ fn waiting_for_what_one_makes_oneself_is_no_cycle() {
 #[test]
 fn an_object_that_waits_for_itself_is_a_cycle_of_one() {
     let a = ours("a");
-    assert_eq!(graph([waits(&a, &a)]).cycle_of(&a), Some(Path(vec![a])));
+    assert_eq!(graph([waits(&a, &a)]).cycle_of(&a), Some(CyclePath(vec![a])));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use linchpin_words::Timestamp;
 
 use super::{Awaits, Journal};
 use crate::{
-    contract::{Failure, Outcome, StepId, Target, Ticket, Verb},
+    contract::{EffectTarget, Failure, Outcome, StepId, Ticket, Verb},
     graph::Node,
     plan::Plan,
     step::Verdicts,
@@ -51,7 +51,7 @@ pub struct Attempt {
     /// What deletions still wait for.
     pub awaits: Option<Awaits>,
     /// The objects it writes.
-    pub targets: Vec<Target>,
+    pub targets: Vec<EffectTarget>,
     /// Fields that were left to others, for people.
     pub yielded: Vec<String>,
     /// Whether something in it stems from a Secret.

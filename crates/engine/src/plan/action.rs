@@ -1,6 +1,6 @@
 //! Something that is changed.
 //!
-//! [`Action::new`] is an action that does its body once and leaves no trace but what it wrote; every further field is a
+//! [`PlannedAction::new`] is an action that does its body once and leaves no trace but what it wrote; every further field is a
 //! policy that a door may set. Those that keep an object as it was written go together: `rerun: OnDrift` repairs it,
 //! `tracked` remembers it in the inventory, `prune` says whether it goes with its step, `owner` lets the API server
 //! clean up, `immutable` says what happens when a field cannot be changed in place.
@@ -15,16 +15,16 @@ use linchpin_words::{
 use serde_json::Value;
 
 use crate::contract::{
-    Existing, Notice, Owner, PatchKind, Propagation, ReadSet, Right, StepId, Target, Via, Want,
+    EffectTarget, Existing, Notice, Owner, PatchKind, Propagation, ReadSet, Right, StepId, Via, Want,
 };
 
 /// Something that is changed, once its turn has come.
 #[derive(Clone, Debug)]
-pub struct Action {
+pub struct PlannedAction {
     /// Where and as whom.
     pub via: Via,
     /// What.
-    pub body: Body,
+    pub body: ActionBody,
     /// Namespace for objects that name none.
     pub default_namespace: String,
     /// Field manager.
@@ -75,7 +75,7 @@ pub enum Prune {
 
 impl Prune {
     /// Whether it includes an object of this kind.
-    pub fn includes(self, target: &Target) -> bool {
+    pub fn includes(self, target: &EffectTarget) -> bool {
         match self {
             Self::Never => false,
             Self::Usual => !is_long_lived(target),
@@ -86,7 +86,7 @@ impl Prune {
 
 /// Whether an object holds data or other objects that would be lost with it: `Namespace`,
 /// `CustomResourceDefinition`, `PersistentVolumeClaim`, `PersistentVolume`.
-pub fn is_long_lived(target: &Target) -> bool {
+pub fn is_long_lived(target: &EffectTarget) -> bool {
     let kinds = [
         ("", "namespace"),
         ("", "persistentvolumeclaim"),
@@ -111,7 +111,7 @@ pub enum Immutable {
 
 /// The kinds of action.
 #[derive(Clone, Debug)]
-pub enum Body {
+pub enum ActionBody {
     /// Create if missing.
     Create {
         /// What.
@@ -129,7 +129,7 @@ pub enum Body {
     /// Patch one object.
     Patch {
         /// Which object.
-        target: Target,
+        target: EffectTarget,
         /// How the patch is written.
         kind: PatchKind,
         /// The patch, a template that gives JSON or YAML.
@@ -140,7 +140,7 @@ pub enum Body {
     /// Delete one object and wait until it is gone.
     Delete {
         /// Which object.
-        target: Target,
+        target: EffectTarget,
         /// What happens to what it owns.
         propagation: Propagation,
     },
@@ -149,7 +149,7 @@ pub enum Body {
     /// Run a command in a container.
     Exec {
         /// The pod.
-        target: Target,
+        target: EffectTarget,
         /// The container.
         container: Option<String>,
         /// Program and arguments, each a template.
@@ -263,11 +263,11 @@ impl Default for WatchEvents {
     }
 }
 
-impl Action {
+impl PlannedAction {
     /// An action that does this, with no policy beyond it.
     pub fn new(
         via: Via,
-        body: Body,
+        body: ActionBody,
         default_namespace: impl Into<String>,
         manager: impl Into<String>,
     ) -> Self {
@@ -304,31 +304,31 @@ impl Action {
     /// What to do when it cannot be known whether it took place; none where doing it again does no harm.
     pub fn delivery(&self) -> Option<Delivery> {
         match &self.body {
-            Body::Exec { delivery, .. } => Some(*delivery),
-            Body::Patch { delivery, .. } => *delivery,
+            ActionBody::Exec { delivery, .. } => Some(*delivery),
+            ActionBody::Patch { delivery, .. } => *delivery,
             _ => None,
         }
     }
 
     /// The one object it is aimed at, where that is known before it is rendered.
-    pub fn target(&self) -> Option<Target> {
+    pub fn target(&self) -> Option<EffectTarget> {
         match &self.body {
-            Body::Patch { target, .. } | Body::Delete { target, .. } | Body::Exec { target, .. } => {
-                Some(target.clone())
-            }
+            ActionBody::Patch { target, .. }
+            | ActionBody::Delete { target, .. }
+            | ActionBody::Exec { target, .. } => Some(target.clone()),
             _ => None,
         }
     }
 
     /// What it will write, as far as that is named before it is rendered.
-    pub(crate) fn targets(&self) -> Vec<Target> {
-        let (Body::Create { documents, .. } | Body::Apply { documents, .. }) = &self.body else {
+    pub(crate) fn targets(&self) -> Vec<EffectTarget> {
+        let (ActionBody::Create { documents, .. } | ActionBody::Apply { documents, .. }) = &self.body else {
             return Vec::new();
         };
         let Documents::Objects(documents) = documents else {
             return Vec::new();
         };
-        let named = |target: &Target| {
+        let named = |target: &EffectTarget| {
             !target.name.contains("{{") && !target.namespace.iter().any(|namespace| namespace.contains("{{"))
         };
         documents
@@ -340,7 +340,7 @@ impl Action {
 
     /// The objects it makes, as far as they are named before it is rendered.
     pub fn makes(&self) -> Vec<ObjectRef> {
-        let (Body::Create { documents, .. } | Body::Apply { documents, .. }) = &self.body else {
+        let (ActionBody::Create { documents, .. } | ActionBody::Apply { documents, .. }) = &self.body else {
             return Vec::new();
         };
         let Documents::Objects(documents) = documents else {
@@ -367,10 +367,10 @@ impl Action {
 }
 
 /// The object that a document is.
-pub(crate) fn target_of_document(body: &Value, default_namespace: &str) -> Option<Target> {
+pub(crate) fn target_of_document(body: &Value, default_namespace: &str) -> Option<EffectTarget> {
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
     let metadata = body.get("metadata")?;
-    Some(Target {
+    Some(EffectTarget {
         kind: KindWord::from_manifest(text(body, "apiVersion").as_deref(), &text(body, "kind")?),
         namespace: Some(text(metadata, "namespace").unwrap_or_else(|| default_namespace.to_owned())),
         name: text(metadata, "name")?,

@@ -12,7 +12,7 @@ use super::{
     outline::{self, Outline, Wants},
 };
 use crate::{
-    contract::{StepId, Target, Want},
+    contract::{EffectTarget, StepId, Want},
     graph::Node,
     sequence::sequence,
 };
@@ -218,7 +218,7 @@ fn slim(mut step: Step) -> Step {
 }
 
 /// The objects that are remembered, and a mark of all that their rows hold.
-fn intents(steps: &[Step], before: &[Vec<usize>]) -> (Vec<(usize, Target)>, u64) {
+fn intents(steps: &[Step], before: &[Vec<usize>]) -> (Vec<(usize, EffectTarget)>, u64) {
     let mut found = Vec::new();
     let mut mark = Fnv::default();
     for (position, step) in steps.iter().enumerate() {

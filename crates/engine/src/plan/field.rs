@@ -6,7 +6,7 @@ use std::fmt;
 
 /// One step into an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
+pub enum FieldSegment {
     /// A field; of a text in it, with what is meant of that in parentheses.
     Name(String),
     /// An entry of a list.
@@ -17,7 +17,7 @@ pub enum Segment {
 
 /// A path from the root of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FieldPath(Vec<Segment>);
+pub struct FieldPath(Vec<FieldSegment>);
 
 impl FieldPath {
     /// A path as people write it. Every text is one, and is shown again as it was written.
@@ -28,38 +28,40 @@ impl FieldPath {
             let inner = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
             rest = if let Some((key, after)) = inner {
                 let index = key.parse().ok().filter(|index: &usize| index.to_string() == key);
-                segments.push(index.map_or_else(|| Segment::Key(key.to_owned()), Segment::Index));
+                segments.push(index.map_or_else(|| FieldSegment::Key(key.to_owned()), FieldSegment::Index));
                 after
             } else {
                 let after_dot =
                     if segments.is_empty() { rest } else { rest.strip_prefix('.').unwrap_or(rest) };
                 let (name, after) = after_dot.split_at(end_of_name(after_dot));
-                segments.push(Segment::Name(name.to_owned()));
+                segments.push(FieldSegment::Name(name.to_owned()));
                 after
             };
         }
         let path = Self(segments);
-        if path.to_string() == text { path } else { Self(vec![Segment::Name(text.to_owned())]) }
+        if path.to_string() == text { path } else { Self(vec![FieldSegment::Name(text.to_owned())]) }
     }
 
     /// Its steps, from the root.
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[FieldSegment] {
         &self.0
     }
 
     /// Which entry it is in, of the list that these fields lead to.
     pub fn index_in(&self, list: &str) -> Option<usize> {
         let place =
-            self.0.iter().position(|segment| matches!(segment, Segment::Name(name) if name == list))?;
+            self.0.iter().position(|segment| matches!(segment, FieldSegment::Name(name) if name == list))?;
         match self.0.get(place + 1)? {
-            Segment::Index(index) => Some(*index),
-            Segment::Name(_) | Segment::Key(_) => None,
+            FieldSegment::Index(index) => Some(*index),
+            FieldSegment::Name(_) | FieldSegment::Key(_) => None,
         }
     }
 
     /// Whether it leads into a field of one of these names.
     pub fn is_in(&self, fields: &[&str]) -> bool {
-        self.0.iter().any(|segment| matches!(segment, Segment::Name(name) if fields.contains(&name.as_str())))
+        self.0
+            .iter()
+            .any(|segment| matches!(segment, FieldSegment::Name(name) if fields.contains(&name.as_str())))
     }
 }
 
@@ -81,10 +83,10 @@ impl fmt::Display for FieldPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, segment) in self.0.iter().enumerate() {
             match segment {
-                Segment::Name(name) if at == 0 => f.write_str(name)?,
-                Segment::Name(name) => write!(f, ".{name}")?,
-                Segment::Index(index) => write!(f, "[{index}]")?,
-                Segment::Key(key) => write!(f, "[{key}]")?,
+                FieldSegment::Name(name) if at == 0 => f.write_str(name)?,
+                FieldSegment::Name(name) => write!(f, ".{name}")?,
+                FieldSegment::Index(index) => write!(f, "[{index}]")?,
+                FieldSegment::Key(key) => write!(f, "[{key}]")?,
             }
         }
         Ok(())

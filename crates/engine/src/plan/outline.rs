@@ -11,11 +11,11 @@ use std::{
 
 use linchpin_words::{GroupKind, ObjectRef, Shared, Text};
 
-use super::{Action, Input, Requirement, Step, StepKind};
+use super::{Input, PlannedAction, Requirement, Step, StepKind};
 use crate::{
     contract::{ClusterRef, Objects, Question, Want},
     graph::Node,
-    readiness::{self, Row},
+    readiness::{self, ReadinessRow},
 };
 
 /// The part of one step's story that never changes.
@@ -34,7 +34,7 @@ pub(crate) struct Outline {
     /// Whether it is the first action of its batch.
     pub opens_batch: bool,
     /// For a requirement, the kind of the objects it is about; none while the question is the kind itself.
-    pub kind: Option<Judged>,
+    pub kind: Option<KindRule>,
     /// The rights it needs before it may start, as questions.
     pub asks: Vec<Want>,
     /// The cluster that its objects are in; none for our own.
@@ -45,19 +45,19 @@ pub(crate) struct Outline {
 
 /// A kind, and the rule that it is judged by.
 #[derive(Clone)]
-pub(crate) struct Judged {
+pub(crate) struct KindRule {
     pub name: GroupKind,
-    pub row: &'static Row,
+    pub row: &'static ReadinessRow,
 }
 
-impl Judged {
+impl KindRule {
     fn new(name: GroupKind) -> Self {
         let row = readiness::row(&name);
         Self { name, row }
     }
 }
 
-impl fmt::Debug for Judged {
+impl fmt::Debug for KindRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.name.fmt(f)
     }
@@ -89,11 +89,14 @@ impl Outline {
 
     fn requiring(self, requirement: &Requirement) -> Self {
         let via = requirement.want.via();
+        // What is dialled may stand for an object, which is then what is waited for.
+        let dialled = matches!(requirement.want.question(), Question::Probe { .. });
+        let stands_for = requirement.target.clone().filter(|_| dialled);
         Self {
-            waits_for: share(requirement.want.object_ref()),
+            waits_for: share(requirement.want.object_ref().or(stands_for)),
             target: requirement.target.clone().map(Shared::new),
             kind: match requirement.want.question() {
-                Question::Objects { kind, .. } => Some(Judged::new(kind.group_kind())),
+                Question::Objects { kind, .. } => Some(KindRule::new(kind.group_kind())),
                 _ => None,
             },
             cluster: (via.cluster != ClusterRef::Here).then(|| via.cluster.to_string().into()),
@@ -102,7 +105,7 @@ impl Outline {
         }
     }
 
-    fn acting(self, action: &Action) -> Self {
+    fn acting(self, action: &PlannedAction) -> Self {
         let ask = |right: &crate::contract::Right| {
             Want::new(Question::Right { via: action.via.clone(), right: right.clone() })
         };
@@ -159,7 +162,7 @@ pub(super) struct Wants {
 impl Wants {
     pub(super) fn of(steps: &[Step], outlines: &[Outline], inputs: &[Input]) -> Self {
         let required = steps.iter().filter_map(Step::requirement).map(|requirement| &requirement.want);
-        let kept = steps.iter().filter_map(Step::action).filter_map(Action::drift);
+        let kept = steps.iter().filter_map(Step::action).filter_map(PlannedAction::drift);
         let kept = kept.flat_map(|drift| &drift.objects);
         let inputs = inputs.iter().map(|input| &input.want);
         let standing: BTreeSet<Want> = required.chain(kept).chain(inputs).cloned().collect();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use linchpin_lang::{cel::Expression, template::StaticReads};
 
 use super::{Plan, Requirement};
-use crate::contract::{Path, ReadSet, StepId};
+use crate::contract::{ReadPath, ReadSet, StepId};
 
 /// By which names templates read what a plan waits for: a door may call it otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,16 +117,16 @@ impl Readings {
 }
 
 /// The path in the object that a path under `.Dependencies.<key>` reads; none where it reads no part of the object.
-fn object_path(below: &[String]) -> Option<Path> {
+fn object_path(below: &[String]) -> Option<ReadPath> {
     let (first, rest) = below.split_first()?;
-    let mut path: Path = match first.as_str() {
+    let mut path: ReadPath = match first.as_str() {
         "Spec" | "spec" => vec!["spec".to_owned()],
         "Status" | "status" => vec!["status".to_owned()],
         "Labels" | "labels" => vec!["metadata".to_owned(), "labels".to_owned()],
         "Annotations" | "annotations" => vec!["metadata".to_owned(), "annotations".to_owned()],
         "Object" | "object" => Vec::new(),
         // `.Items` of a selector: each has the same parts, and which are read is not followed through the list.
-        "Items" | "items" => return Some(Path::new()),
+        "Items" | "items" => return Some(ReadPath::new()),
         _ => return None,
     };
     path.extend(rest.iter().cloned());

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     contract::{Right, StepId, Want},
-    readiness::Wanted,
+    readiness::{RuleWords, Wanted},
 };
 
 /// Something that must be observed before what comes after may start.
@@ -101,24 +101,24 @@ pub struct Test {
     /// Relaxes workloads to at least this many available replicas.
     pub min_replicas: Option<i64>,
     /// JSONPath comparisons.
-    pub conditions: Vec<Arc<compare::Condition>>,
+    pub conditions: Vec<Arc<compare::FieldCondition>>,
     /// An expression over `self`.
     pub cel: Option<Arc<cel::Expression>>,
     /// For selectors: how many of the matching objects.
-    pub expect: Option<Expect>,
+    pub expect: Option<ExpectedCount>,
     /// What the cluster's administrators say about when this kind is ready.
     pub profile: Option<Arc<Profile>>,
     /// Whether the kind's schema promises a status: an empty one then means "not yet".
     pub reports_status: Option<bool>,
     /// An expression over what was found and over what the door knows.
-    pub bound: Option<Arc<Bound>>,
+    pub bound: Option<Arc<BoundExpression>>,
     /// Whether it is enough that the kind in question is served.
     pub served: bool,
 }
 
 /// An expression over `dep`, what was found, and `self`, which the door gives.
 #[derive(Clone, Debug)]
-pub struct Bound {
+pub struct BoundExpression {
     /// The expression.
     pub cel: Arc<cel::Expression>,
     /// What `self` is.
@@ -145,7 +145,7 @@ pub enum BoundView {
     Given(Value),
 }
 
-impl Bound {
+impl BoundExpression {
     /// An expression with what it is given.
     pub fn new(cel: cel::Expression, constant: Value, view: BoundView) -> Self {
         let text = format!("{}\n{constant}\n{view:?}", cel.source());
@@ -168,7 +168,7 @@ impl Bound {
 
 /// How many of the objects that a selector finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Expect {
+pub enum ExpectedCount {
     /// At least so many.
     AtLeast(u64),
     /// So many, no more and no fewer match at all.
@@ -185,7 +185,9 @@ pub struct Profile {
     /// Failed when all of these hold.
     pub failed_when: Option<Clauses>,
     /// Where the object itself says in words why it is not ready.
-    pub says: Option<Arc<jsonpath::Path>>,
+    pub says: Option<Arc<jsonpath::JsonPath>>,
+    /// What is said instead, where the rule is a door's own and nobody wrote a profile.
+    pub words: Option<RuleWords>,
 }
 
 /// Expressions that hold together.
@@ -194,5 +196,5 @@ pub struct Clauses {
     /// An expression over `self`.
     pub cel: Option<Arc<cel::Expression>>,
     /// JSONPath comparisons.
-    pub conditions: Vec<Arc<compare::Condition>>,
+    pub conditions: Vec<Arc<compare::FieldCondition>>,
 }

@@ -4,20 +4,23 @@ use linchpin_words::Gvk;
 use serde_json::Value;
 
 use super::{
-    Need, RelatedAnswer, Verdict,
+    RelatedAnswer, RelatedQuery, Verdict,
     subject::{JudgedObject, flag, list, text},
 };
 
 /// Every version of the kind that the CRD asks to be served.
-pub(super) fn crd_needs(object: &Value) -> Vec<Need> {
+pub(super) fn crd_needs(object: &Value) -> Vec<RelatedQuery> {
     let (group, kind) = (text(object, &["spec", "group"]), text(object, &["spec", "names", "kind"]));
     let served = list(object, &["spec", "versions"]).iter().filter(|version| flag(version, &["served"]));
-    served.map(|version| Need::Served { gvk: Gvk::new(group, text(version, &["name"]), kind) }).collect()
+    served
+        .map(|version| RelatedQuery::Served { gvk: Gvk::new(group, text(version, &["name"]), kind) })
+        .collect()
 }
 
 pub(super) fn crd(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
-    if let Some(names) = subject.condition("NamesAccepted").filter(super::subject::Condition::is_false) {
+    if let Some(names) = subject.condition("NamesAccepted").filter(super::subject::ObjectCondition::is_false)
+    {
         let message = format!("its names are not accepted: {}", names.say("another CRD uses them"));
         return Verdict::failed(names.reason_or("NamesNotAccepted"), message);
     }
@@ -29,7 +32,7 @@ pub(super) fn crd(subject: &JudgedObject<'_>) -> Verdict {
         return Verdict::in_progress("NotEstablished", message);
     }
     for need in crd_needs(subject.object) {
-        let Need::Served { gvk } = &need else { continue };
+        let RelatedQuery::Served { gvk } = &need else { continue };
         let answer = subject.related.get(&need);
         subject.mark(&[u8::from(answer == RelatedAnswer::Served(true))]);
         match answer {
@@ -77,7 +80,7 @@ pub(super) fn namespace(subject: &JudgedObject<'_>) -> Verdict {
 
 pub(super) fn autoscaler(subject: &JudgedObject<'_>) -> Verdict {
     subject.mark_conditions();
-    if let Some(able) = subject.condition("AbleToScale").filter(super::subject::Condition::is_false) {
+    if let Some(able) = subject.condition("AbleToScale").filter(super::subject::ObjectCondition::is_false) {
         return Verdict::in_progress(able.reason_or("UnableToScale"), able.describe());
     }
     match subject.condition("ScalingActive") {

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    Need, State, Verdict, foreign,
-    subject::{Condition, JudgedObject},
+    RelatedQuery, State, Verdict, foreign,
+    subject::{JudgedObject, ObjectCondition},
 };
 
-pub(super) fn no_needs(_: &Value) -> Vec<Need> {
+pub(super) fn no_needs(_: &Value) -> Vec<RelatedQuery> {
     Vec::new()
 }
 
@@ -89,7 +89,7 @@ pub(super) fn stalled_or_reconciling(subject: &JudgedObject<'_>) -> Option<Verdi
 }
 
 /// Ready when a condition is true and made for this generation, in progress with what it says otherwise.
-pub(super) fn by(subject: &JudgedObject<'_>, condition: &Condition<'_>) -> Verdict {
+pub(super) fn by(subject: &JudgedObject<'_>, condition: &ObjectCondition<'_>) -> Verdict {
     if subject.is_outdated(condition) {
         subject.outdated(condition)
     } else if condition.is_true() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    Need, Verdict,
+    RelatedQuery, Verdict,
     related::ready_endpoints,
     subject::{JudgedObject, at, list, text},
 };
@@ -21,11 +21,14 @@ fn has_address(object: &Value) -> bool {
     entries.iter().any(|entry| !text(entry, &["ip"]).is_empty() || !text(entry, &["hostname"]).is_empty())
 }
 
-pub(super) fn service_needs(object: &Value) -> Vec<Need> {
+pub(super) fn service_needs(object: &Value) -> Vec<RelatedQuery> {
     if !selects(object) {
         return Vec::new();
     }
-    vec![Need::endpoints(text(object, &["metadata", "namespace"]), text(object, &["metadata", "name"]))]
+    vec![RelatedQuery::endpoints(
+        text(object, &["metadata", "namespace"]),
+        text(object, &["metadata", "name"]),
+    )]
 }
 
 pub(super) fn service(subject: &JudgedObject<'_>) -> Verdict {
@@ -85,8 +88,8 @@ fn backends(configuration: &Value) -> BTreeSet<(&str, &str)> {
     services.map(|service| (text(service, &["namespace"]), text(service, &["name"]))).collect()
 }
 
-pub(super) fn webhook_needs(object: &Value) -> Vec<Need> {
-    backends(object).into_iter().map(|(namespace, name)| Need::endpoints(namespace, name)).collect()
+pub(super) fn webhook_needs(object: &Value) -> Vec<RelatedQuery> {
+    backends(object).into_iter().map(|(namespace, name)| RelatedQuery::endpoints(namespace, name)).collect()
 }
 
 pub(super) fn webhooks(subject: &JudgedObject<'_>) -> Verdict {

@@ -1,6 +1,6 @@
 //! What a verdict wants to know of other objects: a Service its endpoint slices, a CRD its discovery entry.
 //!
-//! Rules name a [`Need`]; the caller turns it into a subscription and answers through [`Related`].
+//! Rules name a [`RelatedQuery`]; the caller turns it into a subscription and answers through [`Related`].
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::subject::{at, flag, is_terminating, list};
 
 /// One thing a verdict wants to know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Need {
+pub enum RelatedQuery {
     /// Objects of a kind.
     Objects {
         /// Their kind.
@@ -19,7 +19,7 @@ pub enum Need {
         /// Their namespace; none for cluster-scoped kinds.
         namespace: Option<String>,
         /// Which of them.
-        select: Select,
+        select: RelatedSelect,
     },
     /// Whether discovery serves a kind at a version.
     Served {
@@ -28,7 +28,7 @@ pub enum Need {
     },
 }
 
-impl Need {
+impl RelatedQuery {
     /// The paths that rules read of such objects, as [`super::reads`] writes them.
     pub fn reads(&self) -> &'static [&'static str] {
         match self {
@@ -46,7 +46,7 @@ impl Need {
         Self::Objects {
             gvk: Gvk::new("discovery.k8s.io", "v1", "EndpointSlice"),
             namespace: Some(namespace.to_owned()),
-            select: Select::Labels(labels),
+            select: RelatedSelect::Labels(labels),
         }
     }
 
@@ -55,14 +55,14 @@ impl Need {
         Self::Objects {
             gvk: Gvk::new("storage.k8s.io", "v1", "StorageClass"),
             namespace: None,
-            select: Select::Name(name.to_owned()),
+            select: RelatedSelect::Name(name.to_owned()),
         }
     }
 }
 
 /// Which objects of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Select {
+pub enum RelatedSelect {
     /// The one with this name.
     Name(String),
     /// All with these labels.
@@ -76,7 +76,7 @@ pub enum RelatedAnswer<'a> {
     Unknown,
     /// It was looked for and is not there.
     Absent,
-    /// The objects found, or the parts of them that [`Need::reads`] names.
+    /// The objects found, or the parts of them that [`RelatedQuery::reads`] names.
     Objects(Vec<&'a Value>),
     /// Whether discovery serves the kind.
     Served(bool),
@@ -85,7 +85,7 @@ pub enum RelatedAnswer<'a> {
 /// Who answers needs.
 pub trait Related {
     /// What is known about a need.
-    fn get(&self, need: &Need) -> RelatedAnswer<'_>;
+    fn get(&self, need: &RelatedQuery) -> RelatedAnswer<'_>;
 }
 
 /// Knows nothing: every need is unanswered.
@@ -93,14 +93,14 @@ pub trait Related {
 pub struct Nothing;
 
 impl Related for Nothing {
-    fn get(&self, _: &Need) -> RelatedAnswer<'_> {
+    fn get(&self, _: &RelatedQuery) -> RelatedAnswer<'_> {
         RelatedAnswer::Unknown
     }
 }
 
 /// How many ready endpoints a Service has; none where that is not known yet.
 pub(super) fn ready_endpoints(related: &dyn Related, namespace: &str, service: &str) -> Option<usize> {
-    match related.get(&Need::endpoints(namespace, service)) {
+    match related.get(&RelatedQuery::endpoints(namespace, service)) {
         RelatedAnswer::Objects(slices) => {
             let slices = slices.into_iter().filter(|slice| !is_terminating(slice));
             Some(

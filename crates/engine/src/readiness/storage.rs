@@ -3,17 +3,17 @@
 use serde_json::Value;
 
 use super::{
-    Need, RelatedAnswer, Verdict,
+    RelatedAnswer, RelatedQuery, Verdict,
     subject::{JudgedObject, text},
 };
 
 /// A claim that is not bound yet: its storage class says whether that is on purpose.
-pub(super) fn claim_needs(object: &Value) -> Vec<Need> {
+pub(super) fn claim_needs(object: &Value) -> Vec<RelatedQuery> {
     let class = text(object, &["spec", "storageClassName"]);
     if class.is_empty() || matches!(text(object, &["status", "phase"]), "Bound" | "Lost") {
         return Vec::new();
     }
-    vec![Need::storage_class(class)]
+    vec![RelatedQuery::storage_class(class)]
 }
 
 pub(super) fn claim(subject: &JudgedObject<'_>) -> Verdict {
@@ -30,7 +30,7 @@ pub(super) fn claim(subject: &JudgedObject<'_>) -> Verdict {
                        name one, mark one as default, or provide a volume that fits";
         return Verdict::in_progress("NoStorageClass", message);
     }
-    match subject.related.get(&Need::storage_class(class)) {
+    match subject.related.get(&RelatedQuery::storage_class(class)) {
         RelatedAnswer::Objects(classes) => match classes.first() {
             Some(found) if text(found, &["volumeBindingMode"]) == "WaitForFirstConsumer" => Verdict::ready(
                 "WaitForFirstConsumer",

@@ -8,7 +8,7 @@ use std::{cell::Cell, fmt::Write as _};
 use linchpin_words::GroupKind;
 use serde_json::{Map, Value};
 
-use super::{Options, Related, State, Verdict};
+use super::{ReadinessOptions, Related, State, Verdict};
 
 /// What lies at a path, if it is there and not null.
 pub(crate) fn at<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
@@ -53,7 +53,7 @@ pub(crate) fn is_terminating(object: &Value) -> bool {
 
 /// One entry of `status.conditions`.
 #[derive(Clone, Copy)]
-pub(super) struct Condition<'a> {
+pub(super) struct ObjectCondition<'a> {
     pub(super) kind: &'a str,
     pub(super) status: &'a str,
     pub(super) reason: &'a str,
@@ -61,7 +61,7 @@ pub(super) struct Condition<'a> {
     observed: Option<i64>,
 }
 
-impl<'a> Condition<'a> {
+impl<'a> ObjectCondition<'a> {
     fn of(entry: &'a Value) -> Self {
         let mut condition = Self { kind: "", status: "", reason: "", message: "", observed: None };
         for (key, value) in entry.as_object().into_iter().flatten() {
@@ -119,7 +119,7 @@ impl<'a> Condition<'a> {
 pub(super) struct JudgedObject<'a> {
     pub(super) kind: &'a GroupKind,
     pub(super) object: &'a Value,
-    pub(super) options: &'a Options<'a>,
+    pub(super) options: &'a ReadinessOptions<'a>,
     pub(super) related: &'a dyn Related,
     /// The two parts that nearly every look goes into.
     metadata: Option<&'a Map<String, Value>>,
@@ -131,7 +131,7 @@ impl<'a> JudgedObject<'a> {
     pub(super) fn new(
         kind: &'a GroupKind,
         object: &'a Value,
-        options: &'a Options<'a>,
+        options: &'a ReadinessOptions<'a>,
         related: &'a dyn Related,
     ) -> Self {
         let part =
@@ -198,25 +198,25 @@ impl<'a> JudgedObject<'a> {
         self.in_status("conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    pub(super) fn conditions(&self) -> impl Iterator<Item = Condition<'a>> + use<'a> {
-        self.entries().iter().map(Condition::of)
+    pub(super) fn conditions(&self) -> impl Iterator<Item = ObjectCondition<'a>> + use<'a> {
+        self.entries().iter().map(ObjectCondition::of)
     }
 
-    pub(super) fn condition(&self, kind: &str) -> Option<Condition<'a>> {
+    pub(super) fn condition(&self, kind: &str) -> Option<ObjectCondition<'a>> {
         let is_it = |entry: &&Value| {
             let name = entry.as_object().and_then(|entry| field(entry, "type"));
             name.and_then(Value::as_str) == Some(kind)
         };
-        self.entries().iter().find(is_it).map(Condition::of)
+        self.entries().iter().find(is_it).map(ObjectCondition::of)
     }
 
     /// Whether a condition was made for an older generation; one that does not say is taken as current.
-    pub(super) fn is_outdated(&self, condition: &Condition<'_>) -> bool {
+    pub(super) fn is_outdated(&self, condition: &ObjectCondition<'_>) -> bool {
         matches!((condition.observed, self.generation()), (Some(observed), Some(wanted)) if observed < wanted)
     }
 
     /// A condition, if it is true now.
-    pub(super) fn holds(&self, kind: &str) -> Option<Condition<'a>> {
+    pub(super) fn holds(&self, kind: &str) -> Option<ObjectCondition<'a>> {
         self.condition(kind).filter(|condition| condition.is_true() && !self.is_outdated(condition))
     }
 
@@ -229,7 +229,7 @@ impl<'a> JudgedObject<'a> {
     }
 
     /// In progress, for a condition that was made for an older generation.
-    pub(super) fn outdated(&self, condition: &Condition<'_>) -> Verdict {
+    pub(super) fn outdated(&self, condition: &ObjectCondition<'_>) -> Verdict {
         outdated(self.generation().unwrap_or(0), condition.observed.unwrap_or(0))
     }
 

@@ -27,7 +27,7 @@ mod projects;
 use linchpin_words::GroupKind;
 use serde_json::Value;
 
-use super::{Need, Verdict, generic, subject::JudgedObject};
+use super::{RelatedQuery, Verdict, generic, subject::JudgedObject};
 
 /// Kinds that a row applies to.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Applies {
 }
 
 /// One row: a rule in words and as code.
-pub struct Row {
+pub struct ReadinessRow {
     /// What people call it; also names its fixtures.
     pub name: &'static str,
     /// The kinds it is for; none for the generic rule.
@@ -73,21 +73,18 @@ pub struct Row {
     pub failed: &'static str,
     /// Whether the kind reports the generation it has seen, so that an older one counts as in progress.
     pub observes: bool,
+    /// Whether objects of the kind run to an end that the rule knows.
+    pub(super) ends: bool,
     /// The paths that the rule reads.
     pub reads: &'static [&'static str],
     pub(super) rule: fn(&JudgedObject<'_>) -> Verdict,
-    pub(super) needs: fn(&Value) -> Vec<Need>,
+    pub(super) needs: fn(&Value) -> Vec<RelatedQuery>,
 }
 
-impl Row {
+impl ReadinessRow {
     /// Whether this is the rule for kinds without a row.
     pub fn is_generic(&self) -> bool {
         self.applies.is_empty()
-    }
-
-    /// Whether objects of this row's kind run to an end that its rule knows.
-    pub(super) fn has_an_end(&self) -> bool {
-        matches!(self.name, "Pod" | "Job")
     }
 
     /// Whether the row is for a kind.
@@ -100,8 +97,22 @@ const fn kinds(group: &'static str, kinds: &'static [&'static str]) -> Applies {
     Applies::Kinds { group, kinds }
 }
 
+/// What a row says unless it says something else.
+const PLAIN: ReadinessRow = ReadinessRow {
+    name: "",
+    applies: &[],
+    ready: "it exists",
+    in_progress: "",
+    failed: "",
+    observes: false,
+    ends: false,
+    reads: reads![],
+    rule: generic::generic,
+    needs: generic::no_needs,
+};
+
 /// The rule for every kind without a row.
-pub static GENERIC: Row = Row {
+pub static GENERIC: ReadinessRow = ReadinessRow {
     name: "Every other kind",
     applies: &[],
     ready: "the latest generation was seen, and condition `Ready` (else `Available`) is True; \
@@ -111,11 +122,10 @@ pub static GENERIC: Row = Row {
     failed: "`Stalled` is True",
     observes: true,
     reads: conditions!["status.observedGeneration", "status.phase"],
-    rule: generic::generic,
-    needs: generic::no_needs,
+    ..PLAIN
 };
 
 /// The kinds with a rule of their own.
-pub fn table() -> impl Iterator<Item = &'static Row> {
+pub fn table() -> impl Iterator<Item = &'static ReadinessRow> {
     kubernetes::ROWS.iter().chain(projects::ROWS)
 }

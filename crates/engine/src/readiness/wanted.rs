@@ -5,7 +5,7 @@ use std::fmt;
 use linchpin_words::{GroupKind, similar};
 use serde_json::Value;
 
-use super::{Options, Related, Row, State, Verdict, in_table, row, subject::JudgedObject};
+use super::{ReadinessOptions, ReadinessRow, Related, State, Verdict, in_table, row, subject::JudgedObject};
 
 /// The state somebody waits for: what the word in `state` means.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -103,14 +103,14 @@ impl Judgement {
     }
 }
 
-impl Row {
+impl ReadinessRow {
     /// Judges whether a wanted state of an object of this row's holds; `None` is one that was looked for and is not there.
     pub(crate) fn judge(
         &self,
         wanted: &Wanted,
         kind: &GroupKind,
         object: Option<&Value>,
-        options: &Options<'_>,
+        options: &ReadinessOptions<'_>,
         related: &dyn Related,
     ) -> Judgement {
         let Some(object) = object else {
@@ -130,7 +130,7 @@ impl Row {
         match wanted {
             Wanted::Word(word) => by_word(&[word], object, options, related, kind, verdict),
             // A kind whose end we know nothing about may still say so in the common words.
-            Wanted::Completed if !met && !self.has_an_end() => {
+            Wanted::Completed if !met && !self.ends => {
                 by_word(&["Complete", "Completed", "Succeeded"], object, options, related, kind, verdict)
             }
             Wanted::Failed if !met && self.is_generic() => {
@@ -164,7 +164,7 @@ fn meant(word: &str) -> String {
 fn by_word(
     words: &[&str],
     object: &Value,
-    options: &Options<'_>,
+    options: &ReadinessOptions<'_>,
     related: &dyn Related,
     kind: &GroupKind,
     verdict: Verdict,

@@ -17,7 +17,7 @@ use super::{align::align, fact::Fact, outcome};
 use crate::{
     contract::Outcome,
     journal::{Journal, Memory, StepRecord, StepState},
-    plan::{Lane, Plan, Step},
+    plan::{Plan, PlanLane, Step},
 };
 
 /// What has been decided, before anything is rendered.
@@ -97,6 +97,7 @@ pub fn advance(
     if plan.terms.suspended {
         return pass.finish(false);
     }
+    pass.recall_admission();
     pass.move_running();
     let failures = pass.judge_requirements();
     pass.halt_or_recover(failures);
@@ -105,6 +106,7 @@ pub fn advance(
     if pass.memory.journal.halt.is_none() || pass.is_held() {
         pass.start_ready();
     }
+    pass.pledge();
     pass.complete();
     let failing = pass.has_failed();
     if failing {
@@ -128,13 +130,14 @@ impl<'a> Pass<'a> {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// All actions ended well, and every requirement that no action represents holds: done, once per generation.
+    /// All actions ended well, and every requirement that no action represents holds: done, once per generation. What was
+    /// never met represents itself: it may have come into the plan after its actions had ended.
     fn complete(&mut self) {
         let steps = self.steps();
         if self.memory.journal.completed.is_some() {
             // What is put right again was done before: that does not take back that all was done.
             let undone = steps.iter().zip(&self.records).any(|(step, record)| {
-                step.lane == Lane::Main
+                step.lane == PlanLane::Main
                     && step.action().is_some()
                     && !record.is_successful()
                     && !record.repairing
@@ -149,7 +152,7 @@ impl<'a> Pass<'a> {
         }
         let mut stood_for = vec![false; steps.len()];
         for position in (0..steps.len()).rev() {
-            let acts = steps[position].action().is_some() && steps[position].lane == Lane::Main;
+            let acts = steps[position].action().is_some() && steps[position].lane == PlanLane::Main;
             if acts || stood_for[position] {
                 for earlier in self.plan.before(position) {
                     stood_for[*earlier] = true;
@@ -157,8 +160,10 @@ impl<'a> Pass<'a> {
             }
         }
         let leaves_hold = (0..steps.len()).all(|position| {
+            let record = &self.records[position];
+            let was_met = record.state == StepState::Met || record.lost;
             steps[position].action().is_some()
-                || stood_for[position] && !requirements::is_contained(&steps[position])
+                || stood_for[position] && was_met && !requirements::is_contained(&steps[position])
                 || steps[position].optional && self.observed(position)
                 || self.is_spent(position)
                 || self.holds_now(position)
@@ -180,7 +185,7 @@ impl<'a> Pass<'a> {
         let mut stopped = false;
         let mut going = false;
         for (position, (step, record)) in self.steps().iter().zip(&self.records).enumerate() {
-            if step.lane != Lane::Main {
+            if step.lane != PlanLane::Main {
                 continue;
             }
             let is_action = step.action().is_some();
@@ -213,7 +218,7 @@ impl<'a> Pass<'a> {
             .records
             .iter()
             .zip(self.plan.steps())
-            .filter(|(_, step)| step.lane == Lane::OnFailure)
+            .filter(|(_, step)| step.lane == PlanLane::OnFailure)
             .filter_map(|(record, _)| record.retry_at.filter(|at| *at > self.now))
             .collect();
         for at in retries {

@@ -4,7 +4,7 @@ use linchpin_words::{Reason, Shared, Timestamp};
 
 use crate::{
     journal::{Journal, Memory, Run, StepRecord, StepState},
-    plan::{Lane, Lasts, Plan, Step, is_comparable, same_definition},
+    plan::{Lasts, Plan, PlanLane, Step, is_comparable, same_definition},
 };
 
 /// Memory made to fit the plan, and a record for each step in the plan's order.
@@ -27,7 +27,7 @@ pub(super) fn align(plan: &Plan, mut memory: Memory, now: Timestamp) -> (Memory,
             }
             known => {
                 memory.attempts.remove(&step.id);
-                more_to_do |= is_action(step) && step.lane == Lane::Main;
+                more_to_do |= is_action(step) && step.lane == PlanLane::Main;
                 let mut record = StepRecord::new(&step.definition, now);
                 // What its former text wrote stays known: the floor under later observations.
                 record.wrote = known.map(|known| known.wrote.clone()).unwrap_or_default();
@@ -93,7 +93,7 @@ fn renew(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], n
             StepState::Skipped if record.reason == Some(Reason::CreatedBefore) => {}
             StepState::Failed | StepState::Skipped => forget(record, now),
             StepState::Waiting => record.retry_at = None,
-            StepState::Done if step.lane == Lane::OnFailure => forget(record, now),
+            StepState::Done if step.lane == PlanLane::OnFailure => forget(record, now),
             _ => {}
         }
     }
@@ -123,7 +123,9 @@ fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Step
         begin_run(memory, now);
         for (step, record) in plan.steps().iter().zip(records.iter_mut()) {
             let named = order.steps.as_ref().is_none_or(|steps| steps.contains(&step.id));
-            if named && is_action(step) && record.is_settled() {
+            // A new run has its whole time for what it waits for.
+            let late = !is_action(step) && record.state == StepState::Failed;
+            if late || named && is_action(step) && record.is_settled() {
                 forget(record, now);
             } else if order.steps.is_some() && named && record.latch.is_some() {
                 // A gate that was met once and for all is looked at again.
@@ -146,7 +148,8 @@ fn is_action(step: &Step) -> bool {
     step.action().is_some()
 }
 
-/// Clocks are stopped while suspended: on return they are moved on by the time that passed.
+/// Clocks are stopped while suspended: on return they are moved on by the time that passed, those that began meanwhile
+/// to this moment. Returning is a new generation, whose own clock begins now.
 fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Shared<StepRecord>], now: Timestamp) {
     if plan.terms.suspended {
         journal.suspended.get_or_insert(now);
@@ -155,13 +158,13 @@ fn stop_clocks(plan: &Plan, journal: &mut Journal, records: &mut [Shared<StepRec
     let Some(since) = journal.suspended.take() else {
         return;
     };
-    let pause = now.since(since);
-    let shift = |time: &mut Timestamp| *time = time.plus(pause);
+    let shift = |time: &mut Timestamp| *time = time.plus(now.since(since.max(*time)));
     shift(&mut journal.run.clock);
-    for record in records {
+    for (step, record) in plan.steps().iter().zip(records) {
         record.clock.iter_mut().for_each(shift);
         record.progress.iter_mut().for_each(|progress| shift(&mut progress.moved));
-        if record.state == StepState::Running {
+        let pauses = step.delay_after.is_some_and(|delay| record.since.plus_duration(delay) > since);
+        if record.state == StepState::Running || pauses {
             shift(&mut record.since);
         }
     }

@@ -8,7 +8,7 @@ use crate::contract::StepId;
 
 /// Classes of failure, each with its own pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum FailureClass {
     /// Faults that pass: no connection, 5xx, a lost race.
     Transient,
     /// Something is not there yet; seeing it arrive cuts the delay short.
@@ -17,7 +17,7 @@ pub(crate) enum Pace {
     Refused,
 }
 
-impl Pace {
+impl FailureClass {
     fn bounds(self) -> (Duration, Duration) {
         match self {
             Self::Transient => (Duration::from_millis(100), Duration::from_secs(30)),
@@ -28,7 +28,7 @@ impl Pace {
 }
 
 /// How long to wait after the given attempt (from 1): between half and all of the doubled delay.
-pub(crate) fn delay(pace: Pace, uid: &str, step: &StepId, attempt: u32) -> Duration {
+pub(crate) fn delay(pace: FailureClass, uid: &str, step: &StepId, attempt: u32) -> Duration {
     let (first, cap) = pace.bounds();
     retry::delay(first, cap, uid, step.as_str(), attempt)
 }
@@ -42,7 +42,7 @@ mod tests {
         let step = StepId::new("a");
         let mut last = Duration::ZERO;
         for attempt in 1..40 {
-            let now = delay(Pace::Refused, "uid", &step, attempt);
+            let now = delay(FailureClass::Refused, "uid", &step, attempt);
             assert!(now <= Duration::from_mins(5));
             assert!(now >= Duration::from_secs(1));
             if attempt < 7 {
@@ -57,7 +57,7 @@ mod tests {
     fn objects_do_not_knock_at_the_same_moment() {
         let step = StepId::new("a");
         let delays: std::collections::BTreeSet<Duration> =
-            (0..100).map(|uid| delay(Pace::Absent, &uid.to_string(), &step, 3)).collect();
+            (0..100).map(|uid| delay(FailureClass::Absent, &uid.to_string(), &step, 3)).collect();
         assert!(delays.len() > 90);
     }
 }

@@ -5,7 +5,7 @@ use linchpin_lang::weight;
 use linchpin_words::{Timestamp, limits};
 use serde_json::{Map, Value, json};
 
-use super::judge::View;
+use super::judge::RequirementView;
 use crate::{
     contract::{Projection, Question, ReadSet, Scope, Seen, World},
     plan::{Input, Requirement},
@@ -84,7 +84,7 @@ fn decoded(value: &Value) -> Value {
 /// One entry of `.Dependencies`, and what making it took.
 pub(super) fn dependency_data(
     requirement: &Requirement,
-    found: &View,
+    found: &RequirementView,
     world: &World,
     reads: &ReadSet,
     spent: &mut u64,

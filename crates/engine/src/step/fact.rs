@@ -31,6 +31,9 @@ pub struct Fact {
     pub drifted: bool,
     /// For an action that an update changes which is not admitted: whether what it wrote before is no longer as written.
     pub drift_held: bool,
+    /// For an action of what was never admitted: whether our manager holds anything of its objects; none where one of them
+    /// was not looked at.
+    pub written: Option<bool>,
 }
 
 impl Default for Fact {
@@ -48,6 +51,7 @@ impl Default for Fact {
             triggers: BTreeMap::new(),
             drifted: false,
             drift_held: false,
+            written: None,
         }
     }
 }

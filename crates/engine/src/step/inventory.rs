@@ -10,17 +10,23 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    contract::{ClusterRef, Done, Outcome, StepId, Target},
-    journal::{Item, ItemState, Memory, StepRecord},
-    plan::{Action, Body, Plan, is_long_lived},
+    contract::{ClusterRef, Done, EffectTarget, Outcome, StepId},
+    journal::{InventoryItem, ItemState, Memory, StepRecord},
+    plan::{ActionBody, Plan, PlannedAction, is_long_lived},
 };
 
 /// Keeps the inventory true, also for outcomes that come too late to matter otherwise.
 ///
 /// An object is ours while it carries our mark: one that was there when we came never becomes ours, and one that somebody
 /// took the mark off is theirs again.
-pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action: &Action, done: &Done) {
-    if matches!(action.body, Body::Delete { .. }) {
+pub(super) fn remember(
+    memory: &mut Memory,
+    plan: &Plan,
+    position: usize,
+    action: &PlannedAction,
+    done: &Done,
+) {
+    if matches!(action.body, ActionBody::Delete { .. }) {
         return;
     }
     let (Some(target), Some(stamp)) = (&done.target, &done.stamp) else {
@@ -36,7 +42,7 @@ pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action
         return;
     }
     let index = row(memory, plan, position, action, &done.place, target);
-    let rows: &mut Vec<Item> = &mut memory.journal.inventory;
+    let rows: &mut Vec<InventoryItem> = &mut memory.journal.inventory;
     for (_, other) in rows.iter_mut().enumerate().filter(|(other, _)| *other != index) {
         // The same cluster by another reference: one object needs one row.
         if other.uid.as_ref() == Some(&stamp.uid)
@@ -56,14 +62,14 @@ pub(super) fn remember(memory: &mut Memory, plan: &Plan, position: usize, action
 }
 
 /// An object is left to itself, once nothing would delete it with ours: its row has nothing to answer for any more.
-fn release(row: &mut Item) {
+fn release(row: &mut InventoryItem) {
     if !row.owned && matches!(row.state, ItemState::Created | ItemState::Intended | ItemState::Adopted) {
         row.state = ItemState::Gone;
     }
 }
 
 /// Whether a row is of this object in this cluster.
-fn is_row_of(row: &Item, place: &ClusterRef, target: &Target) -> bool {
+fn is_row_of(row: &InventoryItem, place: &ClusterRef, target: &EffectTarget) -> bool {
     row.place == *place && same_object(&row.target, target)
 }
 
@@ -72,18 +78,18 @@ fn row(
     memory: &mut Memory,
     plan: &Plan,
     position: usize,
-    action: &Action,
+    action: &PlannedAction,
     place: &ClusterRef,
-    target: &Target,
+    target: &EffectTarget,
 ) -> usize {
     let step = &plan.steps()[position].id;
-    let rows: &mut Vec<Item> = &mut memory.journal.inventory;
+    let rows: &mut Vec<InventoryItem> = &mut memory.journal.inventory;
     let known =
         rows.iter().position(|row| row.step == *step && is_row_of(row, place, target)).or_else(|| {
             rows.iter().position(|row| is_row_of(row, place, target) && plan.position(&row.step).is_none())
         });
     let index = known.unwrap_or_else(|| {
-        rows.push(Item {
+        rows.push(InventoryItem {
             step: step.clone(),
             place: place.clone(),
             target: target.clone(),
@@ -125,7 +131,7 @@ fn row(
 }
 
 /// The nearest earlier steps that have made something, past those that were left out.
-fn earlier_rows(plan: &Plan, position: usize, rows: &[Item]) -> Vec<StepId> {
+fn earlier_rows(plan: &Plan, position: usize, rows: &[InventoryItem]) -> Vec<StepId> {
     let mut open = plan.earlier_tracked(position);
     let mut seen = BTreeSet::new();
     let mut found = BTreeSet::new();
@@ -143,7 +149,7 @@ fn earlier_rows(plan: &Plan, position: usize, rows: &[Item]) -> Vec<StepId> {
 }
 
 /// Whether two targets are one object, one of them perhaps still without what discovery adds.
-pub(super) fn same_object(one: &Target, other: &Target) -> bool {
+pub(super) fn same_object(one: &EffectTarget, other: &EffectTarget) -> bool {
     one.name == other.name
         && one.kind.word.eq_ignore_ascii_case(&other.kind.word)
         && one.kind.group.as_deref().unwrap_or_default() == other.kind.group.as_deref().unwrap_or_default()
@@ -151,7 +157,13 @@ pub(super) fn same_object(one: &Target, other: &Target) -> bool {
 }
 
 /// Adds rows for objects that are to be made, so that a crash right after making them loses none.
-pub(super) fn intend(memory: &mut Memory, plan: &Plan, position: usize, action: &Action, targets: &[Target]) {
+pub(super) fn intend(
+    memory: &mut Memory,
+    plan: &Plan,
+    position: usize,
+    action: &PlannedAction,
+    targets: &[EffectTarget],
+) {
     if !action.tracked {
         return;
     }
@@ -201,13 +213,13 @@ pub(super) fn outgrow(
     plan: &Plan,
     record: &mut StepRecord,
     step: &StepId,
-    targets: &[Target],
+    targets: &[EffectTarget],
 ) {
-    let rendered = |target: &Target| targets.iter().any(|one| same_object(one, target));
+    let rendered = |target: &EffectTarget| targets.iter().any(|one| same_object(one, target));
     record.wrote.retain(|wrote| rendered(&wrote.target));
     let action = plan.position(step).and_then(|position| plan.steps()[position].action());
     let place = action.map(|action| action.via.cluster.place());
-    let rows: &mut Vec<Item> = &mut memory.journal.inventory;
+    let rows: &mut Vec<InventoryItem> = &mut memory.journal.inventory;
     for index in 0..rows.len() {
         let here = place.as_ref() == Some(&rows[index].place);
         if rows[index].step != *step || rows[index].stale || here && rendered(&rows[index].target) {
@@ -239,7 +251,7 @@ pub(super) fn ours<'a>(
     memory: &'a Memory,
     step: &StepId,
     place: &ClusterRef,
-    target: &Target,
+    target: &EffectTarget,
 ) -> Option<&'a String> {
     let mut rows = memory.journal.inventory.iter();
     let row = rows.find(|row| row.step == *step && is_row_of(row, place, target))?;

@@ -20,19 +20,19 @@ use linchpin_words::{Shared, Text};
 use super::fact::Fact;
 use crate::{
     contract::{Objects, Question, Scope, Want},
-    journal::{Journal, StepRecord, StepState, Wrote},
+    journal::{Journal, StepRecord, StepState, WrittenObject},
     plan::{Plan, Requirement, StepKind},
 };
 use action::{ActionContext, judge_action};
 pub(super) use action::{ask_for_awaited, mark, mark_values};
 use belongings::needs_reapply;
-use drift::has_drifted;
+use drift::{has_drifted, is_written};
 pub(super) use fresh_world::FreshWorld;
 use requirement::{RequirementContext, judge_whole};
 
 /// What was found of one requirement, for status, messages and templates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct RequirementView {
     /// The word that status shows: `NotFound`, `NotReady`, `Ready`, `Completed`, `Failed`, `Unknown`, `Error`.
     pub state: &'static str,
     /// Why, as one word.
@@ -48,9 +48,9 @@ pub struct View {
 }
 
 /// Facts, views, and what was asked on the way.
-pub(super) struct Judged {
+pub(super) struct JudgedPlan {
     pub facts: Vec<Fact>,
-    pub views: Vec<View>,
+    pub views: Vec<RequirementView>,
     /// Positions of the actions whose rights were asked for.
     pub asking: Vec<usize>,
     /// What was asked besides, in no order.
@@ -58,7 +58,7 @@ pub(super) struct Judged {
 }
 
 /// Judges every step of a plan.
-pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>) -> Judged {
+pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>) -> JudgedPlan {
     let mut facts = Vec::with_capacity(plan.steps().len());
     let mut views = Vec::with_capacity(plan.steps().len());
     let mut asking = Vec::new();
@@ -71,13 +71,14 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>
                 let subject = RequirementContext { requirement, outline: plan.outline(position) };
                 judge_whole(&subject, latch, written, fresh_world)
             }
-            StepKind::Act(_) => (Fact::default(), View::default()),
+            StepKind::Act(_) => (Fact::default(), RequirementView::default()),
         };
         facts.push(fact);
         views.push(view);
     }
     let needs_reapply = needs_reapply(plan, journal, &records);
     let held = journal.is_held(plan);
+    let first = held && journal.editions.admitted.is_none();
     for (position, step) in plan.steps().iter().enumerate() {
         if let Some(action) = step.action() {
             let place = ActionContext {
@@ -102,12 +103,13 @@ pub(super) fn judge(plan: &Plan, journal: &Journal, fresh_world: &FreshWorld<'_>
                 fact.drift_held = held
                     && place.record.is_some_and(left)
                     && has_drifted(&place, drift, &records, fresh_world);
+                fact.written = first.then(|| is_written(&place, drift, fresh_world)).flatten();
             }
             facts[position] = fact;
             views[position] = view;
         }
     }
-    Judged { facts, views, asking, asked: fresh_world.asked() }
+    JudgedPlan { facts, views, asking, asked: fresh_world.asked() }
 }
 
 /// The incarnation that the floor of a requirement wrote last, where it is one object.
@@ -120,7 +122,7 @@ fn written<'a>(
     let Question::Objects { kind, scope: Scope::Name { name, .. }, .. } = requirement.want.question() else {
         return None;
     };
-    let about = |wrote: &&Wrote| {
+    let about = |wrote: &&WrittenObject| {
         wrote.target.name == *name && wrote.target.kind.word.eq_ignore_ascii_case(&kind.kind)
     };
     Some(&records[position]?.wrote.iter().find(about)?.stamp.uid)

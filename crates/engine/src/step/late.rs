@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::{inventory, removal};
 use crate::{
     contract::{Failure, Outcome},
-    journal::{Ended, Memory, StepState},
+    journal::{EffectEnd, Memory, StepState},
 };
 use linchpin_words::Timestamp;
 
@@ -44,10 +44,10 @@ fn record_end(memory: &mut Memory, outcome: &Outcome) {
         record.state == StepState::Running && ticket.run == record.run && ticket.attempt == record.attempt;
     if current && record.token.is_some() {
         record.ended = match &outcome.result {
-            Ok(_) => Some(Ended::Well),
-            Err(Failure::Exit(code)) => Some(Ended::Exit(*code)),
+            Ok(_) => Some(EffectEnd::Well),
+            Err(Failure::Exit(code)) => Some(EffectEnd::Exit(*code)),
             Err(Failure::Unknowable(_)) => None,
-            Err(_) => Some(Ended::NotDone),
+            Err(_) => Some(EffectEnd::NotDone),
         };
     }
 }

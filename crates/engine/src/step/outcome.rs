@@ -6,13 +6,13 @@ use linchpin_words::{Reason, Shared, Timestamp};
 
 use super::{
     advance::add,
-    backoff::{self, Pace},
+    backoff::{self, FailureClass},
     inventory::{ours, outgrow, remember, remember_late},
 };
 use crate::{
     contract::{Done, Failure, Outcome},
-    journal::{Attempt, Awaits, Ended, Memory, Recreate, StepRecord, StepState, Wrote},
-    plan::{Action, Body, Delivery, Immutable, Plan, Recovery, Step},
+    journal::{Attempt, Awaits, EffectEnd, Memory, Recreate, StepRecord, StepState, WrittenObject},
+    plan::{ActionBody, Delivery, Immutable, Plan, PlannedAction, Recovery, Step},
 };
 
 /// Files all outcomes, then settles every attempt that has come back whole or was lost.
@@ -28,7 +28,7 @@ pub(super) fn settle(
     }
     for (step, record) in plan.steps().iter().zip(records) {
         let Some(action) = step.action() else { continue };
-        if record.state != StepState::Running || matches!(action.body, Body::Wait(_)) {
+        if record.state != StepState::Running || matches!(action.body, ActionBody::Wait(_)) {
             continue;
         }
         let in_flight = memory.flight.iter().any(|ticket| ticket.step == step.id);
@@ -88,8 +88,8 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], ou
             attempt.changed |= !done.skipped && !before;
             if let (Some(target), Some(stamp)) = (&done.target, &done.stamp) {
                 record.wrote.retain(|wrote| wrote.target != *target);
-                if !matches!(action.body, Body::Delete { .. }) && record.recreate.is_none() {
-                    record.wrote.push(Wrote { target: target.clone(), stamp: stamp.clone() });
+                if !matches!(action.body, ActionBody::Delete { .. }) && record.recreate.is_none() {
+                    record.wrote.push(WrittenObject { target: target.clone(), stamp: stamp.clone() });
                 } else if !done.gone {
                     attempt.awaits = Some(Awaits::Absent { target: target.clone(), uid: stamp.uid.clone() });
                 }
@@ -100,7 +100,7 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], ou
         Err(Failure::Gone(_) | Failure::StalePrecondition(_)) if record.recreate.is_some() => {}
         // What was there when the deletion was ordered is gone; what is there now was not meant.
         Err(Failure::Gone(_) | Failure::StalePrecondition(_))
-            if matches!(action.body, Body::Delete { .. }) =>
+            if matches!(action.body, ActionBody::Delete { .. }) =>
         {
             attempt.changed = true;
         }
@@ -114,9 +114,9 @@ fn file(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRecord>], ou
 }
 
 /// Whether a create met what this very step made before, perhaps from another text: nothing was written.
-fn is_earlier_work(action: &Action, record: &StepRecord, done: &Done) -> bool {
+fn is_earlier_work(action: &PlannedAction, record: &StepRecord, done: &Done) -> bool {
     let uid = done.stamp.as_ref().map(|stamp| &stamp.uid);
-    matches!(action.body, Body::Create { .. })
+    matches!(action.body, ActionBody::Create { .. })
         && uid.is_some_and(|uid| record.wrote.iter().any(|wrote| wrote.stamp.uid == *uid))
 }
 
@@ -155,7 +155,7 @@ fn end_well(
 fn cannot_change(
     memory: &Memory,
     step: &Step,
-    action: &Action,
+    action: &PlannedAction,
     record: &mut StepRecord,
     failure: &Failure,
     now: Timestamp,
@@ -182,11 +182,11 @@ fn cannot_change(
 }
 
 /// An attempt that was under way when we crashed. How it ended may have been recorded before that.
-fn lose(plan: &Plan, step: &Step, action: &Action, record: &mut StepRecord, now: Timestamp) {
+fn lose(plan: &Plan, step: &Step, action: &PlannedAction, record: &mut StepRecord, now: Timestamp) {
     match (action.delivery(), record.ended) {
-        (Some(_), Some(Ended::Well)) => record.become_state(StepState::Done, None, now),
-        (Some(_), Some(Ended::Exit(code))) => fail(plan, step, action, record, &Failure::Exit(code), now),
-        (Some(_), Some(Ended::NotDone)) => fail(plan, step, action, record, &Failure::NotStarted, now),
+        (Some(_), Some(EffectEnd::Well)) => record.become_state(StepState::Done, None, now),
+        (Some(_), Some(EffectEnd::Exit(code))) => fail(plan, step, action, record, &Failure::Exit(code), now),
+        (Some(_), Some(EffectEnd::NotDone)) => fail(plan, step, action, record, &Failure::NotStarted, now),
         (Some(Delivery::AtMostOnce), None) => {
             record.become_state(StepState::Unknown, Some(Reason::OutcomeUnknown), now);
         }
@@ -215,7 +215,7 @@ fn severity(failure: &Failure) -> u8 {
 pub(super) fn fail(
     plan: &Plan,
     step: &Step,
-    action: &Action,
+    action: &PlannedAction,
     record: &mut StepRecord,
     failure: &Failure,
     now: Timestamp,
@@ -225,45 +225,47 @@ pub(super) fn fail(
     let (state, reason, retry_at) = match failure {
         Failure::NotStarted => {
             record.token = None;
-            (StepState::Waiting, Some(Reason::Retrying), Some(after(Pace::Transient)))
+            (StepState::Waiting, Some(Reason::Retrying), Some(after(FailureClass::Transient)))
         }
         Failure::Unknowable(_) => match action.delivery() {
             Some(Delivery::AtMostOnce) => (StepState::Unknown, Some(Reason::OutcomeUnknown), None),
-            _ => (StepState::Waiting, Some(Reason::Retrying), Some(after(Pace::Transient))),
+            _ => (StepState::Waiting, Some(Reason::Retrying), Some(after(FailureClass::Transient))),
         },
         Failure::Throttled(patience) => (
             StepState::Waiting,
             Some(Reason::Throttled),
-            Some(add(now, *patience).max(after(Pace::Transient))),
+            Some(add(now, *patience).max(after(FailureClass::Transient))),
         ),
         Failure::Transient(_) | Failure::StalePrecondition(_) => {
-            (StepState::Waiting, Some(Reason::Retrying), Some(after(Pace::Transient)))
+            (StepState::Waiting, Some(Reason::Retrying), Some(after(FailureClass::Transient)))
         }
-        Failure::Terminating(_) => (StepState::Waiting, Some(Reason::Terminating), Some(after(Pace::Absent))),
+        Failure::Terminating(_) => {
+            (StepState::Waiting, Some(Reason::Terminating), Some(after(FailureClass::Absent)))
+        }
         Failure::IdentityGone(_) => {
-            (StepState::Waiting, Some(Reason::IdentityGone), Some(after(Pace::Absent)))
+            (StepState::Waiting, Some(Reason::IdentityGone), Some(after(FailureClass::Absent)))
         }
         Failure::CredentialAbsent(_) => {
-            (StepState::Waiting, Some(Reason::ClusterPending), Some(after(Pace::Absent)))
+            (StepState::Waiting, Some(Reason::ClusterPending), Some(after(FailureClass::Absent)))
         }
         Failure::Gone(_) => {
             record.awaits = action.target().map(Awaits::Present).map(Box::new);
-            (StepState::Waiting, Some(Reason::NotFound), Some(after(Pace::Absent)))
+            (StepState::Waiting, Some(Reason::NotFound), Some(after(FailureClass::Absent)))
         }
         Failure::NotServed(_) => {
             record.awaits = action.target().map(|target| Box::new(Awaits::Served(target.kind)));
-            (StepState::Waiting, Some(Reason::KindNotServed), Some(after(Pace::Absent)))
+            (StepState::Waiting, Some(Reason::KindNotServed), Some(after(FailureClass::Absent)))
         }
-        Failure::AlreadyExists(_) => refused(Reason::AlreadyExists, automatic, after(Pace::Refused)),
-        Failure::FieldConflict(_) => refused(Reason::ApplyConflict, automatic, after(Pace::Refused)),
-        Failure::NotOurs(_) => refused(Reason::TakenBack, automatic, after(Pace::Refused)),
-        Failure::Forbidden(_) => refused(Reason::Forbidden, automatic, after(Pace::Refused)),
-        Failure::Invalid(_) => refused(Reason::Invalid, automatic, after(Pace::Refused)),
-        Failure::Immutable { .. } => refused(Reason::ImmutableField, automatic, after(Pace::Refused)),
-        Failure::Render(_) => refused(Reason::RenderFailed, automatic, after(Pace::Refused)),
+        Failure::AlreadyExists(_) => refused(Reason::AlreadyExists, automatic, after(FailureClass::Refused)),
+        Failure::FieldConflict(_) => refused(Reason::ApplyConflict, automatic, after(FailureClass::Refused)),
+        Failure::NotOurs(_) => refused(Reason::TakenBack, automatic, after(FailureClass::Refused)),
+        Failure::Forbidden(_) => refused(Reason::Forbidden, automatic, after(FailureClass::Refused)),
+        Failure::Invalid(_) => refused(Reason::Invalid, automatic, after(FailureClass::Refused)),
+        Failure::Immutable { .. } => refused(Reason::ImmutableField, automatic, after(FailureClass::Refused)),
+        Failure::Render(_) => refused(Reason::RenderFailed, automatic, after(FailureClass::Refused)),
         Failure::Exit(_) => {
             let again = automatic && action.delivery() == Some(Delivery::AtLeastOnce);
-            refused(Reason::ActionFailed, again, after(Pace::Refused))
+            refused(Reason::ActionFailed, again, after(FailureClass::Refused))
         }
     };
     record.retry_at = retry_at;

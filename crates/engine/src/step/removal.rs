@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use super::{
     advance::add,
-    backoff::{self, Pace},
+    backoff::{self, FailureClass},
     judge::FreshWorld,
 };
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
         Authority, Effect, Failure, Outcome, Propagation, Question, ReadSet, Seen, Served, StepId, Ticket,
         Verb, Want, Why,
     },
-    journal::{Item, ItemState, Memory},
+    journal::{InventoryItem, ItemState, Memory},
     plan::Plan,
 };
 
@@ -43,7 +43,7 @@ const LONGEST_PAUSE: std::time::Duration = std::time::Duration::from_mins(10);
 
 /// What one pass over the inventory decided.
 #[derive(Default)]
-pub(super) struct Removal {
+pub(super) struct RemovalPass {
     pub effects: Vec<Effect>,
     /// What is still there, and why.
     pub waiting: Vec<(StepId, Reason, String)>,
@@ -99,7 +99,7 @@ pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], deleting: bool, 
             Err(Failure::Terminating(_)) => leave(item, Reason::Terminating),
             Err(Failure::CredentialAbsent(message)) => {
                 item.reason = Some(Reason::ClusterPending);
-                item.retry_at = retry(Pace::Absent);
+                item.retry_at = retry(FailureClass::Absent);
                 memory.messages.insert(item.step.clone(), message.clone());
                 if deleting {
                     cut_off(item, now);
@@ -109,20 +109,20 @@ pub(super) fn settle(memory: &mut Memory, outcomes: &[Outcome], deleting: bool, 
                 item.cut_off = None;
                 let refused = matches!(failure, Failure::Forbidden(_) | Failure::Invalid(_));
                 item.reason = Some(if refused { Reason::Forbidden } else { Reason::Retrying });
-                item.retry_at = retry(if refused { Pace::Refused } else { Pace::Transient });
+                item.retry_at = retry(if refused { FailureClass::Refused } else { FailureClass::Transient });
                 memory.messages.insert(item.step.clone(), failure.to_string());
             }
         }
     }
 }
 
-fn leave(item: &mut Item, reason: Reason) {
+fn leave(item: &mut InventoryItem, reason: Reason) {
     item.state = ItemState::Left;
     item.reason = Some(reason);
 }
 
 /// An object that stays, and why, for people.
-pub(super) fn left(item: &Item) -> String {
+pub(super) fn left(item: &InventoryItem) -> String {
     let reason = item.reason.unwrap_or(Reason::LeftBehind);
     if item.place.is_here() {
         format!("{} ({reason})", item.target)
@@ -132,7 +132,7 @@ pub(super) fn left(item: &Item) -> String {
 }
 
 /// Nothing leads to its cluster any more: it is given up once that has been so for long enough. Says when.
-fn cut_off(item: &mut Item, now: Timestamp) -> Timestamp {
+fn cut_off(item: &mut InventoryItem, now: Timestamp) -> Timestamp {
     let due = item.cut_off.get_or_insert(now).plus_duration(ABSENCE);
     if due <= now {
         leave(item, Reason::ClusterPending);
@@ -146,10 +146,10 @@ pub(super) fn prune(
     memory: &mut Memory,
     fresh_world: &FreshWorld<'_>,
     now: Timestamp,
-) -> Removal {
-    let left_the_plan = |item: &Item| item.stale || plan.position(&item.step).is_none();
+) -> RemovalPass {
+    let left_the_plan = |item: &InventoryItem| item.stale || plan.position(&item.step).is_none();
     if !memory.journal.inventory.iter().any(left_the_plan) {
-        return Removal { done: true, ..Removal::default() };
+        return RemovalPass { done: true, ..RemovalPass::default() };
     }
     // A write that was ordered before its step left the plan may still land: what it makes must be there to be deleted.
     let landing: BTreeSet<StepId> = memory
@@ -158,17 +158,17 @@ pub(super) fn prune(
         .filter(|ticket| !is_deletion(ticket))
         .map(|ticket| ticket.step.clone())
         .collect();
-    let chosen = |item: &Item| item.prune && left_the_plan(item) && !landing.contains(&item.step);
+    let chosen = |item: &InventoryItem| item.prune && left_the_plan(item) && !landing.contains(&item.step);
     let mut removal = if memory.journal.inventory.iter().any(chosen) {
         let pass = Pass { authority: &plan.terms.authority, fresh_world, deleting: false, hurry: false, now };
         remove(memory, &pass, &chosen)
     } else {
-        Removal { done: true, ..Removal::default() }
+        RemovalPass { done: true, ..RemovalPass::default() }
     };
     // Deletions under way are filed by the place of their row.
     if !memory.flight.iter().any(is_deletion) {
-        let stays = |item: &Item| is_there(item) && item.state != ItemState::Adopted;
-        let forgotten = |item: &Item| left_the_plan(item) && !stays(item);
+        let stays = |item: &InventoryItem| is_there(item) && item.state != ItemState::Adopted;
+        let forgotten = |item: &InventoryItem| left_the_plan(item) && !stays(item);
         if memory.journal.inventory.iter().any(forgotten) {
             let rows = memory.journal.inventory.iter().filter(|item| forgotten(item));
             removal.left.extend(rows.filter(|item| item.state == ItemState::Left).map(left));
@@ -179,8 +179,8 @@ pub(super) fn prune(
 }
 
 /// Takes our object off as the owner of everything that is to stay.
-pub(super) fn disown(memory: &mut Memory, authority: &Authority, now: Timestamp) -> Removal {
-    let mut removal = Removal { done: true, ..Removal::default() };
+pub(super) fn disown(memory: &mut Memory, authority: &Authority, now: Timestamp) -> RemovalPass {
+    let mut removal = RemovalPass { done: true, ..RemovalPass::default() };
     for index in 0..memory.journal.inventory.len() {
         let item = &memory.journal.inventory[index];
         let Some(uid) = item.uid.clone().filter(|_| item.owned && is_there(item)) else {
@@ -199,7 +199,7 @@ fn order(
     authority: &Authority,
     index: usize,
     verb: Verb,
-    removal: &mut Removal,
+    removal: &mut RemovalPass,
     now: Timestamp,
 ) {
     if memory.flight.iter().any(|ticket| is_deletion(ticket) && ticket.part as usize == index) {
@@ -227,12 +227,17 @@ fn order(
         verb,
         discreet: false,
         deadline: DEADLINE,
+        rank: 0,
     });
 }
 
 /// Takes away the rows that `chosen` names.
-pub(super) fn remove(memory: &mut Memory, pass: &Pass<'_, '_>, chosen: &dyn Fn(&Item) -> bool) -> Removal {
-    let mut removal = Removal { done: true, ..Removal::default() };
+pub(super) fn remove(
+    memory: &mut Memory,
+    pass: &Pass<'_, '_>,
+    chosen: &dyn Fn(&InventoryItem) -> bool,
+) -> RemovalPass {
+    let mut removal = RemovalPass { done: true, ..RemovalPass::default() };
     let uid = memory.journal.uid.clone();
     for index in 0..memory.journal.inventory.len() {
         if chosen(&memory.journal.inventory[index]) {
@@ -272,21 +277,21 @@ struct RemovalOrder {
 }
 
 impl RemovalOrder {
-    fn of(inventory: &[Item], chosen: &dyn Fn(&Item) -> bool) -> Self {
-        let there = |item: &&Item| chosen(item) && is_there(item);
-        let (last, usual): (Vec<&Item>, Vec<&Item>) =
+    fn of(inventory: &[InventoryItem], chosen: &dyn Fn(&InventoryItem) -> bool) -> Self {
+        let there = |item: &&InventoryItem| chosen(item) && is_there(item);
+        let (last, usual): (Vec<&InventoryItem>, Vec<&InventoryItem>) =
             inventory.iter().filter(there).partition(|item| item.last);
         let busy = !usual.is_empty();
         Self { usual: earlier(inventory, usual), last: earlier(inventory, last), busy }
     }
 
-    fn holds(&self, item: &Item) -> bool {
+    fn holds(&self, item: &InventoryItem) -> bool {
         if item.last { self.busy || self.last.contains(&item.step) } else { self.usual.contains(&item.step) }
     }
 }
 
 /// The steps before those of these rows, also where a step between them has nothing of its own any more.
-fn earlier<'a>(inventory: &'a [Item], mut open: Vec<&'a Item>) -> BTreeSet<StepId> {
+fn earlier<'a>(inventory: &'a [InventoryItem], mut open: Vec<&'a InventoryItem>) -> BTreeSet<StepId> {
     let mut found = BTreeSet::new();
     while let Some(item) = open.pop() {
         for earlier in &item.after {
@@ -298,12 +303,12 @@ fn earlier<'a>(inventory: &'a [Item], mut open: Vec<&'a Item>) -> BTreeSet<StepI
     found
 }
 
-fn is_there(item: &Item) -> bool {
+fn is_there(item: &InventoryItem) -> bool {
     !matches!(item.state, ItemState::Gone | ItemState::Left)
 }
 
 /// What is known of a row now: whether a deleted object is gone.
-fn look(item: &mut Item, pass: &Pass<'_, '_>, removal: &mut Removal) {
+fn look(item: &mut InventoryItem, pass: &Pass<'_, '_>, removal: &mut RemovalPass) {
     let fresh_world = pass.fresh_world;
     match item.state {
         ItemState::Adopted => item.state = ItemState::Gone,
@@ -345,7 +350,7 @@ fn look(item: &mut Item, pass: &Pass<'_, '_>, removal: &mut Removal) {
 }
 
 /// Whether a deleted object is gone cannot be seen now.
-fn unseen(item: &mut Item, why: &Why, pass: &Pass<'_, '_>, removal: &mut Removal) {
+fn unseen(item: &mut InventoryItem, why: &Why, pass: &Pass<'_, '_>, removal: &mut RemovalPass) {
     if why.reason == Reason::IdentityGone {
         return leave(item, why.reason);
     }

@@ -16,35 +16,35 @@ use super::{
     data::{TooMuch, dependency_data, now_text, values_counted},
     effort::{Effort, Key},
     inventory::same_object,
-    judge::{View, mark, mark_values},
+    judge::{RequirementView, mark, mark_values},
     secret::Secrets,
 };
 use crate::{
-    contract::{ExecOrder, Force, Propagation, ReadSet, Target, Verb, World},
+    contract::{EffectTarget, ExecOrder, Force, Propagation, ReadSet, Verb, World},
     journal::Journal,
-    plan::{Action, Body, Drift, Plan, Step, target_of_document},
+    plan::{ActionBody, Drift, Plan, PlannedAction, Step, target_of_document},
 };
 
 /// What an action turned out to be.
-pub(super) struct Rendered {
+pub(super) struct RenderedAction {
     /// What to do, wave by wave, last wave first: the order in which waves are taken off the end.
     pub waves: Vec<Vec<Verb>>,
     /// The objects it will make or write, as far as they are named.
-    pub targets: Vec<Target>,
+    pub targets: Vec<EffectTarget>,
     /// Whether something in it stems from a Secret.
     pub discreet: bool,
 }
 
 /// What an action is rendered from.
-pub(super) struct Basis<'a> {
+pub(super) struct RenderInput<'a> {
     pub journal: &'a Journal,
-    pub views: &'a [View],
+    pub views: &'a [RequirementView],
     pub world: &'a World,
     pub effort: &'a Effort,
 }
 
 /// Why an action could not be rendered.
-pub(super) enum Problem {
+pub(super) enum RenderProblem {
     /// Nothing is left of the step's budget: the next step does it.
     Postponed,
     /// A value is not there yet.
@@ -57,10 +57,10 @@ pub(super) enum Problem {
 pub(super) fn render(
     plan: &Plan,
     step: &Step,
-    action: &Action,
-    basis: &Basis<'_>,
-) -> Result<Rendered, Problem> {
-    let Basis { journal, views, effort, .. } = *basis;
+    action: &PlannedAction,
+    basis: &RenderInput<'_>,
+) -> Result<RenderedAction, RenderProblem> {
+    let RenderInput { journal, views, effort, .. } = *basis;
     if let Some(recreate) = journal.steps.get(&step.id).and_then(|record| record.recreate.as_ref()) {
         let verb = Verb::Delete {
             target: recreate.target.clone(),
@@ -68,25 +68,25 @@ pub(super) fn render(
             creator: Some(plan.uid.clone()),
             propagation: Propagation::Background,
         };
-        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new(), discreet: false });
+        return Ok(RenderedAction { waves: vec![vec![verb]], targets: Vec::new(), discreet: false });
     }
-    if let Body::Delete { target, propagation } = &action.body {
+    if let ActionBody::Delete { target, propagation } = &action.body {
         let known = journal.steps.get(&step.id).and_then(|record| record.deletes.clone());
         let view = plan.position(&step.id).map(|position| &views[position]);
         let Some(uid) = known.or_else(|| view?.doomed.clone()) else {
-            return Err(Problem::Missing(format!("{target} was not looked at yet")));
+            return Err(RenderProblem::Missing(format!("{target} was not looked at yet")));
         };
         let (target, propagation) = (target.clone(), *propagation);
         let verb = Verb::Delete { target, uid: Some(uid), creator: None, propagation };
-        return Ok(Rendered { waves: vec![vec![verb]], targets: Vec::new(), discreet: false });
+        return Ok(RenderedAction { waves: vec![vec![verb]], targets: Vec::new(), discreet: false });
     }
     // What was missing is missing as long as nothing that is read has changed.
     let key = || mark_of(plan, step, action, basis);
     if effort.kept(key).is_some() {
-        return Err(Problem::Missing(effort.words(key()).unwrap_or_default().to_string()));
+        return Err(RenderProblem::Missing(effort.words(key()).unwrap_or_default().to_string()));
     }
     if !effort.may_render() {
-        return Err(Problem::Postponed);
+        return Err(RenderProblem::Postponed);
     }
     let (mut spent, mut discreet) = (1, false);
     let rendered = match data(plan, action, basis, &mut spent) {
@@ -107,20 +107,20 @@ pub(super) fn render(
             (spent, discreet) = (context.spent.get(), context.discreet.get());
             rendered
         }
-        Err(too_much) => Err(Problem::Wrong(format!("{}: {too_much}", step.field))),
+        Err(too_much) => Err(RenderProblem::Wrong(format!("{}: {too_much}", step.field))),
     };
     effort.rendered(spent);
-    if let Err(Problem::Missing(message)) = &rendered {
+    if let Err(RenderProblem::Missing(message)) = &rendered {
         effort.keep(key, 0, spent, &Text::from(message.clone()));
     }
     let verbs = rendered?;
     let targets = verbs.iter().filter_map(|verb| target_of(verb, &action.default_namespace)).collect();
-    Ok(Rendered { waves: in_waves(verbs), targets, discreet: discreet || action.discreet })
+    Ok(RenderedAction { waves: in_waves(verbs), targets, discreet: discreet || action.discreet })
 }
 
 /// A number that represents an action's text and all that it reads.
-fn mark_of(plan: &Plan, step: &Step, action: &Action, basis: &Basis<'_>) -> u64 {
-    let Basis { journal, views, world, effort } = *basis;
+fn mark_of(plan: &Plan, step: &Step, action: &PlannedAction, basis: &RenderInput<'_>) -> u64 {
+    let RenderInput { journal, views, world, effort } = *basis;
     let read = plan.steps().iter().enumerate().filter_map(|(position, other)| {
         let requirement = other.requirement()?;
         let read = action.reads.as_ref().is_none_or(|reads| reads.contains_key(&other.id));
@@ -144,7 +144,7 @@ fn in_waves(verbs: Vec<Verb>) -> Vec<Vec<Verb>> {
     [rest, first].into_iter().filter(|wave| !wave.is_empty()).collect()
 }
 
-fn target_of(verb: &Verb, default_namespace: &str) -> Option<Target> {
+fn target_of(verb: &Verb, default_namespace: &str) -> Option<EffectTarget> {
     let (Verb::Apply { body, .. } | Verb::Create { body, .. }) = verb else {
         return None;
     };
@@ -152,7 +152,7 @@ fn target_of(verb: &Verb, default_namespace: &str) -> Option<Target> {
 }
 
 /// Whether an action may take back what others hold: only one that keeps what it wrote, and not on first contact.
-fn force(step: &Step, action: &Action, journal: &Journal, body: &Value) -> Force {
+fn force(step: &Step, action: &PlannedAction, journal: &Journal, body: &Value) -> Force {
     if action.drift().is_none() {
         return Force::Never;
     }
@@ -179,9 +179,9 @@ struct Context<'a> {
 }
 
 impl Context<'_> {
-    fn verbs(&self, action: &Action) -> Result<Vec<Verb>, Problem> {
+    fn verbs(&self, action: &PlannedAction) -> Result<Vec<Verb>, RenderProblem> {
         Ok(match &action.body {
-            Body::Create { documents, existing } => self
+            ActionBody::Create { documents, existing } => self
                 .documents(documents)?
                 .into_iter()
                 .map(|body| Verb::Create {
@@ -192,7 +192,7 @@ impl Context<'_> {
                     creator: self.plan.uid.clone(),
                 })
                 .collect(),
-            Body::Apply { documents, existing } => self
+            ActionBody::Apply { documents, existing } => self
                 .documents(documents)?
                 .into_iter()
                 .map(|body| Verb::Apply {
@@ -206,7 +206,7 @@ impl Context<'_> {
                     owner: action.owner.clone(),
                 })
                 .collect(),
-            Body::Patch { target, kind, text, delivery } => {
+            ActionBody::Patch { target, kind, text, delivery } => {
                 let body = self.patch(*kind, text)?;
                 vec![Verb::Patch {
                     target: target.clone(),
@@ -216,9 +216,9 @@ impl Context<'_> {
                     once: delivery.is_some(),
                 }]
             }
-            Body::Delete { .. } | Body::Wait(_) => Vec::new(),
-            Body::Exec { target, container, command, .. } => {
-                let command: Result<Vec<String>, Problem> =
+            ActionBody::Delete { .. } | ActionBody::Wait(_) => Vec::new(),
+            ActionBody::Exec { target, container, command, .. } => {
+                let command: Result<Vec<String>, RenderProblem> =
                     command.iter().map(|word| self.text(word)).collect();
                 let record = self.journal.steps.get(&self.step.id);
                 vec![Verb::Exec(ExecOrder {
@@ -229,14 +229,19 @@ impl Context<'_> {
                     token: record.and_then(|record| record.token.clone()).unwrap_or_default(),
                 })]
             }
-            Body::Notice(notice) => vec![Verb::Notice(notice.clone())],
+            ActionBody::Notice(notice) => vec![Verb::Notice(notice.clone())],
         })
     }
 }
 
 /// The data of one action: only the dependencies it reads, unless that cannot be known.
-fn data(plan: &Plan, action: &Action, basis: &Basis<'_>, spent: &mut u64) -> Result<Value, TooMuch> {
-    let Basis { journal, views, world, .. } = *basis;
+fn data(
+    plan: &Plan,
+    action: &PlannedAction,
+    basis: &RenderInput<'_>,
+    spent: &mut u64,
+) -> Result<Value, TooMuch> {
+    let RenderInput { journal, views, world, .. } = *basis;
     let mut dependencies: BTreeMap<&str, Option<Value>> = BTreeMap::new();
     let whole = ReadSet::whole();
     for (position, step) in plan.steps().iter().enumerate() {

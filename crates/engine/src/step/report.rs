@@ -7,10 +7,10 @@ mod headline;
 
 use linchpin_words::{ObjectRef, Reason, Shared, Text, Timestamp};
 
-use super::{advance::Advanced, fact::Fact, judge::View};
+use super::{advance::Advanced, fact::Fact, judge::RequirementView};
 use crate::{
     contract::{Objects, StepId},
-    graph::{Edge, Path},
+    graph::{CyclePath, Edge},
     journal::{Journal, Memory, StepRecord, StepState},
     plan::{FieldPath, Plan},
 };
@@ -65,7 +65,7 @@ pub struct Report {
     /// Why, in one line.
     pub message: String,
     /// What it is held by, the most direct first.
-    pub blocked: Vec<Blocker>,
+    pub blocked: Vec<StepBlocker>,
     /// One entry per step, in the plan's order.
     pub steps: Vec<StepReport>,
     /// What could not be deleted and stays.
@@ -81,12 +81,12 @@ pub struct Report {
     /// Those that hold its deletion, for people.
     pub held_by: Vec<String>,
     /// The circle that it waits in.
-    pub cycle: Option<Path>,
+    pub cycle: Option<CyclePath>,
 }
 
 /// Something that holds the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocker {
+pub struct StepBlocker {
     /// The step that is held; none where the object as a whole is.
     pub step: Option<StepId>,
     /// Why, as one word.
@@ -167,12 +167,12 @@ pub(super) fn removal_blockers(
     journal: &Journal,
     waiting: &[(StepId, Reason, String)],
     since: Timestamp,
-) -> Vec<Blocker> {
+) -> Vec<StepBlocker> {
     let item = |step: &StepId| journal.inventory.iter().find(|item| item.step == *step);
     let say = |step: &StepId, reason: &Reason| {
         item(step).map_or_else(|| reason.in_words(), |item| format!("deleting {}", item.target))
     };
-    let blocker = |(step, reason, message): &(StepId, Reason, String)| Blocker {
+    let blocker = |(step, reason, message): &(StepId, Reason, String)| StepBlocker {
         step: Some(step.clone()),
         reason: reason.as_str().into(),
         message: Text::from(if message.is_empty() { say(step, reason) } else { message.clone() }),
@@ -187,9 +187,9 @@ pub(super) fn converging(
     plan: &Plan,
     advanced: &Advanced,
     records: &[Option<&Shared<StepRecord>>],
-    views: &[View],
+    views: &[RequirementView],
     facts: &[Fact],
-    cycle: Option<&Path>,
+    cycle: Option<&CyclePath>,
     now: Timestamp,
 ) -> Report {
     let phase = phase(plan, advanced, records, views);
@@ -203,7 +203,7 @@ pub(super) fn converging(
         let place = StepContext { plan, advanced, records, fact: &facts[position], position };
         let report = step_report(&place, step, record, view, &mut scratch);
         if report.blocking {
-            blocked.push(Blocker {
+            blocked.push(StepBlocker {
                 step: Some(step.id.clone()),
                 reason: report.reason.clone(),
                 message: report.message.clone(),
@@ -234,7 +234,7 @@ pub(super) fn converging(
         message = format!("waits for itself: {cycle}");
         blocked.insert(
             0,
-            Blocker {
+            StepBlocker {
                 step: None,
                 reason: Reason::Cycle.as_str().into(),
                 message: Text::new(&message),

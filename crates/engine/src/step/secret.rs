@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use linchpin_lang::template::Path;
+use linchpin_lang::template::DataPath;
 use serde_json::Value;
 
 use crate::{
@@ -89,7 +89,7 @@ impl Secrets {
     }
 
     /// Whether reading this path reads a Secret's value.
-    pub fn holds(&self, path: &Path) -> bool {
+    pub fn holds(&self, path: &DataPath) -> bool {
         let segments: Vec<&str> = path.segments().iter().map(String::as_str).collect();
         match segments.as_slice() {
             [] => !self.values.is_empty() || !self.dependencies.is_empty(),
@@ -104,7 +104,7 @@ impl Secrets {
     }
 
     /// Whether one of these paths reads a Secret's value.
-    pub fn any<'a>(&self, mut paths: impl Iterator<Item = &'a Path>) -> bool {
+    pub fn any<'a>(&self, mut paths: impl Iterator<Item = &'a DataPath>) -> bool {
         paths.any(|path| self.holds(path))
     }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn only_what_holds_a_secrets_value_is_one() {
         let secrets = secrets();
-        let path = |text: &str| Path::new(text.split('.').filter(|segment| !segment.is_empty()));
+        let path = |text: &str| DataPath::new(text.split('.').filter(|segment| !segment.is_empty()));
         for held in [
             "",
             "Values",

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use linchpin_engine::{
     contract::{Observed, Projection, Question, ReadSet, Scope, Seen, Selector, StepId, Want, World},
     journal::Memory,
-    plan::{Clauses, Expect, Guard, GuardSubject, Plan, Profile, Requirement, Step, StepKind, Test},
+    plan::{
+        ActionGuard, Clauses, ExpectedCount, GuardSubject, Plan, Profile, Requirement, Step, StepKind, Test,
+    },
     readiness::Wanted,
-    step::{Decision, Goal, Phase, step},
+    step::{Goal, Phase, StepDecision, step},
 };
-use linchpin_lang::{cel::Expression, compare::Condition};
+use linchpin_lang::{cel::Expression, compare::FieldCondition};
 use linchpin_words::{Timestamp, limits};
 use serde_json::{Value, json};
 
@@ -35,7 +37,7 @@ fn all(id: &str, cel: &str) -> Step {
     let test = Test {
         state: Some(Wanted::Exists),
         cel: Some(Arc::new(cel)),
-        expect: Some(Expect::All),
+        expect: Some(ExpectedCount::All),
         ..Test::default()
     };
     let requirement =
@@ -70,7 +72,7 @@ fn fresh() -> Memory {
     Memory::fresh(UID, 1, at(0))
 }
 
-fn one(plan: &Plan, memory: Memory, world: &World, second: i64) -> Decision {
+fn one(plan: &Plan, memory: Memory, world: &World, second: i64) -> StepDecision {
     let decision = step(memory, Goal::Converge(plan), world, &[], None, at(second));
     let most = limits::TURN_STEPS + 2 * limits::TURN_SHARE;
     assert!(decision.evaluated <= most, "one step took {} steps", decision.evaluated);
@@ -78,7 +80,7 @@ fn one(plan: &Plan, memory: Memory, world: &World, second: i64) -> Decision {
 }
 
 /// Steps until nothing is left over: the last decision, and what all of them took.
-fn finish(plan: &Plan, memory: Memory, world: &World) -> (Decision, usize, u64) {
+fn finish(plan: &Plan, memory: Memory, world: &World) -> (StepDecision, usize, u64) {
     let (mut memory, mut steps, mut evaluated) = (memory, 0, 0);
     loop {
         let decision = one(plan, memory, world, 1);
@@ -125,11 +127,11 @@ fn the_verdict_of_several_steps_is_that_of_one() {
     for (wrong, expect, message) in [
         (
             Some(9_999),
-            Expect::All,
+            ExpectedCount::All,
             "configmaps: 9999 of 10000 matching objects are Exists, all wanted; web-09999: ",
         ),
-        (Some(9_999), Expect::AtLeast(9_999), "configmaps: 9999 of 10000"),
-        (None, Expect::Exactly(10_000), "configmaps: 10000 of 10000"),
+        (Some(9_999), ExpectedCount::AtLeast(9_999), "configmaps: 9999 of 10000"),
+        (None, ExpectedCount::Exactly(10_000), "configmaps: 10000 of 10000"),
     ] {
         let plan = plan(1, vec![all("many", DEAR).asking(|asked| asked.test.expect = Some(expect))]);
         let mut objects = items(10_000);
@@ -139,14 +141,17 @@ fn the_verdict_of_several_steps_is_that_of_one() {
         let (decision, ..) = finish(&plan, fresh(), &seeing(objects));
         let found = &decision.report.steps[0];
         assert!(found.message.starts_with(message), "{}", found.message);
-        assert_eq!(decision.report.phase == Phase::Completed, wrong.is_none() || expect != Expect::All);
+        assert_eq!(
+            decision.report.phase == Phase::Completed,
+            wrong.is_none() || expect != ExpectedCount::All
+        );
     }
 }
 
 #[test]
 fn a_count_that_cannot_be_reached_or_missed_any_more_is_decided_without_the_rest() {
     let steps = vec![
-        all("some", DEAR).asking(|asked| asked.test.expect = Some(Expect::AtLeast(3))),
+        all("some", DEAR).asking(|asked| asked.test.expect = Some(ExpectedCount::AtLeast(3))),
         apply("a").after(&["some"]),
     ];
     let enough = plan(1, steps);
@@ -175,18 +180,19 @@ fn no_timeout_is_declared_on_what_was_not_evaluated() {
 #[test]
 fn conditions_and_profiles_have_the_same_budget() {
     let value = json!((0..200).collect::<Vec<u32>>());
-    let condition = Condition::compile("conditions[0]", ".data.list[*]", Some("in"), Some(&value)).unwrap();
+    let condition =
+        FieldCondition::compile("conditions[0]", ".data.list[*]", Some("in"), Some(&value)).unwrap();
     let content = json!({"metadata": {"name": "x"}, "data": {"list": vec![1; 200]}});
     let objects: Vec<Arc<Projection>> = (0..2_000)
         .map(|number| projection(&format!("web-{number:05}"), &format!("uid-{number}"), 1, content.clone()))
         .collect();
     let conditions = vec![Arc::new(condition)];
-    let test = Test { conditions: conditions.clone(), expect: Some(Expect::All), ..Test::default() };
+    let test = Test { conditions: conditions.clone(), expect: Some(ExpectedCount::All), ..Test::default() };
     let profile = Profile { ready_when: Clauses { cel: None, conditions }, ..Profile::default() };
     let taught = Test {
         state: Some(Wanted::Ready),
         profile: Some(Arc::new(profile)),
-        expect: Some(Expect::All),
+        expect: Some(ExpectedCount::All),
         ..Test::default()
     };
     for test in [test, taught] {
@@ -247,7 +253,7 @@ fn guards_over_many_objects_are_decided_once_and_within_the_budget() {
     let guard = |index: usize| {
         let text = format!("dependencies.many.items.all(item, item.Object.data.key != '' && {index} >= 0)");
         let expression = Expression::compile("when", &text, &["dependencies", "values"]).unwrap();
-        Guard { subject: GuardSubject::Expression(Arc::new(expression)), negate: false }
+        ActionGuard { subject: GuardSubject::Expression(Arc::new(expression)), negate: false }
     };
     let mut steps = vec![all("many", "true")];
     for index in 0..50 {

@@ -4,11 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use linchpin_engine::{
     contract::{
-        Authority, Existing, Observed, Projection, Propagation, Question, ReadSet, Scope, Seen, Served,
-        StepId, Target, Via, Want, World,
+        Authority, EffectTarget, Existing, Observed, Projection, Propagation, Question, ReadSet, Scope, Seen,
+        Served, StepId, Via, Want, World,
     },
     plan::{
-        Action, After, Body, Delivery, Document, Documents, Plan, Requirement, Step, StepKind, Terms, Test,
+        ActionBody, After, Delivery, Document, Documents, Plan, PlannedAction, Requirement, Step, StepKind,
+        Terms, Test,
     },
     readiness::Wanted,
 };
@@ -57,8 +58,8 @@ pub fn require(id: &str) -> Step {
     blank(id, StepKind::Require(Box::new(requirement)))
 }
 
-fn action(body: Body) -> StepKind {
-    StepKind::Act(Box::new(Action::new(via(), body, NAMESPACE, MANAGER)))
+fn action(body: ActionBody) -> StepKind {
+    StepKind::Act(Box::new(PlannedAction::new(via(), body, NAMESPACE, MANAGER)))
 }
 
 /// An action that applies a ConfigMap of this name.
@@ -72,15 +73,15 @@ pub fn apply_value(id: &str, value: Value) -> Step {
     let template = ValueTemplate::parse(id, &value).expect("a template");
     let document = Document { value: Arc::new(value), template: Some(Arc::new(template)) };
     let documents = Documents::Objects(vec![document]);
-    blank(id, action(Body::Apply { documents, existing: Existing::Apply }))
+    blank(id, action(ActionBody::Apply { documents, existing: Existing::Apply }))
 }
 
 /// An action that runs a command.
 pub fn exec(id: &str, delivery: Delivery) -> Step {
     blank(
         id,
-        action(Body::Exec {
-            target: Target {
+        action(ActionBody::Exec {
+            target: EffectTarget {
                 kind: KindWord::new("pod"),
                 namespace: Some(NAMESPACE.to_owned()),
                 name: "p".to_owned(),
@@ -95,17 +96,17 @@ pub fn exec(id: &str, delivery: Delivery) -> Step {
 
 /// An action that deletes a ConfigMap.
 pub fn delete(id: &str, name: &str) -> Step {
-    let target = Target {
+    let target = EffectTarget {
         kind: KindWord::from_manifest(Some("v1"), "ConfigMap"),
         namespace: Some(NAMESPACE.to_owned()),
         name: name.to_owned(),
     };
-    blank(id, action(Body::Delete { target, propagation: Propagation::Background }))
+    blank(id, action(ActionBody::Delete { target, propagation: Propagation::Background }))
 }
 
 /// An action that lets time pass.
 pub fn pause(id: &str, duration: Duration) -> Step {
-    blank(id, action(Body::Wait(duration)))
+    blank(id, action(ActionBody::Wait(duration)))
 }
 
 pub trait Steps {
@@ -116,7 +117,7 @@ pub trait Steps {
     /// What it makes is remembered.
     fn tracked(self) -> Self;
     /// Its action, to be changed.
-    fn with(self, change: impl FnOnce(&mut Action)) -> Self;
+    fn with(self, change: impl FnOnce(&mut PlannedAction)) -> Self;
     /// Its requirement, to be changed.
     fn asking(self, change: impl FnOnce(&mut Requirement)) -> Self;
 }
@@ -136,7 +137,7 @@ impl Steps for Step {
         self.with(|action| action.tracked = true)
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Action)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut PlannedAction)) -> Self {
         if let StepKind::Act(action) = &mut self.kind {
             change(action);
         }

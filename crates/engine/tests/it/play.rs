@@ -4,7 +4,7 @@ use linchpin_engine::{
     contract::{Done, Effect, Failure, Outcome, Seen, Stamp, Ticket, Verb, Want, World},
     journal::{Memory, StepState},
     plan::{Plan, Removal, SpecError},
-    step::{Decision, Goal, Persist, step},
+    step::{Goal, Persist, StepDecision, step},
 };
 use linchpin_words::Timestamp;
 
@@ -19,7 +19,7 @@ pub struct Play {
     pub world: World,
     pub now: Timestamp,
     pub outcomes: Vec<Outcome>,
-    pub last: Option<Decision>,
+    pub last: Option<StepDecision>,
 }
 
 impl Play {
@@ -62,7 +62,7 @@ impl Play {
         assert!(self.take(decision).is_empty(), "nothing is touched while the spec is invalid");
     }
 
-    fn take(&mut self, decision: Decision) -> Vec<Effect> {
+    fn take(&mut self, decision: StepDecision) -> Vec<Effect> {
         self.memory = decision.memory.clone();
         if decision.persist != Persist::Nothing {
             let critical = self.memory.critical;
@@ -97,7 +97,7 @@ impl Play {
         let (target, stamp) = match &effect.verb {
             Verb::Apply { body, .. } | Verb::Create { body, .. } => {
                 let name = body["metadata"]["name"].as_str().unwrap_or_default();
-                let target = linchpin_engine::contract::Target {
+                let target = linchpin_engine::contract::EffectTarget {
                     kind: linchpin_words::reference::KindWord::from_manifest(Some("v1"), "ConfigMap"),
                     namespace: Some(crate::build::NAMESPACE.to_owned()),
                     name: name.to_owned(),
@@ -128,7 +128,7 @@ impl Play {
         self.memory.journal.steps[&step.into()].state
     }
 
-    pub fn decision(&self) -> &Decision {
+    pub fn decision(&self) -> &StepDecision {
         self.last.as_ref().expect("a step was made")
     }
 }

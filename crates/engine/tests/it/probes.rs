@@ -1,9 +1,9 @@
 //! Requirements on the network hold while a probe is met, and say in its words why not.
 
-use linchpin_engine::contract::{Pace, Question, Seen, Want, Why};
+use linchpin_engine::contract::{ProbePace, Question, Seen, Want, Why};
 use linchpin_words::{
     Reason, Shared,
-    probe::{Miss, Place, Probe},
+    probe::{Miss, Probe, ProbeTarget},
 };
 
 use crate::{
@@ -12,8 +12,9 @@ use crate::{
 };
 
 fn probe() -> Want {
-    let probe = Shared::new(Probe { place: Place::host("db.example.com", 5432).unwrap(), request: None });
-    Want::new(Question::Probe { via: via(), probe, pace: Pace::Calm })
+    let probe =
+        Shared::new(Probe { place: ProbeTarget::host("db.example.com", 5432).unwrap(), request: None });
+    Want::new(Question::Probe { via: via(), probe, pace: ProbePace::Calm })
 }
 
 #[test]

@@ -10,7 +10,7 @@ use linchpin_engine::{
     contract::{Done, Effect, Failure, Outcome, Seen, StepId, Verb, Why, World},
     journal::{Journal, Memory, StepRecord, StepState},
     plan::{Delivery, Plan, Step},
-    step::{Decision, Goal, Persist, step},
+    step::{Goal, Persist, StepDecision, step},
 };
 use linchpin_words::{Reason, Timestamp};
 use proptest::{prelude::*, test_runner::TestCaseResult};
@@ -233,7 +233,7 @@ impl Stage {
     }
 
     /// One step, looked at from all sides.
-    fn step(&mut self) -> Result<Decision, TestCaseError> {
+    fn step(&mut self) -> Result<StepDecision, TestCaseError> {
         let outcomes = std::mem::take(&mut self.outcomes);
         let decide =
             || step(self.memory.clone(), Goal::Converge(&self.plan), &self.world, &outcomes, None, self.now);
@@ -276,7 +276,7 @@ impl Stage {
     }
 
     /// Nothing is ordered before its time, and no command that may have run is ordered again.
-    fn check_order(&self, effect: &Effect, decision: &Decision) -> TestCaseResult {
+    fn check_order(&self, effect: &Effect, decision: &StepDecision) -> TestCaseResult {
         let id = &effect.ticket.step;
         let position = self.plan.position(id).expect("a step of the plan");
         let step = &self.plan.steps()[position];
@@ -323,7 +323,7 @@ impl Stage {
     }
 
     /// Every step that is not done says what it waits for.
-    fn check_reasons(&self, decision: &Decision) -> TestCaseResult {
+    fn check_reasons(&self, decision: &StepDecision) -> TestCaseResult {
         let report = &decision.report;
         // What was seen to hold and is not in sight right now (after a start, a lost watch) is said to hold, so that a
         // status does not flicker; nothing starts on it either.

@@ -1,6 +1,12 @@
 //! Rights that are missing are told before anything is waited for, and hold only what needs them.
 
-use linchpin_engine::contract::{Question, Right, Seen, Want, Why};
+use std::time::Duration;
+
+use linchpin_engine::{
+    contract::{Question, Right, Seen, Want, Why},
+    journal::StepState,
+    step::Phase,
+};
 use linchpin_words::Reason;
 
 use crate::{
@@ -91,4 +97,35 @@ fn in_a_namespace_that_is_no_tenant_nothing_starts_and_the_object_itself_says_so
     play.answer(ask, Seen::Right(true));
     assert_eq!(steps_of(&play.step()), ["x"], "it goes on as soon as it may");
     assert_ne!(play.decision().report.reason, Some(Reason::NotATenant));
+}
+
+#[test]
+fn an_action_that_lacks_a_right_fails_when_its_own_time_is_over_and_goes_on_when_it_may() {
+    let right = Right {
+        verb: "create".to_owned(),
+        group: String::new(),
+        resource: "configmaps".to_owned(),
+        subresource: None,
+        namespace: Some(NAMESPACE.to_owned()),
+        name: None,
+    };
+    let ask = Want::new(Question::Right { via: via(), right: right.clone() });
+    let mut lacking = apply("x").with(|action| action.rights = vec![right]);
+    lacking.timeout = Some(Duration::from_secs(60));
+    let mut play = Play::new(plan(1, vec![lacking]));
+    play.answer(ask.clone(), Seen::Right(false));
+    play.step();
+    assert_eq!(play.decision().wake_at, Some(play.now.plus_duration(Duration::from_secs(60))));
+    play.pass(60);
+    play.answer(ask.clone(), Seen::Unknown(Why::new(Reason::Disconnected, "no connection")));
+    play.step();
+    assert_eq!(play.state("x"), StepState::Waiting, "nobody was asked");
+    play.answer(ask.clone(), Seen::Right(false));
+    play.step();
+    assert_eq!((play.state("x"), play.decision().report.phase), (StepState::Failed, Phase::Failed));
+    assert_eq!(play.decision().report.steps[0].reason, "TimedOut");
+    let told = &play.decision().report.message;
+    assert!(told.starts_with("x: ServiceAccount shop/builder may not create configmaps"), "{told}");
+    play.answer(ask, Seen::Right(true));
+    assert_eq!(steps_of(&play.step()), ["x"]);
 }

@@ -11,8 +11,8 @@ use std::{
 };
 
 use linchpin_engine::{
-    contract::{Done, Effect, Failure, Outcome, PatchKind, Stamp, StepId, Target, Verb, Via},
-    sweep::{Item, ItemKey, Need, Order, SweepMemory, sweep},
+    contract::{Done, Effect, EffectTarget, Failure, Outcome, PatchKind, Stamp, StepId, Verb, Via},
+    sweep::{ItemKey, SweepItem, SweepMemory, SweepNeed, SweepOrder, sweep},
 };
 use linchpin_words::{KindWord, Timestamp};
 use serde_json::json;
@@ -65,7 +65,7 @@ fn via() -> Via {
 
 fn verb(index: usize) -> Verb {
     Verb::Patch {
-        target: Target {
+        target: EffectTarget {
             kind: KindWord::new("pod"),
             namespace: Some("shop".into()),
             name: index.to_string(),
@@ -106,18 +106,18 @@ impl State {
         }
     }
 
-    fn items(&self, bug: Bug) -> Option<BTreeMap<ItemKey, Item>> {
+    fn items(&self, bug: Bug) -> Option<BTreeMap<ItemKey, SweepItem>> {
         if !self.known && bug != Bug::OrdersUnknown {
             return None;
         }
         let items = self.views.iter().enumerate().map(|(index, view)| {
             let need = if view.due {
-                Need::Due(Box::new(Order { via: via(), verb: verb(index) }))
+                SweepNeed::Due(Box::new(SweepOrder { via: via(), verb: verb(index) }))
             } else {
-                Need::Settled
+                SweepNeed::Settled
             };
             let seen = if bug == Bug::BelievesOldViews { u64::MAX } else { view.version };
-            (key(index), Item { seen, need })
+            (key(index), SweepItem { seen, need })
         });
         Some(items.collect())
     }
@@ -308,9 +308,15 @@ fn the_explorer_notices_known_mistakes() {
 
 #[test]
 fn an_item_that_fails_rests_and_touches_no_other() {
-    let items: BTreeMap<ItemKey, Item> = (0..3)
+    let items: BTreeMap<ItemKey, SweepItem> = (0..3)
         .map(|index| {
-            (key(index), Item { seen: 1, need: Need::Due(Box::new(Order { via: via(), verb: verb(index) })) })
+            (
+                key(index),
+                SweepItem {
+                    seen: 1,
+                    need: SweepNeed::Due(Box::new(SweepOrder { via: via(), verb: verb(index) })),
+                },
+            )
         })
         .collect();
     let now = Timestamp::from_second(0);

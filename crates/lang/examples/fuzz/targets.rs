@@ -6,9 +6,9 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use linchpin_lang::cel::{Bindings, Expression};
-use linchpin_lang::compare::Condition;
-use linchpin_lang::jsonpath::Path;
-use linchpin_lang::template::{Clock, Template, parse_documents};
+use linchpin_lang::compare::FieldCondition;
+use linchpin_lang::jsonpath::JsonPath;
+use linchpin_lang::template::{RenderClock, Template, parse_documents};
 use serde_json::{Value as Json, json};
 
 /// Something that reads a text.
@@ -288,7 +288,7 @@ fn cel(text: &str) -> String {
 }
 
 fn jsonpath(text: &str) -> String {
-    match Path::compile("f", text) {
+    match JsonPath::compile("f", text) {
         Ok(path) => format!("{:?} {:?}", path.find(&object()).map(|found| found.len()), path.reads()),
         Err(error) => error.to_string(),
     }
@@ -300,7 +300,7 @@ fn compare(text: &str) -> String {
     let path = lines.next().unwrap_or_default();
     let operator = lines.next().filter(|operator| !operator.is_empty());
     let value = lines.next().map(|value| serde_json::from_str(value).unwrap_or_else(|_| Json::from(value)));
-    match Condition::compile("f", path, operator, value.as_ref()) {
+    match FieldCondition::compile("f", path, operator, value.as_ref()) {
         Ok(condition) => shown(&condition.evaluate(&object())),
         Err(error) => error.to_string(),
     }
@@ -312,7 +312,7 @@ fn template(text: &str) -> String {
         Err(error) => return error.to_string(),
     };
     let data = json!({"Values": object(), "Dependencies": {"db": {"Status": {"phase": "Running"}}}, "Now": "2026-01-02T03:04:05Z"});
-    let clock = Clock::at(jiff::Timestamp::UNIX_EPOCH);
+    let clock = RenderClock::at(jiff::Timestamp::UNIX_EPOCH);
     format!("{:?} {:?}", template.render(&data, &clock), template.reads())
 }
 

@@ -7,60 +7,60 @@ use serde_json::Value as Json;
 
 use super::functions;
 use super::meter::{Fault, Meter, Open, types};
-use super::node::{Binary, Each, Item, Kind, Node, Walk};
+use super::node::{Binary, CelNode, CelNodeKind, Each, LiteralEntry, Walk};
 use super::operators;
 use super::select::Below;
-use super::value::{List, Map, Text, Value, same_scalar};
+use super::value::{CelList, CelText, CelValue, Map, same_scalar};
 use super::{EvaluateProblem, Unknown};
 use crate::answer::{Answer, NotYet};
 
 /// A fault and the part of the expression that met it.
-pub(super) struct Stop<'a> {
-    pub(super) node: &'a Node,
+pub(super) struct CelStop<'a> {
+    pub(super) node: &'a CelNode,
     pub(super) fault: Fault,
 }
 
-pub(super) type Outcome<'a, T = Value<'a>> = Result<T, Stop<'a>>;
+pub(super) type CelResult<'a, T = CelValue<'a>> = Result<T, CelStop<'a>>;
 
 /// Judges the expression over the values of its variables, and adds the steps that this took to `spent`.
 pub(super) fn answer(
-    root: &Node,
+    root: &CelNode,
     roots: Vec<Option<&Json>>,
     unknowns: Vec<Option<&BTreeMap<String, Unknown>>>,
     spent: &mut u64,
 ) -> Result<Answer, (usize, EvaluateProblem)> {
-    let mut machine = Machine { unknowns, ..Machine::new(roots) };
+    let mut machine = CelMachine { unknowns, ..CelMachine::new(roots) };
     let outcome = machine.run(root);
     *spent = spent.saturating_add(machine.spent());
     match outcome {
-        Ok(Value::Bool(holds)) => Ok(holds.into()),
+        Ok(CelValue::Bool(holds)) => Ok(holds.into()),
         // `self.?status.?ready`, without the `.orValue(…)`: an absent answer is an answer that is not there yet.
-        Ok(Value::Optional(None)) => Ok(Answer::NotYet(NotYet::Missing { path: root.spell() })),
-        Ok(Value::Optional(Some(inner))) if matches!(*inner, Value::Bool(_)) => {
-            Ok(matches!(*inner, Value::Bool(true)).into())
+        Ok(CelValue::Optional(None)) => Ok(Answer::NotYet(NotYet::Missing { path: root.spell() })),
+        Ok(CelValue::Optional(Some(inner))) if matches!(*inner, CelValue::Bool(_)) => {
+            Ok(matches!(*inner, CelValue::Bool(true)).into())
         }
         Ok(other) => Err((root.at, EvaluateProblem::NotBool(other.type_name()))),
-        Err(Stop { node, fault: Fault::Missing }) => {
+        Err(CelStop { node, fault: Fault::Missing }) => {
             Ok(Answer::NotYet(NotYet::Missing { path: node.spell() }))
         }
-        Err(Stop { node, fault: Fault::Unknown(Open { why, field, .. }) }) => {
+        Err(CelStop { node, fault: Fault::Unknown(Open { why, field, .. }) }) => {
             let path = field.map_or_else(|| node.spell(), |field| format!("{}.{field}", node.spell()));
             Ok(Answer::NotYet(NotYet::Unknown { path, why }))
         }
-        Err(Stop { fault: Fault::TooLarge(what), .. }) => Ok(Answer::NotYet(NotYet::TooLarge { what })),
-        Err(Stop { node, fault: Fault::Wrong(problem) }) => Err((node.at, problem)),
+        Err(CelStop { fault: Fault::TooLarge(what), .. }) => Ok(Answer::NotYet(NotYet::TooLarge { what })),
+        Err(CelStop { node, fault: Fault::Wrong(problem) }) => Err((node.at, problem)),
     }
 }
 
-pub(super) struct Machine<'a> {
+pub(super) struct CelMachine<'a> {
     roots: Vec<Option<&'a Json>>,
     /// For each variable, what of it cannot be seen.
     pub(super) unknowns: Vec<Option<&'a BTreeMap<String, Unknown>>>,
-    locals: Vec<Value<'a>>,
+    locals: Vec<CelValue<'a>>,
     pub(super) meter: Meter,
 }
 
-impl<'a> Machine<'a> {
+impl<'a> CelMachine<'a> {
     pub(super) fn new(roots: Vec<Option<&'a Json>>) -> Self {
         Self { roots, unknowns: Vec::new(), locals: Vec::new(), meter: Meter::new() }
     }
@@ -71,71 +71,79 @@ impl<'a> Machine<'a> {
     }
 
     /// The value of a part, if it has one.
-    pub(super) fn value(&mut self, node: &'a Node) -> Option<Value<'a>> {
+    pub(super) fn value(&mut self, node: &'a CelNode) -> Option<CelValue<'a>> {
         self.run(node).ok()
     }
 
-    pub(super) fn run(&mut self, node: &'a Node) -> Outcome<'a> {
-        let stop = |fault| Stop { node, fault };
+    pub(super) fn run(&mut self, node: &'a CelNode) -> CelResult<'a> {
+        let stop = |fault| CelStop { node, fault };
         self.meter.steps(1).map_err(stop)?;
         match &node.kind {
-            Kind::Null => Ok(Value::Null),
-            Kind::Bool(value) => Ok(Value::Bool(*value)),
-            Kind::Int(value) => Ok(Value::Int(*value)),
-            Kind::Uint(value) => Ok(Value::Uint(*value)),
-            Kind::Double(value) => Ok(Value::Double(*value)),
-            Kind::String(value) => Ok(Value::String(Text::Given(value))),
-            Kind::Type(name) => Ok(Value::Type(name)),
-            Kind::Variable(index, _) => match self.unknown(*index) {
+            CelNodeKind::Null => Ok(CelValue::Null),
+            CelNodeKind::Bool(value) => Ok(CelValue::Bool(*value)),
+            CelNodeKind::Int(value) => Ok(CelValue::Int(*value)),
+            CelNodeKind::Uint(value) => Ok(CelValue::Uint(*value)),
+            CelNodeKind::Double(value) => Ok(CelValue::Double(*value)),
+            CelNodeKind::String(value) => Ok(CelValue::String(CelText::Given(value))),
+            CelNodeKind::Type(name) => Ok(CelValue::Type(name)),
+            CelNodeKind::Variable(index, _) => match self.unknown(*index) {
                 // All of it is read, and not all of it can be seen.
                 Some(unknown) => Err(stop(unknown.fault(None))),
                 None => self.variable(*index).map_err(stop),
             },
-            Kind::Local(index, _) => self.locals.get(*index).cloned().ok_or_else(|| stop(Fault::Missing)),
-            Kind::Field(..)
-            | Kind::Has(..)
-            | Kind::OptionalField(..)
-            | Kind::Index(..)
-            | Kind::OptionalIndex(..) => self.selection(node, Below::All),
-            Kind::Not(of) => self.truth(of).map(|value| Value::Bool(!value)),
-            Kind::Negate(of) => {
+            CelNodeKind::Local(index, _) => {
+                self.locals.get(*index).cloned().ok_or_else(|| stop(Fault::Missing))
+            }
+            CelNodeKind::Field(..)
+            | CelNodeKind::Has(..)
+            | CelNodeKind::OptionalField(..)
+            | CelNodeKind::Index(..)
+            | CelNodeKind::OptionalIndex(..) => self.selection(node, Below::All),
+            CelNodeKind::Not(of) => self.truth(of).map(|value| CelValue::Bool(!value)),
+            CelNodeKind::Negate(of) => {
                 let value = self.run(of)?;
                 operators::negate(&value).map_err(stop)
             }
-            Kind::And(left, right) => self.both(left, right, false),
-            Kind::Or(left, right) => self.both(left, right, true),
-            Kind::Conditional(test, yes, no) => {
+            CelNodeKind::And(left, right) => self.both(left, right, false),
+            CelNodeKind::Or(left, right) => self.both(left, right, true),
+            CelNodeKind::Conditional(test, yes, no) => {
                 let branch = if self.truth(test)? { yes } else { no };
                 self.run(branch)
             }
-            Kind::Binary(operator, left, right) => self.binary(node, *operator, left, right),
-            Kind::List(items) => self.list(node, items),
-            Kind::Map(entries) => self.map(node, entries),
-            Kind::Each(each) => self.each(node, each),
-            Kind::Call(function, arguments) => {
+            CelNodeKind::Binary(operator, left, right) => self.binary(node, *operator, left, right),
+            CelNodeKind::List(items) => self.list(node, items),
+            CelNodeKind::Map(entries) => self.map(node, entries),
+            CelNodeKind::Each(each) => self.each(node, each),
+            CelNodeKind::Call(function, arguments) => {
                 let arguments =
-                    arguments.iter().map(|argument| self.run(argument)).collect::<Outcome<'_, Vec<_>>>()?;
+                    arguments.iter().map(|argument| self.run(argument)).collect::<CelResult<'_, Vec<_>>>()?;
                 functions::call(&mut self.meter, *function, &arguments).map_err(stop)
             }
-            Kind::Matches(of, pattern) => {
+            CelNodeKind::Matches(of, pattern) => {
                 let value = self.run(of)?;
-                let Value::String(text) = &value else {
+                let CelValue::String(text) = &value else {
                     return Err(stop(types("matches", &[&value])));
                 };
                 let text = text.as_str();
                 self.meter.steps(pattern.price(text)).map_err(stop)?;
-                Ok(Value::Bool(pattern.is_found(text)))
+                Ok(CelValue::Bool(pattern.is_found(text)))
             }
         }
     }
 
-    pub(super) fn variable(&self, index: usize) -> Result<Value<'a>, Fault> {
-        self.roots.get(index).copied().flatten().map(Value::from).ok_or(Fault::Missing)
+    pub(super) fn variable(&self, index: usize) -> Result<CelValue<'a>, Fault> {
+        self.roots.get(index).copied().flatten().map(CelValue::from).ok_or(Fault::Missing)
     }
 
     /// Applies an operator. A side of which only some words are possible decides where all of them give the same answer.
-    fn binary(&mut self, node: &'a Node, operator: Binary, left: &'a Node, right: &'a Node) -> Outcome<'a> {
-        let stop = |fault| Stop { node, fault };
+    fn binary(
+        &mut self,
+        node: &'a CelNode,
+        operator: Binary,
+        left: &'a CelNode,
+        right: &'a CelNode,
+    ) -> CelResult<'a> {
+        let stop = |fault| CelStop { node, fault };
         let (open, words, known, open_is_left) = match self.run(left) {
             Ok(known) => match self.run(right) {
                 Ok(right) => {
@@ -154,75 +162,78 @@ impl<'a> Machine<'a> {
         let Some(words) = words else { return Err(open) };
         let mut agreed = None;
         for word in words {
-            let word = Value::String(Text::Given(word));
+            let word = CelValue::String(CelText::Given(word));
             let (left, right) = if open_is_left { (&word, &known) } else { (&known, &word) };
             match operators::binary(&mut self.meter, operator, left, right).map_err(stop)? {
-                Value::Bool(answer) if agreed.is_none_or(|agreed| agreed == answer) => agreed = Some(answer),
+                CelValue::Bool(answer) if agreed.is_none_or(|agreed| agreed == answer) => {
+                    agreed = Some(answer);
+                }
                 _ => return Err(open),
             }
         }
-        agreed.map(Value::Bool).ok_or(open)
+        agreed.map(CelValue::Bool).ok_or(open)
     }
 
-    fn truth(&mut self, node: &'a Node) -> Outcome<'a, bool> {
+    fn truth(&mut self, node: &'a CelNode) -> CelResult<'a, bool> {
         match self.run(node)? {
-            Value::Bool(value) => Ok(value),
-            other => Err(Stop { node, fault: types("a true-or-false operator", &[&other]) }),
+            CelValue::Bool(value) => Ok(value),
+            other => Err(CelStop { node, fault: types("a true-or-false operator", &[&other]) }),
         }
     }
 
     /// `&&` and `||`: the deciding value on either side decides, whatever is wrong or missing on the other.
-    fn both(&mut self, left: &'a Node, right: &'a Node, deciding: bool) -> Outcome<'a> {
+    fn both(&mut self, left: &'a CelNode, right: &'a CelNode, deciding: bool) -> CelResult<'a> {
         let mut verdict = Verdict::new(deciding);
         if verdict.hear(self.truth(left))? || verdict.hear(self.truth(right))? {
-            return Ok(Value::Bool(deciding));
+            return Ok(CelValue::Bool(deciding));
         }
         verdict.give()
     }
 
-    fn list(&mut self, node: &'a Node, items: &'a [Item]) -> Outcome<'a> {
+    fn list(&mut self, node: &'a CelNode, items: &'a [LiteralEntry]) -> CelResult<'a> {
         let mut values = Vec::with_capacity(items.len());
         for item in items {
             values.extend(self.item(item)?);
         }
-        self.meter.list(values).map_err(|fault| Stop { node, fault })
+        self.meter.list(values).map_err(|fault| CelStop { node, fault })
     }
 
-    fn map(&mut self, node: &'a Node, items: &'a [(Node, Item)]) -> Outcome<'a> {
-        let mut entries: Vec<(Value<'a>, Value<'a>)> = Vec::with_capacity(items.len());
+    fn map(&mut self, node: &'a CelNode, items: &'a [(CelNode, LiteralEntry)]) -> CelResult<'a> {
+        let mut entries: Vec<(CelValue<'a>, CelValue<'a>)> = Vec::with_capacity(items.len());
         for (key_node, item) in items {
             let key = self.run(key_node)?;
-            if !matches!(key, Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_)) {
-                return Err(Stop { node: key_node, fault: types("a map key", &[&key]) });
+            if !matches!(key, CelValue::String(_) | CelValue::Bool(_) | CelValue::Int(_) | CelValue::Uint(_))
+            {
+                return Err(CelStop { node: key_node, fault: types("a map key", &[&key]) });
             }
             if entries.iter().any(|(known, _)| same_scalar(known, &key)) {
-                return Err(Stop { node: key_node, fault: EvaluateProblem::DuplicateKey.into() });
+                return Err(CelStop { node: key_node, fault: EvaluateProblem::DuplicateKey.into() });
             }
             if let Some(value) = self.item(item)? {
                 entries.push((key, value));
             }
         }
-        self.meter.make_list(entries.len() * 2).map_err(|fault| Stop { node, fault })?;
-        Ok(Value::Map(Map::Made(entries.into())))
+        self.meter.make_list(entries.len() * 2).map_err(|fault| CelStop { node, fault })?;
+        Ok(CelValue::Map(Map::Made(entries.into())))
     }
 
-    fn item(&mut self, item: &'a Item) -> Outcome<'a, Option<Value<'a>>> {
+    fn item(&mut self, item: &'a LiteralEntry) -> CelResult<'a, Option<CelValue<'a>>> {
         let value = self.run(&item.node)?;
         if !item.optional {
             return Ok(Some(value));
         }
         match value {
-            Value::Optional(inner) => Ok(inner.map(|inner| inner.as_ref().clone())),
-            other => Err(Stop { node: &item.node, fault: types("an optional entry", &[&other]) }),
+            CelValue::Optional(inner) => Ok(inner.map(|inner| inner.as_ref().clone())),
+            other => Err(CelStop { node: &item.node, fault: types("an optional entry", &[&other]) }),
         }
     }
 
-    fn each(&mut self, node: &'a Node, each: &'a Each) -> Outcome<'a> {
-        let stop = |fault| Stop { node, fault };
+    fn each(&mut self, node: &'a CelNode, each: &'a Each) -> CelResult<'a> {
+        let stop = |fault| CelStop { node, fault };
         let range = self.run(&each.range)?;
         let length = match &range {
-            Value::List(list) => list.len(),
-            Value::Map(map) => map.len(),
+            CelValue::List(list) => list.len(),
+            CelValue::Map(map) => map.len(),
             other => return Err(stop(types("a loop", &[other]))),
         };
         if length > each.limit {
@@ -230,12 +241,12 @@ impl<'a> Machine<'a> {
             return Err(stop(Fault::TooLarge(what)));
         }
         let items = match range {
-            Value::List(list) => list,
-            Value::Map(map) => {
+            CelValue::List(list) => list,
+            CelValue::Map(map) => {
                 self.meter.make_list(length).map_err(stop)?;
                 map.keys()
             }
-            _ => List::Given(&[]),
+            _ => CelList::Given(&[]),
         };
         match &each.walk {
             Walk::All(test) => self.quantify(&items, test, false),
@@ -245,7 +256,7 @@ impl<'a> Machine<'a> {
                 for item in items.iter() {
                     found += usize::from(self.with(item, |machine| machine.truth(test))?);
                 }
-                Ok(Value::Bool(found == 1))
+                Ok(CelValue::Bool(found == 1))
             }
             Walk::Map(filter, made) => {
                 let mut values = Vec::new();
@@ -262,17 +273,21 @@ impl<'a> Machine<'a> {
     }
 
     /// `all` and `exists`: one deciding element is enough, whatever is wrong or missing in others.
-    fn quantify(&mut self, items: &List<'a>, test: &'a Node, deciding: bool) -> Outcome<'a> {
+    fn quantify(&mut self, items: &CelList<'a>, test: &'a CelNode, deciding: bool) -> CelResult<'a> {
         let mut verdict = Verdict::new(deciding);
         for item in items.iter() {
             if verdict.hear(self.with(item, |machine| machine.truth(test)))? {
-                return Ok(Value::Bool(deciding));
+                return Ok(CelValue::Bool(deciding));
             }
         }
         verdict.give()
     }
 
-    fn with<T>(&mut self, item: Value<'a>, body: impl FnOnce(&mut Self) -> Outcome<'a, T>) -> Outcome<'a, T> {
+    fn with<T>(
+        &mut self,
+        item: CelValue<'a>,
+        body: impl FnOnce(&mut Self) -> CelResult<'a, T>,
+    ) -> CelResult<'a, T> {
         self.locals.push(item);
         let outcome = body(self);
         self.locals.pop();
@@ -283,7 +298,7 @@ impl<'a> Machine<'a> {
 /// What is known so far of a chain of `&&` or `||`.
 struct Verdict<'a> {
     deciding: bool,
-    pending: Option<Stop<'a>>,
+    pending: Option<CelStop<'a>>,
 }
 
 impl<'a> Verdict<'a> {
@@ -292,7 +307,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// Takes in one part; true when it decides. A bound that was reached ends everything: going on would cost more.
-    fn hear(&mut self, part: Outcome<'a, bool>) -> Outcome<'a, bool> {
+    fn hear(&mut self, part: CelResult<'a, bool>) -> CelResult<'a, bool> {
         match part {
             Ok(value) => return Ok(value == self.deciding),
             Err(stop) if matches!(stop.fault, Fault::TooLarge(_)) => return Err(stop),
@@ -309,8 +324,8 @@ impl<'a> Verdict<'a> {
         Ok(false)
     }
 
-    fn give(self) -> Outcome<'a> {
-        self.pending.map_or(Ok(Value::Bool(!self.deciding)), Err)
+    fn give(self) -> CelResult<'a> {
+        self.pending.map_or(Ok(CelValue::Bool(!self.deciding)), Err)
     }
 }
 

@@ -5,9 +5,9 @@
 
 use serde_json::Value as Json;
 
-use super::evaluate::Machine;
-use super::node::{Binary, Kind, Node};
-use super::value::Value;
+use super::evaluate::CelMachine;
+use super::node::{Binary, CelNode, CelNodeKind};
+use super::value::CelValue;
 use crate::quote::{brief, quoted};
 
 /// The longest part of an expression that is quoted, in characters.
@@ -15,15 +15,15 @@ const LONGEST_PART: usize = 160;
 
 /// Why the expression is false. Without `values` no value of the data is named. Adds the steps that this took to `spent`.
 pub(super) fn explain(
-    root: &Node,
+    root: &CelNode,
     source: &str,
     roots: Vec<Option<&Json>>,
     values: bool,
     spent: &mut u64,
 ) -> String {
-    let mut machine = Machine::new(roots);
+    let mut machine = CelMachine::new(roots);
     let part = smallest(&mut machine, root);
-    let text = |node: &Node| {
+    let text = |node: &CelNode| {
         let (from, to) = node.span;
         let part: String = source.chars().skip(from).take(to.saturating_sub(from)).collect();
         brief(part.trim(), LONGEST_PART)
@@ -31,7 +31,7 @@ pub(super) fn explain(
     // The whole expression has no side that quotes it.
     let said = if std::ptr::eq(part, root) { brief(source.trim(), LONGEST_PART) } else { text(part) };
     let mut sentence = format!("{said} is false");
-    if let (Kind::Binary(operator, left, right), true) = (&part.kind, values)
+    if let (CelNodeKind::Binary(operator, left, right), true) = (&part.kind, values)
         && compares(*operator)
     {
         let sides = [left, right].into_iter().filter(|side| !is_written_out(side));
@@ -48,9 +48,9 @@ pub(super) fn explain(
 }
 
 /// The smallest part of a conjunction that is false by itself.
-fn smallest<'a>(machine: &mut Machine<'a>, mut node: &'a Node) -> &'a Node {
-    while let Kind::And(left, right) = &node.kind {
-        let mut is_false = |side: &'a Node| matches!(machine.value(side), Some(Value::Bool(false)));
+fn smallest<'a>(machine: &mut CelMachine<'a>, mut node: &'a CelNode) -> &'a CelNode {
+    while let CelNodeKind::And(left, right) = &node.kind {
+        let mut is_false = |side: &'a CelNode| matches!(machine.value(side), Some(CelValue::Bool(false)));
         node = if is_false(left) {
             left
         } else if is_false(right) {
@@ -68,27 +68,27 @@ fn compares(operator: Binary) -> bool {
 }
 
 /// Whether a part says itself what its value is.
-fn is_written_out(node: &Node) -> bool {
-    let mut open = matches!(node.kind, Kind::Variable(..) | Kind::Local(..));
+fn is_written_out(node: &CelNode) -> bool {
+    let mut open = matches!(node.kind, CelNodeKind::Variable(..) | CelNodeKind::Local(..));
     node.kind.for_each_child(&mut |child| open |= !is_written_out(child));
     !open
 }
 
 /// A value in a few words.
-fn show(value: &Value<'_>) -> Option<String> {
+fn show(value: &CelValue<'_>) -> Option<String> {
     Some(match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Int(value) => value.to_string(),
-        Value::Uint(value) => value.to_string(),
-        Value::Double(value) => value.to_string(),
-        Value::String(text) => quoted(text.as_str()),
-        Value::List(list) => format!("a list of {}", list.len()),
-        Value::Map(map) => format!("a map of {}", map.len()),
-        Value::Optional(None) => "not there".to_owned(),
-        Value::Optional(Some(inner)) => show(inner)?,
-        Value::Timestamp(time) => time.to_string(),
-        Value::Duration(duration) => duration.to_string(),
-        Value::Type(name) => (*name).to_owned(),
+        CelValue::Null => "null".to_owned(),
+        CelValue::Bool(value) => value.to_string(),
+        CelValue::Int(value) => value.to_string(),
+        CelValue::Uint(value) => value.to_string(),
+        CelValue::Double(value) => value.to_string(),
+        CelValue::String(text) => quoted(text.as_str()),
+        CelValue::List(list) => format!("a list of {}", list.len()),
+        CelValue::Map(map) => format!("a map of {}", map.len()),
+        CelValue::Optional(None) => "not there".to_owned(),
+        CelValue::Optional(Some(inner)) => show(inner)?,
+        CelValue::Timestamp(time) => time.to_string(),
+        CelValue::Duration(duration) => duration.to_string(),
+        CelValue::Type(name) => (*name).to_owned(),
     })
 }

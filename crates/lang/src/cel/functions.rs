@@ -9,12 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::meter::{Fault, Meter, types};
 use super::node::Binary;
 use super::operators;
-use super::value::{List, Value};
+use super::value::{CelList, CelValue};
 use super::{CompileProblem, EvaluateProblem};
 
 /// A function, whichever way it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Function {
+pub(super) enum CelFunction {
     Size,
     Contains,
     StartsWith,
@@ -49,42 +49,42 @@ pub(super) enum Function {
 }
 
 /// Name, whether it is called on a value, how many arguments at least and at most (that value included), function.
-type Signature = (&'static str, bool, usize, usize, Function);
+type Signature = (&'static str, bool, usize, usize, CelFunction);
 
 const SIGNATURES: &[Signature] = &[
-    ("size", false, 1, 1, Function::Size),
-    ("size", true, 1, 1, Function::Size),
-    ("contains", true, 2, 2, Function::Contains),
-    ("startsWith", true, 2, 2, Function::StartsWith),
-    ("endsWith", true, 2, 2, Function::EndsWith),
-    ("matches", false, 2, 2, Function::Matches),
-    ("matches", true, 2, 2, Function::Matches),
-    ("lowerAscii", true, 1, 1, Function::LowerAscii),
-    ("upperAscii", true, 1, 1, Function::UpperAscii),
-    ("trim", true, 1, 1, Function::Trim),
-    ("split", true, 2, 2, Function::Split),
-    ("join", true, 1, 2, Function::Join),
-    ("replace", true, 3, 3, Function::Replace),
-    ("substring", true, 2, 3, Function::Substring),
-    ("indexOf", true, 2, 2, Function::IndexOf),
-    ("sum", true, 1, 1, Function::Sum),
-    ("min", true, 1, 1, Function::Min),
-    ("max", true, 1, 1, Function::Max),
-    ("int", false, 1, 1, Function::Int),
-    ("uint", false, 1, 1, Function::Uint),
-    ("double", false, 1, 1, Function::Double),
-    ("string", false, 1, 1, Function::String),
-    ("bool", false, 1, 1, Function::Bool),
-    ("dyn", false, 1, 1, Function::Dyn),
-    ("type", false, 1, 1, Function::Type),
-    ("timestamp", false, 1, 1, Function::Timestamp),
-    ("duration", false, 1, 1, Function::Duration),
-    ("optional.of", false, 1, 1, Function::OptionalOf),
-    ("optional.none", false, 0, 0, Function::OptionalNone),
-    ("hasValue", true, 1, 1, Function::HasValue),
-    ("value", true, 1, 1, Function::ValueOf),
-    ("or", true, 2, 2, Function::Or),
-    ("orValue", true, 2, 2, Function::OrValue),
+    ("size", false, 1, 1, CelFunction::Size),
+    ("size", true, 1, 1, CelFunction::Size),
+    ("contains", true, 2, 2, CelFunction::Contains),
+    ("startsWith", true, 2, 2, CelFunction::StartsWith),
+    ("endsWith", true, 2, 2, CelFunction::EndsWith),
+    ("matches", false, 2, 2, CelFunction::Matches),
+    ("matches", true, 2, 2, CelFunction::Matches),
+    ("lowerAscii", true, 1, 1, CelFunction::LowerAscii),
+    ("upperAscii", true, 1, 1, CelFunction::UpperAscii),
+    ("trim", true, 1, 1, CelFunction::Trim),
+    ("split", true, 2, 2, CelFunction::Split),
+    ("join", true, 1, 2, CelFunction::Join),
+    ("replace", true, 3, 3, CelFunction::Replace),
+    ("substring", true, 2, 3, CelFunction::Substring),
+    ("indexOf", true, 2, 2, CelFunction::IndexOf),
+    ("sum", true, 1, 1, CelFunction::Sum),
+    ("min", true, 1, 1, CelFunction::Min),
+    ("max", true, 1, 1, CelFunction::Max),
+    ("int", false, 1, 1, CelFunction::Int),
+    ("uint", false, 1, 1, CelFunction::Uint),
+    ("double", false, 1, 1, CelFunction::Double),
+    ("string", false, 1, 1, CelFunction::String),
+    ("bool", false, 1, 1, CelFunction::Bool),
+    ("dyn", false, 1, 1, CelFunction::Dyn),
+    ("type", false, 1, 1, CelFunction::Type),
+    ("timestamp", false, 1, 1, CelFunction::Timestamp),
+    ("duration", false, 1, 1, CelFunction::Duration),
+    ("optional.of", false, 1, 1, CelFunction::OptionalOf),
+    ("optional.none", false, 0, 0, CelFunction::OptionalNone),
+    ("hasValue", true, 1, 1, CelFunction::HasValue),
+    ("value", true, 1, 1, CelFunction::ValueOf),
+    ("or", true, 2, 2, CelFunction::Or),
+    ("orValue", true, 2, 2, CelFunction::OrValue),
 ];
 
 /// The forms of the macros, which the parser knows by itself.
@@ -99,7 +99,7 @@ const MACROS: [(&str, &str); 7] = [
 ];
 
 /// The function of this name that takes this many arguments.
-pub(super) fn find(name: &str, member: bool, arguments: usize) -> Option<Function> {
+pub(super) fn find(name: &str, member: bool, arguments: usize) -> Option<CelFunction> {
     SIGNATURES
         .iter()
         .find(|&&(known, on_value, least, most, _)| {
@@ -157,72 +157,76 @@ fn names() -> Vec<&'static str> {
 /// Calls a function. `matches` is not called this way: its pattern is part of the tree.
 pub(super) fn call<'a>(
     meter: &mut Meter,
-    function: Function,
-    arguments: &[Value<'a>],
-) -> Result<Value<'a>, Fault> {
+    function: CelFunction,
+    arguments: &[CelValue<'a>],
+) -> Result<CelValue<'a>, Fault> {
     match arguments {
-        [] => Ok(Value::Optional(None)),
+        [] => Ok(CelValue::Optional(None)),
         [only] => unary(meter, function, only),
-        [Value::String(text), rest @ ..] => on_text(meter, function, text.as_str(), arguments, rest),
-        [Value::Optional(inner), other] if matches!(function, Function::Or | Function::OrValue) => {
+        [CelValue::String(text), rest @ ..] => on_text(meter, function, text.as_str(), arguments, rest),
+        [CelValue::Optional(inner), other] if matches!(function, CelFunction::Or | CelFunction::OrValue) => {
             match (inner, function) {
-                (Some(inner), Function::OrValue) => Ok(inner.as_ref().clone()),
+                (Some(inner), CelFunction::OrValue) => Ok(inner.as_ref().clone()),
                 (Some(_), _) => Ok(arguments[0].clone()),
                 (None, _) => Ok(other.clone()),
             }
         }
-        [Value::List(list), Value::String(separator)] if function == Function::Join => {
+        [CelValue::List(list), CelValue::String(separator)] if function == CelFunction::Join => {
             join(meter, list, separator.as_str())
         }
         _ => Err(mismatch(function, arguments)),
     }
 }
 
-fn mismatch(function: Function, arguments: &[Value<'_>]) -> Fault {
+fn mismatch(function: CelFunction, arguments: &[CelValue<'_>]) -> Fault {
     types(name(function), &arguments.iter().collect::<Vec<_>>())
 }
 
-fn name(function: Function) -> &'static str {
+fn name(function: CelFunction) -> &'static str {
     SIGNATURES.iter().find(|signature| signature.4 == function).map_or("function", |signature| signature.0)
 }
 
-fn unary<'a>(meter: &mut Meter, function: Function, value: &Value<'a>) -> Result<Value<'a>, Fault> {
-    let length = |length: usize| Ok(Value::Int(i64::try_from(length).unwrap_or(i64::MAX)));
+fn unary<'a>(meter: &mut Meter, function: CelFunction, value: &CelValue<'a>) -> Result<CelValue<'a>, Fault> {
+    let length = |length: usize| Ok(CelValue::Int(i64::try_from(length).unwrap_or(i64::MAX)));
     match (function, value) {
-        (Function::Size, Value::String(text)) => {
+        (CelFunction::Size, CelValue::String(text)) => {
             meter.text(text.as_str().len())?;
             length(text.as_str().chars().count())
         }
-        (Function::Size, Value::List(list)) => length(list.len()),
-        (Function::Size, Value::Map(map)) => length(map.len()),
-        (Function::LowerAscii, Value::String(text)) => meter.string(&text.as_str().to_ascii_lowercase()),
-        (Function::UpperAscii, Value::String(text)) => meter.string(&text.as_str().to_ascii_uppercase()),
-        (Function::Trim, Value::String(text)) => meter.string(text.as_str().trim()),
-        (Function::Join, Value::List(list)) => join(meter, list, ""),
-        (Function::Sum, Value::List(list)) => {
+        (CelFunction::Size, CelValue::List(list)) => length(list.len()),
+        (CelFunction::Size, CelValue::Map(map)) => length(map.len()),
+        (CelFunction::LowerAscii, CelValue::String(text)) => {
+            meter.string(&text.as_str().to_ascii_lowercase())
+        }
+        (CelFunction::UpperAscii, CelValue::String(text)) => {
+            meter.string(&text.as_str().to_ascii_uppercase())
+        }
+        (CelFunction::Trim, CelValue::String(text)) => meter.string(text.as_str().trim()),
+        (CelFunction::Join, CelValue::List(list)) => join(meter, list, ""),
+        (CelFunction::Sum, CelValue::List(list)) => {
             meter.steps(list.len())?;
             let mut items = list.iter();
-            let first = items.next().unwrap_or(Value::Int(0));
+            let first = items.next().unwrap_or(CelValue::Int(0));
             items.try_fold(first, |sum, item| operators::binary(meter, Binary::Add, &sum, &item))
         }
-        (Function::Min, Value::List(list)) => extreme(meter, list, Binary::Less, Ordering::Less),
-        (Function::Max, Value::List(list)) => extreme(meter, list, Binary::Greater, Ordering::Greater),
-        (Function::Dyn, value) => Ok(value.clone()),
-        (Function::Type, value) => Ok(Value::Type(value.type_name())),
-        (Function::OptionalOf, value) => {
+        (CelFunction::Min, CelValue::List(list)) => extreme(meter, list, Binary::Less, Ordering::Less),
+        (CelFunction::Max, CelValue::List(list)) => extreme(meter, list, Binary::Greater, Ordering::Greater),
+        (CelFunction::Dyn, value) => Ok(value.clone()),
+        (CelFunction::Type, value) => Ok(CelValue::Type(value.type_name())),
+        (CelFunction::OptionalOf, value) => {
             meter.make_list(1)?;
-            Ok(Value::Optional(Some(Rc::new(value.clone()))))
+            Ok(CelValue::Optional(Some(Rc::new(value.clone()))))
         }
-        (Function::HasValue, Value::Optional(inner)) => Ok(Value::Bool(inner.is_some())),
-        (Function::ValueOf, Value::Optional(inner)) => inner.as_deref().cloned().ok_or(Fault::Missing),
+        (CelFunction::HasValue, CelValue::Optional(inner)) => Ok(CelValue::Bool(inner.is_some())),
+        (CelFunction::ValueOf, CelValue::Optional(inner)) => inner.as_deref().cloned().ok_or(Fault::Missing),
         (
-            Function::Int
-            | Function::Uint
-            | Function::Double
-            | Function::String
-            | Function::Bool
-            | Function::Timestamp
-            | Function::Duration,
+            CelFunction::Int
+            | CelFunction::Uint
+            | CelFunction::Double
+            | CelFunction::String
+            | CelFunction::Bool
+            | CelFunction::Timestamp
+            | CelFunction::Duration,
             _,
         ) => convert(meter, function, value),
         _ => Err(mismatch(function, std::slice::from_ref(value))),
@@ -231,45 +235,49 @@ fn unary<'a>(meter: &mut Meter, function: Function, value: &Value<'a>) -> Result
 
 fn on_text<'a>(
     meter: &mut Meter,
-    function: Function,
+    function: CelFunction,
     text: &str,
-    arguments: &[Value<'a>],
-    rest: &[Value<'a>],
-) -> Result<Value<'a>, Fault> {
+    arguments: &[CelValue<'a>],
+    rest: &[CelValue<'a>],
+) -> Result<CelValue<'a>, Fault> {
     // Searching costs as if every byte were looked at once: the standard library's search is linear.
     meter.text(text.len())?;
     match (function, rest) {
-        (Function::Contains, [Value::String(part)]) => Ok(Value::Bool(text.contains(part.as_str()))),
-        (Function::StartsWith, [Value::String(part)]) => Ok(Value::Bool(text.starts_with(part.as_str()))),
-        (Function::EndsWith, [Value::String(part)]) => Ok(Value::Bool(text.ends_with(part.as_str()))),
-        (Function::IndexOf, [Value::String(part)]) => Ok(Value::Int(
+        (CelFunction::Contains, [CelValue::String(part)]) => Ok(CelValue::Bool(text.contains(part.as_str()))),
+        (CelFunction::StartsWith, [CelValue::String(part)]) => {
+            Ok(CelValue::Bool(text.starts_with(part.as_str())))
+        }
+        (CelFunction::EndsWith, [CelValue::String(part)]) => {
+            Ok(CelValue::Bool(text.ends_with(part.as_str())))
+        }
+        (CelFunction::IndexOf, [CelValue::String(part)]) => Ok(CelValue::Int(
             text.find(part.as_str())
                 .and_then(|byte| i64::try_from(text[..byte].chars().count()).ok())
                 .unwrap_or(-1),
         )),
-        (Function::Split, [Value::String(separator)]) => {
+        (CelFunction::Split, [CelValue::String(separator)]) => {
             let separator = separator.as_str();
             let parts =
                 if separator.is_empty() { text.chars().count() } else { text.matches(separator).count() + 1 };
             // Each part is a small allocation of its own.
             meter.make(parts.saturating_mul(16).saturating_add(text.len()))?;
             let parts = if separator.is_empty() {
-                text.chars().map(|character| Value::made(character.encode_utf8(&mut [0; 4]))).collect()
+                text.chars().map(|character| CelValue::made(character.encode_utf8(&mut [0; 4]))).collect()
             } else {
-                text.split(separator).map(Value::made).collect()
+                text.split(separator).map(CelValue::made).collect()
             };
             meter.list(parts)
         }
-        (Function::Replace, [Value::String(from), Value::String(to)]) => {
+        (CelFunction::Replace, [CelValue::String(from), CelValue::String(to)]) => {
             let (from, to) = (from.as_str(), to.as_str());
             let found = text.matches(from).count();
             meter.make(text.len().saturating_add(found.saturating_mul(to.len())))?;
-            Ok(Value::made(&text.replace(from, to)))
+            Ok(CelValue::made(&text.replace(from, to)))
         }
-        (Function::Substring, [Value::Int(start)]) => {
+        (CelFunction::Substring, [CelValue::Int(start)]) => {
             substring(meter, text, *start, None).ok_or(EvaluateProblem::Overflow("substring"))?
         }
-        (Function::Substring, [Value::Int(start), Value::Int(end)]) => {
+        (CelFunction::Substring, [CelValue::Int(start), CelValue::Int(end)]) => {
             substring(meter, text, *start, Some(*end)).ok_or(EvaluateProblem::Overflow("substring"))?
         }
         _ => Err(mismatch(function, arguments)),
@@ -282,7 +290,7 @@ fn substring<'a>(
     text: &str,
     start: i64,
     end: Option<i64>,
-) -> Option<Result<Value<'a>, Fault>> {
+) -> Option<Result<CelValue<'a>, Fault>> {
     let place = |characters: i64| -> Option<usize> {
         let characters = usize::try_from(characters).ok()?;
         let ends = text.char_indices().map(|(byte, _)| byte).chain([text.len()]);
@@ -292,10 +300,10 @@ fn substring<'a>(
     Some(meter.string(text.get(place(start)?..end)?))
 }
 
-fn join<'a>(meter: &mut Meter, list: &List<'a>, separator: &str) -> Result<Value<'a>, Fault> {
+fn join<'a>(meter: &mut Meter, list: &CelList<'a>, separator: &str) -> Result<CelValue<'a>, Fault> {
     let mut bytes = 0_usize;
     for item in list.iter() {
-        let Value::String(text) = &item else {
+        let CelValue::String(text) = &item else {
             return Err(types("join", &[&item]));
         };
         bytes = bytes.saturating_add(text.as_str().len() + separator.len());
@@ -304,21 +312,21 @@ fn join<'a>(meter: &mut Meter, list: &List<'a>, separator: &str) -> Result<Value
     meter.make(bytes)?;
     let mut joined = String::with_capacity(bytes);
     for (index, item) in list.iter().enumerate() {
-        if let Value::String(text) = &item {
+        if let CelValue::String(text) = &item {
             joined.push_str(if index == 0 { "" } else { separator });
             joined.push_str(text.as_str());
         }
     }
-    Ok(Value::made(&joined))
+    Ok(CelValue::made(&joined))
 }
 
 /// The least or greatest element. An empty list has none: the data is not there yet.
 fn extreme<'a>(
     meter: &mut Meter,
-    list: &List<'a>,
+    list: &CelList<'a>,
     operator: Binary,
     better: Ordering,
-) -> Result<Value<'a>, Fault> {
+) -> Result<CelValue<'a>, Fault> {
     meter.steps(list.len())?;
     let mut items = list.iter();
     let mut best = items.next().ok_or(Fault::Missing)?;
@@ -330,67 +338,71 @@ fn extreme<'a>(
     Ok(best)
 }
 
-fn convert<'a>(meter: &mut Meter, function: Function, value: &Value<'a>) -> Result<Value<'a>, Fault> {
-    if let Value::String(text) = value {
+fn convert<'a>(
+    meter: &mut Meter,
+    function: CelFunction,
+    value: &CelValue<'a>,
+) -> Result<CelValue<'a>, Fault> {
+    if let CelValue::String(text) = value {
         meter.text(text.as_str().len())?;
     }
     let unreadable =
         || Fault::Wrong(EvaluateProblem::Conversion { function: name(function), from: value.type_name() });
     match (function, value) {
-        (Function::Int, Value::Int(_))
-        | (Function::Uint, Value::Uint(_))
-        | (Function::Double, Value::Double(_))
-        | (Function::String, Value::String(_))
-        | (Function::Bool, Value::Bool(_))
-        | (Function::Timestamp, Value::Timestamp(_))
-        | (Function::Duration, Value::Duration(_)) => Ok(value.clone()),
-        (Function::Int, Value::Uint(number)) => {
-            i64::try_from(*number).map(Value::Int).map_err(|_| unreadable())
+        (CelFunction::Int, CelValue::Int(_))
+        | (CelFunction::Uint, CelValue::Uint(_))
+        | (CelFunction::Double, CelValue::Double(_))
+        | (CelFunction::String, CelValue::String(_))
+        | (CelFunction::Bool, CelValue::Bool(_))
+        | (CelFunction::Timestamp, CelValue::Timestamp(_))
+        | (CelFunction::Duration, CelValue::Duration(_)) => Ok(value.clone()),
+        (CelFunction::Int, CelValue::Uint(number)) => {
+            i64::try_from(*number).map(CelValue::Int).map_err(|_| unreadable())
         }
-        (Function::Int, Value::Double(number)) => whole(*number)
+        (CelFunction::Int, CelValue::Double(number)) => whole(*number)
             .and_then(|number| i64::try_from(number).ok())
-            .map(Value::Int)
+            .map(CelValue::Int)
             .ok_or_else(unreadable),
-        (Function::Int, Value::String(text)) => {
-            text.as_str().parse().map(Value::Int).map_err(|_| unreadable())
+        (CelFunction::Int, CelValue::String(text)) => {
+            text.as_str().parse().map(CelValue::Int).map_err(|_| unreadable())
         }
-        (Function::Int, Value::Timestamp(time)) => Ok(Value::Int(time.as_second())),
-        (Function::Uint, Value::Int(number)) => {
-            u64::try_from(*number).map(Value::Uint).map_err(|_| unreadable())
+        (CelFunction::Int, CelValue::Timestamp(time)) => Ok(CelValue::Int(time.as_second())),
+        (CelFunction::Uint, CelValue::Int(number)) => {
+            u64::try_from(*number).map(CelValue::Uint).map_err(|_| unreadable())
         }
-        (Function::Uint, Value::Double(number)) => whole(*number)
+        (CelFunction::Uint, CelValue::Double(number)) => whole(*number)
             .and_then(|number| u64::try_from(number).ok())
-            .map(Value::Uint)
+            .map(CelValue::Uint)
             .ok_or_else(unreadable),
-        (Function::Uint, Value::String(text)) => {
-            text.as_str().parse().map(Value::Uint).map_err(|_| unreadable())
+        (CelFunction::Uint, CelValue::String(text)) => {
+            text.as_str().parse().map(CelValue::Uint).map_err(|_| unreadable())
         }
         #[allow(clippy::cast_precision_loss)]
-        (Function::Double, Value::Int(number)) => Ok(Value::Double(*number as f64)),
+        (CelFunction::Double, CelValue::Int(number)) => Ok(CelValue::Double(*number as f64)),
         #[allow(clippy::cast_precision_loss)]
-        (Function::Double, Value::Uint(number)) => Ok(Value::Double(*number as f64)),
-        (Function::Double, Value::String(text)) => {
-            text.as_str().parse().map(Value::Double).map_err(|_| unreadable())
+        (CelFunction::Double, CelValue::Uint(number)) => Ok(CelValue::Double(*number as f64)),
+        (CelFunction::Double, CelValue::String(text)) => {
+            text.as_str().parse().map(CelValue::Double).map_err(|_| unreadable())
         }
-        (Function::String, Value::Int(number)) => meter.string(&number.to_string()),
-        (Function::String, Value::Uint(number)) => meter.string(&number.to_string()),
-        (Function::String, Value::Double(number)) => meter.string(&number.to_string()),
-        (Function::String, Value::Bool(value)) => meter.string(&value.to_string()),
-        (Function::String, Value::Timestamp(time)) => meter.string(&time.to_string()),
-        (Function::String, Value::Duration(span)) => {
+        (CelFunction::String, CelValue::Int(number)) => meter.string(&number.to_string()),
+        (CelFunction::String, CelValue::Uint(number)) => meter.string(&number.to_string()),
+        (CelFunction::String, CelValue::Double(number)) => meter.string(&number.to_string()),
+        (CelFunction::String, CelValue::Bool(value)) => meter.string(&value.to_string()),
+        (CelFunction::String, CelValue::Timestamp(time)) => meter.string(&time.to_string()),
+        (CelFunction::String, CelValue::Duration(span)) => {
             let seconds = span.as_secs_f64();
             meter.string(&format!("{seconds}s"))
         }
-        (Function::Bool, Value::String(text)) => match text.as_str() {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
+        (CelFunction::Bool, CelValue::String(text)) => match text.as_str() {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(CelValue::Bool(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(CelValue::Bool(false)),
             _ => Err(unreadable()),
         },
-        (Function::Timestamp, Value::String(text)) => timestamp(text.as_str()).ok_or_else(unreadable),
-        (Function::Timestamp, Value::Int(seconds)) => {
-            Timestamp::from_second(*seconds).map(Value::Timestamp).map_err(|_| unreadable())
+        (CelFunction::Timestamp, CelValue::String(text)) => timestamp(text.as_str()).ok_or_else(unreadable),
+        (CelFunction::Timestamp, CelValue::Int(seconds)) => {
+            Timestamp::from_second(*seconds).map(CelValue::Timestamp).map_err(|_| unreadable())
         }
-        (Function::Duration, Value::String(text)) => duration(text.as_str()).ok_or_else(unreadable),
+        (CelFunction::Duration, CelValue::String(text)) => duration(text.as_str()).ok_or_else(unreadable),
         _ => Err(mismatch(function, std::slice::from_ref(value))),
     }
 }
@@ -401,18 +413,18 @@ fn whole(number: f64) -> Option<i128> {
     (number.abs() < 2e19).then(|| number.trunc() as i128)
 }
 
-fn timestamp<'a>(text: &str) -> Option<Value<'a>> {
+fn timestamp<'a>(text: &str) -> Option<CelValue<'a>> {
     if text.len() > 64 {
         return None;
     }
-    text.parse().ok().map(Value::Timestamp)
+    text.parse().ok().map(CelValue::Timestamp)
 }
 
 /// Durations as Go writes them: `1h30m`, `500ms`, `-2s`. The reader below knows more forms; they are kept out.
-fn duration<'a>(text: &str) -> Option<Value<'a>> {
+fn duration<'a>(text: &str) -> Option<CelValue<'a>> {
     let known = |byte: &u8| byte.is_ascii_digit() || b"+-.hmsun".contains(byte);
     if text.len() > 64 || !text.as_bytes().iter().all(known) {
         return None;
     }
-    text.parse::<SignedDuration>().ok().map(Value::Duration)
+    text.parse::<SignedDuration>().ok().map(CelValue::Duration)
 }

@@ -1,17 +1,17 @@
 //! From text to tokens, each with the character it begins at.
 
 use super::CompileProblem;
-use super::parser::Refusal;
+use super::parser::CelRefusal;
 
 /// A token and where it begins, in characters.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Lexeme {
     pub(super) at: usize,
-    pub(super) token: Token,
+    pub(super) token: CelToken,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(super) enum CelToken {
     Name(String),
     /// A name in backticks: only a field can have one.
     EscapedName(String),
@@ -31,14 +31,14 @@ const SYMBOLS: [&str; 25] = [
 ];
 
 /// Reads all tokens, the end included.
-pub(super) fn read(source: &str) -> Result<Vec<Lexeme>, Refusal> {
+pub(super) fn read(source: &str) -> Result<Vec<Lexeme>, CelRefusal> {
     let mut lexer = Lexer { characters: source.chars().collect(), at: 0 };
     let mut lexemes = Vec::new();
     loop {
         lexer.skip_blank();
         let at = lexer.at;
         let token = lexer.token()?;
-        let end = token == Token::End;
+        let end = token == CelToken::End;
         lexemes.push(Lexeme { at, token });
         if end {
             return Ok(lexemes);
@@ -51,8 +51,8 @@ struct Lexer {
     at: usize,
 }
 
-fn refuse<T>(at: usize, message: &str) -> Result<T, Refusal> {
-    Err(Refusal { at: Some(at), problem: CompileProblem::Syntax(message.to_owned()) })
+fn refuse<T>(at: usize, message: &str) -> Result<T, CelRefusal> {
+    Err(CelRefusal { at: Some(at), problem: CompileProblem::Syntax(message.to_owned()) })
 }
 
 impl Lexer {
@@ -82,9 +82,9 @@ impl Lexer {
         }
     }
 
-    fn token(&mut self) -> Result<Token, Refusal> {
+    fn token(&mut self) -> Result<CelToken, CelRefusal> {
         let Some(next) = self.peek(0) else {
-            return Ok(Token::End);
+            return Ok(CelToken::End);
         };
         if next.is_ascii_digit() || (next == '.' && self.peek(1).is_some_and(|digit| digit.is_ascii_digit()))
         {
@@ -94,7 +94,7 @@ impl Lexer {
             return self.string(prefix);
         }
         if next.is_ascii_alphabetic() || next == '_' {
-            return Ok(Token::Name(self.take_while(|next| next.is_ascii_alphanumeric() || next == '_')));
+            return Ok(CelToken::Name(self.take_while(|next| next.is_ascii_alphanumeric() || next == '_')));
         }
         if next == '`' {
             let open = self.at;
@@ -104,19 +104,19 @@ impl Lexer {
                 return refuse(open, "expected a name of letters, digits, and _ . - / in backticks");
             }
             self.at += 1;
-            return Ok(Token::EscapedName(name));
+            return Ok(CelToken::EscapedName(name));
         }
         match SYMBOLS.iter().find(|symbol| self.starts_with(symbol)) {
             Some(&"=") => refuse(self.at, "expected ==, found ="),
             Some(symbol) => {
                 self.at += symbol.len();
-                Ok(Token::Symbol(symbol))
+                Ok(CelToken::Symbol(symbol))
             }
             None => refuse(self.at, &format!("expected an expression, found {next:?}")),
         }
     }
 
-    fn number(&mut self) -> Result<Token, Refusal> {
+    fn number(&mut self) -> Result<CelToken, CelRefusal> {
         let start = self.at;
         let unsigned = |lexer: &mut Lexer| {
             let suffix = matches!(lexer.peek(0), Some('u' | 'U'));
@@ -124,8 +124,8 @@ impl Lexer {
             suffix
         };
         let whole = |text: &str, radix: u32, unsigned: bool| match u64::from_str_radix(text, radix) {
-            Ok(value) if unsigned => Ok(Token::Uint(value)),
-            Ok(value) => Ok(Token::Int(value)),
+            Ok(value) if unsigned => Ok(CelToken::Uint(value)),
+            Ok(value) => Ok(CelToken::Int(value)),
             Err(_) => refuse(start, "this number is too large"),
         };
         if self.starts_with("0x") && self.peek(2).is_some_and(|digit| digit.is_ascii_hexdigit()) {
@@ -156,7 +156,7 @@ impl Lexer {
             return whole(&text, 10, unsigned);
         }
         match text.parse::<f64>() {
-            Ok(value) if value.is_finite() => Ok(Token::Double(value)),
+            Ok(value) if value.is_finite() => Ok(CelToken::Double(value)),
             _ => refuse(start, "this number is too large"),
         }
     }
@@ -168,12 +168,12 @@ impl Lexer {
         matches!(self.peek(letters), Some('"' | '\'')).then_some(letters)
     }
 
-    fn string(&mut self, prefix: usize) -> Result<Token, Refusal> {
+    fn string(&mut self, prefix: usize) -> Result<CelToken, CelRefusal> {
         let open = self.at;
         let letters: String =
             self.characters[self.at..self.at + prefix].iter().collect::<String>().to_lowercase();
         if letters.contains('b') {
-            return Err(Refusal { at: Some(open), problem: CompileProblem::Unsupported("byte strings") });
+            return Err(CelRefusal { at: Some(open), problem: CompileProblem::Unsupported("byte strings") });
         }
         self.at += prefix;
         let quote = self.peek(0).unwrap_or('"');
@@ -196,11 +196,11 @@ impl Lexer {
             }
         }
         self.at += close.len();
-        Ok(Token::String(text))
+        Ok(CelToken::String(text))
     }
 
     /// What stands for the characters after a backslash.
-    fn escape(&mut self) -> Result<char, Refusal> {
+    fn escape(&mut self) -> Result<char, CelRefusal> {
         let start = self.at;
         let next = self.peek(0);
         self.at += 1;

@@ -1,6 +1,6 @@
 //! What one evaluation may use, counted in steps and bytes so that the count is the same everywhere.
 
-use super::value::{List, Value};
+use super::value::{CelList, CelValue};
 use super::{EvaluateProblem, MAX_MADE_BYTES, MAX_STEPS};
 
 /// Why a value could not be had.
@@ -34,7 +34,7 @@ impl From<EvaluateProblem> for Fault {
 }
 
 /// An operator or function met types that it does not take.
-pub(super) fn types(operation: &'static str, values: &[&Value<'_>]) -> Fault {
+pub(super) fn types(operation: &'static str, values: &[&CelValue<'_>]) -> Fault {
     let types: Vec<&str> = values.iter().map(|value| value.type_name()).collect();
     Fault::Wrong(EvaluateProblem::Types { operation, types: types.join(" and ") })
 }
@@ -81,18 +81,18 @@ impl Meter {
 
     /// Makes a list of this many elements; what they hold is shared or was paid for when it was made.
     pub(super) fn make_list(&mut self, length: usize) -> Result<(), Fault> {
-        self.make(length.saturating_mul(size_of::<Value<'_>>()))
+        self.make(length.saturating_mul(size_of::<CelValue<'_>>()))
     }
 
     /// Makes a text.
-    pub(super) fn string<'a>(&mut self, text: &str) -> Result<Value<'a>, Fault> {
+    pub(super) fn string<'a>(&mut self, text: &str) -> Result<CelValue<'a>, Fault> {
         self.make(text.len())?;
-        Ok(Value::made(text))
+        Ok(CelValue::made(text))
     }
 
     /// Makes a list of values that exist.
-    pub(super) fn list<'a>(&mut self, values: Vec<Value<'a>>) -> Result<Value<'a>, Fault> {
+    pub(super) fn list<'a>(&mut self, values: Vec<CelValue<'a>>) -> Result<CelValue<'a>, Fault> {
         self.make_list(values.len())?;
-        Ok(Value::List(List::Made(values.into())))
+        Ok(CelValue::List(CelList::Made(values.into())))
     }
 }

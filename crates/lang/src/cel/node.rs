@@ -1,22 +1,22 @@
 //! The checked form of an expression: names resolved, functions known, patterns compiled, loops bounded. Only what
 //! can be evaluated has a shape here.
 
-use super::functions::Function;
-use crate::pattern::Pattern;
+use super::functions::CelFunction;
+use crate::pattern::PricedPattern;
 
 /// One part of an expression, and where it stands in the source (a character offset).
 #[derive(Debug)]
-pub(super) struct Node {
+pub(super) struct CelNode {
     pub(super) at: usize,
     /// From where to where it stands, as far as somebody may want to quote it: sides of `&&`, `||` and comparisons.
     pub(super) span: (usize, usize),
     /// How many nodes stand on the longest way down, this one included.
     pub(super) height: usize,
-    pub(super) kind: Kind,
+    pub(super) kind: CelNodeKind,
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum CelNodeKind {
     Null,
     Bool(bool),
     Int(i64),
@@ -28,37 +28,37 @@ pub(super) enum Kind {
     Variable(usize, String),
     /// The variable of an enclosing loop, by its place from the outermost.
     Local(usize, String),
-    Field(Box<Node>, String),
-    Has(Box<Node>, String),
-    OptionalField(Box<Node>, String),
-    Index(Box<Node>, Box<Node>),
-    OptionalIndex(Box<Node>, Box<Node>),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    And(Box<Node>, Box<Node>),
-    Or(Box<Node>, Box<Node>),
-    Conditional(Box<Node>, Box<Node>, Box<Node>),
-    Binary(Binary, Box<Node>, Box<Node>),
+    Field(Box<CelNode>, String),
+    Has(Box<CelNode>, String),
+    OptionalField(Box<CelNode>, String),
+    Index(Box<CelNode>, Box<CelNode>),
+    OptionalIndex(Box<CelNode>, Box<CelNode>),
+    Not(Box<CelNode>),
+    Negate(Box<CelNode>),
+    And(Box<CelNode>, Box<CelNode>),
+    Or(Box<CelNode>, Box<CelNode>),
+    Conditional(Box<CelNode>, Box<CelNode>, Box<CelNode>),
+    Binary(Binary, Box<CelNode>, Box<CelNode>),
     /// Items; one marked optional is left out when it is `optional.none()`.
-    List(Vec<Item>),
+    List(Vec<LiteralEntry>),
     /// Keys and values; a value marked optional is left out when it is `optional.none()`.
-    Map(Vec<(Node, Item)>),
+    Map(Vec<(CelNode, LiteralEntry)>),
     Each(Box<Each>),
-    Call(Function, Vec<Node>),
-    Matches(Box<Node>, Box<Pattern>),
+    Call(CelFunction, Vec<CelNode>),
+    Matches(Box<CelNode>, Box<PricedPattern>),
 }
 
 /// One entry of a list or map literal.
 #[derive(Debug)]
-pub(super) struct Item {
-    pub(super) node: Node,
+pub(super) struct LiteralEntry {
+    pub(super) node: CelNode,
     pub(super) optional: bool,
 }
 
 /// A macro that walks a list, or the keys of a map.
 #[derive(Debug)]
 pub(super) struct Each {
-    pub(super) range: Node,
+    pub(super) range: CelNode,
     /// The most elements the range may have.
     pub(super) limit: usize,
     pub(super) walk: Walk,
@@ -66,11 +66,11 @@ pub(super) struct Each {
 
 #[derive(Debug)]
 pub(super) enum Walk {
-    All(Node),
-    Exists(Node),
-    ExistsOne(Node),
+    All(CelNode),
+    Exists(CelNode),
+    ExistsOne(CelNode),
     /// An optional filter and what becomes of each element; `filter` is a map to the element itself.
-    Map(Option<Node>, Node),
+    Map(Option<CelNode>, CelNode),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,43 +108,47 @@ impl Binary {
     }
 }
 
-impl Kind {
+impl CelNodeKind {
     /// Shows every direct part to `visit`, in the order of the text.
-    pub(super) fn for_each_child<'n>(&'n self, visit: &mut dyn FnMut(&'n Node)) {
+    pub(super) fn for_each_child<'n>(&'n self, visit: &mut dyn FnMut(&'n CelNode)) {
         match self {
-            Kind::Null
-            | Kind::Bool(_)
-            | Kind::Int(_)
-            | Kind::Uint(_)
-            | Kind::Double(_)
-            | Kind::String(_)
-            | Kind::Type(_)
-            | Kind::Variable(..)
-            | Kind::Local(..) => {}
-            Kind::Field(of, _)
-            | Kind::Has(of, _)
-            | Kind::OptionalField(of, _)
-            | Kind::Not(of)
-            | Kind::Negate(of)
-            | Kind::Matches(of, _) => visit(of),
-            Kind::Index(left, right)
-            | Kind::OptionalIndex(left, right)
-            | Kind::And(left, right)
-            | Kind::Or(left, right)
-            | Kind::Binary(_, left, right) => {
+            CelNodeKind::Null
+            | CelNodeKind::Bool(_)
+            | CelNodeKind::Int(_)
+            | CelNodeKind::Uint(_)
+            | CelNodeKind::Double(_)
+            | CelNodeKind::String(_)
+            | CelNodeKind::Type(_)
+            | CelNodeKind::Variable(..)
+            | CelNodeKind::Local(..) => {}
+            CelNodeKind::Field(of, _)
+            | CelNodeKind::Has(of, _)
+            | CelNodeKind::OptionalField(of, _)
+            | CelNodeKind::Not(of)
+            | CelNodeKind::Negate(of)
+            | CelNodeKind::Matches(of, _) => visit(of),
+            CelNodeKind::Index(left, right)
+            | CelNodeKind::OptionalIndex(left, right)
+            | CelNodeKind::And(left, right)
+            | CelNodeKind::Or(left, right)
+            | CelNodeKind::Binary(_, left, right) => {
                 visit(left);
                 visit(right);
             }
-            Kind::Conditional(test, yes, no) => [test, yes, no].into_iter().for_each(|part| visit(part)),
-            Kind::List(items) => items.iter().for_each(|item| visit(&item.node)),
-            Kind::Map(entries) => {
+            CelNodeKind::Conditional(test, yes, no) => {
+                for part in [test, yes, no] {
+                    visit(part);
+                }
+            }
+            CelNodeKind::List(items) => items.iter().for_each(|item| visit(&item.node)),
+            CelNodeKind::Map(entries) => {
                 for (key, item) in entries {
                     visit(key);
                     visit(&item.node);
                 }
             }
-            Kind::Call(_, arguments) => arguments.iter().for_each(visit),
-            Kind::Each(each) => {
+            CelNodeKind::Call(_, arguments) => arguments.iter().for_each(visit),
+            CelNodeKind::Each(each) => {
                 visit(&each.range);
                 match &each.walk {
                     Walk::All(test) | Walk::Exists(test) | Walk::ExistsOne(test) => visit(test),
@@ -155,17 +159,17 @@ impl Kind {
     }
 }
 
-impl Node {
+impl CelNode {
     /// The path this part spells, in the words of the expression: what a missing value is called.
     pub(super) fn spell(&self) -> String {
         match &self.kind {
-            Kind::Variable(_, name) | Kind::Local(_, name) => name.clone(),
-            Kind::Field(of, name) | Kind::Has(of, name) => format!("{}.{name}", of.spell()),
-            Kind::OptionalField(of, name) => format!("{}.?{name}", of.spell()),
-            Kind::Index(of, index) => format!("{}[{}]", of.spell(), index.spell()),
-            Kind::OptionalIndex(of, index) => format!("{}[?{}]", of.spell(), index.spell()),
-            Kind::Int(value) => value.to_string(),
-            Kind::String(value) => format!("'{value}'"),
+            CelNodeKind::Variable(_, name) | CelNodeKind::Local(_, name) => name.clone(),
+            CelNodeKind::Field(of, name) | CelNodeKind::Has(of, name) => format!("{}.{name}", of.spell()),
+            CelNodeKind::OptionalField(of, name) => format!("{}.?{name}", of.spell()),
+            CelNodeKind::Index(of, index) => format!("{}[{}]", of.spell(), index.spell()),
+            CelNodeKind::OptionalIndex(of, index) => format!("{}[?{}]", of.spell(), index.spell()),
+            CelNodeKind::Int(value) => value.to_string(),
+            CelNodeKind::String(value) => format!("'{value}'"),
             _ => "(…)".to_owned(),
         }
     }

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use super::EvaluateProblem;
 use super::meter::{Fault, Meter, types};
 use super::node::Binary;
-use super::value::{List, Map, Text, Value, compare_numbers};
+use super::value::{CelList, CelText, CelValue, Map, compare_numbers};
 
 /// How deep two values may be nested to be compared. Deeper than JSON as the API server accepts it.
 const MAX_COMPARED_DEPTH: usize = 128;
@@ -18,21 +18,21 @@ const MAX_COMPARED_DEPTH: usize = 128;
 pub(super) fn binary<'a>(
     meter: &mut Meter,
     operator: Binary,
-    left: &Value<'a>,
-    right: &Value<'a>,
-) -> Result<Value<'a>, Fault> {
+    left: &CelValue<'a>,
+    right: &CelValue<'a>,
+) -> Result<CelValue<'a>, Fault> {
     let ordered = |meter: &mut Meter, wanted: &[Ordering]| {
         let ordering = compare(meter, operator, left, right)?;
-        Ok(Value::Bool(ordering.is_some_and(|ordering| wanted.contains(&ordering))))
+        Ok(CelValue::Bool(ordering.is_some_and(|ordering| wanted.contains(&ordering))))
     };
     match operator {
-        Binary::Equal => equal(meter, left, right).map(Value::Bool),
-        Binary::NotEqual => equal(meter, left, right).map(|same| Value::Bool(!same)),
+        Binary::Equal => equal(meter, left, right).map(CelValue::Bool),
+        Binary::NotEqual => equal(meter, left, right).map(|same| CelValue::Bool(!same)),
         Binary::Less => ordered(meter, &[Ordering::Less]),
         Binary::LessOrEqual => ordered(meter, &[Ordering::Less, Ordering::Equal]),
         Binary::Greater => ordered(meter, &[Ordering::Greater]),
         Binary::GreaterOrEqual => ordered(meter, &[Ordering::Greater, Ordering::Equal]),
-        Binary::In => contains(meter, left, right).map(Value::Bool),
+        Binary::In => contains(meter, left, right).map(CelValue::Bool),
         Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide | Binary::Remainder => {
             arithmetic(meter, operator, left, right)
         }
@@ -40,11 +40,16 @@ pub(super) fn binary<'a>(
 }
 
 /// Whether two values are the same. Values of different types are not.
-pub(super) fn equal(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>) -> Result<bool, Fault> {
+pub(super) fn equal(meter: &mut Meter, left: &CelValue<'_>, right: &CelValue<'_>) -> Result<bool, Fault> {
     equal_at(meter, left, right, 0)
 }
 
-fn equal_at(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>, depth: usize) -> Result<bool, Fault> {
+fn equal_at(
+    meter: &mut Meter,
+    left: &CelValue<'_>,
+    right: &CelValue<'_>,
+    depth: usize,
+) -> Result<bool, Fault> {
     meter.steps(1)?;
     if depth > MAX_COMPARED_DEPTH {
         return Err(Fault::TooLarge(format!(
@@ -52,24 +57,24 @@ fn equal_at(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>, depth: usize
         )));
     }
     Ok(match (left, right) {
-        (Value::Null, Value::Null) => true,
-        (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::String(left), Value::String(right)) => {
+        (CelValue::Null, CelValue::Null) => true,
+        (CelValue::Bool(left), CelValue::Bool(right)) => left == right,
+        (CelValue::String(left), CelValue::String(right)) => {
             let (left, right) = (left.as_str(), right.as_str());
             if left.len() == right.len() {
                 meter.text(left.len())?;
             }
             left == right
         }
-        (Value::Timestamp(left), Value::Timestamp(right)) => left == right,
-        (Value::Duration(left), Value::Duration(right)) => left == right,
-        (Value::Type(left), Value::Type(right)) => left == right,
-        (Value::Optional(left), Value::Optional(right)) => match (left, right) {
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) => left == right,
+        (CelValue::Duration(left), CelValue::Duration(right)) => left == right,
+        (CelValue::Type(left), CelValue::Type(right)) => left == right,
+        (CelValue::Optional(left), CelValue::Optional(right)) => match (left, right) {
             (None, None) => true,
             (Some(left), Some(right)) => equal_at(meter, left, right, depth + 1)?,
             _ => false,
         },
-        (Value::List(left), Value::List(right)) => {
+        (CelValue::List(left), CelValue::List(right)) => {
             if left.len() != right.len() {
                 return Ok(false);
             }
@@ -80,7 +85,7 @@ fn equal_at(meter: &mut Meter, left: &Value<'_>, right: &Value<'_>, depth: usize
             }
             true
         }
-        (Value::Map(left), Value::Map(right)) => same_map(meter, left, right, depth)?,
+        (CelValue::Map(left), CelValue::Map(right)) => same_map(meter, left, right, depth)?,
         _ => compare_numbers(left, right) == Some(Some(Ordering::Equal)),
     })
 }
@@ -89,7 +94,7 @@ fn same_map(meter: &mut Meter, left: &Map<'_>, right: &Map<'_>, depth: usize) ->
     if left.len() != right.len() {
         return Ok(false);
     }
-    let mut same = |key: &Value<'_>, value: &Value<'_>| {
+    let mut same = |key: &CelValue<'_>, value: &CelValue<'_>| {
         meter.steps(1 + if matches!(right, Map::Made(_)) { right.len() } else { 0 })?;
         match right.get_by(key) {
             Some(other) => equal_at(meter, value, &other, depth + 1),
@@ -99,7 +104,7 @@ fn same_map(meter: &mut Meter, left: &Map<'_>, right: &Map<'_>, depth: usize) ->
     match left {
         Map::Given(fields) => {
             for (key, value) in *fields {
-                if !same(&Value::String(Text::Given(key)), &Value::from(value))? {
+                if !same(&CelValue::String(CelText::Given(key)), &CelValue::from(value))? {
                     return Ok(false);
                 }
             }
@@ -119,29 +124,29 @@ fn same_map(meter: &mut Meter, left: &Map<'_>, right: &Map<'_>, depth: usize) ->
 pub(super) fn compare(
     meter: &mut Meter,
     operator: Binary,
-    left: &Value<'_>,
-    right: &Value<'_>,
+    left: &CelValue<'_>,
+    right: &CelValue<'_>,
 ) -> Result<Option<Ordering>, Fault> {
     if let Some(ordering) = compare_numbers(left, right) {
         return Ok(ordering);
     }
     match (left, right) {
-        (Value::Bool(left), Value::Bool(right)) => Ok(Some(left.cmp(right))),
-        (Value::String(left), Value::String(right)) => {
+        (CelValue::Bool(left), CelValue::Bool(right)) => Ok(Some(left.cmp(right))),
+        (CelValue::String(left), CelValue::String(right)) => {
             meter.text(left.as_str().len().min(right.as_str().len()))?;
             Ok(Some(left.as_str().cmp(right.as_str())))
         }
-        (Value::Timestamp(left), Value::Timestamp(right)) => Ok(Some(left.cmp(right))),
-        (Value::Duration(left), Value::Duration(right)) => Ok(Some(left.cmp(right))),
+        (CelValue::Timestamp(left), CelValue::Timestamp(right)) => Ok(Some(left.cmp(right))),
+        (CelValue::Duration(left), CelValue::Duration(right)) => Ok(Some(left.cmp(right))),
         _ => Err(types(operator.symbol(), &[left, right])),
     }
 }
 
-fn contains(meter: &mut Meter, needle: &Value<'_>, within: &Value<'_>) -> Result<bool, Fault> {
+fn contains(meter: &mut Meter, needle: &CelValue<'_>, within: &CelValue<'_>) -> Result<bool, Fault> {
     match within {
-        Value::List(List::Given(items)) if matches!(needle, Value::String(_)) => {
+        CelValue::List(CelList::Given(items)) if matches!(needle, CelValue::String(_)) => {
             meter.steps(items.len())?;
-            let Value::String(needle) = needle else {
+            let CelValue::String(needle) = needle else {
                 return Ok(false);
             };
             let needle = needle.as_str();
@@ -157,7 +162,7 @@ fn contains(meter: &mut Meter, needle: &Value<'_>, within: &Value<'_>) -> Result
             }
             Ok(false)
         }
-        Value::List(items) => {
+        CelValue::List(items) => {
             for item in items.iter() {
                 if equal(meter, needle, &item)? {
                     return Ok(true);
@@ -165,10 +170,14 @@ fn contains(meter: &mut Meter, needle: &Value<'_>, within: &Value<'_>) -> Result
             }
             Ok(false)
         }
-        Value::Map(map)
+        CelValue::Map(map)
             if matches!(
                 needle,
-                Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_)
+                CelValue::String(_)
+                    | CelValue::Bool(_)
+                    | CelValue::Int(_)
+                    | CelValue::Uint(_)
+                    | CelValue::Double(_)
             ) =>
         {
             meter.steps(if matches!(map, Map::Made(_)) { map.len() } else { 1 })?;
@@ -181,13 +190,13 @@ fn contains(meter: &mut Meter, needle: &Value<'_>, within: &Value<'_>) -> Result
 fn arithmetic<'a>(
     meter: &mut Meter,
     operator: Binary,
-    left: &Value<'a>,
-    right: &Value<'a>,
-) -> Result<Value<'a>, Fault> {
+    left: &CelValue<'a>,
+    right: &CelValue<'a>,
+) -> Result<CelValue<'a>, Fault> {
     use Binary::{Add, Divide, Multiply, Remainder, Subtract};
     let overflow = || Fault::Wrong(EvaluateProblem::Overflow(operator.symbol()));
     match (left, right) {
-        (Value::Int(left), Value::Int(right)) => {
+        (CelValue::Int(left), CelValue::Int(right)) => {
             let (left, right) = (*left, *right);
             if right == 0 && matches!(operator, Divide | Remainder) {
                 return Err(EvaluateProblem::DivisionByZero.into());
@@ -199,10 +208,10 @@ fn arithmetic<'a>(
                 Divide => left.checked_div(right),
                 _ => left.checked_rem(right),
             }
-            .map(Value::Int)
+            .map(CelValue::Int)
             .ok_or_else(overflow)
         }
-        (Value::Uint(left), Value::Uint(right)) => {
+        (CelValue::Uint(left), CelValue::Uint(right)) => {
             let (left, right) = (*left, *right);
             if right == 0 && matches!(operator, Divide | Remainder) {
                 return Err(EvaluateProblem::DivisionByZero.into());
@@ -214,24 +223,24 @@ fn arithmetic<'a>(
                 Divide => left.checked_div(right),
                 _ => left.checked_rem(right),
             }
-            .map(Value::Uint)
+            .map(CelValue::Uint)
             .ok_or_else(overflow)
         }
-        (Value::Double(left), Value::Double(right)) => match operator {
-            Add => Ok(Value::Double(left + right)),
-            Subtract => Ok(Value::Double(left - right)),
-            Multiply => Ok(Value::Double(left * right)),
-            Divide => Ok(Value::Double(left / right)),
-            _ => Err(types("%", &[&Value::Double(*left), &Value::Double(*right)])),
+        (CelValue::Double(left), CelValue::Double(right)) => match operator {
+            Add => Ok(CelValue::Double(left + right)),
+            Subtract => Ok(CelValue::Double(left - right)),
+            Multiply => Ok(CelValue::Double(left * right)),
+            Divide => Ok(CelValue::Double(left / right)),
+            _ => Err(types("%", &[&CelValue::Double(*left), &CelValue::Double(*right)])),
         },
-        (Value::String(left), Value::String(right)) if operator == Add => {
+        (CelValue::String(left), CelValue::String(right)) if operator == Add => {
             let (left, right) = (left.as_str(), right.as_str());
             meter.make(left.len().saturating_add(right.len()))?;
-            Ok(Value::made(&format!("{left}{right}")))
+            Ok(CelValue::made(&format!("{left}{right}")))
         }
-        (Value::List(left), Value::List(right)) if operator == Add => {
+        (CelValue::List(left), CelValue::List(right)) if operator == Add => {
             meter.make_list(left.len().saturating_add(right.len()))?;
-            Ok(Value::List(List::Made(left.iter().chain(right.iter()).collect())))
+            Ok(CelValue::List(CelList::Made(left.iter().chain(right.iter()).collect())))
         }
         _ => times(operator, left, right)
             .ok_or_else(|| types(operator.symbol(), &[left, right]))?
@@ -241,36 +250,36 @@ fn arithmetic<'a>(
 
 /// Arithmetic on times. The outer `None`: not times; the inner one: out of range.
 #[allow(clippy::option_option)]
-fn times<'a>(operator: Binary, left: &Value<'a>, right: &Value<'a>) -> Option<Option<Value<'a>>> {
+fn times<'a>(operator: Binary, left: &CelValue<'a>, right: &CelValue<'a>) -> Option<Option<CelValue<'a>>> {
     Some(match (operator, left, right) {
-        (Binary::Add, Value::Timestamp(time), Value::Duration(span))
-        | (Binary::Add, Value::Duration(span), Value::Timestamp(time)) => {
-            time.checked_add(*span).ok().map(Value::Timestamp)
+        (Binary::Add, CelValue::Timestamp(time), CelValue::Duration(span))
+        | (Binary::Add, CelValue::Duration(span), CelValue::Timestamp(time)) => {
+            time.checked_add(*span).ok().map(CelValue::Timestamp)
         }
-        (Binary::Subtract, Value::Timestamp(time), Value::Duration(span)) => {
-            time.checked_sub(*span).ok().map(Value::Timestamp)
+        (Binary::Subtract, CelValue::Timestamp(time), CelValue::Duration(span)) => {
+            time.checked_sub(*span).ok().map(CelValue::Timestamp)
         }
-        (Binary::Subtract, Value::Timestamp(left), Value::Timestamp(right)) => {
-            Some(Value::Duration(left.duration_since(*right)))
+        (Binary::Subtract, CelValue::Timestamp(left), CelValue::Timestamp(right)) => {
+            Some(CelValue::Duration(left.duration_since(*right)))
         }
-        (Binary::Add, Value::Duration(left), Value::Duration(right)) => {
-            left.checked_add(*right).map(Value::Duration)
+        (Binary::Add, CelValue::Duration(left), CelValue::Duration(right)) => {
+            left.checked_add(*right).map(CelValue::Duration)
         }
-        (Binary::Subtract, Value::Duration(left), Value::Duration(right)) => {
-            left.checked_sub(*right).map(Value::Duration)
+        (Binary::Subtract, CelValue::Duration(left), CelValue::Duration(right)) => {
+            left.checked_sub(*right).map(CelValue::Duration)
         }
         _ => return None,
     })
 }
 
 /// The negative of a number or duration.
-pub(super) fn negate<'a>(value: &Value<'a>) -> Result<Value<'a>, Fault> {
+pub(super) fn negate<'a>(value: &CelValue<'a>) -> Result<CelValue<'a>, Fault> {
     let overflow = || Fault::Wrong(EvaluateProblem::Overflow("-"));
     match value {
-        Value::Int(value) => value.checked_neg().map(Value::Int).ok_or_else(overflow),
-        Value::Double(value) => Ok(Value::Double(-value)),
-        Value::Duration(value) => {
-            SignedDuration::ZERO.checked_sub(*value).map(Value::Duration).ok_or_else(overflow)
+        CelValue::Int(value) => value.checked_neg().map(CelValue::Int).ok_or_else(overflow),
+        CelValue::Double(value) => Ok(CelValue::Double(-value)),
+        CelValue::Duration(value) => {
+            SignedDuration::ZERO.checked_sub(*value).map(CelValue::Duration).ok_or_else(overflow)
         }
         _ => Err(types("-", &[value])),
     }

@@ -6,8 +6,8 @@
 
 mod calls;
 
-use super::lexer::{self, Lexeme, Token};
-use super::node::{Binary, Item, Kind, Node};
+use super::lexer::{self, CelToken, Lexeme};
+use super::node::{Binary, CelNode, CelNodeKind, LiteralEntry};
 use super::{CompileProblem, MAX_BRACKETS, MAX_DEPTH, MAX_SOURCE_BYTES};
 
 /// The names of types, as `type(x) == string` compares them.
@@ -48,24 +48,24 @@ const OPERATORS: [&[(&str, Binary)]; 3] = [
 
 /// A refusal, and the character it is about.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct CelRefusal {
     pub(super) at: Option<usize>,
     pub(super) problem: CompileProblem,
 }
 
-type Parsed<T> = Result<T, Refusal>;
+type Parsed<T> = Result<T, CelRefusal>;
 
 /// Compiles a text that may use `variables`. Beside it: the KiB that its patterns take once compiled.
-pub(super) fn parse(source: &str, variables: &[&str]) -> Parsed<(Node, usize)> {
+pub(super) fn parse(source: &str, variables: &[&str]) -> Parsed<(CelNode, usize)> {
     if source.len() > MAX_SOURCE_BYTES {
-        return Err(Refusal { at: None, problem: CompileProblem::TooLong { bytes: source.len() } });
+        return Err(CelRefusal { at: None, problem: CompileProblem::TooLong { bytes: source.len() } });
     }
     let lexemes = lexer::read(source)?;
     let mut parser =
         Parser { lexemes, next: 0, depth: 0, variables, locals: Vec::new(), deepest_loop: 0, patterns: 0 };
     let root = parser.expression()?;
     match parser.peek() {
-        Token::End => Ok((root, parser.patterns)),
+        CelToken::End => Ok((root, parser.patterns)),
         _ => Err(parser.expected("an operator or the end")),
     }
 }
@@ -84,21 +84,21 @@ struct Parser<'s> {
 }
 
 fn refuse<T>(at: usize, problem: CompileProblem) -> Parsed<T> {
-    Err(Refusal { at: Some(at), problem })
+    Err(CelRefusal { at: Some(at), problem })
 }
 
-fn node(at: usize, kind: Kind) -> Parsed<Node> {
+fn node(at: usize, kind: CelNodeKind) -> Parsed<CelNode> {
     let mut height = 0;
     kind.for_each_child(&mut |child| height = child.height.max(height));
     if height == MAX_DEPTH {
         return refuse(at, CompileProblem::TooDeep);
     }
-    Ok(Node { at, span: (at, at), height: height + 1, kind })
+    Ok(CelNode { at, span: (at, at), height: height + 1, kind })
 }
 
 impl Parser<'_> {
-    fn peek(&self) -> &Token {
-        self.lexemes.get(self.next).map_or(&Token::End, |lexeme| &lexeme.token)
+    fn peek(&self) -> &CelToken {
+        self.lexemes.get(self.next).map_or(&CelToken::End, |lexeme| &lexeme.token)
     }
 
     /// Where the next token begins.
@@ -107,7 +107,7 @@ impl Parser<'_> {
     }
 
     fn is(&self, symbol: &str) -> bool {
-        matches!(self.peek(), Token::Symbol(next) if *next == symbol)
+        matches!(self.peek(), CelToken::Symbol(next) if *next == symbol)
     }
 
     fn take(&mut self, symbol: &str) -> bool {
@@ -120,22 +120,22 @@ impl Parser<'_> {
         if self.take(symbol) { Ok(()) } else { Err(self.expected(symbol)) }
     }
 
-    fn expected(&self, what: &str) -> Refusal {
+    fn expected(&self, what: &str) -> CelRefusal {
         let found = match self.peek() {
-            Token::Name(name) | Token::EscapedName(name) => name.chars().take(64).collect(),
-            Token::Int(_) | Token::Uint(_) | Token::Double(_) => "a number".to_owned(),
-            Token::String(_) => "a string".to_owned(),
-            Token::Symbol(symbol) => (*symbol).to_owned(),
-            Token::End => "the end".to_owned(),
+            CelToken::Name(name) | CelToken::EscapedName(name) => name.chars().take(64).collect(),
+            CelToken::Int(_) | CelToken::Uint(_) | CelToken::Double(_) => "a number".to_owned(),
+            CelToken::String(_) => "a string".to_owned(),
+            CelToken::Symbol(symbol) => (*symbol).to_owned(),
+            CelToken::End => "the end".to_owned(),
         };
-        Refusal {
+        CelRefusal {
             at: Some(self.at()),
             problem: CompileProblem::Syntax(format!("expected {what}, found {found}")),
         }
     }
 
     /// `test ? yes : no`, or what binds closer.
-    fn expression(&mut self) -> Parsed<Node> {
+    fn expression(&mut self) -> Parsed<CelNode> {
         self.depth += 1;
         if self.depth > MAX_BRACKETS {
             return refuse(self.at(), CompileProblem::TooManyBrackets);
@@ -148,7 +148,7 @@ impl Parser<'_> {
             let yes = self.chain("||")?;
             self.must(":")?;
             let no = self.expression()?;
-            result = node(at, Kind::Conditional(Box::new(result), Box::new(yes), Box::new(no)))?;
+            result = node(at, CelNodeKind::Conditional(Box::new(result), Box::new(yes), Box::new(no)))?;
             result.span = (from, self.at());
         }
         self.depth -= 1;
@@ -157,8 +157,8 @@ impl Parser<'_> {
 
     /// Terms joined by `||` or `&&`. They make a balanced tree: either side may decide, so their grouping does not
     /// matter, and a long chain stays shallow.
-    fn chain(&mut self, symbol: &'static str) -> Parsed<Node> {
-        let term = |parser: &mut Self| -> Parsed<Node> {
+    fn chain(&mut self, symbol: &'static str) -> Parsed<CelNode> {
+        let term = |parser: &mut Self| -> Parsed<CelNode> {
             let from = parser.at();
             let mut term = if symbol == "||" { parser.chain("&&")? } else { parser.binary(0)? };
             term.span = (from, parser.at());
@@ -177,7 +177,7 @@ impl Parser<'_> {
     }
 
     /// Comparison, then addition, then multiplication: left to right on each level.
-    fn binary(&mut self, level: usize) -> Parsed<Node> {
+    fn binary(&mut self, level: usize) -> Parsed<CelNode> {
         let Some(operators) = OPERATORS.get(level) else {
             return self.unary();
         };
@@ -187,10 +187,10 @@ impl Parser<'_> {
             let at = self.at();
             left.span = (from, at);
             let operator = match self.peek() {
-                Token::Symbol(symbol) => {
+                CelToken::Symbol(symbol) => {
                     operators.iter().find(|(known, _)| known == symbol).map(|found| found.1)
                 }
-                Token::Name(name) if name == "in" && level == 0 => Some(Binary::In),
+                CelToken::Name(name) if name == "in" && level == 0 => Some(Binary::In),
                 _ => None,
             };
             let Some(operator) = operator else { return Ok(left) };
@@ -198,12 +198,12 @@ impl Parser<'_> {
             let from = self.at();
             let mut right = self.binary(level + 1)?;
             right.span = (from, self.at());
-            left = node(at, Kind::Binary(operator, Box::new(left), Box::new(right)))?;
+            left = node(at, CelNodeKind::Binary(operator, Box::new(left), Box::new(right)))?;
         }
     }
 
     /// `!` or `-`, any number of one of them. Two cancel each other.
-    fn unary(&mut self) -> Parsed<Node> {
+    fn unary(&mut self) -> Parsed<CelNode> {
         let at = self.at();
         let symbol = if self.is("!") { "!" } else { "-" };
         let mut count = 0_usize;
@@ -211,19 +211,19 @@ impl Parser<'_> {
             count += 1;
         }
         // The smallest whole number has no positive counterpart: its sign is part of it.
-        if symbol == "-" && count % 2 == 1 && matches!(self.peek(), Token::Int(_) | Token::Double(_)) {
+        if symbol == "-" && count % 2 == 1 && matches!(self.peek(), CelToken::Int(_) | CelToken::Double(_)) {
             return self.member(true);
         }
         let of = self.member(false)?;
         match (symbol, count % 2) {
             (_, 0) => Ok(of),
-            ("!", _) => node(at, Kind::Not(Box::new(of))),
-            _ => node(at, Kind::Negate(Box::new(of))),
+            ("!", _) => node(at, CelNodeKind::Not(Box::new(of))),
+            _ => node(at, CelNodeKind::Negate(Box::new(of))),
         }
     }
 
     /// A value and the selections, indexes and calls that follow it.
-    fn member(&mut self, negative: bool) -> Parsed<Node> {
+    fn member(&mut self, negative: bool) -> Parsed<CelNode> {
         let mut of = self.primary(negative)?;
         loop {
             let at = self.at();
@@ -231,7 +231,7 @@ impl Parser<'_> {
                 of = if self.take("?") {
                     let at = self.at();
                     let name = self.field_name()?;
-                    node(at, Kind::OptionalField(Box::new(of), name))?
+                    node(at, CelNodeKind::OptionalField(Box::new(of), name))?
                 } else {
                     self.selection(of)?
                 };
@@ -242,7 +242,11 @@ impl Parser<'_> {
                 let of_box = Box::new(of);
                 of = node(
                     at,
-                    if optional { Kind::OptionalIndex(of_box, index) } else { Kind::Index(of_box, index) },
+                    if optional {
+                        CelNodeKind::OptionalIndex(of_box, index)
+                    } else {
+                        CelNodeKind::Index(of_box, index)
+                    },
                 )?;
             } else if self.is("{") {
                 return refuse(at, CompileProblem::Unsupported("messages"));
@@ -254,8 +258,10 @@ impl Parser<'_> {
 
     fn field_name(&mut self) -> Parsed<String> {
         let name = match self.peek() {
-            Token::Name(name) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => name.clone(),
-            Token::EscapedName(name) => name.clone(),
+            CelToken::Name(name) if !matches!(name.as_str(), "in" | "true" | "false" | "null") => {
+                name.clone()
+            }
+            CelToken::EscapedName(name) => name.clone(),
             _ => return Err(self.expected("a field name (write an unusual one in brackets: x['a-b'])")),
         };
         self.next += 1;
@@ -277,53 +283,53 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn primary(&mut self, negative: bool) -> Parsed<Node> {
+    fn primary(&mut self, negative: bool) -> Parsed<CelNode> {
         let at = self.at();
         let token = self.peek().clone();
         let kind = match token {
-            Token::Symbol("(") => {
+            CelToken::Symbol("(") => {
                 self.next += 1;
                 let inner = self.expression()?;
                 self.must(")")?;
                 return Ok(inner);
             }
-            Token::Symbol("[") => {
+            CelToken::Symbol("[") => {
                 self.next += 1;
                 let mut items = Vec::new();
                 self.items("]", |parser| {
                     let optional = parser.take("?");
-                    items.push(Item { node: parser.expression()?, optional });
+                    items.push(LiteralEntry { node: parser.expression()?, optional });
                     Ok(())
                 })?;
-                return node(at, Kind::List(items));
+                return node(at, CelNodeKind::List(items));
             }
-            Token::Symbol("{") => {
+            CelToken::Symbol("{") => {
                 self.next += 1;
                 let mut entries = Vec::new();
                 self.items("}", |parser| {
                     let optional = parser.take("?");
                     let key = parser.expression()?;
                     parser.must(":")?;
-                    entries.push((key, Item { node: parser.expression()?, optional }));
+                    entries.push((key, LiteralEntry { node: parser.expression()?, optional }));
                     Ok(())
                 })?;
-                return node(at, Kind::Map(entries));
+                return node(at, CelNodeKind::Map(entries));
             }
-            Token::Name(name) => {
+            CelToken::Name(name) => {
                 self.next += 1;
                 return self.named(at, &name);
             }
-            Token::Int(magnitude) => {
+            CelToken::Int(magnitude) => {
                 let signed = i128::from(magnitude) * if negative { -1 } else { 1 };
                 let Ok(value) = i64::try_from(signed) else {
                     return refuse(at, CompileProblem::Syntax("this number is too large".to_owned()));
                 };
-                Kind::Int(value)
+                CelNodeKind::Int(value)
             }
-            Token::Uint(value) => Kind::Uint(value),
-            Token::Double(value) => Kind::Double(if negative { -value } else { value }),
-            Token::String(value) => Kind::String(value),
-            Token::Symbol(_) | Token::EscapedName(_) | Token::End => {
+            CelToken::Uint(value) => CelNodeKind::Uint(value),
+            CelToken::Double(value) => CelNodeKind::Double(if negative { -value } else { value }),
+            CelToken::String(value) => CelNodeKind::String(value),
+            CelToken::Symbol(_) | CelToken::EscapedName(_) | CelToken::End => {
                 return Err(self.expected("a value"));
             }
         };
@@ -332,10 +338,10 @@ impl Parser<'_> {
     }
 
     /// A name, already taken: a constant, a variable, a type or a function.
-    fn named(&mut self, at: usize, name: &str) -> Parsed<Node> {
+    fn named(&mut self, at: usize, name: &str) -> Parsed<CelNode> {
         match name {
-            "true" | "false" => return node(at, Kind::Bool(name == "true")),
-            "null" => return node(at, Kind::Null),
+            "true" | "false" => return node(at, CelNodeKind::Bool(name == "true")),
+            "null" => return node(at, CelNodeKind::Null),
             "in" => {
                 return refuse(at, CompileProblem::Syntax("expected a value, found in".to_owned()));
             }
@@ -355,11 +361,11 @@ impl Parser<'_> {
             return refuse(at, CompileProblem::Unsupported("messages"));
         }
         let kind = if let Some(index) = self.locals.iter().rposition(|local| local == name) {
-            Kind::Local(index, name.to_owned())
+            CelNodeKind::Local(index, name.to_owned())
         } else if let Some(index) = self.variables.iter().position(|&variable| variable == name) {
-            Kind::Variable(index, name.to_owned())
+            CelNodeKind::Variable(index, name.to_owned())
         } else if let Some(name) = TYPES.iter().find(|&&known| known == name) {
-            Kind::Type(name)
+            CelNodeKind::Type(name)
         } else {
             return refuse(at, self.unknown_name(name));
         };
@@ -370,7 +376,7 @@ impl Parser<'_> {
         let known: Vec<&str> =
             self.variables.iter().copied().chain(self.locals.iter().map(String::as_str)).collect();
         let before = self.next.checked_sub(2).and_then(|index| self.lexemes.get(index));
-        let after_dash = before.is_some_and(|lexeme| lexeme.token == Token::Symbol("-"));
+        let after_dash = before.is_some_and(|lexeme| lexeme.token == CelToken::Symbol("-"));
         let hint = match after_dash {
             true => " (a name with a dash is written in brackets: x['a-b'])",
             false if RESERVED.contains(&name) => " (this word is reserved)",
@@ -382,7 +388,7 @@ impl Parser<'_> {
 }
 
 /// Joins terms into a balanced tree.
-fn balance(symbol: &'static str, mut terms: Vec<Node>, places: &[usize]) -> Parsed<Node> {
+fn balance(symbol: &'static str, mut terms: Vec<CelNode>, places: &[usize]) -> Parsed<CelNode> {
     let mut places = places.to_vec();
     while terms.len() > 1 {
         let (mut joined, mut between) = (Vec::new(), Vec::new());
@@ -393,7 +399,11 @@ fn balance(symbol: &'static str, mut terms: Vec<Node>, places: &[usize]) -> Pars
             match (rest.next(), gap) {
                 (Some(right), Some(at)) => {
                     let (left, right) = (Box::new(left), Box::new(right));
-                    let kind = if symbol == "||" { Kind::Or(left, right) } else { Kind::And(left, right) };
+                    let kind = if symbol == "||" {
+                        CelNodeKind::Or(left, right)
+                    } else {
+                        CelNodeKind::And(left, right)
+                    };
                     joined.push(node(at, kind)?);
                     between.extend(gaps.next());
                 }
@@ -402,5 +412,5 @@ fn balance(symbol: &'static str, mut terms: Vec<Node>, places: &[usize]) -> Pars
         }
         (terms, places) = (joined, between);
     }
-    terms.pop().ok_or(Refusal { at: None, problem: CompileProblem::Syntax("expected a value".to_owned()) })
+    terms.pop().ok_or(CelRefusal { at: None, problem: CompileProblem::Syntax("expected a value".to_owned()) })
 }

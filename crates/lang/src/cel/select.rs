@@ -7,10 +7,10 @@
 use std::rc::Rc;
 
 use super::Unknown;
-use super::evaluate::{Machine, Outcome, Stop};
+use super::evaluate::{CelMachine, CelResult, CelStop};
 use super::meter::{Fault, Meter, Open, types};
-use super::node::{Kind, Node};
-use super::value::{Text, Value};
+use super::node::{CelNode, CelNodeKind};
+use super::value::{CelText, CelValue};
 
 /// What is read of something that is selected.
 #[derive(Clone, Copy)]
@@ -42,11 +42,11 @@ impl Unknown {
     }
 }
 
-impl Stop<'_> {
+impl CelStop<'_> {
     /// The words that a part may turn out to be, where it is itself what is not known and nothing was made of that.
-    pub(super) fn words_of(&self, part: &Node) -> Option<&'static [&'static str]> {
-        let (Kind::Field(of, _) | Kind::Index(of, _)) = &part.kind else { return None };
-        let plain = matches!(&of.kind, Kind::Field(..) | Kind::Index(..));
+    pub(super) fn words_of(&self, part: &CelNode) -> Option<&'static [&'static str]> {
+        let (CelNodeKind::Field(of, _) | CelNodeKind::Index(of, _)) = &part.kind else { return None };
+        let plain = matches!(&of.kind, CelNodeKind::Field(..) | CelNodeKind::Index(..));
         match &self.fault {
             Fault::Unknown(open) if plain && std::ptr::eq(self.node, of.as_ref()) => {
                 Some(open.words).filter(|words| !words.is_empty())
@@ -56,43 +56,43 @@ impl Stop<'_> {
     }
 }
 
-impl<'a> Machine<'a> {
+impl<'a> CelMachine<'a> {
     /// The first entry of a variable of which something is not known.
     pub(super) fn unknown(&self, index: usize) -> Option<&'a Unknown> {
         self.unknowns.get(index).copied().flatten()?.values().next()
     }
 
     /// The value of a part that selects something, of which no more than `below` is read.
-    pub(super) fn selection(&mut self, node: &'a Node, below: Below<'_>) -> Outcome<'a> {
-        let stop = |fault| Stop { node, fault };
+    pub(super) fn selection(&mut self, node: &'a CelNode, below: Below<'_>) -> CelResult<'a> {
+        let stop = |fault| CelStop { node, fault };
         match &node.kind {
-            Kind::Field(of, name) => {
+            CelNodeKind::Field(of, name) => {
                 let of = self.source(node, of, Below::Field(name), below)?;
                 field(&of, name).map_err(stop)
             }
-            Kind::Has(of, name) => {
+            CelNodeKind::Has(of, name) => {
                 // Of an entry it is asked whether it can be seen; of a field, whether it is there.
                 let asked = match &of.kind {
-                    Kind::Variable(..) => Below::Field(name),
+                    CelNodeKind::Variable(..) => Below::Field(name),
                     _ => Below::Presence,
                 };
                 let of = self.source(node, of, asked, Below::Presence)?;
                 has(&of, name).map_err(stop)
             }
-            Kind::OptionalField(of, name) => {
+            CelNodeKind::OptionalField(of, name) => {
                 let of = self.source(node, of, Below::Field(name), below)?;
-                let name = Value::String(Text::Given(name));
+                let name = CelValue::String(CelText::Given(name));
                 optional_index(&mut self.meter, &of, &name).map_err(stop)
             }
-            Kind::Index(of, index) => {
+            CelNodeKind::Index(of, index) => {
                 let (of, index) = self.source_at(node, of, index, below)?;
                 match &of {
-                    Value::Optional(_) => optional_index(&mut self.meter, &of, &index),
+                    CelValue::Optional(_) => optional_index(&mut self.meter, &of, &index),
                     _ => at(&of, &index),
                 }
                 .map_err(stop)
             }
-            Kind::OptionalIndex(of, index) => {
+            CelNodeKind::OptionalIndex(of, index) => {
                 let (of, index) = self.source_at(node, of, index, below)?;
                 optional_index(&mut self.meter, &of, &index).map_err(stop)
             }
@@ -101,11 +101,20 @@ impl<'a> Machine<'a> {
     }
 
     /// What `part` is selected from by `node`, unless that part, or what is read `below` it, is not known.
-    fn source(&mut self, node: &'a Node, of: &'a Node, part: Below<'_>, below: Below<'_>) -> Outcome<'a> {
+    fn source(
+        &mut self,
+        node: &'a CelNode,
+        of: &'a CelNode,
+        part: Below<'_>,
+        below: Below<'_>,
+    ) -> CelResult<'a> {
         let index = match &of.kind {
-            Kind::Variable(index, _) => index,
-            Kind::Field(..) | Kind::OptionalField(..) | Kind::Index(..) | Kind::OptionalIndex(..) => {
-                self.meter.steps(1).map_err(|fault| Stop { node: of, fault })?;
+            CelNodeKind::Variable(index, _) => index,
+            CelNodeKind::Field(..)
+            | CelNodeKind::OptionalField(..)
+            | CelNodeKind::Index(..)
+            | CelNodeKind::OptionalIndex(..) => {
+                self.meter.steps(1).map_err(|fault| CelStop { node: of, fault })?;
                 return self.selection(of, part);
             }
             _ => return self.run(of),
@@ -118,87 +127,95 @@ impl<'a> Machine<'a> {
             Below::All | Below::Presence => None,
         };
         match entries.get(name).filter(|unknown| unknown.hides(below)) {
-            Some(unknown) => Err(Stop { node, fault: unknown.fault(field) }),
-            None => self.variable(*index).map_err(|fault| Stop { node: of, fault }),
+            Some(unknown) => Err(CelStop { node, fault: unknown.fault(field) }),
+            None => self.variable(*index).map_err(|fault| CelStop { node: of, fault }),
         }
     }
 
     /// The same for a part whose name is computed.
     fn source_at(
         &mut self,
-        node: &'a Node,
-        of: &'a Node,
-        index: &'a Node,
+        node: &'a CelNode,
+        of: &'a CelNode,
+        index: &'a CelNode,
         below: Below<'_>,
-    ) -> Outcome<'a, (Value<'a>, Value<'a>)> {
+    ) -> CelResult<'a, (CelValue<'a>, CelValue<'a>)> {
         if self.unknowns.iter().all(Option::is_none) {
             return Ok((self.run(of)?, self.run(index)?));
         }
         let index = self.run(index)?;
-        let part = if let Value::String(name) = &index { Below::Field(name.as_str()) } else { Below::All };
+        let part = if let CelValue::String(name) = &index { Below::Field(name.as_str()) } else { Below::All };
         let of = self.source(node, of, part, below)?;
         Ok((of, index))
     }
 }
 
-fn field<'a>(of: &Value<'a>, name: &str) -> Result<Value<'a>, Fault> {
+fn field<'a>(of: &CelValue<'a>, name: &str) -> Result<CelValue<'a>, Fault> {
     match of {
-        Value::Map(map) => map.get(name).ok_or(Fault::Missing),
+        CelValue::Map(map) => map.get(name).ok_or(Fault::Missing),
         // The API server writes null for what is not set.
-        Value::Null => Err(Fault::Missing),
-        Value::Optional(None) => Ok(Value::Optional(None)),
-        Value::Optional(Some(inner)) => match field(inner, name) {
-            Ok(value) => Ok(Value::Optional(Some(Rc::new(value)))),
-            Err(Fault::Missing) => Ok(Value::Optional(None)),
+        CelValue::Null => Err(Fault::Missing),
+        CelValue::Optional(None) => Ok(CelValue::Optional(None)),
+        CelValue::Optional(Some(inner)) => match field(inner, name) {
+            Ok(value) => Ok(CelValue::Optional(Some(Rc::new(value)))),
+            Err(Fault::Missing) => Ok(CelValue::Optional(None)),
             Err(fault) => Err(fault),
         },
         other => Err(types("selecting a field", &[other])),
     }
 }
 
-fn has<'a>(of: &Value<'a>, name: &str) -> Result<Value<'a>, Fault> {
+fn has<'a>(of: &CelValue<'a>, name: &str) -> Result<CelValue<'a>, Fault> {
     match of {
-        Value::Optional(None) => Ok(Value::Bool(false)),
-        Value::Optional(Some(inner)) => has(inner, name),
-        Value::Null => Err(Fault::Missing),
+        CelValue::Optional(None) => Ok(CelValue::Bool(false)),
+        CelValue::Optional(Some(inner)) => has(inner, name),
+        CelValue::Null => Err(Fault::Missing),
         _ => match field(of, name) {
-            Ok(_) => Ok(Value::Bool(true)),
-            Err(Fault::Missing) => Ok(Value::Bool(false)),
+            Ok(_) => Ok(CelValue::Bool(true)),
+            Err(Fault::Missing) => Ok(CelValue::Bool(false)),
             Err(fault) => Err(fault),
         },
     }
 }
 
-fn at<'a>(of: &Value<'a>, index: &Value<'a>) -> Result<Value<'a>, Fault> {
+fn at<'a>(of: &CelValue<'a>, index: &CelValue<'a>) -> Result<CelValue<'a>, Fault> {
     match (of, index) {
         (
-            Value::Map(map),
-            Value::String(_) | Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_),
+            CelValue::Map(map),
+            CelValue::String(_)
+            | CelValue::Bool(_)
+            | CelValue::Int(_)
+            | CelValue::Uint(_)
+            | CelValue::Double(_),
         ) => map.get_by(index).ok_or(Fault::Missing),
-        (Value::List(list), Value::Int(_) | Value::Uint(_)) => {
+        (CelValue::List(list), CelValue::Int(_) | CelValue::Uint(_)) => {
             let place = match index {
-                Value::Int(place) => usize::try_from(*place).ok(),
-                Value::Uint(place) => usize::try_from(*place).ok(),
+                CelValue::Int(place) => usize::try_from(*place).ok(),
+                CelValue::Uint(place) => usize::try_from(*place).ok(),
                 _ => None,
             };
             place.and_then(|place| list.get(place)).ok_or(Fault::Missing)
         }
-        (Value::Null, _) => Err(Fault::Missing),
+        (CelValue::Null, _) => Err(Fault::Missing),
         _ => Err(types("[]", &[of, index])),
     }
 }
 
 /// Selection that gives `optional.none()` for what is not there.
-fn optional_index<'a>(meter: &mut Meter, of: &Value<'a>, index: &Value<'a>) -> Result<Value<'a>, Fault> {
+fn optional_index<'a>(
+    meter: &mut Meter,
+    of: &CelValue<'a>,
+    index: &CelValue<'a>,
+) -> Result<CelValue<'a>, Fault> {
     meter.make_list(1)?;
     let of = match of {
-        Value::Optional(None) => return Ok(Value::Optional(None)),
-        Value::Optional(Some(inner)) => inner,
+        CelValue::Optional(None) => return Ok(CelValue::Optional(None)),
+        CelValue::Optional(Some(inner)) => inner,
         other => other,
     };
     match at(of, index) {
-        Ok(value) => Ok(Value::Optional(Some(Rc::new(value)))),
-        Err(Fault::Missing) => Ok(Value::Optional(None)),
+        Ok(value) => Ok(CelValue::Optional(Some(Rc::new(value)))),
+        Err(Fault::Missing) => Ok(CelValue::Optional(None)),
         Err(fault) => Err(fault),
     }
 }

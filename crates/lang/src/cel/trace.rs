@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::node::{Kind, Node, Walk};
+use super::node::{CelNode, CelNodeKind, Walk};
 use crate::reads::Reads;
 
 /// Where a value comes from: a variable and the fields selected from it.
@@ -15,7 +15,7 @@ struct Origin {
 }
 
 /// What `root` reads of each variable that it names.
-pub(super) fn reads(root: &Node, variables: &[&str]) -> BTreeMap<String, Reads> {
+pub(super) fn reads(root: &CelNode, variables: &[&str]) -> BTreeMap<String, Reads> {
     let mut tracer = Tracer { locals: Vec::new(), reads: BTreeMap::new() };
     tracer.trace(root);
     tracer
@@ -32,12 +32,12 @@ struct Tracer {
 
 impl Tracer {
     /// Notes what evaluating `node` may look at.
-    fn trace(&mut self, node: &Node) {
+    fn trace(&mut self, node: &CelNode) {
         if let Some(origin) = self.origin(node) {
             self.reads.entry(origin.variable).or_default().add(origin.path);
             return;
         }
-        let Kind::Each(each) = &node.kind else {
+        let CelNodeKind::Each(each) = &node.kind else {
             node.kind.for_each_child(&mut |child| self.trace(child));
             return;
         };
@@ -52,18 +52,18 @@ impl Tracer {
     }
 
     /// Where the value of `node` comes from, if it is a selection; notes what its indexes read on the way.
-    fn origin(&mut self, node: &Node) -> Option<Origin> {
+    fn origin(&mut self, node: &CelNode) -> Option<Origin> {
         match &node.kind {
-            Kind::Variable(variable, _) => {
+            CelNodeKind::Variable(variable, _) => {
                 Some(Origin { variable: *variable, path: Vec::new(), sealed: false })
             }
-            Kind::Local(local, _) => self.locals.get(*local).cloned().flatten(),
-            Kind::Field(of, name) | Kind::Has(of, name) | Kind::OptionalField(of, name) => {
-                self.origin(of).map(|origin| origin.select(name))
-            }
-            Kind::Index(of, index) | Kind::OptionalIndex(of, index) => {
+            CelNodeKind::Local(local, _) => self.locals.get(*local).cloned().flatten(),
+            CelNodeKind::Field(of, name)
+            | CelNodeKind::Has(of, name)
+            | CelNodeKind::OptionalField(of, name) => self.origin(of).map(|origin| origin.select(name)),
+            CelNodeKind::Index(of, index) | CelNodeKind::OptionalIndex(of, index) => {
                 let origin = self.origin(of)?;
-                if let Kind::String(name) = &index.kind {
+                if let CelNodeKind::String(name) = &index.kind {
                     return Some(origin.select(name));
                 }
                 self.trace(index);

@@ -9,25 +9,25 @@ use super::{
 
 /// A refusal, and the byte it is about.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct PathRefusal {
     pub(super) at: usize,
     pub(super) problem: PathProblem,
 }
 
-type Parsed<T> = Result<T, Refusal>;
+type Parsed<T> = Result<T, PathRefusal>;
 
 /// Parses a path as kubectl and `kubectl wait` write it.
 pub(super) fn parse(source: &str) -> Parsed<Vec<Step>> {
     if source.len() > MAX_SOURCE_BYTES {
         let problem =
             PathProblem::TooLarge(format!("{} bytes; {MAX_SOURCE_BYTES} are allowed", source.len()));
-        return Err(Refusal { at: 0, problem });
+        return Err(PathRefusal { at: 0, problem });
     }
     let (start, end) = inside_braces(source)?;
     let mut parser = Parser { source, at: start, end, steps: 0, filters: 0 };
     parser.skip_spaces();
     if parser.at == parser.end {
-        return Err(Refusal { at: 0, problem: PathProblem::Empty });
+        return Err(PathRefusal { at: 0, problem: PathProblem::Empty });
     }
     let path = parser.path_from_root()?;
     parser.skip_spaces();
@@ -39,7 +39,8 @@ pub(super) fn parse(source: &str) -> Parsed<Vec<Step>> {
 
 /// The range of the path inside at most one pair of braces.
 fn inside_braces(source: &str) -> Parsed<(usize, usize)> {
-    let unsupported = |at, what, instead| Refusal { at, problem: PathProblem::Unsupported { what, instead } };
+    let unsupported =
+        |at, what, instead| PathRefusal { at, problem: PathProblem::Unsupported { what, instead } };
     let start = source.len() - source.trim_start().len();
     let end = source.trim_end().len().max(start);
     let trimmed = &source[start..end];
@@ -59,7 +60,7 @@ fn inside_braces(source: &str) -> Parsed<(usize, usize)> {
         }
     }
     let Some(close) = brace_outside_quotes(body) else {
-        return Err(Refusal {
+        return Err(PathRefusal {
             at: end,
             problem: PathProblem::Expected { expected: "a closing brace", found: "the end".to_owned() },
         });
@@ -137,13 +138,13 @@ impl Parser<'_> {
         }
     }
 
-    fn expected(&self, expected: &'static str) -> Refusal {
+    fn expected(&self, expected: &'static str) -> PathRefusal {
         let found = self.peek().map_or_else(|| "the end".to_owned(), |next| format!("{next:?}"));
-        Refusal { at: self.at, problem: PathProblem::Expected { expected, found } }
+        PathRefusal { at: self.at, problem: PathProblem::Expected { expected, found } }
     }
 
     fn unsupported<T>(&self, what: &'static str, instead: &'static str) -> Parsed<T> {
-        Err(Refusal { at: self.at, problem: PathProblem::Unsupported { what, instead } })
+        Err(PathRefusal { at: self.at, problem: PathProblem::Unsupported { what, instead } })
     }
 
     fn path_from_root(&mut self) -> Parsed<Vec<Step>> {
@@ -163,7 +164,7 @@ impl Parser<'_> {
         self.steps += 1;
         if self.steps > MAX_STEPS {
             let problem = PathProblem::TooLarge(format!("more than {MAX_STEPS} steps"));
-            return Err(Refusal { at: self.at, problem });
+            return Err(PathRefusal { at: self.at, problem });
         }
         Ok(step)
     }
@@ -255,7 +256,7 @@ impl Parser<'_> {
             }
             if entries.len() == MAX_UNION {
                 let problem = PathProblem::TooLarge(format!("more than {MAX_UNION} entries in brackets"));
-                return Err(Refusal { at: self.at, problem });
+                return Err(PathRefusal { at: self.at, problem });
             }
             entries.push(self.entry()?);
         }
@@ -291,7 +292,7 @@ impl Parser<'_> {
         let every = if self.take(":") { self.integer()? } else { None };
         match usize::try_from(every.unwrap_or(1)) {
             Ok(every) if every > 0 => Ok(Step::Slice { start, end, every }),
-            _ => Err(Refusal {
+            _ => Err(PathRefusal {
                 at,
                 problem: PathProblem::Unsupported {
                     what: "a slice that does not go forward",
@@ -321,7 +322,7 @@ impl Parser<'_> {
             }
             _ => {
                 let problem = PathProblem::TooLarge(format!("indexes up to {MAX_INDEX} are allowed"));
-                Err(Refusal { at: self.at, problem })
+                Err(PathRefusal { at: self.at, problem })
             }
         }
     }
@@ -345,7 +346,7 @@ impl Parser<'_> {
                 text.push(next);
             }
         }
-        Err(Refusal {
+        Err(PathRefusal {
             at: open,
             problem: PathProblem::Expected { expected: "a closing quote", found: "the end".to_owned() },
         })
@@ -360,7 +361,7 @@ impl Parser<'_> {
         if self.filters > MAX_NESTED_FILTERS {
             let problem =
                 PathProblem::TooLarge(format!("filters inside filters may be {MAX_NESTED_FILTERS} deep"));
-            return Err(Refusal { at: self.at, problem });
+            return Err(PathRefusal { at: self.at, problem });
         }
         let left = self.operand()?;
         self.skip_spaces();

@@ -11,10 +11,10 @@ use serde_json::{Map, Value as Json};
 
 use super::error::{ParseError, RenderError, TemplatePosition};
 use super::limits;
-use super::path::Path;
+use super::path::DataPath;
 use super::reads::StaticReads;
 use super::store::Budget;
-use super::{Clock, Template};
+use super::{RenderClock, Template};
 
 /// A JSON value with templates in it, parsed.
 #[derive(Debug, Clone)]
@@ -37,9 +37,9 @@ pub struct RenderedValue {
     /// The value with all templates rendered.
     pub value: Json,
     /// The paths whose values were used.
-    pub reads: BTreeSet<Path>,
+    pub reads: BTreeSet<DataPath>,
     /// The paths of which only keys or length were used.
-    pub shapes: BTreeSet<Path>,
+    pub shapes: BTreeSet<DataPath>,
 }
 
 impl ValueTemplate {
@@ -61,7 +61,7 @@ impl ValueTemplate {
     }
 
     /// Renders every template; the limits hold for all of them together.
-    pub fn render(&self, data: &Json, clock: &Clock) -> Result<RenderedValue, RenderError> {
+    pub fn render(&self, data: &Json, clock: &RenderClock) -> Result<RenderedValue, RenderError> {
         self.render_counted(data, clock, &mut 0)
     }
 
@@ -69,7 +69,7 @@ impl ValueTemplate {
     pub fn render_counted(
         &self,
         data: &Json,
-        clock: &Clock,
+        clock: &RenderClock,
         spent: &mut u64,
     ) -> Result<RenderedValue, RenderError> {
         let mut run = Run {
@@ -93,7 +93,7 @@ pub fn render_value(
     field: &str,
     value: &Json,
     data: &Json,
-    clock: &Clock,
+    clock: &RenderClock,
 ) -> Result<RenderedValue, ValueError> {
     Ok(ValueTemplate::parse(field, value)?.render(data, clock)?)
 }
@@ -172,11 +172,11 @@ fn collect(piece: &Piece, reads: &mut StaticReads) {
 
 struct Run<'r> {
     data: &'r Json,
-    clock: &'r Clock,
+    clock: &'r RenderClock,
     budget: Budget,
     output: usize,
-    reads: BTreeSet<Path>,
-    shapes: BTreeSet<Path>,
+    reads: BTreeSet<DataPath>,
+    shapes: BTreeSet<DataPath>,
 }
 
 impl Run<'_> {

@@ -7,19 +7,19 @@ use serde_json::Value as Json;
 use super::compare;
 use super::error::Cause;
 use super::format::Writer;
-use super::functions::{Action, Function, Parameter, failure};
+use super::functions::{Function, FunctionAction, Parameter, failure};
 use super::printf;
 use super::quote;
 use super::store::Store;
-use super::value::{Text, Value};
+use super::value::{TemplateText, Value};
 
 use Parameter::{Any, Text as TextParameter};
 
 type Answer<'d> = Result<Value<'d>, Cause>;
 
 pub(crate) const FUNCTIONS: &[Function] = &[
-    Function::special("and", &[Any], Some(Any), Action::And),
-    Function::special("or", &[Any], Some(Any), Action::Or),
+    Function::special("and", &[Any], Some(Any), FunctionAction::And),
+    Function::special("or", &[Any], Some(Any), FunctionAction::Or),
     Function::new("not", &[Any], |store, arguments| Ok(Value::Bool(!store.is_true(&arguments[0])))),
     Function::new("len", &[Any], len),
     Function::variadic("index", &[Any], Any, index),
@@ -142,7 +142,7 @@ fn index<'d>(store: &mut Store<'d>, arguments: &[Value<'d>]) -> Answer<'d> {
     Ok(item)
 }
 
-fn key_text<'d>(store: &Store<'d>, key: &Value<'d>) -> Result<Text<'d>, Cause> {
+fn key_text<'d>(store: &Store<'d>, key: &Value<'d>) -> Result<TemplateText<'d>, Cause> {
     match key {
         Value::Text(text) => Ok(text.clone()),
         _ => failure("index", format!("a key must be text, not of type {}", store.type_name(key))),

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::path::Path;
+use super::path::DataPath;
 
 /// Longest part of the source shown in an error, in characters.
 const SNIPPET_LENGTH: usize = 80;
@@ -106,7 +106,7 @@ pub enum Cause {
     #[error("no value at {path}")]
     Missing {
         /// The path that was asked for.
-        path: Path,
+        path: DataPath,
     },
     /// The template cost more than a template may.
     #[error("the template needs more than {limit} {what}; make it smaller or split it")]
@@ -144,22 +144,22 @@ pub struct RenderError(Box<RenderFailure>);
 struct RenderFailure {
     place: TemplatePosition,
     cause: Cause,
-    reads: BTreeSet<Path>,
-    shapes: BTreeSet<Path>,
+    reads: BTreeSet<DataPath>,
+    shapes: BTreeSet<DataPath>,
 }
 
 impl RenderError {
     pub(crate) fn new(
         place: TemplatePosition,
         cause: Cause,
-        reads: BTreeSet<Path>,
-        shapes: BTreeSet<Path>,
+        reads: BTreeSet<DataPath>,
+        shapes: BTreeSet<DataPath>,
     ) -> Self {
         Self(Box::new(RenderFailure { place, cause, reads, shapes }))
     }
 
     /// The same error, with what other parts of the same value had read before.
-    pub(crate) fn with_reads(mut self, reads: &BTreeSet<Path>, shapes: &BTreeSet<Path>) -> Self {
+    pub(crate) fn with_reads(mut self, reads: &BTreeSet<DataPath>, shapes: &BTreeSet<DataPath>) -> Self {
         self.0.reads.extend(reads.iter().cloned());
         self.0.shapes.extend(shapes.iter().cloned());
         self
@@ -171,7 +171,7 @@ impl RenderError {
     }
 
     /// The path to wait for, if that is all that was wrong.
-    pub fn missing(&self) -> Option<&Path> {
+    pub fn missing(&self) -> Option<&DataPath> {
         match &self.0.cause {
             Cause::Missing { path } => Some(path),
             _ => None,
@@ -194,12 +194,12 @@ impl RenderError {
     }
 
     /// What was read until then, the missing path included: when none of it changes, rendering again is useless.
-    pub fn reads(&self) -> &BTreeSet<Path> {
+    pub fn reads(&self) -> &BTreeSet<DataPath> {
         &self.0.reads
     }
 
     /// The containers of which only keys or length were read until then.
-    pub fn shapes(&self) -> &BTreeSet<Path> {
+    pub fn shapes(&self) -> &BTreeSet<DataPath> {
         &self.0.shapes
     }
 }

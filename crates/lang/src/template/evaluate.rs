@@ -10,9 +10,9 @@ use serde_json::Value as Json;
 use super::error::Cause;
 use super::limits;
 use super::moment;
-use super::node::{Branches, Node, NodeKind, Number, Operand, OperandKind, Pipeline, Tree};
+use super::node::{Branches, NodeKind, Number, Operand, OperandKind, Pipeline, TemplateNode, Tree};
 use super::store::Store;
-use super::value::{PathId, Text, Value};
+use super::value::{PathId, TemplateText, Value};
 
 type Answer<'d> = Result<Value<'d>, Cause>;
 
@@ -84,7 +84,7 @@ impl<'d> Evaluator<'d> {
         Ok(())
     }
 
-    fn walk(&mut self, dot: &Value<'d>, nodes: &'d [Node]) -> Result<Flow, Cause> {
+    fn walk(&mut self, dot: &Value<'d>, nodes: &'d [TemplateNode]) -> Result<Flow, Cause> {
         for node in nodes {
             self.store.step(1)?;
             self.at = node.offset;
@@ -150,8 +150,8 @@ impl<'d> Evaluator<'d> {
         &mut self,
         dot: &Value<'d>,
         over: &'d Pipeline,
-        body: &'d [Node],
-        otherwise: &'d [Node],
+        body: &'d [TemplateNode],
+        otherwise: &'d [TemplateNode],
     ) -> Result<Flow, Cause> {
         let mark = self.variables.len();
         let flow = self.iterate(dot, over, body, otherwise);
@@ -163,8 +163,8 @@ impl<'d> Evaluator<'d> {
         &mut self,
         dot: &Value<'d>,
         over: &'d Pipeline,
-        body: &'d [Node],
-        otherwise: &'d [Node],
+        body: &'d [TemplateNode],
+        otherwise: &'d [TemplateNode],
     ) -> Result<Flow, Cause> {
         let value = self.pipeline(dot, over)?;
         let mut ran = false;
@@ -223,7 +223,7 @@ impl<'d> Evaluator<'d> {
     fn iteration(
         &mut self,
         over: &'d Pipeline,
-        body: &'d [Node],
+        body: &'d [TemplateNode],
         index: Value<'d>,
         item: &Value<'d>,
     ) -> Result<Flow, Cause> {
@@ -368,15 +368,15 @@ impl<'d> Evaluator<'d> {
                 if let Some(key) = super::lookup::fallback(&self.store, entries, name)? {
                     return Ok(self.store.at_key(&entries[key], *path, key));
                 }
-                let child = self.store.child(*path, &Text::Literal(name));
+                let child = self.store.child(*path, &TemplateText::Literal(name));
                 if *path == PathId::ROOT && name == "Now" {
                     self.store.read(child);
                     return self.store.text(moment::format(self.store.now, moment::RFC3339));
                 }
                 Err(self.absent(child, name))
             }
-            Value::Nil(path) => Err(self.absent(self.store.child(*path, &Text::Literal(name)), name)),
-            Value::Dict(_) => match self.store.entry(receiver, &Text::Literal(name)) {
+            Value::Nil(path) => Err(self.absent(self.store.child(*path, &TemplateText::Literal(name)), name)),
+            Value::Dict(_) => match self.store.entry(receiver, &TemplateText::Literal(name)) {
                 Some(value) => Ok(value),
                 None => Err(self.absent(PathId::NONE, name)),
             },

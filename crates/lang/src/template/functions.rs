@@ -40,13 +40,13 @@ impl Parameter {
 }
 
 /// What a function does with its arguments.
-pub(crate) type Body = for<'s, 'd> fn(&'s mut Store<'d>, &'s [Value<'d>]) -> Result<Value<'d>, Cause>;
+pub(crate) type FunctionBody = for<'s, 'd> fn(&'s mut Store<'d>, &'s [Value<'d>]) -> Result<Value<'d>, Cause>;
 
 /// How the arguments of a function are evaluated.
 #[derive(Clone, Copy)]
-pub(crate) enum Action {
+pub(crate) enum FunctionAction {
     /// All of them, then the body.
-    Call(Body),
+    Call(FunctionBody),
     /// Until one is false.
     And,
     /// Until one is true.
@@ -60,28 +60,32 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) parameters: &'static [Parameter],
     pub(crate) variadic: Option<Parameter>,
-    pub(crate) action: Action,
+    pub(crate) action: FunctionAction,
 }
 
 impl Function {
-    pub(crate) const fn new(name: &'static str, parameters: &'static [Parameter], body: Body) -> Self {
-        Self { name, parameters, variadic: None, action: Action::Call(body) }
+    pub(crate) const fn new(
+        name: &'static str,
+        parameters: &'static [Parameter],
+        body: FunctionBody,
+    ) -> Self {
+        Self { name, parameters, variadic: None, action: FunctionAction::Call(body) }
     }
 
     pub(crate) const fn variadic(
         name: &'static str,
         parameters: &'static [Parameter],
         variadic: Parameter,
-        body: Body,
+        body: FunctionBody,
     ) -> Self {
-        Self { name, parameters, variadic: Some(variadic), action: Action::Call(body) }
+        Self { name, parameters, variadic: Some(variadic), action: FunctionAction::Call(body) }
     }
 
     pub(crate) const fn special(
         name: &'static str,
         parameters: &'static [Parameter],
         variadic: Option<Parameter>,
-        action: Action,
+        action: FunctionAction,
     ) -> Self {
         Self { name, parameters, variadic, action }
     }
@@ -108,10 +112,13 @@ pub(crate) fn failure<T>(function: &'static str, message: impl Into<String>) -> 
     Err(Cause::Function { function, message: message.into() })
 }
 
+fn all() -> impl Iterator<Item = &'static Function> {
+    std::iter::once(builtins::FUNCTIONS).chain(sprig::TABLES.iter().copied()).flatten()
+}
+
 /// The function with this name, or why there is none.
 pub(crate) fn find(name: &str) -> Result<&'static Function, String> {
-    let tables = std::iter::once(builtins::FUNCTIONS).chain(sprig::TABLES.iter().copied());
-    if let Some(function) = tables.flatten().find(|function| function.name == name) {
+    if let Some(function) = all().find(|function| function.name == name) {
         return Ok(function);
     }
     Err(match refusal(name) {
@@ -144,4 +151,46 @@ fn refusal(name: &str) -> Option<&'static str> {
         "Files" | "readFile" => "a template must not read files",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, env, fs, path::Path};
+
+    use super::*;
+
+    /// Words behind each other, in lines that people read.
+    fn wrapped(words: impl Iterator<Item = String>) -> String {
+        let mut lines = vec![String::new()];
+        for word in words {
+            let line = lines.last_mut().unwrap();
+            if line.len() + word.len() > 120 {
+                lines.push(word);
+            } else {
+                line.push_str(if line.is_empty() { "" } else { " " });
+                line.push_str(&word);
+            }
+        }
+        lines.join("\n")
+    }
+
+    #[test]
+    fn every_function_is_documented() {
+        const BEGIN: &str = "<!-- functions: written by make docs -->\n";
+        const END: &str = "<!-- end of functions -->\n";
+        let names: BTreeSet<&str> = all().map(|function| function.name).collect();
+        let last = names.last().copied();
+        let ending = |name: &str| if Some(name) == last { '.' } else { ',' };
+        let written = wrapped(names.iter().map(|name| format!("`{name}`{}", ending(name))));
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/concepts.md");
+        let page = fs::read_to_string(&file).unwrap();
+        let (before, rest) = page.split_once(BEGIN).unwrap();
+        let (_, after) = rest.split_once(END).unwrap();
+        let whole = format!("{before}{BEGIN}{written}\n{END}{after}");
+        if env::var_os("LINCHPIN_UPDATE").is_some() {
+            fs::write(&file, &whole).unwrap();
+        }
+        let stored = fs::read_to_string(&file).unwrap();
+        assert!(stored == whole, "docs/concepts.md is out of date: make docs writes it");
+    }
 }

@@ -13,11 +13,11 @@ use super::format::Writer;
 use super::limits;
 use super::moment;
 use super::store::Store;
-use super::value::{Element, Text, Value};
+use super::value::{Element, TemplateText, Value};
 
 /// How JSON is laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum JsonLayout {
     Compact,
     /// Compact, with `<`, `>` and `&` as they are.
     Raw,
@@ -25,7 +25,7 @@ pub(crate) enum Layout {
 }
 
 /// A value as JSON text.
-pub(crate) fn encode<'d>(store: &Store<'d>, value: &Value<'d>, layout: Layout) -> Result<String, Cause> {
+pub(crate) fn encode<'d>(store: &Store<'d>, value: &Value<'d>, layout: JsonLayout) -> Result<String, Cause> {
     let mut encoder = Encoder { writer: Writer::new(store), layout };
     encoder.value(value, 0)?;
     Ok(encoder.writer.text)
@@ -33,7 +33,7 @@ pub(crate) fn encode<'d>(store: &Store<'d>, value: &Value<'d>, layout: Layout) -
 
 struct Encoder<'s, 'd> {
     writer: Writer<'s, 'd>,
-    layout: Layout,
+    layout: JsonLayout,
 }
 
 impl<'d> Encoder<'_, 'd> {
@@ -54,7 +54,7 @@ impl<'d> Encoder<'_, 'd> {
             for (index, (key, item)) in entries.iter().enumerate() {
                 self.separate(index, depth + 1)?;
                 self.text(key)?;
-                self.writer.push(if self.layout == Layout::Pretty { ": " } else { ":" })?;
+                self.writer.push(if self.layout == JsonLayout::Pretty { ": " } else { ":" })?;
                 self.value(item, depth + 1)?;
             }
             return self.close(entries.len(), depth, "}");
@@ -84,7 +84,7 @@ impl<'d> Encoder<'_, 'd> {
     }
 
     fn line(&mut self, depth: usize) -> Result<(), Cause> {
-        if self.layout != Layout::Pretty {
+        if self.layout != JsonLayout::Pretty {
             return Ok(());
         }
         self.writer.push("\n")?;
@@ -110,7 +110,7 @@ impl<'d> Encoder<'_, 'd> {
                 '\t' => out.push_str("\\t"),
                 '\x08' => out.push_str("\\b"),
                 '\x0c' => out.push_str("\\f"),
-                '<' | '>' | '&' if self.layout != Layout::Raw => {
+                '<' | '>' | '&' if self.layout != JsonLayout::Raw => {
                     let _ = write!(out, "\\u{:04x}", u32::from(letter));
                 }
                 '\u{2028}' | '\u{2029}' | '\0'..='\x1f' => {
@@ -142,7 +142,7 @@ pub(crate) fn adopt<'d>(store: &mut Store<'d>, json: &Json) -> Result<Value<'d>,
             let mut values = BTreeMap::new();
             for (key, item) in entries {
                 store.charge(key.len())?;
-                values.insert(Text::Shared(key.as_str().into()), adopt(store, item)?);
+                values.insert(TemplateText::Shared(key.as_str().into()), adopt(store, item)?);
             }
             store.dict(Element::Any, values)?
         }

@@ -5,7 +5,7 @@
 
 /// What a token is; the text of the source it covers comes with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TokenKind {
     Text,
     LeftDelimiter,
     RightDelimiter,
@@ -42,8 +42,8 @@ pub(crate) enum Kind {
 
 /// One token: its kind, where it starts and its text.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Token<'s> {
-    pub(crate) kind: Kind,
+pub(crate) struct TemplateToken<'s> {
+    pub(crate) kind: TokenKind,
     pub(crate) offset: usize,
     pub(crate) text: &'s str,
 }
@@ -55,10 +55,10 @@ pub(crate) struct LexError {
 }
 
 /// Splits a whole source; the last token is always the end.
-pub(crate) fn tokens(source: &str) -> Result<Vec<Token<'_>>, LexError> {
+pub(crate) fn tokens(source: &str) -> Result<Vec<TemplateToken<'_>>, LexError> {
     let mut lexer = Lexer { source, position: 0, action: 0, depth: 0, tokens: Vec::new() };
     lexer.text()?;
-    lexer.push(Kind::Eof, source.len());
+    lexer.push(TokenKind::Eof, source.len());
     Ok(lexer.tokens)
 }
 
@@ -67,7 +67,7 @@ struct Lexer<'s> {
     position: usize,
     action: usize,
     depth: usize,
-    tokens: Vec<Token<'s>>,
+    tokens: Vec<TemplateToken<'s>>,
 }
 
 fn is_space(letter: char) -> bool {
@@ -97,8 +97,12 @@ impl<'s> Lexer<'s> {
         Some(letter)
     }
 
-    fn push(&mut self, kind: Kind, start: usize) {
-        self.tokens.push(Token { kind, offset: start, text: &self.source[start..self.position.max(start)] });
+    fn push(&mut self, kind: TokenKind, start: usize) {
+        self.tokens.push(TemplateToken {
+            kind,
+            offset: start,
+            text: &self.source[start..self.position.max(start)],
+        });
     }
 
     fn fail<T>(offset: usize, message: impl Into<String>) -> Result<T, LexError> {
@@ -112,7 +116,7 @@ impl<'s> Lexer<'s> {
             let Some(length) = self.rest().find("{{") else {
                 self.position = self.source.len();
                 if self.position > start {
-                    self.push(Kind::Text, start);
+                    self.push(TokenKind::Text, start);
                 }
                 return Ok(());
             };
@@ -121,7 +125,7 @@ impl<'s> Lexer<'s> {
             let text = &self.source[start..open];
             let kept = if trims { text.trim_end_matches(is_space) } else { text };
             if !kept.is_empty() {
-                self.tokens.push(Token { kind: Kind::Text, offset: start, text: kept });
+                self.tokens.push(TemplateToken { kind: TokenKind::Text, offset: start, text: kept });
             }
             self.action = open;
             self.position = open + 2;
@@ -131,7 +135,7 @@ impl<'s> Lexer<'s> {
                 self.comment()?;
                 continue;
             }
-            self.push(Kind::LeftDelimiter, open);
+            self.push(TokenKind::LeftDelimiter, open);
             self.position += marker;
             self.depth = 0;
             self.inside()?;
@@ -174,8 +178,8 @@ impl<'s> Lexer<'s> {
                 if self.depth > 0 {
                     return Self::fail(start, "a left parenthesis is not closed");
                 }
-                self.tokens.push(Token {
-                    kind: Kind::RightDelimiter,
+                self.tokens.push(TemplateToken {
+                    kind: TokenKind::RightDelimiter,
                     offset: start,
                     text: if trims { "-}}" } else { "}}" },
                 });
@@ -190,29 +194,29 @@ impl<'s> Lexer<'s> {
                     while self.at_end().is_none() && self.peek().is_some_and(is_space) {
                         self.next();
                     }
-                    self.push(Kind::Space, start);
+                    self.push(TokenKind::Space, start);
                 }
-                '=' => self.push(Kind::Assign, start),
+                '=' => self.push(TokenKind::Assign, start),
                 ':' => {
                     if self.next() != Some('=') {
                         return Self::fail(start, "expected := here");
                     }
-                    self.push(Kind::Declare, start);
+                    self.push(TokenKind::Declare, start);
                 }
-                '|' => self.push(Kind::Pipe, start),
-                ',' => self.push(Kind::Comma, start),
-                '"' => self.quoted('"', Kind::Quoted, "this quoted text is not closed")?,
-                '\'' => self.quoted('\'', Kind::Character, "this character is not closed")?,
+                '|' => self.push(TokenKind::Pipe, start),
+                ',' => self.push(TokenKind::Comma, start),
+                '"' => self.quoted('"', TokenKind::Quoted, "this quoted text is not closed")?,
+                '\'' => self.quoted('\'', TokenKind::Character, "this character is not closed")?,
                 '`' => {
                     let Some(length) = self.rest().find('`') else {
                         return Self::fail(start, "this raw text is not closed");
                     };
                     self.position += length + 1;
-                    self.push(Kind::RawText, start);
+                    self.push(TokenKind::RawText, start);
                 }
-                '$' => self.name(Kind::Variable, start)?,
+                '$' => self.name(TokenKind::Variable, start)?,
                 '.' if !self.peek().is_some_and(|next| next.is_ascii_digit()) => {
-                    self.name(Kind::Field, start)?;
+                    self.name(TokenKind::Field, start)?;
                 }
                 '.' | '+' | '-' | '0'..='9' => {
                     self.position = start;
@@ -220,23 +224,23 @@ impl<'s> Lexer<'s> {
                 }
                 '(' => {
                     self.depth += 1;
-                    self.push(Kind::LeftParenthesis, start);
+                    self.push(TokenKind::LeftParenthesis, start);
                 }
                 ')' => {
                     if self.depth == 0 {
                         return Self::fail(start, "this right parenthesis closes nothing");
                     }
                     self.depth -= 1;
-                    self.push(Kind::RightParenthesis, start);
+                    self.push(TokenKind::RightParenthesis, start);
                 }
                 _ if is_alphanumeric(letter) => self.word(start)?,
-                '!'..='~' => self.push(Kind::Other, start),
+                '!'..='~' => self.push(TokenKind::Other, start),
                 _ => return Self::fail(start, format!("the character {letter:?} is not expected here")),
             }
         }
     }
 
-    fn quoted(&mut self, quote: char, kind: Kind, message: &str) -> Result<(), LexError> {
+    fn quoted(&mut self, quote: char, kind: TokenKind, message: &str) -> Result<(), LexError> {
         let start = self.position - 1;
         loop {
             match self.next() {
@@ -271,9 +275,9 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    fn name(&mut self, kind: Kind, start: usize) -> Result<(), LexError> {
+    fn name(&mut self, kind: TokenKind, start: usize) -> Result<(), LexError> {
         if self.terminated() {
-            self.push(if kind == Kind::Field { Kind::Dot } else { kind }, start);
+            self.push(if kind == TokenKind::Field { TokenKind::Dot } else { kind }, start);
             return Ok(());
         }
         self.skip_name()?;
@@ -284,19 +288,19 @@ impl<'s> Lexer<'s> {
     fn word(&mut self, start: usize) -> Result<(), LexError> {
         self.skip_name()?;
         let kind = match &self.source[start..self.position] {
-            "block" => Kind::Block,
-            "break" => Kind::Break,
-            "continue" => Kind::Continue,
-            "define" => Kind::Define,
-            "else" => Kind::Else,
-            "end" => Kind::End,
-            "if" => Kind::If,
-            "range" => Kind::Range,
-            "nil" => Kind::Nil,
-            "template" => Kind::Template,
-            "with" => Kind::With,
-            "true" | "false" => Kind::Bool,
-            _ => Kind::Identifier,
+            "block" => TokenKind::Block,
+            "break" => TokenKind::Break,
+            "continue" => TokenKind::Continue,
+            "define" => TokenKind::Define,
+            "else" => TokenKind::Else,
+            "end" => TokenKind::End,
+            "if" => TokenKind::If,
+            "range" => TokenKind::Range,
+            "nil" => TokenKind::Nil,
+            "template" => TokenKind::Template,
+            "with" => TokenKind::With,
+            "true" | "false" => TokenKind::Bool,
+            _ => TokenKind::Identifier,
         };
         self.push(kind, start);
         Ok(())
@@ -336,7 +340,7 @@ impl<'s> Lexer<'s> {
         if self.peek().is_some_and(|letter| is_alphanumeric(letter) || letter == '+' || letter == '-') {
             return Self::fail(start, "this is not a number");
         }
-        self.push(Kind::Number, start);
+        self.push(TokenKind::Number, start);
         Ok(())
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::functions::Function;
 
 /// Nodes one after another.
-pub(crate) type List = Vec<Node>;
+pub(crate) type NodeList = Vec<TemplateNode>;
 
 /// One piece of a template.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub(crate) struct TemplateNode {
     pub(crate) offset: usize,
     pub(crate) kind: NodeKind,
 }
@@ -21,7 +21,7 @@ pub(crate) enum NodeKind {
     Action(Pipeline),
     If(Branches),
     With(Branches),
-    Range { over: Pipeline, body: List, otherwise: List },
+    Range { over: Pipeline, body: NodeList, otherwise: NodeList },
     Template { name: Box<str>, argument: Option<Pipeline> },
     Break,
     Continue,
@@ -30,8 +30,8 @@ pub(crate) enum NodeKind {
 /// `if … else if … else`: kept flat, so that a long chain is no deep tree.
 #[derive(Debug, Clone)]
 pub(crate) struct Branches {
-    pub(crate) tests: Vec<(Pipeline, List)>,
-    pub(crate) otherwise: List,
+    pub(crate) tests: Vec<(Pipeline, NodeList)>,
+    pub(crate) otherwise: NodeList,
 }
 
 /// Commands that feed each other, and the variables their result goes to.
@@ -76,6 +76,6 @@ pub(crate) struct Number {
 /// The templates of one source by name; the whole source is the main one.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
-    pub(crate) main: List,
-    pub(crate) named: BTreeMap<Box<str>, List>,
+    pub(crate) main: NodeList,
+    pub(crate) named: BTreeMap<Box<str>, NodeList>,
 }

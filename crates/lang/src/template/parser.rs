@@ -7,26 +7,26 @@ mod pipeline;
 
 use std::collections::BTreeMap;
 
-use super::lexer::{self, Kind, Token};
+use super::lexer::{self, TemplateToken, TokenKind};
 use super::limits;
 use super::literal;
-use super::node::{Branches, List, Node, NodeKind, Tree};
+use super::node::{Branches, NodeKind, NodeList, TemplateNode, Tree};
 
 /// A place in the source that is not a template, and why.
-pub(crate) struct Problem {
+pub(crate) struct ParseProblem {
     pub(crate) offset: usize,
     pub(crate) message: String,
 }
 
-type Parsed<T> = Result<T, Problem>;
+type Parsed<T> = Result<T, ParseProblem>;
 
 /// Parses a whole source.
 pub(crate) fn parse(source: &str) -> Parsed<Tree> {
     if source.len() > limits::SOURCE_BYTES {
         return problem(0, format!("a template may have at most {} bytes", limits::SOURCE_BYTES));
     }
-    let tokens =
-        lexer::tokens(source).map_err(|error| Problem { offset: error.offset, message: error.message })?;
+    let tokens = lexer::tokens(source)
+        .map_err(|error| ParseProblem { offset: error.offset, message: error.message })?;
     let mut parser =
         Parser { tokens, next: 0, variables: vec!["$".into()], ranges: 0, depth: 0, named: BTreeMap::new() };
     let main = parser.main()?;
@@ -34,16 +34,16 @@ pub(crate) fn parse(source: &str) -> Parsed<Tree> {
 }
 
 fn problem<T>(offset: usize, message: impl Into<String>) -> Parsed<T> {
-    Err(Problem { offset, message: message.into() })
+    Err(ParseProblem { offset, message: message.into() })
 }
 
 struct Parser<'s> {
-    tokens: Vec<Token<'s>>,
+    tokens: Vec<TemplateToken<'s>>,
     next: usize,
     variables: Vec<Box<str>>,
     ranges: usize,
     depth: usize,
-    named: BTreeMap<Box<str>, List>,
+    named: BTreeMap<Box<str>, NodeList>,
 }
 
 /// What ends a list of nodes.
@@ -54,35 +54,35 @@ enum Stop {
 
 /// What an action turned out to be.
 enum Item {
-    Node(Node),
+    Node(TemplateNode),
     Nothing,
     Stop(Stop, usize),
 }
 
 impl<'s> Parser<'s> {
-    fn peek(&self) -> Token<'s> {
+    fn peek(&self) -> TemplateToken<'s> {
         self.tokens[self.next.min(self.tokens.len() - 1)]
     }
 
-    fn take(&mut self) -> Token<'s> {
+    fn take(&mut self) -> TemplateToken<'s> {
         let token = self.peek();
         self.next += 1;
         token
     }
 
     fn skip_space(&mut self) {
-        while self.peek().kind == Kind::Space {
+        while self.peek().kind == TokenKind::Space {
             self.next += 1;
         }
     }
 
-    fn take_word(&mut self) -> Token<'s> {
+    fn take_word(&mut self) -> TemplateToken<'s> {
         self.skip_space();
         self.take()
     }
 
-    fn unexpected<T>(token: Token<'s>, context: &str) -> Parsed<T> {
-        if token.kind == Kind::Eof {
+    fn unexpected<T>(token: TemplateToken<'s>, context: &str) -> Parsed<T> {
+        if token.kind == TokenKind::Eof {
             return problem(token.offset, format!("the template ends inside {context}"));
         }
         let shown: String = token.text.chars().take(20).collect();
@@ -91,7 +91,7 @@ impl<'s> Parser<'s> {
 
     fn expect_close(&mut self, context: &str) -> Parsed<()> {
         let token = self.take_word();
-        if token.kind == Kind::RightDelimiter { Ok(()) } else { Self::unexpected(token, context) }
+        if token.kind == TokenKind::RightDelimiter { Ok(()) } else { Self::unexpected(token, context) }
     }
 
     fn nested<T>(&mut self, offset: usize, inner: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
@@ -107,9 +107,9 @@ impl<'s> Parser<'s> {
         result
     }
 
-    fn main(&mut self) -> Parsed<List> {
-        let mut nodes = List::new();
-        while self.peek().kind != Kind::Eof {
+    fn main(&mut self) -> Parsed<NodeList> {
+        let mut nodes = NodeList::new();
+        while self.peek().kind != TokenKind::Eof {
             match self.item(true)? {
                 Item::Node(node) => nodes.push(node),
                 Item::Nothing => {}
@@ -122,10 +122,10 @@ impl<'s> Parser<'s> {
         Ok(nodes)
     }
 
-    fn list(&mut self, opened: usize, context: &str) -> Parsed<(List, Stop, usize)> {
-        let mut nodes = List::new();
+    fn list(&mut self, opened: usize, context: &str) -> Parsed<(NodeList, Stop, usize)> {
+        let mut nodes = NodeList::new();
         loop {
-            if self.peek().kind == Kind::Eof {
+            if self.peek().kind == TokenKind::Eof {
                 return problem(opened, format!("this {context} is not closed with {{{{end}}}}"));
             }
             match self.item(false)? {
@@ -139,10 +139,10 @@ impl<'s> Parser<'s> {
     fn item(&mut self, top: bool) -> Parsed<Item> {
         let token = self.take_word();
         match token.kind {
-            Kind::Text => {
-                Ok(Item::Node(Node { offset: token.offset, kind: NodeKind::Text(token.text.into()) }))
+            TokenKind::Text => {
+                Ok(Item::Node(TemplateNode { offset: token.offset, kind: NodeKind::Text(token.text.into()) }))
             }
-            Kind::LeftDelimiter => self.action(token.offset, top),
+            TokenKind::LeftDelimiter => self.action(token.offset, top),
             _ => Self::unexpected(token, "the template"),
         }
     }
@@ -153,62 +153,66 @@ impl<'s> Parser<'s> {
         let keyword = token.kind;
         if !matches!(
             keyword,
-            Kind::Block
-                | Kind::Break
-                | Kind::Continue
-                | Kind::Define
-                | Kind::Else
-                | Kind::End
-                | Kind::If
-                | Kind::Range
-                | Kind::Template
-                | Kind::With
+            TokenKind::Block
+                | TokenKind::Break
+                | TokenKind::Continue
+                | TokenKind::Define
+                | TokenKind::Else
+                | TokenKind::End
+                | TokenKind::If
+                | TokenKind::Range
+                | TokenKind::Template
+                | TokenKind::With
         ) {
-            let pipeline = self.pipeline("an action", Kind::RightDelimiter)?;
-            return Ok(Item::Node(Node { offset, kind: NodeKind::Action(pipeline) }));
+            let pipeline = self.pipeline("an action", TokenKind::RightDelimiter)?;
+            return Ok(Item::Node(TemplateNode { offset, kind: NodeKind::Action(pipeline) }));
         }
         self.take();
         let kind = match keyword {
-            Kind::Define if top => {
+            TokenKind::Define if top => {
                 self.define(offset)?;
                 return Ok(Item::Nothing);
             }
-            Kind::Define => return problem(offset, "{{define}} is allowed only outside of other blocks"),
-            Kind::Block => self.block(offset)?,
-            Kind::Template => self.template()?,
-            Kind::Break | Kind::Continue => {
+            TokenKind::Define => {
+                return problem(offset, "{{define}} is allowed only outside of other blocks");
+            }
+            TokenKind::Block => self.block(offset)?,
+            TokenKind::Template => self.template()?,
+            TokenKind::Break | TokenKind::Continue => {
                 self.expect_close("{{break}} or {{continue}}")?;
                 if self.ranges == 0 {
                     return problem(offset, "{{break}} and {{continue}} are allowed only inside {{range}}");
                 }
-                if keyword == Kind::Break { NodeKind::Break } else { NodeKind::Continue }
+                if keyword == TokenKind::Break { NodeKind::Break } else { NodeKind::Continue }
             }
-            Kind::End => {
+            TokenKind::End => {
                 self.expect_close("{{end}}")?;
                 return Ok(Item::Stop(Stop::End, offset));
             }
-            Kind::Else => {
+            TokenKind::Else => {
                 self.skip_space();
                 let after = self.next;
-                if !matches!(self.peek().kind, Kind::If | Kind::With) {
+                if !matches!(self.peek().kind, TokenKind::If | TokenKind::With) {
                     self.expect_close("{{else}}")?;
                 }
                 return Ok(Item::Stop(Stop::Else(after), offset));
             }
-            Kind::Range => self.nested(offset, |parser| parser.range(offset))?,
-            Kind::If => NodeKind::If(self.nested(offset, |parser| parser.branches(offset, Kind::If))?),
-            _ => NodeKind::With(self.nested(offset, |parser| parser.branches(offset, Kind::With))?),
+            TokenKind::Range => self.nested(offset, |parser| parser.range(offset))?,
+            TokenKind::If => {
+                NodeKind::If(self.nested(offset, |parser| parser.branches(offset, TokenKind::If))?)
+            }
+            _ => NodeKind::With(self.nested(offset, |parser| parser.branches(offset, TokenKind::With))?),
         };
-        Ok(Item::Node(Node { offset, kind }))
+        Ok(Item::Node(TemplateNode { offset, kind }))
     }
 
-    fn branches(&mut self, offset: usize, keyword: Kind) -> Parsed<Branches> {
-        let context = if keyword == Kind::If { "{{if}}" } else { "{{with}}" };
+    fn branches(&mut self, offset: usize, keyword: TokenKind) -> Parsed<Branches> {
+        let context = if keyword == TokenKind::If { "{{if}}" } else { "{{with}}" };
         let visible = self.variables.len();
         let mut tests = Vec::new();
-        let mut otherwise = List::new();
+        let mut otherwise = NodeList::new();
         loop {
-            let test = self.pipeline(context, Kind::RightDelimiter)?;
+            let test = self.pipeline(context, TokenKind::RightDelimiter)?;
             let (body, stop, _) = self.list(offset, context)?;
             tests.push((test, body));
             let Stop::Else(after) = stop else { break };
@@ -232,11 +236,11 @@ impl<'s> Parser<'s> {
 
     fn range(&mut self, offset: usize) -> Parsed<NodeKind> {
         let visible = self.variables.len();
-        let over = self.pipeline("range", Kind::RightDelimiter)?;
+        let over = self.pipeline("range", TokenKind::RightDelimiter)?;
         self.ranges += 1;
         let (body, stop, _) = self.list(offset, "{{range}}")?;
         self.ranges -= 1;
-        let mut otherwise = List::new();
+        let mut otherwise = NodeList::new();
         if let Stop::Else(after) = stop {
             if self.next == after {
                 return Self::unexpected(self.peek(), "the {{else}} of a {{range}}");
@@ -254,7 +258,7 @@ impl<'s> Parser<'s> {
     fn template_name(&mut self, context: &str) -> Parsed<(Box<str>, usize)> {
         let token = self.take_word();
         match token.kind {
-            Kind::Quoted | Kind::RawText => match literal::text(token.text) {
+            TokenKind::Quoted | TokenKind::RawText => match literal::text(token.text) {
                 Ok(name) => Ok((name.into(), token.offset)),
                 Err(message) => problem(token.offset, message),
             },
@@ -270,7 +274,7 @@ impl<'s> Parser<'s> {
 
     fn block(&mut self, offset: usize) -> Parsed<NodeKind> {
         let (name, _) = self.template_name("{{block}}")?;
-        let argument = self.pipeline("{{block}}", Kind::RightDelimiter)?;
+        let argument = self.pipeline("{{block}}", TokenKind::RightDelimiter)?;
         self.definition(offset, name.clone(), "{{block}}")?;
         Ok(NodeKind::Template { name, argument: Some(argument) })
     }
@@ -298,15 +302,15 @@ impl<'s> Parser<'s> {
     fn template(&mut self) -> Parsed<NodeKind> {
         let (name, _) = self.template_name("{{template}}")?;
         self.skip_space();
-        if self.peek().kind == Kind::RightDelimiter {
+        if self.peek().kind == TokenKind::RightDelimiter {
             self.take();
             return Ok(NodeKind::Template { name, argument: None });
         }
-        let argument = self.pipeline("{{template}}", Kind::RightDelimiter)?;
+        let argument = self.pipeline("{{template}}", TokenKind::RightDelimiter)?;
         Ok(NodeKind::Template { name, argument: Some(argument) })
     }
 }
 
-fn is_empty(nodes: &List) -> bool {
+fn is_empty(nodes: &NodeList) -> bool {
     nodes.iter().all(|node| matches!(&node.kind, NodeKind::Text(text) if text.trim().is_empty()))
 }

@@ -12,9 +12,9 @@ pub(crate) const HIDDEN: &str = "…";
 ///
 /// A segment `…` stands for a key that the template computed: it may be a value, and values are not shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Path(Vec<String>);
+pub struct DataPath(Vec<String>);
 
-impl Path {
+impl DataPath {
     /// The path made of these segments; list positions are decimal numbers.
     pub fn new<S: Into<String>>(segments: impl IntoIterator<Item = S>) -> Self {
         Self(segments.into_iter().map(Into::into).collect())
@@ -31,7 +31,7 @@ impl Path {
     }
 
     /// Whether `self` is `prefix` or lies below it.
-    pub fn starts_with(&self, prefix: &Path) -> bool {
+    pub fn starts_with(&self, prefix: &DataPath) -> bool {
         self.0.starts_with(&prefix.0)
     }
 
@@ -41,7 +41,7 @@ impl Path {
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for DataPath {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return formatter.write_str(".");

@@ -14,12 +14,12 @@ const SMALL: usize = 8 * 1024;
 
 /// A compiled pattern and what a byte of text costs with it.
 #[derive(Clone)]
-pub(crate) struct Pattern {
+pub(crate) struct GoPattern {
     pub(crate) regex: Regex,
     price: u64,
 }
 
-impl Pattern {
+impl GoPattern {
     /// Compiles a Go pattern.
     pub(crate) fn compile(source: &str) -> Result<Self, &'static str> {
         const TOO_LARGE: &str = "the regular expression is too large";

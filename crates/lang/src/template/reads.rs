@@ -7,14 +7,14 @@
 use std::collections::BTreeSet;
 
 use super::limits;
-use super::node::{Branches, Node, NodeKind, Operand, OperandKind, Pipeline, Tree};
-use super::path::Path;
+use super::node::{Branches, NodeKind, Operand, OperandKind, Pipeline, TemplateNode, Tree};
+use super::path::DataPath;
 
 /// What a template reads, as far as its source shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StaticReads {
     /// The paths that are spelled out in the template.
-    pub paths: BTreeSet<Path>,
+    pub paths: BTreeSet<DataPath>,
     /// Whether it also reads places that are known only when it is rendered: `index .Dependencies $name`, `toJson .`.
     pub dynamic: bool,
 }
@@ -27,12 +27,12 @@ pub(crate) fn of(tree: &Tree) -> StaticReads {
     let mut finder = Finder {
         tree,
         reads: StaticReads::default(),
-        variables: vec![("$", Known::Path(Path::default()))],
+        variables: vec![("$", Known::Path(DataPath::default()))],
         visible: 0,
         calls: Vec::new(),
         nodes: 0,
     };
-    finder.walk(&Known::Path(Path::default()), &tree.main);
+    finder.walk(&Known::Path(DataPath::default()), &tree.main);
     finder.reads
 }
 
@@ -40,7 +40,7 @@ pub(crate) fn of(tree: &Tree) -> StaticReads {
 #[derive(Clone, PartialEq, Eq)]
 enum Known {
     /// It is the data at this path.
-    Path(Path),
+    Path(DataPath),
     /// It is made by the template, or below something that already counts as read.
     Covered,
 }
@@ -63,11 +63,11 @@ impl<'t> Finder<'t> {
         }
     }
 
-    fn walk(&mut self, dot: &Known, nodes: &'t [Node]) {
+    fn walk(&mut self, dot: &Known, nodes: &'t [TemplateNode]) {
         for node in nodes {
             self.nodes += 1;
             if self.nodes > NODES {
-                self.consume(&Known::Path(Path::default()));
+                self.consume(&Known::Path(DataPath::default()));
                 return;
             }
             let mark = self.variables.len();
@@ -229,7 +229,7 @@ impl<'t> Finder<'t> {
 
     /// The place these segments below a path; very far down, the place above it counts as read instead. Nested
     /// blocks would otherwise add up to paths whose number and length multiply.
-    fn below(&mut self, mut path: Path, segments: impl IntoIterator<Item = String>) -> Known {
+    fn below(&mut self, mut path: DataPath, segments: impl IntoIterator<Item = String>) -> Known {
         for segment in segments {
             if path.segments().len() >= limits::FIELDS {
                 self.consume(&Known::Path(path));

@@ -11,10 +11,10 @@ use serde_json::{Map, Value as Json};
 
 use super::error::Cause;
 use super::limits;
-use super::path::{HIDDEN, Path};
-use super::pattern::Pattern;
-use super::trail::{Segment, Trail};
-use super::value::{BasicKind, DictId, Element, ListId, PathId, Text, TypeName, Value};
+use super::path::{DataPath, HIDDEN};
+use super::pattern::GoPattern;
+use super::trail::{Trail, TrailSegment};
+use super::value::{BasicKind, DictId, Element, ListId, PathId, TemplateText, TypeName, Value};
 
 /// What a small text costs beyond its letters.
 pub(crate) const PIECE: usize = 48;
@@ -38,7 +38,7 @@ impl Budget {
 }
 
 /// A list made by the template.
-pub(crate) struct List<'d> {
+pub(crate) struct TemplateList<'d> {
     pub(crate) element: Element,
     pub(crate) items: Vec<Value<'d>>,
 }
@@ -46,20 +46,20 @@ pub(crate) struct List<'d> {
 /// A dict made by the template, in key order as Go shows it.
 pub(crate) struct Dict<'d> {
     pub(crate) element: Element,
-    pub(crate) entries: BTreeMap<Text<'d>, Value<'d>>,
+    pub(crate) entries: BTreeMap<TemplateText<'d>, Value<'d>>,
 }
 
 /// The entries of an object or dict in key order.
-pub(crate) type Entries<'d> = Vec<(Text<'d>, Value<'d>)>;
+pub(crate) type KeyedValues<'d> = Vec<(TemplateText<'d>, Value<'d>)>;
 
 /// The state of one rendering.
 pub(crate) struct Store<'d> {
     pub(crate) now: Timestamp,
-    lists: Vec<List<'d>>,
+    lists: Vec<TemplateList<'d>>,
     dicts: Vec<Dict<'d>>,
     trail: Trail<'d>,
     budget: Budget,
-    patterns: BTreeMap<String, Pattern>,
+    patterns: BTreeMap<String, GoPattern>,
 }
 
 impl<'d> Store<'d> {
@@ -110,7 +110,7 @@ impl<'d> Store<'d> {
     /// A new list, paid for.
     pub(crate) fn list(&mut self, element: Element, items: Vec<Value<'d>>) -> Result<Value<'d>, Cause> {
         self.charge(64 + items.len() * size_of::<Value<'_>>())?;
-        self.lists.push(List { element, items });
+        self.lists.push(TemplateList { element, items });
         Ok(Value::List(ListId(self.lists.len() - 1)))
     }
 
@@ -128,14 +128,14 @@ impl<'d> Store<'d> {
     pub(crate) fn dict(
         &mut self,
         element: Element,
-        entries: BTreeMap<Text<'d>, Value<'d>>,
+        entries: BTreeMap<TemplateText<'d>, Value<'d>>,
     ) -> Result<Value<'d>, Cause> {
         self.charge(64 + entries.len() * 3 * size_of::<Value<'_>>())?;
         self.dicts.push(Dict { element, entries });
         Ok(Value::Dict(DictId(self.dicts.len() - 1)))
     }
 
-    pub(crate) fn list_of(&self, id: ListId) -> &List<'d> {
+    pub(crate) fn list_of(&self, id: ListId) -> &TemplateList<'d> {
         &self.lists[id.0]
     }
 
@@ -166,7 +166,7 @@ impl<'d> Store<'d> {
     }
 
     /// The entries of an object or dict by key; reading them reads its keys.
-    pub(crate) fn entries(&self, value: &Value<'d>) -> Result<Option<Entries<'d>>, Cause> {
+    pub(crate) fn entries(&self, value: &Value<'d>) -> Result<Option<KeyedValues<'d>>, Cause> {
         match value {
             Value::Data(Json::Object(entries), path) => {
                 self.step(entries.len() as u64 / 4)?;
@@ -176,7 +176,9 @@ impl<'d> Store<'d> {
                 let entries = sorted.into_iter();
                 Ok(Some(
                     entries
-                        .map(|(key, item)| (Text::Borrowed(key.as_str()), self.at_key(item, *path, key)))
+                        .map(|(key, item)| {
+                            (TemplateText::Borrowed(key.as_str()), self.at_key(item, *path, key))
+                        })
                         .collect(),
                 ))
             }
@@ -204,7 +206,7 @@ impl<'d> Store<'d> {
     }
 
     /// The entry with exactly this key; one that is missing in the data counts as read.
-    pub(crate) fn entry(&self, value: &Value<'d>, key: &Text<'d>) -> Option<Value<'d>> {
+    pub(crate) fn entry(&self, value: &Value<'d>, key: &TemplateText<'d>) -> Option<Value<'d>> {
         match value {
             Value::Data(Json::Object(entries), path) => {
                 if let Some((key, item)) = entries.get_key_value(&**key) {
@@ -220,12 +222,12 @@ impl<'d> Store<'d> {
 
     /// The value below `path` at a key of the data.
     pub(crate) fn at_key(&self, item: &'d Json, path: PathId, key: &'d str) -> Value<'d> {
-        self.below(item, self.trail.path(path, Segment::Key(key)))
+        self.below(item, self.trail.path(path, TrailSegment::Key(key)))
     }
 
     /// The value below `path` at a position of the data.
     pub(crate) fn at_index(&self, item: &'d Json, path: PathId, index: usize) -> Value<'d> {
-        self.below(item, self.trail.path(path, Segment::Index(index)))
+        self.below(item, self.trail.path(path, TrailSegment::Index(index)))
     }
 
     /// The value for something that uses all of it: data counts as read here, and what is below it not once more.
@@ -250,12 +252,12 @@ impl<'d> Store<'d> {
     /// The path one key further down, for keys that are not there.
     ///
     /// A key that was computed may be a secret value, so it is not spelled out; the keys of its parent count as read.
-    pub(crate) fn child(&self, path: PathId, key: &Text<'d>) -> PathId {
-        if let Text::Literal(key) = key {
-            return self.trail.path(path, Segment::Key(key));
+    pub(crate) fn child(&self, path: PathId, key: &TemplateText<'d>) -> PathId {
+        if let TemplateText::Literal(key) = key {
+            return self.trail.path(path, TrailSegment::Key(key));
         }
         self.read_shape(path);
-        self.trail.path(path, Segment::Key(HIDDEN))
+        self.trail.path(path, TrailSegment::Key(HIDDEN))
     }
 
     /// The error for a value of the data that is not there; `None` when the nil is not from the data.
@@ -275,18 +277,18 @@ impl<'d> Store<'d> {
     }
 
     /// What was read, and of which containers only the shape.
-    pub(crate) fn all_reads(&self) -> (BTreeSet<Path>, BTreeSet<Path>) {
+    pub(crate) fn all_reads(&self) -> (BTreeSet<DataPath>, BTreeSet<DataPath>) {
         self.trail.all()
     }
 
     /// A compiled regular expression; compiling is costly and paid for once per pattern.
-    pub(crate) fn pattern(&mut self, function: &'static str, source: &str) -> Result<Pattern, Cause> {
+    pub(crate) fn pattern(&mut self, function: &'static str, source: &str) -> Result<GoPattern, Cause> {
         if let Some(pattern) = self.patterns.get(source) {
             return Ok(pattern.clone());
         }
         self.step(2_000)?;
         self.charge(limits::REGEX_BYTES)?;
-        let pattern = Pattern::compile(source)
+        let pattern = GoPattern::compile(source)
             .map_err(|message| Cause::Function { function, message: message.to_owned() })?;
         self.patterns.insert(source.to_owned(), pattern.clone());
         Ok(pattern)

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::path::Path;
+use super::path::DataPath;
 use super::value::PathId;
 
 /// How many paths are reported; of more, the places they are below count as read.
@@ -15,12 +15,12 @@ const MOST_READS: usize = 4_096;
 
 /// One step down: a key of the data or of the template, or a position in a list.
 #[derive(Clone, Copy)]
-pub(crate) enum Segment<'d> {
+pub(crate) enum TrailSegment<'d> {
     Key(&'d str),
     Index(usize),
 }
 
-impl Segment<'_> {
+impl TrailSegment<'_> {
     /// What tells it from its siblings. A key lives at one address while the rendering runs, which is cheaper to
     /// compare than its letters; the same key written at two places only gives two numbers to one path.
     fn identity(self) -> (bool, usize) {
@@ -67,7 +67,7 @@ type Known = HashMap<(PathId, (bool, usize)), PathId, BuildHasherDefault<Mixer>>
 
 /// The paths of one rendering.
 pub(crate) struct Trail<'d> {
-    paths: RefCell<Vec<(PathId, Segment<'d>)>>,
+    paths: RefCell<Vec<(PathId, TrailSegment<'d>)>>,
     known: RefCell<Known>,
     reads: RefCell<Vec<PathId>>,
     shapes: RefCell<Vec<PathId>>,
@@ -77,7 +77,7 @@ impl<'d> Trail<'d> {
     pub(crate) fn new() -> Self {
         Self {
             // The root has number 0; its parent and segment are never looked at.
-            paths: RefCell::new(vec![(PathId::NONE, Segment::Index(0))]),
+            paths: RefCell::new(vec![(PathId::NONE, TrailSegment::Index(0))]),
             known: RefCell::default(),
             reads: RefCell::default(),
             shapes: RefCell::default(),
@@ -85,7 +85,7 @@ impl<'d> Trail<'d> {
     }
 
     /// The number of the path one segment further down.
-    pub(crate) fn path(&self, parent: PathId, segment: Segment<'d>) -> PathId {
+    pub(crate) fn path(&self, parent: PathId, segment: TrailSegment<'d>) -> PathId {
         if parent == PathId::NONE {
             return parent;
         }
@@ -109,19 +109,19 @@ impl<'d> Trail<'d> {
     }
 
     /// A path spelled out.
-    pub(crate) fn spell(&self, mut path: PathId) -> Path {
+    pub(crate) fn spell(&self, mut path: PathId) -> DataPath {
         let paths = self.paths.borrow();
         let mut segments = Vec::new();
         while path != PathId::NONE && path != PathId::ROOT {
             let (parent, segment) = paths[path.0 as usize];
             segments.push(match segment {
-                Segment::Key(key) => key.to_owned(),
-                Segment::Index(index) => index.to_string(),
+                TrailSegment::Key(key) => key.to_owned(),
+                TrailSegment::Index(index) => index.to_string(),
             });
             path = parent;
         }
         segments.reverse();
-        Path::new(segments)
+        DataPath::new(segments)
     }
 
     fn parent(&self, id: u32) -> u32 {
@@ -130,7 +130,7 @@ impl<'d> Trail<'d> {
     }
 
     /// What was read, and of which containers only the shape.
-    pub(crate) fn all(&self) -> (BTreeSet<Path>, BTreeSet<Path>) {
+    pub(crate) fn all(&self) -> (BTreeSet<DataPath>, BTreeSet<DataPath>) {
         let spelled = |ids: &RefCell<Vec<PathId>>| {
             let mut ids: Vec<u32> = ids.borrow().iter().map(|id| id.0).collect();
             ids.sort_unstable();

@@ -16,13 +16,13 @@ use serde_json::Value as Json;
 ///
 /// Only a literal may be shown in an error: the others may be secret.
 #[derive(Clone)]
-pub(crate) enum Text<'d> {
+pub(crate) enum TemplateText<'d> {
     Literal(&'d str),
     Borrowed(&'d str),
     Shared(Rc<str>),
 }
 
-impl Deref for Text<'_> {
+impl Deref for TemplateText<'_> {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -33,27 +33,27 @@ impl Deref for Text<'_> {
     }
 }
 
-impl PartialEq for Text<'_> {
+impl PartialEq for TemplateText<'_> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Text<'_> {}
+impl Eq for TemplateText<'_> {}
 
-impl PartialOrd for Text<'_> {
+impl PartialOrd for TemplateText<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Text<'_> {
+impl Ord for TemplateText<'_> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (**self).cmp(&**other)
     }
 }
 
-impl std::borrow::Borrow<str> for Text<'_> {
+impl std::borrow::Borrow<str> for TemplateText<'_> {
     fn borrow(&self) -> &str {
         self
     }
@@ -86,7 +86,7 @@ pub(crate) enum Value<'d> {
     Int64(i64),
     Byte(u8),
     Float(f64),
-    Text(Text<'d>),
+    Text(TemplateText<'d>),
     Moment(Timestamp),
     /// A list or object of the data; scalars of the data become the variants above.
     Data(&'d Json, PathId),
@@ -98,15 +98,15 @@ impl<'d> Value<'d> {
     pub(crate) const NIL: Value<'static> = Value::Nil(PathId::NONE);
 
     pub(crate) fn text(text: impl Into<Rc<str>>) -> Self {
-        Self::Text(Text::Shared(text.into()))
+        Self::Text(TemplateText::Shared(text.into()))
     }
 
     pub(crate) fn borrowed(text: &'d str) -> Self {
-        Self::Text(Text::Borrowed(text))
+        Self::Text(TemplateText::Borrowed(text))
     }
 
     pub(crate) fn literal(text: &'d str) -> Self {
-        Self::Text(Text::Literal(text))
+        Self::Text(TemplateText::Literal(text))
     }
 
     /// A length or position, which Go counts in `int`.

@@ -13,7 +13,7 @@ use super::error::Cause;
 use super::float;
 use super::format::Writer;
 use super::moment;
-use super::store::{Entries, Store};
+use super::store::{KeyedValues, Store};
 use super::value::Value;
 
 /// A value as YAML text without the last line break.
@@ -110,7 +110,7 @@ impl<'d> Encoder<'_, 'd> {
 
     fn map(
         &mut self,
-        mut entries: Entries<'d>,
+        mut entries: KeyedValues<'d>,
         indent: usize,
         depth: usize,
         position: Position,

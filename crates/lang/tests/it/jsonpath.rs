@@ -1,6 +1,6 @@
 //! JSONPath as kubectl writes it.
 
-use linchpin_lang::jsonpath::{MAX_INDEX, MAX_RESULTS, MAX_SOURCE_BYTES, MAX_STEPS, MAX_UNION, Path};
+use linchpin_lang::jsonpath::{JsonPath, MAX_INDEX, MAX_RESULTS, MAX_SOURCE_BYTES, MAX_STEPS, MAX_UNION};
 use linchpin_lang::reads::Reads;
 use serde_json::{Value as Json, json};
 
@@ -17,7 +17,7 @@ fn object() -> Json {
 
 fn find(path: &str) -> Json {
     let object = object();
-    let compiled = Path::compile("f", path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let compiled = JsonPath::compile("f", path).unwrap_or_else(|error| panic!("{path}: {error}"));
     Json::from(compiled.find(&object).expect("within bounds").into_iter().cloned().collect::<Vec<_>>())
 }
 
@@ -140,7 +140,7 @@ fn what_is_not_supported_is_refused_with_the_place_and_a_way_out() {
         (".a]", "found ']'"),
         (".a\\", "expected a character after the backslash"),
     ] {
-        let error = Path::compile("conditions[1].jsonPath", path).expect_err(path).to_string();
+        let error = JsonPath::compile("conditions[1].jsonPath", path).expect_err(path).to_string();
         assert!(error.starts_with("conditions[1].jsonPath: at character "), "{error}");
         assert!(error.contains(message), "{path}: {error}");
     }
@@ -149,29 +149,29 @@ fn what_is_not_supported_is_refused_with_the_place_and_a_way_out() {
 #[test]
 fn the_text_is_bounded() {
     let padded = |length: usize| format!(".a{}", " ".repeat(length - 2));
-    assert!(Path::compile("f", &padded(MAX_SOURCE_BYTES)).is_ok());
-    assert!(Path::compile("f", &padded(MAX_SOURCE_BYTES + 1)).is_err());
-    assert!(Path::compile("f", &padded(MAX_SOURCE_BYTES * 100)).is_err());
-    let steps = |count: usize| Path::compile("f", &".a".repeat(count));
+    assert!(JsonPath::compile("f", &padded(MAX_SOURCE_BYTES)).is_ok());
+    assert!(JsonPath::compile("f", &padded(MAX_SOURCE_BYTES + 1)).is_err());
+    assert!(JsonPath::compile("f", &padded(MAX_SOURCE_BYTES * 100)).is_err());
+    let steps = |count: usize| JsonPath::compile("f", &".a".repeat(count));
     assert!(steps(MAX_STEPS).is_ok());
     assert!(steps(MAX_STEPS + 1).is_err() && steps(MAX_STEPS * 100).is_err());
-    let union = |count: usize| Path::compile("f", &format!("[{}]", vec!["0"; count].join(",")));
+    let union = |count: usize| JsonPath::compile("f", &format!("[{}]", vec!["0"; count].join(",")));
     assert!(union(MAX_UNION).is_ok());
     assert!(union(MAX_UNION + 1).is_err() && union(MAX_UNION * 100).is_err());
-    let index = |index: i64| Path::compile("f", &format!("[{index}]"));
+    let index = |index: i64| JsonPath::compile("f", &format!("[{index}]"));
     assert!(index(MAX_INDEX).is_ok() && index(-MAX_INDEX).is_ok());
     assert!(
         index(MAX_INDEX + 1).is_err() && index(-MAX_INDEX - 1).is_err() && index(MAX_INDEX * 100).is_err()
     );
-    assert!(Path::compile("f", "[?(@.a[?(@.b==1)])]").is_ok());
-    assert!(Path::compile("f", "[?(@.a[?(@.b[?(@.c)])])]").is_err());
+    assert!(JsonPath::compile("f", "[?(@.a[?(@.b==1)])]").is_ok());
+    assert!(JsonPath::compile("f", "[?(@.a[?(@.b[?(@.c)])])]").is_err());
 }
 
 #[test]
 fn what_a_path_may_find_and_look_at_is_bounded() {
     let many = |path: &str, length: usize| {
         let data = json!(vec![0; length]);
-        Path::compile("f", path).expect(path).find(&data).map(|found| found.len())
+        JsonPath::compile("f", path).expect(path).find(&data).map(|found| found.len())
     };
     assert_eq!(many("[*]", MAX_RESULTS), Ok(MAX_RESULTS));
     assert!(many("[*]", MAX_RESULTS + 1).is_err());
@@ -187,7 +187,7 @@ fn what_a_path_may_find_and_look_at_is_bounded() {
     for _ in 0..20 {
         nested = json!([nested]);
     }
-    assert!(Path::compile("f", &doubling).expect("compiles").find(&nested).is_err());
+    assert!(JsonPath::compile("f", &doubling).expect("compiles").find(&nested).is_err());
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn deep_data_is_walked_without_the_stack() {
         for _ in 0..5000 {
             deep = Json::Object([("a".to_owned(), deep)].into_iter().collect());
         }
-        let found = Path::compile("f", "..n").expect("compiles").find(&deep).map(|found| found.len());
+        let found = JsonPath::compile("f", "..n").expect("compiles").find(&deep).map(|found| found.len());
         // Dropping a value this deep would itself overflow a small stack.
         std::mem::forget(deep);
         found
@@ -216,12 +216,12 @@ fn it_is_known_beforehand_what_a_path_reads() {
         (".spec['a','b']", vec!["spec"]),
         (".spec..x", vec!["spec"]),
     ] {
-        let reads = Path::compile("f", path).expect(path).reads();
+        let reads = JsonPath::compile("f", path).expect(path).reads();
         assert!(!reads.whole, "{path}");
         let paths: Vec<String> = reads.paths.iter().map(|path| path.join(".")).collect();
         assert_eq!(paths, expected, "{path}");
     }
     for path in [".", "..x", "[*]", "[0].a", ".items[?(@.t==$..x)]"] {
-        assert_eq!(Path::compile("f", path).expect(path).reads(), Reads::everything(), "{path}");
+        assert_eq!(JsonPath::compile("f", path).expect(path).reads(), Reads::everything(), "{path}");
     }
 }

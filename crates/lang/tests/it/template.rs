@@ -9,12 +9,12 @@ mod lookup;
 mod reads;
 
 use jiff::Timestamp;
-use linchpin_lang::template::{Clock, RenderError, Rendered, Template};
+use linchpin_lang::template::{RenderClock, RenderError, Rendered, Template};
 use serde_json::Value;
 
 /// The time the corpus was rendered at, a little after 15:06 on the fourth of March 2026.
-fn clock() -> Clock {
-    Clock::at(Timestamp::from_millisecond(1_772_636_767_089).unwrap_or_default())
+fn clock() -> RenderClock {
+    RenderClock::at(Timestamp::from_millisecond(1_772_636_767_089).unwrap_or_default())
 }
 
 /// Parses and renders a template that must at least parse.

@@ -14,7 +14,7 @@ use crate::{
     Component, Image,
     error::{Error, Result},
     node,
-    process::{Holders, Identity, Launch},
+    process::{Holders, Launch, ProcessIdentity},
     state::ComponentRecord,
 };
 
@@ -39,7 +39,7 @@ impl Cluster {
         components
             .filter_map(|component| {
                 let record = inner.state.components.get(&component)?;
-                Some(ComponentStatus { component, pid: record.running().map(Identity::pid) })
+                Some(ComponentStatus { component, pid: record.running().map(ProcessIdentity::pid) })
             })
             .collect()
     }
@@ -137,7 +137,7 @@ impl Cluster {
         inner.state.write(&self.dir)
     }
 
-    fn signal(&self, component: Component, signal: Signal) -> Result<Identity> {
+    fn signal(&self, component: Component, signal: Signal) -> Result<ProcessIdentity> {
         let inner = self.lock();
         let record = inner.state.components.get(&component).ok_or(Error::NoSuchComponent { component })?;
         let running = record.running().filter(|identity| identity.signal(signal));

@@ -147,7 +147,7 @@ impl Cluster {
     }
 }
 
-fn expect_ok(answer: std::io::Result<https::Answer>) -> NotYet {
+fn expect_ok(answer: std::io::Result<https::HttpsAnswer>) -> NotYet {
     match answer {
         Ok(answer) if answer.status == 200 => Ok(()),
         Ok(answer) => Err(format!("it answers {}: {}", answer.status, first_line(&answer.body))),

@@ -11,17 +11,17 @@ use std::{
 
 use super::{Cluster, Inner, admin_pair};
 use crate::{
-    Component, Options, audit,
+    ClusterOptions, Component, audit,
     binary::{self, Kwok, Tools},
-    certificates::{self, Authority},
+    certificates::{self, CertificateAuthority},
     components::{Addresses, CommandLines, SERVICE_ADDRESS},
     error::{Error, Result},
-    https::Client,
-    keeper::{self, Keeper},
+    https::HttpsClient,
+    keeper::{self, ClusterKeeper},
     kubeconfig, kwok, node,
     paths::{Directory, create, write},
-    ports::Ports,
-    state::State,
+    ports::PortChooser,
+    state::ClusterState,
     waiter::waiter_image,
 };
 
@@ -33,7 +33,7 @@ impl Cluster {
     /// pods can be created.
     ///
     /// It dies with this process, or when the returned value is dropped.
-    pub fn start(options: &Options) -> Result<Self> {
+    pub fn start(options: &ClusterOptions) -> Result<Self> {
         if options.node {
             node::check_node_support()?;
         }
@@ -51,12 +51,12 @@ impl Cluster {
         }
     }
 
-    fn start_once(options: &Options, programs: &Programs) -> Result<Self> {
-        let mut ports = Ports::default();
+    fn start_once(options: &ClusterOptions, programs: &Programs) -> Result<Self> {
+        let mut ports = PortChooser::default();
         let addresses = addresses(options, &mut ports)?;
         let (dir, lock) = prepare_directory(options, &programs.tools)?;
-        let keeper = Keeper::watch(&programs.tools.keeper, &dir)?;
-        let state = State {
+        let keeper = ClusterKeeper::watch(&programs.tools.keeper, &dir)?;
+        let state = ClusterState {
             options: options.clone(),
             programs: programs.kubernetes.clone(),
             port: addresses.host,
@@ -67,7 +67,7 @@ impl Cluster {
         create(&dir.logs())?;
         create(&dir.certificates())?;
         write(&dir.file("audit-policy.yaml"), audit::POLICY)?;
-        let authority = Authority::create(&dir)?;
+        let authority = CertificateAuthority::create(&dir)?;
         let client = write_credentials(&dir, &authority, addresses)?;
         let inner = Inner { state, children: BTreeMap::new(), log_from: BTreeMap::new() };
         let cluster = Self { dir, inner: Mutex::new(inner), client, keeper: Some(keeper) };
@@ -78,7 +78,7 @@ impl Cluster {
         Ok(cluster)
     }
 
-    fn bring_up(&self, options: &Options, programs: &Programs, addresses: Addresses) -> Result<()> {
+    fn bring_up(&self, options: &ClusterOptions, programs: &Programs, addresses: Addresses) -> Result<()> {
         let dir = &self.dir;
         let lines = CommandLines { options, dir, programs: &programs.kubernetes, addresses };
         if options.node {
@@ -121,10 +121,10 @@ impl Cluster {
     }
 
     /// Everything of the node that needs no API server yet, while that one starts.
-    fn start_containers(&self, options: &Options, programs: &Programs) -> Result<()> {
+    fn start_containers(&self, options: &ClusterOptions, programs: &Programs) -> Result<()> {
         let dir = &self.dir;
         node::create_control_groups(&dir.name())?;
-        node::write_files(dir, &Authority::open(dir)?)?;
+        node::write_files(dir, &CertificateAuthority::open(dir)?)?;
         let hold = node::hold_node(&programs.tools, dir, &programs.kubernetes);
         self.begin(Component::Node, hold, None)?;
         self.await_ready(Component::Node)?;
@@ -134,7 +134,7 @@ impl Cluster {
         images.into_iter().try_for_each(|image| self.import(&image))
     }
 
-    fn create_simulated_nodes(&self, options: &Options) -> Result<()> {
+    fn create_simulated_nodes(&self, options: &ClusterOptions) -> Result<()> {
         for index in 0..options.kwok.unwrap_or_default() {
             let body = kwok::node(index, options.node).to_string();
             let doing = format!("creating simulated node {index}");
@@ -157,11 +157,11 @@ struct Programs {
 }
 
 /// Whether a port was taken between the moment it was chosen and the moment it was used.
-fn is_lost_race(error: &Error, options: &Options) -> bool {
+fn is_lost_race(error: &Error, options: &ClusterOptions) -> bool {
     error.is_port_race() || options.port.is_none() && matches!(error, Error::PortTaken { .. })
 }
 
-fn addresses(options: &Options, ports: &mut Ports) -> Result<Addresses> {
+fn addresses(options: &ClusterOptions, ports: &mut PortChooser) -> Result<Addresses> {
     let host = if let Some(port) = options.port { ports.exactly(port)? } else { ports.next()? };
     let (controller_manager, scheduler, kwok) = (ports.next()?, ports.next()?, ports.next()?);
     // In a network of its own a cluster may have the usual numbers.
@@ -171,7 +171,7 @@ fn addresses(options: &Options, ports: &mut Ports) -> Result<Addresses> {
 }
 
 /// An empty directory for the cluster, locked, marked as a cluster's.
-fn prepare_directory(options: &Options, tools: &Tools) -> Result<(Directory, File)> {
+fn prepare_directory(options: &ClusterOptions, tools: &Tools) -> Result<(Directory, File)> {
     let check = |dir: &Directory| {
         if options.node { node::check_path(dir) } else { Ok(()) }
     };
@@ -206,7 +206,7 @@ fn existing(dir: &Directory) -> Result<Option<File>> {
         return Ok(None);
     }
     let lock = lock(dir)?;
-    let Some(state) = State::read(dir)? else {
+    let Some(state) = ClusterState::read(dir)? else {
         return Ok(None);
     };
     let path = dir.path().to_owned();
@@ -241,7 +241,11 @@ pub(super) fn lock(dir: &Directory) -> Result<File> {
 }
 
 /// Writes every certificate and kubeconfig, and returns a client with the administrator's.
-fn write_credentials(dir: &Directory, authority: &Authority, addresses: Addresses) -> Result<Client> {
+fn write_credentials(
+    dir: &Directory,
+    authority: &CertificateAuthority,
+    addresses: Addresses,
+) -> Result<HttpsClient> {
     certificates::write_service_account_keys(dir)?;
     let localhost = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let inside = [SERVICE_ADDRESS, node::ADDRESS].into_iter().filter_map(|address| address.parse().ok());
@@ -266,5 +270,5 @@ fn write_credentials(dir: &Directory, authority: &Authority, addresses: Addresse
         let content = kubeconfig::render(&server, authority.certificate(), &user, &pair);
         write(&dir.kubeconfig(component.name()), &content)?;
     }
-    Client::new(authority.certificate(), &admin)
+    HttpsClient::new(authority.certificate(), &admin)
 }

@@ -2,13 +2,13 @@
 
 use std::{fs, time::Duration};
 
-use linchpin_local::{Cluster, Component, Error, Options, down};
+use linchpin_local::{Cluster, ClusterOptions, Component, Error, down};
 
 use crate::support::{assert_gone, fresh_path, kill, kubectl, processes, traces};
 
 #[test]
 fn every_part_can_be_killed_and_started_again_and_data_survives() {
-    let cluster = Cluster::start(&Options::default()).unwrap();
+    let cluster = Cluster::start(&ClusterOptions::default()).unwrap();
     kubectl(&cluster, &["create", "configmap", "kept"]);
     for component in
         [Component::Etcd, Component::ApiServer, Component::ControllerManager, Component::Scheduler]
@@ -40,7 +40,7 @@ fn every_part_can_be_killed_and_started_again_and_data_survives() {
 #[test]
 fn a_detached_cluster_that_lost_parts_is_said_to_be_broken_and_goes_down_whole() {
     let (_parent, dir) = fresh_path();
-    let options = Options { dir: Some(dir.clone()), ..Options::default() };
+    let options = ClusterOptions { dir: Some(dir.clone()), ..ClusterOptions::default() };
     let cluster = Cluster::start(&options).unwrap();
     let victims = [Component::ApiServer, Component::Etcd].map(|component| cluster.pid(component).unwrap());
     cluster.detach().unwrap();
@@ -63,7 +63,7 @@ fn a_detached_cluster_that_lost_parts_is_said_to_be_broken_and_goes_down_whole()
 #[test]
 fn a_cluster_whose_files_were_deleted_under_it_goes_down_too() {
     let (_parent, dir) = fresh_path();
-    let options = Options { dir: Some(dir.clone()), ..Options::default() };
+    let options = ClusterOptions { dir: Some(dir.clone()), ..ClusterOptions::default() };
     let options = options.without(Component::ControllerManager).without(Component::Scheduler);
     Cluster::start(&options).unwrap().detach().unwrap();
     fs::remove_dir_all(&dir).unwrap();

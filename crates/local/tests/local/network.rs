@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_local::{Cluster, Component, Options, kubernetes};
+use linchpin_local::{Cluster, ClusterOptions, Component, kubernetes};
 
 use crate::{
     node::skipped,
@@ -79,7 +79,7 @@ fn services_have_addresses_and_names_in_pods_and_for_programs_in_the_network() {
     if skipped() {
         return;
     }
-    let cluster = Cluster::start(&Options { node: true, ..Options::default() }).unwrap();
+    let cluster = Cluster::start(&ClusterOptions { node: true, ..ClusterOptions::default() }).unwrap();
     kubectl_with(&cluster, &["apply", "-f", "-"], CLIENT);
     kubectl(&cluster, &["wait", "--for=condition=Ready", "pod/client", "--timeout=60s"]);
     let early = get(&cluster, "http://db/healthz");

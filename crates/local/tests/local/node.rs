@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_local::{Cluster, Component, Options, check_node_support, is_node_promised};
+use linchpin_local::{Cluster, ClusterOptions, Component, check_node_support, is_node_promised};
 
 use crate::support::{assert_gone, kubectl, kubectl_with, traces};
 
@@ -47,7 +47,7 @@ pub(crate) fn skipped() -> bool {
 }
 
 fn with_node() -> Cluster {
-    Cluster::start(&Options { node: true, ..Options::default() }).unwrap()
+    Cluster::start(&ClusterOptions { node: true, ..ClusterOptions::default() }).unwrap()
 }
 
 fn run_pod(cluster: &Cluster) -> Duration {

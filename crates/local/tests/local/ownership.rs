@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_local::{Cluster, Component, Options};
+use linchpin_local::{Cluster, ClusterOptions, Component};
 
 use crate::support::{SHARED, assert_gone, fresh_path, traces};
 
@@ -42,7 +42,8 @@ fn two_clusters_run_side_by_side_and_one_dies_with_its_killed_owner() {
 #[ignore = "run as a process of its own by the test above"]
 fn the_owner_that_is_killed() {
     let Some(dir) = std::env::var_os(OWNED_DIR).map(PathBuf::from) else { return };
-    let _cluster = Cluster::start(&Options { dir: Some(dir.clone()), ..Options::default() }).unwrap();
+    let _cluster =
+        Cluster::start(&ClusterOptions { dir: Some(dir.clone()), ..ClusterOptions::default() }).unwrap();
     fs::write(dir.parent().unwrap().join("ready"), "").unwrap();
     loop {
         thread::park();
@@ -51,7 +52,8 @@ fn the_owner_that_is_killed() {
 
 #[test]
 fn a_dropped_cluster_is_gone_at_once_with_its_port() {
-    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let options =
+        ClusterOptions::default().without(Component::ControllerManager).without(Component::Scheduler);
     let cluster = Cluster::start(&options).unwrap();
     let (dir, server) = (cluster.dir().to_owned(), cluster.server());
     drop(cluster);

@@ -10,11 +10,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use sha2::{Digest, Sha256};
 
 /// A cluster for tests that leave it as it was. Nobody ends it: it dies with this process.
-pub(crate) static SHARED: LazyLock<Cluster> = LazyLock::new(|| Cluster::start(&Options::default()).unwrap());
+pub(crate) static SHARED: LazyLock<Cluster> =
+    LazyLock::new(|| Cluster::start(&ClusterOptions::default()).unwrap());
 
 /// Runs kubectl and returns what it printed; fails the test if it fails.
 pub(crate) fn kubectl(cluster: &Cluster, arguments: &[&str]) -> String {

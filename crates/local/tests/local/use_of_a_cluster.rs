@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener};
 
-use linchpin_local::{Cluster, Component, Error, Options};
+use linchpin_local::{Cluster, ClusterOptions, Component, Error};
 use serde_json::Value;
 
 use crate::support::{SHARED, fresh_path, kubectl, kubectl_with, text};
@@ -85,7 +85,7 @@ fn of_our_own_kinds_the_audit_log_has_every_word() {
 
 #[test]
 fn a_second_start_in_the_same_directory_says_so() {
-    let options = Options { dir: Some(SHARED.dir().to_owned()), ..Options::default() };
+    let options = ClusterOptions { dir: Some(SHARED.dir().to_owned()), ..ClusterOptions::default() };
     assert!(matches!(Cluster::start(&options), Err(Error::AlreadyRunning { .. })));
     assert!(SHARED.is_ready());
 }
@@ -102,7 +102,8 @@ fn another_process_can_open_it_and_dropping_that_ends_nothing() {
 
 #[test]
 fn a_component_that_dies_at_start_shows_the_end_of_its_log() {
-    let error = Cluster::start(&Options::default().flag(Component::ApiServer, "--no-such-flag")).unwrap_err();
+    let error =
+        Cluster::start(&ClusterOptions::default().flag(Component::ApiServer, "--no-such-flag")).unwrap_err();
     assert!(matches!(error, Error::Died { component: Component::ApiServer, .. }), "{error}");
     assert!(error.to_string().contains("unknown flag: --no-such-flag"), "{error}");
 }
@@ -111,13 +112,15 @@ fn a_component_that_dies_at_start_shows_the_end_of_its_log() {
 fn a_taken_port_and_a_foreign_directory_are_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let error = Cluster::start(&Options { port: Some(port), ..Options::default() }).unwrap_err();
+    let error =
+        Cluster::start(&ClusterOptions { port: Some(port), ..ClusterOptions::default() }).unwrap_err();
     assert!(matches!(error, Error::PortTaken { .. }), "{error}");
 
     let (_parent, dir) = fresh_path();
     fs::create_dir(&dir).unwrap();
     fs::write(dir.join("thesis.txt"), "years of work").unwrap();
-    let error = Cluster::start(&Options { dir: Some(dir.clone()), ..Options::default() }).unwrap_err();
+    let error =
+        Cluster::start(&ClusterOptions { dir: Some(dir.clone()), ..ClusterOptions::default() }).unwrap_err();
     assert!(matches!(error, Error::NotOurs { .. }), "{error}");
     assert!(!linchpin_local::down(&dir).unwrap());
     assert!(dir.join("thesis.txt").exists());
@@ -125,7 +128,11 @@ fn a_taken_port_and_a_foreign_directory_are_refused() {
 
 #[test]
 fn an_older_version_with_simulated_nodes_runs_pods() {
-    let options = Options { kwok: Some(2), emulated_version: Some("1.33".to_owned()), ..Options::default() };
+    let options = ClusterOptions {
+        kwok: Some(2),
+        emulated_version: Some("1.33".to_owned()),
+        ..ClusterOptions::default()
+    };
     let cluster = Cluster::start(&options).unwrap();
     let version: Value = serde_json::from_str(&kubectl(&cluster, &["get", "--raw", "/version"])).unwrap();
     assert_eq!(version["emulationMinor"], "33");

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_local::{Cluster, Options, is_node_promised, waiter_image};
+use linchpin_local::{Cluster, ClusterOptions, is_node_promised, waiter_image};
 use serde_json::{Value, json};
 
 use crate::{
@@ -91,7 +91,7 @@ fn pods_wait_for_services_and_say_what_they_wait_for() {
         );
         return;
     }
-    let cluster = Cluster::start(&Options { node: true, ..Options::default() }).unwrap();
+    let cluster = Cluster::start(&ClusterOptions { node: true, ..ClusterOptions::default() }).unwrap();
     let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
     let namespace =
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": labels}});

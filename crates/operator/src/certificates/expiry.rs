@@ -1,14 +1,24 @@
 //! When a certificate expires, read from its bytes: one field of X.509 needs no library.
+//!
+//! The one judge of that: the metric and `linchpin check` both ask it.
 
 use linchpin_words::Timestamp;
+use rustls::pki_types::CertificateDer;
 
 const SEQUENCE: u8 = 0x30;
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
+/// The last moment at which a certificate and all between it and its authority are valid; none where one of them cannot
+/// be read.
+pub(crate) fn expiry(chain: &[CertificateDer<'_>]) -> Option<Timestamp> {
+    let moments: Option<Vec<Timestamp>> = chain.iter().map(|certificate| not_after(certificate)).collect();
+    moments?.into_iter().min()
+}
+
 /// The last moment at which a certificate (DER) is valid; none where it cannot be read.
-pub(crate) fn expiry(certificate: &[u8]) -> Option<Timestamp> {
+fn not_after(certificate: &[u8]) -> Option<Timestamp> {
     let (SEQUENCE, whole, _) = element(certificate)? else { return None };
     let (SEQUENCE, mut fields, _) = element(whole)? else { return None };
     if let (VERSION, _, rest) = element(fields)? {
@@ -58,7 +68,7 @@ fn moment(tag: u8, text: &[u8]) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    use rustls::pki_types::{CertificateDer, pem::PemObject as _};
+    use rustls::pki_types::pem::PemObject as _;
 
     use super::*;
     use crate::certificates::authority;
@@ -66,16 +76,25 @@ mod tests {
     #[test]
     fn a_certificate_says_when_it_expires_and_torn_bytes_say_nothing() {
         // Certificates end with the day after their last one.
+        let mut chain = Vec::new();
         for (made, end) in [
             ("2026-01-01T00:00:00Z", "2027-01-02T00:00:00Z"),
             ("2062-03-04T05:06:07Z", "2063-03-05T00:00:00Z"),
         ] {
             let pem = authority(Timestamp::parse(made).unwrap()).unwrap().certificate;
             let bytes = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap();
-            assert_eq!(expiry(&bytes), Some(Timestamp::parse(end).unwrap()));
+            assert_eq!(not_after(&bytes), Some(Timestamp::parse(end).unwrap()));
             for end in 0..bytes.len() {
-                assert_eq!(expiry(&bytes[..end]), None, "{end}");
+                assert_eq!(not_after(&bytes[..end]), None, "{end}");
             }
+            chain.insert(0, bytes);
         }
+        assert_eq!(
+            expiry(&chain),
+            Timestamp::parse("2027-01-02T00:00:00Z").ok(),
+            "the first of a chain to expire"
+        );
+        chain.push(CertificateDer::from_slice(b"torn"));
+        assert_eq!((expiry(&chain), expiry(&[])), (None, None));
     }
 }

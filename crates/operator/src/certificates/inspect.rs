@@ -10,6 +10,8 @@ use rustls::{
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject as _},
 };
 
+use super::expiry;
+
 /// Why it does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CertificateFault {
@@ -25,7 +27,7 @@ pub enum CertificateFault {
     Other(String),
 }
 
-/// Judges a certificate for a name, at a moment, by these authorities; all as PEM.
+/// Judges a certificate for a name, at a moment, by these authorities; all as PEM. Returns until when it is believed.
 ///
 /// # Errors
 /// Why it is not believed.
@@ -34,7 +36,7 @@ pub fn inspect(
     certificate: &str,
     name: &str,
     at: Timestamp,
-) -> Result<(), CertificateFault> {
+) -> Result<Timestamp, CertificateFault> {
     let read = |pem: &str| -> Result<Vec<CertificateDer<'static>>, CertificateFault> {
         let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
         all.map_err(|_| CertificateFault::Unreadable)
@@ -54,7 +56,7 @@ pub fn inspect(
     let moment =
         UnixTime::since_unix_epoch(Duration::from_secs(u64::try_from(at.as_second()).unwrap_or_default()));
     match verifier.verify_server_cert(leaf, others, &name, &[], moment) {
-        Ok(_) => Ok(()),
+        Ok(_) => expiry(&chain).ok_or(CertificateFault::Unreadable),
         Err(rustls::Error::InvalidCertificate(why)) => Err(match why {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateFault::Expired,
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
@@ -84,10 +86,11 @@ mod tests {
         let name = "linchpin-webhook.linchpin-system.svc";
         let certificate = leaf(&ours.key, &[name.to_owned()], now).unwrap().certificate;
         let judged = |authorities: &str, name: &str, at| inspect(authorities, &certificate, name, at);
-        assert_eq!(judged(&ours.certificate, name, now), Ok(()));
+        let end = days(LEAF_DAYS + 1);
+        assert_eq!(judged(&ours.certificate, name, now), Ok(end));
         assert_eq!(
             judged(&(others.certificate.clone() + &ours.certificate), name, now),
-            Ok(()),
+            Ok(end),
             "one of several"
         );
         assert_eq!(judged(&ours.certificate, name, days(LEAF_DAYS + 2)), Err(CertificateFault::Expired));

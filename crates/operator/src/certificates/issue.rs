@@ -16,7 +16,7 @@ const DAY: u64 = 24 * 3600;
 
 /// A certificate and its key, as PEM.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Pair {
+pub(crate) struct CertificatePair {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
@@ -34,15 +34,19 @@ fn failed(whom: &'static str) -> impl Fn(rcgen::Error) -> IssueError {
 }
 
 /// A new authority.
-pub(crate) fn authority(now: Timestamp) -> Result<Pair, IssueError> {
+pub(crate) fn authority(now: Timestamp) -> Result<CertificatePair, IssueError> {
     let failed = failed("the authority of the webhooks");
     let key = KeyPair::generate().map_err(&failed)?;
     let certificate = authority_params(now).self_signed(&key).map_err(&failed)?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(CertificatePair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
 /// A new certificate for the server, signed by the authority with this key, for these names and addresses.
-pub(crate) fn leaf(authority_key: &str, names: &[String], now: Timestamp) -> Result<Pair, IssueError> {
+pub(crate) fn leaf(
+    authority_key: &str,
+    names: &[String],
+    now: Timestamp,
+) -> Result<CertificatePair, IssueError> {
     let failed = failed("the certificate of the webhooks");
     let issuer = Issuer::new(authority_params(now), KeyPair::from_pem(authority_key).map_err(&failed)?);
     let mut params = CertificateParams::default();
@@ -60,7 +64,7 @@ pub(crate) fn leaf(authority_key: &str, names: &[String], now: Timestamp) -> Res
     valid(&mut params, now, LEAF_DAYS);
     let key = KeyPair::generate().map_err(&failed)?;
     let certificate = params.signed_by(&key, &issuer).map_err(&failed)?;
-    Ok(Pair { certificate: certificate.pem(), key: key.serialize_pem() })
+    Ok(CertificatePair { certificate: certificate.pem(), key: key.serialize_pem() })
 }
 
 fn authority_params(now: Timestamp) -> CertificateParams {

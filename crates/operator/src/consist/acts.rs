@@ -4,12 +4,12 @@ use std::{sync::Arc, time::Duration};
 
 use linchpin_cluster::{
     lease::Fence,
-    own::{Change, Errands, OwnWriteError, Place},
+    own::{MarkPatch, OperatorRequests, OwnTarget, OwnWriteError},
 };
 use linchpin_consist::{
-    About, Answer, Call, Getter, LookFailed, Port, Trouble,
+    Call, Getter, LookFailed, ObservedEmployer, Port, ProviderAnswer, Trouble,
     marks::protects,
-    settle::{Act, Done, EmployerView, PodRef},
+    settle::{Act, CompletedAct, EmployerView, PodRef},
 };
 use linchpin_words::{Timestamp, keys::consist as keys};
 use serde_json::{Value, json};
@@ -27,14 +27,14 @@ const ANSWERS: u32 = 4;
 
 /// What every write is made with.
 #[derive(Clone)]
-pub(super) struct Hands {
-    pub(super) errands: Errands,
+pub(super) struct WriteContext {
+    pub(super) errands: OperatorRequests,
     pub(super) fence: Fence,
 }
 
 /// Where an order leads.
 #[derive(Clone)]
-pub(super) struct Aim {
+pub(super) struct OrderTarget {
     pub(super) employer: Arc<EmployerView>,
     pub(super) employer_kind: Followed,
     pub(super) pods: Followed,
@@ -44,14 +44,14 @@ pub(super) struct Aim {
     pub(super) binding: Value,
 }
 
-impl Hands {
+impl WriteContext {
     /// Whether a write may be sent now.
     fn check(&self) -> Result<(), String> {
         self.fence.check().map_err(|_| "this process does not lead any more".to_owned())
     }
 
     /// Carries out an order that is no call to the provider.
-    pub(super) async fn carry_out(&self, act: &Act, aim: &Aim) -> Result<Done, String> {
+    pub(super) async fn carry_out(&self, act: &Act, aim: &OrderTarget) -> Result<CompletedAct, String> {
         self.check()?;
         let namespace = aim.employer.namespace.as_str();
         let version = match act {
@@ -60,43 +60,48 @@ impl Hands {
                 made.map(|()| None)
             }
             Act::Unclaim { uid } => {
-                let place =
-                    Place { kind: &aim.bindings.own, namespace: Some(namespace), name: &aim.binding_name };
+                let place = OwnTarget {
+                    kind: &aim.bindings.own,
+                    namespace: Some(namespace),
+                    name: &aim.binding_name,
+                };
                 self.errands.remove(place, uid, DEADLINE).await.map(|()| None)
             }
             Act::AddClean { finalizer } => self.finalizers(aim, std::slice::from_ref(finalizer), true).await,
             Act::RemoveClean { finalizers } => self.finalizers(aim, finalizers, false).await,
             Act::Record { annotations } => {
                 let body = json!({"metadata": {"resourceVersion": aim.employer.version.to_string(), "annotations": annotations}});
-                self.errands.change(of_employer(aim), None, Change::Merge, &body, DEADLINE).await
+                self.errands.change(of_employer(aim), None, MarkPatch::Merge, &body, DEADLINE).await
             }
             Act::WriteEntries { pod, text } => {
                 let body = json!({"metadata": {"resourceVersion": pod.version.to_string(),
                     "annotations": {keys::AVAILABLE_CONDITIONS: text}}});
-                self.errands.change(of_pod(aim, namespace, pod), None, Change::Merge, &body, DEADLINE).await
+                self.errands
+                    .change(of_pod(aim, namespace, pod), None, MarkPatch::Merge, &body, DEADLINE)
+                    .await
             }
             Act::Protect { pod, finalizer } => {
                 let body = one_entry(&pod.uid, std::slice::from_ref(finalizer), true);
                 self.errands
-                    .change(of_pod(aim, namespace, pod), None, Change::Strategic, &body, DEADLINE)
+                    .change(of_pod(aim, namespace, pod), None, MarkPatch::Strategic, &body, DEADLINE)
                     .await
             }
             Act::Release { pod, finalizers } => {
                 debug_assert!(finalizers.iter().all(|finalizer| protects(finalizer)));
                 let body = one_entry(&pod.uid, finalizers, false);
                 self.errands
-                    .change(of_pod(aim, namespace, pod), None, Change::Strategic, &body, DEADLINE)
+                    .change(of_pod(aim, namespace, pod), None, MarkPatch::Strategic, &body, DEADLINE)
                     .await
             }
             Act::Call { .. } => return Err("a call is no write".to_owned()),
         };
-        version.map(|version| Done { version, batch: None }).map_err(|error| error.to_string())
+        version.map(|version| CompletedAct { version, batch: None }).map_err(|error| error.to_string())
     }
 
     /// Puts finalizers on an employer or takes them off, and nothing else.
     async fn finalizers(
         &self,
-        aim: &Aim,
+        aim: &OrderTarget,
         finalizers: &[String],
         present: bool,
     ) -> Result<Option<u64>, OwnWriteError> {
@@ -104,7 +109,7 @@ impl Hands {
         // Kinds that Kubernetes itself knows merge the list by its entries.
         if linchpin_words::reference::built_in_kind(&employer.kind.group, &employer.kind.kind).is_some() {
             let body = one_entry(&employer.uid, finalizers, present);
-            return self.errands.change(of_employer(aim), None, Change::Strategic, &body, DEADLINE).await;
+            return self.errands.change(of_employer(aim), None, MarkPatch::Strategic, &body, DEADLINE).await;
         }
         let mut all: Vec<&String> =
             employer.finalizers.iter().filter(|one| !finalizers.contains(one)).collect();
@@ -112,16 +117,20 @@ impl Hands {
             all.extend(finalizers);
         }
         let body = json!({"metadata": {"resourceVersion": employer.version.to_string(), "finalizers": all}});
-        self.errands.change(of_employer(aim), None, Change::Merge, &body, DEADLINE).await
+        self.errands.change(of_employer(aim), None, MarkPatch::Merge, &body, DEADLINE).await
     }
 }
 
-fn of_employer(aim: &Aim) -> Place<'_> {
-    Place { kind: &aim.employer_kind.own, namespace: Some(&aim.employer.namespace), name: &aim.employer.name }
+fn of_employer(aim: &OrderTarget) -> OwnTarget<'_> {
+    OwnTarget {
+        kind: &aim.employer_kind.own,
+        namespace: Some(&aim.employer.namespace),
+        name: &aim.employer.name,
+    }
 }
 
-fn of_pod<'a>(aim: &'a Aim, namespace: &'a str, pod: &'a PodRef) -> Place<'a> {
-    Place { kind: &aim.pods.own, namespace: Some(namespace), name: &pod.name }
+fn of_pod<'a>(aim: &'a OrderTarget, namespace: &'a str, pod: &'a PodRef) -> OwnTarget<'a> {
+    OwnTarget { kind: &aim.pods.own, namespace: Some(namespace), name: &pod.name }
 }
 
 /// The patch that puts entries into the list of finalizers, or takes them out, of one incarnation.
@@ -142,9 +151,9 @@ impl Provider {
     /// One look. Returns when it began, and what came of it.
     pub(super) async fn look(
         &self,
-        mut about: About,
+        mut about: ObservedEmployer,
         clock: fn() -> Timestamp,
-    ) -> (Timestamp, Result<Answer, LookFailed>) {
+    ) -> (Timestamp, Result<ProviderAnswer, LookFailed>) {
         // The semaphore is never closed.
         let _seat = self.seats.acquire().await.ok();
         let began = clock();
@@ -160,13 +169,20 @@ impl Provider {
         (began, result)
     }
 
-    /// One call.
-    pub(super) async fn call(&self, about: About, call: Call, items: Vec<Value>) -> Result<Done, String> {
+    /// One call, unless the term ended while it waited for its turn.
+    pub(super) async fn call(
+        &self,
+        hands: &WriteContext,
+        about: ObservedEmployer,
+        call: Call,
+        items: Vec<Value>,
+    ) -> Result<CompletedAct, String> {
         let _seat = self.seats.acquire().await.ok();
+        hands.check()?;
         let patience = self.patience();
         let called = tokio::time::timeout(patience, caught(self.port.call(&about, call, items))).await;
         match called {
-            Ok(Some(Ok(batch))) => Ok(Done { version: None, batch: Some(batch) }),
+            Ok(Some(Ok(batch))) => Ok(CompletedAct { version: None, batch: Some(batch) }),
             Ok(Some(Err(trouble))) => Err(trouble.to_string()),
             Ok(None) => Err(FAILED.to_owned()),
             Err(_) => Err(late(patience)),
@@ -186,7 +202,9 @@ fn late(timeout: Duration) -> String {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use linchpin_consist::{Batch, Kinds, Options, Selection, port::Pending};
+    use linchpin_cluster::{lease::Leadership, transport};
+    use linchpin_consist::{AdapterKinds, AdapterOptions, Batch, EmployeeSelection, port::Pending};
+    use tokio::sync::watch;
 
     use super::*;
     use crate::controller::now;
@@ -212,26 +230,31 @@ mod tests {
             "slow-controller"
         }
 
-        fn options(&self) -> Options {
-            Options::default()
+        fn options(&self) -> AdapterOptions {
+            AdapterOptions::default()
         }
 
-        fn kinds(&self) -> Kinds {
-            Kinds::default()
+        fn kinds(&self) -> AdapterKinds {
+            AdapterKinds::default()
         }
 
-        fn employs(&self, _: &Value) -> Selection {
-            Selection::Nothing
+        fn employs(&self, _: &Value) -> EmployeeSelection {
+            EmployeeSelection::Nothing
         }
 
-        fn look<'a>(&'a self, _: &'a About) -> Pending<'a, Result<Answer, LookFailed>> {
+        fn look<'a>(&'a self, _: &'a ObservedEmployer) -> Pending<'a, Result<ProviderAnswer, LookFailed>> {
             Box::pin(async {
                 self.held().await;
-                Ok(Answer::default())
+                Ok(ProviderAnswer::default())
             })
         }
 
-        fn call<'a>(&'a self, _: &'a About, _: Call, _: Vec<Value>) -> Pending<'a, Result<Batch, Trouble>> {
+        fn call<'a>(
+            &'a self,
+            _: &'a ObservedEmployer,
+            _: Call,
+            _: Vec<Value>,
+        ) -> Pending<'a, Result<Batch, Trouble>> {
             Box::pin(async {
                 self.held().await;
                 Ok(Batch::default())
@@ -239,9 +262,18 @@ mod tests {
         }
     }
 
-    fn about() -> About {
+    fn about() -> ObservedEmployer {
         let key = ("Service".to_owned(), "shop".to_owned(), "web".to_owned());
-        About { employer: Arc::default(), key, employees: Vec::new(), leaving: false, now: now() }
+        ObservedEmployer { employer: Arc::default(), key, employees: Vec::new(), leaving: false, now: now() }
+    }
+
+    /// Hands of a process that leads until somebody says otherwise.
+    fn hands() -> (WriteContext, watch::Sender<Leadership>) {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let transport = transport::Transport::new(&config, &transport::TransportOptions::default()).unwrap();
+        let (sender, leadership) = watch::channel(Leadership::ALONE);
+        let fence = Fence::current(&leadership).unwrap();
+        (WriteContext { errands: OperatorRequests::new(&transport), fence }, sender)
     }
 
     /// A provider of so many seats, and what it counts.
@@ -253,9 +285,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_employers_and_no_more_are_in_the_providers_hands_at_a_time() {
-        let (provider, slow) = provider(2, Duration::from_secs(5));
+        let ((provider, slow), (hands, _leads)) = (provider(2, Duration::from_secs(5)), hands());
         let looks = (0..5).map(|_| provider.look(about(), now));
-        let calls = (0..5).map(|_| provider.call(about(), Call::CreateEmployees, Vec::new()));
+        let calls = (0..5).map(|_| provider.call(&hands, about(), Call::CreateEmployees, Vec::new()));
         let (looks, calls) = tokio::join!(futures::future::join_all(looks), futures::future::join_all(calls));
         assert!(looks.iter().all(|(_, look)| look.is_ok()) && calls.iter().all(Result::is_ok));
         assert_eq!(slow.most.load(Ordering::SeqCst), 2, "looks and calls alike");
@@ -268,8 +300,24 @@ mod tests {
         let (hasty, _) = provider(1, Duration::from_millis(500));
         let failed = hasty.look(about(), now).await.1.unwrap_err();
         assert_eq!(failed.to_string(), "no answer within 2s");
-        let called = hasty.call(about(), Call::CreateEmployees, Vec::new()).await;
+        let called = hasty.call(&hands().0, about(), Call::CreateEmployees, Vec::new()).await;
         assert_eq!(called.unwrap_err(), "no answer within 2s");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_waited_for_its_turn_is_not_made_in_a_term_that_ended() {
+        let ((provider, _), (hands, leadership)) = (provider(1, Duration::from_secs(5)), hands());
+        let call = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            provider.call(&hands, about(), Call::CreateEmployees, Vec::new()).await
+        };
+        let ends = async {
+            tokio::time::sleep(Duration::from_secs(2)).await;
+            leadership.send_replace(Leadership::Standby { leader: None });
+        };
+        let ((_, look), called, ()) = tokio::join!(provider.look(about(), now), call, ends);
+        assert!(look.is_ok());
+        assert_eq!(called.unwrap_err(), "this process does not lead any more");
     }
 
     #[test]

@@ -10,10 +10,10 @@ use linchpin_api::{
     status::Blocker,
 };
 use linchpin_consist::{
-    PodView, Selection,
+    EmployeeSelection, PodView,
     lifecycle::operations,
     marks::key,
-    settle::{EmployerView, Phase, Report, Row, RowState, Why},
+    settle::{EmployerPhase, EmployerReport, EmployerView, ReadyReason, ReportRow, RowState},
 };
 use linchpin_words::{
     Condition, ConditionType, Reason, Timestamp,
@@ -32,10 +32,14 @@ const OPERATIONS: usize = 8;
 const MESSAGE: usize = 1024;
 
 /// What a binding is to say of whom it binds.
-pub(super) fn spec(worker: &Worker, employer: &EmployerView, selection: &Selection) -> ConsistBindingSpec {
+pub(super) fn spec(
+    worker: &Worker,
+    employer: &EmployerView,
+    selection: &EmployeeSelection,
+) -> ConsistBindingSpec {
     let selector = match selection {
-        Selection::Labels(labels) => labels.clone(),
-        Selection::Names(_) | Selection::Nothing => BTreeMap::new(),
+        EmployeeSelection::Labels(labels) => labels.clone(),
+        EmployeeSelection::Names(_) | EmployeeSelection::Nothing => BTreeMap::new(),
     };
     let finalizer = if worker.follows { worker.finalizers(employer).written } else { String::new() };
     ConsistBindingSpec {
@@ -65,9 +69,9 @@ pub(super) fn object(name: &str, namespace: &str, spec: &ConsistBindingSpec) -> 
 
 /// Since when rows are as they are.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Since(BTreeMap<(bool, String), (String, Timestamp)>);
+pub(super) struct RowTimes(BTreeMap<(bool, String), (String, Timestamp)>);
 
-impl Since {
+impl RowTimes {
     /// What a stored status says, so that a restart does not reset it.
     pub(super) fn of(status: &ConsistBindingStatus) -> Self {
         let employer = status.employer.iter().map(|row| (false, &row.id, &row.state, row.since));
@@ -86,7 +90,7 @@ impl Since {
         known.1
     }
 
-    fn keep(&mut self, report: &Report) {
+    fn keep(&mut self, report: &EmployerReport) {
         if self.0.len() > 2 * (report.employees.len() + report.employer.len()) + 16 {
             let there = |(of_employees, name): &(bool, String)| {
                 let rows = if *of_employees { &report.employees } else { &report.employer };
@@ -99,16 +103,16 @@ impl Since {
 
 /// The status that a report makes.
 pub(super) fn status(
-    report: &Report,
+    report: &EmployerReport,
     pods: &[std::sync::Arc<PodView>],
     binding: &Binding,
-    since: &mut Since,
+    since: &mut RowTimes,
     now: Timestamp,
 ) -> ConsistBindingStatus {
     let reason = reason(report.reason);
     let message = text::line_of(&report.message, MESSAGE);
-    let ready = report.phase == Phase::Synced;
-    let stalled = matches!(report.reason, Why::AlreadyServed | Why::TooLarge);
+    let ready = report.phase == EmployerPhase::Synced;
+    let stalled = matches!(report.reason, ReadyReason::AlreadyServed | ReadyReason::TooLarge);
     let mut conditions = binding.status.common.conditions.clone();
     for (kind, holds) in [
         (ConditionType::Ready, ready),
@@ -173,7 +177,12 @@ pub(super) fn status(
     }
 }
 
-fn employee(row: &Row, pods: &[std::sync::Arc<PodView>], since: &mut Since, now: Timestamp) -> EmployeeItem {
+fn employee(
+    row: &ReportRow,
+    pods: &[std::sync::Arc<PodView>],
+    since: &mut RowTimes,
+    now: Timestamp,
+) -> EmployeeItem {
     let pod = pods.iter().find(|pod| pod.name == row.name);
     let operations = pod.map(|pod| operations(&pod.labels)).unwrap_or_default();
     EmployeeItem {
@@ -208,14 +217,14 @@ pub(super) fn differs(new: &ConsistBindingStatus, old: &ConsistBindingStatus) ->
     without(new) != without(old)
 }
 
-fn reason(why: Why) -> Reason {
+fn reason(why: ReadyReason) -> Reason {
     match why {
-        Why::Synced => Reason::Synced,
-        Why::Syncing => Reason::Syncing,
-        Why::ProviderUnreachable => Reason::ProviderUnreachable,
-        Why::AlreadyServed => Reason::AlreadyServed,
-        Why::TooLarge => Reason::TooLarge,
-        Why::Deleting => Reason::Deleting,
+        ReadyReason::Synced => Reason::Synced,
+        ReadyReason::Syncing => Reason::Syncing,
+        ReadyReason::ProviderUnreachable => Reason::ProviderUnreachable,
+        ReadyReason::AlreadyServed => Reason::AlreadyServed,
+        ReadyReason::TooLarge => Reason::TooLarge,
+        ReadyReason::Deleting => Reason::Deleting,
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 use linchpin_consist::{
     PodView,
     lifecycle::operations,
-    settle::{Phase, Report, RowState},
+    settle::{EmployerPhase, EmployerReport, RowState},
 };
 use linchpin_words::Timestamp;
 use prometheus_client::{
@@ -58,7 +58,7 @@ fn seconds() -> Histogram {
 
 /// Everything that is counted. Clones count together.
 #[derive(Clone)]
-pub(super) struct Counts {
+pub(super) struct ConsistCounts {
     calls: Family<CallLabels, Counter>,
     call_seconds: Family<AdapterLabel, Histogram, fn() -> Histogram>,
     drain_seconds: Family<AdapterLabel, Histogram, fn() -> Histogram>,
@@ -88,7 +88,7 @@ const STATES: [RowState; 6] = [
     RowState::Unknown,
 ];
 
-impl Default for Counts {
+impl Default for ConsistCounts {
     fn default() -> Self {
         Self {
             calls: Family::default(),
@@ -102,7 +102,7 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl ConsistCounts {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("linchpin_consist_calls", "Looks at and calls to providers", self.calls.clone());
         let help = "Time that a look or call takes";
@@ -146,10 +146,10 @@ impl Counts {
     }
 
     /// How far an employment is.
-    pub(super) fn employment(&self, key: &EmployerKey, adapter: &str, report: &Report) {
+    pub(super) fn employment(&self, key: &EmployerKey, adapter: &str, report: &EmployerReport) {
         let mut standing = self.standing();
         let counts = STATES.iter().map(|state| (state.word(), report.count(*state))).collect();
-        let ready = report.phase == Phase::Synced;
+        let ready = report.phase == EmployerPhase::Synced;
         standing.employers.insert(key.clone(), (adapter.to_owned(), ready, counts));
         standing.oddities.remove(key);
         for row in &report.employees {
@@ -172,6 +172,11 @@ impl Counts {
         standing.draining.retain(|place, _| there(place));
     }
 
+    /// Another term begins: what stood in the last one is forgotten.
+    pub(super) fn begin_anew(&self) {
+        *self.standing() = StandingCounts::default();
+    }
+
     /// An employment is over.
     pub(super) fn forget(&self, key: &EmployerKey) {
         let mut standing = self.standing();
@@ -187,9 +192,9 @@ impl Counts {
         known.as_deref() != Some(message)
     }
 
-    /// The operations on a pod, as its labels say; none where they are not ours.
-    pub(super) fn operations(&self, name: &Name, pod: &PodView, own: bool) {
-        let found = if own { operations(&pod.labels) } else { Vec::new() };
+    /// The operations on a pod, as its labels say; none where it is gone, or they are not ours.
+    pub(super) fn operations(&self, name: &Name, pod: Option<&PodView>) {
+        let found = pod.map(|pod| operations(&pod.labels)).unwrap_or_default();
         let mut standing = self.standing();
         let from = (name.clone(), String::new());
         let known: Vec<(Name, String)> = standing
@@ -274,5 +279,28 @@ impl Collector for Standing {
             gauge.metric_type(),
         )?;
         ConstGauge::new(stuck).encode(family)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_operations_of_a_pod_that_is_gone_are_not_counted_for_ever() {
+        let (counts, name) = (ConsistCounts::default(), ("shop".to_owned(), "web-1".to_owned()));
+        let pod = PodView::of(&Arc::new(json!({"metadata": {"labels": {
+            "operating.podopslifecycle.kusionstack.io/pod-delete": "1",
+            "operate.podopslifecycle.kusionstack.io/pod-delete": "1"}}})));
+        let stages = || counts.standing().operations.values().map(|(stage, _)| *stage).collect::<Vec<_>>();
+        counts.operations(&name, Some(&pod));
+        assert_eq!(stages(), ["Operate"]);
+        counts.operations(&name, None);
+        assert!(stages().is_empty());
+        counts.operations(&name, Some(&pod));
+        counts.begin_anew();
+        assert!(stages().is_empty(), "nor those of a term that ended");
     }
 }

@@ -8,9 +8,9 @@ use std::{
 
 use futures::future::BoxFuture;
 use linchpin_consist::{
-    Bucket, FinalizerRule, Options, Port, Predicate, Selection, Trouble,
+    AdapterOptions, Bucket, EmployeeSelection, FinalizerRule, Port, Predicate, Trouble,
     marks::{OwnFinalizers, key},
-    settle::{Choice, EmployerView, choose},
+    settle::{AdapterChoice, EmployerView, choose},
 };
 use linchpin_words::{Gvk, Timestamp, hash::sha256_hex, keys::consist as keys};
 use tokio::sync::Semaphore;
@@ -51,8 +51,8 @@ pub struct Overrides {
 
 impl Overrides {
     /// The options with these in them.
-    pub fn on(&self, options: Options) -> Options {
-        Options {
+    pub fn on(&self, options: AdapterOptions) -> AdapterOptions {
+        AdapterOptions {
             follow_pod_ops_lifecycle: self
                 .follow_pod_ops_lifecycle
                 .unwrap_or(options.follow_pod_ops_lifecycle),
@@ -72,7 +72,7 @@ impl Overrides {
 pub(super) struct Worker {
     pub(super) name: String,
     pub(super) port: Arc<dyn Port>,
-    pub(super) options: Options,
+    pub(super) options: AdapterOptions,
     /// The number of its employers' kind.
     pub(super) employer: usize,
     /// The number of its employees' kind.
@@ -86,13 +86,13 @@ pub(super) struct Worker {
     /// What is repeated after a failure, of all its employers together.
     retries: Mutex<Bucket>,
     /// What was read of employers, by namespace and name: every event of a pod asks those that it concerns.
-    read: Mutex<BTreeMap<(String, String), Arc<Read>>>,
+    read: Mutex<BTreeMap<(String, String), Arc<ReadEmployer>>>,
 }
 
 /// What an adapter makes of one version of an employer.
-pub(super) struct Read {
+pub(super) struct ReadEmployer {
     of: (String, u64),
-    pub(super) selection: Selection,
+    pub(super) selection: EmployeeSelection,
     pub(super) finalizers: OwnFinalizers,
 }
 
@@ -131,12 +131,12 @@ impl Worker {
     }
 
     /// Which employees an employer selects; none where they cannot be selected at all.
-    pub(super) fn selection(&self, employer: &EmployerView) -> Selection {
+    pub(super) fn selection(&self, employer: &EmployerView) -> EmployeeSelection {
         self.port.employs(&employer.object)
     }
 
     /// Both, as they were read from this version of the employer before.
-    pub(super) fn read(&self, employer: &EmployerView) -> Arc<Read> {
+    pub(super) fn read(&self, employer: &EmployerView) -> Arc<ReadEmployer> {
         let of = (employer.uid.clone(), employer.version);
         let mut known = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let place = (employer.namespace.clone(), employer.name.clone());
@@ -144,7 +144,7 @@ impl Worker {
             return Arc::clone(read);
         }
         let (selection, finalizers) = (self.selection(employer), self.finalizers(employer));
-        let read = Arc::new(Read { of, selection, finalizers });
+        let read = Arc::new(ReadEmployer { of, selection, finalizers });
         if known.len() >= REMEMBERED {
             known.clear();
         }
@@ -160,13 +160,13 @@ impl Worker {
 
 /// All of them.
 #[derive(Clone, Default)]
-pub(super) struct Crew {
+pub(super) struct AdapterWorkers {
     workers: Vec<Arc<Worker>>,
     /// Whether nobody is missing: while somebody is, who serves an employer may not be known.
     pub(super) is_complete: bool,
 }
 
-impl Crew {
+impl AdapterWorkers {
     /// Each of them.
     pub(super) fn workers(&self) -> impl Iterator<Item = &Worker> {
         self.workers.iter().map(|worker| &**worker)
@@ -183,7 +183,7 @@ impl Crew {
     }
 
     /// Who serves an employer.
-    pub(super) fn choice(&self, employer: &EmployerView) -> Choice<'_> {
+    pub(super) fn choice(&self, employer: &EmployerView) -> AdapterChoice<'_> {
         let one = |worker| {
             let Worker { name, employer_kind, options, .. }: &Worker = worker;
             (name.as_str(), employer_kind, &options.predicate as &Predicate)
@@ -202,8 +202,8 @@ impl Crew {
             return None;
         }
         match self.choice(employer) {
-            Choice::One(name) => self.named(name),
-            Choice::Nobody | Choice::Several(_) | Choice::Other => None,
+            AdapterChoice::One(name) => self.named(name),
+            AdapterChoice::Nobody | AdapterChoice::Several(_) | AdapterChoice::Other => None,
         }
     }
 
@@ -263,14 +263,14 @@ mod tests {
 
     #[test]
     fn what_an_administrator_says_wins_over_the_adapter() {
-        let options = Overrides::default().on(Options::default());
-        assert_eq!(options, Options::default());
+        let options = Overrides::default().on(AdapterOptions::default());
+        assert_eq!(options, AdapterOptions::default());
         let overrides = Overrides {
             follow_pod_ops_lifecycle: Some(false),
             max_concurrent_reconciles: Some(9),
             ..Overrides::default()
         };
-        let options = overrides.on(Options::default());
+        let options = overrides.on(AdapterOptions::default());
         assert!(!options.follow_pod_ops_lifecycle && options.max_concurrent_reconciles == 9);
     }
 }

@@ -17,10 +17,10 @@ use std::{
 };
 
 use linchpin_cluster::{
-    events::{Recorder, Regarding},
+    events::{EventRecorder, Regarding},
     own::OwnWriteError,
 };
-use linchpin_consist::settle::{Look, Outcome};
+use linchpin_consist::settle::{ProviderLook, SettleOutcome};
 use linchpin_engine::contract::Notice;
 use linchpin_words::{Gvk, Timestamp};
 use tokio::{
@@ -31,13 +31,13 @@ use tokio::{
 pub(super) use self::leaving::scale_down;
 use self::{employers::Case, pods::PodCase, rulebook::RuleBook};
 use super::{
-    Mode,
-    acts::Hands,
-    counts::Counts,
-    crew::Crew,
+    ConsistMode,
+    acts::WriteContext,
+    counts::ConsistCounts,
+    crew::AdapterWorkers,
     roster::Roster,
     settings::Lifecycle,
-    sight::{EmployerKey, Kinds, Name, PODS, Shared, Sight, Stir},
+    sight::{EmployerKey, FollowedKinds, Name, PODS, SharedSight, Sight, SightChange},
 };
 use crate::{
     controller::{now, timers::Timers},
@@ -48,19 +48,21 @@ use crate::{
 const BEAT: Duration = Duration::from_secs(5);
 /// How many requests may be under way at a time.
 const REQUESTS: usize = 32;
+/// How many events, and how many answers, are taken in at a time.
+const AT_A_TIME: usize = 1024;
 
 /// What comes back to the desk.
-pub(super) enum Message {
+pub(super) enum DeskMessage {
     /// An order of an employer was carried out, or not.
-    Outcome { key: EmployerKey, case: u64, outcome: Outcome, done: Option<&'static str> },
+    Outcome { key: EmployerKey, case: u64, outcome: SettleOutcome, done: Option<&'static str> },
     /// The provider was looked at.
-    Looked { key: EmployerKey, case: u64, look: Look },
+    Looked { key: EmployerKey, case: u64, look: ProviderLook },
     /// A status or spec of a binding was written.
     Bound { key: EmployerKey, case: u64, result: Result<(), OwnWriteError> },
     /// A pod was written.
     Pod { name: Name, uid: String, version: Option<u64>, failed: Option<String> },
-    /// The status of a rule was written.
-    Rule(Name),
+    /// The status of a rule was written, or not.
+    Rule { name: Name, succeeded: bool },
 }
 
 /// Whose time comes.
@@ -73,25 +75,25 @@ enum Wake {
 
 /// What a desk is made of.
 #[derive(Clone)]
-pub(super) struct Office {
+pub(super) struct DeskParts {
     pub(super) context: Context,
-    pub(super) shared: Shared,
-    pub(super) crew: Arc<Crew>,
-    pub(super) kinds: Kinds,
+    pub(super) shared: SharedSight,
+    pub(super) crew: Arc<AdapterWorkers>,
+    pub(super) kinds: FollowedKinds,
     /// Who may have joined them.
     pub(super) roster: Roster,
     pub(super) lifecycle: Lifecycle,
-    pub(super) mode: Mode,
+    pub(super) mode: ConsistMode,
     /// Told when everything is left.
     pub(super) left: Arc<Notify>,
-    pub(super) recorder: Recorder,
-    pub(super) counts: Counts,
+    pub(super) recorder: EventRecorder,
+    pub(super) counts: ConsistCounts,
 }
 
 /// The desk of one term.
 pub(super) struct Desk {
-    office: Office,
-    hands: Hands,
+    office: DeskParts,
+    hands: WriteContext,
     cases: BTreeMap<EmployerKey, Case>,
     /// Those of them that only their bindings tell of, by namespace.
     gone: BTreeMap<String, BTreeSet<EmployerKey>>,
@@ -102,19 +104,15 @@ pub(super) struct Desk {
     dirty_rules: BTreeSet<String>,
     timers: Timers<Timestamp, Wake>,
     requests: Arc<Semaphore>,
-    back: mpsc::UnboundedSender<Message>,
+    back: mpsc::UnboundedSender<DeskMessage>,
     last_case: u64,
+    /// Whether everything could be seen when everything was last looked at.
+    has_seen_all: bool,
 }
 
 impl Desk {
-    /// Works until the process is to stop; dropped when the term ends.
-    pub(super) async fn work(office: Office, hands: Hands) {
-        let (back, mut inbox) = mpsc::unbounded_channel();
-        let (tell, mut stirs) = mpsc::unbounded_channel();
-        office.shared.tell(Some(tell));
-        let pulse = office.context.health.pulse("desk", Duration::from_secs(30));
-        let stop = office.context.stop.clone();
-        let mut desk = Self {
+    fn new(office: DeskParts, hands: WriteContext, back: mpsc::UnboundedSender<DeskMessage>) -> Self {
+        Self {
             office,
             hands,
             cases: BTreeMap::new(),
@@ -128,7 +126,19 @@ impl Desk {
             requests: Arc::new(Semaphore::new(REQUESTS)),
             back,
             last_case: 0,
-        };
+            has_seen_all: false,
+        }
+    }
+
+    /// Works until the process is to stop; dropped when the term ends.
+    pub(super) async fn work(office: DeskParts, hands: WriteContext) {
+        let (back, mut inbox) = mpsc::unbounded_channel();
+        let (tell, mut stirs) = mpsc::unbounded_channel();
+        office.shared.tell(Some(tell));
+        let pulse = office.context.health.pulse("desk", Duration::from_secs(30));
+        let stop = office.context.stop.clone();
+        let mut desk = Self::new(office, hands, back);
+        desk.office.counts.begin_anew();
         desk.begin_anew();
         let (mut changes, mut messages) = (Vec::new(), Vec::new());
         loop {
@@ -143,9 +153,15 @@ impl Desk {
             tokio::select! {
                 biased;
                 () = stop.requested() => break,
-                count = stirs.recv_many(&mut changes, 1024) => if count == 0 { break },
-                count = inbox.recv_many(&mut messages, 1024) => if count == 0 { break },
+                count = stirs.recv_many(&mut changes, AT_A_TIME) => if count == 0 { break },
+                count = inbox.recv_many(&mut messages, AT_A_TIME) => if count == 0 { break },
                 () = tokio::time::sleep_until(wake) => {}
+            }
+            // A flood of events keeps no answer from being heard.
+            while messages.len() < AT_A_TIME
+                && let Ok(message) = inbox.try_recv()
+            {
+                messages.push(message);
             }
             for stir in changes.drain(..) {
                 desk.stirred(stir);
@@ -164,6 +180,7 @@ impl Desk {
         (self.office.crew, self.office.kinds) = (staff.crew, staff.kinds);
         let shared = self.office.shared.clone();
         let sight = shared.look();
+        self.has_seen_all = sight.lacks().is_none() && sight.has_asked_for_engines();
         self.dirty.extend(sight.employers.keys().cloned());
         self.dirty.extend(self.cases.keys().cloned());
         for ((namespace, _), binding) in &sight.bindings {
@@ -189,13 +206,13 @@ impl Desk {
     }
 
     /// Something was seen to have changed.
-    fn stirred(&mut self, stir: Stir) {
+    fn stirred(&mut self, stir: SightChange) {
         match stir {
-            Stir::Employer(key) => drop(self.dirty.insert(key)),
-            Stir::Binding { namespace, binding } => {
+            SightChange::Employer(key) => drop(self.dirty.insert(key)),
+            SightChange::Binding { namespace, binding } => {
                 self.dirty.extend(self.bound(&namespace, &binding.spec.employer));
             }
-            Stir::Employee { kind, namespace, old, new } => {
+            SightChange::Employee { kind, namespace, old, new } => {
                 let shared = self.office.shared.clone();
                 let sight = shared.look();
                 self.employers_touched(&sight, kind, &namespace, [old.as_ref(), new.as_ref()]);
@@ -209,18 +226,18 @@ impl Desk {
                     }
                 }
             }
-            Stir::Rules(namespace) => drop(self.dirty_rules.insert(namespace)),
-            Stir::Slices(namespace) => {
+            SightChange::Rules(namespace) => drop(self.dirty_rules.insert(namespace)),
+            SightChange::Slices(namespace) => {
                 let here = self.pods.range((namespace.clone(), String::new())..);
                 let here = here.take_while(|((place, _), _)| *place == namespace);
                 let busy = here.filter(|(_, case)| case.is_busy());
                 self.dirty_pods.extend(busy.map(|(name, _)| name.clone()));
             }
-            Stir::Namespace(name) => {
+            SightChange::Namespace(name) => {
                 let here = self.cases.keys().filter(|(_, namespace, _)| *namespace == name);
                 self.dirty.extend(here.cloned());
             }
-            Stir::All => self.begin_anew(),
+            SightChange::All => self.begin_anew(),
         }
     }
 
@@ -257,14 +274,14 @@ impl Desk {
         }
     }
 
-    fn came_back(&mut self, message: Message) {
+    fn came_back(&mut self, message: DeskMessage) {
         match message {
-            Message::Outcome { key, case, outcome, done } => self.carried_out(key, case, outcome, done),
-            Message::Looked { key, case, look } => self.looked(key, case, look),
-            Message::Bound { key, case, result } => self.bound_written(key, case, result),
-            Message::Pod { name, uid, version, failed } => self.pod_written(name, &uid, version, failed),
-            Message::Rule(name) => {
-                self.rules.written(&name);
+            DeskMessage::Outcome { key, case, outcome, done } => self.carried_out(key, case, outcome, done),
+            DeskMessage::Looked { key, case, look } => self.looked(key, case, look),
+            DeskMessage::Bound { key, case, result } => self.bound_written(key, case, result),
+            DeskMessage::Pod { name, uid, version, failed } => self.pod_written(name, &uid, version, failed),
+            DeskMessage::Rule { name, succeeded } => {
+                self.rules.written(&name, succeeded);
                 self.dirty_rules.insert(name.0);
             }
         }

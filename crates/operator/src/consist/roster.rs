@@ -11,17 +11,17 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use linchpin_cluster::own::{Errands, OwnWriteError};
+use linchpin_cluster::own::{OperatorRequests, OwnWriteError};
 use linchpin_consist::Trouble;
 use linchpin_words::{Gvk, reference::built_in_kind};
 use tokio::sync::mpsc;
 
 use super::{
     acts::DEADLINE,
-    crew::{Crew, Enabled, Worker},
-    sight::{Followed, Kinds, Watched},
+    crew::{AdapterWorkers, Enabled, Worker},
+    sight::{Followed, FollowedKinds, WatchedKind},
 };
-use crate::health::Gate;
+use crate::health::HealthGate;
 
 /// The pause between two attempts to find out what a kind is called.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -58,28 +58,28 @@ impl Waiting {
 
 /// The adapters that are at work and the kinds that are followed, as of now.
 #[derive(Clone)]
-pub(super) struct Staff {
-    pub(super) crew: Arc<Crew>,
-    pub(super) kinds: Kinds,
+pub(super) struct ActiveAdapters {
+    pub(super) crew: Arc<AdapterWorkers>,
+    pub(super) kinds: FollowedKinds,
 }
 
 /// All of that, growing. Clones share it.
 #[derive(Clone)]
-pub(super) struct Roster(Arc<(Mutex<State>, Gate)>);
+pub(super) struct Roster(Arc<(Mutex<State>, HealthGate)>);
 
 struct State {
-    staff: Staff,
+    staff: ActiveAdapters,
     /// What adapters wait for that are not open yet.
     waiting: BTreeMap<String, String>,
 }
 
 /// An adapter that is open, with its kinds as the API server calls them.
-pub(super) struct Arrived {
+pub(super) struct OpenAdapter {
     enabled: Enabled,
     kinds: [Followed; 2],
 }
 
-impl Arrived {
+impl OpenAdapter {
     /// What comes to an end when the adapter has become another one.
     pub(super) fn until_changed(&mut self) -> Option<BoxFuture<'static, Trouble>> {
         self.enabled.until_changed.take()
@@ -88,8 +88,8 @@ impl Arrived {
 
 impl Roster {
     /// Nobody yet.
-    pub(super) fn new(gate: Gate) -> Self {
-        let kinds = Kinds {
+    pub(super) fn new(gate: HealthGate) -> Self {
+        let kinds = FollowedKinds {
             employers: Vec::new(),
             employees: vec![Followed::new("", "v1", "Pod", "pods", true)],
             bindings: Followed::new("linchpin.dev", "v1alpha1", "ConsistBinding", "consistbindings", true),
@@ -101,7 +101,7 @@ impl Roster {
                 true,
             ),
         };
-        let staff = Staff { crew: Arc::default(), kinds };
+        let staff = ActiveAdapters { crew: Arc::default(), kinds };
         Self(Arc::new((Mutex::new(State { staff, waiting: BTreeMap::new() }), gate)))
     }
 
@@ -110,7 +110,7 @@ impl Roster {
     }
 
     /// Who is at work now.
-    pub(super) fn staff(&self) -> Staff {
+    pub(super) fn staff(&self) -> ActiveAdapters {
         self.state().staff.clone()
     }
 
@@ -131,9 +131,9 @@ impl Roster {
     /// Opens all adapters, each in a task of its own.
     pub(super) fn open(
         &self,
-        errands: &Errands,
+        errands: &OperatorRequests,
         openings: Vec<Opening>,
-    ) -> mpsc::UnboundedReceiver<Result<Arrived, String>> {
+    ) -> mpsc::UnboundedReceiver<Result<OpenAdapter, String>> {
         let (arrive, arrivals) = mpsc::unbounded_channel();
         for Opening { name, open } in openings {
             let waiting = Waiting { name: name.clone(), roster: self.clone() };
@@ -147,7 +147,7 @@ impl Roster {
                         followed(&errands, &of.employer, &waiting).await?,
                         followed(&errands, &of.employee, &waiting).await?,
                     ];
-                    Ok(Arrived { enabled, kinds })
+                    Ok(OpenAdapter { enabled, kinds })
                 };
                 tokio::select! {
                     arrived = arrived => drop(arrive.send(arrived)),
@@ -161,8 +161,8 @@ impl Roster {
 
     /// Those that are open soon; the others come later. Ends with what cannot be opened at all.
     pub(super) async fn first(
-        arrivals: &mut mpsc::UnboundedReceiver<Result<Arrived, String>>,
-    ) -> Result<Vec<Arrived>, String> {
+        arrivals: &mut mpsc::UnboundedReceiver<Result<OpenAdapter, String>>,
+    ) -> Result<Vec<OpenAdapter>, String> {
         let mut first = Vec::new();
         first.extend(arrivals.recv().await.transpose()?);
         let until = tokio::time::Instant::now() + TOGETHER;
@@ -173,8 +173,8 @@ impl Roster {
     }
 
     /// One more is at work. Returns what has to be followed for it: the kinds that were not yet.
-    pub(super) fn add(&self, arrived: Arrived) -> Vec<Watched> {
-        let Arrived { enabled, kinds: [ruling, ruled] } = arrived;
+    pub(super) fn add(&self, arrived: OpenAdapter) -> Vec<WatchedKind> {
+        let OpenAdapter { enabled, kinds: [ruling, ruled] } = arrived;
         let mut state = self.state();
         let staff = &mut state.staff;
         let before = (staff.kinds.employers.len(), staff.kinds.employees.len());
@@ -207,7 +207,7 @@ fn number(list: &mut Vec<Followed>, kind: Followed) -> usize {
 }
 
 /// A kind as the API server calls it, as soon as it serves it.
-async fn followed(errands: &Errands, gvk: &Gvk, waiting: &Waiting) -> Result<Followed, String> {
+async fn followed(errands: &OperatorRequests, gvk: &Gvk, waiting: &Waiting) -> Result<Followed, String> {
     if let Some(known) = built_in_kind(&gvk.group, &gvk.kind) {
         let kind = Followed::new(known.group, known.version, known.kind, known.plural, known.namespaced);
         return Ok(Followed { gvk: gvk.clone(), ..kind });

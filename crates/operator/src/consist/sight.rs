@@ -12,15 +12,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use linchpin_cluster::own::{self, Errands, OwnEvent, OwnKind, OwnTrouble};
+use linchpin_cluster::own::{self, OperatorRequests, OwnEvent, OwnKind, OwnTrouble};
 use linchpin_consist::{PodView, settle::EmployerView};
 use linchpin_words::Gvk;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use self::index::{EmployeeKey, Index};
+use self::index::{EmployeeKey, WordIndex};
 pub(super) use self::read::{Binding, Budget, RuleObject};
-use super::crew::Crew;
+use super::crew::AdapterWorkers;
 use crate::settings::Namespaces;
 
 /// An employer: the number of its kind, its namespace, its name.
@@ -63,7 +63,7 @@ impl Followed {
 
 /// The kinds that are followed.
 #[derive(Clone, Debug)]
-pub(super) struct Kinds {
+pub(super) struct FollowedKinds {
     pub(super) employers: Vec<Followed>,
     pub(super) employees: Vec<Followed>,
     pub(super) bindings: Followed,
@@ -71,11 +71,14 @@ pub(super) struct Kinds {
 }
 
 /// What is followed, the kind of it, and whether that is done in each served namespace.
-pub(super) type Watched = (Watch, Followed, bool);
+pub(super) type WatchedKind = (Watch, Followed, bool);
 
-impl Kinds {
+/// What is going to be followed, and in which namespaces; none: in all.
+pub(super) type ToFollow = (Watch, Followed, Vec<Option<String>>);
+
+impl FollowedKinds {
     /// The kinds beyond these numbers: of employers, and of employees.
-    pub(super) fn since(&self, known: (usize, usize)) -> Vec<Watched> {
+    pub(super) fn since(&self, known: (usize, usize)) -> Vec<WatchedKind> {
         let numbered = |list: &[Followed], from: usize, watch: fn(usize) -> Watch| {
             let numbered = list.iter().enumerate().skip(from);
             numbered.map(|(number, kind)| (watch(number), kind.clone(), true)).collect::<Vec<_>>()
@@ -86,7 +89,7 @@ impl Kinds {
     }
 
     /// Everything.
-    pub(super) fn all(&self) -> Vec<Watched> {
+    pub(super) fn all(&self) -> Vec<WatchedKind> {
         let mut all = self.since((0, 0));
         all.push((Watch::Bindings, self.bindings.clone(), true));
         all.push((Watch::Rules, self.rules.clone(), true));
@@ -118,7 +121,7 @@ impl Kinds {
 
 /// What changed.
 #[derive(Clone, Debug)]
-pub(super) enum Stir {
+pub(super) enum SightChange {
     /// An employer.
     Employer(EmployerKey),
     /// An employee of a kind, as it was and as it is.
@@ -137,26 +140,26 @@ pub(super) enum Stir {
 
 /// Everything that was seen. Clones share it.
 #[derive(Clone, Default)]
-pub(super) struct Shared(Arc<Inner>);
+pub(super) struct SharedSight(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     sight: Mutex<Sight>,
-    desk: Mutex<Option<mpsc::UnboundedSender<Stir>>>,
+    desk: Mutex<Option<mpsc::UnboundedSender<SightChange>>>,
 }
 
-impl Shared {
+impl SharedSight {
     /// What was seen, as long as the guard lives.
     pub(super) fn look(&self) -> MutexGuard<'_, Sight> {
         self.0.sight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Who is told of changes from now on.
-    pub(super) fn tell(&self, desk: Option<mpsc::UnboundedSender<Stir>>) {
+    pub(super) fn tell(&self, desk: Option<mpsc::UnboundedSender<SightChange>>) {
         *self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) = desk;
     }
 
-    fn note(&self, watch: Watch, gvk: &Gvk, namespace: Option<&str>, event: &OwnEvent) {
+    pub(super) fn note(&self, watch: Watch, gvk: &Gvk, namespace: Option<&str>, event: &OwnEvent) {
         let stirs = self.look().note(watch, gvk, namespace, event);
         let desk = self.0.desk.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(desk) = &*desk {
@@ -167,25 +170,21 @@ impl Shared {
     }
 
     /// Who is at work from now on.
-    pub(super) fn employ(&self, crew: Arc<Crew>) {
+    pub(super) fn employ(&self, crew: Arc<AdapterWorkers>) {
         self.look().employ(crew);
     }
 
     /// Everything is to be looked at again.
     pub(super) fn stir_all(&self) {
         if let Some(desk) = &*self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _ = desk.send(Stir::All);
+            let _ = desk.send(SightChange::All);
         }
     }
 
     /// What is going to be followed, and where: from now on something is missing until it has been seen.
-    pub(super) fn expect(
-        &self,
-        kinds: Vec<Watched>,
-        namespaces: &Namespaces,
-    ) -> Vec<(Watch, Followed, Vec<Option<String>>)> {
+    pub(super) fn expect(&self, kinds: Vec<WatchedKind>, namespaces: &Namespaces) -> Vec<ToFollow> {
         let mut sight = self.look();
-        let placed = |(watch, kind, namespaced): Watched| {
+        let placed = |(watch, kind, namespaced): WatchedKind| {
             let places: Vec<Option<String>> = match namespaces {
                 Namespaces::Only(names) if namespaced => names.iter().cloned().map(Some).collect(),
                 _ => vec![None],
@@ -197,11 +196,7 @@ impl Shared {
     }
 
     /// Follows them until dropped.
-    pub(super) async fn follow(
-        &self,
-        errands: &Errands,
-        expected: Vec<(Watch, Followed, Vec<Option<String>>)>,
-    ) {
+    pub(super) async fn follow(&self, errands: &OperatorRequests, expected: Vec<ToFollow>) {
         let mut followers = tokio::task::JoinSet::new();
         for (watch, kind, places) in expected {
             for namespace in places {
@@ -240,9 +235,9 @@ pub(super) struct Sight {
     /// How many EndpointSlices list a pod, by its uid.
     endpoints: BTreeMap<String, usize>,
     /// The adapters at work, and by what employers and employees are found for each other.
-    crew: Arc<Crew>,
-    employers_by: Index<EmployerKey>,
-    employees_by: Index<EmployeeKey>,
+    crew: Arc<AdapterWorkers>,
+    employers_by: WordIndex<EmployerKey>,
+    employees_by: WordIndex<EmployeeKey>,
     /// How often a watch has been seen completely, of how many.
     synced: BTreeMap<Watch, BTreeSet<Option<String>>>,
     expected: BTreeMap<Watch, usize>,
@@ -271,6 +266,11 @@ impl Sight {
             None if self.expected.is_empty() => Some("starting".to_owned()),
             None => None,
         }
+    }
+
+    /// Whether it is known who runs PodOpsLifecycle, or known that nobody tells us.
+    pub(super) fn has_asked_for_engines(&self) -> bool {
+        self.is_synced(Watch::Engines) || self.troubles.contains_key(&Watch::Engines)
     }
 
     /// Whether somebody else runs PodOpsLifecycle; none while that is not known.
@@ -320,7 +320,13 @@ impl Sight {
     }
 
     /// Takes down what a watch says.
-    fn note(&mut self, watch: Watch, gvk: &Gvk, follower: Option<&str>, event: &OwnEvent) -> Vec<Stir> {
+    fn note(
+        &mut self,
+        watch: Watch,
+        gvk: &Gvk,
+        follower: Option<&str>,
+        event: &OwnEvent,
+    ) -> Vec<SightChange> {
         match event {
             OwnEvent::There(object) => {
                 let Ok(value) = object.read::<Value>() else { return Vec::new() };
@@ -334,21 +340,30 @@ impl Sight {
                 let was = self.is_synced(watch);
                 self.synced.entry(watch).or_default().insert(follower.map(str::to_owned));
                 self.troubles.remove(&watch);
-                if was { Vec::new() } else { vec![Stir::All] }
+                if was { Vec::new() } else { vec![SightChange::All] }
             }
             OwnEvent::Trouble(trouble) => {
-                self.troubles.insert(watch, trouble.to_string());
+                let first = self.troubles.insert(watch, trouble.to_string()).is_none();
+                if watch == Watch::Engines && first {
+                    return vec![SightChange::All];
+                }
                 if matches!(trouble, OwnTrouble::NotServed(_)) && watch == Watch::Rules {
                     // Without their definition there are no rules.
                     self.synced.entry(watch).or_default().insert(follower.map(str::to_owned));
-                    return vec![Stir::All];
+                    return vec![SightChange::All];
                 }
                 Vec::new()
             }
         }
     }
 
-    fn put(&mut self, watch: Watch, gvk: &Gvk, (namespace, name): Name, mut value: Value) -> Vec<Stir> {
+    fn put(
+        &mut self,
+        watch: Watch,
+        gvk: &Gvk,
+        (namespace, name): Name,
+        mut value: Value,
+    ) -> Vec<SightChange> {
         read::tidy(&mut value, gvk);
         match watch {
             Watch::Employers(kind) => {
@@ -356,7 +371,7 @@ impl Sight {
                 let key = (kind, namespace, name);
                 self.index_employer(key.clone(), &view);
                 self.employers.insert(key.clone(), view);
-                vec![Stir::Employer(key)]
+                vec![SightChange::Employer(key)]
             }
             Watch::Employees(kind) => {
                 if kind == PODS {
@@ -366,23 +381,23 @@ impl Sight {
                 self.index_employee((kind, namespace.clone(), name.clone()), &new);
                 let here = self.employees.entry((kind, namespace.clone())).or_default();
                 let old = here.insert(name, Arc::clone(&new));
-                vec![Stir::Employee { kind, namespace, old, new: Some(new) }]
+                vec![SightChange::Employee { kind, namespace, old, new: Some(new) }]
             }
             Watch::Bindings => {
                 let Some(binding) = Binding::read(&value) else { return Vec::new() };
                 let binding = Arc::new(binding);
                 self.bindings.insert((namespace.clone(), name), Arc::clone(&binding));
-                vec![Stir::Binding { namespace, binding }]
+                vec![SightChange::Binding { namespace, binding }]
             }
             Watch::Rules => {
                 let Some(rule) = RuleObject::read(&value) else { return Vec::new() };
                 self.rules.insert((namespace.clone(), name), Arc::new(rule));
-                vec![Stir::Rules(namespace)]
+                vec![SightChange::Rules(namespace)]
             }
             Watch::Namespaces => {
                 let going = value.pointer("/metadata/deletionTimestamp").is_some();
                 let changed = if going { self.going.insert(name.clone()) } else { self.going.remove(&name) };
-                if changed { vec![Stir::Namespace(name)] } else { Vec::new() }
+                if changed { vec![SightChange::Namespace(name)] } else { Vec::new() }
             }
             Watch::Engines => {
                 let before = self.engines.is_empty();
@@ -391,7 +406,7 @@ impl Sight {
                 } else {
                     self.engines.remove(&name);
                 }
-                if before == self.engines.is_empty() { Vec::new() } else { vec![Stir::All] }
+                if before == self.engines.is_empty() { Vec::new() } else { vec![SightChange::All] }
             }
             Watch::Budgets => {
                 if let Some(budget) = Budget::read(&value) {
@@ -402,41 +417,41 @@ impl Sight {
             Watch::Slices => {
                 let pods = read::listed(&value);
                 let same = self.list((namespace.clone(), name), pods.clone()) == pods;
-                if same { Vec::new() } else { vec![Stir::Slices(namespace)] }
+                if same { Vec::new() } else { vec![SightChange::Slices(namespace)] }
             }
         }
     }
 
-    fn take(&mut self, watch: Watch, (namespace, name): Name) -> Vec<Stir> {
+    fn take(&mut self, watch: Watch, (namespace, name): Name) -> Vec<SightChange> {
         let place = (namespace.clone(), name.clone());
         match watch {
             Watch::Employers(kind) => {
                 let key = (kind, namespace, name);
                 self.employers_by.take(&key);
                 self.employers.remove(&key);
-                vec![Stir::Employer(key)]
+                vec![SightChange::Employer(key)]
             }
             Watch::Employees(kind) => {
                 self.employees_by.take(&(kind, namespace.clone(), name.clone()));
                 let here = self.employees.get_mut(&(kind, namespace.clone()));
                 let old = here.and_then(|here| here.remove(&name));
-                vec![Stir::Employee { kind, namespace, old, new: None }]
+                vec![SightChange::Employee { kind, namespace, old, new: None }]
             }
             Watch::Bindings => match self.bindings.remove(&place) {
-                Some(binding) => vec![Stir::Binding { namespace, binding }],
+                Some(binding) => vec![SightChange::Binding { namespace, binding }],
                 None => Vec::new(),
             },
             Watch::Rules => {
                 self.rules.remove(&place);
-                vec![Stir::Rules(namespace)]
+                vec![SightChange::Rules(namespace)]
             }
             Watch::Namespaces => {
                 self.going.remove(&name);
-                vec![Stir::Namespace(name)]
+                vec![SightChange::Namespace(name)]
             }
             Watch::Engines => {
                 let was = self.engines.remove(&name);
-                if was { vec![Stir::All] } else { Vec::new() }
+                if was { vec![SightChange::All] } else { Vec::new() }
             }
             Watch::Budgets => {
                 self.budgets.remove(&place);
@@ -444,7 +459,7 @@ impl Sight {
             }
             Watch::Slices => {
                 self.list(place, BTreeSet::new());
-                vec![Stir::Slices(namespace)]
+                vec![SightChange::Slices(namespace)]
             }
         }
     }

@@ -8,28 +8,28 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::FutureExt as _;
-use linchpin_cluster::own::{Change, Errands, Place};
+use linchpin_cluster::own::{MarkPatch, OperatorRequests, OwnTarget};
 use linchpin_consist::{
     PodView,
-    admission::{self, Asker, Mark, Removal, Verdict as Decision},
+    admission::{self, AdmissionVerdict, Asker, RemovalMark, RemovalRequest},
 };
 use linchpin_doors::boot_dependency::PatchOperation;
 use linchpin_words::{keys::consist as keys, text};
 use serde_json::{Value, json};
 
 use super::{
-    counts::Counts,
+    counts::ConsistCounts,
     roster::Roster,
     settings::Lifecycle,
-    sight::{Followed, PODS, Shared, Watch},
+    sight::{Followed, PODS, SharedSight, Watch},
 };
 use crate::{
     controller::now,
     settings::Namespaces,
     webhooks::{
-        configuration::{Ingredients, SYSTEM, Which, client_config},
+        configuration::{ConfigurationInput, SYSTEM, WebhookType, client_config},
         keeper::Content,
-        review::{Review, Verdict},
+        review::{Review, ReviewVerdict},
         server::{Handler, Handlers},
     },
 };
@@ -47,21 +47,21 @@ const MESSAGE: usize = 1024;
 /// What the webhooks answer from.
 #[derive(Clone)]
 pub(super) struct PodWebhooks {
-    pub(super) shared: Shared,
+    pub(super) shared: SharedSight,
     pub(super) roster: Roster,
     pub(super) lifecycle: Lifecycle,
-    pub(super) errands: Errands,
+    pub(super) errands: OperatorRequests,
     pub(super) pods: Followed,
-    pub(super) counts: Counts,
+    pub(super) counts: ConsistCounts,
 }
 
 impl PodWebhooks {
     pub(super) fn new(
-        shared: Shared,
+        shared: SharedSight,
         roster: Roster,
         lifecycle: Lifecycle,
-        errands: Errands,
-        counts: Counts,
+        errands: OperatorRequests,
+        counts: ConsistCounts,
     ) -> Self {
         let pods = roster.staff().kinds.employees[PODS].clone();
         Self { shared, roster, lifecycle, errands, pods, counts }
@@ -96,15 +96,15 @@ impl PodWebhooks {
         Arc::new(move |which, ingredients| {
             let own = lifecycle.engine.is_own(shared.look().has_other_engine());
             let wanted = match which {
-                Which::Mutating => lifecycle.admission,
-                Which::Validating => lifecycle.grace_delete && own,
+                WebhookType::Mutating => lifecycle.admission,
+                WebhookType::Validating => lifecycle.grace_delete && own,
             };
             wanted.then(|| configuration(which, ingredients, &namespaces))
         })
     }
 
     /// The gate and the entries of a pod that is about to be made.
-    fn create(&self, review: &Review) -> Verdict {
+    fn create(&self, review: &Review) -> ReviewVerdict {
         let pod = &review.object;
         let labels: BTreeMap<String, String> = pod
             .pointer("/metadata/labels")
@@ -123,13 +123,13 @@ impl PodWebhooks {
             let path = operation.get("path")?.as_str()?.to_owned();
             Some(PatchOperation::Add { path, value: operation.get("value")?.clone() })
         });
-        Verdict::patched(operations.collect())
+        ReviewVerdict::patched(operations.collect())
     }
 
     /// Whether a pod may go.
-    async fn remove(&self, review: Review, eviction: bool) -> Verdict {
+    async fn remove(&self, review: Review, eviction: bool) -> ReviewVerdict {
         let Some(pod) = self.pod(&review, eviction).await else {
-            return Verdict::default();
+            return ReviewVerdict::default();
         };
         let options = if eviction { &review.object["deleteOptions"] } else { &review.options };
         let dry_run = review.dry_run
@@ -137,7 +137,7 @@ impl PodWebhooks {
         let removal = {
             let sight = self.shared.look();
             if !self.lifecycle.engine.is_own(sight.has_other_engine()) {
-                return Verdict::default();
+                return ReviewVerdict::default();
             }
             let over_budget = sight.is_synced(Watch::Budgets)
                 && sight.budgets_of(&review.namespace).any(|budget| {
@@ -146,7 +146,7 @@ impl PodWebhooks {
                         && budget.desired_healthy > 0
                         && pod.ready
                 });
-            Removal {
+            RemovalRequest {
                 eviction,
                 asker: Asker { user: review.user.clone(), groups: review.groups.clone() },
                 grace: options.get("gracePeriodSeconds").and_then(Value::as_i64),
@@ -157,16 +157,19 @@ impl PodWebhooks {
             }
         };
         match admission::remove(&pod, &removal) {
-            Decision::Allow => {
+            AdmissionVerdict::Allow => {
                 self.counts.answered("allowed");
-                Verdict::default()
+                ReviewVerdict::default()
             }
-            Decision::Refuse { code, retry_after, budget, message, mark } => {
+            AdmissionVerdict::Refuse { code, retry_after, budget, message, mark } => {
                 self.counts.answered(if budget { "over_budget" } else { "refused" });
                 if let Some(mark) = mark {
                     self.mark(&review.namespace, &pod, &mark).await;
                 }
-                Verdict { status: Some(status(code, retry_after, budget, &message)), ..Verdict::default() }
+                ReviewVerdict {
+                    status: Some(status(code, retry_after, budget, &message)),
+                    ..ReviewVerdict::default()
+                }
             }
         }
     }
@@ -180,26 +183,26 @@ impl PodWebhooks {
         if let Some(pod) = self.shared.look().pod(&review.namespace, name) {
             return Some(Arc::clone(pod));
         }
-        let place = Place { kind: &self.pods.own, namespace: Some(&review.namespace), name };
+        let place = OwnTarget { kind: &self.pods.own, namespace: Some(&review.namespace), name };
         let found = self.errands.read(place, PATIENCE).await.ok()??;
         Some(Arc::new(PodView::of(&Arc::new(found))))
     }
 
     /// Writes on a pod that it is asked to go.
-    async fn mark(&self, namespace: &str, pod: &PodView, mark: &Mark) {
+    async fn mark(&self, namespace: &str, pod: &PodView, mark: &RemovalMark) {
         let mut metadata = match mark {
-            Mark::Delete { at, by } => json!({"uid": pod.uid, "labels": {keys::TO_DELETE: at},
+            RemovalMark::Delete { at, by } => json!({"uid": pod.uid, "labels": {keys::TO_DELETE: at},
                 "annotations": {keys::DELETE_REQUESTED_BY: by}}),
-            Mark::Evict { at } => json!({"uid": pod.uid, "annotations": {keys::EVICT_REQUESTED: at}}),
+            RemovalMark::Evict { at } => json!({"uid": pod.uid, "annotations": {keys::EVICT_REQUESTED: at}}),
         };
         // A ReplicaSet chooses anew whenever it is refused: without this it might come to ask for every pod that it has.
-        let chosen = matches!(mark, Mark::Delete { .. }) && pod.owner.as_deref() == Some("ReplicaSet");
+        let chosen = matches!(mark, RemovalMark::Delete { .. }) && pod.owner.as_deref() == Some("ReplicaSet");
         if chosen && !pod.annotations.contains_key(keys::DELETION_COST) {
             metadata["annotations"][keys::DELETION_COST] = json!(keys::DELETION_COST_DRAINING);
         }
-        let place = Place { kind: &self.pods.own, namespace: Some(namespace), name: &pod.name };
+        let place = OwnTarget { kind: &self.pods.own, namespace: Some(namespace), name: &pod.name };
         let body = json!({"metadata": metadata});
-        if let Err(error) = self.errands.change(place, None, Change::Merge, &body, PATIENCE).await {
+        if let Err(error) = self.errands.change(place, None, MarkPatch::Merge, &body, PATIENCE).await {
             tracing::warn!(namespace, pod = pod.name, "cannot mark a pod that is asked to go: {error}");
         }
     }
@@ -221,7 +224,7 @@ fn status(code: u16, retry_after: Option<u32>, budget: bool, message: &str) -> V
 }
 
 /// A whole configuration.
-fn configuration(which: Which, ingredients: &Ingredients<'_>, namespaces: &Namespaces) -> Value {
+fn configuration(which: WebhookType, ingredients: &ConfigurationInput<'_>, namespaces: &Namespaces) -> Value {
     const NAME: &str = "kubernetes.io/metadata.name";
     let mut never: Vec<&str> = SYSTEM.to_vec();
     if !ingredients.own_namespace.is_empty() {
@@ -246,13 +249,13 @@ fn configuration(which: Which, ingredients: &Ingredients<'_>, namespaces: &Names
         })
     };
     let webhooks = match which {
-        Which::Mutating => {
+        WebhookType::Mutating => {
             let mut create = webhook(CREATE, "pods", "CREATE", 2);
             create["sideEffects"] = json!("None");
             create["reinvocationPolicy"] = json!("IfNeeded");
             json!([create])
         }
-        Which::Validating => {
+        WebhookType::Validating => {
             let mut delete = webhook(DELETE, "pods", "DELETE", 5);
             delete["objectSelector"] = json!({"matchLabels": {keys::CONTROL: "true"}});
             json!([delete, webhook(EVICT, "pods/eviction", "CREATE", 5)])
@@ -284,7 +287,7 @@ mod tests {
     #[test]
     fn every_webhook_ignores_failures_and_looks_at_served_namespaces_alone() {
         let reached = "https://127.0.0.1:9443".parse().unwrap();
-        let ingredients = Ingredients {
+        let ingredients = ConfigurationInput {
             reached: &reached,
             bundle: "ca",
             namespaces: &json!({}),
@@ -293,7 +296,7 @@ mod tests {
             word: "0123456789abcdef",
         };
         let served = Namespaces::Only(["shop".to_owned()].into());
-        for which in [Which::Mutating, Which::Validating] {
+        for which in [WebhookType::Mutating, WebhookType::Validating] {
             let whole = configuration(which, &ingredients, &served);
             for webhook in whole["webhooks"].as_array().unwrap() {
                 assert_eq!(webhook["failurePolicy"], "Ignore");
@@ -303,7 +306,7 @@ mod tests {
                 assert!(selector.contains("shop") && selector.contains("linchpin-system"), "{selector}");
             }
         }
-        let validating = configuration(Which::Validating, &ingredients, &Namespaces::All);
+        let validating = configuration(WebhookType::Validating, &ingredients, &Namespaces::All);
         assert_eq!(validating["metadata"]["name"], "linchpin-consist-validating");
         assert_eq!(
             validating["webhooks"][0]["objectSelector"]["matchLabels"]["kusionstack.io/control"],

@@ -13,7 +13,7 @@ use std::{
 };
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::{Causes, Imposed, Insight};
+use linchpin_doors::{ImposedOn, Insight, VisibleCauses};
 use linchpin_engine::{
     contract::{Question, Right, Seen, Served, Via, Want},
     graph::{Chain, Node, Relation, WaitState, explain, is_in_line},
@@ -60,7 +60,7 @@ impl Reporter {
 
 /// What is behind the blockers of an object, and what had to be asked to know whether it may be shown.
 struct Found {
-    causes: Causes,
+    causes: VisibleCauses,
     asked: BTreeSet<Want>,
     /// Whether a right has not been answered yet.
     open: bool,
@@ -116,7 +116,7 @@ impl Controller {
     }
 
     fn causes_of(&self, entry: &Entry) -> Found {
-        let mut found = Found { causes: Causes::new(), asked: BTreeSet::new(), open: false };
+        let mut found = Found { causes: VisibleCauses::new(), asked: BTreeSet::new(), open: false };
         let insight = self.served[entry.kind].insight;
         let settled = entry.phase == Some(Phase::Completed);
         let waits = !entry.subject.is_deleting() && (!settled || insight == Insight::Makers);
@@ -168,7 +168,7 @@ impl Controller {
         if let Some(sight) = sight {
             sight.note(found);
         }
-        found.causes.imposed = Some(Imposed { total, held, exempt });
+        found.causes.imposed = Some(ImposedOn { total, held, exempt });
     }
 
     /// Who is to make what is waited for, and all that is waited for through others.
@@ -177,7 +177,7 @@ impl Controller {
         node: &Node,
         waits: &BTreeSet<(Node, Node, bool)>,
         visible: &dyn Fn(&Node) -> bool,
-        causes: &mut Causes,
+        causes: &mut VisibleCauses,
     ) {
         let (mut makers, mut open) = (BTreeMap::new(), VecDeque::new());
         open.extend(waits.iter().map(|(_, blocker, _)| blocker.clone()));

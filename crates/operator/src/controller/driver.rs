@@ -16,7 +16,11 @@ use linchpin_words::{
 };
 use tokio::sync::mpsc;
 
-use super::{Message, now, router::Router};
+use super::{
+    ControllerMessage, now,
+    precedence::{Precedence, Precedences},
+    router::Router,
+};
 
 /// How long after an effect came back the next one, which may depend on it, is waited for before anything else is
 /// done: the event that it causes arrives at about the time of its answer, before or after it.
@@ -27,7 +31,7 @@ const ATTENTION: Duration = Duration::from_millis(100);
 /// Where an effect goes. Each has its own places: this cluster answers in milliseconds, others when they like, and
 /// commands take minutes by design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Lane {
+pub(crate) enum EffectLane {
     /// Into the operator's own cluster.
     Here,
     /// Into another cluster.
@@ -38,7 +42,7 @@ pub(crate) enum Lane {
     External,
 }
 
-impl shares::Lane for Lane {
+impl shares::Lane for EffectLane {
     /// One namespace may have `limit` effects under way in a lane, all together at most twice as many; of commands,
     /// which cost little while they run, twice that.
     fn places(self, limit: usize) -> usize {
@@ -47,26 +51,28 @@ impl shares::Lane for Lane {
 }
 
 /// The place of an effect under way.
-pub(crate) type EffectSlot = Slot<Lane>;
+pub(crate) type EffectSlot = Slot<EffectLane>;
 
 /// Effects that wait for their turn, and those under way.
 pub(crate) struct Driver {
     router: Router,
-    back: mpsc::UnboundedSender<Message>,
-    shares: Shares<Lane, Job>,
+    back: mpsc::UnboundedSender<ControllerMessage>,
+    shares: Shares<EffectLane, Job>,
+    precedences: Precedences,
     /// When an effect on this cluster was last started or came back.
     stirred: Option<Instant>,
 }
 
 struct Job {
     id: SubscriberId,
+    precedence: Precedence,
     effect: Effect,
     about: Arc<Regarding>,
 }
 
 impl Driver {
-    pub(crate) fn new(router: Router, back: mpsc::UnboundedSender<Message>, limit: usize) -> Self {
-        Self { router, back, shares: Shares::new(limit), stirred: None }
+    pub(crate) fn new(router: Router, back: mpsc::UnboundedSender<ControllerMessage>, limit: usize) -> Self {
+        Self { router, back, shares: Shares::new(limit), precedences: Precedences::default(), stirred: None }
     }
 
     /// Queues an effect and starts what may be started.
@@ -79,13 +85,15 @@ impl Driver {
         about: Arc<Regarding>,
     ) {
         let route = route(&effect);
-        self.shares.push(namespace, route, priority, Job { id, effect, about });
+        let precedence = Precedence { object: priority, effect: effect.rank };
+        self.shares.push(namespace, route, priority, Job { id, precedence, effect, about });
         self.start_waiting();
     }
 
     /// To be called when an outcome came back.
     pub(crate) fn one_came_back(&mut self, place: &EffectSlot) {
         self.shares.end(place);
+        self.precedences.end(place.namespace());
         self.stir(place);
         self.start_waiting();
     }
@@ -103,12 +111,12 @@ impl Driver {
 
     /// From when on nothing has to yield any more, unless more effects come until then.
     pub(crate) fn quiet_from(&self) -> Option<Instant> {
-        let pause = if self.shares.under_way(Lane::Here) > 0 { ATTENTION } else { LULL };
+        let pause = if self.shares.under_way(EffectLane::Here) > 0 { ATTENTION } else { LULL };
         self.stirred.map(|stirred| stirred + pause)
     }
 
     fn stir(&mut self, place: &EffectSlot) {
-        if place.route.lane == Lane::Here {
+        if place.route.lane == EffectLane::Here {
             self.stirred = Some(Instant::now());
         }
     }
@@ -118,9 +126,20 @@ impl Driver {
             self.stir(&place);
             let (router, back) = (self.router.clone(), self.back.clone());
             let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
+            let ordered = place.route.lane == EffectLane::Here;
+            let turn = ordered.then(|| self.precedences.start(place.namespace(), job.precedence));
             let errand = Errand { id: job.id, ticket: job.effect.ticket.clone(), once, place };
             tokio::spawn(async move {
-                errand.run(router.execute(&job.effect, &job.about), &back).await;
+                let (ahead, unanswered) = turn.unzip();
+                if let Some(ahead) = ahead {
+                    ahead.pass().await;
+                }
+                let work = async {
+                    let result = router.execute(&job.effect, &job.about).await;
+                    drop(unanswered);
+                    result
+                };
+                errand.run(work, &back).await;
             });
         }
     }
@@ -141,7 +160,7 @@ impl Errand {
     async fn run(
         self,
         work: impl Future<Output = Result<Done, Failure>>,
-        back: &mpsc::UnboundedSender<Message>,
+        back: &mpsc::UnboundedSender<ControllerMessage>,
     ) {
         let result = caught(work).await.unwrap_or_else(|| {
             let message = FAILED.to_owned();
@@ -150,7 +169,12 @@ impl Errand {
         });
         let outcome = Box::new(Outcome { ticket: self.ticket, at: now(), result });
         // The controller is gone only when the term is over: then nobody needs the outcome.
-        let _ = back.send(Message::Outcome { id: self.id, outcome, once: self.once, place: self.place });
+        let _ = back.send(ControllerMessage::Outcome {
+            id: self.id,
+            outcome,
+            once: self.once,
+            place: self.place,
+        });
     }
 }
 
@@ -164,15 +188,15 @@ pub(crate) async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
 }
 
 /// Where an effect goes.
-fn route(effect: &Effect) -> Route<Lane> {
+fn route(effect: &Effect) -> Route<EffectLane> {
     let cluster = &effect.via.cluster;
     let lane = match &effect.verb {
         Verb::External(order) => {
-            return Route { lane: Lane::External, backend: Some(order.port.to_string()) };
+            return Route { lane: EffectLane::External, backend: Some(order.port.to_string()) };
         }
-        Verb::Exec(_) => Lane::Command,
-        _ if cluster.is_here() => Lane::Here,
-        _ => Lane::Elsewhere,
+        Verb::Exec(_) => EffectLane::Command,
+        _ if cluster.is_here() => EffectLane::Here,
+        _ => EffectLane::Elsewhere,
     };
     Route { lane, backend: (!cluster.is_here()).then(|| cluster.to_string()) }
 }
@@ -197,7 +221,7 @@ mod tests {
         let ticket = Ticket { step: StepId::new("a"), run: 1, attempt: 1, part: 0 };
         Errand { id: SubscriberId(1), ticket, once, place }.run(work, &back).await;
         match came.recv().await {
-            Some(Message::Outcome { outcome, place, .. }) => (outcome.result, place),
+            Some(ControllerMessage::Outcome { outcome, place, .. }) => (outcome.result, place),
             _ => panic!("no outcome"),
         }
     }
@@ -207,7 +231,7 @@ mod tests {
         for once in [true, false] {
             let mut shares = Shares::new(1);
             for _ in 0..2 {
-                shares.push("a", Route { lane: Lane::Here, backend: None }, 0, ());
+                shares.push("a", Route { lane: EffectLane::Here, backend: None }, 0, ());
             }
             let (place, ()) = shares.pop().unwrap();
             assert!(shares.pop().is_none(), "the second waits for the first");

@@ -6,7 +6,7 @@ use std::{
 };
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::{Causes, subject::Subject};
+use linchpin_doors::{VisibleCauses, subject::Subject};
 use linchpin_engine::{
     contract::{Effect, Failure, Outcome, Want},
     step::Phase,
@@ -42,7 +42,7 @@ pub(crate) struct Entry {
     /// Whether pods that it holds were counted.
     pub(crate) holds_pods: bool,
     /// What is behind its blockers, as last found.
-    pub(crate) causes: Causes,
+    pub(crate) causes: VisibleCauses,
     /// What was asked to know whether that may be shown.
     pub(crate) curious: BTreeSet<Want>,
 }
@@ -82,7 +82,7 @@ impl Entry {
             phase: None,
             sent: Sent::default(),
             holds_pods: false,
-            causes: Causes::new(),
+            causes: VisibleCauses::new(),
             curious: BTreeSet::new(),
         }
     }
@@ -127,6 +127,7 @@ mod tests {
             verb: Verb::Notice(Notice { warning: false, reason: String::new(), message: String::new() }),
             discreet: false,
             deadline: Duration::from_secs(1),
+            rank: 0,
         };
         let refused = |part| Outcome { ticket: ticket(part), at, result: Err(Failure::NotStarted) };
         let earlier = Outcome { result: Ok(linchpin_engine::contract::Done::default()), ..refused(0) };

@@ -6,15 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_doors::{Claim, Insight};
+use linchpin_doors::Insight;
 use linchpin_engine::graph::Node;
 use linchpin_words::{GroupKind, ObjectRef};
 
 use super::{Controller, entry::Entry};
-
-/// How many objects are looked at to find whether one that is being deleted is in a circle: who writes many must not decide
-/// how long a turn takes. In a larger circle its members wait for each other as others do, five minutes at most.
-const RELIED_ON: usize = 1024;
 
 impl Controller {
     /// Whether a node is a global rule.
@@ -136,35 +132,5 @@ impl Controller {
     pub(super) fn exempt_from(&self, node: &Node) -> Vec<String> {
         let rules = self.exempt.iter().filter(|(_, exempt)| exempt.contains(node));
         rules.map(|(rule, _)| rule.object.name.clone()).collect()
-    }
-
-    /// Those that depend on the object of an entry; looked for only while it is being deleted.
-    pub(super) fn claims_on(&self, entry: &Entry) -> Vec<Claim> {
-        if !entry.subject.is_deleting() {
-            return Vec::new();
-        }
-        let own = entry.subject.key().object_ref();
-        let others = self.entries.values().filter(|other| other.kind == entry.kind);
-        let claiming: Vec<&Entry> = others.filter(|other| other.subject.claims().contains(&own)).collect();
-        let relied_on = if claiming.is_empty() { BTreeSet::new() } else { self.relied_on_by(entry) };
-        let claim = |other: &Entry| {
-            let object = other.subject.key().object_ref();
-            Claim { circular: relied_on.contains(&object), deleting: other.subject.is_deleting(), object }
-        };
-        claiming.into_iter().map(claim).collect()
-    }
-
-    /// What the object of an entry depends on, directly and through others, as far as it is looked for.
-    fn relied_on_by<'a>(&'a self, entry: &'a Entry) -> BTreeSet<&'a ObjectRef> {
-        let mut found = BTreeSet::new();
-        let mut open: Vec<&ObjectRef> = entry.subject.claims().iter().collect();
-        while let Some(next) = open.pop() {
-            if found.len() < RELIED_ON && found.insert(next) {
-                let place = (next.namespace.clone(), next.name.clone());
-                let known = self.ids.get(&(entry.kind, place)).and_then(|id| self.entries.get(id));
-                open.extend(known.into_iter().flat_map(|other| other.subject.claims()));
-            }
-        }
-        found
     }
 }

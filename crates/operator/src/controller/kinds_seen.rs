@@ -34,10 +34,10 @@ struct Seen {
 
 impl KindsSeen {
     /// A kind will be followed, for as long as what this returns lives.
-    pub(super) fn follow(&self, kind: &str, namespace: Option<&str>) -> Look {
+    pub(super) fn follow(&self, kind: &str, namespace: Option<&str>) -> KindFollower {
         let key = (kind.to_owned(), namespace.map(str::to_owned));
         self.all().insert(key.clone(), Seen { listed: false, trouble: None });
-        Look { sight: self.clone(), key }
+        KindFollower { sight: self.clone(), key }
     }
 
     /// Whether everything that is followed can be seen.
@@ -70,12 +70,12 @@ impl KindsSeen {
 }
 
 /// One kind that is followed.
-pub(super) struct Look {
+pub(super) struct KindFollower {
     sight: KindsSeen,
     key: Followed,
 }
 
-impl Look {
+impl KindFollower {
     /// Takes note of what its follower says.
     pub(super) fn note(&self, event: &OwnEvent, now: Instant) {
         let mut all = self.sight.all();
@@ -91,7 +91,7 @@ impl Look {
     }
 }
 
-impl Drop for Look {
+impl Drop for KindFollower {
     fn drop(&mut self) {
         self.sight.all().remove(&self.key);
     }

@@ -14,7 +14,7 @@ use futures::StreamExt;
 use linchpin_cluster::events::Regarding;
 use linchpin_engine::contract::Notice;
 
-use super::{Controller, Message, backlog::Full, driver::caught, saving::pace::YIELD};
+use super::{Controller, ControllerMessage, backlog::Full, driver::caught, saving::pace::YIELD};
 
 /// How many events of one namespace may wait.
 const KEPT: usize = 2_000;
@@ -98,7 +98,7 @@ impl Controller {
         tokio::spawn(async move {
             // Even where it panics: its place is given back.
             let _ = caught(recorder.record(&about, &notice)).await;
-            let _ = back.send(Message::EventWritten(namespace));
+            let _ = back.send(ControllerMessage::EventWritten(namespace));
         });
         true
     }

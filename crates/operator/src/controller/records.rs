@@ -62,8 +62,8 @@ impl Controller {
             }
             let ticket =
                 Ticket { step: StepId::new(format!("{PREFIX}{}", record.name)), run: 0, attempt: 0, part: 0 };
-            let effect =
-                Effect { ticket, via: record.via, verb: record.verb, discreet: false, deadline: DEADLINE };
+            let (via, verb) = (record.via, record.verb);
+            let effect = Effect { ticket, via, verb, discreet: false, deadline: DEADLINE, rank: 0 };
             entry.sent.last.insert(record.name, hash);
             let about = Arc::new(regarding(entry));
             self.driver.submit(entry.subject.key().lane(), entry.subject.priority(), entry.id, effect, about);

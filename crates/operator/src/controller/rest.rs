@@ -37,6 +37,7 @@ impl Controller {
                 self.cooling.set(id, Some(turn.ended + COOL_AFTER));
             } else {
                 entry.subject.rest(&entry.causes);
+                self.note_claims(id);
             }
         }
     }

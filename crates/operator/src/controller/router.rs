@@ -114,6 +114,7 @@ mod tests {
             verb: Verb::External(order.clone()),
             discreet: false,
             deadline: Duration::from_secs(5),
+            rank: 0,
         };
         let may_write: MayWrite = Arc::new(move || leads);
         outside(ports, &may_write, &effect, &order).await

@@ -20,14 +20,14 @@ use linchpin_engine::contract::Effect;
 use linchpin_words::keys;
 
 use super::{
-    Controller, Message, Written,
+    Controller, ControllerMessage, Written,
     driver::{FAILED, caught},
     entry::Entry,
     turn::number,
 };
-use machine::{Ended, FirstJournal, FirstJournalMay, Machine, Next, Write};
+use machine::{FirstJournal, FirstJournalMay, NextWrite, SavingMachine, SavingWrite, WriteEnd};
 pub(crate) use pace::UnderWay;
-use pace::{CROWD, FENCED, Pace};
+use pace::{CROWD, FENCED, Urgency, WritePace};
 
 /// A journal that is larger is no annotation: all annotations of an object may have 256 KiB together.
 const LARGEST_FIRST_JOURNAL: usize = 64 * 1024;
@@ -44,9 +44,9 @@ pub(crate) struct Saving {
     /// The status that is being written, and the version it relies on.
     under_way: (Option<StatusHash>, String),
     /// What is to be written.
-    machine: Machine,
+    machine: SavingMachine,
     /// When.
-    pace: Pace,
+    pace: WritePace,
     /// Effects that start only when the journal is saved.
     held: Vec<Effect>,
 }
@@ -64,7 +64,9 @@ impl Saving {
     /// A decision was made: its status is to be drawn, and our finalizer is to be like this.
     pub(super) fn decided(&mut self, finalizer: Option<bool>, released: bool) {
         self.machine.decided(finalizer, released);
-        self.pace.urgent |= released;
+        if released {
+            self.pace.raise(Urgency::AtOnce);
+        }
     }
 
     /// Nothing is to be written to the object any more.
@@ -76,7 +78,7 @@ impl Saving {
     pub(super) fn hold(&mut self, effects: Vec<Effect>, critical: u64) {
         self.held.extend(effects);
         self.machine.hold(critical);
-        self.pace.urgent = true;
+        self.pace.raise(Urgency::AtOnce);
     }
 
     /// The held effects, which are not to start any more.
@@ -204,8 +206,12 @@ impl Controller {
     fn begin_write(&mut self, id: SubscriberId, waited_for: bool) {
         let crowded = self.under_way.waited_for + self.under_way.background + self.unsaved.len() >= CROWD;
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let Some((write, request)) = entry.next_write(self.served[entry.kind].finalizer, crowded) else {
-            (entry.saving.pace.urgent, entry.saving.pace.awaited) = (false, false);
+        let next = entry.next_write(self.served[entry.kind].finalizer, crowded);
+        // A status that was drawn may be the first that relies on something.
+        self.note_claims(id);
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let Some((write, request)) = next else {
+            entry.saving.pace.urgency = Urgency::Calm;
             if entry.is_idle() && entry.subject.puts_off_history() {
                 self.enqueue(id);
             }
@@ -234,7 +240,7 @@ impl Controller {
             // What is said of a write that panicked: it is tried again, and its place is given back.
             let failed = || Err(OwnWriteError::Passing(FAILED.to_owned()));
             let result = caught(sent).await.unwrap_or_else(failed);
-            let _ = back.send(Message::Saved(id, Written { background: namespace, result }));
+            let _ = back.send(ControllerMessage::Saved(id, Written { background: namespace, result }));
         });
     }
 
@@ -272,14 +278,14 @@ impl Controller {
 }
 
 impl Saving {
-    fn begin(&mut self, write: Write, request: &Request) {
+    fn begin(&mut self, write: SavingWrite, request: &Request) {
         self.machine.begin(write);
         self.pace.since = None;
         self.pace.last = Some(Instant::now());
         let status = match request {
             Request::Status(status) => {
                 self.pace.confirms = false;
-                (self.pace.urgent, self.pace.awaited) = (false, false);
+                self.pace.urgency = Urgency::Calm;
                 Some(StatusHash::of(status))
             }
             Request::Metadata(_) => None,
@@ -290,22 +296,26 @@ impl Saving {
 
 impl Entry {
     /// What is to be written now, if anything is.
-    fn next_write(&mut self, finalizer: Option<&'static str>, crowded: bool) -> Option<(Write, Request)> {
+    fn next_write(
+        &mut self,
+        finalizer: Option<&'static str>,
+        crowded: bool,
+    ) -> Option<(SavingWrite, Request)> {
         self.saving.pace.since = None;
         let mut next = self.saving.machine.next();
-        if next == Next::Draw {
+        if next == NextWrite::Draw {
             let drawn = self.subject.status(&self.causes);
             let new = drawn
                 .as_ref()
                 .is_some_and(|drawn| self.saving.current != Some(StatusHash::of(&drawn.status)));
             let writes = self.saving.machine.drawn(new);
             if let Some(drawn) = drawn.filter(|_| writes) {
-                let write = Write::Status { critical: drawn.critical, journaled: drawn.journaled };
+                let write = SavingWrite::Status { critical: drawn.critical, journaled: drawn.journaled };
                 return Some((write, Request::Status(drawn.status)));
             }
             next = self.saving.machine.next();
         }
-        let Next::Metadata { finalizer: present, first_journal } = next else { return None };
+        let NextWrite::Metadata { finalizer: present, first_journal } = next else { return None };
         let entry = finalizer.zip(present).map(|(name, present)| Finalizer { name, present });
         let first = || self.subject.first_journal().filter(|(text, _)| text.len() <= LARGEST_FIRST_JOURNAL);
         let (first_journal, annotation) = match first_journal {
@@ -320,7 +330,7 @@ impl Entry {
             annotation.map(|value| (keys::FIRST_JOURNAL, value)).into_iter().collect();
         let finalizers = entry.map(|entry| entry.among(&self.saving.finalizers));
         let metadata = OwnMetadata { finalizers, annotations };
-        Some((Write::Metadata { finalizer: present, first_journal }, Request::Metadata(metadata)))
+        Some((SavingWrite::Metadata { finalizer: present, first_journal }, Request::Metadata(metadata)))
     }
 
     /// The write under way has ended.
@@ -339,15 +349,15 @@ impl Entry {
                 if status.is_some() {
                     saving.current = status;
                 }
-                let Some(write) = saving.machine.ended(Ended::Done { newest }) else { return };
+                let Some(write) = saving.machine.ended(WriteEnd::Done { newest }) else { return };
                 match write {
-                    Write::Status { critical, .. }
-                    | Write::Metadata { first_journal: Some(FirstJournal::Put(critical)), .. } => {
+                    SavingWrite::Status { critical, .. }
+                    | SavingWrite::Metadata { first_journal: Some(FirstJournal::Put(critical)), .. } => {
                         self.subject.saved(critical);
                     }
-                    Write::Metadata { .. } => {}
+                    SavingWrite::Metadata { .. } => {}
                 }
-                if let (Write::Metadata { finalizer: Some(present), .. }, Some(name), true) =
+                if let (SavingWrite::Metadata { finalizer: Some(present), .. }, Some(name), true) =
                     (write, finalizer, newest)
                 {
                     saving.finalizers = Finalizer { name, present }.among(&saving.finalizers);
@@ -357,14 +367,14 @@ impl Entry {
             Err(OwnWriteError::Conflict) => {
                 // The newer object is on its way; if it is here already, try again with it.
                 let known = saving.version != relied_on;
-                saving.machine.ended(Ended::Conflict { known });
-                saving.pace.urgent = true;
+                saving.machine.ended(WriteEnd::Conflict { known });
+                saving.pace.raise(Urgency::AtOnce);
             }
             Err(OwnWriteError::Gone) => {
-                saving.machine.ended(Ended::Gone);
+                saving.machine.ended(WriteEnd::Gone);
             }
             Err(error) => {
-                saving.machine.ended(Ended::Failed);
+                saving.machine.ended(WriteEnd::Failed);
                 saving.pace.failures += 1;
                 if saving.pace.failures == 1 {
                     let object = self.subject.key().object_ref();

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use linchpin_cluster::{
     events::Regarding,
     hub::SubscriberId,
-    own::{NamespacedName, OwnEvent, OwnObject, Unreadable},
+    own::{NamespacedName, OwnEvent, OwnObject, UnreadableObject},
 };
 use linchpin_doors::subject::Subject;
 use linchpin_engine::{contract::Notice, graph::Node};
@@ -43,7 +43,7 @@ impl Controller {
 
     /// An object of ours is there and cannot be read: that is said on the object itself, and nothing is done for what
     /// it was before, because nobody knows what it asks for now.
-    pub(super) fn unreadable(&mut self, kind: usize, object: &OwnObject, error: &Unreadable) {
+    pub(super) fn unreadable(&mut self, kind: usize, object: &OwnObject, error: &UnreadableObject) {
         let (namespace, name) = object.place();
         let kind_name = self.served[kind].own.name();
         tracing::warn!(
@@ -91,6 +91,7 @@ impl Controller {
         self.ids.insert(key, id);
         self.ours += usize::from(self.served[entry.kind].finalizer.is_some());
         self.entries.insert(id, entry);
+        self.note_claims(id);
         self.enqueue(id);
         self.telemetry.objects(self.ours);
     }
@@ -117,6 +118,7 @@ impl Controller {
             }
             self.find_exempt();
         }
+        self.note_claims(id);
         self.unsaved.remove(id);
         self.timers.set(id, None);
         self.resting.set(id, None);

@@ -10,8 +10,8 @@ use std::{
 
 use linchpin_cluster::{
     apply::{Executor, MayWrite},
-    events::Recorder,
-    hub::{Hub, Listener, SubscriberId},
+    events::EventRecorder,
+    hub::{AnswerListener, Hub, SubscriberId},
     identity::{OperatorClient, Policy},
     lease::Fence,
     own::{self, OwnEvent, OwnKind},
@@ -22,12 +22,13 @@ use linchpin_engine::graph::Graph;
 use tokio::sync::mpsc;
 
 use super::{
-    Controller, Message, ServedKind,
+    Controller, ControllerMessage, ServedKind,
     backlog::Backlog,
     causes::Reporter,
+    claims::ClaimIndex,
     driver::Driver,
     kept::KeptRecords,
-    kinds_seen::{KindsSeen, Look},
+    kinds_seen::{KindFollower, KindsSeen},
     notices::Notices,
     queue::KeyQueue,
     router::{Ports, Router},
@@ -52,7 +53,7 @@ struct Parts {
     ports: Arc<dyn Ports>,
     own: OperatorClient,
     hub: Hub,
-    recorder: Recorder,
+    recorder: EventRecorder,
     telemetry: Telemetry,
     boot_counts: BootCounts,
     probe_times: ProbeTimes,
@@ -62,21 +63,21 @@ struct Parts {
 
 /// Where the hub rings when answers have changed: the inbox of the term that runs, if one does.
 #[derive(Clone, Default)]
-struct TermInbox(Arc<Mutex<Option<mpsc::UnboundedSender<Message>>>>);
+struct TermInbox(Arc<Mutex<Option<mpsc::UnboundedSender<ControllerMessage>>>>);
 
 impl TermInbox {
     /// What the hub calls.
-    fn listener(&self) -> Listener {
+    fn listener(&self) -> AnswerListener {
         let term_inbox = self.clone();
         Arc::new(move |ids: &[SubscriberId]| {
             let inbox = term_inbox.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(inbox) = &*inbox {
-                let _ = inbox.send(Message::Changed(ids.to_vec()));
+                let _ = inbox.send(ControllerMessage::Changed(ids.to_vec()));
             }
         })
     }
 
-    fn connect(&self, inbox: Option<mpsc::UnboundedSender<Message>>) {
+    fn connect(&self, inbox: Option<mpsc::UnboundedSender<ControllerMessage>>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = inbox;
     }
 }
@@ -87,14 +88,14 @@ pub async fn work(context: Context, kinds: Registry, ports: Arc<dyn Ports>) -> R
     let term_inbox = TermInbox::default();
     let settings = &context.settings;
     let in_cluster = settings.is_in_cluster();
-    let hub_settings = linchpin_cluster::hub::Settings {
+    let hub_settings = linchpin_cluster::hub::HubSettings {
         policy: Policy {
             operator_namespace: in_cluster.then(|| context.namespace.clone()),
             allow_system_namespaces: settings.allow_system_namespaces,
             tenant_role: settings.tenant_role.clone(),
         },
         remote: RemoteSettings { egress: settings.cluster_egress(), in_cluster },
-        ..linchpin_cluster::hub::Settings::default()
+        ..linchpin_cluster::hub::HubSettings::default()
     };
     let hub = Hub::new(context.transport.clone(), hub_settings, term_inbox.listener());
     let synced = hub.clone();
@@ -109,7 +110,7 @@ pub async fn work(context: Context, kinds: Registry, ports: Arc<dyn Ports>) -> R
     let seen = sight.clone();
     context.health.require("kinds", move || seen.verdict(std::time::Instant::now()));
     let own = OperatorClient::new(&context.transport);
-    let recorder = Recorder::new(own.clone(), &context.identity);
+    let recorder = EventRecorder::new(own.clone(), &context.identity);
     let mut counts = None;
     context.metrics.register(|registry| {
         let boots = BootCounts::register(registry, context.tallies.clone());
@@ -181,6 +182,7 @@ async fn serve(context: Context, parts: Parts, fence: Fence) {
         graph: Graph::new(),
         exempt: BTreeMap::new(),
         exempt_of: None,
+        claims: ClaimIndex::default(),
         reporter: Reporter::default(),
         telemetry: parts.telemetry,
         boot_counts: parts.boot_counts,
@@ -207,8 +209,8 @@ async fn follow(
     kind: OwnKind,
     namespace: Option<String>,
     index: usize,
-    back: mpsc::UnboundedSender<Message>,
-    look: Look,
+    back: mpsc::UnboundedSender<ControllerMessage>,
+    look: KindFollower,
 ) {
     let tell = |event| {
         look.note(&event, std::time::Instant::now());
@@ -216,7 +218,7 @@ async fn follow(
             tracing::warn!(kind = kind.name(), "cannot watch: {message}");
         }
         // Nobody listens any more at the end of a term, which ends this task too.
-        let _ = back.send(Message::Own(index, event));
+        let _ = back.send(ControllerMessage::Own(index, event));
     };
     own::follow(own.watches(), &kind, namespace.as_deref(), tell).await;
 }
@@ -226,13 +228,13 @@ async fn follow_records(
     kind: OwnKind,
     namespace: Option<String>,
     index: usize,
-    back: mpsc::UnboundedSender<Message>,
+    back: mpsc::UnboundedSender<ControllerMessage>,
 ) {
     let tell = |event| {
         if let OwnEvent::Trouble(message) = &event {
             tracing::warn!(kind = kind.name(), "cannot watch, so no history is kept: {message}");
         }
-        let _ = back.send(Message::Kept(index, event));
+        let _ = back.send(ControllerMessage::Kept(index, event));
     };
     own::follow(own.watches(), &kind, namespace.as_deref(), tell).await;
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc, time::Instant};
 use linchpin_cluster::{events::Regarding, hub::SubscriberId, own::OwnObject};
 use linchpin_doors::{
     Insight,
-    subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own, SubjectKey, Ties},
+    subject::{Asks, Decision, FinalizerChange, Needs, News, Own, SubjectInput, SubjectKey, Ties},
 };
 use linchpin_engine::{
     contract::{Effect, Seen, Want},
@@ -41,6 +41,7 @@ impl Controller {
             if entry.saving.is_undrawn() {
                 self.enqueue(id);
             }
+            self.note_claims(id);
             return;
         }
         if arrival.asks_anew {
@@ -52,6 +53,7 @@ impl Controller {
             tracing::warn!(%object, "somebody else wrote the journal: it is put right");
         }
         entry.fresh_look.owed |= arrival.ordered;
+        self.note_claims(id);
         self.enqueue(id);
     }
 
@@ -114,7 +116,7 @@ impl Controller {
             let makers = self.makers_of(entry);
             let world = self.answers.read(entry.wants.iter());
             let key = entry.subject.key().clone();
-            let look = Look {
+            let look = SubjectInput {
                 world: &world,
                 outcomes: &entry.outcomes,
                 ties: Ties {

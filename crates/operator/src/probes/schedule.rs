@@ -15,15 +15,15 @@ use std::{
 };
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_engine::contract::{Actor, Pace, Question, Seen, Via, Want, Why};
+use linchpin_engine::contract::{Actor, ProbePace, Question, Seen, Via, Want, Why};
 use linchpin_words::{
     Reason, Shared,
     hash::Fnv,
     limits,
-    probe::{Miss, Place, Probe},
+    probe::{Miss, Probe, ProbeTarget},
 };
 
-use crate::subscriptions::{Change, Subscriptions, namespace_of};
+use crate::subscriptions::{SubscriptionChange, Subscriptions, namespace_of};
 
 /// Between two probes of what answers.
 const MET: Duration = Duration::from_secs(30);
@@ -34,7 +34,7 @@ const UNMET: Duration = Duration::from_secs(10);
 const HELD: Duration = Duration::from_secs(2);
 
 /// How a probe ended; none if it could not be carried out.
-pub(crate) type Ended = Option<Result<(), Miss>>;
+pub(crate) type ProbeEnd = Option<Result<(), Miss>>;
 
 /// The number of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ pub(crate) struct ProbeId(u64);
 
 /// A probe that is to be carried out now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
+pub(crate) struct ProbeJob {
     pub(crate) id: ProbeId,
     pub(crate) probe: Shared<Probe>,
 }
@@ -93,7 +93,7 @@ struct Namespace {
 
 /// All of it.
 #[derive(Default)]
-pub(crate) struct Schedule {
+pub(crate) struct ProbeSchedule {
     asked: Subscriptions,
     topics: BTreeMap<Want, Topic>,
     keys: BTreeMap<Key, ProbeId>,
@@ -101,22 +101,22 @@ pub(crate) struct Schedule {
     /// The probes that are not under way, by when they are due.
     due: BTreeSet<(Duration, ProbeId)>,
     namespaces: BTreeMap<String, Namespace>,
-    busy: BTreeSet<Place>,
+    busy: BTreeSet<ProbeTarget>,
     under_way: usize,
     next: u64,
 }
 
-fn parts(want: &Want) -> Option<(&Via, &Shared<Probe>, Pace)> {
+fn parts(want: &Want) -> Option<(&Via, &Shared<Probe>, ProbePace)> {
     match want.question() {
         Question::Probe { via, probe, pace } => Some((via, probe, *pace)),
         _ => None,
     }
 }
 
-impl Schedule {
+impl ProbeSchedule {
     /// Replaces all that a subscriber asks for. Questions that are no probes are none of ours.
     pub(crate) fn subscribe(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>, now: Duration) {
-        let Change { new, gone } = self.asked.replace(subscriber, wants);
+        let SubscriptionChange { new, gone } = self.asked.replace(subscriber, wants);
         for want in new {
             let arrival = self.number();
             self.topics.insert(want.clone(), Topic { arrival, probe: None });
@@ -170,7 +170,7 @@ impl Schedule {
             topic.probe = Some(id);
         }
         // Somebody is held by it from now on: the pause that it is in may be too long.
-        if pace == Pace::Held {
+        if pace == ProbePace::Held {
             self.advance(id, now + HELD, |entry| !matches!(entry.answer, Some(Ok(()))));
         }
     }
@@ -264,7 +264,7 @@ impl Schedule {
     }
 
     /// The probe to carry out next, if one may start now.
-    pub(crate) fn next(&mut self, now: Duration) -> Option<Job> {
+    pub(crate) fn next(&mut self, now: Duration) -> Option<ProbeJob> {
         if self.under_way >= limits::PROBE_THREADS {
             return None;
         }
@@ -289,7 +289,7 @@ impl Schedule {
         let namespace = self.namespaces.entry(name).or_default();
         namespace.under_way += 1;
         namespace.served = served;
-        Some(Job { id, probe: entry.key.probe.clone() })
+        Some(ProbeJob { id, probe: entry.key.probe.clone() })
     }
 
     /// The namespace in whose share a probe may start: of those that ask for it the one with the fewest under way.
@@ -303,7 +303,7 @@ impl Schedule {
     }
 
     /// Takes the end of a probe in; who has another answer now.
-    pub(crate) fn ended(&mut self, id: ProbeId, ended: Ended, now: Duration) -> BTreeSet<SubscriberId> {
+    pub(crate) fn ended(&mut self, id: ProbeId, ended: ProbeEnd, now: Duration) -> BTreeSet<SubscriberId> {
         let Some(entry) = self.probes.get_mut(&id) else { return BTreeSet::new() };
         let Some(host) = entry.under_way.take() else { return BTreeSet::new() };
         self.under_way -= 1;
@@ -341,7 +341,7 @@ impl Schedule {
 
 impl Entry {
     /// Takes an outcome in; whether the answer is another one now.
-    fn take(&mut self, ended: Ended) -> bool {
+    fn take(&mut self, ended: ProbeEnd) -> bool {
         self.attempts += 1;
         let Some(outcome) = ended else { return false };
         self.failures = if outcome.is_ok() { 0 } else { self.failures.saturating_add(1) };
@@ -362,7 +362,7 @@ impl Entry {
             (Some(Ok(())), false) => MET,
             _ => {
                 let doubled = SOON * 2_u32.saturating_pow(self.failures.saturating_sub(1).min(8));
-                let held = self.wants.iter().filter_map(parts).any(|(.., pace)| pace == Pace::Held);
+                let held = self.wants.iter().filter_map(parts).any(|(.., pace)| pace == ProbePace::Held);
                 doubled.min(if held { HELD } else { UNMET })
             }
         };

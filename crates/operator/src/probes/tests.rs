@@ -1,11 +1,11 @@
 use std::{net::TcpListener, sync::mpsc};
 
 use linchpin_cluster::{
-    hub::{Hub, Settings},
-    transport::{Options, Transport},
+    hub::{Hub, HubSettings},
+    transport::{Transport, TransportOptions},
 };
-use linchpin_engine::contract::{Pace, Question, Via};
-use linchpin_words::{Shared, egress::Egress, probe::Place};
+use linchpin_engine::contract::{ProbePace, Question, Via};
+use linchpin_words::{Shared, egress::Egress, probe::ProbeTarget};
 
 use super::*;
 use crate::answers::Answers;
@@ -14,7 +14,7 @@ use crate::answers::Answers;
 fn probes(egress: Egress) -> (Probes, mpsc::Receiver<Vec<SubscriberId>>, Registry) {
     let (send, told) = mpsc::channel();
     let send = Mutex::new(send);
-    let listener: Listener = Arc::new(move |woken: &[SubscriberId]| {
+    let listener: AnswerListener = Arc::new(move |woken: &[SubscriberId]| {
         let _ = send.lock().unwrap().send(woken.to_vec());
     });
     let settings = ProbeSettings { egress, ..ProbeSettings::default() };
@@ -24,8 +24,8 @@ fn probes(egress: Egress) -> (Probes, mpsc::Receiver<Vec<SubscriberId>>, Registr
 }
 
 fn want(host: &str, port: u16) -> Want {
-    let probe = Shared::new(Probe { place: Place::host(host, port).unwrap(), request: None });
-    Want::new(Question::Probe { via: Via::service_account("shop", "default"), probe, pace: Pace::Held })
+    let probe = Shared::new(Probe { place: ProbeTarget::host(host, port).unwrap(), request: None });
+    Want::new(Question::Probe { via: Via::service_account("shop", "default"), probe, pace: ProbePace::Held })
 }
 
 #[test]
@@ -76,8 +76,8 @@ async fn each_question_is_answered_by_whoever_can() {
     let port = listener.local_addr().unwrap().port();
     // An API server that is not there: the hub knows nothing, and the probes do not care.
     let nowhere = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-    let transport = Transport::new(&nowhere, &Options::default()).unwrap();
-    let both = Answers::new(Hub::new(transport, Settings::default(), Arc::new(|_| {}))).with(probes);
+    let transport = Transport::new(&nowhere, &TransportOptions::default()).unwrap();
+    let both = Answers::new(Hub::new(transport, HubSettings::default(), Arc::new(|_| {}))).with(probes);
     let network = want("127.0.0.1", port);
     let version = Want::new(Question::Version { via: Via::service_account("shop", "default") });
     both.subscribe(SubscriberId(1), [network.clone(), version.clone()].into());

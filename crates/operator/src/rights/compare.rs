@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fmt};
 
 use serde_json::Value;
 
-use super::{ForWebhooks, NAME, Scope, manifests::rule, rows};
+use super::{ForWebhooks, NAME, RightScope, manifests::rule, rows};
 use crate::settings::Doors;
 
 /// One thing that a rule allows.
@@ -46,11 +46,11 @@ pub struct Difference {
 /// Compares the rules of a role with what the table gives in a scope. `wanted` chooses among the scope's rows; `configured` is
 /// what the webhook configurations of the installation are called before their ending.
 pub fn compare(
-    scope: Scope,
+    scope: RightScope,
     doors: &Doors,
     configured: &str,
     rules: &Value,
-    wanted: impl Fn(&super::Row) -> bool,
+    wanted: impl Fn(&super::RightRow) -> bool,
 ) -> Difference {
     let mut expected: BTreeSet<Permission> = BTreeSet::new();
     for row in rows(scope, doors).filter(|row| wanted(row)) {
@@ -106,14 +106,14 @@ mod tests {
     #[test]
     fn what_is_missing_and_what_is_more_is_named_however_rules_are_merged() {
         let doors: Doors = "appBundle".parse().unwrap();
-        let whole = json!(rows(Scope::Tenant, &doors).map(rule).collect::<Vec<_>>());
-        assert_eq!(compare(Scope::Tenant, &doors, NAME, &whole, |_| true), Difference::default());
+        let whole = json!(rows(RightScope::Tenant, &doors).map(rule).collect::<Vec<_>>());
+        assert_eq!(compare(RightScope::Tenant, &doors, NAME, &whole, |_| true), Difference::default());
         let apart = json!([
             {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get", "list"]},
             {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["watch"]},
             {"apiGroups": ["", "apps"], "resources": ["secrets"], "resourceNames": ["x"], "verbs": ["get"]},
         ]);
-        let told = compare(Scope::Tenant, &doors, NAME, &apart, |_| true);
+        let told = compare(RightScope::Tenant, &doors, NAME, &apart, |_| true);
         let words = |all: &BTreeSet<Permission>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(words(&told.missing), ["impersonate serviceaccounts"]);
         assert_eq!(words(&told.extra), ["get secrets x", "get secrets.apps x"]);
@@ -127,8 +127,8 @@ mod tests {
             let rules = json!([{"apiGroups": ["admissionregistration.k8s.io"], "resourceNames": names,
                 "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
                 "verbs": ["get", "list", "watch", "patch"]}]);
-            let webhooks = |row: &super::super::Row| row.webhooks == ForWebhooks::Served;
-            compare(Scope::Cluster, &doors, "shop-linchpin", &rules, webhooks)
+            let webhooks = |row: &super::super::RightRow| row.webhooks == ForWebhooks::Served;
+            compare(RightScope::Cluster, &doors, "shop-linchpin", &rules, webhooks)
         };
         assert_eq!(of("shop-linchpin"), Difference::default());
         assert_eq!(of("linchpin").missing.len(), 16);
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_star_is_more_than_the_table_ever_gives() {
         let star = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-        let told = compare(Scope::Release, &Doors::default(), NAME, &star, |_| true);
+        let told = compare(RightScope::Release, &Doors::default(), NAME, &star, |_| true);
         assert_eq!(told.extra.len(), 1);
         assert!(!told.missing.is_empty(), "a star is not what the chart gives");
     }

@@ -14,7 +14,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// A kind of employers or employees, as rules name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resource {
+pub struct ConsistResource {
     /// Its API group.
     pub group: String,
     /// Its plural.
@@ -31,9 +31,9 @@ pub struct ConsistInstallation {
     /// The namespaces that are served.
     pub served: Namespaces,
     /// The kinds of employers, Services where there are none.
-    pub employers: Vec<Resource>,
+    pub employers: Vec<ConsistResource>,
     /// The kinds of employees beside Pods.
-    pub employees: Vec<Resource>,
+    pub employees: Vec<ConsistResource>,
     /// Who is bound, if it is not the installation's own ServiceAccount.
     pub subject: Option<Value>,
 }
@@ -58,8 +58,9 @@ fn rule(groups: &[&str], resources: &[&str], verbs: &[&str]) -> Value {
 impl ConsistInstallation {
     /// What is needed in each served namespace.
     pub fn served_rules(&self) -> Vec<Value> {
-        let service = [Resource { group: String::new(), plural: "services".to_owned() }];
-        let employers: &[Resource] = if self.employers.is_empty() { &service } else { &self.employers };
+        let service = [ConsistResource { group: String::new(), plural: "services".to_owned() }];
+        let employers: &[ConsistResource] =
+            if self.employers.is_empty() { &service } else { &self.employers };
         let marked = &["get", "list", "watch", "patch"];
         let read = &["get", "list", "watch"];
         let mut rules: Vec<Value> =

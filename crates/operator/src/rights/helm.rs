@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{ForWebhooks, NAME, Row, Scope, TABLE};
+use super::{ForWebhooks, NAME, RightRow, RightScope, TABLE};
 
 const HEAD: &str = "\
 {{- /* Written by `linchpin rbac --operator -o helm` from the operator's table of rights: change that, not this. */}}
@@ -15,7 +15,7 @@ const HEAD: &str = "\
 /// The text of the file.
 pub fn template() -> String {
     let mut out = HEAD.to_owned();
-    let cluster = || TABLE.iter().filter(|row| row.scope == Scope::Cluster);
+    let cluster = || TABLE.iter().filter(|row| row.scope == RightScope::Cluster);
     let watched = || cluster().filter(|row| row.by_namespace);
     role(&mut out, "ClusterRole", "{{ $name }}", None);
     out.push_str("  {{- if not .Values.watchNamespaces }}\n");
@@ -31,11 +31,11 @@ pub fn template() -> String {
     out.push_str("{{- end }}\n");
     let release = Some("{{ .Release.Namespace }}");
     role(&mut out, "Role", "{{ $name }}", release);
-    rules(&mut out, TABLE.iter().filter(|row| row.scope == Scope::Release), ".Values");
+    rules(&mut out, TABLE.iter().filter(|row| row.scope == RightScope::Release), ".Values");
     binding(&mut out, "RoleBinding", "{{ $name }}", release, "Role", "{{ $name }}");
     let tenant = "{{ $name }}-tenant";
     role(&mut out, "ClusterRole", tenant, None);
-    rules(&mut out, TABLE.iter().filter(|row| row.scope == Scope::Tenant), ".Values");
+    rules(&mut out, TABLE.iter().filter(|row| row.scope == RightScope::Tenant), ".Values");
     out.push_str("{{- if eq .Values.tenancy.mode \"Cluster\" }}\n");
     binding(&mut out, "ClusterRoleBinding", tenant, None, "ClusterRole", tenant);
     out.push_str("{{- else }}\n{{- range $namespace := .Values.tenancy.namespaces }}\n");
@@ -70,7 +70,7 @@ fn binding(out: &mut String, kind: &str, name: &str, namespace: Option<&str>, ro
 }
 
 /// When the chart gives a row; none: always.
-fn condition(row: &Row, values: &str) -> Option<String> {
+fn condition(row: &RightRow, values: &str) -> Option<String> {
     let door = format!("{values}.doors.{}", row.door?);
     Some(match row.webhooks {
         ForWebhooks::No => door,
@@ -82,7 +82,7 @@ fn condition(row: &Row, values: &str) -> Option<String> {
 }
 
 /// Rules, those with one condition after another under it.
-fn rules<'a>(out: &mut String, rows: impl Iterator<Item = &'a Row>, values: &str) {
+fn rules<'a>(out: &mut String, rows: impl Iterator<Item = &'a RightRow>, values: &str) {
     let mut open = None;
     for row in rows {
         let condition = condition(row, values);
@@ -110,7 +110,7 @@ fn rules<'a>(out: &mut String, rows: impl Iterator<Item = &'a Row>, values: &str
 }
 
 /// The names of a rule. Webhook configurations belong to the whole cluster, so they are called like the release.
-fn names(row: &Row) -> String {
+fn names(row: &RightRow) -> String {
     let of_release = row.groups.contains(&"admissionregistration.k8s.io");
     let name = |name: &&str| match name.strip_prefix(NAME) {
         Some(rest) if of_release => format!("{{{{ $name }}}}{rest}"),

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{NAME, NAMESPACE, Row, Scope, rows};
+use super::{NAME, NAMESPACE, RightRow, RightScope, rows};
 use crate::settings::{Doors, Namespaces};
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -52,8 +52,9 @@ impl Installation {
     /// Everything, in the order in which it can be applied.
     pub fn manifests(&self) -> Vec<Value> {
         let (name, tenant) = (&self.name, self.tenant_role());
-        let cluster = rows(Scope::Cluster, &self.doors);
-        let (watched, everywhere): (Vec<&Row>, Vec<&Row>) = cluster.partition(|row| row.by_namespace);
+        let cluster = rows(RightScope::Cluster, &self.doors);
+        let (watched, everywhere): (Vec<&RightRow>, Vec<&RightRow>) =
+            cluster.partition(|row| row.by_namespace);
         let mut found = Vec::new();
         if self.subject.is_none() {
             found.push(json!({"apiVersion": "v1", "kind": "ServiceAccount",
@@ -72,8 +73,8 @@ impl Installation {
                 }
             }
         }
-        found.extend(self.granted(name, Some(&self.namespace), rows(Scope::Release, &self.doors)));
-        found.push(role(&tenant, None, rows(Scope::Tenant, &self.doors)));
+        found.extend(self.granted(name, Some(&self.namespace), rows(RightScope::Release, &self.doors)));
+        found.push(role(&tenant, None, rows(RightScope::Tenant, &self.doors)));
         match &self.tenants {
             Tenants::All => found.push(self.binding(&tenant, None, "ClusterRole", &tenant)),
             Tenants::Namespaces(namespaces) => {
@@ -93,7 +94,7 @@ impl Installation {
         &self,
         name: &str,
         namespace: Option<&str>,
-        rows: impl Iterator<Item = &'a Row>,
+        rows: impl Iterator<Item = &'a RightRow>,
     ) -> [Value; 2] {
         let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
         [role(name, namespace, rows), self.binding(name, namespace, kind, name)]
@@ -108,7 +109,7 @@ impl Installation {
     }
 }
 
-fn role<'a>(name: &str, namespace: Option<&str>, rows: impl Iterator<Item = &'a Row>) -> Value {
+fn role<'a>(name: &str, namespace: Option<&str>, rows: impl Iterator<Item = &'a RightRow>) -> Value {
     let kind = if namespace.is_some() { "Role" } else { "ClusterRole" };
     json!({"apiVersion": format!("{GROUP}/v1"), "kind": kind, "metadata": metadata(name, namespace),
         "rules": rows.map(rule).collect::<Vec<_>>()})
@@ -122,7 +123,7 @@ fn metadata(name: &str, namespace: Option<&str>) -> Value {
 }
 
 /// A row as a rule of a role.
-pub fn rule(row: &Row) -> Value {
+pub fn rule(row: &RightRow) -> Value {
     let mut rule = json!({"apiGroups": row.groups, "resources": row.resources});
     if !row.names.is_empty() {
         rule["resourceNames"] = json!(row.names);

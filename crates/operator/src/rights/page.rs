@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Scope, TABLE};
+use super::{RightScope, TABLE};
 
 const HEAD: &str = "\
 # What the operator may do
@@ -24,14 +24,14 @@ pub fn markdown() -> String {
     let mut out = HEAD.to_owned();
     let parts = [
         (
-            Scope::Cluster,
+            RightScope::Cluster,
             "In the whole cluster",
             "ClusterRole `linchpin`. Rows marked *by namespace* become Roles `linchpin-watched` in the \
           namespaces of `watchNamespaces`, if there are any.",
         ),
-        (Scope::Release, "In the release's namespace", "Role `linchpin`."),
+        (RightScope::Release, "In the release's namespace", "Role `linchpin`."),
         (
-            Scope::Tenant,
+            RightScope::Tenant,
             "In each tenant's namespace",
             "ClusterRole `linchpin-tenant`, bound in each namespace that the operator serves; with \
           `tenancy.mode: Cluster` bound in all of them. Without the binding nothing of a namespace is read, and its objects \

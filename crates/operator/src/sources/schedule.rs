@@ -18,17 +18,17 @@ use linchpin_cluster::hub::SubscriberId;
 use linchpin_engine::contract::{Artifact, Manifests, Question, Seen, SourceFault, Via, Want, Why};
 use linchpin_source::{
     Problem,
-    fetch::{Fetched, Known},
+    fetch::{EarlierFetch, Fetched},
 };
 use linchpin_words::{Reason, Shared, Timestamp, limits, source::Source};
 
-use crate::subscriptions::{Change, Subscriptions, namespace_of};
+use crate::subscriptions::{SubscriptionChange, Subscriptions, namespace_of};
 
 /// After a first failure.
 const SOON: Duration = Duration::from_secs(1);
 
 /// How a fetch ended: with something new, with nothing new, with a problem; none if it could not be carried out.
-pub(crate) type Ended = Option<Result<Option<Fetched>, Problem>>;
+pub(crate) type FetchEnd = Option<Result<Option<Fetched>, Problem>>;
 
 /// The number of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,11 +36,11 @@ pub(crate) struct SourceId(u64);
 
 /// A fetch that is to be made now.
 #[derive(Clone, Debug)]
-pub(crate) struct Job {
+pub(crate) struct FetchJob {
     pub(crate) id: SourceId,
     pub(crate) source: Shared<Source>,
     pub(crate) timeout: Duration,
-    pub(crate) known: Option<Known>,
+    pub(crate) known: Option<EarlierFetch>,
 }
 
 /// One source.
@@ -49,7 +49,7 @@ struct Entry {
     wants: BTreeSet<Want>,
     answer: Option<Arc<Artifact>>,
     /// What to tell the next fetch.
-    known: Option<Known>,
+    known: Option<EarlierFetch>,
     /// Failures in a row.
     failures: u32,
     /// None while nothing is to be looked at again.
@@ -62,7 +62,7 @@ struct Entry {
 
 /// All of it.
 #[derive(Default)]
-pub(crate) struct Schedule {
+pub(crate) struct SourceSchedule {
     asked: Subscriptions,
     ids: BTreeMap<Shared<Source>, SourceId>,
     entries: BTreeMap<SourceId, Entry>,
@@ -83,10 +83,10 @@ fn parts(want: &Want) -> Option<(&Via, &Shared<Source>, Duration, Duration)> {
     }
 }
 
-impl Schedule {
+impl SourceSchedule {
     /// Replaces all that a subscriber asks for.
     pub(crate) fn subscribe(&mut self, subscriber: SubscriberId, wants: BTreeSet<Want>, now: Duration) {
-        let Change { new, gone } = self.asked.replace(subscriber, wants);
+        let SubscriptionChange { new, gone } = self.asked.replace(subscriber, wants);
         for want in &new {
             self.join(want, now);
         }
@@ -195,7 +195,7 @@ impl Schedule {
     }
 
     /// The fetch to make next, if one may start now.
-    pub(crate) fn next(&mut self, now: Duration) -> Option<Job> {
+    pub(crate) fn next(&mut self, now: Duration) -> Option<FetchJob> {
         if self.busy.len() >= limits::FETCHES {
             return None;
         }
@@ -217,7 +217,7 @@ impl Schedule {
         self.served.insert(name, served);
         let timeouts = entry.wants.iter().filter_map(parts).map(|(.., timeout)| timeout);
         let timeout = timeouts.max().unwrap_or_default();
-        Some(Job { id, source: entry.source.clone(), timeout, known: entry.known.clone() })
+        Some(FetchJob { id, source: entry.source.clone(), timeout, known: entry.known.clone() })
     }
 
     /// The namespace in whose share a source may be fetched: of those that ask for it the one served longest ago.
@@ -230,7 +230,7 @@ impl Schedule {
     pub(crate) fn ended(
         &mut self,
         id: SourceId,
-        ended: Ended,
+        ended: FetchEnd,
         now: Duration,
         wall: Timestamp,
     ) -> BTreeSet<SubscriberId> {
@@ -308,7 +308,7 @@ impl Entry {
     }
 
     /// Takes an outcome in; whether the answer is another one now.
-    fn take(&mut self, ended: Ended, wall: Timestamp) -> bool {
+    fn take(&mut self, ended: FetchEnd, wall: Timestamp) -> bool {
         let Some(outcome) = ended else {
             self.failures = self.failures.saturating_add(1);
             return false;

@@ -37,7 +37,7 @@ fn want(port: u16) -> Want {
 async fn answer(hosts: &str, egress: Egress, want: &Want) -> Seen {
     let (send, told) = mpsc::channel();
     let send = Mutex::new(send);
-    let listener: Listener = Arc::new(move |woken: &[SubscriberId]| {
+    let listener: AnswerListener = Arc::new(move |woken: &[SubscriberId]| {
         let _ = send.lock().unwrap().send(woken.to_vec());
     });
     let sources = Sources::new(&SourceSettings::parse(hosts, "").unwrap(), &egress, listener);

@@ -6,16 +6,16 @@
 use std::{
     collections::BTreeMap,
     future::Future,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use futures::FutureExt;
 use linchpin_api::BootDependency;
-use linchpin_cluster::own::{Errands, OwnKind};
+use linchpin_cluster::own::{OperatorRequests, OwnKind};
 use linchpin_doors::boot_dependency::{
-    BootSet, Division, Gate, KeyReference, OwnerName, Place, WaiterSettings, circles, divide, ignored_skip,
-    inject, is_skipped, keep_old_part, references, selects,
+    BootSet, Division, KeyReference, OwnerName, PatchTarget, PodGate, WaiterSettings, circles, divide,
+    ignored_skip, inject, is_skipped, keep_old_part, references, selects,
 };
 use linchpin_engine::contract::{Scope, StepId};
 use linchpin_words::{Gvk, Timestamp, limits};
@@ -23,13 +23,14 @@ use serde_json::Value;
 
 use super::{
     configuration::SYSTEM,
-    glance::Glances,
+    glance::WebhookReads,
     label_selector,
     memory::{BootMemory, labels, namespace_kind},
     owners::Owners,
-    review::{Review, Verdict},
+    review::{Review, ReviewVerdict},
     server::{Handler, Handlers},
-    settings::{Reached, WebhookSettings},
+    settings::{WebhookAddress, WebhookSettings},
+    shared_requests::SharedRequests,
 };
 use crate::{controller::now, settings::Namespaces, tallies::Tallies};
 
@@ -91,10 +92,10 @@ pub(super) fn handlers(webhooks: BootWebhooks) -> Handlers {
     handlers
 }
 
-type Answer = fn(Arc<BootWebhooks>, Review) -> futures::future::BoxFuture<'static, Verdict>;
+type Answer = fn(Arc<BootWebhooks>, Review) -> futures::future::BoxFuture<'static, ReviewVerdict>;
 
-type SharedList =
-    futures::future::Shared<futures::future::BoxFuture<'static, Option<Arc<Vec<BootDependency>>>>>;
+/// The BootDependencies of a namespace; none where they could not be listed.
+type ListedDependencies = Option<Arc<Vec<BootDependency>>>;
 
 /// A key as an account sees it: namespace, account, plural, name and key.
 type AccountKey = (String, String, &'static str, String, String);
@@ -121,7 +122,7 @@ struct Selected {
 
 /// What the three webhooks answer from.
 pub(super) struct BootWebhooks {
-    errands: Errands,
+    errands: OperatorRequests,
     memory: BootMemory,
     owners: Owners,
     settings: Arc<WebhookSettings>,
@@ -130,15 +131,15 @@ pub(super) struct BootWebhooks {
     tallies: Tallies,
     /// The namespaces that the controller serves: nobody would release what is held elsewhere.
     served: Namespaces,
-    glances: Glances,
-    /// Lists that are under way, by namespace: one for all that ask meanwhile.
-    lists: Mutex<BTreeMap<String, Weak<SharedList>>>,
+    glances: WebhookReads,
+    /// Lists that are under way, by namespace.
+    lists: SharedRequests<String, ListedDependencies>,
     keys: Mutex<BTreeMap<AccountKey, Usability>>,
 }
 
 impl BootWebhooks {
     pub(super) fn new(
-        errands: Errands,
+        errands: OperatorRequests,
         memory: BootMemory,
         settings: Arc<WebhookSettings>,
         default_service_account: String,
@@ -148,7 +149,11 @@ impl BootWebhooks {
     ) -> Self {
         Self {
             owners: Owners::new(errands.clone()),
-            glances: Glances::new(errands.clone(), default_service_account.clone(), cluster_domain.clone()),
+            glances: WebhookReads::new(
+                errands.clone(),
+                default_service_account.clone(),
+                cluster_domain.clone(),
+            ),
             errands,
             memory,
             settings,
@@ -156,15 +161,15 @@ impl BootWebhooks {
             cluster_domain,
             tallies,
             served,
-            lists: Mutex::default(),
+            lists: SharedRequests::default(),
             keys: Mutex::default(),
         }
     }
 
-    async fn deployment(&self, review: Review) -> Verdict {
+    async fn deployment(&self, review: Review) -> ReviewVerdict {
         let by = Instant::now() + IN_ALL;
         if !self.is_in_scope(&review.namespace, by).await {
-            return Verdict::default();
+            return ReviewVerdict::default();
         }
         let (object, template) = (&review.object, &review.object["spec"]["template"]);
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
@@ -176,24 +181,24 @@ impl BootWebhooks {
         let selected =
             self.selected(&review.namespace, labels, &chain, skipped, review.is_creation, by).await;
         let Some(Selected { sets, .. }) = selected else {
-            return Verdict::default();
+            return ReviewVerdict::default();
         };
         let division = divide(&template["spec"], &sets);
         let waiter = self.waiter(&review.namespace);
-        let injection = inject(template, Place::DeploymentTemplate, &division, Gate::Open, &waiter);
+        let injection = inject(template, PatchTarget::DeploymentTemplate, &division, PodGate::Open, &waiter);
         let warnings =
             ignored(&sets, &[&object["metadata"]["annotations"], &template["metadata"]["annotations"]]);
         // An owner that writes its template whole starts no rollout.
         let old_part = (!review.is_creation && !injection.patch.is_empty())
             .then(|| keep_old_part(&review.old_object, object))
             .flatten();
-        Verdict { warnings, ..Verdict::patched(old_part.unwrap_or(injection.patch)) }
+        ReviewVerdict { warnings, ..ReviewVerdict::patched(old_part.unwrap_or(injection.patch)) }
     }
 
-    async fn pod(&self, review: Review) -> Verdict {
+    async fn pod(&self, review: Review) -> ReviewVerdict {
         let by = Instant::now() + IN_ALL;
         if !self.is_in_scope(&review.namespace, by).await {
-            return Verdict::default();
+            return ReviewVerdict::default();
         }
         let pod = &review.object;
         let chain = self.owners.chain(&review.namespace, pod).await;
@@ -203,27 +208,26 @@ impl BootWebhooks {
         let labels = &pod["metadata"]["labels"];
         let selected = self.selected(&review.namespace, labels, &chain.owners, skipped, young, by).await;
         let Some(Selected { objects, sets }) = selected.filter(|_| review.is_creation) else {
-            return Verdict::default();
+            return ReviewVerdict::default();
         };
         let division = divide(&pod["spec"], &sets);
         // The API server lets nobody gate a pod that has a node already.
         let placed = pod["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty());
         let gate = if placed {
-            Gate::Open
+            PodGate::Open
         } else {
             let gate = self.gate(&review.namespace, &objects, &division);
-            tokio::time::timeout(left(by), gate).await.unwrap_or(Gate::Hold)
+            tokio::time::timeout(left(by), gate).await.unwrap_or(PodGate::Hold)
         };
         let waiter = self.waiter(&review.namespace);
-        let patch = inject(pod, Place::Pod, &division, gate, &waiter).patch;
-        Verdict { warnings: ignored(&sets, &[annotations]), ..Verdict::patched(patch) }
+        let patch = inject(pod, PatchTarget::Pod, &division, gate, &waiter).patch;
+        ReviewVerdict { warnings: ignored(&sets, &[annotations]), ..ReviewVerdict::patched(patch) }
     }
 
     /// Whether pods and workloads of a namespace may be touched. Webhook configurations name no other, so a review of one is
     /// forged: nothing is asked for it, and nothing told.
     async fn is_in_scope(&self, namespace: &str, by: Instant) -> bool {
-        let is_own =
-            matches!(&self.settings.reached, Reached::Service { namespace: own, .. } if own == namespace);
+        let is_own = matches!(&self.settings.reached, WebhookAddress::Service { namespace: own, .. } if own == namespace);
         let is_served = match &self.served {
             Namespaces::All => true,
             Namespaces::Only(names) => names.contains(namespace),
@@ -247,7 +251,7 @@ impl BootWebhooks {
 
     /// Whether a pod is held. It is not where all that the gate would stand for is seen to be there: by the controller in
     /// this process, while it leads, or at once.
-    async fn gate(&self, namespace: &str, objects: &[BootDependency], division: &Division) -> Gate {
+    async fn gate(&self, namespace: &str, objects: &[BootDependency], division: &Division) -> PodGate {
         for object in objects {
             let name = object.metadata.name.as_deref().unwrap_or_default();
             let gated = division.gated.iter().filter(|gated| gated.owner == name);
@@ -267,18 +271,18 @@ impl BootWebhooks {
                 }
             };
             if !holds {
-                return Gate::Hold;
+                return PodGate::Hold;
             }
         }
-        Gate::Open
+        PodGate::Open
     }
 
-    fn boot_dependency(&self, review: &Review) -> Verdict {
+    fn boot_dependency(&self, review: &Review) -> ReviewVerdict {
         let Ok(mut incoming) = serde_json::from_value::<BootDependency>(review.object.clone()) else {
-            return Verdict::default();
+            return ReviewVerdict::default();
         };
         incoming.metadata.namespace = Some(review.namespace.clone());
-        let mut verdict = Verdict { warnings: secret_headers(&incoming), ..Verdict::default() };
+        let mut verdict = ReviewVerdict { warnings: secret_headers(&incoming), ..ReviewVerdict::default() };
         if !self.memory.has_room_for(&review.namespace, &incoming) {
             verdict.refusal = Some(format!(
                 "spec.dependsOn: Forbidden: the BootDependencies of namespace {} take more than {} MiB together; delete \
@@ -292,7 +296,8 @@ impl BootWebhooks {
         if self.memory.is_complete() {
             let all = self.memory.all();
             let found = circles(&incoming, all.iter().map(AsRef::as_ref));
-            let text = |circle: linchpin_doors::boot_dependency::Circle| circle.text(&review.namespace);
+            let text =
+                |circle: linchpin_doors::boot_dependency::WorkloadCircle| circle.text(&review.namespace);
             verdict.refusal =
                 found.through.map(|circle| format!("spec.dependsOn: Forbidden: {}", text(circle)));
             verdict.warnings.extend(found.elsewhere.map(text));
@@ -388,23 +393,12 @@ impl BootWebhooks {
         usable
     }
 
-    /// The BootDependencies of a namespace as the API server has them now; one question for all that ask meanwhile.
-    async fn list(&self, namespace: &str) -> Option<Arc<Vec<BootDependency>>> {
-        let list = {
-            let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
-            lists.retain(|_, list| list.strong_count() > 0);
-            if let Some(list) = lists.get(namespace).and_then(Weak::upgrade) {
-                list
-            } else {
-                let list = Arc::new(self.ask(namespace).boxed().shared());
-                lists.insert(namespace.to_owned(), Arc::downgrade(&list));
-                list
-            }
-        };
-        SharedList::clone(&list).await
+    /// The BootDependencies of a namespace as the API server has them now.
+    async fn list(&self, namespace: &str) -> ListedDependencies {
+        self.lists.join(namespace.to_owned(), || self.ask(namespace)).await
     }
 
-    fn ask(&self, namespace: &str) -> impl Future<Output = Option<Arc<Vec<BootDependency>>>> + use<> {
+    fn ask(&self, namespace: &str) -> impl Future<Output = ListedDependencies> + use<> {
         let (errands, namespace) = (self.errands.clone(), namespace.to_owned());
         async move {
             let objects = errands.list(&kind(), &namespace, PATIENCE).await.ok()?;

@@ -6,7 +6,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
-use super::{boot, settings::Reached};
+use super::{boot, settings::WebhookAddress};
 
 /// Namespaces that are never touched, besides our own.
 pub(crate) const SYSTEM: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];
@@ -16,12 +16,12 @@ const INJECTED: &str = "cert-manager.io/inject-ca-from";
 
 /// One of the two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum WebhookType {
     Mutating,
     Validating,
 }
 
-impl Which {
+impl WebhookType {
     pub(super) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
 
     pub(crate) fn kind(self) -> &'static str {
@@ -49,8 +49,8 @@ impl Which {
 
 /// Everything that a configuration is made of.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ingredients<'a> {
-    pub(crate) reached: &'a Reached,
+pub(crate) struct ConfigurationInput<'a> {
+    pub(crate) reached: &'a WebhookAddress,
     pub(crate) bundle: &'a str,
     pub(crate) namespaces: &'a Value,
     pub(crate) own_namespace: &'a str,
@@ -60,7 +60,7 @@ pub(crate) struct Ingredients<'a> {
 }
 
 /// The whole configuration.
-pub(super) fn whole(which: Which, ingredients: &Ingredients<'_>) -> Value {
+pub(super) fn whole(which: WebhookType, ingredients: &ConfigurationInput<'_>) -> Value {
     let mut namespaces = ingredients.namespaces.clone();
     let mut never: Vec<&str> = SYSTEM.to_vec();
     if !ingredients.own_namespace.is_empty() {
@@ -85,14 +85,14 @@ pub(super) fn whole(which: Which, ingredients: &Ingredients<'_>) -> Value {
                 "admissionReviewVersions": ["v1"],
                 "matchConditions": [{"name": condition.0, "expression": condition.1}],
             });
-            if which == Which::Mutating {
+            if which == WebhookType::Mutating {
                 webhook["reinvocationPolicy"] = json!("IfNeeded");
             }
             webhook
         };
     let rule = |group: &str, version: &str, plural: &str, operations: &[&str]| json!({"apiGroups": [group], "apiVersions": [version], "resources": [plural], "operations": operations, "scope": "Namespaced"});
     let webhooks = match which {
-        Which::Mutating => json!([
+        WebhookType::Mutating => json!([
             webhook(
                 boot::DEPLOYMENTS.0,
                 boot::DEPLOYMENTS.1,
@@ -116,7 +116,7 @@ pub(super) fn whole(which: Which, ingredients: &Ingredients<'_>) -> Value {
                 ),
             ),
         ]),
-        Which::Validating => json!([webhook(
+        WebhookType::Validating => json!([webhook(
             boot::BOOT_DEPENDENCIES.0,
             boot::BOOT_DEPENDENCIES.1,
             rule(boot::GROUP, boot::VERSION, boot::PLURAL, &["CREATE", "UPDATE"]),
@@ -137,20 +137,25 @@ pub(super) fn whole(which: Which, ingredients: &Ingredients<'_>) -> Value {
 }
 
 /// How the webhook at a path is reached, and whom the API server believes there.
-pub(crate) fn client_config(path: &str, ingredients: &Ingredients<'_>) -> Value {
+pub(crate) fn client_config(path: &str, ingredients: &ConfigurationInput<'_>) -> Value {
     let bundle = STANDARD.encode(ingredients.bundle);
     match ingredients.reached {
-        Reached::Url { url, .. } => json!({"url": format!("{url}{path}"), "caBundle": bundle}),
-        Reached::Service { namespace, name } => {
+        WebhookAddress::Url { url, .. } => json!({"url": format!("{url}{path}"), "caBundle": bundle}),
+        WebhookAddress::Service { namespace, name } => {
             json!({"service": {"namespace": namespace, "name": name, "path": path, "port": 443}, "caBundle": bundle})
         }
     }
 }
 
+/// Whether somebody else keeps the authorities of a stored configuration.
+fn is_injected(stored: &Value) -> bool {
+    stored["metadata"]["annotations"].get(INJECTED).is_some()
+}
+
 /// Whether a stored configuration names exactly these authorities, or leaves them to somebody else.
 pub(super) fn is_published(stored: &Value, bundle: &str) -> bool {
     let bundle = STANDARD.encode(bundle);
-    stored["metadata"]["annotations"].get(INJECTED).is_some()
+    is_injected(stored)
         || webhooks(stored).iter().all(|webhook| webhook["clientConfig"]["caBundle"] == bundle.as_str())
 }
 
@@ -169,6 +174,22 @@ pub(super) fn publish(stored: &Value, bundle: &str) -> Option<Value> {
         })
     });
     Some(std::iter::once(version).chain(bundles).collect())
+}
+
+/// What takes the place of a stored configuration: its metadata stays, and the authorities that somebody else keeps.
+pub(super) fn over(stored: &Value, mut wanted: Value) -> Value {
+    wanted["metadata"] = stored["metadata"].clone();
+    let wanted_webhooks = wanted["webhooks"].as_array_mut().into_iter().flatten();
+    for webhook in wanted_webhooks.filter(|_| is_injected(stored)) {
+        let same = webhooks(stored).iter().find(|known| known["name"] == webhook["name"]);
+        let kept = same.and_then(|known| known["clientConfig"].get("caBundle")).cloned();
+        let Some(client) = webhook["clientConfig"].as_object_mut() else { continue };
+        match kept {
+            Some(kept) => drop(client.insert("caBundle".to_owned(), kept)),
+            None => drop(client.shift_remove("caBundle")),
+        }
+    }
+    wanted
 }
 
 /// Whether a stored configuration says what it should; what the API server adds does not matter.
@@ -193,14 +214,14 @@ fn webhooks(stored: &Value) -> &[Value] {
 mod tests {
     use super::*;
 
-    fn ingredients(bundle: &str) -> (Reached, Value, String) {
+    fn ingredients(bundle: &str) -> (WebhookAddress, Value, String) {
         ("https://127.0.0.1:9443".parse().unwrap(), json!({"matchExpressions": []}), bundle.to_owned())
     }
 
     #[test]
     fn both_configurations_ignore_failures_and_name_the_documents_webhooks() {
         let (reached, namespaces, bundle) = ingredients("ca");
-        let ingredients = Ingredients {
+        let ingredients = ConfigurationInput {
             reached: &reached,
             bundle: &bundle,
             namespaces: &namespaces,
@@ -208,7 +229,7 @@ mod tests {
             prefix: "linchpin",
             word: "",
         };
-        let mutating = whole(Which::Mutating, &ingredients);
+        let mutating = whole(WebhookType::Mutating, &ingredients);
         assert_eq!(mutating["metadata"]["name"], "linchpin-mutating");
         let names: Vec<&Value> = webhooks(&mutating).iter().map(|webhook| &webhook["name"]).collect();
         assert_eq!(names, ["mdeployment-v1.kb.io", "mpod-v1.linchpin.dev"]);
@@ -216,7 +237,7 @@ mod tests {
             mutating["webhooks"][0]["clientConfig"]["url"],
             "https://127.0.0.1:9443/mutate-apps-v1-deployment"
         );
-        let validating = whole(Which::Validating, &ingredients);
+        let validating = whole(WebhookType::Validating, &ingredients);
         assert_eq!(validating["webhooks"][0]["name"], "vbootdependency-v1alpha1.kb.io");
         for webhook in webhooks(&mutating).iter().chain(webhooks(&validating)) {
             assert_eq!(webhook["failurePolicy"], "Ignore");
@@ -238,6 +259,21 @@ mod tests {
         let mut injected = stored(json!(null));
         injected["metadata"]["annotations"] = json!({"cert-manager.io/inject-ca-from": "a/b"});
         assert_eq!(publish(&injected, "ca"), None);
+    }
+
+    #[test]
+    fn a_configuration_that_is_written_whole_keeps_its_metadata_and_the_bundle_of_somebody_else() {
+        let wanted = json!({"metadata": {"name": "a"}, "webhooks": [{"name": "w", "clientConfig": {"url": "u", "caBundle": "ours"}}]});
+        let stored = |notes: Value, client: Value| json!({"metadata": {"name": "a", "resourceVersion": "5", "annotations": notes}, "webhooks": [{"name": "w", "clientConfig": client}]});
+        let injected = json!({"cert-manager.io/inject-ca-from": "a/b"});
+        let theirs = json!({"url": "old", "caBundle": "theirs"});
+        let bundle = |stored: &Value| over(stored, wanted.clone())["webhooks"][0]["clientConfig"].clone();
+        assert_eq!(bundle(&stored(json!({}), theirs.clone()))["caBundle"], "ours");
+        let kept = stored(injected.clone(), theirs);
+        assert_eq!(bundle(&kept), json!({"url": "u", "caBundle": "theirs"}));
+        assert_eq!(over(&kept, wanted.clone())["metadata"], kept["metadata"]);
+        let empty = stored(injected, json!({"url": "u"}));
+        assert!(covers(&empty, &over(&empty, wanted.clone())), "they have not come to it yet");
     }
 
     #[test]

@@ -19,18 +19,18 @@ const BUCKETS: [f64; 12] = [0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01
 
 /// Requests by webhook and outcome, and how long they took. Clones count together.
 #[derive(Clone)]
-pub(super) struct Counts {
+pub(super) struct WebhookCounts {
     requests: Family<RequestLabels, Counter>,
     seconds: Histogram,
 }
 
-impl Default for Counts {
+impl Default for WebhookCounts {
     fn default() -> Self {
         Self { requests: Family::default(), seconds: Histogram::new(BUCKETS) }
     }
 }
 
-impl Counts {
+impl WebhookCounts {
     pub(super) fn register(&self, registry: &mut Registry) {
         registry.register("linchpin_webhook_requests", "Admission requests", self.requests.clone());
         registry.register("linchpin_webhook_seconds", "Time one takes to answer", self.seconds.clone());

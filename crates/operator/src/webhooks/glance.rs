@@ -12,7 +12,7 @@ use std::{
 
 use futures::future::join_all;
 use linchpin_api::BootDependency;
-use linchpin_cluster::own::{Errands, OwnKind};
+use linchpin_cluster::own::{OperatorRequests, OwnKind};
 use linchpin_doors::boot_dependency::glance;
 use linchpin_engine::contract::{
     Actor, Observed, Projection, Question, Scope, Seen, Served, StepId, Via, Want, Why, World,
@@ -23,6 +23,7 @@ use linchpin_words::{
 };
 use serde_json::Value;
 
+use super::shared_requests::SharedRequests;
 use crate::controller::now;
 
 /// How long one question may take.
@@ -41,16 +42,21 @@ type Key = (String, i64);
 type Met = Arc<BTreeSet<StepId>>;
 
 /// Looks for the webhooks.
-pub(super) struct Glances {
-    errands: Errands,
-    default_service_account: String,
-    cluster_domain: String,
+pub(super) struct WebhookReads {
+    reader: DependencyReader,
     known: Mutex<BTreeMap<Key, (Instant, Met)>>,
+    /// Looks that are under way.
+    requests: SharedRequests<Key, Met>,
 }
 
-impl Glances {
-    pub(super) fn new(errands: Errands, default_service_account: String, cluster_domain: String) -> Self {
-        Self { errands, default_service_account, cluster_domain, known: Mutex::default() }
+impl WebhookReads {
+    pub(super) fn new(
+        errands: OperatorRequests,
+        default_service_account: String,
+        cluster_domain: String,
+    ) -> Self {
+        let reader = DependencyReader { errands, default_service_account, cluster_domain };
+        Self { reader, known: Mutex::default(), requests: SharedRequests::default() }
     }
 
     /// The entries of an object that hold now, as far as that can be told.
@@ -61,7 +67,14 @@ impl Glances {
         if let Some((_, met)) = lock().get(&key).filter(|(looked, _)| looked.elapsed() < COUNTS) {
             return Arc::clone(met);
         }
-        let met = Arc::new(tokio::time::timeout(IN_ALL, self.look(object)).await.unwrap_or_default());
+        let ask = || {
+            let (reader, object) = (self.reader.clone(), object.clone());
+            async move {
+                let met = tokio::time::timeout(IN_ALL, reader.look(&object)).await;
+                Arc::new(met.unwrap_or_default())
+            }
+        };
+        let met = self.requests.join(key.clone(), ask).await;
         let mut known = lock();
         if known.len() >= KEPT {
             known.retain(|_, (looked, _)| looked.elapsed() < COUNTS);
@@ -71,7 +84,17 @@ impl Glances {
         }
         met
     }
+}
 
+/// Who looks.
+#[derive(Clone)]
+struct DependencyReader {
+    errands: OperatorRequests,
+    default_service_account: String,
+    cluster_domain: String,
+}
+
+impl DependencyReader {
     async fn look(&self, object: &BootDependency) -> BTreeSet<StepId> {
         let place = (self.default_service_account.as_str(), self.cluster_domain.as_str());
         let mut world = World::new();

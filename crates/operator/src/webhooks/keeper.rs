@@ -8,17 +8,17 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 
 use linchpin_cluster::{
     lease::{Fence, Leadership},
-    own::{ErrandError, Errands, OwnEvent, OwnKind, OwnTrouble, Place, follow_one},
+    own::{OperatorRequestError, OperatorRequests, OwnEvent, OwnKind, OwnTarget, OwnTrouble, follow_one},
 };
 use linchpin_words::{Gvk, Timestamp};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
 use super::{
-    configuration::{self, Ingredients, Which},
+    configuration::{self, ConfigurationInput, WebhookType},
     material::{self, Material},
     server::Certificate,
-    settings::{Reached, WebhookSettings},
+    settings::{WebhookAddress, WebhookSettings},
 };
 use crate::{certificates, controller::now};
 
@@ -45,15 +45,15 @@ enum View {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
     Secret,
-    Configuration(Which),
+    Configuration(WebhookType),
 }
 
 /// What a configuration says; none where it is not to be there.
-pub(crate) type Content = Arc<dyn Fn(Which, &Ingredients<'_>) -> Option<Value> + Send + Sync>;
+pub(crate) type Content = Arc<dyn Fn(WebhookType, &ConfigurationInput<'_>) -> Option<Value> + Send + Sync>;
 
 /// Whose webhooks are kept.
 #[derive(Clone)]
-pub(super) struct Charge {
+pub(super) struct KeptWebhooks {
     /// The Secret with the certificates.
     pub(super) secret: &'static str,
     /// What the configurations say.
@@ -65,9 +65,9 @@ pub(super) struct Charge {
 }
 
 /// The keeper.
-pub(super) struct Keeper {
-    errands: Errands,
-    charge: Charge,
+pub(super) struct WebhookKeeper {
+    errands: OperatorRequests,
+    charge: KeptWebhooks,
     settings: Arc<WebhookSettings>,
     /// The names that the certificate must have.
     names: Vec<String>,
@@ -84,10 +84,10 @@ pub(super) struct Keeper {
     trouble: Option<String>,
 }
 
-impl Keeper {
+impl WebhookKeeper {
     pub(super) fn new(
-        errands: Errands,
-        charge: Charge,
+        errands: OperatorRequests,
+        charge: KeptWebhooks,
         settings: Arc<WebhookSettings>,
         names: Vec<String>,
         own_namespace: String,
@@ -133,11 +133,14 @@ impl Keeper {
             }
         };
         let prefix = self.settings.config_name.clone();
-        let configuration = |which: Which| {
+        let configuration = |which: WebhookType| {
             follow(About::Configuration(which), configuration_kind(which), None, which.name(&prefix))
         };
-        let followers =
-            futures::future::join3(secret, configuration(Which::Mutating), configuration(Which::Validating));
+        let followers = futures::future::join3(
+            secret,
+            configuration(WebhookType::Mutating),
+            configuration(WebhookType::Validating),
+        );
         let mut tick = tokio::time::interval(PERIOD);
         let mut leadership = self.leadership.clone();
         tokio::pin!(followers);
@@ -181,7 +184,7 @@ impl Keeper {
             None => self.keep_secret(now).await?,
         };
         if let Some(bundle) = bundle.filter(|_| self.leads()) {
-            for which in Which::ALL {
+            for which in WebhookType::ALL {
                 self.keep_configuration(which, &bundle).await?;
             }
         }
@@ -202,7 +205,7 @@ impl Keeper {
         self.show(&certificate, &read("tls.key")?)?;
         let bundle = read("ca.crt").ok().filter(|bundle| !bundle.is_empty());
         // A certificate that nobody else signed is its own authority; where the chart has its own, that one stays.
-        let alone = matches!(self.settings.reached, Reached::Url { .. });
+        let alone = matches!(self.settings.reached, WebhookAddress::Url { .. });
         Ok(bundle.or(alone.then_some(certificate)))
     }
 
@@ -242,8 +245,8 @@ impl Keeper {
         };
         match self.store(&material, version.as_deref()).await {
             // It comes back through the watch, and is shown and published then.
-            Ok(()) | Err(ErrandError::Conflict) => Ok(None),
-            Err(error @ ErrandError::Forbidden { .. }) => {
+            Ok(()) | Err(OperatorRequestError::Conflict) => Ok(None),
+            Err(error @ OperatorRequestError::Forbidden { .. }) => {
                 let said = format!("the certificate of the webhooks is kept in memory: {error}");
                 self.say(Some(said));
                 self.secret = View::Forbidden;
@@ -256,9 +259,9 @@ impl Keeper {
         }
     }
 
-    async fn store(&self, material: &Material, version: Option<&str>) -> Result<(), ErrandError> {
+    async fn store(&self, material: &Material, version: Option<&str>) -> Result<(), OperatorRequestError> {
         if matches!(self.secret, View::Forbidden) {
-            return Err(ErrandError::Forbidden { verb: "watch", plural: "secrets".to_owned() });
+            return Err(OperatorRequestError::Forbidden { verb: "watch", plural: "secrets".to_owned() });
         }
         let namespace = self.own_namespace.as_str();
         let name = self.charge.secret;
@@ -272,14 +275,14 @@ impl Keeper {
 
     /// Whether every configuration that there is names these authorities.
     fn is_published(&self, bundle: &str) -> bool {
-        Which::ALL.iter().all(|which| match self.configurations.get(which.kind()) {
+        WebhookType::ALL.iter().all(|which| match self.configurations.get(which.kind()) {
             Some(View::There(stored)) => configuration::is_published(stored, bundle),
             Some(View::Absent) => true,
             Some(View::Unknown | View::Forbidden) | None => false,
         })
     }
 
-    async fn keep_configuration(&self, which: Which, bundle: &str) -> Result<(), String> {
+    async fn keep_configuration(&self, which: WebhookType, bundle: &str) -> Result<(), String> {
         let kind = configuration_kind(which);
         let name = which.name(&self.settings.config_name);
         let stored = match self.configurations.get(which.kind()) {
@@ -288,7 +291,7 @@ impl Keeper {
             Some(View::Unknown | View::Forbidden) | None => return Ok(()),
         };
         let word = self.certificate.word();
-        let ingredients = Ingredients {
+        let ingredients = ConfigurationInput {
             reached: &self.settings.reached,
             bundle,
             namespaces: &self.settings.namespaces,
@@ -296,14 +299,14 @@ impl Keeper {
             prefix: &self.settings.config_name,
             word: &word,
         };
-        let Some(mut wanted) = (self.charge.content)(which, &ingredients) else {
+        let Some(wanted) = (self.charge.content)(which, &ingredients) else {
             let uid = stored.and_then(|stored| stored["metadata"]["uid"].as_str());
             let Some(uid) = uid.filter(|_| self.charge.whole) else { return Ok(()) };
-            let place = Place { kind: &kind, namespace: None, name: &name };
+            let place = OwnTarget { kind: &kind, namespace: None, name: &name };
             let removed = self.errands.remove(place, uid, DEADLINE).await;
             return removed.map_err(|error| format!("deleting {} {name}: {error}", which.kind()));
         };
-        let whole = self.charge.whole || matches!(self.settings.reached, Reached::Url { .. });
+        let whole = self.charge.whole || matches!(self.settings.reached, WebhookAddress::Url { .. });
         let written = match (whole, stored) {
             // The chart's: it makes them, and we keep the one field that it cannot know.
             (false, None) => return Ok(()),
@@ -313,15 +316,15 @@ impl Keeper {
             },
             (true, None) => self.errands.create(&kind, None, &wanted, DEADLINE).await,
             (true, Some(stored)) => {
+                let wanted = configuration::over(stored, wanted);
                 if configuration::covers(stored, &wanted) {
                     return Ok(());
                 }
-                wanted["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
                 self.errands.replace(&kind, None, &name, &wanted, DEADLINE).await
             }
         };
         match written {
-            Ok(()) | Err(ErrandError::Conflict) => Ok(()),
+            Ok(()) | Err(OperatorRequestError::Conflict) => Ok(()),
             Err(error) => Err(format!("writing {} {name}: {error}", which.kind())),
         }
     }
@@ -341,6 +344,6 @@ fn secret_kind() -> OwnKind {
     OwnKind::new(&Gvk::new("", "v1", "Secret"), "secrets", true)
 }
 
-fn configuration_kind(which: Which) -> OwnKind {
+fn configuration_kind(which: WebhookType) -> OwnKind {
     OwnKind::new(&Gvk::new("admissionregistration.k8s.io", "v1", which.kind()), which.plural(), false)
 }

@@ -9,7 +9,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_words::Timestamp;
 use serde_json::{Value, json};
 
-use crate::certificates::{self, IssueError, Next, Stored};
+use crate::certificates::{self, CertificateStep, IssueError, StoredCertificates};
 
 const AUTHORITY_MADE: &str = "linchpin.dev/ca-made-at";
 const LEAF_MADE: &str = "linchpin.dev/certificate-made-at";
@@ -77,8 +77,8 @@ impl Material {
     }
 
     /// What matters for its renewal.
-    pub(super) fn stored(&self, names: &[String]) -> Stored {
-        Stored {
+    pub(super) fn stored(&self, names: &[String]) -> StoredCertificates {
+        StoredCertificates {
             authorities: self.authorities.len(),
             authority_made: self.authority_made,
             leaf_made: self.leaf_made,
@@ -89,23 +89,27 @@ impl Material {
     /// The material after a step; the one there is where there is nothing to do.
     pub(super) fn after(
         current: Option<&Self>,
-        step: Next,
+        step: CertificateStep,
         names: &[String],
         now: Timestamp,
     ) -> Result<Option<Self>, IssueError> {
-        let Some(mut material) = current.cloned().filter(|_| step != Next::MakeAll) else {
-            return if step == Next::MakeAll { Self::make(names, now).map(Some) } else { Ok(None) };
+        let Some(mut material) = current.cloned().filter(|_| step != CertificateStep::MakeAll) else {
+            return if step == CertificateStep::MakeAll {
+                Self::make(names, now).map(Some)
+            } else {
+                Ok(None)
+            };
         };
         match step {
-            Next::Rest(_) | Next::MakeAll => return Ok(None),
-            Next::AddAuthority => {
+            CertificateStep::Rest(_) | CertificateStep::MakeAll => return Ok(None),
+            CertificateStep::AddAuthority => {
                 let new = certificates::authority(now)?;
                 material.authorities.truncate(1);
                 material.authorities.insert(0, new.certificate);
                 material.authority_key = new.key;
                 material.authority_made = now;
             }
-            Next::SignLeaf => {
+            CertificateStep::SignLeaf => {
                 // A key that cannot be read is as good as none.
                 let Ok(new) = certificates::leaf(&material.authority_key, names, now) else {
                     return Self::make(names, now).map(Some);
@@ -115,7 +119,7 @@ impl Material {
                 material.leaf_made = now;
                 material.names = names.to_vec();
             }
-            Next::DropOld => material.authorities.truncate(1),
+            CertificateStep::DropOld => material.authorities.truncate(1),
         }
         Ok(Some(material))
     }
@@ -162,25 +166,30 @@ mod tests {
     #[test]
     fn material_survives_its_secret_and_its_renewal() {
         let names = ["a.b.svc".to_owned()];
-        let first = Material::after(None, Next::MakeAll, &names, now(0)).unwrap().unwrap();
+        let first = Material::after(None, CertificateStep::MakeAll, &names, now(0)).unwrap().unwrap();
         let read = |material: &Material| Material::read(&secret("s", "n", None, material)).unwrap();
         assert!(read(&first) == first);
-        let two = Material::after(Some(&first), Next::AddAuthority, &names, now(250)).unwrap().unwrap();
+        let two =
+            Material::after(Some(&first), CertificateStep::AddAuthority, &names, now(250)).unwrap().unwrap();
         assert!(read(&two) == two);
         assert!(two.bundle().ends_with(&first.bundle()) && two.bundle() != first.bundle());
         assert!(two.certificate == first.certificate, "the server's certificate comes later");
         assert_eq!(two.stored(&names).authorities, 2);
-        let swapped = Material::after(Some(&two), Next::SignLeaf, &names, now(250)).unwrap().unwrap();
+        let swapped =
+            Material::after(Some(&two), CertificateStep::SignLeaf, &names, now(250)).unwrap().unwrap();
         assert!(swapped.certificate != first.certificate && swapped.bundle() == two.bundle());
-        let dropped = Material::after(Some(&swapped), Next::DropOld, &names, now(252)).unwrap().unwrap();
+        let dropped =
+            Material::after(Some(&swapped), CertificateStep::DropOld, &names, now(252)).unwrap().unwrap();
         assert!(two.bundle().starts_with(&dropped.bundle()) && dropped.stored(&names).authorities == 1);
-        assert!(Material::after(Some(&first), Next::Rest(now(1)), &names, now(0)).unwrap().is_none());
+        assert!(
+            Material::after(Some(&first), CertificateStep::Rest(now(1)), &names, now(0)).unwrap().is_none()
+        );
     }
 
     #[test]
     fn a_secret_that_somebody_broke_counts_as_none() {
         let names = ["a.b.svc".to_owned()];
-        let material = Material::after(None, Next::MakeAll, &names, now(0)).unwrap().unwrap();
+        let material = Material::after(None, CertificateStep::MakeAll, &names, now(0)).unwrap().unwrap();
         let whole = secret("s", "n", Some("7"), &material);
         assert_eq!(whole["metadata"]["resourceVersion"], "7");
         for key in ["ca.crt", "ca.key", "tls.crt", "tls.key"] {
@@ -197,7 +206,8 @@ mod tests {
         }
         let mut broken = material.clone();
         broken.authority_key = "no key".to_owned();
-        let again = Material::after(Some(&broken), Next::SignLeaf, &names, now(0)).unwrap().unwrap();
+        let again =
+            Material::after(Some(&broken), CertificateStep::SignLeaf, &names, now(0)).unwrap().unwrap();
         assert!(again.bundle() != material.bundle(), "with a key that is none, everything is made anew");
     }
 }

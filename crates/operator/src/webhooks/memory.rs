@@ -11,7 +11,7 @@ use std::{
 
 use futures::{StreamExt, stream::FuturesUnordered};
 use linchpin_api::{BootDependency, BootEntry};
-use linchpin_cluster::own::{Errands, NamespacedName, OwnEvent, OwnKind, follow};
+use linchpin_cluster::own::{NamespacedName, OperatorRequests, OwnEvent, OwnKind, follow};
 use linchpin_words::{Gvk, keys, limits};
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -174,7 +174,7 @@ impl BootMemory {
     }
 
     /// Looks again for what was left out, in namespaces that may have room again.
-    async fn refill(&self, errands: &Errands) {
+    async fn refill(&self, errands: &OperatorRequests) {
         loop {
             self.0.room.notified().await;
             tokio::time::sleep(RESPITE).await;
@@ -230,7 +230,7 @@ impl BootMemory {
     }
 
     /// Follows until dropped; `selector` says which namespaces have opted in.
-    pub(super) async fn follow(&self, errands: &Errands, namespaces: &Namespaces, selector: &Value) {
+    pub(super) async fn follow(&self, errands: &OperatorRequests, namespaces: &Namespaces, selector: &Value) {
         let kind = boot::kind();
         let places: Vec<Option<String>> = match namespaces {
             Namespaces::All => vec![None],

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_cluster::own::{Errands, OwnKind};
+use linchpin_cluster::own::{OperatorRequests, OwnKind};
 use linchpin_doors::boot_dependency::{OwnerName, is_skipped};
 use linchpin_words::{Gvk, reference::built_in_kind};
 use serde_json::Value;
@@ -28,7 +28,7 @@ const LONGEST: usize = 4;
 
 /// The chain of a pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chain {
+pub(super) struct ReviewedOwners {
     /// The pod itself first.
     pub(super) owners: Vec<OwnerName>,
     /// Whether one of its controllers says that the wait is to be bypassed.
@@ -40,21 +40,21 @@ pub(super) struct Chain {
 /// Answers that are kept for a while.
 #[derive(Clone)]
 pub(super) struct Owners {
-    errands: Errands,
+    errands: OperatorRequests,
     known: Arc<Mutex<BTreeMap<String, (Instant, Value)>>>,
 }
 
 impl Owners {
-    pub(super) fn new(errands: Errands) -> Self {
+    pub(super) fn new(errands: OperatorRequests) -> Self {
         Self { errands, known: Arc::default() }
     }
 
     /// The chain of a pod that is about to be created.
-    pub(super) async fn chain(&self, namespace: &str, pod: &Value) -> Chain {
+    pub(super) async fn chain(&self, namespace: &str, pod: &Value) -> ReviewedOwners {
         let name = pod["metadata"]["name"].as_str().unwrap_or_default();
-        let mut chain = Chain {
+        let mut chain = ReviewedOwners {
             owners: vec![OwnerName { group: String::new(), kind: "Pod".to_owned(), name: name.to_owned() }],
-            ..Chain::default()
+            ..ReviewedOwners::default()
         };
         let mut reference = controller(&pod["metadata"]);
         while let Some(owner) = reference.take().filter(|_| chain.owners.len() < LONGEST) {

@@ -37,7 +37,7 @@ pub(crate) struct Review {
 
 /// Why a request is no AdmissionReview that is understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unreadable {
+pub(crate) enum UnreadableReview {
     /// Not JSON, too deep, or without what every review has.
     #[error("the body is no AdmissionReview of {API_VERSION}")]
     NoReview,
@@ -99,17 +99,17 @@ struct Kind {
 }
 
 /// Reads a review about objects of a kind. JSON that is nested more than 128 levels deep is not read.
-pub(crate) fn read(body: &[u8], group: &str, kind: &str) -> Result<Review, Unreadable> {
-    let envelope: Envelope = serde_json::from_slice(body).map_err(|_| Unreadable::NoReview)?;
+pub(crate) fn read(body: &[u8], group: &str, kind: &str) -> Result<Review, UnreadableReview> {
+    let envelope: Envelope = serde_json::from_slice(body).map_err(|_| UnreadableReview::NoReview)?;
     if envelope.api_version != API_VERSION || envelope.kind != "AdmissionReview" {
-        return Err(Unreadable::NoReview);
+        return Err(UnreadableReview::NoReview);
     }
     let request = envelope.request;
     if request.uid.is_empty() {
-        return Err(Unreadable::NoUid);
+        return Err(UnreadableReview::NoUid);
     }
     if request.kind.group != group || request.kind.kind != kind {
-        return Err(Unreadable::OtherKind);
+        return Err(UnreadableReview::OtherKind);
     }
     Ok(Review {
         uid: request.uid,
@@ -127,7 +127,7 @@ pub(crate) fn read(body: &[u8], group: &str, kind: &str) -> Result<Review, Unrea
 
 /// What is answered.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Verdict {
+pub(crate) struct ReviewVerdict {
     /// Why it is refused; none where it is allowed.
     pub(crate) refusal: Option<String>,
     /// What is changed.
@@ -138,7 +138,7 @@ pub(crate) struct Verdict {
     pub(crate) status: Option<Value>,
 }
 
-impl Verdict {
+impl ReviewVerdict {
     /// Allowed, with these changes.
     pub(crate) fn patched(patch: Vec<PatchOperation>) -> Self {
         Self { patch, ..Self::default() }
@@ -183,10 +183,10 @@ mod tests {
             "namespace": "shop", "object": {"newer": [1]}, "userInfo": {"username": "x"}}});
         let review = read(body.to_string().as_bytes(), "apps", "Deployment").unwrap();
         assert!(review.is_creation && review.object == json!({"newer": [1]}) && review.old_object.is_null());
-        let refused = Verdict { refusal: Some("no".into()), ..Verdict::default() }.answer("u");
+        let refused = ReviewVerdict { refusal: Some("no".into()), ..ReviewVerdict::default() }.answer("u");
         assert_eq!(refused["response"]["status"]["code"], 403);
         assert_eq!(refused["response"]["uid"], "u");
-        assert_eq!(read(body.to_string().as_bytes(), "", "Pod"), Err(Unreadable::OtherKind));
+        assert_eq!(read(body.to_string().as_bytes(), "", "Pod"), Err(UnreadableReview::OtherKind));
     }
 
     #[test]
@@ -213,10 +213,10 @@ mod tests {
             r#"{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"u"}}"#
                 .into(),
         ] {
-            assert_eq!(read(body.as_bytes(), "", "Pod"), Err(Unreadable::NoReview), "{body:.80}");
+            assert_eq!(read(body.as_bytes(), "", "Pod"), Err(UnreadableReview::NoReview), "{body:.80}");
         }
         let nameless = format!(r#"{{"apiVersion":"{API_VERSION}","kind":"AdmissionReview","request":{{}}}}"#);
-        assert_eq!(read(nameless.as_bytes(), "", "Pod"), Err(Unreadable::NoUid));
-        assert_eq!(read(&[0xff, 0xfe], "", "Pod"), Err(Unreadable::NoReview));
+        assert_eq!(read(nameless.as_bytes(), "", "Pod"), Err(UnreadableReview::NoUid));
+        assert_eq!(read(&[0xff, 0xfe], "", "Pod"), Err(UnreadableReview::NoReview));
     }
 }

@@ -41,8 +41,8 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 
 use super::{
-    counts::Counts,
-    review::{self, Review, Verdict},
+    counts::WebhookCounts,
+    review::{self, Review, ReviewVerdict},
 };
 use crate::certificates::expiry;
 
@@ -67,7 +67,7 @@ pub(crate) struct Handler {
     /// review enough to act on it.
     pub(crate) guarded: bool,
     /// What it answers.
-    pub(crate) answer: Box<dyn Fn(Review) -> BoxFuture<'static, Verdict> + Send + Sync>,
+    pub(crate) answer: Box<dyn Fn(Review) -> BoxFuture<'static, ReviewVerdict> + Send + Sync>,
 }
 
 /// Handlers by their path.
@@ -117,7 +117,7 @@ impl Certificate {
         if chain.is_empty() {
             return Err(Unusable("certificate"));
         }
-        let expires = chain.first().and_then(|leaf| expiry(leaf)).map_or(0, Timestamp::as_second);
+        let expires = expiry(&chain).map_or(0, Timestamp::as_second);
         let shown = CertifiedKey::new(chain, key);
         if shown.keys_match().is_err() {
             return Err(Unusable("key: it is not the certificate's"));
@@ -162,7 +162,7 @@ pub(super) async fn serve(
     listener: TcpListener,
     certificate: Certificate,
     handlers: Handlers,
-    counts: Counts,
+    counts: WebhookCounts,
 ) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = match ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions() {
@@ -216,7 +216,7 @@ async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, desk: Arc<Desk>) 
 struct Desk {
     handlers: Handlers,
     certificate: Certificate,
-    counts: Counts,
+    counts: WebhookCounts,
     requests: Semaphore,
 }
 

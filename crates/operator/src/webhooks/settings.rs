@@ -12,7 +12,7 @@ pub struct WebhookSettings {
     /// Where the server listens.
     pub address: BindAddress,
     /// How the API server reaches it.
-    pub reached: Reached,
+    pub reached: WebhookAddress,
     /// The beginning of the names of both configurations.
     pub config_name: String,
     /// Where the certificate is, if somebody else makes it.
@@ -27,7 +27,7 @@ pub struct WebhookSettings {
 
 /// How the API server reaches the webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reached {
+pub enum WebhookAddress {
     /// Through a Service; the chart owns the configurations.
     Service {
         /// Its namespace.
@@ -44,7 +44,7 @@ pub enum Reached {
     },
 }
 
-impl Reached {
+impl WebhookAddress {
     /// Reads `NAMESPACE/NAME`.
     pub fn service(text: &str) -> Result<Self, ReachedError> {
         match text.split_once('/') {
@@ -66,7 +66,7 @@ impl Reached {
     }
 }
 
-impl FromStr for Reached {
+impl FromStr for WebhookAddress {
     type Err = ReachedError;
 
     /// Reads `https://HOST:PORT`.
@@ -98,17 +98,17 @@ mod tests {
     #[test]
     fn the_server_is_reached_by_service_or_url() {
         assert_eq!(
-            Reached::service("system/linchpin").unwrap().names("cluster.local"),
+            WebhookAddress::service("system/linchpin").unwrap().names("cluster.local"),
             ["linchpin.system.svc", "linchpin.system.svc.cluster.local"]
         );
         for (text, host) in [("https://127.0.0.1:9443", "127.0.0.1"), ("https://[::1]:9443", "::1")] {
-            assert_eq!(text.parse::<Reached>().unwrap().names(""), [host]);
+            assert_eq!(text.parse::<WebhookAddress>().unwrap().names(""), [host]);
         }
         for wrong in ["http://a:1", "https://a:1/", "https://a:1/path", "a:1", "", "https://"] {
-            assert!(wrong.parse::<Reached>().is_err(), "{wrong}");
+            assert!(wrong.parse::<WebhookAddress>().is_err(), "{wrong}");
         }
         for wrong in ["a", "/a", "a/", "a/b/c", ""] {
-            assert!(Reached::service(wrong).is_err(), "{wrong}");
+            assert!(WebhookAddress::service(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -87,7 +87,7 @@ fn a_silent_name_server_is_passed_over_and_all_of_them_end_by_the_deadline() {
     assert!(asked.load(Ordering::Relaxed) > 0);
     let begun = Instant::now();
     let missed = resolve(&[silent], "", "db.example", Duration::from_millis(300));
-    assert_eq!(missed, Err(Miss::TimedOut(Phase::Name)));
+    assert_eq!(missed, Err(Miss::TimedOut(ProbePhase::Name)));
     assert!(begun.elapsed() < Duration::from_secs(10), "it ends by its deadline, not by that of a resolver");
 }
 

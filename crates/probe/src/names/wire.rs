@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordType {
     /// IPv4 addresses.
     A = 1,
     /// IPv6 addresses.
@@ -15,12 +15,12 @@ pub(super) enum Kind {
 #[derive(Clone, Debug)]
 pub(super) struct Query {
     bytes: Vec<u8>,
-    kind: Kind,
+    kind: RecordType,
 }
 
 /// An answer to a question of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum DnsAnswer {
     /// Addresses; none if the name has none of this kind.
     Addresses(Vec<IpAddr>),
     /// There is no such name.
@@ -46,7 +46,7 @@ const NO_SUCH_NAME: u8 = 3;
 
 impl Query {
     /// The question for a name; none for one that cannot exist.
-    pub(super) fn new(identifier: u16, name: &str, kind: Kind) -> Option<Self> {
+    pub(super) fn new(identifier: u16, name: &str, kind: RecordType) -> Option<Self> {
         if name.is_empty() || name.len() > NAME {
             return None;
         }
@@ -62,7 +62,7 @@ impl Query {
         Some(Self { bytes, kind })
     }
 
-    pub(super) fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> RecordType {
         self.kind
     }
 
@@ -71,7 +71,7 @@ impl Query {
     }
 
     /// What a message answers to this question; none if it is not an answer to it.
-    pub(super) fn answer(&self, message: &[u8]) -> Option<Answer> {
+    pub(super) fn answer(&self, message: &[u8]) -> Option<DnsAnswer> {
         let question = self.bytes.get(HEADER..)?;
         let same = message.get(..2)? == self.bytes.get(..2)?
             && message.get(HEADER..HEADER + question.len())?.eq_ignore_ascii_case(question);
@@ -81,15 +81,15 @@ impl Query {
         }
         match fourth & CODE {
             FINE => {}
-            NO_SUCH_NAME => return Some(Answer::NoSuchName),
-            _ => return Some(Answer::Failed),
+            NO_SUCH_NAME => return Some(DnsAnswer::NoSuchName),
+            _ => return Some(DnsAnswer::Failed),
         }
         let count = u16::from_be_bytes([*message.get(6)?, *message.get(7)?]);
         let addresses = self.records(message, HEADER + question.len(), count);
         Some(if third & IS_TRUNCATED == 0 {
-            Answer::Addresses(addresses)
+            DnsAnswer::Addresses(addresses)
         } else {
-            Answer::Truncated(addresses)
+            DnsAnswer::Truncated(addresses)
         })
     }
 
@@ -103,8 +103,10 @@ impl Query {
                 continue;
             }
             addresses.extend(match self.kind {
-                Kind::A => <[u8; 4]>::try_from(data).ok().map(|octets| IpAddr::V4(Ipv4Addr::from(octets))),
-                Kind::Aaaa => {
+                RecordType::A => {
+                    <[u8; 4]>::try_from(data).ok().map(|octets| IpAddr::V4(Ipv4Addr::from(octets)))
+                }
+                RecordType::Aaaa => {
                     <[u8; 16]>::try_from(data).ok().map(|octets| IpAddr::V6(Ipv6Addr::from(octets)))
                 }
             });
@@ -153,39 +155,39 @@ mod tests {
 
     #[test]
     fn addresses_are_found_behind_other_records() {
-        let query = Query::new(7, "db.shop", Kind::A).unwrap();
-        let expected = Answer::Addresses(vec!["10.0.0.7".parse().unwrap()]);
+        let query = Query::new(7, "db.shop", RecordType::A).unwrap();
+        let expected = DnsAnswer::Addresses(vec!["10.0.0.7".parse().unwrap()]);
         assert_eq!(query.answer(&reply(&query, [0x81, 0x80], &[CNAME, ADDRESS])), Some(expected));
-        assert_eq!(query.answer(&reply(&query, [0x81, 0x80], &[])), Some(Answer::Addresses(Vec::new())));
-        assert_eq!(query.answer(&reply(&query, [0x81, 0x83], &[])), Some(Answer::NoSuchName));
-        assert_eq!(query.answer(&reply(&query, [0x81, 0x82], &[])), Some(Answer::Failed));
-        assert_eq!(query.answer(&reply(&query, [0x83, 0x80], &[])), Some(Answer::Truncated(Vec::new())));
+        assert_eq!(query.answer(&reply(&query, [0x81, 0x80], &[])), Some(DnsAnswer::Addresses(Vec::new())));
+        assert_eq!(query.answer(&reply(&query, [0x81, 0x83], &[])), Some(DnsAnswer::NoSuchName));
+        assert_eq!(query.answer(&reply(&query, [0x81, 0x82], &[])), Some(DnsAnswer::Failed));
+        assert_eq!(query.answer(&reply(&query, [0x83, 0x80], &[])), Some(DnsAnswer::Truncated(Vec::new())));
     }
 
     #[test]
     fn what_answers_another_question_is_not_for_us() {
-        let query = Query::new(7, "db.shop", Kind::A).unwrap();
+        let query = Query::new(7, "db.shop", RecordType::A).unwrap();
         let other = |query: Query| reply(&query, [0x81, 0x80], &[ADDRESS]);
-        assert_eq!(query.answer(&other(Query::new(8, "db.shop", Kind::A).unwrap())), None);
-        assert_eq!(query.answer(&other(Query::new(7, "db.shoq", Kind::A).unwrap())), None);
-        assert_eq!(query.answer(&other(Query::new(7, "db.shop", Kind::Aaaa).unwrap())), None);
+        assert_eq!(query.answer(&other(Query::new(8, "db.shop", RecordType::A).unwrap())), None);
+        assert_eq!(query.answer(&other(Query::new(7, "db.shoq", RecordType::A).unwrap())), None);
+        assert_eq!(query.answer(&other(Query::new(7, "db.shop", RecordType::Aaaa).unwrap())), None);
         assert_eq!(query.answer(query.bytes()), None, "our own question is no answer");
-        assert!(query.answer(&other(Query::new(7, "DB.shop", Kind::A).unwrap())).is_some());
+        assert!(query.answer(&other(Query::new(7, "DB.shop", RecordType::A).unwrap())).is_some());
     }
 
     #[test]
     fn a_name_that_cannot_be_asked_for_is_not() {
         let long = "a".repeat(64);
         for name in ["", ".", "a..b", "a.", long.as_str(), &["a"; 128].join(".")] {
-            assert!(Query::new(1, name, Kind::A).is_none(), "{name}");
+            assert!(Query::new(1, name, RecordType::A).is_none(), "{name}");
         }
-        assert!(Query::new(1, &"a".repeat(63), Kind::A).is_some());
+        assert!(Query::new(1, &"a".repeat(63), RecordType::A).is_some());
     }
 
     proptest! {
         #[test]
         fn no_message_is_more_than_no_answer(tail in proptest::collection::vec(any::<u8>(), 0..100), count in any::<u8>()) {
-            let query = Query::new(7, "db", Kind::Aaaa).unwrap();
+            let query = Query::new(7, "db", RecordType::Aaaa).unwrap();
             let mut message = reply(&query, [0x81, 0x80], &[&tail]);
             message[7] = count;
             let _ = query.answer(&message);

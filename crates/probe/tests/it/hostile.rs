@@ -13,7 +13,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_probe::{AnswerFault, Egress, Miss, Names, Phase, Place, Probe, Request, Rules, Value};
+use linchpin_probe::{
+    AnswerFault, Egress, Miss, NameResolver, Probe, ProbePhase, ProbeRequest, ProbeTarget, ProbeText, Rules,
+};
 
 use crate::servers::{LONG, answering, closed, get, probe, read_request, run, server};
 
@@ -39,7 +41,7 @@ fn the_request_is_the_one_that_was_asked_for() {
         let _ = tcp.write_all(b"HTTP/1.1 200 OK\r\n\r\n");
     });
     let request = get("/a'b?c=%0a&d=$(id)").method("POST").unwrap();
-    let request = request.header("X-Tenant", Value::literal("it's \"quoted\"")).unwrap();
+    let request = request.header("X-Tenant", ProbeText::literal("it's \"quoted\"")).unwrap();
     assert_eq!(run(&probe(address, Some(request)), LONG), Ok(()));
     let request = requests.recv().unwrap();
     let expected = format!(
@@ -74,14 +76,14 @@ fn no_hostile_server_holds_a_probe_beyond_its_deadline() {
         (
             "a head a byte at a time",
             endless(b"HTTP/1.1 200 OK\r\nA: ", b"x", slow),
-            Err(Miss::TimedOut(Phase::Answer)),
+            Err(Miss::TimedOut(ProbePhase::Answer)),
         ),
         (
             "interim answers without end",
             endless(b"", b"HTTP/1.1 100 Continue\r\n\r\n", slow),
-            Err(Miss::TimedOut(Phase::Answer)),
+            Err(Miss::TimedOut(ProbePhase::Answer)),
         ),
-        ("silence", endless(b"", b"", slow), Err(Miss::TimedOut(Phase::Answer))),
+        ("silence", endless(b"", b"", slow), Err(Miss::TimedOut(ProbePhase::Answer))),
         ("another protocol", endless(b"SSH-2.0-x\r\n", b"", slow), Err(Miss::Answer(AnswerFault::NotHttp))),
         ("nothing", server(drop), Err(Miss::Answer(AnswerFault::CutOff))),
         ("half a head", answering(b"HTTP/1.1 200 OK\r\n"), Err(Miss::Answer(AnswerFault::CutOff))),
@@ -120,20 +122,23 @@ fn only_addresses_that_were_judged_are_dialled() {
     let ways =
         ["127.0.0.1", "localhost", "2130706433", "0x7f.1", "127.1", "0177.0.0.1", "::ffff:127.0.0.1", "::1"];
     for host in ways.into_iter().chain(["0.0.0.0", "169.254.169.254", "64:ff9b::127.0.0.1"]) {
-        let probe = Probe { place: Place::host(host, port).unwrap(), request: Some(get("/")) };
+        let probe = Probe { place: ProbeTarget::host(host, port).unwrap(), request: Some(get("/")) };
         let missed =
-            linchpin_probe::run(&probe, &rules, &Names::default(), Instant::now() + LONG).unwrap_err();
+            linchpin_probe::run(&probe, &rules, &NameResolver::default(), Instant::now() + LONG).unwrap_err();
         assert!(matches!(missed, Miss::DeniedRange(_)), "{host}: {missed:?}");
     }
-    let claimed =
-        Probe { place: Place::Addresses(vec![SocketAddr::new([127, 0, 0, 1].into(), port)]), request: None };
-    let missed = linchpin_probe::run(&claimed, &rules, &Names::default(), Instant::now() + LONG).unwrap_err();
+    let claimed = Probe {
+        place: ProbeTarget::Addresses(vec![SocketAddr::new([127, 0, 0, 1].into(), port)]),
+        request: None,
+    };
+    let missed =
+        linchpin_probe::run(&claimed, &rules, &NameResolver::default(), Instant::now() + LONG).unwrap_err();
     assert!(missed.is_denied(), "an address that somebody claims is judged too: {missed:?}");
     assert!(listener.accept().is_err(), "nobody was connected to");
     let rules =
         Rules { egress: Some(Egress::new(Vec::new(), vec!["127.0.0.1".parse().unwrap()])), methods: None };
-    let probe = Probe { place: Place::host("0x7f.1", port).unwrap(), request: None };
-    assert_eq!(linchpin_probe::run(&probe, &rules, &Names::default(), Instant::now() + LONG), Ok(()));
+    let probe = Probe { place: ProbeTarget::host("0x7f.1", port).unwrap(), request: None };
+    assert_eq!(linchpin_probe::run(&probe, &rules, &NameResolver::default(), Instant::now() + LONG), Ok(()));
 }
 
 #[test]
@@ -141,8 +146,13 @@ fn only_methods_that_are_allowed_are_sent() {
     let address = answering(b"HTTP/1.1 200 OK\r\n\r\n");
     let methods = Some(BTreeSet::from(["GET".to_owned(), "HEAD".to_owned()]));
     let rules = Rules { egress: None, methods };
-    let judge = |request: Request| {
-        linchpin_probe::run(&probe(address, Some(request)), &rules, &Names::default(), Instant::now() + LONG)
+    let judge = |request: ProbeRequest| {
+        linchpin_probe::run(
+            &probe(address, Some(request)),
+            &rules,
+            &NameResolver::default(),
+            Instant::now() + LONG,
+        )
     };
     assert_eq!(judge(get("/")), Ok(()));
     assert_eq!(judge(get("/").method("DELETE").unwrap()), Err(Miss::DeniedMethod("DELETE".to_owned())));
@@ -152,8 +162,10 @@ fn only_methods_that_are_allowed_are_sent() {
 fn one_good_address_of_several_suffices() {
     let good = answering(b"HTTP/1.1 200 OK\r\n\r\n");
     let bad = answering(b"HTTP/1.1 503 Unavailable\r\n\r\n");
-    let place =
-        |addresses: Vec<SocketAddr>| Probe { place: Place::Addresses(addresses), request: Some(get("/")) };
+    let place = |addresses: Vec<SocketAddr>| Probe {
+        place: ProbeTarget::Addresses(addresses),
+        request: Some(get("/")),
+    };
     assert_eq!(run(&place(vec![closed(), bad, good]), LONG), Ok(()));
     assert_eq!(run(&place(vec![closed(), bad]), LONG), Err(Miss::Status(503)));
     assert_eq!(run(&place(Vec::new()), LONG), Err(Miss::Unreachable));

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_probe::{Miss, Names, Place, Probe, Request, Rules};
+use linchpin_probe::{Miss, NameResolver, Probe, ProbeRequest, ProbeTarget, Rules};
 
 /// Does `what` with every connection, each on a thread of its own.
 pub(crate) fn server(what: impl Fn(TcpStream) + Clone + Send + 'static) -> SocketAddr {
@@ -45,17 +45,17 @@ pub(crate) fn closed() -> SocketAddr {
 }
 
 /// A probe of a server on loopback by its address.
-pub(crate) fn probe(address: SocketAddr, request: Option<Request>) -> Probe {
-    Probe { place: Place::host(&address.ip().to_string(), address.port()).unwrap(), request }
+pub(crate) fn probe(address: SocketAddr, request: Option<ProbeRequest>) -> Probe {
+    Probe { place: ProbeTarget::host(&address.ip().to_string(), address.port()).unwrap(), request }
 }
 
-pub(crate) fn get(path: &str) -> Request {
-    Request::get("test.example:80", path).unwrap()
+pub(crate) fn get(path: &str) -> ProbeRequest {
+    ProbeRequest::get("test.example:80", path).unwrap()
 }
 
 /// Runs a probe without rules, within `patience`.
 pub(crate) fn run(probe: &Probe, patience: Duration) -> Result<(), Miss> {
-    linchpin_probe::run(probe, &Rules::default(), &Names::default(), Instant::now() + patience)
+    linchpin_probe::run(probe, &Rules::default(), &NameResolver::default(), Instant::now() + patience)
 }
 
 /// Long enough for anything that answers at all, on a busy machine too.

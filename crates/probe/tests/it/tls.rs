@@ -2,7 +2,7 @@
 
 use std::{io::Write, net::SocketAddr, sync::Arc, thread, time::Duration};
 
-use linchpin_probe::{Miss, Phase, Tls, TlsFault, Value};
+use linchpin_probe::{Miss, ProbePhase, ProbeText, Tls, TlsFault};
 use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
@@ -49,7 +49,7 @@ impl Authority {
 }
 
 fn ask(address: SocketAddr, name: &str, insecure: bool, roots: Option<&str>) -> Result<(), Miss> {
-    let tls = Tls { name: name.to_owned(), insecure, roots: roots.map(Value::literal) };
+    let tls = Tls { name: name.to_owned(), insecure, roots: roots.map(ProbeText::literal) };
     run(&probe(address, Some(get("/").over(tls))), LONG)
 }
 
@@ -104,10 +104,11 @@ fn what_is_not_tls_is_said_so_and_ends_in_time() {
         thread::sleep(Duration::from_mins(1));
         drop(tcp);
     });
-    let broken = |missed: Result<(), Miss>| matches!(missed, Err(Miss::Tls(_) | Miss::TimedOut(Phase::Tls)));
+    let broken =
+        |missed: Result<(), Miss>| matches!(missed, Err(Miss::Tls(_) | Miss::TimedOut(ProbePhase::Tls)));
     assert!(broken(within(garbage, LONG)), "records without sense");
     assert_eq!(within(text, LONG), Err(Miss::Tls(TlsFault::NotTls)));
-    assert_eq!(within(silent, short), Err(Miss::TimedOut(Phase::Tls)));
+    assert_eq!(within(silent, short), Err(Miss::TimedOut(ProbePhase::Tls)));
     assert_eq!(within(server(drop), LONG), Err(Miss::Tls(TlsFault::Refused)));
     // A plain server waits for the end of a request that it cannot understand.
     assert!(broken(within(plain, short)));

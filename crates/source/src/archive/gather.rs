@@ -6,7 +6,7 @@ use linchpin_words::{Reason, limits, text::quote};
 
 use super::{
     Manifest, manifest_text,
-    name::{Selection, checked},
+    name::{ManifestSelection, checked},
 };
 use crate::Problem;
 
@@ -33,7 +33,7 @@ pub(super) enum EntryKind {
 
 /// The manifests kept so far.
 pub(super) struct Gather<'s> {
-    selection: &'s Selection,
+    selection: &'s ManifestSelection,
     kept: BTreeMap<String, String>,
     /// For each path of the selection, whether it found something.
     found: Vec<bool>,
@@ -42,7 +42,7 @@ pub(super) struct Gather<'s> {
 }
 
 impl<'s> Gather<'s> {
-    pub(super) fn new(selection: &'s Selection) -> Self {
+    pub(super) fn new(selection: &'s ManifestSelection) -> Self {
         let found = vec![false; selection.paths().len()];
         Self { selection, kept: BTreeMap::new(), found, entries: 0, bytes: 0 }
     }

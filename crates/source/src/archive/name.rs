@@ -6,7 +6,7 @@ use crate::Problem;
 
 /// Which manifests of an archive are wanted.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Selection {
+pub struct ManifestSelection {
     /// Directories or files, normalised; the empty path is the whole archive.
     paths: Vec<String>,
     /// How many leading directories are taken off every name.
@@ -22,13 +22,13 @@ pub struct SelectionError {
     pub message: String,
 }
 
-impl Default for Selection {
+impl Default for ManifestSelection {
     fn default() -> Self {
         Self { paths: vec![String::new()], strip: 0 }
     }
 }
 
-impl Selection {
+impl ManifestSelection {
     /// The wanted paths after `strip` leading directories were taken off; no paths mean everything.
     pub fn new(paths: &[String], strip: usize) -> Result<Self, SelectionError> {
         let mut normalised = Vec::new();

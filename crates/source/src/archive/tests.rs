@@ -49,13 +49,13 @@ fn zipped(names: &[&str]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-fn selection(paths: &[&str], strip: usize) -> Selection {
+fn selection(paths: &[&str], strip: usize) -> ManifestSelection {
     let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-    Selection::new(&paths, strip).unwrap()
+    ManifestSelection::new(&paths, strip).unwrap()
 }
 
 fn everything(bytes: &[u8]) -> Result<Vec<Manifest>, Problem> {
-    unpack(bytes, &Selection::default())
+    unpack(bytes, &ManifestSelection::default())
 }
 
 fn paths(manifests: &[Manifest]) -> Vec<&str> {
@@ -229,7 +229,7 @@ fn manifests_are_those_of_the_paths_in_order_without_hidden_ones() {
     assert_eq!(found(&["deploy", "none"], 1), Err(Reason::PathNotFound));
     assert_eq!(found(&["deploy/notes.md"], 1), Err(Reason::PathNotFound));
     for wrong in ["/deploy", "../deploy", "a/../b"] {
-        assert!(Selection::new(&[wrong.to_owned()], 0).is_err(), "{wrong}");
+        assert!(ManifestSelection::new(&[wrong.to_owned()], 0).is_err(), "{wrong}");
     }
 }
 

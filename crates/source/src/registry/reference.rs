@@ -19,7 +19,7 @@ pub struct Repository {
 
 /// Which manifest of a repository.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Reference {
+pub enum ManifestReference {
     /// The one that a tag points to now.
     Tag(String),
     /// This very one.
@@ -28,15 +28,15 @@ pub enum Reference {
 
 /// What is wrong with a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReferenceError(String);
+pub struct ManifestReferenceError(String);
 
-impl fmt::Display for ReferenceError {
+impl fmt::Display for ManifestReferenceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for ReferenceError {}
+impl std::error::Error for ManifestReferenceError {}
 
 /// The longest name of a repository that registries take.
 const REPOSITORY_LENGTH: usize = 255;
@@ -45,13 +45,13 @@ const TAG_LENGTH: usize = 128;
 
 impl Repository {
     /// Reads `oci://host[:port]/repository`. With `clear` the registry is spoken to without TLS.
-    pub fn parse(text: &str, clear: bool) -> Result<Self, ReferenceError> {
-        let wrong = |why: &str| ReferenceError(format!("the URL {} {why}", quote(text)));
+    pub fn parse(text: &str, clear: bool) -> Result<Self, ManifestReferenceError> {
+        let wrong = |why: &str| ManifestReferenceError(format!("the URL {} {why}", quote(text)));
         let rest = text.strip_prefix("oci://").ok_or_else(|| wrong("does not begin with oci://"))?;
         let (host, name) = rest.split_once('/').ok_or_else(|| wrong("has no repository"))?;
         let scheme = if clear { Scheme::Http } else { Scheme::Https };
         let server = Url::parse(&format!("{}://{host}/", scheme.as_str()))
-            .map_err(|_| ReferenceError("the URL has no usable host".to_owned()))?;
+            .map_err(|_| ManifestReferenceError("the URL has no usable host".to_owned()))?;
         if name.len() > REPOSITORY_LENGTH || !name.split('/').all(is_part) {
             return Err(wrong(
                 "has a repository that is none (lower-case letters, digits, . _ - /; a tag goes into tag)",
@@ -60,10 +60,10 @@ impl Repository {
         Ok(Self { server, name: name.to_owned() })
     }
 
-    pub(super) fn manifest_url(&self, reference: &Reference) -> Url {
+    pub(super) fn manifest_url(&self, reference: &ManifestReference) -> Url {
         let reference = match reference {
-            Reference::Tag(tag) => tag,
-            Reference::Digest(digest) => digest.as_str(),
+            ManifestReference::Tag(tag) => tag,
+            ManifestReference::Digest(digest) => digest.as_str(),
         };
         self.server.at(format!("/v2/{}/manifests/{reference}", self.name))
     }
@@ -78,16 +78,16 @@ impl Repository {
     }
 }
 
-impl Reference {
+impl ManifestReference {
     /// A tag.
-    pub fn tag(text: &str) -> Result<Self, ReferenceError> {
+    pub fn tag(text: &str) -> Result<Self, ManifestReferenceError> {
         let mut bytes = text.bytes();
         let first = bytes.next().is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         let rest = bytes.all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
         if first && rest && text.len() <= TAG_LENGTH {
             Ok(Self::Tag(text.to_owned()))
         } else {
-            Err(ReferenceError(format!("{} is not a tag", quote(text))))
+            Err(ManifestReferenceError(format!("{} is not a tag", quote(text))))
         }
     }
 }
@@ -108,7 +108,7 @@ mod tests {
     fn a_repository_is_host_and_name() {
         let repository =
             Repository::parse("oci://registry.example:5000/platform/widget-crds", false).unwrap();
-        let tag = Reference::tag("1.4.0").unwrap();
+        let tag = ManifestReference::tag("1.4.0").unwrap();
         let expected = "https://registry.example:5000/v2/platform/widget-crds/manifests/1.4.0";
         assert_eq!(repository.manifest_url(&tag).to_string(), expected);
         assert_eq!(repository.scope(), "repository:platform/widget-crds:pull");
@@ -136,8 +136,11 @@ mod tests {
             assert!(Repository::parse(text, false).is_err(), "{text}");
         }
         for tag in ["", ".a", "-a", "a/b", "a b", "a:b", "..", "é"] {
-            assert!(Reference::tag(tag).is_err(), "{tag}");
+            assert!(ManifestReference::tag(tag).is_err(), "{tag}");
         }
-        assert!(Reference::tag(&"a".repeat(128)).is_ok() && Reference::tag(&"a".repeat(129)).is_err());
+        assert!(
+            ManifestReference::tag(&"a".repeat(128)).is_ok()
+                && ManifestReference::tag(&"a".repeat(129)).is_err()
+        );
     }
 }

@@ -7,9 +7,9 @@ use std::{
 };
 
 use linchpin_source::{
-    archive::Selection,
+    archive::ManifestSelection,
     digest::Digest,
-    fetch::{Fetch, Locator},
+    fetch::{Fetch, FetchLocator},
     http::Reach,
 };
 use linchpin_words::{Reason, egress::Egress};
@@ -55,9 +55,9 @@ async fn an_archive_is_fetched_and_asked_for_again_only_if_it_changed() {
 async fn another_digest_than_the_one_asked_for_applies_nothing() {
     let server = Server::plain(|_| answer(200, &[], b"a: 1")).await;
     let url = server.url("/a.yaml");
-    let right = Locator::Http { url: url.clone(), digest: Some(Digest::of(b"a: 1")) };
+    let right = FetchLocator::Http { url: url.clone(), digest: Some(Digest::of(b"a: 1")) };
     assert!(fetch_with(&all(), &right, None, None).await.is_ok());
-    let wrong = Locator::Http { url, digest: Some(Digest::of(b"a: 2")) };
+    let wrong = FetchLocator::Http { url, digest: Some(Digest::of(b"a: 2")) };
     assert_eq!(fetch_with(&all(), &wrong, None, None).await.unwrap_err().reason, Reason::DigestMismatch);
 }
 
@@ -101,7 +101,7 @@ async fn a_server_that_answers_without_end_or_never_is_left() {
         Server::plain(|_| Reply::Hang(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na".to_vec())).await;
     let silent = Server::plain(|_| Reply::Hang(Vec::new())).await;
     for server in [&slow, &silent] {
-        let (reach, locator, selection) = (all(), http(server.url("/")), Selection::default());
+        let (reach, locator, selection) = (all(), http(server.url("/")), ManifestSelection::default());
         let timeout = Duration::from_millis(300);
         let fetch =
             Fetch { reach: &reach, locator: &locator, selection: &selection, credentials: None, timeout };

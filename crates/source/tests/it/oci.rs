@@ -1,8 +1,8 @@
 use linchpin_source::{
     Problem,
     digest::Digest,
-    fetch::{Fetched, Locator},
-    registry::{Reference, Repository},
+    fetch::{FetchLocator, Fetched},
+    registry::{ManifestReference, Repository},
 };
 use linchpin_words::Reason;
 use serde_json::json;
@@ -17,17 +17,17 @@ fn manifest(layer: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&json!({"schemaVersion": 2, "layers": layers})).unwrap()
 }
 
-fn locator(server: &Server, reference: Reference) -> Locator {
+fn locator(server: &Server, reference: ManifestReference) -> FetchLocator {
     let url = format!("oci://{}/team/app", server.address);
     let repository = Repository::parse(&url, server.authority.is_none()).unwrap();
-    Locator::Oci { repository, reference, media_type: None }
+    FetchLocator::Oci { repository, reference, media_type: None }
 }
 
-fn tag() -> Reference {
-    Reference::tag("1.4.0").unwrap()
+fn tag() -> ManifestReference {
+    ManifestReference::tag("1.4.0").unwrap()
 }
 
-async fn pull(server: &Server, reference: Reference) -> Result<Option<Fetched>, Problem> {
+async fn pull(server: &Server, reference: ManifestReference) -> Result<Option<Fetched>, Problem> {
     fetch_with(&reach("http://127.0.0.1"), &locator(server, reference), None, None).await
 }
 
@@ -56,7 +56,7 @@ async fn an_artifact_is_pulled_by_tag_and_by_digest_and_not_twice() {
     let again = fetch_with(&reach, &locator(&server, tag()), None, Some(&fetched.known)).await.unwrap();
     assert_eq!(again, None);
     assert_eq!(server.asked().len(), 3, "the layer is not downloaded again");
-    let fetched = pull(&server, Reference::Digest(digest.clone())).await.unwrap().unwrap();
+    let fetched = pull(&server, ManifestReference::Digest(digest.clone())).await.unwrap().unwrap();
     assert_eq!(fetched.revision(), digest.as_str());
 }
 
@@ -72,7 +72,7 @@ async fn what_a_registry_hands_out_under_another_name_is_refused() {
     })
     .await;
     assert_eq!(pull(&lying, tag()).await.unwrap_err().reason, Reason::DigestMismatch);
-    let other = Reference::Digest(Digest::of(b"another manifest"));
+    let other = ManifestReference::Digest(Digest::of(b"another manifest"));
     assert_eq!(pull(&lying, other).await.unwrap_err().reason, Reason::DigestMismatch);
     for (body, reason) in [
         (b"<html>hunter2".to_vec(), Reason::ArchiveInvalid),

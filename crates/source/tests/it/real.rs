@@ -8,8 +8,8 @@ use std::{
 
 use linchpin_source::{
     digest::Digest,
-    fetch::Locator,
-    registry::{Reference, Repository},
+    fetch::FetchLocator,
+    registry::{ManifestReference, Repository},
 };
 use linchpin_words::Reason;
 use serde_json::json;
@@ -112,9 +112,9 @@ impl Registry {
         Digest::of(&manifest)
     }
 
-    fn locator(&self, reference: Reference) -> Locator {
+    fn locator(&self, reference: ManifestReference) -> FetchLocator {
         let repository = Repository::parse(&format!("oci://{}/team/app", self.address), true).unwrap();
-        Locator::Oci { repository, reference, media_type: None }
+        FetchLocator::Oci { repository, reference, media_type: None }
     }
 }
 
@@ -124,7 +124,7 @@ async fn an_artifact_of_a_real_registry_is_pulled_followed_and_missed() {
     let registry = Registry::start().await;
     let reach = reach("http://127.0.0.1");
     let first = registry.push("1.0.0", &tarball(&[("a.yaml", "a: 1")])).await;
-    let by_tag = registry.locator(Reference::tag("1.0.0").unwrap());
+    let by_tag = registry.locator(ManifestReference::tag("1.0.0").unwrap());
     let fetched = fetch_with(&reach, &by_tag, None, None).await.unwrap().unwrap();
     assert_eq!(fetched.revision(), format!("1.0.0@{first}"));
     assert_eq!(fetched.manifests[0].text, "a: 1");
@@ -132,9 +132,9 @@ async fn an_artifact_of_a_real_registry_is_pulled_followed_and_missed() {
     let second = registry.push("1.0.0", &tarball(&[("a.yaml", "a: 2")])).await;
     let moved = fetch_with(&reach, &by_tag, None, Some(&fetched.known)).await.unwrap().unwrap();
     assert_eq!((moved.revision(), moved.manifests[0].text.as_str()), (&*format!("1.0.0@{second}"), "a: 2"));
-    let pinned = registry.locator(Reference::Digest(first.clone()));
+    let pinned = registry.locator(ManifestReference::Digest(first.clone()));
     let fetched = fetch_with(&reach, &pinned, None, None).await.unwrap().unwrap();
     assert_eq!((fetched.revision(), fetched.manifests[0].text.as_str()), (first.as_str(), "a: 1"));
-    let missing = registry.locator(Reference::tag("2.0.0").unwrap());
+    let missing = registry.locator(ManifestReference::tag("2.0.0").unwrap());
     assert_eq!(fetch_with(&reach, &missing, None, None).await.unwrap_err().reason, Reason::SourceNotFound);
 }

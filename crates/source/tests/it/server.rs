@@ -9,9 +9,9 @@ use std::{
 use flate2::{Compression, write::GzEncoder};
 use linchpin_source::{
     Problem,
-    archive::Selection,
+    archive::ManifestSelection,
     credentials::Credentials,
-    fetch::{Fetch, Fetched, Known, Locator},
+    fetch::{EarlierFetch, Fetch, FetchLocator, Fetched},
     hosts::HostList,
     http::Reach,
     url::Url,
@@ -175,15 +175,15 @@ pub fn credentials(url: &Url, pairs: &[(&str, &str)]) -> Credentials {
 
 pub async fn fetch_with(
     reach: &Reach,
-    locator: &Locator,
+    locator: &FetchLocator,
     credentials: Option<&Credentials>,
-    known: Option<&Known>,
+    known: Option<&EarlierFetch>,
 ) -> Result<Option<Fetched>, Problem> {
-    let selection = Selection::default();
+    let selection = ManifestSelection::default();
     let timeout = Duration::from_secs(20);
     Fetch { reach, locator, selection: &selection, credentials, timeout }.run(known).await
 }
 
-pub fn http(url: Url) -> Locator {
-    Locator::Http { url, digest: None }
+pub fn http(url: Url) -> FetchLocator {
+    FetchLocator::Http { url, digest: None }
 }

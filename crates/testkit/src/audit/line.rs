@@ -15,9 +15,9 @@ pub(super) struct Line {
     /// Groups that the impersonated user was given.
     pub(super) groups: Vec<String>,
     /// What was sent, if it was an object.
-    pub(super) sent: Option<Body>,
+    pub(super) sent: Option<AuditObject>,
     /// What was answered, if it was an object.
-    pub(super) returned: Option<Body>,
+    pub(super) returned: Option<AuditObject>,
 }
 
 #[derive(Deserialize, Default)]
@@ -34,9 +34,9 @@ struct Written {
     object_ref: Reference,
     response_status: Answer,
     #[serde(deserialize_with = "map")]
-    request_object: Option<Body>,
+    request_object: Option<AuditObject>,
     #[serde(deserialize_with = "map")]
-    response_object: Option<Body>,
+    response_object: Option<AuditObject>,
 }
 
 #[derive(Deserialize, Default)]
@@ -66,18 +66,18 @@ struct Answer {
 /// What is read of an object. A list, and a patch that is one, is none.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Body {
-    pub(super) metadata: Metadata,
+pub(super) struct AuditObject {
+    pub(super) metadata: AuditMetadata,
     #[serde(deserialize_with = "map")]
     pub(super) spec: Option<Spec>,
     /// Of an answer that is no object it is a word.
     #[serde(deserialize_with = "map")]
-    pub(super) status: Option<Status>,
+    pub(super) status: Option<AuditStatus>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Metadata {
+pub(super) struct AuditMetadata {
     pub(super) name: String,
     pub(super) namespace: String,
     pub(super) uid: String,
@@ -89,19 +89,19 @@ pub(super) struct Metadata {
 pub(super) struct Spec {
     pub(super) service_account_name: Option<String>,
     /// Of kinds without a namespace.
-    pub(super) service_account: Option<Account>,
+    pub(super) service_account: Option<AuditAccount>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-pub(super) struct Account {
+pub(super) struct AuditAccount {
     pub(super) namespace: String,
     pub(super) name: String,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Status {
+pub(super) struct AuditStatus {
     pub(super) observed_generation: i64,
 }
 

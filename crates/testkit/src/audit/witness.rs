@@ -24,7 +24,7 @@ use std::{
 
 use super::{
     Event,
-    line::{Body, Line},
+    line::{AuditObject, Line},
 };
 use crate::kinds;
 
@@ -186,7 +186,8 @@ impl Witness {
     fn learn(&mut self, line: &Line) {
         let event = &line.event;
         let directs = event.is_about_ours() && event.resource != "bundlerevisions";
-        let Some(Body { metadata, .. }) = line.returned.as_ref().filter(|_| directs && event.is_write())
+        let Some(AuditObject { metadata, .. }) =
+            line.returned.as_ref().filter(|_| directs && event.is_write())
         else {
             return;
         };
@@ -274,7 +275,7 @@ fn account(user: &str) -> Option<Account> {
 }
 
 /// The account that an object of ours acts as; none for what is no such object.
-fn named(object: &Body) -> Option<Account> {
+fn named(object: &AuditObject) -> Option<Account> {
     let spec = object.spec.as_ref()?;
     if object.metadata.namespace.is_empty() {
         let account = spec.service_account.as_ref()?;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{Api, Refused, kinds};
+use crate::{Api, ApiRefusal, kinds};
 
 /// Porch's finalizer on variants.
 const FINALIZER: &str = "config.porch.kpt.dev/packagevariants";
 
 /// Plays Porch in a namespace.
-pub(super) struct Controller {
+pub(super) struct PorchController {
     pub(super) api: Api,
     pub(super) namespace: String,
 }
@@ -33,7 +33,7 @@ fn number(revision: &Value) -> u64 {
     text(revision, "/spec/revision").trim_start_matches('v').parse().unwrap_or_default()
 }
 
-impl Controller {
+impl PorchController {
     /// Does the next step for every variant and every published package. What is refused is tried again at the next
     /// look: objects go away and kinds change under its hands.
     pub(super) fn look(&self, approves: bool) {
@@ -67,12 +67,12 @@ impl Controller {
         list["items"].as_array().cloned().unwrap_or_default()
     }
 
-    fn merge(&self, kind: &str, name: &str, subresource: &str, change: &Value) -> Result<Value, Refused> {
+    fn merge(&self, kind: &str, name: &str, subresource: &str, change: &Value) -> Result<Value, ApiRefusal> {
         self.api.merge(kind, &self.namespace, name, subresource, change)
     }
 
     /// Serves one variant: a downstream revision of what it asks for, and its conditions.
-    fn serve(&self, variant: &Value, revisions: &[Value]) -> Result<(), Refused> {
+    fn serve(&self, variant: &Value, revisions: &[Value]) -> Result<(), ApiRefusal> {
         let name = text(variant, "/metadata/name");
         if variant["metadata"].get("deletionTimestamp").is_some() {
             for one in revisions.iter().filter(|one| is_made_of(one, variant)) {
@@ -109,7 +109,7 @@ impl Controller {
         self.tell(variant, &json!({"conditions": conditions, "downstreamTargets": [{"name": target}]}))
     }
 
-    fn tell(&self, variant: &Value, status: &Value) -> Result<(), Refused> {
+    fn tell(&self, variant: &Value, status: &Value) -> Result<(), ApiRefusal> {
         if variant["status"] != *status {
             let name = text(variant, "/metadata/name");
             self.merge("PackageVariant", &name, "/status", &json!({"status": status}))?;
@@ -124,7 +124,7 @@ impl Controller {
         upstream: &Value,
         source: &str,
         count: usize,
-    ) -> Result<String, Refused> {
+    ) -> Result<String, ApiRefusal> {
         let downstream = &variant["spec"]["downstream"];
         let (repository, package) = (text(downstream, "/repo"), text(downstream, "/package"));
         let workspace = format!("packagevariant-{count}");
@@ -149,13 +149,13 @@ impl Controller {
         Ok(name)
     }
 
-    fn lock(&self, name: &str, source: &str) -> Result<(), Refused> {
+    fn lock(&self, name: &str, source: &str) -> Result<(), ApiRefusal> {
         let lock = json!({"status": {"upstreamLock": {"type": "git", "git": {"ref": source}}}});
         self.merge("PackageRevision", name, "/status", &lock).map(|_| ())
     }
 
     /// A draft is proposed, a proposal is approved and gets its number.
-    fn advance(&self, revision: &Value, approves: bool) -> Result<(), Refused> {
+    fn advance(&self, revision: &Value, approves: bool) -> Result<(), ApiRefusal> {
         let name = text(revision, "/metadata/name");
         if revision["metadata"]["ownerReferences"].is_null() || !approves {
             return Ok(());
@@ -179,7 +179,7 @@ impl Controller {
     }
 
     /// Creates the objects of a package, as Config Sync or Argo CD would, and says that Deployments are available.
-    fn deploy(&self, name: &str) -> Result<(), Refused> {
+    fn deploy(&self, name: &str) -> Result<(), ApiRefusal> {
         let Some(resources) = self.api.get("PackageRevisionResources", &self.namespace, name) else {
             return Ok(());
         };

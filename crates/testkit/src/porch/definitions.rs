@@ -19,21 +19,21 @@ const PLACES: [(&str, &str); 4] = [
 
 /// What `upstream.revision` of a PackageVariant, and `revision` of a PackageRevision, is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum RevisionShape {
     /// A text such as `v1` or `main`: until the spring of 2025.
     Text,
     /// A number, with branches in `workspaceName`: since then.
     Number,
 }
 
-impl Shape {
+impl RevisionShape {
     fn schema(self) -> Value {
         json!({"type": match self { Self::Text => "string", Self::Number => "integer" }})
     }
 }
 
 /// Installs Porch's kinds, or changes their shape, and waits until they are served.
-pub fn install(api: &Api, shape: Shape) {
+pub fn install(api: &Api, shape: RevisionShape) {
     let text = || json!({"type": "string"});
     let texts = || json!({"type": "object", "additionalProperties": {"type": "string"}});
     let object = |properties: Value| json!({"type": "object", "properties": properties});
@@ -41,7 +41,7 @@ pub fn install(api: &Api, shape: Shape) {
         "lastTransitionTime": text(), "observedGeneration": {"type": "integer"}}));
     let conditions = json!({"type": "array", "items": condition});
     let mut upstream = json!({"repo": text(), "package": text(), "revision": shape.schema()});
-    if shape == Shape::Number {
+    if shape == RevisionShape::Number {
         upstream["workspaceName"] = text();
     }
     let variant = object(json!({

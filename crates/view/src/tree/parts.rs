@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_engine::graph::Node;
 
-use crate::picture::{Need, Picture};
+use crate::picture::{ArrowReason, Picture};
 
 /// Puts the arrows from each object to its parts in order, in the places that such arrows have. `written` is the order
 /// in which parts were written down.
@@ -45,7 +45,7 @@ fn ordered(
     let mut before: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
     for arrow in members.iter().flat_map(|&part| &outgoing[part]).map(|&at| &picture.arrows[at]) {
         let between = members.contains(&arrow.to) && arrow.from != arrow.to;
-        if between && matches!(arrow.need, Need::Wait { .. }) {
+        if between && matches!(arrow.need, ArrowReason::Wait { .. }) {
             before.entry(arrow.from).or_default().insert(arrow.to);
         }
     }

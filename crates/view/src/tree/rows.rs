@@ -6,8 +6,8 @@ use linchpin_engine::graph::explain::{age, why as wait_why};
 
 use linchpin_words::Reason;
 
-use super::{Charset, Options, mark, parts};
-use crate::picture::{Arrow, Item, Need, Picture, State, seen};
+use super::{Charset, TreeOptions, mark, parts};
+use crate::picture::{Arrow, ArrowReason, Picture, PictureItem, PictureState, seen};
 use crate::text::why;
 
 /// Indentation of one level, in columns.
@@ -16,13 +16,13 @@ const INDENT: usize = 3;
 const DEEPEST: usize = 64;
 
 /// One line of a tree.
-pub(super) struct Row {
+pub(super) struct TreeRow {
     /// The lines that lead to it.
     lead: String,
     /// Mark and name.
     label: String,
     /// The state to show; none for lines that are not things.
-    pub state: Option<State>,
+    pub state: Option<PictureState>,
     /// Why it is in that state.
     pub why: String,
     /// Since when, as an age.
@@ -31,7 +31,7 @@ pub(super) struct Row {
     pub below: String,
 }
 
-impl Row {
+impl TreeRow {
     /// Everything in the first column.
     pub(super) fn tree(&self) -> String {
         format!("{}{}", self.lead, self.label)
@@ -52,7 +52,7 @@ struct Visit {
 
 struct Walk<'a> {
     picture: &'a Picture,
-    options: &'a Options,
+    options: &'a TreeOptions,
     /// Arrows to what each item needs.
     needs: Vec<Vec<usize>>,
     /// Arrows from what each item makes.
@@ -69,11 +69,11 @@ struct Walk<'a> {
     counted: BTreeSet<usize>,
     /// The items between the root and the present row.
     way: Vec<usize>,
-    rows: Vec<Row>,
+    rows: Vec<TreeRow>,
 }
 
 /// All rows of a picture.
-pub(super) fn rows(picture: &Picture, options: &Options) -> Vec<Row> {
+pub(super) fn rows(picture: &Picture, options: &TreeOptions) -> Vec<TreeRow> {
     let shown = |arrow: &Arrow| !(options.only_unmet && arrow.need.met());
     let mut needs = picture.outgoing();
     for list in &mut needs {
@@ -82,7 +82,7 @@ pub(super) fn rows(picture: &Picture, options: &Options) -> Vec<Row> {
     parts::sort(picture, &options.parts, &mut needs);
     let mut makes = vec![Vec::new(); picture.items.len()];
     for (at, arrow) in picture.arrows.iter().enumerate() {
-        if matches!(arrow.need, Need::MadeBy { .. }) && shown(arrow) {
+        if matches!(arrow.need, ArrowReason::MadeBy { .. }) && shown(arrow) {
             makes[arrow.to].push(at);
         }
     }
@@ -102,8 +102,9 @@ pub(super) fn rows(picture: &Picture, options: &Options) -> Vec<Row> {
     };
     // What only a cycle leads to has no root: then begin with the smallest that is left.
     for item in roots(picture).into_iter().chain(0..picture.items.len()) {
-        let waits = walk.needs[item].iter().any(|&at| matches!(picture.arrows[at].need, Need::Wait { .. }));
-        let dull = options.only_unmet && picture.items[item].state == State::Ready;
+        let waits =
+            walk.needs[item].iter().any(|&at| matches!(picture.arrows[at].need, ArrowReason::Wait { .. }));
+        let dull = options.only_unmet && picture.items[item].state == PictureState::Ready;
         if !dull && !walk.expanded[item] && !walk.counted.contains(&item) && (waits || !walk.shown[item]) {
             walk.from(item);
         }
@@ -113,7 +114,7 @@ pub(super) fn rows(picture: &Picture, options: &Options) -> Vec<Row> {
 
 fn waits(picture: &Picture) -> Vec<(usize, usize)> {
     let mut waits = vec![(0, 0); picture.items.len()];
-    for arrow in picture.arrows.iter().filter(|arrow| matches!(arrow.need, Need::Wait { .. })) {
+    for arrow in picture.arrows.iter().filter(|arrow| matches!(arrow.need, ArrowReason::Wait { .. })) {
         let (unmet, all) = &mut waits[arrow.from];
         *unmet += usize::from(!arrow.need.met());
         *all += 1;
@@ -126,8 +127,8 @@ fn roots(picture: &Picture) -> Vec<usize> {
     let mut root = vec![true; picture.items.len()];
     for arrow in &picture.arrows {
         match arrow.need {
-            Need::Wait { .. } => root[arrow.to] = false,
-            Need::MadeBy { .. } => root[arrow.from] = false,
+            ArrowReason::Wait { .. } => root[arrow.to] = false,
+            ArrowReason::MadeBy { .. } => root[arrow.from] = false,
         }
     }
     (0..root.len()).filter(|&at| root[at]).collect()
@@ -192,22 +193,22 @@ impl Walk<'_> {
         let (mut state, mut why, mut since) = (item.state, why(&item.reason, &item.detail), item.since);
         let mut role = "";
         match arrow.map(|arrow| &arrow.need) {
-            Some(Need::Wait { wait, own }) => {
+            Some(ArrowReason::Wait { wait, own }) => {
                 state = state_of(item, seen(wait.standing));
                 if !item.speaks {
                     (why, since) = (wait_why(wait), wait.since.or(since));
                 }
                 role = if *own { "its own " } else { "" };
             }
-            Some(Need::MadeBy { .. }) if visit.product => role = "makes ",
-            Some(Need::MadeBy { .. }) => role = "made by ",
+            Some(ArrowReason::MadeBy { .. }) if visit.product => role = "makes ",
+            Some(ArrowReason::MadeBy { .. }) => role = "made by ",
             None => {}
         }
-        if why.is_empty() && state == State::Waiting {
+        if why.is_empty() && state == PictureState::Waiting {
             why = self.unmet(visit.item);
         }
         // What is good needs no words, unless it is good in another way than was meant.
-        if state == State::Ready && item.reason != Reason::RolledBack.as_str() {
+        if state == PictureState::Ready && item.reason != Reason::RolledBack.as_str() {
             (why, since) = (String::new(), None);
         }
         let reference = match (returns, again) {
@@ -217,7 +218,7 @@ impl Walk<'_> {
         };
         let branch = self.branch(visit);
         self.shown[visit.item] = true;
-        self.rows.push(Row {
+        self.rows.push(TreeRow {
             lead: format!("{}{branch}", visit.lead),
             label: format!("{} {role}{}{reference}", mark(self.options.charset, state), self.shown(item)),
             state: Some(state),
@@ -236,7 +237,7 @@ impl Walk<'_> {
         });
     }
 
-    fn shown(&self, item: &Item) -> String {
+    fn shown(&self, item: &PictureItem) -> String {
         self.options.kinds.shown(&item.node)
     }
 
@@ -290,7 +291,7 @@ impl Walk<'_> {
             0 => format!("{dots} more, above"),
             count => format!("{dots} {count} more"),
         };
-        self.rows.push(Row {
+        self.rows.push(TreeRow {
             lead: format!("{lead}{branch}"),
             label,
             state: None,
@@ -302,12 +303,12 @@ impl Walk<'_> {
 }
 
 /// What the one who waits sees, unless the thing itself has more to say.
-fn state_of(item: &Item, seen: State) -> State {
+fn state_of(item: &PictureItem, seen: PictureState) -> PictureState {
     match (item.state, seen) {
-        (State::Cycle, seen) if seen != State::Ready => State::Cycle,
-        (State::Waiting, State::Running) => State::Waiting,
+        (PictureState::Cycle, seen) if seen != PictureState::Ready => PictureState::Cycle,
+        (PictureState::Waiting, PictureState::Running) => PictureState::Waiting,
         // Whoever waited for it saw it; somebody has looked since.
-        (State::Missing, State::Ready) if item.speaks => State::Missing,
+        (PictureState::Missing, PictureState::Ready) if item.speaks => PictureState::Missing,
         (_, seen) => seen,
     }
 }

@@ -7,7 +7,7 @@ mod samples;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use linchpin_view::{Picture, Selection, State, dot, json, mermaid, svg, tree};
+use linchpin_view::{Picture, PictureSelection, PictureState, dot, json, mermaid, svg, tree};
 use proptest::prelude::*;
 use samples::{all, hostile, knot, now, object, ours, shop, waits};
 
@@ -21,8 +21,8 @@ fn golden(name: &str, text: &str) {
     assert!(expected == text, "{name} differs; LINCHPIN_UPDATE=1 writes it anew. Now:\n{text}");
 }
 
-fn unicode(width: Option<usize>) -> tree::Options {
-    tree::Options { width, now: Some(now()), ..tree::Options::default() }
+fn unicode(width: Option<usize>) -> tree::TreeOptions {
+    tree::TreeOptions { width, now: Some(now()), ..tree::TreeOptions::default() }
 }
 
 #[test]
@@ -41,15 +41,15 @@ fn a_tree_fits_the_width_it_is_given() {
 fn a_reason_that_does_not_fit_has_lines_of_its_own_and_nothing_of_it_is_lost() {
     let long = "0/1 nodes are available: 1 Insufficient memory. preemption: 0/1 nodes are available, because \
                 nothing of a lower priority could be taken away from it";
-    let known = |detail: &str| linchpin_view::Known {
-        state: State::Waiting,
+    let known = |detail: &str| linchpin_view::NodeFacts {
+        state: PictureState::Waiting,
         reason: "Waiting".to_owned(),
         detail: detail.to_owned(),
         since: None,
     };
     let graph = samples::graph([waits(&ours("a"), &ours("b")), waits(&ours("b"), &object("Job", "c"))]);
     let known = BTreeMap::from([(ours("a"), known(long)), (ours("b"), known(long))]);
-    let picture = Picture::of(&graph, &Selection::All, &known);
+    let picture = Picture::of(&graph, &PictureSelection::All, &known);
     for width in [60, 80, 120, 200] {
         let text = tree::render(&picture, &unicode(Some(width)));
         let bare = text.replace(['│', '\n'], " ").split_whitespace().collect::<Vec<_>>().join(" ");
@@ -63,7 +63,7 @@ fn a_reason_that_does_not_fit_has_lines_of_its_own_and_nothing_of_it_is_lost() {
 #[test]
 fn kinds_are_written_as_kubectl_shortens_them() {
     let short = BTreeMap::from([(ours("a").object.kind.clone(), "rd".to_owned())]);
-    let options = tree::Options { kinds: tree::Kinds::Short(short), ..unicode(None) };
+    let options = tree::TreeOptions { kinds: tree::KindStyle::Short(short), ..unicode(None) };
     golden("shop.tree.short.txt", &tree::render(&shop(), &options));
 }
 
@@ -72,8 +72,8 @@ fn the_parts_of_an_object_come_in_their_own_order() {
     let part = |name: &str| ours("all").part(name.to_owned());
     let order = |edges: Vec<linchpin_engine::graph::Edge>, written: &[&str]| -> Vec<String> {
         let parts = written.iter().map(|name| part(name)).collect();
-        let picture = Picture::of(&samples::graph(edges), &Selection::All, &BTreeMap::new());
-        let text = tree::render(&picture, &tree::Options { parts, ..unicode(None) });
+        let picture = Picture::of(&samples::graph(edges), &PictureSelection::All, &BTreeMap::new());
+        let text = tree::render(&picture, &tree::TreeOptions { parts, ..unicode(None) });
         let rows = text.lines().filter_map(|line| line.strip_prefix("├─ ").or(line.strip_prefix("└─ ")));
         rows.filter_map(|row| Some(row.split_once('[')?.1.split_once(']')?.0.to_owned())).collect()
     };
@@ -88,7 +88,7 @@ fn the_parts_of_an_object_come_in_their_own_order() {
 
 #[test]
 fn a_tree_can_be_plain_ascii() {
-    let options = tree::Options { charset: tree::Charset::Ascii, ..unicode(Some(100)) };
+    let options = tree::TreeOptions { charset: tree::Charset::Ascii, ..unicode(Some(100)) };
     let text = tree::render(&shop(), &options);
     golden("shop.tree.ascii.txt", &text);
     assert!(text.is_ascii());
@@ -96,7 +96,7 @@ fn a_tree_can_be_plain_ascii() {
 
 #[test]
 fn a_tree_can_leave_out_what_is_met_and_colour_the_rest() {
-    let options = tree::Options { only_unmet: true, color: true, ..unicode(None) };
+    let options = tree::TreeOptions { only_unmet: true, color: true, ..unicode(None) };
     golden("shop.tree.unmet.txt", &tree::render(&shop(), &options));
 }
 
@@ -115,9 +115,9 @@ fn a_tree_of_nothing_says_so() {
 fn a_tree_starts_where_it_is_told() {
     let graph = samples::shop_graph();
     let roots = vec![samples::publish()];
-    let picture = Picture::of(&graph, &Selection::Needs(roots.clone()), &BTreeMap::new());
+    let picture = Picture::of(&graph, &PictureSelection::Needs(roots.clone()), &BTreeMap::new());
     golden("publish.tree.txt", &tree::render(&picture, &unicode(None)));
-    let picture = Picture::of(&graph, &Selection::NeededBy(roots), &BTreeMap::new());
+    let picture = Picture::of(&graph, &PictureSelection::NeededBy(roots), &BTreeMap::new());
     let names: Vec<String> = picture.items.iter().map(|item| item.node.to_string()).collect();
     assert_eq!(
         names,
@@ -157,7 +157,7 @@ fn svg_is_as_committed_and_well_formed() {
         ("knot.svg", knot(), None),
         ("hostile.svg", hostile(), Some("</text><script>alert(1)</script>".to_owned())),
     ] {
-        let text = svg::render(&picture, &svg::Options { title, now: Some(now()) });
+        let text = svg::render(&picture, &svg::SvgOptions { title, now: Some(now()) });
         well_formed(&text);
         golden(name, &text);
     }
@@ -166,7 +166,7 @@ fn svg_is_as_committed_and_well_formed() {
 #[test]
 fn what_users_write_never_becomes_markup() {
     let picture = hostile();
-    let drawn = svg::render(&picture, &svg::Options::default());
+    let drawn = svg::render(&picture, &svg::SvgOptions::default());
     assert!(!drawn.contains("<script") && !drawn.contains("onload=\""), "{drawn}");
     let text = tree::render(&picture, &unicode(None));
     assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'), "{text}");
@@ -182,29 +182,29 @@ fn what_users_write_never_becomes_markup() {
 #[test]
 fn what_is_known_wins_over_what_edges_tell_but_not_over_a_cycle() {
     let graph = samples::graph([waits(&ours("a"), &ours("b")), waits(&ours("b"), &ours("b"))]);
-    let known = linchpin_view::Known {
-        state: State::Failed,
+    let known = linchpin_view::NodeFacts {
+        state: PictureState::Failed,
         reason: "Broken".to_owned(),
         detail: String::new(),
         since: None,
     };
     let known = BTreeMap::from([(ours("a"), known.clone()), (ours("b"), known)]);
-    let states: Vec<State> =
-        Picture::of(&graph, &Selection::All, &known).items.iter().map(|item| item.state).collect();
-    assert_eq!(states, [State::Failed, State::Cycle]);
+    let states: Vec<PictureState> =
+        Picture::of(&graph, &PictureSelection::All, &known).items.iter().map(|item| item.state).collect();
+    assert_eq!(states, [PictureState::Failed, PictureState::Cycle]);
 }
 
 #[test]
 fn an_object_that_speaks_for_itself_is_heard_in_every_row() {
     let graph = samples::graph([waits(&ours("a"), &ours("b")), waits(&ours("b"), &ours("c"))]);
-    let speaks = linchpin_view::Known {
-        state: State::Waiting,
+    let speaks = linchpin_view::NodeFacts {
+        state: PictureState::Waiting,
         reason: "Waiting".to_owned(),
         detail: "waiting for c".to_owned(),
         since: None,
     };
     let known = BTreeMap::from([(ours("b"), speaks)]);
-    let picture = Picture::of(&graph, &Selection::All, &known);
+    let picture = Picture::of(&graph, &PictureSelection::All, &known);
     assert!(tree::render(&picture, &unicode(None)).contains("waiting for c"));
 }
 
@@ -221,7 +221,7 @@ fn a_chain_of_ten_thousand_is_drawn_without_a_deep_stack() {
         assert!(text.contains("… 9980 more"), "{text}");
         assert!(text.len() < 10_000);
         assert!(tree::render(&picture, &unicode(None)).len() < 100_000);
-        well_formed(&svg::render(&picture, &svg::Options::default()));
+        well_formed(&svg::render(&picture, &svg::SvgOptions::default()));
         assert!(dot::render(&picture).len() > 10_000);
         assert!(mermaid::render(&picture).len() > 10_000);
         assert!(json::render(&picture).len() > 10_000);
@@ -272,12 +272,12 @@ proptest! {
         let picture = all(&samples::graph(pairs.iter().map(|&(from, to, made)| {
             if made { samples::makes(&node(from), &node(to)) } else { samples::waits_with(&node(from), &node(to), &text) }
         })));
-        well_formed(&svg::render(&picture, &svg::Options { title: Some(text.clone()), now: None }));
+        well_formed(&svg::render(&picture, &svg::SvgOptions { title: Some(text.clone()), now: None }));
         let drawn = tree::render(&picture, &unicode(Some(width)));
         let rows: Vec<&str> = drawn.lines().take_while(|line| !line.is_empty()).collect();
         prop_assert!(rows.iter().all(|line| unicode_width::UnicodeWidthStr::width(*line) <= width));
         if !picture.items.is_empty() {
-            let full = tree::render(&picture, &tree::Options::default());
+            let full = tree::render(&picture, &tree::TreeOptions::default());
             for item in picture.items.iter().filter(|item| item.node.object.kind.kind != "Job") {
                 prop_assert!(full.contains(&item.node.to_string()), "{} is missing in\n{full}", item.node);
             }
@@ -297,10 +297,10 @@ fn text_arrows(picture: &Picture) -> usize {
         .arrows
         .iter()
         .map(|arrow| match &arrow.need {
-            linchpin_view::Need::Wait { wait, .. } => {
+            linchpin_view::ArrowReason::Wait { wait, .. } => {
                 linchpin_engine::graph::explain::why(wait).matches("->").count()
             }
-            linchpin_view::Need::MadeBy { .. } => 0,
+            linchpin_view::ArrowReason::MadeBy { .. } => 0,
         })
         .sum();
     in_items + tips

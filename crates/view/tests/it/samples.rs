@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
-use linchpin_view::{Picture, Selection};
+use linchpin_view::{Picture, PictureSelection};
 use linchpin_words::{GroupKind, ObjectRef};
 
 pub(crate) fn now() -> Timestamp {
@@ -63,7 +63,7 @@ pub(crate) fn graph(edges: impl IntoIterator<Item = Edge>) -> Graph {
 }
 
 pub(crate) fn all(graph: &Graph) -> Picture {
-    Picture::of(graph, &Selection::All, &BTreeMap::new())
+    Picture::of(graph, &PictureSelection::All, &BTreeMap::new())
 }
 
 /// A small shop: a bundle that waits for a boot gate and for what another object is to publish, a group with parts, a

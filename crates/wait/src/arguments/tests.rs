@@ -1,7 +1,7 @@
 use super::*;
 
-fn read(line: &[&str]) -> Result<Vec<Target>, String> {
-    let sources = Sources {
+fn read(line: &[&str]) -> Result<Vec<WaitTarget>, String> {
+    let sources = ValueSources {
         variable: &|name| (name == "TOKEN").then(|| "Bearer hunter2".to_owned()),
         file: &|path| if path == "/ca.crt" { Ok("pem\n".to_owned()) } else { Err("not found".to_owned()) },
     };
@@ -12,13 +12,13 @@ fn read(line: &[&str]) -> Result<Vec<Target>, String> {
     }
 }
 
-fn one(line: &[&str]) -> Target {
+fn one(line: &[&str]) -> WaitTarget {
     let mut targets = read(line).unwrap();
     assert_eq!(targets.len(), 1);
     targets.remove(0)
 }
 
-fn wire(target: &Target) -> String {
+fn wire(target: &WaitTarget) -> String {
     String::from_utf8(target.probe.request.as_ref().unwrap().wire("agent")).unwrap()
 }
 
@@ -27,7 +27,7 @@ fn the_arguments_that_the_operator_writes_are_understood() {
     let tcp = one(&["tcp", "db.shop.svc.cluster.local:5432", "--timeout", "30s"]);
     assert_eq!(
         tcp.probe,
-        Probe { place: Place::host("db.shop.svc.cluster.local", 5432).unwrap(), request: None }
+        Probe { place: ProbeTarget::host("db.shop.svc.cluster.local", 5432).unwrap(), request: None }
     );
     assert_eq!((tcp.timeout.length, tcp.proceed), (Period::from_secs(30), false));
     let http = one(&[
@@ -68,7 +68,7 @@ fn what_the_schema_lets_through_is_no_mistake_here() {
     assert!(plain.probe.request.as_ref().unwrap().tls().is_none(), "nothing to check, and nothing wrong");
     // The line's end that editors and shells put behind a Secret is not part of it.
     let sources =
-        Sources { variable: &|_| Some("Bearer hunter2\r\n".to_owned()), file: &|_| Err(String::new()) };
+        ValueSources { variable: &|_| Some("Bearer hunter2\r\n".to_owned()), file: &|_| Err(String::new()) };
     let line = ["http", "http://a", "--header-env", "Authorization=TOKEN"].map(str::to_owned);
     let Ok(Command::Wait(targets)) = parse(&line, &sources) else { panic!("it is taken") };
     assert!(wire(&targets[0]).contains("\r\nAuthorization: Bearer hunter2\r\n"));
@@ -142,14 +142,15 @@ fn what_makes_no_sense_is_named() {
         assert!(error.contains(expected), "{line:?}: {error}");
     }
     assert_eq!(
-        parse(&[], &Sources { variable: &|_| None, file: &|_| Err(String::new()) }).unwrap_err(),
+        parse(&[], &ValueSources { variable: &|_| None, file: &|_| Err(String::new()) }).unwrap_err(),
         "nothing to wait for"
     );
 }
 
 #[test]
 fn a_secret_is_in_no_error() {
-    let sources = Sources { variable: &|_| Some("hunter2\nX".to_owned()), file: &|_| Err(String::new()) };
+    let sources =
+        ValueSources { variable: &|_| Some("hunter2\nX".to_owned()), file: &|_| Err(String::new()) };
     let line = ["http", "http://a", "--header-env", "Authorization=TOKEN"].map(str::to_owned);
     let error = parse(&line, &sources).unwrap_err();
     assert!(error.contains("Authorization") && !error.contains("hunter2"), "{error}");

@@ -10,7 +10,7 @@ pub enum Miss {
     /// Nobody listens at that port.
     Refused,
     /// There was no answer in time.
-    TimedOut(Phase),
+    TimedOut(ProbePhase),
     /// The name leads nowhere.
     Name(NameFault),
     /// There is no way to the address, or the connection was broken off.
@@ -29,7 +29,7 @@ pub enum Miss {
 
 /// How far a probe had come when its time was up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Phase {
+pub enum ProbePhase {
     /// The name was being resolved.
     Name,
     /// The connection was being made.
@@ -108,10 +108,10 @@ impl fmt::Display for Miss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = match self {
             Self::Refused => "connection refused",
-            Self::TimedOut(Phase::Name) => "no name server answered in time",
-            Self::TimedOut(Phase::Connect) => "connection timed out",
-            Self::TimedOut(Phase::Tls) => "the TLS handshake timed out",
-            Self::TimedOut(Phase::Answer) => "no answer in time",
+            Self::TimedOut(ProbePhase::Name) => "no name server answered in time",
+            Self::TimedOut(ProbePhase::Connect) => "connection timed out",
+            Self::TimedOut(ProbePhase::Tls) => "the TLS handshake timed out",
+            Self::TimedOut(ProbePhase::Answer) => "no answer in time",
             Self::Name(NameFault::NotFound) => "no such host",
             Self::Name(NameFault::ServerFailed) => "the name servers could not resolve the host",
             Self::Unreachable => "no route to the host, or the connection was broken off",

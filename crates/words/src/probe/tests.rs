@@ -1,10 +1,10 @@
 use super::*;
 
-fn request() -> Request {
-    Request::get("api.shop.svc.cluster.local:8080", "/healthz?deep=1").unwrap()
+fn request() -> ProbeRequest {
+    ProbeRequest::get("api.shop.svc.cluster.local:8080", "/healthz?deep=1").unwrap()
 }
 
-fn text(request: &Request) -> String {
+fn text(request: &ProbeRequest) -> String {
     String::from_utf8(request.wire("linchpin-probe/1")).unwrap()
 }
 
@@ -17,7 +17,7 @@ fn a_request_says_who_asks_whom_and_ends_the_connection() {
 
 #[test]
 fn a_host_header_replaces_the_authority_and_a_post_has_an_empty_body() {
-    let request = request().method("POST").unwrap().header("host", Value::literal("other")).unwrap();
+    let request = request().method("POST").unwrap().header("host", ProbeText::literal("other")).unwrap();
     let text = text(&request);
     assert!(text.starts_with("POST "), "{text}");
     assert!(text.contains("\r\nhost: other\r\n") && !text.contains("Host: api"), "{text}");
@@ -27,26 +27,28 @@ fn a_host_header_replaces_the_authority_and_a_post_has_an_empty_body() {
 #[test]
 fn no_text_of_a_user_breaks_a_line_of_the_request() {
     for path in ["", "x", "/a b", "/a\r\nX: y", "/\u{7f}", "/é", "/\t"] {
-        assert!(Request::get("a:1", path).is_err(), "{path:?}");
+        assert!(ProbeRequest::get("a:1", path).is_err(), "{path:?}");
     }
-    assert!(Request::get("a:1", &format!("/{}", "x".repeat(limits::PROBE_PATH - 1))).is_ok());
-    assert!(Request::get("a:1", &format!("/{}", "x".repeat(limits::PROBE_PATH))).is_err());
+    assert!(ProbeRequest::get("a:1", &format!("/{}", "x".repeat(limits::PROBE_PATH - 1))).is_ok());
+    assert!(ProbeRequest::get("a:1", &format!("/{}", "x".repeat(limits::PROBE_PATH))).is_err());
     for path in ["/'\"&$;`|", "/%0a", "/$(id)"] {
-        assert!(Request::get("a:1", path).is_ok(), "{path}");
+        assert!(ProbeRequest::get("a:1", path).is_ok(), "{path}");
     }
     for authority in ["", "a b", "a\r\nb", "a/b", "user@a"] {
-        assert!(Request::get(authority, "/").is_err(), "{authority:?}");
+        assert!(ProbeRequest::get(authority, "/").is_err(), "{authority:?}");
     }
     for method in ["", "get", "GET ", "GET\r\n", "G-T", &"A".repeat(33)] {
         assert!(request().method(method).is_err(), "{method:?}");
     }
     for name in ["", "a b", "a:b", "a\r\n", "Connection", "content-length", "Proxy-Authorization", "TE", "é"]
     {
-        assert!(request().header(name, Value::literal("x")).is_err(), "{name:?}");
+        assert!(request().header(name, ProbeText::literal("x")).is_err(), "{name:?}");
     }
     for value in ["a\r\nb", "a\nb", "\0", "\u{85}", &"x".repeat(limits::PROBE_HEADER_VALUE + 1)] {
-        assert!(request().header("X-A", Value::literal(value)).is_err(), "{value:?}");
+        assert!(request().header("X-A", ProbeText::literal(value)).is_err(), "{value:?}");
     }
+    let longest = "é".repeat(limits::PROBE_HEADER_VALUE);
+    assert!(request().header("X-A", ProbeText::literal(longest)).is_ok(), "characters are counted");
     for status in [0, 99, 600, 65_535] {
         assert!(request().expect([status]).is_err(), "{status}");
     }
@@ -56,9 +58,9 @@ fn no_text_of_a_user_breaks_a_line_of_the_request() {
 fn lists_have_a_limit() {
     let mut full = request();
     for number in 0..limits::PROBE_LIST {
-        full = full.header(&format!("X-{number}"), Value::literal("")).unwrap();
+        full = full.header(&format!("X-{number}"), ProbeText::literal("")).unwrap();
     }
-    assert_eq!(full.header("X-Last", Value::literal("")).unwrap_err(), ProbeError::TooMany);
+    assert_eq!(full.header("X-Last", ProbeText::literal("")).unwrap_err(), ProbeError::TooMany);
     assert_eq!(request().expect(100..=200).unwrap_err(), ProbeError::TooMany);
 }
 
@@ -73,13 +75,13 @@ fn the_order_of_statuses_makes_no_other_probe() {
 #[test]
 fn a_secret_is_in_no_debug_output_and_makes_a_probe_private() {
     let origin = Origin { uid: "u".to_owned(), version: 7 };
-    let secret = request().header("Authorization", Value::read_from(origin.clone(), "hunter2")).unwrap();
+    let secret = request().header("Authorization", ProbeText::read_from(origin.clone(), "hunter2")).unwrap();
     assert!(!format!("{secret:?}").contains("hunter2"));
-    let place = Place::host("api", 80).unwrap();
+    let place = ProbeTarget::host("api", 80).unwrap();
     let public = Probe { place: place.clone(), request: Some(request()) };
     assert!(!public.is_private());
     assert!(Probe { place: place.clone(), request: Some(secret) }.is_private());
-    let roots = Some(Value::read_from(origin, "pem"));
+    let roots = Some(ProbeText::read_from(origin, "pem"));
     let tls = Tls { name: "api".to_owned(), insecure: false, roots };
     assert!(Probe { place, request: Some(request().over(tls)) }.is_private());
 }
@@ -94,10 +96,10 @@ fn a_host_is_a_name_or_an_address() {
         ("fd00::1", "[fd00::1]:1"),
         ("[fd00::1]", "[fd00::1]:1"),
     ] {
-        assert_eq!(Place::host(host, 1).unwrap().to_string(), shown);
+        assert_eq!(ProbeTarget::host(host, 1).unwrap().to_string(), shown);
     }
     for host in ["", "a b", "a:5432", "http://a", "u@a", "fe80::1%eth0", "[db]", "a\n", &"a".repeat(254)] {
-        assert!(Place::host(host, 1).is_err(), "{host:?}");
+        assert!(ProbeTarget::host(host, 1).is_err(), "{host:?}");
     }
 }
 

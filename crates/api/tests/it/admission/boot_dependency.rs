@@ -93,6 +93,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     (BD, "{dependsOn: [{host: 'fe80::1%eth0', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: 'a:b:c', port: 1}]}", "host is a name or an IP address"),
     (BD, "{dependsOn: [{host: '[1.2.3.4', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
+    (BD, "{dependsOn: [{host: '[1.2.3.4]', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: 'a..b', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: \"a\\nb\", port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: bücher.example, port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
@@ -113,6 +114,11 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     (
         BD,
         "{dependsOn: [{service: db, port: 1, httpPath: /, httpHeaders: [{name: A, value: \"b\\r\\nC: d\"}]}]}",
+        "httpHeaders[0].value: Invalid value",
+    ),
+    (
+        BD,
+        "{dependsOn: [{service: db, port: 1, httpPath: /, httpHeaders: [{name: A, value: \"b\\x85C\"}]}]}",
         "httpHeaders[0].value: Invalid value",
     ),
     (
@@ -166,11 +172,13 @@ fn entries(count: usize) -> Value {
 #[test]
 fn entries_and_their_texts_are_bounded() {
     let header = |length: usize| json!({"dependsOn": [{"host": "h", "port": 1, "httpPath": "/", "httpHeaders": [{"name": "A", "value": "v".repeat(length)}]}]});
+    let foreign = |length: usize| json!({"dependsOn": [{"host": "h", "port": 1, "httpPath": "/", "httpHeaders": [{"name": "A", "value": "é".repeat(length)}]}]});
     let path = |length: usize| json!({"dependsOn": [{"host": "h", "port": 1, "httpPath": format!("/{}", "p".repeat(length - 1))}]});
     let mut objects = Vec::new();
     for (name, make, limit) in [
         ("entries", &entries as &dyn Fn(usize) -> Value, limits::BOOT_ENTRIES),
         ("header", &header, limits::PROBE_HEADER_VALUE),
+        ("foreign-header", &foreign, limits::PROBE_HEADER_VALUE),
         ("path", &path, limits::PROBE_PATH),
     ] {
         for (suffix, size) in [("at", limit), ("over", limit + 1), ("way-over", limit * 100)] {

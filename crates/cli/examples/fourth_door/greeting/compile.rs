@@ -7,7 +7,8 @@ use linchpin_doors::{CompileInput, Compiled};
 use linchpin_engine::{
     contract::{Existing, ReadSet, Right, StepId, Via, Want},
     plan::{
-        Action, After, Body, Document, Documents, Plan, Requirement, SpecError, Step, StepKind, Terms, Test,
+        ActionBody, After, Document, Documents, Plan, PlannedAction, Requirement, SpecError, Step, StepKind,
+        Terms, Test,
     },
 };
 use linchpin_words::{GroupKind, Gvk, ObjectRef};
@@ -37,10 +38,10 @@ pub(super) fn compile(object: &Greeting, input: &CompileInput<'_>) -> Result<Com
     let value = Arc::new(json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "namespace": namespace}, "data": {"text": object.spec.text}}));
     let documents = Documents::Objects(vec![Document { value, template: None }]);
-    let body = Body::Create { documents, existing: Existing::Skip };
-    let action = Action {
+    let body = ActionBody::Create { documents, existing: Existing::Skip };
+    let action = PlannedAction {
         rights: vec![right("create", None), right("get", Some(&name))],
-        ..Action::new(via, body, &namespace, "fourth-door")
+        ..PlannedAction::new(via, body, &namespace, "fourth-door")
     };
     let id = StepId::new("reader");
     let waits = Step::new(id.clone(), "spec.reader", "1", StepKind::Require(Box::new(requirement)));

@@ -14,7 +14,7 @@ pub(super) fn draw(object: &Greeting, input: &StatusInput<'_>) -> GreetingStatus
     let ready =
         Condition::new(ConditionType::Ready, report.ready, reason, &report.message, generation, input.now);
     condition::set(&mut conditions, ready);
-    let blocker = |blocker: &linchpin_engine::step::Blocker| Blocker {
+    let blocker = |blocker: &linchpin_engine::step::StepBlocker| Blocker {
         reason: blocker.reason.to_string(),
         message: blocker.message.to_string(),
         object: None,

@@ -6,14 +6,14 @@ use linchpin_words::keys;
 
 use super::{doors, items, place};
 use crate::check::{
-    facts::{Facts, Looked, Unseen},
-    told::{Told, failed, list, ok, skipped, unseen},
+    facts::{CheckFacts, Looked, UnseenFact},
+    told::{CheckEnd, failed, list, ok, skipped, unseen},
 };
 
 /// The oldest minor version of Kubernetes 1 that is served.
 const OLDEST: u64 = 33;
 
-pub(super) fn api_version(version: Option<&Looked>) -> Told {
+pub(super) fn api_version(version: Option<&Looked>) -> CheckEnd {
     let version = match version {
         Some(Ok(version)) => version,
         Some(Err(why)) => return unseen("/version", why),
@@ -36,7 +36,7 @@ pub(super) fn api_version(version: Option<&Looked>) -> Told {
     }
 }
 
-pub(super) fn can_install(facts: &Facts) -> Told {
+pub(super) fn can_install(facts: &CheckFacts) -> CheckEnd {
     let mut lacking = Vec::new();
     for (kind, allowed) in &facts.may_create {
         match allowed {
@@ -55,7 +55,7 @@ pub(super) fn can_install(facts: &Facts) -> Told {
     }
 }
 
-pub(super) fn no_other_install(elsewhere: Option<&Looked>) -> Told {
+pub(super) fn no_other_install(elsewhere: Option<&Looked>) -> CheckEnd {
     let found = match elsewhere {
         Some(Ok(found)) => found,
         Some(Err(why)) => return unseen("Deployments of all namespaces", why),
@@ -72,11 +72,11 @@ pub(super) fn no_other_install(elsewhere: Option<&Looked>) -> Told {
     }
 }
 
-pub(super) fn no_foreign_crds(facts: &Facts) -> Told {
+pub(super) fn no_foreign_crds(facts: &CheckFacts) -> CheckEnd {
     let mut foreign = Vec::new();
     for (name, looked) in &facts.definitions {
         match looked {
-            Err(Unseen::Absent) => {}
+            Err(UnseenFact::Absent) => {}
             Err(why) => return unseen("definitions", why),
             Ok(found) if found["metadata"]["annotations"].get(keys::SCHEMA_HASH).is_none() => {
                 foreign.push(name.clone());
@@ -95,13 +95,13 @@ pub(super) fn no_foreign_crds(facts: &Facts) -> Told {
 }
 
 /// The definitions that an operator with these doors needs.
-fn needed(facts: &Facts) -> BTreeSet<String> {
+fn needed(facts: &CheckFacts) -> BTreeSet<String> {
     let doors = doors(facts);
     let served = facts.ours.iter().filter(|definition| doors.serve(&definition.spec.names.kind));
     served.filter_map(|definition| definition.metadata.name.clone()).collect()
 }
 
-pub(super) fn crds_served(facts: &Facts) -> Told {
+pub(super) fn crds_served(facts: &CheckFacts) -> CheckEnd {
     let mut missing = Vec::new();
     for name in needed(facts) {
         match facts.definitions.get(&name) {
@@ -115,7 +115,7 @@ pub(super) fn crds_served(facts: &Facts) -> Told {
                     missing.push(name);
                 }
             }
-            Some(Err(Unseen::Absent)) | None => missing.push(name),
+            Some(Err(UnseenFact::Absent)) | None => missing.push(name),
             Some(Err(why)) => return unseen("definitions", why),
         }
     }
@@ -129,14 +129,14 @@ pub(super) fn crds_served(facts: &Facts) -> Told {
     }
 }
 
-pub(super) fn crds_current(facts: &Facts) -> Told {
+pub(super) fn crds_current(facts: &CheckFacts) -> CheckEnd {
     let needed = needed(facts);
     let (mut old, mut compared) = (Vec::new(), 0);
     for definition in &facts.ours {
         let name = definition.metadata.name.clone().unwrap_or_default();
         let found = match facts.definitions.get(&name).filter(|_| needed.contains(&name)) {
             Some(Ok(found)) => found,
-            Some(Err(Unseen::Absent)) | None => continue,
+            Some(Err(UnseenFact::Absent)) | None => continue,
             Some(Err(why)) => return unseen("definitions", why),
         };
         compared += 1;

@@ -9,13 +9,13 @@ use serde_json::Value;
 use super::{items, place, text};
 use crate::{
     check::{
-        facts::{Facts, Looked, Unseen, deployment},
-        told::{Told, failed, list, ok, skipped, unseen, warning},
+        facts::{CheckFacts, Looked, UnseenFact, deployment},
+        told::{CheckEnd, failed, list, ok, skipped, unseen, warning},
     },
     rbac::check::tenant_line,
 };
 
-pub(super) fn tenants_bound(namespace: &str, facts: &Facts) -> Told {
+pub(super) fn tenants_bound(namespace: &str, facts: &CheckFacts) -> CheckEnd {
     if let Some(told) = unread(facts) {
         return told;
     }
@@ -37,7 +37,7 @@ pub(super) fn tenants_bound(namespace: &str, facts: &Facts) -> Told {
     )
 }
 
-pub(super) fn nothing_stalled(facts: &Facts) -> Told {
+pub(super) fn nothing_stalled(facts: &CheckFacts) -> CheckEnd {
     if let Some(told) = unread(facts) {
         return told;
     }
@@ -56,7 +56,7 @@ pub(super) fn nothing_stalled(facts: &Facts) -> Told {
     }
 }
 
-pub(super) fn no_finalizers(facts: &Facts) -> Told {
+pub(super) fn no_finalizers(facts: &CheckFacts) -> CheckEnd {
     if let Some(told) = unread(facts) {
         return told;
     }
@@ -79,7 +79,7 @@ pub(super) fn no_finalizers(facts: &Facts) -> Told {
 }
 
 /// Pods that our scheduling gate holds: without an operator nobody lets them go.
-pub(super) fn no_held_pods(pods: Option<&Looked>) -> Told {
+pub(super) fn no_held_pods(pods: Option<&Looked>) -> CheckEnd {
     let pods = match pods {
         Some(Ok(pods)) => pods,
         Some(Err(why)) => return unseen("Pods of all namespaces", why),
@@ -111,15 +111,15 @@ fn is_held(pod: &Value) -> bool {
 }
 
 /// Why the objects could not be read, where that is so.
-fn unread(facts: &Facts) -> Option<Told> {
+fn unread(facts: &CheckFacts) -> Option<CheckEnd> {
     let unread = |(kind, looked): (&String, &Looked)| match looked {
-        Err(why @ (Unseen::Forbidden(_) | Unseen::Failed(_))) => Some(unseen(kind, why)),
-        Ok(_) | Err(Unseen::Absent) => None,
+        Err(why @ (UnseenFact::Forbidden(_) | UnseenFact::Failed(_))) => Some(unseen(kind, why)),
+        Ok(_) | Err(UnseenFact::Absent) => None,
     };
     facts.objects.iter().find_map(unread)
 }
 
-fn objects(facts: &Facts) -> impl Iterator<Item = &Value> {
+fn objects(facts: &CheckFacts) -> impl Iterator<Item = &Value> {
     facts.objects.values().filter_map(|looked| looked.as_ref().ok()).flat_map(items)
 }
 

@@ -1,19 +1,19 @@
 //! The operator that runs, who leads, and what it may do.
 
-use linchpin_operator::rights::{ForWebhooks, NAME, Row, Scope, compare::compare};
+use linchpin_operator::rights::{ForWebhooks, NAME, RightRow, RightScope, compare::compare};
 use linchpin_words::Timestamp;
 use serde_json::json;
 
 use super::{doors, items, place, text};
 use crate::check::{
-    facts::{Facts, Looked, Unseen, deployment, flag},
-    told::{Told, failed, list, ok, skipped, unseen, warning},
+    facts::{CheckFacts, Looked, UnseenFact, deployment, flag},
+    told::{CheckEnd, failed, list, ok, skipped, unseen, warning},
 };
 
 /// A lease that was not renewed for so many of its own lengths is nobody's, however clocks differ.
 const LENGTHS: i64 = 3;
 
-pub(super) fn operator_ready(namespace: &str, deployments: Option<&Looked>) -> Told {
+pub(super) fn operator_ready(namespace: &str, deployments: Option<&Looked>) -> CheckEnd {
     let found = match deployments {
         Some(Ok(found)) => found,
         Some(Err(why)) => return unseen(&format!("Deployments in {namespace}"), why),
@@ -51,7 +51,7 @@ pub(super) fn operator_ready(namespace: &str, deployments: Option<&Looked>) -> T
     }
 }
 
-pub(super) fn operator_version(facts: &Facts) -> Told {
+pub(super) fn operator_version(facts: &CheckFacts) -> CheckEnd {
     let Some(deployment) = deployment(facts) else { return skipped("there is no operator to ask") };
     let theirs = text(&deployment["metadata"]["labels"]["app.kubernetes.io/version"]);
     let ours = env!("CARGO_PKG_VERSION");
@@ -71,10 +71,10 @@ fn minor(version: &str) -> Option<(u64, u64)> {
     Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
 }
 
-pub(super) fn lease_renewed(namespace: &str, facts: &Facts) -> Told {
+pub(super) fn lease_renewed(namespace: &str, facts: &CheckFacts) -> CheckEnd {
     let lease = match &facts.lease {
         Some(Ok(lease)) => lease,
-        Some(Err(Unseen::Absent)) => {
+        Some(Err(UnseenFact::Absent)) => {
             return failed(
                 format!("there is no Lease {namespace}/linchpin: no operator has led yet"),
                 format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
@@ -98,7 +98,7 @@ pub(super) fn lease_renewed(namespace: &str, facts: &Facts) -> Told {
     }
 }
 
-pub(super) fn rights(facts: &Facts, missing: bool) -> Told {
+pub(super) fn rights(facts: &CheckFacts, missing: bool) -> CheckEnd {
     let Some(deployment) = deployment(facts) else {
         return skipped("there is no operator to compare with");
     };
@@ -107,7 +107,7 @@ pub(super) fn rights(facts: &Facts, missing: bool) -> Told {
     let by_namespace = has("watch-namespaces");
     let serves = flag(deployment, "webhook-bind-address").is_some_and(|address| address != "0");
     let configured = flag(deployment, "webhook-config-name").unwrap_or(NAME);
-    let is_served = |row: &Row| match row.webhooks {
+    let is_served = |row: &RightRow| match row.webhooks {
         ForWebhooks::No => true,
         ForWebhooks::Served => serves,
         ForWebhooks::OwnCertificate => serves && !has("webhook-cert-dir"),
@@ -116,14 +116,14 @@ pub(super) fn rights(facts: &Facts, missing: bool) -> Told {
     for live in &facts.roles {
         let rules = match &live.role {
             Ok(role) => role["rules"].clone(),
-            Err(Unseen::Absent) => json!([]),
+            Err(UnseenFact::Absent) => json!([]),
             Err(why) => return unseen(&live.called, why),
         };
-        let wanted = |row: &Row| {
+        let wanted = |row: &RightRow| {
             let is_here = match live.scope {
-                Scope::Cluster if live.watched => row.by_namespace,
-                Scope::Cluster => !(by_namespace && row.by_namespace),
-                Scope::Release | Scope::Tenant => true,
+                RightScope::Cluster if live.watched => row.by_namespace,
+                RightScope::Cluster => !(by_namespace && row.by_namespace),
+                RightScope::Release | RightScope::Tenant => true,
             };
             is_here && is_served(row)
         };

@@ -1,9 +1,9 @@
 use super::*;
 use crate::check::{
-    facts::{LiveRole, Looked, Unseen, Webhooks},
+    facts::{LiveRole, Looked, UnseenFact, Webhooks},
     told::text_of,
 };
-use linchpin_operator::rights::{NAME, Scope};
+use linchpin_operator::rights::{NAME, RightScope};
 use linchpin_operator::rights::{NAMESPACE, manifests::Installation};
 use linchpin_words::{Timestamp, keys};
 use serde_json::json;
@@ -12,7 +12,7 @@ use serde_json::json;
 const SERVED: &str = "--webhook-bind-address=:9443";
 
 /// A cluster in which everything is well.
-fn well() -> Facts {
+fn well() -> CheckFacts {
     let now = Timestamp::parse("2026-01-01T00:00:10Z").unwrap();
     let established = json!([{"type": "Established", "status": "True"}]);
     let ours = linchpin_doors::registry().definitions();
@@ -29,14 +29,14 @@ fn well() -> Facts {
     let roles = Installation::default().manifests().into_iter().filter_map(|role| {
         let kind = role["kind"].as_str()?.to_owned();
         let scope = match (kind.as_str(), role["metadata"]["name"].as_str()?) {
-            ("Role", _) => Scope::Release,
-            ("ClusterRole", NAME) => Scope::Cluster,
-            ("ClusterRole", _) => Scope::Tenant,
+            ("Role", _) => RightScope::Release,
+            ("ClusterRole", NAME) => RightScope::Cluster,
+            ("ClusterRole", _) => RightScope::Tenant,
             _ => return None,
         };
         Some(LiveRole { called: format!("{kind} {}", place(&role)), scope, watched: false, role: Ok(role) })
     });
-    Facts {
+    CheckFacts {
         now: Some(now),
         version: Some(Ok(json!({"major": "1", "minor": "36+", "gitVersion": "v1.36.4"}))),
         definitions: definitions.collect(),
@@ -48,12 +48,12 @@ fn well() -> Facts {
         roles: roles.collect(),
         objects: [("resourcedependencies.tools.kubestellar.io".to_owned(), Ok(json!({"items": []})))].into(),
         may_create: [("deployments.apps".to_owned(), Ok(true))].into(),
-        ..Facts::default()
+        ..CheckFacts::default()
     }
 }
 
 /// What is not well, as one line each.
-fn told(mode: Mode, facts: &Facts) -> Vec<String> {
+fn told(mode: CheckMode, facts: &CheckFacts) -> Vec<String> {
     let text = text_of(&judge(mode, NAMESPACE, facts), true);
     let lines: Vec<String> = text.lines().map(|line| line.trim().to_owned()).collect();
     lines[..lines.len() - 1].to_vec()
@@ -61,58 +61,58 @@ fn told(mode: Mode, facts: &Facts) -> Vec<String> {
 
 #[test]
 fn where_all_is_well_nothing_is_told() {
-    for mode in [Mode::Pre, Mode::Installed, Mode::PreUninstall] {
+    for mode in [CheckMode::Pre, CheckMode::Installed, CheckMode::PreUninstall] {
         let mut facts = well();
-        if mode == Mode::Pre {
-            facts.definitions.values_mut().for_each(|found| *found = Err(Unseen::Absent));
+        if mode == CheckMode::Pre {
+            facts.definitions.values_mut().for_each(|found| *found = Err(UnseenFact::Absent));
         }
         assert_eq!(told(mode, &facts), [] as [&str; 0], "{mode:?}");
     }
-    let text = text_of(&judge(Mode::Installed, NAMESPACE, &well()), false);
+    let text = text_of(&judge(CheckMode::Installed, NAMESPACE, &well()), false);
     assert!(text.ends_with("11 ok, 0 warnings, 0 failed, 3 skipped\n"), "{text}");
 }
 
 #[test]
 fn no_cluster_is_one_failure_and_the_rest_is_skipped() {
-    let facts = Facts { unreachable: Some("connection refused".to_owned()), ..Facts::default() };
+    let facts = CheckFacts { unreachable: Some("connection refused".to_owned()), ..CheckFacts::default() };
     let expected = [
         "✗ api-reachable: the API server does not answer: connection refused",
         "→ is the cluster up, and is it the right one? kubectl config current-context",
     ];
-    assert_eq!(told(Mode::Installed, &facts), expected);
+    assert_eq!(told(CheckMode::Installed, &facts), expected);
 }
 
 #[test]
 fn an_old_cluster_is_refused() {
     let version = Some(Ok(json!({"major": "1", "minor": "32", "gitVersion": "v1.32.0"})));
-    let told = told(Mode::Pre, &Facts { version, ..well() });
+    let told = told(CheckMode::Pre, &CheckFacts { version, ..well() });
     assert!(told[0].starts_with("✗ api-version: Kubernetes v1.32.0 is older than 1.33"), "{told:?}");
 }
 
 #[test]
 fn definitions_that_are_missing_or_old_are_named_with_the_command_that_brings_them() {
     let mut facts = well();
-    *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(Unseen::Absent);
+    *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(UnseenFact::Absent);
     let expected = [
         "✗ crds-served: the cluster does not serve appbundles.app.example.com",
         "→ linchpin crds | kubectl apply --server-side -f -",
     ];
-    assert_eq!(told(Mode::Installed, &facts), expected);
+    assert_eq!(told(CheckMode::Installed, &facts), expected);
 
     let mut facts = well();
     let old = facts.definitions.get_mut("appbundles.app.example.com").unwrap().as_mut().unwrap();
     old["metadata"]["annotations"][keys::SCHEMA_HASH] = json!("older");
     assert_eq!(
-        told(Mode::Installed, &facts)[0],
+        told(CheckMode::Installed, &facts)[0],
         "✗ crds-current: appbundles.app.example.com are of another version than this program"
     );
     old_is_foreign_without_our_mark(facts);
 }
 
-fn old_is_foreign_without_our_mark(mut facts: Facts) {
+fn old_is_foreign_without_our_mark(mut facts: CheckFacts) {
     let old = facts.definitions.get_mut("appbundles.app.example.com").unwrap().as_mut().unwrap();
     old["metadata"]["annotations"] = json!({});
-    let told = told(Mode::Pre, &facts);
+    let told = told(CheckMode::Pre, &facts);
     assert!(
         told[0].starts_with("✗ no-foreign-crds: appbundles.app.example.com are there and not ours"),
         "{told:?}"
@@ -125,8 +125,8 @@ fn a_door_that_is_off_needs_no_definition_and_no_rights() {
     let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
     deployment["spec"]["template"]["spec"]["containers"][0]["args"] =
         json!(["--doors=resourceDependency,bootDependency", SERVED]);
-    *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(Unseen::Absent);
-    let told = told(Mode::Installed, &facts);
+    *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(UnseenFact::Absent);
+    let told = told(CheckMode::Installed, &facts);
     assert!(told[0].starts_with("! rights-not-wider: the operator's roles give more"), "{told:?}");
     assert!(told[0].contains("appbundles.app.example.com (ClusterRole linchpin)"), "{told:?}");
     assert_eq!(told.len(), 2, "{told:?}");
@@ -138,7 +138,7 @@ fn rights_for_webhooks_and_their_certificate_are_needed_where_they_are_served() 
         let mut facts = well();
         let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
         deployment["spec"]["template"]["spec"]["containers"][0]["args"] = json!(flags);
-        told(Mode::Installed, &facts)
+        told(CheckMode::Installed, &facts)
     };
     assert_eq!(with(&[SERVED]), [] as [&str; 0]);
     let given = with(&[SERVED, "--webhook-cert-dir=/certificate"]);
@@ -154,9 +154,9 @@ fn rights_for_webhooks_and_their_certificate_are_needed_where_they_are_served() 
 
 #[test]
 fn an_operator_that_is_not_there_or_down_says_which() {
-    let facts = Facts { deployments: Some(Ok(json!({"items": []}))), ..well() };
+    let facts = CheckFacts { deployments: Some(Ok(json!({"items": []}))), ..well() };
     assert_eq!(
-        told(Mode::Installed, &facts)[0],
+        told(CheckMode::Installed, &facts)[0],
         "✗ operator-ready: there is no operator in namespace linchpin-system"
     );
     let mut facts = well();
@@ -166,25 +166,25 @@ fn an_operator_that_is_not_there_or_down_says_which() {
         "✗ operator-ready: no Pod of Deployment linchpin-system/linchpin is ready",
         "→ kubectl describe pods -n linchpin-system -l app.kubernetes.io/name=linchpin",
     ];
-    assert_eq!(told(Mode::Installed, &facts), expected);
+    assert_eq!(told(CheckMode::Installed, &facts), expected);
 }
 
 #[test]
 fn nobody_who_leads_is_a_failure() {
-    let lease = |spec: Value| Facts { lease: Some(Ok(json!({"spec": spec}))), ..well() };
+    let lease = |spec: Value| CheckFacts { lease: Some(Ok(json!({"spec": spec}))), ..well() };
     let old = lease(
         json!({"holderIdentity": "a", "leaseDurationSeconds": 3, "renewTime": "2026-01-01T00:00:00.000000Z"}),
     );
     assert_eq!(
-        told(Mode::Installed, &old)[0],
+        told(CheckMode::Installed, &old)[0],
         "✗ lease-renewed: a holds Lease linchpin-system/linchpin and has not renewed it since 2026-01-01T00:00:00Z"
     );
     let free = lease(json!({"holderIdentity": "", "leaseDurationSeconds": 15}));
-    assert!(told(Mode::Installed, &free)[0].starts_with("✗ lease-renewed: nobody holds"));
+    assert!(told(CheckMode::Installed, &free)[0].starts_with("✗ lease-renewed: nobody holds"));
 }
 
-fn tenant_rules(facts: &mut Facts) -> &mut Value {
-    let live = facts.roles.iter_mut().find(|live| live.scope == Scope::Tenant).unwrap();
+fn tenant_rules(facts: &mut CheckFacts) -> &mut Value {
+    let live = facts.roles.iter_mut().find(|live| live.scope == RightScope::Tenant).unwrap();
     live.role.as_mut().unwrap()
 }
 
@@ -194,13 +194,13 @@ fn a_right_that_is_missing_fails_and_one_too_many_is_a_warning() {
     let role = tenant_rules(&mut facts);
     role["rules"][0]["verbs"] = json!(["impersonate", "get", "list", "watch", "delete"]);
     assert_eq!(
-        told(Mode::Installed, &facts)[0],
+        told(CheckMode::Installed, &facts)[0],
         "! rights-not-wider: the operator's roles give more than it needs: delete serviceaccounts (ClusterRole linchpin-tenant)"
     );
     let role = tenant_rules(&mut facts);
     role["rules"][0]["verbs"] = json!(["get", "list", "watch"]);
     assert_eq!(
-        told(Mode::Installed, &facts)[0],
+        told(CheckMode::Installed, &facts)[0],
         "✗ rights-current: the operator's roles lack impersonate serviceaccounts (ClusterRole linchpin-tenant)"
     );
 }
@@ -217,7 +217,7 @@ fn objects_in_a_namespace_that_is_no_tenant_bring_the_line() {
         "→ kubectl create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
          --serviceaccount=linchpin-system:linchpin",
     ];
-    assert_eq!(told(Mode::Installed, &facts), expected);
+    assert_eq!(told(CheckMode::Installed, &facts), expected);
 }
 
 #[test]
@@ -226,9 +226,9 @@ fn stalled_objects_are_counted_and_finalizers_keep_from_uninstalling() {
     let object = json!({"metadata": {"namespace": "shop", "name": "a", "finalizers": [keys::TEARDOWN_FINALIZER]},
         "status": {"conditions": [{"type": "Stalled", "status": "True"}]}});
     facts.objects.insert("a".to_owned(), Ok(json!({"items": [object]})));
-    let stalled = told(Mode::Installed, &facts);
+    let stalled = told(CheckMode::Installed, &facts);
     assert_eq!(stalled[0], "! nothing-stalled: 1 of 1 objects of ours cannot go on: shop/a");
-    let held = told(Mode::PreUninstall, &facts);
+    let held = told(CheckMode::PreUninstall, &facts);
     assert!(
         held[0].starts_with("✗ no-finalizers: 1 objects of ours would hang without an operator: shop/a"),
         "{held:?}"
@@ -238,16 +238,16 @@ fn stalled_objects_are_counted_and_finalizers_keep_from_uninstalling() {
 #[test]
 fn what_the_caller_may_not_read_is_skipped_and_said() {
     let mut facts = well();
-    facts.lease = Some(Err(Unseen::Forbidden("no".to_owned())));
+    facts.lease = Some(Err(UnseenFact::Forbidden("no".to_owned())));
     facts.may_create.insert("secrets".to_owned(), Ok(false));
-    let text = text_of(&judge(Mode::Installed, NAMESPACE, &facts), false);
+    let text = text_of(&judge(CheckMode::Installed, NAMESPACE, &facts), false);
     assert!(text.contains("· lease-renewed: you may not read Lease linchpin-system/linchpin"), "{text}");
-    let told = told(Mode::Pre, &facts);
+    let told = told(CheckMode::Pre, &facts);
     assert!(told[0].starts_with("✗ can-install: you may not create secrets"), "{told:?}");
 }
 
 /// Webhooks of an operator, with these bundles in their configurations and this Secret.
-fn with_webhooks(bundle: &str, secret: Looked) -> Facts {
+fn with_webhooks(bundle: &str, secret: Looked) -> CheckFacts {
     let configuration = json!({"webhooks": [{"clientConfig": {"caBundle": bundle}}]});
     let names = [
         "MutatingWebhookConfiguration linchpin-mutating",
@@ -262,8 +262,8 @@ fn with_webhooks(bundle: &str, secret: Looked) -> Facts {
     };
     let refused =
         r#"admission webhook "vbootdependency-v1alpha1.kb.io" denied the request: spec.dependsOn: Forbidden"#;
-    let circle = Some(Err(Unseen::Forbidden(refused.to_owned())));
-    Facts { webhooks: vec![webhooks], circle, ..well() }
+    let circle = Some(Err(UnseenFact::Forbidden(refused.to_owned())));
+    CheckFacts { webhooks: vec![webhooks], circle, ..well() }
 }
 
 #[test]
@@ -274,26 +274,26 @@ fn webhooks_that_are_not_reached_or_not_believed_are_told() {
         "✗ certificate-valid: the certificate in Secret linchpin-system/linchpin-webhook-tls cannot be read",
         "→ kubectl delete secret linchpin-webhook-tls -n linchpin-system: the leader makes a new one",
     ];
-    assert_eq!(told(Mode::Installed, &facts), expected);
+    assert_eq!(told(CheckMode::Installed, &facts), expected);
     facts.circle = Some(Ok(json!({})));
-    let lines = told(Mode::Installed, &facts);
+    let lines = told(CheckMode::Installed, &facts);
     assert_eq!(
         lines[0],
         "✗ webhook-answers: the API server does not reach them: what they refuse is accepted"
     );
     for bundle in ["", "b3RoZXI="] {
-        let lines = told(Mode::Installed, &with_webhooks(bundle, Ok(secret.clone())));
+        let lines = told(CheckMode::Installed, &with_webhooks(bundle, Ok(secret.clone())));
         assert!(
             lines[0].starts_with("✗ webhook-ca: MutatingWebhookConfiguration linchpin-mutating, "),
             "{lines:?}"
         );
     }
     // Who may not read the Secret sees that an authority is named, and is told what was not looked at.
-    let forbidden = || Err(Unseen::Forbidden("no".to_owned()));
+    let forbidden = || Err(UnseenFact::Forbidden("no".to_owned()));
     let mut facts = with_webhooks("b3RoZXI=", forbidden());
-    assert_eq!(told(Mode::Installed, &facts), [] as [&str; 0]);
+    assert_eq!(told(CheckMode::Installed, &facts), [] as [&str; 0]);
     facts.circle = Some(forbidden());
-    let text = text_of(&judge(Mode::Installed, NAMESPACE, &facts), false);
+    let text = text_of(&judge(CheckMode::Installed, NAMESPACE, &facts), false);
     assert!(
         text.contains("· webhook-answers: you may not create bootdependencies in linchpin-system"),
         "{text}"
@@ -303,16 +303,16 @@ fn webhooks_that_are_not_reached_or_not_believed_are_told() {
         "{text}"
     );
     let mut facts = with_webhooks("b3RoZXI=", forbidden());
-    facts.webhooks[0].configurations[1].1 = Err(Unseen::Absent);
-    let lines = told(Mode::Installed, &facts);
+    facts.webhooks[0].configurations[1].1 = Err(UnseenFact::Absent);
+    let lines = told(CheckMode::Installed, &facts);
     assert_eq!(lines[0], "✗ webhook-ca: ValidatingWebhookConfiguration linchpin-validating is not there");
 }
 
 #[test]
 fn pods_that_are_held_keep_from_uninstalling() {
     let pod = json!({"metadata": {"namespace": "shop", "name": "a"}, "spec": {"schedulingGates": [{"name": keys::BOOT}]}});
-    let facts = Facts { held_pods: Some(Ok(json!({"items": [pod]}))), ..well() };
-    let lines = told(Mode::PreUninstall, &facts);
+    let facts = CheckFacts { held_pods: Some(Ok(json!({"items": [pod]}))), ..well() };
+    let lines = told(CheckMode::PreUninstall, &facts);
     let expected =
         "✗ no-held-pods: 1 Pods are held by our scheduling gate, and nobody would let them go: shop/a";
     assert_eq!(lines[0], expected);

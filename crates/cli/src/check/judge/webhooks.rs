@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::text;
 use crate::check::{
-    facts::{Facts, Unseen, Webhooks},
-    told::{Told, failed, list, ok, skipped, unseen, warning},
+    facts::{CheckFacts, UnseenFact, Webhooks},
+    told::{CheckEnd, failed, list, ok, skipped, unseen, warning},
 };
 
 /// Certificates are renewed when a third of their thirty days is left; one that is nearer to its end was not.
@@ -17,18 +17,18 @@ const SOON: Period = Period::from_secs(5 * 24 * 3600);
 const NONE: &str = "no webhook is configured";
 
 /// Whether the one webhook that refuses something is asked: a circle is refused by it alone, and failures are ignored.
-pub(super) fn webhook_answers(namespace: &str, facts: &Facts) -> Told {
+pub(super) fn webhook_answers(namespace: &str, facts: &CheckFacts) -> CheckEnd {
     let Some(asked) = &facts.circle else { return skipped(NONE) };
     let denied = format!("admission webhook \"{BOOT_WEBHOOK}\" denied");
     let hint = format!(
         "kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin; is port 9443 open for the API server?"
     );
     match asked {
-        Err(Unseen::Forbidden(message) | Unseen::Failed(message)) if message.contains(&denied) => {
+        Err(UnseenFact::Forbidden(message) | UnseenFact::Failed(message)) if message.contains(&denied) => {
             ok("the API server reaches them")
         }
         Ok(_) => failed("the API server does not reach them: what they refuse is accepted", hint),
-        Err(Unseen::Forbidden(_)) => {
+        Err(UnseenFact::Forbidden(_)) => {
             skipped(format!("you may not create bootdependencies in {namespace}, which a dry run needs"))
         }
         Err(why) => unseen("a BootDependency, in a dry run,", why),
@@ -36,7 +36,7 @@ pub(super) fn webhook_answers(namespace: &str, facts: &Facts) -> Told {
 }
 
 /// Whether every configuration is there and names the authority of our certificate.
-pub(super) fn webhook_ca(namespace: &str, facts: &Facts) -> Told {
+pub(super) fn webhook_ca(namespace: &str, facts: &CheckFacts) -> CheckEnd {
     if facts.webhooks.is_empty() {
         return skipped(NONE);
     }
@@ -49,8 +49,8 @@ pub(super) fn webhook_ca(namespace: &str, facts: &Facts) -> Told {
             match looked {
                 Ok(found) if !believes(found, authority.as_deref()) => wrong.push(called.clone()),
                 Ok(_) => {}
-                Err(Unseen::Absent) if webhooks.may_be_absent => {}
-                Err(Unseen::Absent) => {
+                Err(UnseenFact::Absent) if webhooks.may_be_absent => {}
+                Err(UnseenFact::Absent) => {
                     return failed(
                         format!("{called} is not there"),
                         "upgrade the release, or: linchpin manifests --no-crds | kubectl apply --server-side -f -",
@@ -80,14 +80,14 @@ fn believes(configuration: &Value, authority: Option<&str>) -> bool {
 }
 
 /// Whether the certificate is believed for the name by which the API server calls.
-pub(super) fn certificate_valid(namespace: &str, facts: &Facts) -> Told {
+pub(super) fn certificate_valid(namespace: &str, facts: &CheckFacts) -> CheckEnd {
     let Some(now) = facts.now.filter(|_| !facts.webhooks.is_empty()) else { return skipped(NONE) };
     for webhooks in &facts.webhooks {
         let Webhooks { secret_name, service, .. } = webhooks;
         let called = format!("Secret {namespace}/{secret_name}");
         let secret = match &webhooks.secret {
             Ok(secret) => secret,
-            Err(Unseen::Absent) => {
+            Err(UnseenFact::Absent) => {
                 return failed(
                     format!("there is no {called}: no certificate was made"),
                     format!("kubectl logs -n {namespace} -l app.kubernetes.io/name=linchpin"),
@@ -96,13 +96,12 @@ pub(super) fn certificate_valid(namespace: &str, facts: &Facts) -> Told {
             Err(why) => return unseen(&called, why),
         };
         let data = |key: &str| decoded(text(&secret["data"][key]));
-        let judged = |at| inspect(&data("ca.crt"), &data("tls.crt"), service, at);
         let anew = format!("kubectl delete secret {secret_name} -n {namespace}: the leader makes a new one");
-        let problem = match judged(now) {
-            Ok(()) if judged(now.plus(SOON)) == Err(CertificateFault::Expired) => {
+        let problem = match inspect(&data("ca.crt"), &data("tls.crt"), service, now) {
+            Ok(until) if until < now.plus(SOON) => {
                 return warning(format!("the certificate in {called} expires within five days"), anew);
             }
-            Ok(()) => continue,
+            Ok(_) => continue,
             Err(CertificateFault::Expired) => "has expired".to_owned(),
             Err(CertificateFault::OtherName) => format!("is not for {service}"),
             Err(CertificateFault::OtherAuthority) => {

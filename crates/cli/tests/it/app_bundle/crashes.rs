@@ -7,11 +7,11 @@ use crate::{
 };
 use linchpin_doors::journal;
 use linchpin_engine::journal::Journal;
-use linchpin_local::{Component, Options};
+use linchpin_local::{ClusterOptions, Component};
 use linchpin_testkit::{
     Dice, Scenario,
     audit::{Audit, Event},
-    porch::{Porch, Shape, install},
+    porch::{Porch, RevisionShape, install},
 };
 use linchpin_words::{Timestamp, keys};
 use nix::sys::signal::Signal;
@@ -26,7 +26,7 @@ fn pause(dice: &mut Dice, limit: usize) {
 
 #[test]
 fn killed_at_random_points_a_bundle_comes_to_the_same_end() {
-    let options = Options::default().without(Component::Scheduler);
+    let options = ClusterOptions::default().without(Component::Scheduler);
     let World { cluster, api, operator: mut current } = World::start(&options, ALONE);
     for seed in 0..6_u64 {
         let mut dice = Dice::new(seed + 5);
@@ -80,7 +80,8 @@ fn a_crowd_killed_before_its_statuses_are_written_knows_what_it_made() {
     const ROUNDS: usize = 5;
     const PARTS: [&str; 4] = ["a", "b", "c", "d"];
     // Without a garbage collector: what is forgotten stays.
-    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let options =
+        ClusterOptions::default().without(Component::ControllerManager).without(Component::Scheduler);
     let World { cluster, api, operator: first } = World::start(&options, ALONE);
     let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "bundles-killed");
     first.signal(Signal::SIGKILL);
@@ -145,7 +146,8 @@ fn a_crowd_killed_before_its_statuses_are_written_knows_what_it_made() {
 
 #[test]
 fn a_first_journal_that_names_somebody_else_makes_nobody_act_as_them() {
-    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let options =
+        ClusterOptions::default().without(Component::ControllerManager).without(Component::Scheduler);
     let World { cluster, api, operator: current } = World::start(&options, ALONE);
     let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "bundle-forged");
     current.signal(Signal::SIGKILL);
@@ -186,7 +188,8 @@ fn a_first_journal_that_names_somebody_else_makes_nobody_act_as_them() {
 
 #[test]
 fn a_journal_that_cannot_be_read_is_told_and_kept() {
-    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let options =
+        ClusterOptions::default().without(Component::ControllerManager).without(Component::Scheduler);
     let World { cluster, api, operator: current } = World::start(&options, ALONE);
     let scenario = Scenario::begin(&api, Audit::from_now(&cluster.audit_log()), "bundle-unreadable");
     scenario.app_bundle("shop", &maps(&[&["a"]]));
@@ -213,9 +216,10 @@ fn a_journal_that_cannot_be_read_is_told_and_kept() {
 
 #[test]
 fn killed_at_random_points_a_package_has_one_variant_and_takes_it_along() {
-    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let options =
+        ClusterOptions::default().without(Component::ControllerManager).without(Component::Scheduler);
     let World { cluster, api, operator: mut current } = World::start(&options, ALONE);
-    install(&api, Shape::Number);
+    install(&api, RevisionShape::Number);
     for seed in 0..5_u64 {
         let mut dice = Dice::new(seed + 11);
         let name = format!("porch-killed-{seed}");

@@ -1,7 +1,7 @@
 //! Objects are kept as they were written, and nobody is robbed.
 
 use super::{component, map, maps};
-use crate::world::scenario;
+use crate::{seconds, world::scenario};
 use serde_json::{Value, json};
 
 #[test]
@@ -40,6 +40,39 @@ fn what_another_object_of_ours_holds_is_left_to_it_and_told_and_a_borrowed_name_
         object["status"].to_string().contains(&json!(told).to_string())
     });
     assert_eq!(scenario.data("b", "value").as_deref(), Some("theirs"));
+}
+
+#[test]
+fn what_was_scaled_is_left_to_whoever_scaled_it_also_to_nothing_and_from_there() {
+    let scenario = scenario("scaled");
+    let pod = "{metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: web}]}}";
+    let web = format!(
+        "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: web}}, spec: {{replicas: 2, selector: {{matchLabels: \
+         {{app: web}}}}, template: {pod}}}}}"
+    );
+    let spec = format!("{{groups: [{{name: a, components: [{{name: web, template: {web}}}]}}]}}");
+    scenario.app_bundle("shop", &spec);
+    scenario.until("is made", "Deployment", "web", |object| object["spec"]["replicas"] == 2);
+    scenario.phase("AppBundle", "shop", "Deploying");
+    let scale = |replicas: i64| {
+        let path = "/apis/apps/v1/namespaces/scaled/deployments/web/scale";
+        let body = json!({"spec": {"replicas": replicas}});
+        scenario
+            .api
+            .request(&http::Method::PATCH, path, "application/merge-patch+json", Some(&body))
+            .unwrap();
+    };
+    scale(0);
+    let told = "Resource deployed successfully; spec.replicas is left to whoever scaled it";
+    scenario.until("is told", "AppBundle", "shop", |object| {
+        object["status"].to_string().contains(&json!(told).to_string())
+    });
+    for replicas in [3, 0] {
+        scale(replicas);
+        std::thread::sleep(seconds(2));
+        let web = scenario.api.get("Deployment", "scaled", "web").unwrap();
+        assert_eq!(web["spec"]["replicas"], replicas);
+    }
 }
 
 #[test]

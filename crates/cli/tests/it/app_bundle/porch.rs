@@ -6,10 +6,10 @@ use crate::{
     seconds,
     world::{World, scenario},
 };
-use linchpin_local::{Component, Options};
+use linchpin_local::{ClusterOptions, Component};
 use linchpin_testkit::{
     Api, Scenario,
-    porch::{Porch, Shape, install, remove},
+    porch::{Porch, RevisionShape, install, remove},
 };
 use serde_json::{Value, json};
 use std::{sync::OnceLock, thread};
@@ -22,7 +22,7 @@ pub(super) const RULES: &str = "[{apiGroups: [config.porch.kpt.dev], resources: 
 /// Porch in a namespace of the shared cluster, where it is of the newer shape.
 pub(super) fn play(api: &Api, namespace: &str) -> Porch {
     static INSTALLED: OnceLock<()> = OnceLock::new();
-    INSTALLED.get_or_init(|| install(api, Shape::Number));
+    INSTALLED.get_or_init(|| install(api, RevisionShape::Number));
     Porch::begin(api, namespace)
 }
 
@@ -231,7 +231,8 @@ spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {l
 
 #[test]
 fn p23_porch_may_be_missing_come_later_and_change_its_shape() {
-    let options = Options::default().without(Component::ControllerManager).without(Component::Scheduler);
+    let options =
+        ClusterOptions::default().without(Component::ControllerManager).without(Component::Scheduler);
     let world = World::start(&options, &["--leader-elect=false"]);
     let scenario = world.scenario("porch-shapes");
     scenario.allow("porch", RULES);
@@ -240,7 +241,7 @@ fn p23_porch_may_be_missing_come_later_and_change_its_shape() {
     let waiting = says(&scenario, "web", "KindNotServed", "Porch is not installed");
     assert_eq!(waiting["status"]["phase"], "Deploying", "waiting is not failing");
     assert_eq!(waiting["status"]["blockedBy"][0]["reason"], "KindNotServed");
-    install(&world.api, Shape::Text);
+    install(&world.api, RevisionShape::Text);
     let porch = Porch::begin(&world.api, "porch-shapes");
     repositories(&porch);
     porch.publish("catalog", "web", 1, &one_map("porch-shapes", "from-package", "first"));
@@ -252,7 +253,7 @@ fn p23_porch_may_be_missing_come_later_and_change_its_shape() {
     // Porch goes, and comes back in its newer shape: what was a text is a number from now on.
     remove(&world.api);
     says(&scenario, "web", "KindNotServed", "Porch is not installed");
-    install(&world.api, Shape::Number);
+    install(&world.api, RevisionShape::Number);
     repositories(&porch);
     porch.publish("catalog", "web", 1, &one_map("porch-shapes", "from-package", "first"));
     scenario.deployed("shop");

@@ -4,7 +4,7 @@
 
 use std::{io::Write, thread, time::Duration};
 
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use linchpin_testkit::{Api, Scenario, audit::Audit, grant_operator, grant_webhooks};
 use serde_json::json;
 
@@ -22,7 +22,7 @@ fn killed_at_random_no_pod_is_left_held_and_none_is_released_early() {
     }
     let mut random: u64 = u64::from(std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().subsec_nanos());
     let _ = writeln!(std::io::stderr(), "seed {random}");
-    let cluster = Cluster::start(&Options::default()).unwrap();
+    let cluster = Cluster::start(&ClusterOptions::default()).unwrap();
     let api = Api::connect(&cluster.kubeconfig());
     grant_operator(&api);
     grant_webhooks(&api);

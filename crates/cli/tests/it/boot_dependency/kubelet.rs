@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_local::{Cluster, Options, check_node_support, is_node_promised, waiter_image};
+use linchpin_local::{Cluster, ClusterOptions, check_node_support, is_node_promised, waiter_image};
 use linchpin_testkit::{Api, grant_operator};
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ fn on_a_real_node_pods_start_when_what_they_need_is_there() {
     if skipped() {
         return;
     }
-    let cluster = Cluster::start(&Options { node: true, ..Options::default() }).unwrap();
+    let cluster = Cluster::start(&ClusterOptions { node: true, ..ClusterOptions::default() }).unwrap();
     let api = Api::connect(&cluster.kubeconfig());
     grant_operator(&api);
     let directory = tempfile::tempdir().unwrap();

@@ -276,7 +276,7 @@ fn nothing_is_touched_where_nobody_opted_in() {
         .filter(|event| {
             matches!(
                 event.resource.as_str(),
-                "pods" | "deployments" | "replicasets" | "statefulsets" | "jobs"
+                "pods" | "deployments" | "replicasets" | "statefulsets" | "daemonsets" | "jobs" | "cronjobs"
             )
         })
         .collect();

@@ -1,6 +1,6 @@
 //! A replica that does not lead answers webhooks as well: it looks for itself.
 
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use linchpin_testkit::{Api, Scenario, audit::Audit, grant_operator, grant_webhooks};
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -14,7 +14,7 @@ use crate::{eventually, seconds, world};
 
 #[test]
 fn a_replica_that_does_not_lead_lets_pass_what_it_sees_and_holds_what_it_does_not() {
-    let cluster = Cluster::start(&Options { kwok: Some(1), ..Options::default() }).unwrap();
+    let cluster = Cluster::start(&ClusterOptions { kwok: Some(1), ..ClusterOptions::default() }).unwrap();
     let api = Api::connect(&cluster.kubeconfig());
     grant_operator(&api);
     grant_webhooks(&api);

@@ -161,6 +161,24 @@ fn b6_b8_a_circle_through_services_of_other_names_is_found_at_run_time() {
 }
 
 #[test]
+fn b6_a_circle_of_pods_that_wait_by_themselves_is_found_by_these_pods() {
+    let scenario = opted_in("boot-pods");
+    until_called(&scenario);
+    for (name, other) in [("one", "two"), ("two", "one")] {
+        leads_to(&scenario, name);
+        let spec = format!(
+            "{{serviceAccountName: actor, selector: {{matchLabels: {{app: {name}}}}}, dependsOn: [{{service: to-{other}, port: 80}}]}}"
+        );
+        boot(&scenario, name, &spec);
+        // No node takes it: on a simulated one it would start without its init containers.
+        bare(&scenario, name, ", nodeSelector: {none: none}");
+        assert_eq!(init_names(&scenario.get("Pod", name).unwrap()["spec"]), [format!("wait-for-to-{other}")]);
+    }
+    is_stalled(&scenario, "one", "circular dependency detected: one → two → one");
+    scenario.phase("BootDependency", "two", "Failed");
+}
+
+#[test]
 fn a_circle_through_a_service_that_selects_nobody_is_found_by_what_its_slices_name() {
     let scenario = opted_in("boot-claims");
     until_called(&scenario);

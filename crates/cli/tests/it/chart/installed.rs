@@ -9,12 +9,12 @@ use std::{
     process::Output,
 };
 
-use linchpin_local::{Cluster, Component, Options, check_node_support};
+use linchpin_local::{Cluster, ClusterOptions, Component, check_node_support};
 use linchpin_operator::settings::DoorName;
 use linchpin_testkit::{
     Api, CHART_OPERATOR,
     audit::{Audit, Event},
-    porch::{Porch, Shape, install},
+    porch::{Porch, RevisionShape, install},
 };
 use serde_json::Value;
 
@@ -63,7 +63,7 @@ struct Installed {
 
 impl Installed {
     /// A cluster with these nodes, and the chart in it with these values.
-    fn begin(image: &Path, options: &Options, values: &[&str]) -> Self {
+    fn begin(image: &Path, options: &ClusterOptions, values: &[&str]) -> Self {
         let cluster = Cluster::start(options).expect("a local Kubernetes");
         cluster.import_archive(image).unwrap();
         let image = "image.repository=localhost/linchpin,image.tag=dev,image.pullPolicy=Never";
@@ -245,7 +245,8 @@ fn left_behind(installed: &Installed) -> Vec<Value> {
 #[test]
 fn helm_installs_two_operators_that_serve_with_the_charts_rights_and_leaves_only_definitions() {
     let Some(image) = image_or_skip("the chart on a real node") else { return };
-    let installed = Installed::begin(&image, &Options { node: true, ..Options::default() }, &[]);
+    let installed =
+        Installed::begin(&image, &ClusterOptions { node: true, ..ClusterOptions::default() }, &[]);
     let audit = Audit::from_the_beginning(&installed.cluster.audit_log());
     let ready =
         installed.must("get deployment linchpin -n linchpin-system -o jsonpath={.status.readyReplicas}");
@@ -338,7 +339,7 @@ fn kubeconfig_for_pods(cluster: &Cluster) -> PathBuf {
 /// The chart's operator on a real node, with tenants everywhere; whatever is started now runs on a simulated node, where
 /// images need not be there.
 fn for_examples(image: &Path) -> Installed {
-    let options = Options { node: true, kwok: Some(1), ..Options::default() };
+    let options = ClusterOptions { node: true, kwok: Some(1), ..ClusterOptions::default() };
     let installed = Installed::begin(image, &options, &["tenancy.mode=Cluster"]);
     installed.must("cordon -l type!=kwok");
     installed.must("taint nodes -l type=kwok kwok.x-k8s.io/node-");
@@ -365,7 +366,7 @@ fn all_examples_pass_with_the_operator_of_the_chart() {
     examples::apply(cluster, &hello);
     installed.must("create deployment web --image=nginx --namespace=shop");
     examples::all_are_done(&api, &[hello]);
-    install(&api, Shape::Number);
+    install(&api, RevisionShape::Number);
     app_bundle::examples::come_and_go(&api, || Porch::begin(&api, app_bundle::examples::PORCH));
     assert_eq!(installed.refused(), []);
 }

@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use linchpin_local::{Cluster, Options, check_node_support};
+use linchpin_local::{Cluster, ClusterOptions, check_node_support};
 use linchpin_testkit::Api;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -170,8 +170,8 @@ fn deployment(name: &str, app: &str, replicas: u32, served: bool) -> Value {
 
 impl Arena {
     fn open(served: bool) -> Self {
-        let cluster =
-            Cluster::start(&Options { node: true, ..Options::default() }).expect("a local Kubernetes");
+        let cluster = Cluster::start(&ClusterOptions { node: true, ..ClusterOptions::default() })
+            .expect("a local Kubernetes");
         let api = Api::connect(&cluster.kubeconfig());
         for definition in linchpin_doors::registry().definitions() {
             api.apply(&json!(definition)).unwrap();

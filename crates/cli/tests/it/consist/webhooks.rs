@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use linchpin_testkit::{Refused, Scenario};
+use linchpin_testkit::{ApiRefusal, Scenario};
 use serde_json::{Value, json};
 
 use super::{AVAILABLE, CONTROL, ENTRIES, Shop, annotation, finalizers, label, ready, service};
@@ -20,11 +20,11 @@ fn path(scenario: &Scenario, pod: &str) -> String {
 }
 
 /// Asks for a deletion, with options.
-fn delete(scenario: &Scenario, pod: &str, options: &Value) -> Result<Value, Refused> {
+fn delete(scenario: &Scenario, pod: &str, options: &Value) -> Result<Value, ApiRefusal> {
     scenario.api.request(&http::Method::DELETE, &path(scenario, pod), "application/json", Some(options))
 }
 
-fn evict(scenario: &Scenario, pod: &str) -> Result<Value, Refused> {
+fn evict(scenario: &Scenario, pod: &str) -> Result<Value, ApiRefusal> {
     let body = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": scenario.namespace}});
     let path = format!("{}/eviction", path(scenario, pod));
     scenario.api.request(&http::Method::POST, &path, "application/json", Some(&body))

@@ -2,7 +2,7 @@
 //! nothing, keeps what runs, and recovers.
 
 use crate::{operator::linchpin, world::World};
-use linchpin_local::Options;
+use linchpin_local::ClusterOptions;
 use linchpin_testkit::{Scenario, condition};
 use linchpin_words::hash::sha256_hex;
 use serde_json::{Value, json};
@@ -137,7 +137,7 @@ fn what_is_hostile_is_told_applies_nothing_keeps_what_runs_and_recovers() {
         answers.lock().unwrap().insert("/app.yaml".to_owned(), (status, body));
     };
     let hosts = format!("--source-hosts=http://127.0.0.1:{port}");
-    let world = World::start(&Options::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
+    let world = World::start(&ClusterOptions::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
     let scenario = world.scenario("sync-fetched");
     let url = format!("http://127.0.0.1:{port}/app.yaml");
     scenario.sync("app", &json!({"source": {"http": {"url": url}, "interval": "10s"}}).to_string());
@@ -177,7 +177,7 @@ fn what_is_hostile_is_told_applies_nothing_keeps_what_runs_and_recovers() {
 fn every_hostile_source_gives_a_clear_condition_applies_nothing_keeps_what_runs_and_recovers() {
     let (port, answers) = serve();
     let hosts = format!("--source-hosts=http://127.0.0.1:{port}");
-    let world = World::start(&Options::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
+    let world = World::start(&ClusterOptions::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
     let scenario = world.scenario("sync-hostile");
     let good = |name: &str, value: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"value": value}})
@@ -274,7 +274,7 @@ fn named(name: &str, value: &str) -> Vec<u8> {
 fn a_registry_that_fails_lies_or_babbles_applies_nothing_keeps_what_runs_and_recovers() {
     let (port, answers) = serve();
     let hosts = format!("--source-hosts=http://127.0.0.1:{port}");
-    let world = World::start(&Options::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
+    let world = World::start(&ClusterOptions::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
     let scenario = world.scenario("sync-registry");
     let lie = manifest(b"something else");
     let cases: [(&str, u16, Vec<u8>, &str, bool); 8] = [
@@ -355,6 +355,7 @@ fn plan_fetches(world: &World, scenario: &Scenario, port: u16) {
     scenario.sync("exporter", &json!({"source": {"objects": [json!({"apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "exported"}})]}, "exports": [{"name": "one", "object": {"apiVersion": "v1", "kind": "ConfigMap",
         "name": "exported"}}], "provides": [{"capability": "there.example.com"}]}).to_string());
+    scenario.synced("exporter");
     let manifests = json!({"apiVersion": "v1", "kind": "List", "items": [
         {"apiVersion": "linchpin.dev/v1alpha1", "kind": "Sync", "metadata": {"name": "maker", "namespace": "sync-hostile"},
          "spec": {"source": {"http": {"url": format!("http://127.0.0.1:{port}/slip")}}}},
@@ -364,6 +365,8 @@ fn plan_fetches(world: &World, scenario: &Scenario, port: u16) {
             {"name": "nobody", "object": {"resource": "configmap/nobody"}},
             {"name": "export", "sync": {"name": "exporter", "export": "one"}},
             {"name": "mistaken", "sync": {"name": "exporter", "export": "two"}},
+            {"name": "labelled", "objects": {"kind": "ConfigMap", "selector": {"matchLabels": {"linchpin.dev/sync": "exporter"}}}},
+            {"name": "unlabelled", "objects": {"kind": "ConfigMap", "selector": {"matchLabels": {"linchpin.dev/sync": "x"}}}},
             {"name": "provided", "capability": {"name": "there.example.com"}},
             {"name": "served", "capability": {"api": {"group": "linchpin.dev", "version": "v1alpha1", "kind": "Sync"}}}]}}]});
     let plan = |arguments: &[&str]| {
@@ -389,6 +392,8 @@ fn plan_fetches(world: &World, scenario: &Scenario, port: u16) {
         "none sync-hostile/user  nobody",
         "ok   sync-hostile/user  export  export one of Sync sync-hostile/exporter (in the cluster)",
         "none sync-hostile/user  mistaken",
+        "ok   sync-hostile/user  labelled  ConfigMap sync-hostile/[linchpin.dev/sync=exporter] (in the cluster)",
+        "none sync-hostile/user  unlabelled  ConfigMap sync-hostile/[linchpin.dev/sync=x]",
         "ok   sync-hostile/user  provided  Capability there.example.com (in the cluster)",
         "ok   sync-hostile/user  served  kind Sync.linchpin.dev (in the cluster)",
     ] {

@@ -4,7 +4,7 @@
 //! skipped. The Git server is `git http-backend` behind a port of the test's own.
 
 use crate::{eventually, seconds, world::World};
-use linchpin_local::Options;
+use linchpin_local::ClusterOptions;
 use linchpin_testkit::{audit::assert_finished_before, condition};
 use serde_json::{Value, json};
 use std::{
@@ -137,7 +137,7 @@ fn what_the_real_source_controller_of_flux_has_fetched_is_applied_and_followed_b
     let repository = Repository::start();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let hosts = format!("--flux-hosts=http://127.0.0.1:{port}");
-    let world = World::start(&Options::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
+    let world = World::start(&ClusterOptions::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
     let scenario = world.scenario("sync-flux");
     let kubectl = |arguments: &[&str]| {
         let done = world.cluster.kubectl().args(arguments).output().unwrap();

@@ -5,7 +5,7 @@
 
 use super::maps;
 use crate::world::operator;
-use linchpin_local::{Cluster, Options};
+use linchpin_local::{Cluster, ClusterOptions};
 use linchpin_testkit::{
     Api, Dice, Scenario,
     audit::{Audit, Event, assert_finished_before},
@@ -73,7 +73,7 @@ fn writes<'e>(
 #[test]
 fn random_sets_are_applied_dependency_first_and_deleted_in_reverse_and_rest() {
     let sets = if env::var_os("LINCHPIN_LONG").is_some() { 50 } else { 3 };
-    let cluster = Cluster::start(&Options::default()).expect("a local Kubernetes");
+    let cluster = Cluster::start(&ClusterOptions::default()).expect("a local Kubernetes");
     let api = Api::connect(&cluster.kubeconfig());
     grant_operator(&api);
     let start = || operator(&cluster, &["--leader-elect=false"]);

@@ -4,7 +4,7 @@
 //! was skipped.
 
 use crate::{eventually, seconds, world::World};
-use linchpin_local::Options;
+use linchpin_local::ClusterOptions;
 use linchpin_testkit::condition;
 use linchpin_words::hash::sha256_hex;
 use serde_json::{Value, json};
@@ -130,7 +130,7 @@ fn an_artifact_of_a_real_registry_is_applied_followed_by_tag_and_kept_by_digest(
     let registry = Registry::start(&program);
     let port = registry.port;
     let hosts = format!("--source-hosts=http://127.0.0.1:{port}");
-    let world = World::start(&Options::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
+    let world = World::start(&ClusterOptions::default(), &[&hosts, "--probe-allow=127.0.0.0/8"]);
     let scenario = world.scenario("sync-oci");
     let url = format!("oci://127.0.0.1:{port}/team/app");
     let oci = |reference: Value| {

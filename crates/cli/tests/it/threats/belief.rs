@@ -6,7 +6,7 @@ use crate::{
     seconds,
     world::{self, World, scenario},
 };
-use linchpin_local::{Component, Options};
+use linchpin_local::{ClusterOptions, Component};
 use linchpin_testkit::{Api, Scenario, audit::Event};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn left_behind(api: &Api, text: &str) -> bool {
 #[test]
 fn a_forged_journal_is_put_right_while_we_lead_and_deletes_nothing_that_is_not_ours_after_a_restart() {
     let World { cluster, api, operator } =
-        World::start(&Options::default().without(Component::Scheduler), ALONE);
+        World::start(&ClusterOptions::default().without(Component::Scheduler), ALONE);
     let begin = |name: &str| {
         Scenario::begin(&api, linchpin_testkit::audit::Audit::from_now(&cluster.audit_log()), name)
     };
@@ -195,7 +195,7 @@ fn whoever_takes_the_mark_off_takes_the_object_back() {
 #[test]
 fn a_journal_that_cannot_be_read_holds_no_deletion_up() {
     let World { cluster, api, operator } =
-        World::start(&Options::default().without(Component::Scheduler), ALONE);
+        World::start(&ClusterOptions::default().without(Component::Scheduler), ALONE);
     let audit = linchpin_testkit::audit::Audit::from_now(&cluster.audit_log());
     let scenario = Scenario::begin(&api, audit, "unreadable");
     for name in ["broken", "newer", "waiting"] {

@@ -21,7 +21,8 @@ fn discreet(code: u16, status: Value) -> Failure {
 fn failure_with(verb: &'static str, code: u16, status: Value, discreet: bool) -> Failure {
     let resource = Resource::new(Gvk::new("apps", "v1", "Deployment"), "deployments", true);
     let (namespace, name) = (Some("shop"), "web");
-    let attempt = Attempt { verb, resource: &resource, subresource: None, namespace, name, discreet };
+    let attempt =
+        AttemptedRequest { verb, resource: &resource, subresource: None, namespace, name, discreet };
     let status: Status = serde_json::from_value(status).unwrap();
     attempt.failure(&CallError::Refused(Box::new(Refused { code, status, retry_after: None })))
 }
@@ -75,8 +76,14 @@ fn whoever_denied_is_named_for_every_code_and_what_it_says_is_kept_where_it_may_
 fn nothing_that_is_said_about_a_secret_is_shown() {
     let resource = Resource::new(Gvk::new("", "v1", "Secret"), "secrets", true);
     let (namespace, name) = (Some("shop"), "key");
-    let attempt =
-        Attempt { verb: "create", resource: &resource, subresource: None, namespace, name, discreet: false };
+    let attempt = AttemptedRequest {
+        verb: "create",
+        resource: &resource,
+        subresource: None,
+        namespace,
+        name,
+        discreet: false,
+    };
     let message = "Secret \"key\" is invalid: data[a]: Invalid value: \"hunter2\"";
     let status = serde_json::from_value(json!({"reason": "Invalid", "message": message})).unwrap();
     let refused = CallError::Refused(Box::new(Refused { code: 422, status, retry_after: None }));

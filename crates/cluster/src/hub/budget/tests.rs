@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{
-    hub::{Hub, Settings, SubscriberId, objects::Note, state::State},
-    transport::{Options, Transport},
-    watch::Item,
+    hub::{Hub, HubSettings, SubscriberId, objects::WatchNote, state::HubState},
+    transport::{Transport, TransportOptions},
+    watch::WatchItem,
 };
 use linchpin_engine::contract::{Failure, Projection, Question, ReadSet, Right, Scope, Selector};
 use linchpin_words::Gvk;
@@ -41,7 +41,7 @@ fn right(namespace: &str, name: &str) -> Want {
     Want::new(Question::Right { via: via(namespace), right })
 }
 
-fn item(name: &str, version: u64, revision: u64, bytes: usize) -> Item {
+fn item(name: &str, version: u64, revision: u64, bytes: usize) -> WatchItem {
     let kept = Projection {
         kind: kind(),
         namespace: None,
@@ -52,7 +52,7 @@ fn item(name: &str, version: u64, revision: u64, bytes: usize) -> Item {
         deleting: false,
         content: Value::Null,
     };
-    Item { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes }
+    WatchItem { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes }
 }
 
 /// A hub whose tasks never run, because its tests never wait.
@@ -61,11 +61,11 @@ struct Quiet {
 }
 
 impl Quiet {
-    fn new(budget: Budget) -> Self {
+    fn new(budget: NamespaceBudget) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-        let transport = Transport::new(&config, &Options::default()).unwrap();
-        let settings = Settings { budget, never_widen: true, ..Settings::default() };
+        let transport = Transport::new(&config, &TransportOptions::default()).unwrap();
+        let settings = HubSettings { budget, never_widen: true, ..HubSettings::default() };
         Self { hub: Hub::new(transport, settings, Arc::new(|_: &[SubscriberId]| {})) }
     }
 
@@ -73,8 +73,8 @@ impl Quiet {
         self.hub.subscribe(SubscriberId(subscriber), wants.iter().cloned().collect());
     }
 
-    fn watch_of(state: &State, want: &Want) -> Option<(WatchId, u64)> {
-        let Source::Objects(supply) = &state.topics.get(want)?.source else { return None };
+    fn watch_of(state: &HubState, want: &Want) -> Option<(WatchId, u64)> {
+        let AnswerSource::Objects(supply) = &state.topics.get(want)?.source else { return None };
         supply.own
     }
 
@@ -87,7 +87,7 @@ impl Quiet {
             Scope::Labels { .. } => item(&format!("o{number}"), 1, revision, bytes),
         });
         let items = items.collect();
-        self.hub.inner.noted(id, Note::Snapshot { items, others: Vec::new(), as_of: 5 });
+        self.hub.inner.noted(id, WatchNote::Snapshot { items, others: Vec::new(), as_of: 5 });
         true
     }
 
@@ -105,8 +105,8 @@ impl Quiet {
     }
 }
 
-fn objects(limit: usize) -> Budget {
-    Budget { objects: limit, ..Budget::default() }
+fn objects(limit: usize) -> NamespaceBudget {
+    NamespaceBudget { objects: limit, ..NamespaceBudget::default() }
 }
 
 #[test]
@@ -121,7 +121,7 @@ async fn each_account_that_is_acted_as_counts_as_a_watch() {
         |namespace: &str, number: usize| Via::service_account(namespace, format!("account-{number}"));
     let asks = |via: Via| Want::object(via, kind(), Some("a".into()), "x", ReadSet::nothing());
     for (accounts, served) in [(4, 4), (5, 5), (6, 5), (500, 5)] {
-        let quiet = Quiet::new(Budget { watches: 10, ..Budget::default() });
+        let quiet = Quiet::new(NamespaceBudget { watches: 10, ..NamespaceBudget::default() });
         let wants: Vec<Want> = (0..accounts).map(|number| asks(account("a", number))).collect();
         for (number, want) in (1..).zip(&wants) {
             quiet.ask(number, std::slice::from_ref(want));
@@ -137,7 +137,7 @@ async fn each_account_that_is_acted_as_counts_as_a_watch() {
 
 #[tokio::test]
 async fn an_account_that_is_one_too_many_is_over_budget_in_questions_and_writes_too() {
-    let quiet = Quiet::new(Budget { watches: 2, ..Budget::default() });
+    let quiet = Quiet::new(NamespaceBudget { watches: 2, ..NamespaceBudget::default() });
     quiet.ask(1, &[named("a", "x")]);
     let late = Via::service_account("a", "late");
     let Question::Right { right, .. } = right("a", "x").question().clone() else { panic!() };
@@ -186,7 +186,7 @@ async fn at_the_limit_all_is_seen_and_over_it_the_question_says_what_and_how_muc
 #[tokio::test]
 async fn bytes_count_as_well_as_objects() {
     for (bytes, over) in [(500, false), (501, true), (50_000, true)] {
-        let quiet = Quiet::new(Budget { bytes: 1_000, ..Budget::default() });
+        let quiet = Quiet::new(NamespaceBudget { bytes: 1_000, ..NamespaceBudget::default() });
         let want = selected("a", "x=y");
         quiet.ask(1, std::slice::from_ref(&want));
         quiet.see(&want, 2, bytes);
@@ -205,9 +205,9 @@ async fn a_list_that_is_too_long_ends_while_it_is_read() {
     let want = selected("a", "x=y");
     quiet.ask(1, std::slice::from_ref(&want));
     let id = Quiet::watch_of(&quiet.hub.inner.state(), &want).unwrap().0;
-    quiet.hub.inner.noted(id, Note::Read(Weight { objects: 10, bytes: 10 }));
+    quiet.hub.inner.noted(id, WatchNote::Read(Weight { objects: 10, bytes: 10 }));
     assert!(!quiet.is_over(&want));
-    quiet.hub.inner.noted(id, Note::Read(Weight { objects: 11, bytes: 11 }));
+    quiet.hub.inner.noted(id, WatchNote::Read(Weight { objects: 11, bytes: 11 }));
     assert!(quiet.is_over(&want) && quiet.hub.inner.state().watches.is_empty());
 }
 
@@ -262,7 +262,7 @@ async fn what_was_refused_is_tried_again_now_and_then_because_it_may_have_become
 
 #[tokio::test]
 async fn questions_have_a_budget_and_the_first_ones_are_asked() {
-    let quiet = Quiet::new(Budget { questions: 3, ..Budget::default() });
+    let quiet = Quiet::new(NamespaceBudget { questions: 3, ..NamespaceBudget::default() });
     let rights: Vec<Want> = (0..300).map(|number| right("a", &format!("r{number}"))).collect();
     for (number, want) in (1..).zip(&rights) {
         quiet.ask(number, std::slice::from_ref(want));
@@ -303,7 +303,7 @@ proptest! {
     fn in_no_story_is_more_kept_than_may_be_or_the_count_wrong(steps in vec(step(), 0..60)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _guard = runtime.enter();
-        let limit = Budget { watches: 5, objects: 10, bytes: 20, questions: 1 };
+        let limit = NamespaceBudget { watches: 5, objects: 10, bytes: 20, questions: 1 };
         let quiet = Quiet::new(limit);
         let wants = [
             selected("a", "x=0"), selected("a", "x=1"), named("a", "n0"), named("a", "n1"), selected("b", "x=0"),
@@ -317,7 +317,7 @@ proptest! {
                 Step::Gone(which) => {
                     let own = Quiet::watch_of(&quiet.hub.inner.state(), &wants[which]);
                     if let Some((id, _)) = own {
-                        quiet.hub.inner.noted(id, Note::Gone { name: "o0".into(), version: 9 });
+                        quiet.hub.inner.noted(id, WatchNote::Gone { name: "o0".into(), version: 9 });
                     }
                 }
                 Step::Again => quiet.hub.inner.state().feed_one_each(&quiet.hub.inner),

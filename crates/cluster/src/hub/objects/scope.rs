@@ -2,7 +2,7 @@
 //! hub changes it under its lock only.
 
 use crate::watch::{
-    Select,
+    WatchSelect,
     interest::{Interest, reads_metadata},
 };
 use linchpin_engine::contract::Want;
@@ -29,8 +29,8 @@ struct Asked {
 }
 
 impl Scope {
-    pub(in crate::hub) fn new(select: &Select) -> Self {
-        Self { by_label: matches!(select, Select::Labels(_)), asked: Mutex::default() }
+    pub(in crate::hub) fn new(select: &WatchSelect) -> Self {
+        Self { by_label: matches!(select, WatchSelect::Labels(_)), asked: Mutex::default() }
     }
 
     fn asked(&self) -> MutexGuard<'_, Asked> {

@@ -13,7 +13,7 @@ fn family() -> Family {
     Family { via, kind: Gvk::new("", "v1", "ConfigMap"), namespace: Some("shop".into()) }
 }
 
-fn watching(select: Select) -> Watching {
+fn watching(select: WatchSelect) -> Watching {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let task = runtime.spawn(std::future::pending::<()>()).abort_handle();
     let scope = Arc::new(Scope::new(&select));
@@ -29,7 +29,7 @@ fn want(name: &str) -> Want {
 }
 
 /// An object as somebody would see it who reads whatever is asked for by then.
-fn item(watch: &Watching, name: &str, uid: &str, version: u64) -> Item {
+fn item(watch: &Watching, name: &str, uid: &str, version: u64) -> WatchItem {
     let kept = Projection {
         kind: family().kind,
         namespace: family().namespace,
@@ -41,15 +41,15 @@ fn item(watch: &Watching, name: &str, uid: &str, version: u64) -> Item {
         content: Value::Null,
     };
     let revision = watch.scope.revision(name).unwrap_or_default();
-    Item { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
+    WatchItem { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
 }
 
-fn snapshot(items: Vec<Item>, as_of: u64) -> Note {
-    Note::Snapshot { items, others: Vec::new(), as_of }
+fn snapshot(items: Vec<WatchItem>, as_of: u64) -> WatchNote {
+    WatchNote::Snapshot { items, others: Vec::new(), as_of }
 }
 
-fn gone(name: &str, version: u64) -> Note {
-    Note::Gone { name: name.into(), version }
+fn gone(name: &str, version: u64) -> WatchNote {
+    WatchNote::Gone { name: name.into(), version }
 }
 
 /// What is seen of a name: the version of the object, or none where it is not there, and how recent that is.
@@ -62,7 +62,7 @@ fn seen(watch: &Watching, revision: u64, name: &str) -> Option<(Option<u64>, u64
 
 #[test]
 fn before_the_first_state_nothing_is_known() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     let needs = watch.add("a", &want("a"));
     assert_eq!(watch.view(needs, Some("a")), None);
     assert_eq!(watch.apply(snapshot(vec![], 5)).len(), 1);
@@ -72,7 +72,7 @@ fn before_the_first_state_nothing_is_known() {
 
 #[test]
 fn a_renewal_that_brings_nothing_new_wakes_nobody() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     watch.add("a", &want("a"));
     watch.apply(snapshot(vec![item(&watch, "a", "u", 3)], 5));
     assert!(watch.apply(snapshot(vec![item(&watch, "a", "u", 3)], 9)).is_empty());
@@ -82,33 +82,33 @@ fn a_renewal_that_brings_nothing_new_wakes_nobody() {
 
 #[test]
 fn a_lost_connection_keeps_the_view_and_wakes_when_it_is_back() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     let needs = watch.add("a", &want("a"));
     watch.apply(snapshot(vec![item(&watch, "a", "u", 3)], 5));
-    assert!(watch.apply(Note::Lost).is_empty());
+    assert!(watch.apply(WatchNote::Lost).is_empty());
     let Some(Seen::Objects(seen)) = watch.view(needs, Some("a")) else { panic!() };
     assert!(!seen.live && seen.items.len() == 1);
-    assert_eq!(watch.apply(Note::Live).len(), 1);
+    assert_eq!(watch.apply(WatchNote::Live).len(), 1);
 }
 
 #[test]
 fn a_refusal_forgets_what_was_seen() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     let needs = watch.add("a", &want("a"));
     watch.apply(snapshot(vec![item(&watch, "a", "u", 3)], 5));
     let why = || Why::new(Reason::Forbidden, "no");
-    assert_eq!(watch.apply(Note::Blind(why())).len(), 1);
-    assert!(watch.apply(Note::Blind(why())).is_empty(), "the same refusal is no news");
+    assert_eq!(watch.apply(WatchNote::Blind(why())).len(), 1);
+    assert!(watch.apply(WatchNote::Blind(why())).is_empty(), "the same refusal is no news");
     assert_eq!((watch.view(needs, Some("a")), watch.len()), (None, 0));
 }
 
 #[test]
 fn old_news_changes_nothing() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     watch.add("a", &want("a"));
     watch.apply(snapshot(vec![item(&watch, "a", "u", 7)], 8));
-    assert!(watch.apply(Note::Changed(item(&watch, "a", "u", 7))).is_empty());
-    assert!(watch.apply(Note::Changed(item(&watch, "a", "u", 6))).is_empty());
+    assert!(watch.apply(WatchNote::Changed(item(&watch, "a", "u", 7))).is_empty());
+    assert!(watch.apply(WatchNote::Changed(item(&watch, "a", "u", 6))).is_empty());
     assert!(watch.apply(gone("a", 6)).is_empty());
     assert_eq!(watch.len(), 1);
     assert_eq!(watch.apply(gone("a", 9)).len(), 1);
@@ -116,7 +116,7 @@ fn old_news_changes_nothing() {
 
 #[test]
 fn more_of_an_object_is_answered_when_it_was_read_again_only() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     let needs = watch.add("a", &want("a"));
     watch.apply(snapshot(vec![item(&watch, "a", "u", 3)], 5));
     let more = watch.add("a", &want_more("a", ReadSet::dotted(["data"])));
@@ -128,7 +128,7 @@ fn more_of_an_object_is_answered_when_it_was_read_again_only() {
 
 #[test]
 fn what_is_not_there_answers_whatever_is_read_of_it() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     watch.add("a", &want("a"));
     watch.apply(snapshot(vec![], 5));
     let more = watch.add("a", &want_more("a", ReadSet::whole()));
@@ -138,14 +138,14 @@ fn what_is_not_there_answers_whatever_is_read_of_it() {
 
 #[test]
 fn what_was_projected_for_fewer_readers_is_read_again() {
-    let mut watch = watching(Select::Name("a".into()));
+    let mut watch = watching(WatchSelect::Name("a".into()));
     watch.add("a", &want("a"));
     watch.apply(snapshot(vec![], 5));
-    let under_way = Note::Changed(item(&watch, "a", "u", 6));
+    let under_way = WatchNote::Changed(item(&watch, "a", "u", 6));
     assert!(!watch.must_be_read_again(&under_way));
     let more = watch.add("a", &want_more("a", ReadSet::dotted(["data"])));
     assert!(watch.must_be_read_again(&under_way));
-    let again = Note::Changed(item(&watch, "a", "u", 6));
+    let again = WatchNote::Changed(item(&watch, "a", "u", 6));
     assert!(!watch.must_be_read_again(&again));
     assert_eq!(watch.apply(again).len(), 2);
     assert_eq!(seen(&watch, more, "a"), Some((Some(6), 6)));
@@ -153,7 +153,7 @@ fn what_was_projected_for_fewer_readers_is_read_again() {
 
 #[test]
 fn too_many_objects_are_not_looked_at() {
-    let mut watch = watching(Select::Labels(linchpin_engine::contract::Selector::default()));
+    let mut watch = watching(WatchSelect::Labels(linchpin_engine::contract::Selector::default()));
     let needs = watch.add("", &want("x"));
     let items = |count: usize| {
         let watch = &watch;
@@ -168,12 +168,12 @@ fn too_many_objects_are_not_looked_at() {
 
 #[test]
 fn a_selection_answers_more_when_all_of_it_was_read_again() {
-    let mut watch = watching(Select::Labels(linchpin_engine::contract::Selector::default()));
+    let mut watch = watching(WatchSelect::Labels(linchpin_engine::contract::Selector::default()));
     watch.add("", &want("x"));
     watch.apply(snapshot(vec![item(&watch, "a", "u", 3), item(&watch, "b", "v", 4)], 5));
     let more = watch.add("", &want_more("x", ReadSet::dotted(["data"])));
     assert!(watch.is_behind() && watch.view(more, None).is_none());
-    watch.apply(Note::Changed(item(&watch, "a", "u", 6)));
+    watch.apply(WatchNote::Changed(item(&watch, "a", "u", 6)));
     assert!(watch.view(more, None).is_none(), "b was not read again");
     let woken = watch.apply(snapshot(vec![item(&watch, "a", "u", 6), item(&watch, "b", "v", 4)], 7));
     assert!(watch.view(more, None).is_some());

@@ -1,10 +1,10 @@
 //! What a watch's task reports to: the follower's reports in, the hub's notes out.
 
-use super::{Note, Scope, WatchKey};
+use super::{Scope, WatchKey, WatchNote};
 use crate::{
     call::{CallError, Resource},
     hub::{Inner, budget::Weight, state::WatchId},
-    watch::{Item, Report, Select, Sink, SinkReply, interest::Interest},
+    watch::{Sink, SinkReply, WatchItem, WatchReport, WatchSelect, interest::Interest},
 };
 use linchpin_engine::contract::{Right, Why};
 use linchpin_words::{Reason, text};
@@ -33,31 +33,31 @@ impl Sink for WatchSink {
         self.scope.interest(name)
     }
 
-    fn report(&self, report: Report) -> SinkReply {
+    fn report(&self, report: WatchReport) -> SinkReply {
         let note = match report {
-            Report::Looking => Note::Looking,
-            Report::Read { objects, bytes } => Note::Read(Weight { objects, bytes }),
-            Report::Snapshot { items, others, as_of } => {
+            WatchReport::Looking => WatchNote::Looking,
+            WatchReport::Read { objects, bytes } => WatchNote::Read(Weight { objects, bytes }),
+            WatchReport::Snapshot { items, others, as_of } => {
                 let items = items.into_iter().map(|item| self.share(item)).collect();
-                Note::Snapshot { items, others, as_of }
+                WatchNote::Snapshot { items, others, as_of }
             }
-            Report::Changed(item) => Note::Changed(self.share(item)),
-            Report::Passed { name, version } => Note::Passed { name, version },
-            Report::Gone { name, version } => Note::Gone { name, version },
-            Report::Reached(version) => Note::Reached(version),
-            Report::Live => Note::Live,
-            Report::Lost { failures, message } => match &self.remote {
+            WatchReport::Changed(item) => WatchNote::Changed(self.share(item)),
+            WatchReport::Passed { name, version } => WatchNote::Passed { name, version },
+            WatchReport::Gone { name, version } => WatchNote::Gone { name, version },
+            WatchReport::Reached(version) => WatchNote::Reached(version),
+            WatchReport::Live => WatchNote::Live,
+            WatchReport::Lost { failures, message } => match &self.remote {
                 Some(name) if failures >= UNREACHABLE => {
                     let message = text::line(&format!("{name} does not answer: {message}"));
-                    Note::Blind(Why::new(Reason::ClusterUnreachable, message))
+                    WatchNote::Blind(Why::new(Reason::ClusterUnreachable, message))
                 }
                 _ => {
                     let why = Why::new(Reason::Disconnected, text::line(&message));
-                    self.note(Note::Dim(why));
-                    Note::Lost
+                    self.note(WatchNote::Dim(why));
+                    WatchNote::Lost
                 }
             },
-            Report::Forbidden(error) => Note::Blind(self.forbidden(&error)),
+            WatchReport::Forbidden(error) => WatchNote::Blind(self.forbidden(&error)),
         };
         self.note(note)
     }
@@ -65,12 +65,12 @@ impl Sink for WatchSink {
 
 impl WatchSink {
     /// The same, with what is kept elsewhere already.
-    fn share(&self, item: Item) -> Item {
+    fn share(&self, item: WatchItem) -> WatchItem {
         let Some(inner) = self.inner.upgrade() else { return item };
-        Item { kept: item.kept.map(|kept| inner.copies.share(kept)), ..item }
+        WatchItem { kept: item.kept.map(|kept| inner.copies.share(kept)), ..item }
     }
 
-    fn note(&self, note: Note) -> SinkReply {
+    fn note(&self, note: WatchNote) -> SinkReply {
         self.inner.upgrade().map_or(SinkReply::Noted, |inner| inner.noted(self.id, note))
     }
 
@@ -82,8 +82,8 @@ impl WatchSink {
             return Why::new(Reason::Forbidden, message);
         }
         let name = match &self.key.select {
-            Select::Name(name) => Some(name.clone()),
-            Select::Labels(_) | Select::All => None,
+            WatchSelect::Name(name) => Some(name.clone()),
+            WatchSelect::Labels(_) | WatchSelect::All => None,
         };
         let right = Right {
             verb: "list and watch".to_owned(),

@@ -3,11 +3,11 @@
 use super::*;
 use crate::{
     hub::{
-        Budget, Hub, Settings, SubscriberId,
+        Hub, HubSettings, NamespaceBudget, SubscriberId,
         objects::{WatchKey, Watching},
     },
-    transport::{Options, Transport},
-    watch::Item,
+    transport::{Transport, TransportOptions},
+    watch::WatchItem,
 };
 use linchpin_engine::contract::{Projection, ReadSet, Seen, Why};
 use serde_json::Value;
@@ -44,19 +44,19 @@ fn names(range: std::ops::Range<u32>) -> Vec<String> {
 }
 
 impl Quiet {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: HubSettings) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
-        let transport = Transport::new(&config, &Options::default()).unwrap();
+        let transport = Transport::new(&config, &TransportOptions::default()).unwrap();
         Self { hub: Hub::new(transport, settings, Arc::new(|_: &[SubscriberId]| {})) }
     }
 
     /// A family of m00 to m19 that is watched widely; m00 is there, and so is `other`, which nobody asks for. It is at 10.
     fn wide() -> Self {
-        Self::wide_with(Settings::default())
+        Self::wide_with(HubSettings::default())
     }
 
-    fn wide_with(settings: Settings) -> Self {
+    fn wide_with(settings: HubSettings) -> Self {
         let quiet = Self::new(settings);
         quiet.ask(1, names(0..20).iter().map(|name| want(name)));
         quiet.decide(&PromotionVerdict::May(2));
@@ -73,26 +73,26 @@ impl Quiet {
     }
 
     /// Lets the watch of a selection say something.
-    fn say(&self, select: Select, note: Note) -> SinkReply {
+    fn say(&self, select: WatchSelect, note: WatchNote) -> SinkReply {
         let key = WatchKey { family: family(), select };
         let id = self.hub.inner.state().keys.get(&key).copied().expect("a watch");
         self.hub.inner.noted(id, note)
     }
 
     fn all(&self, there: &[&str], others: &[&str], as_of: u64) {
-        let items = there.iter().map(|name| self.item(Select::All, name, 3)).collect();
+        let items = there.iter().map(|name| self.item(WatchSelect::All, name, 3)).collect();
         let others = others.iter().map(|name| (*name).into()).collect();
-        self.say(Select::All, Note::Snapshot { items, others, as_of });
+        self.say(WatchSelect::All, WatchNote::Snapshot { items, others, as_of });
     }
 
     fn one(&self, name: &str, version: Option<u64>, as_of: u64) {
-        let select = Select::Name(name.into());
+        let select = WatchSelect::Name(name.into());
         let items = version.map(|version| self.item(select.clone(), name, version)).into_iter().collect();
-        self.say(select, Note::Snapshot { items, others: Vec::new(), as_of });
+        self.say(select, WatchNote::Snapshot { items, others: Vec::new(), as_of });
     }
 
     /// An object as the task of a watch would make it now.
-    fn item(&self, select: Select, name: &str, version: u64) -> Item {
+    fn item(&self, select: WatchSelect, name: &str, version: u64) -> WatchItem {
         let kept = Projection {
             kind: family().kind,
             namespace: family().namespace,
@@ -105,10 +105,10 @@ impl Quiet {
         };
         let revision =
             self.watching(select, |watching| watching.revision(name)).flatten().unwrap_or_default();
-        Item { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
+        WatchItem { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
     }
 
-    fn watching<T>(&self, select: Select, tell: impl Fn(&Watching) -> T) -> Option<T> {
+    fn watching<T>(&self, select: WatchSelect, tell: impl Fn(&Watching) -> T) -> Option<T> {
         let state = self.hub.inner.state();
         let id = state.keys.get(&WatchKey { family: family(), select })?;
         state.watches.get(id).map(tell)
@@ -119,14 +119,14 @@ impl Quiet {
         let state = self.hub.inner.state();
         let names =
             state.keys.keys().filter(|key| key.family == family()).filter_map(|key| match &key.select {
-                Select::Name(name) => Some(name.clone()),
+                WatchSelect::Name(name) => Some(name.clone()),
                 _ => None,
             });
         names.collect()
     }
 
     fn is_wide(&self) -> bool {
-        self.watching(Select::All, |_| ()).is_some()
+        self.watching(WatchSelect::All, |_| ()).is_some()
     }
 
     /// What is told: the version of the object, or none where it is not there, and how recent that is.
@@ -141,7 +141,7 @@ impl Quiet {
 
 #[tokio::test]
 async fn all_names_of_one_subscription_wait_for_one_verdict() {
-    let quiet = Quiet::new(Settings::default());
+    let quiet = Quiet::new(HubSettings::default());
     quiet.ask(1, names(0..40).iter().map(|name| want(name)));
     assert_eq!(quiet.narrow(), [""; 0]);
     quiet.ask(2, names(30..60).iter().map(|name| want(name)));
@@ -153,7 +153,7 @@ async fn all_names_of_one_subscription_wait_for_one_verdict() {
 
 #[tokio::test]
 async fn names_that_may_not_be_watched_together_get_a_watch_each() {
-    let quiet = Quiet::new(Settings::default());
+    let quiet = Quiet::new(HubSettings::default());
     quiet.ask(1, names(0..15).iter().map(|name| want(name)));
     assert_eq!(quiet.narrow(), names(0..15), "too few to ask");
     quiet.ask(2, names(15..20).iter().map(|name| want(name)));
@@ -174,7 +174,7 @@ async fn names_that_join_and_are_not_there_are_answered_without_a_request() {
         assert_eq!(quiet.told(want), Ok((None, 10)));
     }
     assert!(quiet.narrow().is_empty());
-    assert_eq!(quiet.watching(Select::All, Watching::is_looking), Some(false));
+    assert_eq!(quiet.watching(WatchSelect::All, Watching::is_looking), Some(false));
 }
 
 #[tokio::test]
@@ -188,7 +188,7 @@ async fn a_name_that_joins_and_is_there_is_looked_at_by_itself_and_handed_over()
     quiet.one("other", Some(5), 14);
     assert_eq!(quiet.told(&want("other")).map(|told| told.0), Ok(Some(5)));
     assert!(quiet.narrow().is_empty(), "the wide watch was at 10 and has seen it");
-    quiet.say(Select::All, Note::Gone { name: "other".into(), version: 15 });
+    quiet.say(WatchSelect::All, WatchNote::Gone { name: "other".into(), version: 15 });
     assert_eq!(quiet.told(&want("other")), Ok((None, 15)));
 }
 
@@ -199,8 +199,8 @@ async fn what_the_wide_watch_has_not_come_to_yet_stays_with_the_narrow_one() {
     quiet.one("other", Some(12), 14);
     assert_eq!(quiet.told(&want("other")), Ok((Some(12), 14)));
     assert_eq!(quiet.narrow(), ["other"], "the wide watch is at 10");
-    let item = quiet.item(Select::All, "other", 12);
-    quiet.say(Select::All, Note::Changed(item));
+    let item = quiet.item(WatchSelect::All, "other", 12);
+    quiet.say(WatchSelect::All, WatchNote::Changed(item));
     assert_eq!(quiet.told(&want("other")).map(|told| told.0), Ok(Some(12)));
     assert!(quiet.narrow().is_empty());
 }
@@ -212,10 +212,10 @@ async fn what_a_narrow_watch_saw_gone_comes_back_for_nobody() {
     quiet.one("other", None, 14);
     assert_eq!(quiet.told(&want("other")), Ok((None, 14)));
     assert_eq!(quiet.narrow(), ["other"], "for the wide watch it is still there");
-    let item = quiet.item(Select::All, "other", 11);
-    quiet.say(Select::All, Note::Changed(item));
+    let item = quiet.item(WatchSelect::All, "other", 11);
+    quiet.say(WatchSelect::All, WatchNote::Changed(item));
     assert_eq!(quiet.told(&want("other")), Ok((None, 14)), "the wide watch is behind");
-    quiet.say(Select::All, Note::Gone { name: "other".into(), version: 13 });
+    quiet.say(WatchSelect::All, WatchNote::Gone { name: "other".into(), version: 13 });
     assert_eq!(quiet.told(&want("other")).map(|told| told.0), Ok(None));
     assert!(quiet.narrow().is_empty());
 }
@@ -228,7 +228,7 @@ async fn many_names_that_join_and_are_there_take_one_look_together() {
     quiet.all(&["m00"], &many, 12);
     quiet.ask(2, many.iter().map(|name| want(name)));
     assert!(quiet.narrow().is_empty());
-    assert_eq!(quiet.watching(Select::All, Watching::is_looking), Some(true));
+    assert_eq!(quiet.watching(WatchSelect::All, Watching::is_looking), Some(true));
     quiet.ask(3, [want("m98")]);
     assert_eq!(quiet.told(&want("m98")), Err(Reason::Unsynced), "it waits for that look");
     quiet.all(&many, &[], 20);
@@ -252,23 +252,23 @@ async fn more_of_one_that_is_there_is_looked_at_by_itself_and_known_to_all() {
 
 #[tokio::test]
 async fn a_first_state_that_was_read_for_fewer_readers_is_read_again() {
-    let quiet = Quiet::new(Settings::default());
+    let quiet = Quiet::new(HubSettings::default());
     quiet.ask(1, [want("a")]);
-    let early = quiet.item(Select::Name("a".into()), "a", 3);
+    let early = quiet.item(WatchSelect::Name("a".into()), "a", 3);
     let more = want_more("a", ReadSet::dotted(["data"]));
     quiet.ask(2, [more.clone()]);
-    let snapshot = Note::Snapshot { items: vec![early], others: Vec::new(), as_of: 5 };
-    quiet.say(Select::Name("a".into()), snapshot);
+    let snapshot = WatchNote::Snapshot { items: vec![early], others: Vec::new(), as_of: 5 };
+    quiet.say(WatchSelect::Name("a".into()), snapshot);
     assert_eq!((quiet.told(&want("a")), quiet.told(&more)), (Ok((Some(3), 5)), Err(Reason::Unsynced)));
-    assert_eq!(quiet.watching(Select::Name("a".into()), Watching::is_looking), Some(true));
+    assert_eq!(quiet.watching(WatchSelect::Name("a".into()), Watching::is_looking), Some(true));
     quiet.one("a", Some(3), 6);
     assert_eq!(quiet.told(&more), Ok((Some(3), 6)));
 }
 
 #[tokio::test]
 async fn more_of_one_object_is_read_again_if_it_is_there() {
-    let quiet = Quiet::new(Settings::default());
-    let looks = |name: &str| quiet.watching(Select::Name(name.into()), Watching::is_looking);
+    let quiet = Quiet::new(HubSettings::default());
+    let looks = |name: &str| quiet.watching(WatchSelect::Name(name.into()), Watching::is_looking);
     quiet.ask(1, [want("there"), want("absent")]);
     quiet.one("there", Some(3), 5);
     quiet.one("absent", None, 5);
@@ -281,12 +281,12 @@ async fn more_of_one_object_is_read_again_if_it_is_there() {
 #[tokio::test]
 async fn what_was_passed_over_while_its_name_joined_is_read_again() {
     let quiet = Quiet::wide();
-    let passed = || Note::Passed { name: "m20".into(), version: 11 };
+    let passed = || WatchNote::Passed { name: "m20".into(), version: 11 };
     quiet.ask(2, [want("m20")]);
     assert_eq!(quiet.told(&want("m20")), Ok((None, 10)));
-    assert_eq!(quiet.say(Select::All, passed()), SinkReply::Again);
-    let item = quiet.item(Select::All, "m20", 11);
-    assert_eq!(quiet.say(Select::All, Note::Changed(item)), SinkReply::Noted);
+    assert_eq!(quiet.say(WatchSelect::All, passed()), SinkReply::Again);
+    let item = quiet.item(WatchSelect::All, "m20", 11);
+    assert_eq!(quiet.say(WatchSelect::All, WatchNote::Changed(item)), SinkReply::Noted);
     assert_eq!(quiet.told(&want("m20")), Ok((Some(11), 11)));
     assert!(quiet.narrow().is_empty());
 }
@@ -294,18 +294,18 @@ async fn what_was_passed_over_while_its_name_joined_is_read_again() {
 #[tokio::test]
 async fn a_name_that_joined_while_the_connection_was_lost_is_looked_at_and_handed_over_when_it_is_back() {
     let quiet = Quiet::wide();
-    quiet.say(Select::All, Note::Lost);
+    quiet.say(WatchSelect::All, WatchNote::Lost);
     quiet.ask(2, [want("m20")]);
     assert_eq!((quiet.told(&want("m20")), quiet.narrow()), (Err(Reason::Unsynced), vec!["m20".to_owned()]));
     quiet.one("m20", None, 9);
-    quiet.say(Select::All, Note::Live);
+    quiet.say(WatchSelect::All, WatchNote::Live);
     assert_eq!(quiet.told(&want("m20")), Ok((None, 10)));
     assert!(quiet.narrow().is_empty());
 }
 
 #[tokio::test]
 async fn narrow_watches_that_are_further_than_a_new_wide_one_stay() {
-    let quiet = Quiet::new(Settings::default());
+    let quiet = Quiet::new(HubSettings::default());
     quiet.ask(1, names(0..15).iter().map(|name| want(name)));
     quiet.one("m00", Some(7), 14);
     quiet.one("m01", Some(8), 14);
@@ -315,7 +315,7 @@ async fn narrow_watches_that_are_further_than_a_new_wide_one_stay() {
     quiet.all(&[], &[], 7);
     assert_eq!(quiet.narrow(), ["m01"], "the list was read before m01 was written");
     assert_eq!(quiet.told(&want("m01")), Ok((Some(8), 14)));
-    quiet.say(Select::All, Note::Reached(8));
+    quiet.say(WatchSelect::All, WatchNote::Reached(8));
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(quiet.narrow().is_empty());
 }
@@ -325,14 +325,14 @@ async fn a_wide_watch_stays_until_the_narrow_ones_are_not_behind() {
     let quiet = Quiet::wide();
     quiet.ask(1, [want("m00"), want("m01")]);
     assert_eq!(quiet.narrow(), ["m00", "m01"]);
-    let item = quiet.item(Select::All, "m00", 12);
-    quiet.say(Select::All, Note::Changed(item));
+    let item = quiet.item(WatchSelect::All, "m00", 12);
+    quiet.say(WatchSelect::All, WatchNote::Changed(item));
     quiet.one("m01", None, 11);
     quiet.one("m00", Some(3), 11);
     assert_eq!(quiet.told(&want("m00")), Ok((Some(12), 12)), "what was told is not taken back");
     assert!(quiet.is_wide());
-    let item = quiet.item(Select::Name("m00".into()), "m00", 12);
-    quiet.say(Select::Name("m00".into()), Note::Changed(item));
+    let item = quiet.item(WatchSelect::Name("m00".into()), "m00", 12);
+    quiet.say(WatchSelect::Name("m00".into()), WatchNote::Changed(item));
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(!quiet.is_wide());
     assert_eq!(quiet.told(&want("m00")).map(|told| told.0), Ok(Some(12)));
@@ -354,13 +354,13 @@ async fn a_name_that_joins_while_a_wide_watch_is_given_up_does_not_keep_it() {
 async fn many_changes_of_what_is_asked_for_are_no_reason_to_watch_it_narrowly() {
     let quiet = Quiet::wide();
     for version in 11..2_000 {
-        let item = quiet.item(Select::All, "m01", version);
-        quiet.say(Select::All, Note::Changed(item));
+        let item = quiet.item(WatchSelect::All, "m01", version);
+        quiet.say(WatchSelect::All, WatchNote::Changed(item));
     }
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(quiet.narrow().is_empty());
     for version in 2_000..4_000 {
-        quiet.say(Select::All, Note::Passed { name: "other".into(), version });
+        quiet.say(WatchSelect::All, WatchNote::Passed { name: "other".into(), version });
     }
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert_eq!(quiet.narrow(), names(0..20), "what nobody asks for is");
@@ -368,23 +368,23 @@ async fn many_changes_of_what_is_asked_for_are_no_reason_to_watch_it_narrowly() 
 
 #[tokio::test]
 async fn a_namespace_without_watches_left_hears_what_a_wide_one_shows() {
-    let quiet = Quiet::wide_with(Settings {
-        budget: Budget { watches: 2, ..Budget::default() },
-        ..Settings::default()
+    let quiet = Quiet::wide_with(HubSettings {
+        budget: NamespaceBudget { watches: 2, ..NamespaceBudget::default() },
+        ..HubSettings::default()
     });
     let more = want_more("m00", ReadSet::dotted(["data"]));
     quiet.ask(2, [more.clone()]);
     assert_eq!(quiet.told(&more), Err(Reason::OverBudget));
     assert_eq!(quiet.told(&want("m00")), Ok((Some(3), 10)), "the first reader notices nothing");
-    let item = quiet.item(Select::All, "m00", 12);
-    quiet.say(Select::All, Note::Changed(item));
+    let item = quiet.item(WatchSelect::All, "m00", 12);
+    quiet.say(WatchSelect::All, WatchNote::Changed(item));
     assert_eq!(quiet.told(&more), Ok((Some(12), 12)));
 }
 
 #[tokio::test]
 async fn a_refusal_of_the_wide_watch_leaves_narrow_ones_and_no_absence() {
     let quiet = Quiet::wide();
-    quiet.say(Select::All, Note::Blind(Why::new(Reason::Forbidden, "no")));
+    quiet.say(WatchSelect::All, WatchNote::Blind(Why::new(Reason::Forbidden, "no")));
     assert!(!quiet.is_wide());
     assert_eq!(quiet.narrow(), names(0..20));
     assert_eq!(quiet.told(&want("m05")), Err(Reason::Unsynced));
@@ -392,10 +392,10 @@ async fn a_refusal_of_the_wide_watch_leaves_narrow_ones_and_no_absence() {
 
 #[tokio::test]
 async fn what_a_narrow_watch_passed_over_is_looked_at_again_and_never_said_to_be_absent() {
-    let quiet = Quiet::new(Settings::default());
+    let quiet = Quiet::new(HubSettings::default());
     quiet.ask(1, [want("a")]);
-    let select = || Select::Name("a".into());
-    quiet.say(select(), Note::Snapshot { items: Vec::new(), others: vec!["a".into()], as_of: 5 });
+    let select = || WatchSelect::Name("a".into());
+    quiet.say(select(), WatchNote::Snapshot { items: Vec::new(), others: vec!["a".into()], as_of: 5 });
     assert_eq!(quiet.told(&want("a")), Err(Reason::Unsynced));
     assert_eq!(quiet.watching(select(), Watching::is_looking), Some(true), "it is asked for again");
     quiet.one("a", Some(3), 6);

@@ -5,7 +5,7 @@
 use super::{Course, Follower, Looking};
 use crate::{
     call::{self, Form},
-    watch::{Select, Sink, parse::Head},
+    watch::{Sink, WatchSelect, parse::Head},
 };
 use serde_json::value::RawValue;
 
@@ -16,7 +16,7 @@ impl Follower {
     /// Reads one object whose watch is refused; whether that could be told.
     pub(super) async fn read_alone(&self, sink: &dyn Sink, course: &mut Course) -> bool {
         let kind = &self.watched.resource.kind;
-        let Select::Name(name) = &self.watched.select else { return false };
+        let WatchSelect::Name(name) = &self.watched.select else { return false };
         if !kind.group.is_empty() || !VALUES.contains(&kind.kind.as_str()) {
             return false;
         }

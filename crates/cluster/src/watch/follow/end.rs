@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// How an attempt ended.
-pub(super) enum End {
+pub(super) enum FollowEnd {
     /// The server ended it in good order.
     Renew,
     /// Everything must be read again.
@@ -19,19 +19,19 @@ pub(super) enum End {
     Failed(CallError),
 }
 
-impl From<CallError> for End {
+impl From<CallError> for FollowEnd {
     fn from(error: CallError) -> Self {
         if error.is_code(410) { Self::Expired } else { Self::Failed(error) }
     }
 }
 
-impl From<Garbled> for End {
+impl From<Garbled> for FollowEnd {
     fn from(error: Garbled) -> Self {
         Self::broken(&error.to_string())
     }
 }
 
-impl From<Broken> for End {
+impl From<Broken> for FollowEnd {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Garbled(error) => error.into(),
@@ -43,7 +43,7 @@ impl From<Broken> for End {
     }
 }
 
-impl End {
+impl FollowEnd {
     pub(super) fn broken(message: &str) -> Self {
         Self::Failed(CallError::Unanswered { message: message.to_owned(), maybe_sent: true })
     }

@@ -1,12 +1,12 @@
 //! Lists: everything there is, in pages and within limits, and the cheap requests that only compare or count.
 
-use super::{Course, End, Follower, Looking};
+use super::{Course, FollowEnd, Follower, Looking};
 use crate::{
     call::{self, CallError, Form},
     watch::{
-        Counters, Item, Report, Watched,
+        Counters, WatchItem, WatchReport, WatchTarget,
         list_size::ListSize,
-        parse::{Head, Page},
+        parse::{Head, ListPage},
     },
 };
 use kube::Client;
@@ -21,21 +21,25 @@ impl Follower {
     pub(super) async fn list(
         &self,
         looking: &Looking<'_>,
-    ) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
+    ) -> Result<(Vec<WatchItem>, Vec<Box<str>>, String), FollowEnd> {
         Counters::add(&self.counters.lists, 1);
         let _turn = self.turn().await;
         let limit = Duration::from_secs(limits::LIST_SECONDS);
         let all = tokio::time::timeout(limit, self.pages(looking)).await;
-        all.map_err(|_| End::broken(&format!("the list was not complete within {limit:?}")))?
+        all.map_err(|_| FollowEnd::broken(&format!("the list was not complete within {limit:?}")))?
     }
 
-    async fn pages(&self, looking: &Looking<'_>) -> Result<(Vec<Item>, Vec<Box<str>>, String), End> {
-        let (mut items, mut others): (Vec<Item>, Vec<Box<str>>) = (Vec::new(), Vec::new());
+    async fn pages(
+        &self,
+        looking: &Looking<'_>,
+    ) -> Result<(Vec<WatchItem>, Vec<Box<str>>, String), FollowEnd> {
+        let (mut items, mut others): (Vec<WatchItem>, Vec<Box<str>>) = (Vec::new(), Vec::new());
         let mut kept = 0;
         let mut next = String::new();
         let mut size = PAGE;
         let mut read = ListSize::default();
-        let check = |read: &ListSize, more| read.too_long(more).map_or(Ok(()), |why| Err(End::broken(&why)));
+        let check =
+            |read: &ListSize, more| read.too_long(more).map_or(Ok(()), |why| Err(FollowEnd::broken(&why)));
         loop {
             let mut url = self.collection().with("limit", &size.to_string());
             if !next.is_empty() {
@@ -55,7 +59,7 @@ impl Follower {
             check(&read, false)?;
             Counters::add(&self.counters.bytes, answer.body.len());
             self.features.breathe(answer.body.len()).await;
-            let page = Page::read(&answer.body)?;
+            let page = ListPage::read(&answer.body)?;
             for object in page.items.unwrap_or_default() {
                 let head = Head::read(object)?;
                 if looking.sink.take(&head, Some(object)) {
@@ -72,7 +76,7 @@ impl Follower {
             read.objects = items.len() + others.len();
             check(&read, false)?;
             // The keeper may find that it is too much, and end this.
-            looking.sink.report(Report::Read { objects: items.len(), bytes: kept });
+            looking.sink.report(WatchReport::Read { objects: items.len(), bytes: kept });
             match page.metadata.next {
                 Some(more) if !more.is_empty() => next = more,
                 _ => return Ok((items, others, page.metadata.resource_version)),
@@ -82,20 +86,20 @@ impl Follower {
     }
 
     /// Makes sure that the store has not gone back behind what we have seen.
-    pub(super) async fn compare(&self, course: &mut Course) -> Result<(), End> {
+    pub(super) async fn compare(&self, course: &mut Course) -> Result<(), FollowEnd> {
         let mark = self.clock.mark(&course.kind);
         let url = self.collection().with("limit", "1");
         let answer = call::call(&self.client, call::get(&url, Form::MetadataList)?).await?;
-        let version = Page::read(&answer.body)?.metadata.resource_version.parse().unwrap_or(u64::MAX);
-        if self.clock.confirm(&course.kind, mark, version) { Ok(()) } else { Err(End::Expired) }
+        let version = ListPage::read(&answer.body)?.metadata.resource_version.parse().unwrap_or(u64::MAX);
+        if self.clock.confirm(&course.kind, mark, version) { Ok(()) } else { Err(FollowEnd::Expired) }
     }
 }
 
 /// How many objects there are, as one cheap request shows: what a wide watch would have to carry.
-pub(crate) async fn count(client: &Client, watched: &Watched) -> Result<u64, CallError> {
+pub(crate) async fn count(client: &Client, watched: &WatchTarget) -> Result<u64, CallError> {
     let url = watched.resource.collection(watched.namespace.as_deref()).with("limit", "1");
     let answer = call::call(client, call::get(&url, Form::MetadataList)?).await?;
-    let page = Page::read(&answer.body)
+    let page = ListPage::read(&answer.body)
         .map_err(|error| CallError::Unanswered { message: error.to_string(), maybe_sent: true })?;
     let here = page.items.map_or(0, |items| items.len());
     Ok(u64::try_from(here)

@@ -25,7 +25,7 @@ use std::{
 
 #[test]
 fn every_watch_is_renewed_within_five_minutes() {
-    let mut pace = Pace::new(3);
+    let mut pace = WatchPauses::new(3);
     let renewals: Vec<u64> = (0..1000).map(|_| renewal(&mut pace)).collect();
     assert!(renewals.iter().all(|seconds| (235..295).contains(seconds)));
     let spread = renewals.iter().max().unwrap() - renewals.iter().min().unwrap();
@@ -153,26 +153,26 @@ impl Sink for Record {
         (!name.starts_with("other")).then(|| Arc::new(interest))
     }
 
-    fn report(&self, report: Report) -> SinkReply {
+    fn report(&self, report: WatchReport) -> SinkReply {
         let text = match report {
-            Report::Looking => {
+            WatchReport::Looking => {
                 self.looks.fetch_add(1, Ordering::Relaxed);
                 return SinkReply::Noted;
             }
-            Report::Read { .. } => return SinkReply::Noted,
-            Report::Changed(item) if item.revision < self.asks().revision => return SinkReply::Again,
-            Report::Snapshot { items, others, as_of } => {
+            WatchReport::Read { .. } => return SinkReply::Noted,
+            WatchReport::Changed(item) if item.revision < self.asks().revision => return SinkReply::Again,
+            WatchReport::Snapshot { items, others, as_of } => {
                 let mut names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
                 names.extend(others.iter().map(|name| &**name));
                 format!("all [{}] at {as_of}", names.join(" "))
             }
-            Report::Passed { name, version } => format!("{name} passed at {version}"),
-            Report::Changed(item) => format!("{} at {}", item.name, item.version),
-            Report::Gone { name, version } => format!("{name} gone at {version}"),
-            Report::Reached(version) => format!("reached {version}"),
-            Report::Live => "live".to_owned(),
-            Report::Lost { failures, .. } => format!("lost {failures}"),
-            Report::Forbidden(_) => "forbidden".to_owned(),
+            WatchReport::Passed { name, version } => format!("{name} passed at {version}"),
+            WatchReport::Changed(item) => format!("{} at {}", item.name, item.version),
+            WatchReport::Gone { name, version } => format!("{name} gone at {version}"),
+            WatchReport::Reached(version) => format!("reached {version}"),
+            WatchReport::Live => "live".to_owned(),
+            WatchReport::Lost { failures, .. } => format!("lost {failures}"),
+            WatchReport::Forbidden(_) => "forbidden".to_owned(),
         };
         self.told.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         SinkReply::Noted
@@ -199,17 +199,23 @@ fn reduced(request: &Request<Body>) -> String {
 }
 
 /// Lets a follower run through a script, in virtual time, until the script has ended and nothing more happens.
-async fn run(select: Select, script: Vec<Script>) -> Arc<Record> {
+async fn run(select: WatchSelect, script: Vec<Script>) -> Arc<Record> {
     run_with(select, script, Record::default()).await
 }
 
-fn follower(client: Client, features: Arc<Features>, group: &str, asker: &str, select: Select) -> Follower {
+fn follower(
+    client: Client,
+    features: Arc<Features>,
+    group: &str,
+    asker: &str,
+    select: WatchSelect,
+) -> Follower {
     Follower {
         client,
         clock: Arc::default(),
         features,
         counters: Arc::default(),
-        watched: Watched {
+        watched: WatchTarget {
             resource: Resource::new(Gvk::new(group, "v1", "ConfigMap"), "configmaps", true),
             namespace: Some("shop".into()),
             select,
@@ -219,13 +225,13 @@ fn follower(client: Client, features: Arc<Features>, group: &str, asker: &str, s
     }
 }
 
-async fn run_with(select: Select, script: Vec<Script>, record: Record) -> Arc<Record> {
+async fn run_with(select: WatchSelect, script: Vec<Script>, record: Record) -> Arc<Record> {
     run_ordered(select, script, record, async |_keep| std::future::pending().await).await
 }
 
 /// The same, while somebody orders fresh looks.
 async fn run_ordered(
-    select: Select,
+    select: WatchSelect,
     script: Vec<Script>,
     record: Record,
     orders: impl AsyncFnOnce(watch::Sender<u64>),
@@ -249,8 +255,8 @@ async fn run_ordered(
     record
 }
 
-fn named() -> Select {
-    Select::Name("a".into())
+fn named() -> WatchSelect {
+    WatchSelect::Name("a".into())
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,7 +318,7 @@ async fn a_server_that_never_completes_a_first_state_is_listed_and_watched() {
 #[tokio::test(start_paused = true)]
 async fn a_broken_connection_is_resumed_where_it_was() {
     let record = run(
-        Select::All,
+        WatchSelect::All,
         vec![
             Script::Page(5, &[("a", 3)]),
             Script::Breaks(vec![event("ADDED", "b", 8)]),
@@ -332,7 +338,7 @@ async fn a_broken_connection_is_resumed_where_it_was() {
 #[tokio::test(start_paused = true)]
 async fn a_version_that_has_expired_is_read_anew_wherever_it_is_said() {
     let at_the_start = run(
-        Select::All,
+        WatchSelect::All,
         vec![
             Script::Page(5, &[("a", 3)]),
             Script::Refuse(410),
@@ -345,7 +351,7 @@ async fn a_version_that_has_expired_is_read_anew_wherever_it_is_said() {
     assert_eq!(at_the_start.told(), ["all [a] at 5", "all [b] at 20"]);
     assert_eq!(at_the_start.looks.load(Ordering::Relaxed), 2, "it is said before it is done");
     let in_the_stream = run(
-        Select::All,
+        WatchSelect::All,
         vec![
             Script::Page(5, &[("a", 3)]),
             Script::Ends(vec![expired()]),
@@ -365,7 +371,7 @@ async fn a_version_that_has_expired_is_read_anew_wherever_it_is_said() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_went_back_is_read_anew() {
     let record = run(
-        Select::All,
+        WatchSelect::All,
         vec![
             Script::Page(50, &[("a", 30)]),
             Script::Breaks(vec![event("ADDED", "b", 80)]),
@@ -386,9 +392,18 @@ async fn a_refusal_is_said_and_tried_again() {
     let script = refused.chain([Script::Stays(vec![bookmark(7, true)])]).collect();
     let record = run(named(), script).await;
     assert_eq!(record.told(), ["forbidden", "forbidden", "all [] at 7"]);
-    let select = Select::All;
+    let select = WatchSelect::All;
     let record = run(select, vec![Script::Refuse(403), Script::Refuse(403), Script::Page(7, &[])]).await;
     assert_eq!(record.told(), ["forbidden", "forbidden", "all [] at 7"], "only one object can be read alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_value_that_may_be_read_and_not_watched_costs_no_more_than_a_refusal() {
+    let script = (0..1000).flat_map(|round| [Script::Refuse(403), Script::Object("a", round + 1)]);
+    let record = run(named(), script.collect()).await;
+    // In two minutes: after 1, 2, 4, 8, 16 seconds and every half minute, two requests each time.
+    let asked = record.asked().len();
+    assert!((14..=20).contains(&asked), "{asked}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -423,7 +438,7 @@ async fn a_server_that_ends_every_watch_at_once_is_not_hammered() {
 #[tokio::test(start_paused = true)]
 async fn objects_of_no_interest_are_said_to_be_there() {
     let record = run(
-        Select::All,
+        WatchSelect::All,
         vec![
             Script::Page(5, &[("a", 3), ("other-1", 4)]),
             Script::Stays(vec![event("ADDED", "other-2", 8), event("DELETED", "other-1", 9)]),
@@ -438,7 +453,7 @@ async fn a_first_state_that_is_streamed_names_what_it_passed_over() {
     let script =
         vec![event("ADDED", "other", 3), event("ADDED", "other-2", 4), event("DELETED", "other-2", 5)];
     let script = script.into_iter().chain([bookmark(7, true)]).collect();
-    let record = run(Select::Name("other".into()), vec![Script::Stays(script)]).await;
+    let record = run(WatchSelect::Name("other".into()), vec![Script::Stays(script)]).await;
     assert_eq!(record.told(), ["all [other] at 7"]);
 }
 
@@ -447,7 +462,7 @@ async fn an_object_of_which_more_is_read_in_the_meantime_is_read_again() {
     let asks = Interest { revision: 1, wants: [want(ReadSet::dotted(["data"]))].into() };
     let record = Record { asks: asks.into(), joins: Some("b".to_owned()).into(), ..Record::default() };
     let script = vec![Script::Page(5, &[("a", 3)]), Script::Stays(vec![event("ADDED", "b", 8)])];
-    let record = run_with(Select::All, script, record).await;
+    let record = run_with(WatchSelect::All, script, record).await;
     assert_eq!(record.asked(), ["list", "watch from 5"]);
     assert_eq!(record.told(), ["all [a] at 5", "b at 8"], "told once, with all that is read");
 }
@@ -461,7 +476,7 @@ async fn where_only_metadata_was_asked_for_and_more_is_read_all_is_asked_for_ane
         Script::Page(9, &[("a", 3), ("b", 8)]),
         Script::Stays(vec![]),
     ];
-    let record = run_with(Select::All, script, record).await;
+    let record = run_with(WatchSelect::All, script, record).await;
     assert_eq!(record.asked(), ["list", "watch from 5", "list", "watch from 9"]);
     assert_eq!(
         record.told(),

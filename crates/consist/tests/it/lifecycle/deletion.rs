@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linchpin_consist::lifecycle::{CarryOut, Facts};
+use linchpin_consist::lifecycle::{CarryOut, PodFacts};
 use serde_json::{Value, json};
 
 use super::{after, begin, facts, nanoseconds, now, protect, set, stepped};
@@ -67,7 +67,7 @@ fn may_be_deleted(object: &mut Value) {
 
 #[test]
 fn a_deletion_that_nobody_repeats_is_undone_and_the_pod_serves_again() {
-    let at = |seconds| Facts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
+    let at = |seconds| PodFacts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
     let (pod, patch) = stepped(may_be_deleted, &at(59));
     assert!(after(&pod, &patch).contains(&label("operate", "pod-delete")));
     assert_eq!(patch.wake_at, Some(at(60).now));
@@ -81,7 +81,7 @@ fn a_deletion_that_nobody_repeats_is_undone_and_the_pod_serves_again() {
 fn what_makes_a_replica_set_ask_for_the_same_pod_again_goes_with_the_drain() {
     let cost = "controller.kubernetes.io/pod-deletion-cost";
     let costs = |value: &'static str, seconds| {
-        let facts = Facts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
+        let facts = PodFacts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
         let change = move |object: &mut Value| {
             may_be_deleted(object);
             object["metadata"]["annotations"][cost] = json!(value);
@@ -97,7 +97,7 @@ fn what_makes_a_replica_set_ask_for_the_same_pod_again_goes_with_the_drain() {
 fn we_delete_ourselves_only_what_its_controller_asks_for_once() {
     let by = "system:serviceaccount:kube-system:statefulset-controller";
     let carried = |by: &str, owner: Option<&str>, seconds| {
-        let facts = Facts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
+        let facts = PodFacts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
         let change = |object: &mut Value| {
             may_be_deleted(object);
             object["metadata"]["annotations"]["linchpin.dev/delete-requested-by"] = json!(by);
@@ -128,7 +128,7 @@ fn an_eviction_is_carried_out_by_us_and_undone_when_the_budget_never_lets_it_thr
         set_label(object, &label("operate", "pod-evict"), &nanoseconds(now()));
     };
     assert_eq!(stepped(evicted, &facts()).1.carry_out, Some(CarryOut::Evict));
-    let late = Facts { now: now().plus_duration(Duration::from_secs(30)), ..facts() };
+    let late = PodFacts { now: now().plus_duration(Duration::from_secs(30)), ..facts() };
     let (pod, patch) = stepped(evicted, &late);
     assert_eq!(after(&pod, &patch), set(&[AVAILABLE]));
     assert!(patch.forget.contains("linchpin.dev/evict-requested") && patch.carry_out.is_none());
@@ -136,7 +136,8 @@ fn an_eviction_is_carried_out_by_us_and_undone_when_the_budget_never_lets_it_thr
 
 #[test]
 fn a_drain_before_a_deletion_is_given_up_after_the_drain_timeout_and_others_are_not() {
-    let held = Facts { out_of_traffic: false, now: now().plus_duration(Duration::from_mins(5)), ..facts() };
+    let held =
+        PodFacts { out_of_traffic: false, now: now().plus_duration(Duration::from_mins(5)), ..facts() };
     let draining = |object: &mut Value, id: &str| {
         set_gate(object, false);
         protect(object);

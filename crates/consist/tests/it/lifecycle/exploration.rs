@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use linchpin_consist::{
     PodView,
-    lifecycle::{Facts, Prefix, step},
+    lifecycle::{PodFacts, Prefix, step},
 };
 use serde_json::json;
 
@@ -96,7 +96,7 @@ fn successors(story: &Story, bug: Bug) -> Result<Vec<Story>, String> {
         next.push(Story { protected: story.gate, ..story.clone() });
     }
     for pre_checked in [true, false] {
-        let mut facts = Facts { pre_checked, out_of_traffic: !story.protected, ..facts() };
+        let mut facts = PodFacts { pre_checked, out_of_traffic: !story.protected, ..facts() };
         let mut pod = story.pod();
         if bug == Bug::IgnoreProtection {
             facts.out_of_traffic = true;
@@ -153,7 +153,7 @@ fn settles(story: &Story) -> Result<(), String> {
             }
         }
         story.labels = pod.labels.clone();
-        let patch = step(None, &pod, &Facts { out_of_traffic: !story.protected, ..facts() });
+        let patch = step(None, &pod, &PodFacts { out_of_traffic: !story.protected, ..facts() });
         for (key, value) in patch.labels {
             match value {
                 Some(value) => drop(story.labels.insert(key, value)),

@@ -3,14 +3,14 @@
 use linchpin_consist::{
     Call,
     adapter::Batch,
-    marks::Entries,
-    settle::{Act, Done},
+    marks::PodEntries,
+    settle::{Act, CompletedAct},
 };
 
 use super::{KEY, Server, World};
 
 impl World {
-    pub(super) fn act(&mut self, act: &Act) -> Result<Done, String> {
+    pub(super) fn act(&mut self, act: &Act) -> Result<CompletedAct, String> {
         self.effects += 1;
         let number = |pod: &linchpin_consist::settle::PodRef| pod.name[1..].parse::<usize>().unwrap();
         let gone = |world: &Self, number: usize| {
@@ -48,7 +48,7 @@ impl World {
                 let marked = self.pods.iter().any(|pod| {
                     pod.there
                         && (!pod.finalizers.is_empty()
-                            || (!pod.terminating && Entries::read(pod.entries.as_deref()).has_key(KEY)))
+                            || (!pod.terminating && PodEntries::read(pod.entries.as_deref()).has_key(KEY)))
                 });
                 if marked || self.vip || !self.servers.is_empty() || self.binding.is_some() {
                     self.complain(format!("released although something is left: {:?}", self.servers));
@@ -65,7 +65,7 @@ impl World {
                 if self.pods[number].version != pod.version {
                     return Err("conflict".to_owned());
                 }
-                let removes = !Entries::read(Some(text)).has_key(KEY);
+                let removes = !PodEntries::read(Some(text)).has_key(KEY);
                 if removes && !self.pods[number].finalizers.is_empty() {
                     self.complain("an entry went before its finalizer".to_owned());
                 }
@@ -103,7 +103,7 @@ impl World {
                 );
             }
         };
-        Ok(Done { version: Some(version), batch: None })
+        Ok(CompletedAct { version: Some(version), batch: None })
     }
 
     pub(super) fn touch_employer(&mut self) -> u64 {
@@ -112,7 +112,7 @@ impl World {
         self.version
     }
 
-    fn call(&mut self, call: Call, ids: &[String], on: Vec<bool>) -> Result<Done, String> {
+    fn call(&mut self, call: Call, ids: &[String], on: Vec<bool>) -> Result<CompletedAct, String> {
         if !self.up {
             return Err("down".to_owned());
         }
@@ -129,7 +129,7 @@ impl World {
                 Call::CreateEmployees | Call::UpdateEmployees => {
                     let number: usize = id[1..].parse().unwrap();
                     let pod = &self.pods[number];
-                    if pod.there && on && !Entries::read(pod.entries.as_deref()).has_key(KEY) {
+                    if pod.there && on && !PodEntries::read(pod.entries.as_deref()).has_key(KEY) {
                         self.complain(format!("p{number} was attached without its entry"));
                     }
                     let sessions = on || self.servers.get(&number).is_some_and(|server| server.sessions);
@@ -149,6 +149,6 @@ impl World {
             }
             batch.done.push(id.clone());
         }
-        Ok(Done { version: None, batch: Some(batch) })
+        Ok(CompletedAct { version: None, batch: Some(batch) })
     }
 }

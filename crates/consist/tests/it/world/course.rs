@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_consist::marks::{Entries, clean_finalizer};
+use linchpin_consist::marks::{PodEntries, clean_finalizer};
 
 use super::{Event, KEY, World};
 
@@ -96,7 +96,7 @@ impl World {
                 (true, None) => false,
                 (false, server) => server.is_none() && pod.finalizers.is_empty(),
             };
-            let marked = Entries::read(pod.entries.as_deref()).has_key(KEY);
+            let marked = PodEntries::read(pod.entries.as_deref()).has_key(KEY);
             if !right || (marked != employed && !pod.terminating) {
                 return Err(format!("p{number} is not as it should be: {self:?}"));
             }

@@ -9,7 +9,7 @@ use super::ComponentDraft;
 use crate::{
     app_bundle::porch::Contained,
     assemble::Frame,
-    names::{self, Named},
+    names::{self, NamedStep},
     requirement::{RequirementDraft, RequirementSpec},
 };
 
@@ -30,8 +30,8 @@ impl ComponentDraft {
         &self,
         frame: &Frame<'_>,
         object: &Contained,
-    ) -> Result<(RequirementDraft, Named), SpecError> {
-        let named = Named { id: self.contained_id(object), words: Vec::new() };
+    ) -> Result<(RequirementDraft, NamedStep), SpecError> {
+        let named = NamedStep { id: self.contained_id(object), words: Vec::new() };
         let field = format!("{}.porchPackageRef ({})", self.field, object.file);
         let namespace = object.namespace.as_deref();
         let spec = self.apply.ready_object(named.id.clone(), &field, &object.gvk, namespace, &object.name);
@@ -46,13 +46,13 @@ impl ComponentDraft {
     pub(in crate::app_bundle) fn prior(
         &self,
         frame: &Frame<'_>,
-    ) -> Result<Option<(RequirementDraft, Named)>, SpecError> {
+    ) -> Result<Option<(RequirementDraft, NamedStep)>, SpecError> {
         let Some((package, held)) =
             self.package.as_ref().and_then(|package| Some((package, package.before.clone()?)))
         else {
             return Ok(None);
         };
-        let named = Named { id: names::source(&self.path), words: Vec::new() };
+        let named = NamedStep { id: names::source(&self.path), words: Vec::new() };
         let kind = Gvk::new("config.porch.kpt.dev", "v1alpha1", "Repository");
         let (namespace, name) = (&package.repository.namespace, &package.status.repository);
         let via = self.apply.via.clone();

@@ -14,7 +14,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Reason, limits, text};
 
-use super::look::{Look, Registered, Revision};
+use super::look::{PorchLook, Registered, Revision};
 use crate::{app_bundle::outline::BundleOutline, door::SideWrite, names};
 
 /// A Repository with what is in it.
@@ -24,7 +24,7 @@ pub(super) type Repository = RepositoryStatus;
 pub(super) fn list(
     namespace: &str,
     name: &str,
-    registered: Look<Option<Registered>>,
+    registered: PorchLook<Option<Registered>>,
     revisions: &[Revision],
 ) -> RepositoryStatus {
     let mut packages: BTreeMap<&str, Vec<&Revision>> = BTreeMap::new();
@@ -43,9 +43,9 @@ pub(super) fn list(
     });
     let packages = listed.collect();
     let (ready, message) = match registered {
-        Look::Seen(Some(found)) => (found.ready, found.message),
-        Look::Seen(None) => (false, "it does not exist".to_owned()),
-        Look::Unknown(held, _) | Look::Unserved(held) => (false, held.message),
+        PorchLook::Seen(Some(found)) => (found.ready, found.message),
+        PorchLook::Seen(None) => (false, "it does not exist".to_owned()),
+        PorchLook::Unknown(held, _) | PorchLook::Unserved(held) => (false, held.message),
     };
     RepositoryStatus {
         name: name.to_owned(),
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_status_lists_so_many_packages_and_revisions_and_counts_the_rest() {
         let list = |packages, each| {
-            list("own", "catalog", Look::Seen(Some(Registered::default())), &revisions(packages, each))
+            list("own", "catalog", PorchLook::Seen(Some(Registered::default())), &revisions(packages, each))
         };
         for (packages, each) in [
             (limits::PORCH_PACKAGES, limits::PORCH_REVISIONS),

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::{
     Contained, Looking, contents,
-    look::{Live, Look, Revision},
+    look::{LiveVariant, PorchLook, Revision},
     missing,
-    revision::Choice,
+    revision::UpstreamChoice,
 };
 
 /// How far a variant has come.
@@ -56,11 +56,11 @@ pub(super) fn follow(
     name: &str,
     repository: &str,
     body: &Value,
-    choice: &Choice,
-    live: &Look<Option<Live>>,
-    revisions: &Look<Vec<Revision>>,
+    choice: &UpstreamChoice,
+    live: &PorchLook<Option<LiveVariant>>,
+    revisions: &PorchLook<Vec<Revision>>,
 ) -> Result<Follow, SpecError> {
-    let (Look::Seen(live), Look::Seen(revisions)) = (live, revisions) else {
+    let (PorchLook::Seen(live), PorchLook::Seen(revisions)) = (live, revisions) else {
         let reason = missing(live).or_else(|| missing(revisions));
         return Ok(reason.map_or_else(
             || held(Reason::Waiting, "nothing was seen of it"),
@@ -84,8 +84,8 @@ pub(super) fn follow(
     let place = format!("{}/{}", looking.namespace, published.name);
     let files = looking.resources(&published.name)?;
     let files = match files {
-        Look::Seen(Some(files)) => files,
-        Look::Seen(None) => {
+        PorchLook::Seen(Some(files)) => files,
+        PorchLook::Seen(None) => {
             let message = format!("PackageRevisionResources {place} does not exist");
             return Ok(held(Reason::NotFound, message));
         }

@@ -12,17 +12,17 @@ use serde_json::Value;
 
 use super::{
     CONFIG, Looking, PACKAGES,
-    revision::{Shape, number},
+    revision::{UpstreamShape, number},
     variant,
 };
 use crate::{
     errors::{at, not_yet},
-    kinds::Meaning,
+    kinds::KindMeaning,
 };
 
 /// What came of a look.
 #[derive(Debug)]
-pub(super) enum Look<T> {
+pub(super) enum PorchLook<T> {
     /// This was seen.
     Seen(T),
     /// It could not be looked, for now: why, and the question that is open.
@@ -31,7 +31,7 @@ pub(super) enum Look<T> {
     Unserved(Obstacle),
 }
 
-impl<T> Look<T> {
+impl<T> PorchLook<T> {
     pub(super) fn seen(&self) -> Option<&T> {
         match self {
             Self::Seen(seen) => Some(seen),
@@ -47,11 +47,11 @@ impl<T> Look<T> {
         }
     }
 
-    fn map<U>(self, change: impl FnOnce(T) -> U) -> Look<U> {
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> PorchLook<U> {
         match self {
-            Self::Seen(seen) => Look::Seen(change(seen)),
-            Self::Unknown(held, want) => Look::Unknown(held, want),
-            Self::Unserved(held) => Look::Unserved(held),
+            Self::Seen(seen) => PorchLook::Seen(change(seen)),
+            Self::Unknown(held, want) => PorchLook::Unknown(held, want),
+            Self::Unserved(held) => PorchLook::Unserved(held),
         }
     }
 }
@@ -103,13 +103,13 @@ impl Revision {
 
 /// A PackageVariant as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Live {
+pub(super) struct LiveVariant {
     pub upstream: Value,
     /// The revisions that Porch says it has made of it.
     pub targets: Vec<String>,
 }
 
-impl Live {
+impl LiveVariant {
     /// The number of the revision it asks for.
     pub(super) fn number(&self) -> Option<u64> {
         match self.upstream.get("revision")? {
@@ -135,25 +135,28 @@ impl<'l> Looking<'l> {
     /// The PackageVariant that is served; none where Porch is not installed.
     pub(super) fn is_installed(&self) -> Result<Option<Gvk>, SpecError> {
         Ok(match self.kind(&variant::kind())? {
-            Look::Seen(kind) => Some(kind),
-            Look::Unknown(..) => Some(variant::kind()),
-            Look::Unserved(_) => None,
+            PorchLook::Seen(kind) => Some(kind),
+            PorchLook::Unknown(..) => Some(variant::kind()),
+            PorchLook::Unserved(_) => None,
         })
     }
 
     /// The shape that the installed definition asks for; none where that cannot be seen.
-    pub(super) fn shape(&self, version: &str) -> Result<Option<Shape>, SpecError> {
+    pub(super) fn shape(&self, version: &str) -> Result<Option<UpstreamShape>, SpecError> {
         let kind = Gvk::new("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
         let scope = Scope::Name { namespace: None, name: format!("packagevariants.{CONFIG}") };
         let seen = self.ask(self.definitions(), kind, scope, &["spec.versions"])?;
         let of = |observed: &&Observed| {
-            observed.items.first().map_or_else(Shape::default, |item| Shape::of(&item.content, version))
+            observed
+                .items
+                .first()
+                .map_or_else(UpstreamShape::default, |item| UpstreamShape::of(&item.content, version))
         };
         Ok(seen.seen().map(of))
     }
 
     /// All revisions of all packages in the namespace.
-    pub(super) fn revisions(&self) -> Result<Look<Vec<Revision>>, SpecError> {
+    pub(super) fn revisions(&self) -> Result<PorchLook<Vec<Revision>>, SpecError> {
         let reads = [
             "spec.repository",
             "spec.packageName",
@@ -171,14 +174,14 @@ impl<'l> Looking<'l> {
     }
 
     /// The variant, if it is there.
-    pub(super) fn variant(&self, name: &str) -> Result<Look<Option<Live>>, SpecError> {
+    pub(super) fn variant(&self, name: &str) -> Result<PorchLook<Option<LiveVariant>>, SpecError> {
         let reads = ["spec.upstream", "status.downstreamTargets"];
         let seen = self.look(CONFIG, "PackageVariant", self.named(name), &reads)?;
-        let read = |observed: &'l Observed| -> Option<Live> {
+        let read = |observed: &'l Observed| -> Option<LiveVariant> {
             let content = &observed.items.first()?.content;
             let targets = content.pointer("/status/downstreamTargets").and_then(Value::as_array);
             let names = targets.into_iter().flatten().filter_map(|target| target.get("name")?.as_str());
-            Some(Live {
+            Some(LiveVariant {
                 upstream: content.pointer("/spec/upstream").cloned().unwrap_or_default(),
                 targets: names.map(str::to_owned).collect(),
             })
@@ -187,14 +190,14 @@ impl<'l> Looking<'l> {
     }
 
     /// The files of a revision, if it is there.
-    pub(super) fn resources(&self, name: &str) -> Result<Look<Option<&'l Value>>, SpecError> {
+    pub(super) fn resources(&self, name: &str) -> Result<PorchLook<Option<&'l Value>>, SpecError> {
         let seen = self.look(PACKAGES, "PackageRevisionResources", self.named(name), &["spec.resources"])?;
         let read = |observed: &'l Observed| observed.items.first()?.content.pointer("/spec/resources");
         Ok(seen.map(read))
     }
 
     /// The Repository, if it is there.
-    pub(super) fn repository(&self, name: &str) -> Result<Look<Option<Registered>>, SpecError> {
+    pub(super) fn repository(&self, name: &str) -> Result<PorchLook<Option<Registered>>, SpecError> {
         let seen = self.look(CONFIG, "Repository", self.named(name), &["status.conditions"])?;
         let read = |observed: &'l Observed| -> Option<Registered> {
             let content = &observed.items.first()?.content;
@@ -217,26 +220,26 @@ impl<'l> Looking<'l> {
         kind: &str,
         scope: Scope,
         reads: &[&'static str],
-    ) -> Result<Look<&'l Observed>, SpecError> {
+    ) -> Result<PorchLook<&'l Observed>, SpecError> {
         match self.kind(&Gvk::new(group, "v1alpha1", kind))? {
-            Look::Seen(kind) => self.ask(self.via.clone(), kind, scope, reads),
-            Look::Unknown(held, want) => Ok(Look::Unknown(held, want)),
-            Look::Unserved(held) => Ok(Look::Unserved(held)),
+            PorchLook::Seen(kind) => self.ask(self.via.clone(), kind, scope, reads),
+            PorchLook::Unknown(held, want) => Ok(PorchLook::Unknown(held, want)),
+            PorchLook::Unserved(held) => Ok(PorchLook::Unserved(held)),
         }
     }
 
     /// A kind of Porch's as it is served.
-    fn kind(&self, kind: &Gvk) -> Result<Look<Gvk>, SpecError> {
+    fn kind(&self, kind: &Gvk) -> Result<PorchLook<Gvk>, SpecError> {
         let word = KindWord::from_manifest(Some(&kind.api_version()), &kind.kind);
         let meaning = self.frame.kinds.resolve(self.via, &word).map_err(|problem| at(self.field, problem))?;
         let want = match meaning {
-            Meaning::Known(kind) => return Ok(Look::Seen(kind.gvk)),
-            Meaning::Open(want) => want,
+            KindMeaning::Known(kind) => return Ok(PorchLook::Seen(kind.gvk)),
+            KindMeaning::Open(want) => want,
         };
         match self.frame.kinds.facts().get(&want) {
             Some(Seen::Kind(served)) if **served == Served::No => {
                 let message = format!("the API server does not serve {} ({})", kind.kind, kind.group);
-                Ok(Look::Unserved(Obstacle { reason: Reason::KindNotServed, message }))
+                Ok(PorchLook::Unserved(Obstacle { reason: Reason::KindNotServed, message }))
             }
             seen => self.unseen(seen, want, &kind.kind),
         }
@@ -248,22 +251,22 @@ impl<'l> Looking<'l> {
         kind: Gvk,
         scope: Scope,
         reads: &[&'static str],
-    ) -> Result<Look<&'l Observed>, SpecError> {
+    ) -> Result<PorchLook<&'l Observed>, SpecError> {
         let name = kind.kind.clone();
         let reads = ReadSet::dotted(reads.iter().copied());
         let want = Want::new(Question::Objects { via, kind, scope, reads });
         match self.frame.kinds.ask(want.clone()) {
-            Some(Seen::Objects(observed)) => Ok(Look::Seen(observed)),
+            Some(Seen::Objects(observed)) => Ok(PorchLook::Seen(observed)),
             seen => self.unseen(seen, want, &name),
         }
     }
 
     /// Nothing was seen: a first look is waited for, everything else is reported.
-    fn unseen<T>(&self, seen: Option<&Seen>, want: Want, kind: &str) -> Result<Look<T>, SpecError> {
+    fn unseen<T>(&self, seen: Option<&Seen>, want: Want, kind: &str) -> Result<PorchLook<T>, SpecError> {
         match seen {
             Some(Seen::Unknown(why)) if why.reason != Reason::Unsynced => {
                 let message = format!("{kind}: {}", why.message);
-                Ok(Look::Unknown(Obstacle { reason: why.reason, message }, want))
+                Ok(PorchLook::Unknown(Obstacle { reason: why.reason, message }, want))
             }
             _ => Err(not_yet(self.field)),
         }

@@ -6,11 +6,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::look::{Live, Revision};
+use super::look::{LiveVariant, Revision};
 
 /// What the author wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum RequestedRevision {
     /// A numbered revision: `v1` or `1`.
     Number(u64),
     /// A branch or workspace.
@@ -19,7 +19,7 @@ pub(super) enum Asked {
     Latest,
 }
 
-impl Asked {
+impl RequestedRevision {
     pub(super) fn parse(text: &str) -> Self {
         match number(text) {
             Some(number) => Self::Number(number),
@@ -37,7 +37,7 @@ pub(super) fn number(text: &str) -> Option<u64> {
 
 /// The fields of `spec.upstream` that the installed definition has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
+pub(super) struct UpstreamShape {
     /// Whether `revision` is a number, as opposed to a text.
     number: bool,
     /// Whether there is a `workspaceName`.
@@ -45,13 +45,13 @@ pub(super) struct Shape {
 }
 
 /// Where the definition cannot be seen: as it is since 2025.
-impl Default for Shape {
+impl Default for UpstreamShape {
     fn default() -> Self {
         Self { number: true, workspace: true }
     }
 }
 
-impl Shape {
+impl UpstreamShape {
     /// The shape in a `CustomResourceDefinition`, for one version.
     pub(super) fn of(definition: &Value, version: &str) -> Self {
         let versions = definition.pointer("/spec/versions").and_then(Value::as_array);
@@ -68,7 +68,7 @@ impl Shape {
 
 /// What is asked of Porch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Choice {
+pub(super) struct UpstreamChoice {
     pub revision: Option<Value>,
     pub workspace: Option<String>,
     /// Its number, where it has one.
@@ -77,7 +77,7 @@ pub(super) struct Choice {
     pub text: String,
 }
 
-impl Choice {
+impl UpstreamChoice {
     /// As fields of `spec.upstream`.
     pub(super) fn fields(&self) -> Map<String, Value> {
         let mut fields = Map::new();
@@ -111,38 +111,43 @@ pub(super) fn newest<'r>(revisions: &[&'r Revision]) -> Option<&'r Revision> {
 /// `upstream` are the revisions of the package that are seen, `live` the variant as it is: what it follows already is
 /// kept while its Repository shows nothing.
 pub(super) fn choose(
-    asked: &Asked,
-    shape: Shape,
+    asked: &RequestedRevision,
+    shape: UpstreamShape,
     upstream: &[&Revision],
-    live: Option<&Live>,
-) -> Option<Choice> {
+    live: Option<&LiveVariant>,
+) -> Option<UpstreamChoice> {
     match asked {
-        Asked::Number(wanted) => Some(numbered(*wanted, shape, upstream, live)),
-        Asked::Branch(name) => {
+        RequestedRevision::Number(wanted) => Some(numbered(*wanted, shape, upstream, live)),
+        RequestedRevision::Branch(name) => {
             let seen = upstream.iter().find(|one| one.workspace == *name);
             let by_name = shape.number && shape.workspace;
-            Some(Choice {
+            Some(UpstreamChoice {
                 revision: (!shape.number).then(|| json!(name)),
                 workspace: by_name.then(|| name.clone()),
                 number: seen.and_then(|one| one.number).filter(|number| *number > 0),
                 text: name.clone(),
             })
         }
-        Asked::Latest => {
+        RequestedRevision::Latest => {
             let latest = newest(upstream).and_then(|latest| latest.number);
             latest.or_else(|| live?.number()).map(|number| numbered(number, shape, upstream, live))
         }
     }
 }
 
-fn numbered(wanted: u64, shape: Shape, upstream: &[&Revision], live: Option<&Live>) -> Choice {
+fn numbered(
+    wanted: u64,
+    shape: UpstreamShape,
+    upstream: &[&Revision],
+    live: Option<&LiveVariant>,
+) -> UpstreamChoice {
     let seen = upstream.iter().find(|one| one.number == Some(wanted) && one.is_published());
     let seen = seen.map(|one| one.workspace.clone()).filter(|name| !name.is_empty());
-    let kept = live.filter(|live| live.number() == Some(wanted)).and_then(Live::workspace);
+    let kept = live.filter(|live| live.number() == Some(wanted)).and_then(LiveVariant::workspace);
     // Without a name the newest versions would take a branch instead: then one that is not there is better.
     let guessed = (!upstream.is_empty()).then(|| format!("v{wanted}"));
     let text = format!("v{wanted}");
-    Choice {
+    UpstreamChoice {
         revision: Some(if shape.number { json!(wanted) } else { json!(text) }),
         workspace: seen.or(kept).or(guessed).filter(|_| shape.number && shape.workspace),
         number: Some(wanted),
@@ -165,18 +170,20 @@ mod tests {
         }
     }
 
-    fn schema(revision: &str, workspace: bool) -> Shape {
+    fn schema(revision: &str, workspace: bool) -> UpstreamShape {
         let mut fields = json!({"repo": {}, "revision": {"type": revision}});
         if workspace {
             fields["workspaceName"] = json!({"type": "string"});
         }
         let schema = json!({"properties": {"spec": {"properties": {"upstream": {"properties": fields}}}}});
         let version = json!({"name": "v1alpha1", "schema": {"openAPIV3Schema": schema}});
-        Shape::of(&json!({"spec": {"versions": [{"name": "v0"}, version]}}), "v1alpha1")
+        UpstreamShape::of(&json!({"spec": {"versions": [{"name": "v0"}, version]}}), "v1alpha1")
     }
 
-    fn asks(asked: &str, shape: Shape, upstream: &[&Revision]) -> Value {
-        Value::Object(choose(&Asked::parse(asked), shape, upstream, None).expect("a choice").fields())
+    fn asks(asked: &str, shape: UpstreamShape, upstream: &[&Revision]) -> Value {
+        Value::Object(
+            choose(&RequestedRevision::parse(asked), shape, upstream, None).expect("a choice").fields(),
+        )
     }
 
     #[test]
@@ -208,15 +215,16 @@ mod tests {
     fn the_newest_published_revision_is_followed_and_kept_while_none_is_seen() {
         let (first, second) = (published(9, "nine"), published(10, "ten"));
         let draft = Revision { lifecycle: "Draft".to_owned(), ..published(11, "eleven") };
-        let shape = Shape::default();
+        let shape = UpstreamShape::default();
         let all = [&second, &draft, &first];
         assert_eq!(asks("latest", shape, &all), json!({"revision": 10, "workspaceName": "ten"}));
-        assert_eq!(choose(&Asked::Latest, shape, &[&draft], None), None);
-        let live = Live { upstream: json!({"revision": "v10"}), targets: Vec::new() };
-        let kept = choose(&Asked::Latest, shape, &[], Some(&live)).expect("what it follows");
+        assert_eq!(choose(&RequestedRevision::Latest, shape, &[&draft], None), None);
+        let live = LiveVariant { upstream: json!({"revision": "v10"}), targets: Vec::new() };
+        let kept = choose(&RequestedRevision::Latest, shape, &[], Some(&live)).expect("what it follows");
         assert_eq!(kept.revision, Some(json!(10)), "also across a change of shape");
-        let live = Live { upstream: json!({"revision": 10, "workspaceName": "ten"}), targets: Vec::new() };
-        for asked in [Asked::Latest, Asked::Number(10)] {
+        let live =
+            LiveVariant { upstream: json!({"revision": 10, "workspaceName": "ten"}), targets: Vec::new() };
+        for asked in [RequestedRevision::Latest, RequestedRevision::Number(10)] {
             let kept = choose(&asked, shape, &[], Some(&live)).expect("what it follows");
             assert_eq!(kept.workspace.as_deref(), Some("ten"), "nothing is unlearned");
         }
@@ -228,12 +236,12 @@ mod tests {
             upstream: reference.map(str::to_owned),
             ..Revision::default()
         };
-        let second = Choice { number: Some(2), ..Choice::default() };
+        let second = UpstreamChoice { number: Some(2), ..UpstreamChoice::default() };
         assert!(second.is_upstream_of(&made_of(None)), "it does not say");
         assert!(second.is_upstream_of(&made_of(Some("web/v2"))));
         assert!(!second.is_upstream_of(&made_of(Some("web/v1"))));
         assert!(!second.is_upstream_of(&made_of(Some("drafts/web/v2"))));
-        assert!(Choice::default().is_upstream_of(&made_of(Some("main"))));
-        assert!(!Choice::default().is_upstream_of(&made_of(Some("web/v1"))));
+        assert!(UpstreamChoice::default().is_upstream_of(&made_of(Some("main"))));
+        assert!(!UpstreamChoice::default().is_upstream_of(&made_of(Some("web/v1"))));
     }
 }

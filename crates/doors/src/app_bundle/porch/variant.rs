@@ -4,7 +4,7 @@ use linchpin_api::app_bundle::component::PorchPackageRef;
 use linchpin_words::{Gvk, hash::sha256_hex, limits};
 use serde_json::{Map, Value, json};
 
-use super::{CONFIG, revision::Choice};
+use super::{CONFIG, revision::UpstreamChoice};
 use crate::{
     apply::{Marks, as_json},
     owner::Owner,
@@ -58,7 +58,7 @@ impl Variant<'_> {
     }
 
     /// The object that is applied, but for the marks that every object of a bundle gets.
-    pub(super) fn body(&self, choice: &Choice) -> Value {
+    pub(super) fn body(&self, choice: &UpstreamChoice) -> Value {
         let mut upstream = choice.fields();
         upstream.insert("repo".to_owned(), json!(self.reference.repository));
         upstream.insert("package".to_owned(), json!(self.reference.package_name));

@@ -10,7 +10,7 @@ use super::{DEPLOYED, DEPLOYING, FAILED, NOT_READY, PENDING, is_done};
 use crate::{app_bundle::outline::ComponentOutline, door::StatusInput, entries};
 
 /// What the entry of a component is drawn from.
-pub(super) struct Drawing<'a> {
+pub(super) struct ComponentDrawing<'a> {
     pub status_input: &'a StatusInput<'a>,
     pub steps: &'a BTreeMap<&'a StepId, &'a StepReport>,
     pub before: Option<&'a ComponentStatus>,
@@ -22,7 +22,7 @@ pub(super) struct Drawing<'a> {
 /// Phase, reason and message.
 type Story = (&'static str, String, String);
 
-impl Drawing<'_> {
+impl ComponentDrawing<'_> {
     pub(super) fn draw(&self) -> ComponentStatus {
         let found: Vec<(&StepReport, &ResourceRef)> = self
             .outline

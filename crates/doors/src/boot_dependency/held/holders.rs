@@ -7,7 +7,7 @@ use linchpin_engine::contract::Projection;
 
 use super::owners;
 use crate::boot_dependency::{
-    chain::Chain, label_selector_matches, selection::WorkloadName, survey::target_of,
+    chain::OwnerChain, label_selector_matches, selection::WorkloadName, survey::target_of,
 };
 
 /// The BootDependencies of a namespace by what they select, without reading all of each.
@@ -35,7 +35,7 @@ impl<'b> Selecting<'b> {
     }
 
     /// Who holds a pod. While the chain of its controllers is not known, whoever held it still does.
-    pub(super) fn holders(&self, pod: &Projection, chain: &Chain) -> BTreeSet<&'b str> {
+    pub(super) fn holders(&self, pod: &Projection, chain: &OwnerChain) -> BTreeSet<&'b str> {
         if !chain.complete {
             let named = owners(pod).into_iter();
             return named.filter_map(|owner| self.all.get(owner).copied()).collect();

@@ -18,11 +18,11 @@ use crate::{
     },
     door::CompileInput,
     journal,
-    subject::Look,
+    subject::SubjectInput,
 };
 
 /// A BootDependency that pods are held for, judged in the world as it is.
-pub(super) struct Judged {
+pub(super) struct JudgedDependency {
     /// What must be observed for it.
     pub(super) wants: BTreeSet<Want>,
     pub(super) object: Option<BootDependency>,
@@ -32,7 +32,7 @@ pub(super) struct Judged {
 
 /// What becomes of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum HoldDecision {
     /// It starts.
     Release,
     /// It stays.
@@ -71,11 +71,11 @@ impl Late {
     }
 }
 
-impl Judged {
+impl JudgedDependency {
     /// Judges an object. One that cannot be read or compiled holds what it holds.
     pub(super) fn of(
         boot: &Projection,
-        look: &Look<'_>,
+        look: &SubjectInput<'_>,
         default_service_account: &str,
         cluster_domain: &str,
     ) -> Self {
@@ -142,12 +142,12 @@ pub fn glance(
 pub(super) fn pod(
     pod: &Projection,
     owners: &BTreeSet<&str>,
-    judged: &BTreeMap<&str, Judged>,
+    judged: &BTreeMap<&str, JudgedDependency>,
     now: Timestamp,
-) -> Verdict {
+) -> HoldDecision {
     let annotations = &pod.content["metadata"]["annotations"];
     if is_skipped(annotations) {
-        return Verdict::Release;
+        return HoldDecision::Release;
     }
     let mut held = Held::default();
     let mut stays = false;
@@ -163,7 +163,7 @@ pub(super) fn pod(
         }
         stays |= of_one(pod, object, &|entry| one.met.contains(entry), now, &mut held);
     }
-    if stays { Verdict::Hold(held) } else { Verdict::Release }
+    if stays { HoldDecision::Hold(held) } else { HoldDecision::Release }
 }
 
 /// Why one BootDependency holds a pod.

@@ -10,8 +10,8 @@ use linchpin_api::{BootDependency, Ours as _};
 use linchpin_engine::contract::{Effect, Notice, Projection, StepId, Ticket, Verb};
 use linchpin_words::{Gvk, Timestamp, text};
 
-use super::judge::{Judged, Verdict, created};
-use crate::subject::{Decision, Look, News, SubjectKey};
+use super::judge::{HoldDecision, JudgedDependency, created};
+use crate::subject::{Decision, News, SubjectInput, SubjectKey};
 
 /// A pod that is held no longer is not worth an event.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ const TOLD_BEFORE: Duration = Duration::from_mins(1);
 
 /// What was said of which pod.
 #[derive(Default)]
-pub(super) struct Telling {
+pub(super) struct PodMessages {
     pods: BTreeMap<String, Told>,
     /// Releases under way.
     flights: BTreeMap<Ticket, String>,
@@ -36,7 +36,7 @@ struct Told {
     late: BTreeSet<(String, StepId)>,
 }
 
-impl Telling {
+impl PodMessages {
     /// Forgets pods that are not held any more, but for those whose release is under way.
     pub(super) fn keep_only(&mut self, held: &[&Projection]) {
         let there: BTreeSet<&str> = held.iter().map(|pod| pod.uid.as_str()).collect();
@@ -48,8 +48,8 @@ impl Telling {
     pub(super) fn judged(
         &mut self,
         pod: &Projection,
-        verdict: &Verdict,
-        judged: &BTreeMap<&str, Judged>,
+        verdict: &HoldDecision,
+        judged: &BTreeMap<&str, JudgedDependency>,
         now: Timestamp,
         decision: &mut Decision,
     ) {
@@ -65,7 +65,7 @@ impl Telling {
             due: None,
             late: BTreeSet::new(),
         });
-        let Verdict::Hold(held) = verdict else {
+        let HoldDecision::Hold(held) = verdict else {
             told.due.get_or_insert(now);
             return;
         };
@@ -107,7 +107,7 @@ impl Telling {
     }
 
     /// Takes down what came back.
-    pub(super) fn came_back(&mut self, look: &Look<'_>, news: &mut News) {
+    pub(super) fn came_back(&mut self, look: &SubjectInput<'_>, news: &mut News) {
         for outcome in look.outcomes {
             let Some(uid) = self.flights.remove(&outcome.ticket) else { continue };
             let Some(told) = self.pods.get(&uid).filter(|_| outcome.result.is_ok()) else { continue };

@@ -9,11 +9,11 @@ use super::SurveyInput;
 use crate::boot_dependency::{
     container::WaiterSettings,
     division::Division,
-    inject::{Gate, Injection, Place, inject},
+    inject::{Injection, PatchTarget, PodGate, inject},
 };
 
 /// What becomes of a workload.
-pub(super) struct Plan {
+pub(super) struct TemplateRepair {
     pub(super) state: &'static str,
     pub(super) message: String,
     /// The operations that repair it, if it is to be repaired now.
@@ -22,7 +22,7 @@ pub(super) struct Plan {
     pub(super) carried: bool,
 }
 
-impl Plan {
+impl TemplateRepair {
     pub(super) fn of(
         kind: &str,
         workload: &Projection,
@@ -70,7 +70,7 @@ impl Plan {
             };
         };
         let Injection { patch, skipped } =
-            inject(template, Place::DeploymentTemplate, division, Gate::Open, waiter);
+            inject(template, PatchTarget::DeploymentTemplate, division, PodGate::Open, waiter);
         let mut message = String::new();
         if !skipped.is_empty() {
             message = format!("an init container of its own has the name of ours for {}", skipped.join(", "));

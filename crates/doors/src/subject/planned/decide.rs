@@ -7,21 +7,21 @@ use linchpin_engine::{
     journal::{ItemState, Memory},
     plan::{Plan, Removal, SpecError},
     readiness::Wanted,
-    step::{self, Blocker, Goal, Persist, Phase, Report, step},
+    step::{self, Goal, Persist, Phase, Report, StepBlocker, step},
 };
 use linchpin_words::{Gvk, Period, Reason, Shared, Timestamp, keys, text};
 
-use super::{PendingStatus, Planned, passed_by_hand, steps_with};
+use super::{OwedStatus, PendingStatus, Planned, ReportedPhase, passed_by_hand, steps_with};
 use crate::{
-    door::{Causes, CompileInput, Door, HistoryInput, Hold, HoldInput, StatusInput},
-    subject::{Asks, Decision, FinalizerChange, Look, Needs, News, Own},
+    door::{CompileInput, Door, HistoryInput, Hold, HoldInput, StatusInput, VisibleCauses},
+    subject::{Asks, Decision, FinalizerChange, Needs, News, Own, SubjectInput},
 };
 
 /// How often compiling may ask for more facts in one turn.
 const ROUNDS: usize = 4;
 
 impl<D: Door> Planned<D> {
-    pub(super) fn take_turn(&mut self, look: &Look<'_>) -> Result<Decision, Asks> {
+    pub(super) fn take_turn(&mut self, look: &SubjectInput<'_>) -> Result<Decision, Asks> {
         let memory = match self.recall(look.now) {
             Ok(memory) => memory,
             Err(error) => return Ok(self.refuse(&error, look)),
@@ -29,7 +29,7 @@ impl<D: Door> Planned<D> {
         if self.body.is_deleting() {
             return Ok(self.take_down(memory, look));
         }
-        self.history.keep_if(look.idle && self.phase.is_some());
+        self.history.keep_if(look.idle && self.reported.is_some());
         if self.exempt != look.ties.exempt || self.makers != look.ties.makers {
             self.exempt = look.ties.exempt.to_vec();
             self.makers = look.ties.makers.to_vec();
@@ -77,7 +77,7 @@ impl<D: Door> Planned<D> {
     }
 
     /// Nothing is done for an object whose journal cannot be read, and nothing is remembered of it.
-    fn refuse(&mut self, error: &SpecError, look: &Look<'_>) -> Decision {
+    fn refuse(&mut self, error: &SpecError, look: &SubjectInput<'_>) -> Decision {
         let memory = Memory::fresh(self.body.uid(), self.body.generation(), look.now);
         let stepped = step(memory, Goal::Invalid(error), &World::new(), &[], None, look.now);
         let mut decision = Decision { edges: None, ..Decision::default() };
@@ -135,12 +135,12 @@ impl<D: Door> Planned<D> {
     }
 
     /// Carries out the plan, or touches nothing while there is none.
-    fn converge(&mut self, mut memory: Memory, look: &Look<'_>) -> Decision {
+    fn converge(&mut self, mut memory: Memory, look: &SubjectInput<'_>) -> Decision {
         let Some((compiled, facts)) = self.compiled.take() else {
             self.memory = Some(memory);
             return Decision { edges: None, ..Decision::default() };
         };
-        let Look { world, outcomes, ties, now, .. } = *look;
+        let SubjectInput { world, outcomes, ties, now, .. } = *look;
         let mut decision = Decision::default();
         let mut extra: BTreeSet<Want> = BTreeSet::new();
         let stepped = match &compiled {
@@ -172,8 +172,8 @@ impl<D: Door> Planned<D> {
         decision: &mut Decision,
         wants: &mut BTreeSet<Want>,
         plan: &Plan,
-        stepped: &step::Decision,
-        look: &Look<'_>,
+        stepped: &step::StepDecision,
+        look: &SubjectInput<'_>,
     ) {
         if !D::SPEAKS && D::beside().is_none() {
             return;
@@ -192,11 +192,11 @@ impl<D: Door> Planned<D> {
     }
 
     /// The object is being deleted.
-    fn take_down(&mut self, memory: Memory, look: &Look<'_>) -> Decision {
+    fn take_down(&mut self, memory: Memory, look: &SubjectInput<'_>) -> Decision {
         let mut decision = Decision { edges: None, ..Decision::default() };
         if !self.body.has_finalizer() {
             self.memory = Some(memory);
-            (self.pending, self.drawn) = (None, None);
+            self.owed = OwedStatus::Nothing;
             return decision;
         }
         let via = Via { cluster: ClusterRef::Here, actor: Actor::Operator };
@@ -269,8 +269,8 @@ impl<D: Door> Planned<D> {
         &mut self,
         decision: &mut Decision,
         plan: Option<&Plan>,
-        mut stepped: step::Decision,
-        look: &Look<'_>,
+        mut stepped: step::StepDecision,
+        look: &SubjectInput<'_>,
     ) {
         decision.effects = std::mem::take(&mut stepped.effects);
         if stepped.persist == Persist::BeforeEffects {
@@ -294,25 +294,27 @@ impl<D: Door> Planned<D> {
         let report = &stepped.report;
         let speaking = || D::SPEAKS.then(|| self.body.whole()).flatten();
         let word = speaking().map_or(report.phase.as_str(), |object| D::phase_word(object, report));
-        if (self.phase, self.word) != (Some(report.phase), Some(word)) && !is_premature(report) {
+        let same = self.reported.as_mut().filter(|last| last.phase == report.phase && last.word == word);
+        if let Some(last) = same {
+            if report.phase == Phase::Completed && report.ready && !last.ready {
+                // It was done before it was ready: that it is both is reported once.
+                last.ready = true;
+                decision.report.notices.extend(D::event(self.body.whole(), report));
+            }
+        } else if !is_premature(report) {
             let input = status_input(plan, &stepped, look.ties.causes, look.now);
-            if self.phase.is_some() || !self.is_shown(&input) {
+            if self.reported.is_some() || !self.is_shown(&input) {
                 own.hurries = true;
                 own.awaited = matches!(report.phase, Phase::Completed | Phase::Failed);
                 own.phase_event = D::event(self.body.whole(), report);
             }
-            (self.phase, self.word) = (Some(report.phase), Some(word));
-            self.told_ready = report.ready;
-        } else if report.phase == Phase::Completed && report.ready && !self.told_ready {
-            // It was done before it was ready: that it is both is told once.
-            self.told_ready = true;
-            decision.report.notices.extend(D::event(self.body.whole(), report));
+            self.reported = Some(ReportedPhase { phase: report.phase, word, ready: report.ready });
         }
         decision.report.tally = speaking().and_then(|object| D::tally(object, report));
-        decision.report.phase = self.phase;
+        decision.report.phase = self.reported.as_ref().map(|last| last.phase);
         decision.own = Some(own);
         let pending = PendingStatus { report: stepped.report, planned: plan.is_some(), time: look.now };
-        (self.pending, self.drawn) = (Some(Box::new(pending)), None);
+        self.owed = OwedStatus::Undrawn(Box::new(pending));
         self.memory = Some(stepped.memory);
     }
 
@@ -329,7 +331,13 @@ impl<D: Door> Planned<D> {
     }
 
     /// Says once which soft dependencies were passed by, and why.
-    fn report_broken(&mut self, news: &mut News, plan: &Plan, stepped: &step::Decision, look: &Look<'_>) {
+    fn report_broken(
+        &mut self,
+        news: &mut News,
+        plan: &Plan,
+        stepped: &step::StepDecision,
+        look: &SubjectInput<'_>,
+    ) {
         let broken = steps_with(&stepped.memory.journal, Reason::SoftBroken);
         for id in broken.difference(&self.broken) {
             let Some(step) = plan.position(id).map(|position| &plan.steps()[position]) else { continue };
@@ -375,15 +383,15 @@ impl<D: Door> Planned<D> {
 
 fn status_input<'a>(
     plan: Option<&'a Plan>,
-    stepped: &'a step::Decision,
-    causes: &'a Causes,
+    stepped: &'a step::StepDecision,
+    causes: &'a VisibleCauses,
     now: Timestamp,
 ) -> StatusInput<'a> {
     StatusInput { plan, journal: &stepped.memory.journal, report: &stepped.report, causes, now }
 }
 
 /// An object that is being deleted and stays for now: nothing is touched.
-fn stay(memory: Memory, held: Hold) -> step::Decision {
+fn stay(memory: Memory, held: Hold) -> step::StepDecision {
     let report = Report {
         phase: Phase::Deleting,
         reason: Some(held.reason),
@@ -391,7 +399,7 @@ fn stay(memory: Memory, held: Hold) -> step::Decision {
         held_by: held.by,
         ..Report::default()
     };
-    step::Decision {
+    step::StepDecision {
         memory,
         effects: Vec::new(),
         persist: Persist::Nothing,
@@ -410,7 +418,7 @@ fn left_behind(message: String) -> Notice {
 
 /// Whether there is nothing to report yet, because the world has not been looked at: that takes milliseconds.
 fn is_premature(report: &Report) -> bool {
-    let asking = |blocker: &Blocker| blocker.reason == Reason::Unsynced.as_str();
+    let asking = |blocker: &StepBlocker| blocker.reason == Reason::Unsynced.as_str();
     report.phase == Phase::Pending
         || matches!(report.phase, Phase::Waiting | Phase::Running) && report.blocked.iter().any(asking)
 }

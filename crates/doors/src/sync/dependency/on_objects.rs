@@ -9,14 +9,14 @@ use linchpin_engine::{
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference};
 
 use super::{
-    Around, Found, Terms, bound, state_word,
+    DependencyContext, ResolvedEntry, Terms, bound, state_word,
     version::{version_obstacle, version_of, version_path},
 };
 use crate::{
     cluster,
     dependency::expect,
     errors::at,
-    requirement::{About, RequirementDraft, RequirementSpec, Which},
+    requirement::{RequiredObjects, RequiredThing, RequirementDraft, RequirementSpec},
     sync::{kind, outline::What},
 };
 
@@ -50,12 +50,12 @@ fn ends(kind: &GroupKind) -> bool {
 }
 
 pub(super) fn on_object(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     entry: &SyncDependency,
     terms: &Terms,
     object: &ObjectWord,
     field: &str,
-) -> Result<Found, SpecError> {
+) -> Result<ResolvedEntry, SpecError> {
     let frame = around.frame;
     let place = format!("{field}.object");
     let (word, name) = reference(object, &place)?;
@@ -63,10 +63,10 @@ pub(super) fn on_object(
     let spec = |state: Option<Wanted>| RequirementSpec {
         kind_field: place.clone(),
         state,
-        about: About::Objects {
+        about: RequiredThing::Objects {
             word: word.clone(),
             namespace: object.namespace.clone(),
-            which: Which::Name(name.clone()),
+            which: RequiredObjects::Name(name.clone()),
         },
         ..RequirementSpec::on_object(
             StepId::new(&entry.name),
@@ -126,7 +126,7 @@ pub(super) fn on_object(
             }
         }
     }
-    Ok(Found {
+    Ok(ResolvedEntry {
         step: draft.finish(Vec::new(), None),
         depends_on: shown(&target),
         state: if completed { "Completed".to_owned() } else { state_word(&wanted) },
@@ -168,11 +168,11 @@ pub(in crate::sync) fn shown(object: &ObjectRef) -> String {
 }
 
 pub(super) fn on_objects(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     entry: &SyncDependency,
     terms: &Terms,
     field: &str,
-) -> Result<Found, SpecError> {
+) -> Result<ResolvedEntry, SpecError> {
     let frame = around.frame;
     let Some(objects) = &entry.objects else { return Err(at(field, "it names nothing")) };
     let place = format!("{field}.objects");
@@ -183,10 +183,10 @@ pub(super) fn on_objects(
         kind_field: place.clone(),
         state,
         expect,
-        about: About::Objects {
+        about: RequiredThing::Objects {
             word: word.clone(),
             namespace: objects.namespace.clone(),
-            which: Which::Labels(selector.clone()),
+            which: RequiredObjects::Labels(selector.clone()),
         },
         ..RequirementSpec::on_object(
             StepId::new(&entry.name),
@@ -232,7 +232,7 @@ pub(super) fn on_objects(
             }
         }
     }
-    Ok(Found {
+    Ok(ResolvedEntry {
         step: draft.finish(Vec::new(), None),
         depends_on: shown(&target),
         state: if completed { "Completed".to_owned() } else { state_word(&wanted) },

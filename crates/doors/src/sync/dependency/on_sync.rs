@@ -6,14 +6,15 @@ use linchpin_api::{SyncDependency, sync::dependency::SyncRef};
 use linchpin_engine::{
     contract::{ReadSet, Seen, StepId, Want},
     plan::{BoundView, Clauses, Obstacle, Profile, SpecError},
-    readiness::Wanted,
+    readiness::{RuleWords, Wanted},
 };
 use linchpin_lang::cel::Expression;
 use linchpin_words::{ObjectRef, Reason};
 use serde_json::Value;
 
 use super::{
-    Around, Found, Terms, bound, revision::revision_obstacle, state_word, version::version_obstacle,
+    DependencyContext, ResolvedEntry, Terms, bound, revision::revision_obstacle, state_word,
+    version::version_obstacle,
 };
 use crate::{
     errors::{at, expression},
@@ -41,12 +42,12 @@ const SYNC_READS: [&str; 15] = [
 ];
 
 pub(super) fn on_sync(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     entry: &SyncDependency,
     terms: &Terms,
     sync: &SyncRef,
     field: &str,
-) -> Result<Found, SpecError> {
+) -> Result<ResolvedEntry, SpecError> {
     let frame = around.frame;
     let namespace = match &sync.namespace {
         Some(namespace) => namespace,
@@ -110,7 +111,7 @@ pub(super) fn on_sync(
             draft.is_held(obstacle, None);
         }
     }
-    Ok(Found {
+    Ok(ResolvedEntry {
         step: draft.finish(Vec::new(), None),
         depends_on: told,
         state: state_word(&wanted),
@@ -159,7 +160,17 @@ fn sync_profile(wanted: &Wanted, export: Option<&str>, field: &str) -> Result<Op
             .map(|cel| Clauses { cel: Some(Arc::new(cel)), conditions: Vec::new() })
             .map_err(|error| expression(&error))
     };
-    Ok(Some(Profile { ready_when: clause(ready)?, failed_when: Some(clause(failed)?), says: None }))
+    let not_ready = match (export, wanted) {
+        (Some(_), wanted) => format!("it is not {} yet", state_word(wanted)),
+        (None, Wanted::Completed) => "its newest revision was not ready yet".to_owned(),
+        (None, _) => "its newest revision is not applied yet".to_owned(),
+    };
+    Ok(Some(Profile {
+        ready_when: clause(ready)?,
+        failed_when: Some(clause(failed)?),
+        says: None,
+        words: Some(RuleWords { not_ready, failed: "it has failed".to_owned() }),
+    }))
 }
 
 /// The document's word for where a Sync, or an export of it, is: what its newest revision has come to, and nothing where it has

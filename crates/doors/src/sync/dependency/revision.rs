@@ -5,11 +5,11 @@ use linchpin_engine::plan::Obstacle;
 use linchpin_words::{ObjectRef, Reason};
 use serde_json::{Value, json};
 
-use super::Around;
+use super::DependencyContext;
 
 /// Another revision of the same source.
 pub(super) fn revision_obstacle(
-    around: &Around<'_>,
+    around: &DependencyContext<'_>,
     namespace: &str,
     object: &ObjectRef,
     content: &Value,

@@ -2,7 +2,7 @@
 
 use linchpin_api::SyncDependency;
 use linchpin_engine::plan::{Obstacle, SpecError};
-use linchpin_lang::jsonpath::Path;
+use linchpin_lang::jsonpath::JsonPath;
 use linchpin_words::{Reason, keys};
 use serde_json::Value;
 
@@ -32,14 +32,14 @@ pub(in crate::sync) fn version_obstacle(
     Some(Obstacle { reason, message })
 }
 
-pub(super) fn version_path(entry: &SyncDependency, field: &str) -> Result<Option<Path>, SpecError> {
+pub(super) fn version_path(entry: &SyncDependency, field: &str) -> Result<Option<JsonPath>, SpecError> {
     let place = format!("{field}.versionPath");
-    let path = entry.version_path.as_ref().map(|path| Path::compile(&place, path));
+    let path = entry.version_path.as_ref().map(|path| JsonPath::compile(&place, path));
     path.transpose().map_err(|error| at(place, error.problem()))
 }
 
 /// The version that an object says it has.
-pub(super) fn version_of(path: Option<&Path>, content: &Value) -> Option<String> {
+pub(super) fn version_of(path: Option<&JsonPath>, content: &Value) -> Option<String> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Awaits;
+use super::AwaitedState;
 
 /// A set of nodes.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Nodes {
 #[derive(Clone)]
 pub(super) struct Edges {
     /// For each node, what comes before it.
-    pub before: Vec<BTreeMap<usize, Awaits>>,
+    pub before: Vec<BTreeMap<usize, AwaitedState>>,
     /// For each node, all that comes before it over others too.
     above: Vec<Nodes>,
     /// For each node, all that comes after it.
@@ -66,7 +66,7 @@ impl Edges {
         more
     }
 
-    pub(super) fn add(&mut self, earlier: usize, later: usize, awaits: Awaits) {
+    pub(super) fn add(&mut self, earlier: usize, later: usize, awaits: AwaitedState) {
         let known = self.before[later].entry(earlier).or_insert(awaits);
         *known = (*known).min(awaits);
         if self.comes_before(earlier, later) {
@@ -88,7 +88,7 @@ impl Edges {
     }
 
     /// Adds an edge unless it would close a circle.
-    pub(super) fn add_if_open(&mut self, earlier: usize, later: usize, awaits: Awaits) {
+    pub(super) fn add_if_open(&mut self, earlier: usize, later: usize, awaits: AwaitedState) {
         if earlier != later && !self.comes_before(later, earlier) {
             self.add(earlier, later, awaits);
         }

@@ -36,10 +36,10 @@ fn deployment(place: &str, pod: Value) -> Made {
     )
 }
 
-fn sorted(all: &[Made]) -> Result<Order, String> {
-    let items: Vec<Item<'_>> = all
+fn sorted(all: &[Made]) -> Result<ObjectOrder, String> {
+    let items: Vec<OrderedObject<'_>> = all
         .iter()
-        .map(|one| Item {
+        .map(|one| OrderedObject {
             gvk: &one.gvk,
             plural: format!("{}s", one.gvk.kind.to_lowercase()),
             namespace: one.namespace.as_deref(),
@@ -50,13 +50,13 @@ fn sorted(all: &[Made]) -> Result<Order, String> {
             label: format!("{} {}", one.gvk.kind, one.name),
         })
         .collect();
-    order(&items, &[]).map_err(|Circle(round)| {
+    order(&items, &[]).map_err(|ObjectCircle(round)| {
         let names: Vec<&str> = round.iter().map(|position| items[*position].label.as_str()).collect();
         names.join(" → ")
     })
 }
 
-fn before(order: &Order, position: usize) -> Vec<usize> {
+fn before(order: &ObjectOrder, position: usize) -> Vec<usize> {
     order.before[position].iter().map(|(earlier, _)| *earlier).collect()
 }
 
@@ -89,7 +89,7 @@ fn what_pods_name_is_written_first_and_holds_nothing_by_failing() {
         made("rbac.authorization.k8s.io/v1", "Role", "shop/r", json!({})),
     ])
     .unwrap();
-    assert_eq!(order.before[0], [(1, Awaits::Written), (3, Awaits::Written)]);
+    assert_eq!(order.before[0], [(1, AwaitedState::Written), (3, AwaitedState::Written)]);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn depends_on_orders_objects_names_others_outside_and_spells_out_a_circle() {
     let mut web = map("shop/web");
     web.after = "/namespaces/shop/ConfigMap/db, /namespaces/data/Secret/key";
     let order = sorted(&[web, map("shop/db")]).unwrap();
-    assert_eq!(order.before[0], [(1, Awaits::Ready)]);
+    assert_eq!(order.before[0], [(1, AwaitedState::Ready)]);
     assert_eq!(order.outside[0].len(), 1);
     let (mut a, mut b) = (map("shop/a"), map("shop/b"));
     a.after = "/namespaces/shop/ConfigMap/b";
@@ -152,7 +152,7 @@ proptest::proptest! {
     ) {
         let mut edges = Edges::new(9);
         for (earlier, later) in wanted {
-            edges.add_if_open(earlier, later, Awaits::Written);
+            edges.add_if_open(earlier, later, AwaitedState::Written);
         }
         proptest::prop_assert_eq!(circle(&edges.before), None);
         let more = edges.with_more(3);

@@ -17,15 +17,15 @@ use linchpin_engine::{
 use linchpin_words::{
     Gvk, KindWord, Reason, Shared,
     probe::Origin,
-    source::{FluxKind, Locator, OciReference, SecretData, Source},
+    source::{FluxSourceKind, Locator, OciReference, SecretData, Source},
 };
 use serde_json::Value;
 
-use super::{Reading, refused, version_like};
+use super::{SourceReading, refused, version_like};
 use crate::{
     assemble::Frame,
     errors::{at, duration, not_yet},
-    kinds::Meaning,
+    kinds::KindMeaning,
 };
 
 /// How often a source is looked at, where nothing is said.
@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_mins(1);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Reads a source that somebody has to fetch.
-pub(super) fn read(frame: &Frame<'_>, source: &SyncSource) -> Result<Reading, SpecError> {
+pub(super) fn read(frame: &Frame<'_>, source: &SyncSource) -> Result<SourceReading, SpecError> {
     let (locator, secret, strip, version, field) = if let Some(http) = &source.http {
         let locator = Locator::Http { url: http.url.clone(), digest: http.digest.clone() };
         let strip = http.strip_components.unwrap_or_default();
@@ -82,7 +82,11 @@ pub(super) fn read(frame: &Frame<'_>, source: &SyncSource) -> Result<Reading, Sp
 }
 
 /// What was fetched; what is wrong with it, where nothing of it may be used.
-fn artifact_read(artifact: &Artifact, version: Option<String>, field: &str) -> Result<Reading, SpecError> {
+fn artifact_read(
+    artifact: &Artifact,
+    version: Option<String>,
+    field: &str,
+) -> Result<SourceReading, SpecError> {
     let fault = artifact.fault.as_ref();
     if let Some(fault) = fault.filter(|fault| fault.refused) {
         return Err(refused(fault.reason, field, fault.message.clone()));
@@ -93,14 +97,14 @@ fn artifact_read(artifact: &Artifact, version: Option<String>, field: &str) -> R
             None => not_yet(field),
         });
     };
-    let mut reading = Reading {
+    let mut reading = SourceReading {
         revision: content.revision.clone(),
         version,
         digest: Some(content.digest.clone()),
         size: i64::try_from(content.size).ok(),
         fetched: Some(content.fetched),
         stale: fault.map(|fault| (fault.reason, fault.message.clone())),
-        ..Reading::default()
+        ..SourceReading::default()
     };
     for (path, text) in &content.files {
         reading.read_text(if path.is_empty() { "the source" } else { path }, text)?;
@@ -139,10 +143,10 @@ fn credentials(frame: &Frame<'_>, named: &SecretName, field: &str) -> Result<Sec
 fn flux_artifact(frame: &Frame<'_>, flux: &FluxRef) -> Result<(Locator, Option<String>), SpecError> {
     let field = "spec.source.fluxRef";
     let kind = match flux.kind {
-        FluxWord::GitRepository => FluxKind::GitRepository,
-        FluxWord::OCIRepository => FluxKind::OciRepository,
-        FluxWord::Bucket => FluxKind::Bucket,
-        FluxWord::ExternalArtifact => FluxKind::ExternalArtifact,
+        FluxWord::GitRepository => FluxSourceKind::GitRepository,
+        FluxWord::OCIRepository => FluxSourceKind::OciRepository,
+        FluxWord::Bucket => FluxSourceKind::Bucket,
+        FluxWord::ExternalArtifact => FluxSourceKind::ExternalArtifact,
     };
     let namespace = flux.namespace.as_ref().unwrap_or(&frame.owner.namespace).clone();
     let what = format!("{} {namespace}/{}", kind.as_str(), flux.name);
@@ -152,8 +156,8 @@ fn flux_artifact(frame: &Frame<'_>, flux: &FluxRef) -> Result<(Locator, Option<S
     let word =
         KindWord { group: Some("source.toolkit.fluxcd.io".to_owned()), ..KindWord::new(kind.as_str()) };
     let served = match frame.kinds.resolve(&frame.via, &word).map_err(|problem| at(field, problem))? {
-        Meaning::Known(known) => known,
-        Meaning::Open(want) => {
+        KindMeaning::Known(known) => known,
+        KindMeaning::Open(want) => {
             return Err(match frame.kinds.ask(want) {
                 Some(Seen::Kind(_)) => {
                     missing(Reason::KindNotServed, "is of a kind that the cluster does not serve".to_owned())

@@ -4,7 +4,7 @@ use linchpin_api::sync::status::SyncDependencyStatus;
 use linchpin_engine::step::{Phase, Report};
 use linchpin_words::{Condition, ConditionStatus, ConditionType, Reason, Timestamp, condition};
 
-use super::{APPLYING, SYNCED, Sketch};
+use super::{APPLYING, SYNCED, SyncStatusInput};
 use crate::sync::outline::{DependencyOutline, What};
 
 /// The conditions that a status has, being drawn anew.
@@ -66,7 +66,7 @@ impl<'a> Conditions<'a> {
 
     pub(super) fn draw(
         &mut self,
-        sketch: &Sketch<'_>,
+        sketch: &SyncStatusInput<'_>,
         phase: &str,
         ready: bool,
         message: &str,
@@ -111,7 +111,7 @@ impl<'a> Conditions<'a> {
         );
     }
 
-    fn dependencies(&mut self, sketch: &Sketch<'_>, rows: &[SyncDependencyStatus]) {
+    fn dependencies(&mut self, sketch: &SyncStatusInput<'_>, rows: &[SyncDependencyStatus]) {
         const KIND: ConditionType = ConditionType::DependenciesReady;
         let report = sketch.input.report;
         if rows.is_empty() {
@@ -142,7 +142,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// Whether something provides each dependency, ready or not.
-    fn linked(&mut self, sketch: &Sketch<'_>, rows: &[SyncDependencyStatus]) {
+    fn linked(&mut self, sketch: &SyncStatusInput<'_>, rows: &[SyncDependencyStatus]) {
         let missing = [Reason::CapabilityMissing, Reason::ExportMissing, Reason::KindNotServed];
         let outlines = || sketch.outline.dependencies.iter().chain(&sketch.outline.globals);
         // Also of what was waited for too long, or passed by hand; but not of what was there once and for all.
@@ -176,7 +176,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// Whether the cluster is able to do what is needed; only where something is.
-    fn environment(&mut self, sketch: &Sketch<'_>, rows: &[SyncDependencyStatus]) {
+    fn environment(&mut self, sketch: &SyncStatusInput<'_>, rows: &[SyncDependencyStatus]) {
         const KIND: ConditionType = ConditionType::EnvironmentReady;
         let capabilities = sketch.outline.dependencies.iter().filter(|one| one.what == What::Capability);
         let rows: Vec<&SyncDependencyStatus> =
@@ -198,7 +198,11 @@ impl<'a> Conditions<'a> {
 }
 
 /// Why the dependencies are not as they should be.
-fn why(sketch: &Sketch<'_>, row: &SyncDependencyStatus, outline: Option<&DependencyOutline>) -> Reason {
+fn why(
+    sketch: &SyncStatusInput<'_>,
+    row: &SyncDependencyStatus,
+    outline: Option<&DependencyOutline>,
+) -> Reason {
     if !sketch.held {
         return Reason::DependencyLost;
     }

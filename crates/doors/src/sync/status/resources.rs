@@ -4,7 +4,7 @@ use linchpin_api::sync::status::{ExportStatus, SyncProgress, SyncResource};
 use linchpin_engine::{journal::StepState, step::StepReport};
 use linchpin_words::{Reason, limits, text};
 
-use super::Sketch;
+use super::SyncStatusInput;
 use crate::{entries::is_unseen, sync::outline::ObjectOutline};
 
 const WAITING: &str = "Waiting";
@@ -13,14 +13,14 @@ const READY: &str = "Ready";
 const FAILED: &str = "Failed";
 
 /// The rows of all objects, in the order of the source.
-pub(super) struct Resources {
+pub(super) struct ResourceRows {
     rows: Vec<SyncResource>,
     /// For each row, whether it is all that counts for Ready.
     good: Vec<bool>,
 }
 
-impl Resources {
-    pub(super) fn of(sketch: &Sketch<'_>) -> Self {
+impl ResourceRows {
+    pub(super) fn of(sketch: &SyncStatusInput<'_>) -> Self {
         let mut found = Self { rows: Vec::new(), good: Vec::new() };
         for object in &sketch.outline.objects {
             let (row, good) = row(sketch, object);
@@ -90,7 +90,7 @@ impl Resources {
     }
 }
 
-fn row(sketch: &Sketch<'_>, object: &ObjectOutline) -> (SyncResource, bool) {
+fn row(sketch: &SyncStatusInput<'_>, object: &ObjectOutline) -> (SyncResource, bool) {
     let act = sketch.steps.get(&object.act).copied();
     let ready = object.ready.as_ref().and_then(|step| sketch.steps.get(step).copied());
     let done = act.is_some_and(|act| matches!(act.state, StepState::Done | StepState::Skipped));
@@ -129,7 +129,7 @@ fn is_ready(step: &StepReport) -> bool {
     step.state == StepState::Met && step.ready
 }
 
-impl Sketch<'_> {
+impl SyncStatusInput<'_> {
     /// A row for each export.
     pub(super) fn exports(&self) -> Vec<ExportStatus> {
         let before = self.current.map_or(&[][..], |status| status.exports.as_slice());

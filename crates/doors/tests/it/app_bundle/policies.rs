@@ -3,7 +3,7 @@
 use linchpin_api::{AppBundle, Ours, common::DeletionPolicy};
 use linchpin_engine::{
     contract::Existing,
-    plan::{Body, Immutable, Prune},
+    plan::{ActionBody, Immutable, Prune},
 };
 
 use super::{action, map, stage};
@@ -12,7 +12,7 @@ fn existing(spec: &str) -> Existing {
     let mut stage = stage(spec);
     stage.settle();
     match &action(stage.plan(), "a/x").body {
-        Body::Apply { existing, .. } => *existing,
+        ActionBody::Apply { existing, .. } => *existing,
         other => panic!("{other:?}"),
     }
 }

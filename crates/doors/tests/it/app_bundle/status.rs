@@ -5,7 +5,7 @@ use linchpin_words::ConditionStatus;
 use serde_json::json;
 
 use super::{map, stage, workload};
-use crate::things::deployment;
+use crate::things::{config_map, deployment};
 
 fn condition(status: &AppBundleStatus, kind: &str) -> (ConditionStatus, String, String) {
     let found = status.common.conditions.iter().find(|one| one.kind == kind).expect("a condition");
@@ -187,4 +187,19 @@ fn p17_no_value_of_a_secret_is_ever_told() {
     stage.settle();
     let told = serde_json::to_string(&stage.status()).expect("a status");
     assert!(!told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn what_a_deployed_bundle_requires_from_now_on_is_waited_for() {
+    let mut stage = stage(&format!("{{groups: [{{name: app, components: [{}]}}]}}", map("web", "")));
+    stage.settle();
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Deployed"));
+    let requires = json!([{"resource": "configmap/later"}]);
+    stage.edit(|object| object["spec"]["requires"] = requires).settle();
+    let status = stage.status();
+    assert_eq!(status.common.phase.as_deref(), Some("Deploying"));
+    let told = "1 of 1 components are deployed; waiting for configmap/later: it does not exist";
+    assert_eq!(status.common.message.as_deref(), Some(told));
+    stage.put(config_map("own", "later", &json!({}))).settle();
+    assert_eq!(stage.status().common.phase.as_deref(), Some("Deployed"));
 }

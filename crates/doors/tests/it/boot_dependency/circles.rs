@@ -63,8 +63,18 @@ fn b9_forty_layers_are_walked_once() {
     };
     let stored: Vec<BootDependency> =
         (1..40).flat_map(|index| [layer(index, 'a'), layer(index, 'b')]).collect();
-    // Each path once would be 2^40 visits: it would not come back.
-    assert_eq!(refusal(&layer(0, 'a'), &stored), None);
+    // Each path once would be 2^40 visits: it would not come back. The best of a few, since others work beside it.
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for _ in 0..20 {
+            let begun = std::time::Instant::now();
+            let refused = refusal(&layer(0, 'a'), &stored);
+            tell.send((refused, begun.elapsed())).ok();
+        }
+    });
+    let walks = (0..20).map(|_| told.recv_timeout(std::time::Duration::from_secs(20)).expect("an end"));
+    let best = walks.inspect(|(refused, _)| assert_eq!(*refused, None)).map(|(_, took)| took).min();
+    assert!(best <= Some(std::time::Duration::from_millis(5)), "{best:?}");
 }
 
 #[test]

@@ -5,13 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_api::{BootDependency, BootDependencyStatus};
 use linchpin_doors::{
-    Causes, CompileInput, StatusInput,
+    CompileInput, StatusInput, VisibleCauses,
     boot_dependency::{compile, notices, status},
 };
 use linchpin_engine::{
     contract::{Observed, Projection, Question, Scope, Seen, Verb, Want, Why, World},
     journal::Memory,
-    step::{Decision, Goal, step},
+    step::{Goal, StepDecision, step},
 };
 use linchpin_words::{Gvk, Reason, Timestamp, probe::Miss};
 use serde_json::{Value, json};
@@ -97,12 +97,12 @@ impl Stage {
             };
             let compiled = compile(object, &input).expect("a plan");
             let memory = Memory::fresh("uid", 1, now);
-            let Decision { memory, report, wants, .. } =
+            let StepDecision { memory, report, wants, .. } =
                 step(memory, Goal::Converge(&compiled.plan), &world, &[], None, now);
             let asked = compiled.wants.iter().chain(wants.iter()).filter(|want| world.get(want).is_none());
             let asked: Vec<Want> = asked.cloned().collect();
             if asked.is_empty() {
-                let causes = Causes::new();
+                let causes = VisibleCauses::new();
                 let input = StatusInput {
                     plan: Some(&compiled.plan),
                     journal: &memory.journal,
@@ -196,6 +196,13 @@ fn hosts_requests_and_what_may_not_be_read_are_probed() {
     let stage = Stage { forbidden: true, answers: true, ..Stage::default() }.service("db", 5432, false);
     let (status, _, world) = stage.look(&of("{service: db, port: 5432}"));
     assert_eq!((status.entries[0].met, status.entries[0].observed_from.as_str()), (true, "Operator"));
+    // Where it does not answer, it is the Service that is waited for.
+    let stage = Stage { forbidden: true, ..Stage::default() }.service("db", 5432, false);
+    let (status, ..) = stage.look(&of("{service: db, port: 5432}"));
+    let blocker = &status.common.blocked_by[0];
+    let object = blocker.object.as_ref().unwrap();
+    assert_eq!((object.kind.as_str(), object.name.as_deref()), ("Service", Some("db")));
+    assert_eq!(blocker.reason, "Forbidden");
     // By its name in the cluster's own domain, whatever that is.
     let asked = format!("{:?}", world.iter().map(|(want, _)| want).collect::<Vec<_>>());
     assert!(asked.contains("db.shop.svc.cluster.test"), "{asked}");

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use linchpin_doors::{
-    Causes, Kind,
+    DoorKind, VisibleCauses,
     boot_dependency::HeldPods,
-    subject::{Look, Ties},
+    subject::{SubjectInput, Ties},
 };
 use linchpin_engine::contract::{Verb, Want, World};
 use linchpin_words::Timestamp;
@@ -20,11 +20,11 @@ fn released(things: &Things) -> Vec<String> {
     let account: Arc<str> = Arc::from("default");
     let held = HeldPods(Arc::new(settings()));
     let mut subject = held.subject(&namespace.to_string(), &account).expect("a subject");
-    let causes = Causes::new();
+    let causes = VisibleCauses::new();
     let mut world = World::new();
     let mut released = Vec::new();
     for _ in 0..12 {
-        let look = Look {
+        let look = SubjectInput {
             world: &world,
             outcomes: &[],
             ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },

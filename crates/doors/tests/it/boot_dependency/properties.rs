@@ -73,8 +73,8 @@ proptest! {
         let shape = &shapes[usize::from(garbage[0]) % shapes.len()];
         let division = linchpin_doors::boot_dependency::divide(&shape["spec"], &sets(&["a"], &[list]));
         let _ = linchpin_doors::boot_dependency::inject(
-            shape, linchpin_doors::boot_dependency::Place::Pod, &division,
-            linchpin_doors::boot_dependency::Gate::Hold, &super::settings());
+            shape, linchpin_doors::boot_dependency::PatchTarget::Pod, &division,
+            linchpin_doors::boot_dependency::PodGate::Hold, &super::settings());
     }
 }
 

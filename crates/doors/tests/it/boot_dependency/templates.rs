@@ -1,6 +1,8 @@
 //! Templates of Deployments: changes, other mutators, and owners that write everything anew.
 
-use linchpin_doors::boot_dependency::{BootSet, Gate, Place, WaiterSettings, divide, inject, keep_old_part};
+use linchpin_doors::boot_dependency::{
+    BootSet, PatchTarget, PodGate, WaiterSettings, divide, inject, keep_old_part,
+};
 use linchpin_words::keys;
 use serde_json::{Value, json};
 
@@ -16,7 +18,7 @@ fn deployment(inits: &Value) -> Value {
 fn brought(deployment: &Value, sets: &[BootSet], settings: &WaiterSettings) -> Value {
     let template = &deployment["spec"]["template"];
     let division = divide(&template["spec"], sets);
-    let injection = inject(template, Place::DeploymentTemplate, &division, Gate::Open, settings);
+    let injection = inject(template, PatchTarget::DeploymentTemplate, &division, PodGate::Open, settings);
     apply(deployment, &injection.patch)
 }
 

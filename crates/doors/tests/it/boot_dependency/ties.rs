@@ -72,6 +72,36 @@ fn b6_a_service_leads_to_who_holds_the_pods_that_it_selects() {
 }
 
 #[test]
+fn b6_a_service_leads_to_who_is_waited_for_in_pods_that_no_template_tells_of() {
+    let labels = json!({"selector": {"matchLabels": {"app": "db"}}});
+    let rollout =
+        json!({"targetRef": {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "db"}});
+    for (of, phase, strategy, leads) in [
+        (&labels, "Pending", None, true),
+        (&rollout, "Pending", Some("InitContainer"), true),
+        // What runs waits for nothing any more; and who is held by the gate is found by the gate.
+        (&labels, "Running", None, false),
+        (&labels, "Pending", Some("SchedulingGate"), false),
+    ] {
+        let mut spec = of.clone();
+        spec["dependsOn"] = json!([]);
+        spec["strategy"] = json!(strategy);
+        let mut things = things();
+        things.push(service(&json!({"selector": {"app": "db"}, "ports": [{"port": 5432}]})));
+        things.push(("BootDependency", "db", json!({"spec": spec, "metadata": {}})));
+        things.push(("Pod", "db-0", pod(phase, &Value::Null)));
+        let (reached, ends) = behind(&things);
+        assert!(reached, "{of} {phase}");
+        assert_eq!(is_only(&ends, "BootDependency", "db"), leads, "{of} {phase}: {ends:?}");
+        // Of other labels none is behind the Service.
+        let selects = things.iter_mut().find(|(kind, ..)| *kind == "Service").unwrap();
+        selects.2["spec"]["selector"] = json!({"app": "other"});
+        assert_eq!(behind(&things).1, Vec::<String>::new(), "{of} {phase}");
+        assert!(leads || ends.is_empty(), "{of} {phase}: {ends:?}");
+    }
+}
+
+#[test]
 fn a_service_without_a_selector_leads_to_who_holds_the_pods_that_its_slices_name() {
     let slice = |target: Value| {
         let endpoint = json!({"addresses": ["192.0.2.7"], "targetRef": target});

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use linchpin_doors::{
-    Causes, Kind,
+    DoorKind, VisibleCauses,
     boot_dependency::{BootDependencies, BootSettings, WaiterSettings},
-    subject::{Decision, FinalizerChange, Look, Ties},
+    subject::{Decision, FinalizerChange, SubjectInput, Ties},
 };
 use linchpin_engine::contract::{
-    Observed, Projection, Question, Scope, Seen, Target, Verb, Want, Why, World,
+    EffectTarget, Observed, Projection, Question, Scope, Seen, Verb, Want, Why, World,
 };
 use linchpin_words::{Gvk, Reason, Timestamp};
 use serde_json::{Value, json};
@@ -83,15 +83,21 @@ pub(super) fn object(more: &Value) -> Value {
 
 /// Looks until nothing new is asked for: the last decision, and the rows of the status.
 pub(super) fn look(object: &Value, things: &Things, forbidden: &str) -> (Decision, Value) {
+    let (decision, mut status) = look_at(object, things, forbidden);
+    (decision, status["workloads"].take())
+}
+
+/// The same, with the whole status.
+pub(super) fn look_at(object: &Value, things: &Things, forbidden: &str) -> (Decision, Value) {
     let account: Arc<str> = Arc::from("default");
     let mut subject =
         BootDependencies(Arc::new(settings())).subject(&object.to_string(), &account).expect("a subject");
-    let causes = Causes::new();
+    let causes = VisibleCauses::new();
     let mut world = World::new();
     let mut notices = Vec::new();
     let mut effects = Vec::new();
     for _ in 0..12 {
-        let look = Look {
+        let look = SubjectInput {
             world: &world,
             outcomes: &[],
             ties: Ties { cycle: None, causes: &causes, broken: &[], exempt: &[], makers: &[], claims: &[] },
@@ -111,8 +117,8 @@ pub(super) fn look(object: &Value, things: &Things, forbidden: &str) -> (Decisio
         if let (true, Some(mut decision)) = (new.is_empty(), decision) {
             decision.report.notices = notices;
             decision.effects = effects;
-            let rows = subject.status(&causes).map(|drawn| drawn.status["workloads"].clone());
-            return (decision, rows.unwrap_or_default());
+            let status = subject.status(&causes).map(|drawn| drawn.status);
+            return (decision, status.unwrap_or_default());
         }
         for want in new {
             let seen = answer(things, forbidden, &want);
@@ -147,7 +153,7 @@ fn b11_what_was_missed_is_repaired_unless_that_would_restart_what_is_well() {
     let (decision, rows) = look(&object(&json!({})), &world(deployment(later, 0, &json!({}))), "");
     assert_eq!(rows[0]["state"], "Outdated", "{rows}");
     let [effect] = decision.effects.as_slice() else { panic!("{:?}", decision.effects) };
-    let Verb::Patch { target: Target { name, .. }, body, manager, .. } = &effect.verb else {
+    let Verb::Patch { target: EffectTarget { name, .. }, body, manager, .. } = &effect.verb else {
         panic!("{effect:?}")
     };
     assert_eq!((name.as_str(), manager.as_str()), ("web", "linchpin:BootDependency:shop/web:inject"));
@@ -346,6 +352,32 @@ fn pods_that_admission_missed_are_counted_and_never_touched() {
         rows[0]["message"],
         "1 pod was created before admission knew of this object, or while it was away, and did not wait"
     );
+}
+
+#[test]
+fn a_workload_whose_pods_carry_our_containers_by_their_labels_has_a_row() {
+    let by_label = json!({"selector": {"matchLabels": {"app": "web"}}});
+    let mut things = world(deployment("2026-01-01T00:00:04Z", 1, &json!({})));
+    let owner = |kind: &str, name: &str| json!({"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": format!("uid-{name}"), "controller": true});
+    let pod = |owners: Value, mark: &str| {
+        let metadata = json!({"creationTimestamp": "2026-01-01T00:00:06Z", "annotations": {"linchpin.dev/boot": mark}, "ownerReferences": owners});
+        json!({"metadata": metadata, "status": {"phase": "Pending"}})
+    };
+    things.push((
+        "ReplicaSet",
+        "web-1",
+        json!({"metadata": {"ownerReferences": [owner("Deployment", "web")]}}),
+    ));
+    for name in ["web-1-a", "web-1-b"] {
+        things.push(("Pod", name, pod(json!([owner("ReplicaSet", "web-1")]), "web")));
+    }
+    // One that belongs to nobody and waits by itself.
+    things.push(("Pod", "bare", pod(json!([]), "web")));
+    let (_, rows) = look(&object(&by_label), &things, "");
+    assert_eq!(rows.as_array().map(Vec::len), Some(1), "{rows}");
+    let shown = [&rows[0]["apiVersion"], &rows[0]["kind"], &rows[0]["name"], &rows[0]["state"]];
+    assert_eq!(shown, ["apps/v1", "Deployment", "web", "Current"]);
+    assert_eq!(rows[0]["held"], 0);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the page of settled questions says word for word, where no other test needs it.
 
-use linchpin_doors::GlobalDependencyDoor;
+use linchpin_doors::{CapabilityDoor, GlobalDependencyDoor};
 use linchpin_words::limits;
 use serde_json::{Value, json};
 
@@ -162,6 +162,44 @@ fn a_rule_says_which_namespace_and_the_thirty_third_says_that_it_holds_nobody() 
     last.settle();
     let told = message(&mut last);
     assert!(told.contains("32 global rules are imposed") && told.contains("holds nobody"), "{told}");
+}
+
+#[test]
+fn two_hundred_and_fifty_six_capabilities_count_and_the_next_one_says_that_it_provides_nothing() {
+    let capability = |name: &str| {
+        json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "Capability", "metadata": {"name": name},
+            "spec": {}, "status": {"observedGeneration": 1, "conditions": [{"type": "Ready", "status": "True",
+            "reason": "x", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+            "observedGeneration": 1}]}})
+    };
+    let mut last = Stage::<CapabilityDoor>::new(&capability("c999").to_string());
+    let mut sync = stage(&depending("{name: c, capability: {name: c999}}"));
+    last.customs.extend(stage("{source: {objects: []}}").customs);
+    sync.put(capability("c999"));
+    for number in 1..limits::CAPABILITIES {
+        last.put(capability(&format!("c{number:03}")));
+        sync.put(capability(&format!("c{number:03}")));
+    }
+    last.settle();
+    sync.settle();
+    assert_eq!(sync.done(), ["apply ConfigMap own/a"], "the last one that counts");
+    let status: Value = serde_json::to_value(last.status()).expect("a status");
+    assert_eq!(status["phase"], "Ready", "{status:#}");
+
+    let mut sync = stage(&depending("{name: c, capability: {name: c999}}"));
+    sync.put(capability("c999"));
+    for number in 0..limits::CAPABILITIES {
+        last.put(capability(&format!("c{number:03}")));
+        sync.put(capability(&format!("c{number:03}")));
+    }
+    last.settle();
+    sync.settle();
+    let status: Value = serde_json::to_value(last.status()).expect("a status");
+    let told = status["message"].as_str().unwrap_or_default();
+    assert!(told.contains("256 capabilities count") && told.contains("provides nothing"), "{status:#}");
+    assert_eq!(sync.done(), [] as [&str; 0]);
+    let status = shown(&mut sync);
+    assert_eq!(condition(&status, "EnvironmentReady")["reason"], "CapabilityMissing", "{status:#}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use linchpin_doors::{Claim, SyncDoor};
 use linchpin_words::{GroupKind, ObjectRef};
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::{Value, json};
 
 use super::{map, other, ready, stage};
@@ -86,74 +86,159 @@ fn gate_states() -> impl Strategy<Value = Option<Value>> {
     ]
 }
 
-proptest! {
-    #[test]
-    fn d3_a_delete_gate_holds_at_most_five_minutes(state in gate_states(), unsynced: bool, waited in 0..700_u64) {
-        let mut stage = going(OPERATOR, "");
-        if let Some(state) = state {
-            stage.put(state);
-        }
-        if unsynced {
-            stage.unsynced.push("op".to_owned());
-        }
-        stage.pass(waited);
-        if stage.hold(&[]).is_some() {
-            prop_assert!(waited < 300);
-        }
-    }
+/// A mistake that whoever decides on deletions could make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    /// Only those count that are being deleted too.
+    ForgetsTheLiving,
+    /// Those of every namespace count.
+    CountsStrangers,
+    /// One that is protected goes after a while all the same.
+    GivesUp,
+    /// Those that are not being deleted yet are not waited for a moment.
+    NeverHesitates,
+    /// Members of a circle hold each other.
+    CirclesHold,
+    /// No clock runs.
+    NeverEnds,
+}
 
-    #[test]
-    fn d1_one_that_is_protected_is_released_only_when_no_counting_claimant_lives(
-        claims in prop::collection::vec((any::<bool>(), any::<bool>()), 0..5),
-        waited in 0..100_000_u64,
-    ) {
-        let mut stage = going("", ", dependents: {protect: true}");
-        stage.pass(waited);
-        let all: Vec<Claim> = claims
-            .iter()
-            .enumerate()
-            .map(|(index, (here, deleting))| claim(if *here { "own" } else { "other" }, &format!("c{index}"), *deleting))
-            .collect();
-        let counting: Vec<String> = all
-            .iter()
-            .filter(|claim| claim.object.namespace.as_deref() == Some("own"))
-            .map(|claim| claim.object.to_string())
-            .collect();
-        match stage.hold(&all) {
-            Some(held) => prop_assert_eq!(held.by, counting),
-            None => prop_assert!(counting.is_empty(), "{:?} live", counting),
-        }
-    }
-
-    #[test]
-    fn d2_both_orders_of_two_deletions_end_and_take_the_dependent_first(
-        circle: bool, db_first: bool, apart in 0..10_u64, gone_after in 0..400_u64,
-    ) {
-        // `front` depends on `db`, and the other way round in a circle, whoever is between. Each goes as soon as it is not
-        // held.
-        let mut db = going("", "");
-        let (db_asked, web_asked) = if db_first { (0, apart) } else { (apart, 0) };
-        let start = db.now;
-        // `db` is asked first or second; its own clock is the deletionTimestamp, which is `start`.
-        let web_is_gone_at = web_asked + gone_after;
-        let mut released = None;
-        for second in db_asked..db_asked + 1_000 {
-            db.now = start.plus_duration(std::time::Duration::from_secs(second - db_asked));
-            let lives = second < web_is_gone_at;
-            let front = Claim { circular: circle, ..claim("own", "front", second >= web_asked) };
-            let claims = if lives { vec![front] } else { vec![] };
-            if db.hold(&claims).is_none() {
-                released = Some(second);
-                break;
+/// Whom a Sync is held by, by somebody who makes a mistake.
+fn held(stage: &mut Stage<SyncDoor>, claims: &[Claim], waited: u64, bug: Option<Bug>) -> Option<Vec<String>> {
+    let mut claims = claims.to_vec();
+    match bug {
+        Some(Bug::ForgetsTheLiving | Bug::NeverHesitates) => claims.retain(|claim| claim.deleting),
+        Some(Bug::CountsStrangers) => {
+            for claim in &mut claims {
+                claim.object.namespace = Some("own".to_owned());
             }
         }
-        let released = released.expect("it ends");
-        prop_assert!(released - db_asked <= 300, "{released}");
-        let in_time = web_is_gone_at.saturating_sub(db_asked) < 300 && web_asked <= db_asked + 1;
-        if circle {
-            prop_assert_eq!(released, db_asked, "members of one circle do not hold each other");
-        } else if in_time {
-            prop_assert!(released >= web_is_gone_at, "the dependent goes first: {released} < {web_is_gone_at}");
-        }
+        Some(Bug::GivesUp) if waited >= 300 => return None,
+        Some(Bug::CirclesHold) => claims.iter_mut().for_each(|claim| claim.circular = false),
+        _ => {}
+    }
+    let time = stage.now;
+    if bug != Some(Bug::NeverEnds) {
+        stage.pass(waited);
+    }
+    let held = stage.hold(&claims);
+    stage.now = time;
+    held.map(|held| held.by)
+}
+
+/// Claims: of the own namespace or another, being deleted or not.
+fn d1(claims: &[(bool, bool)], waited: u64, bug: Option<Bug>) -> Result<(), String> {
+    let mut stage = going("", ", dependents: {protect: true}");
+    let made = claims.iter().enumerate().map(|(index, (here, deleting))| {
+        claim(if *here { "own" } else { "other" }, &format!("c{index}"), *deleting)
+    });
+    let all: Vec<Claim> = made.collect();
+    let own = all.iter().filter(|claim| claim.object.namespace.as_deref() == Some("own"));
+    let counting: Vec<String> = own.map(|claim| claim.object.to_string()).collect();
+    match held(&mut stage, &all, waited, bug) {
+        Some(by) if by != counting => Err(format!("D1: held by {by:?}; {counting:?} count")),
+        None if !counting.is_empty() => Err(format!("D1: released, and {counting:?} live")),
+        _ => Ok(()),
+    }
+}
+
+/// Two deletions: whether both are of one circle, whether the dependency was asked first, how long after each other, and how
+/// long the dependent takes.
+type Two = (bool, bool, u64, u64);
+
+fn d2((circle, db_first, apart, gone_after): Two, bug: Option<Bug>) -> Result<(), String> {
+    // `front` depends on `db`, and the other way round in a circle, whoever is between. Each goes as soon as it is not held.
+    let mut db = going("", "");
+    // `db` is asked first or second; its own clock is the deletionTimestamp.
+    let (db_asked, web_asked) = if db_first { (0, apart) } else { (apart, 0) };
+    let web_is_gone_at = web_asked + gone_after;
+    let is_held = |second: &u64| {
+        let front = Claim { circular: circle, ..claim("own", "front", *second >= web_asked) };
+        let claims = if *second < web_is_gone_at { vec![front] } else { vec![] };
+        held(&mut db, &claims, second - db_asked, bug).is_some()
+    };
+    let released =
+        db_asked + u64::try_from((db_asked..db_asked + 1_000).take_while(is_held).count()).expect("few");
+    if released > db_asked + 300 {
+        return Err(format!("D2: it does not end: {released}"));
+    }
+    let in_time = web_is_gone_at.saturating_sub(db_asked) < 300 && web_asked <= db_asked + 1;
+    if circle && released != db_asked {
+        return Err(format!("D2: members of one circle hold each other: {released}"));
+    }
+    if !circle && in_time && released < web_is_gone_at {
+        return Err(format!("D2: the dependent does not go first: {released} < {web_is_gone_at}"));
+    }
+    Ok(())
+}
+
+fn d3(found: Option<Value>, unsynced: bool, waited: u64, bug: Option<Bug>) -> Result<(), String> {
+    let mut stage = going(OPERATOR, "");
+    if let Some(object) = found {
+        stage.put(object);
+    }
+    if unsynced {
+        stage.unsynced.push("op".to_owned());
+    }
+    match held(&mut stage, &[], waited, bug) {
+        Some(by) if waited >= 300 => Err(format!("D3: held by {by:?} after {waited} s")),
+        _ => Ok(()),
+    }
+}
+
+fn claims() -> impl Strategy<Value = (Vec<(bool, bool)>, u64)> {
+    (prop::collection::vec((any::<bool>(), any::<bool>()), 0..5), 0..100_000_u64)
+}
+
+fn two_deletions() -> impl Strategy<Value = Two> {
+    (any::<bool>(), any::<bool>(), 0..10_u64, 0..400_u64)
+}
+
+fn gates() -> impl Strategy<Value = (Option<Value>, bool, u64)> {
+    (gate_states(), any::<bool>(), 0..700_u64)
+}
+
+proptest! {
+    #[test]
+    fn d1_one_that_is_protected_is_released_only_when_no_counting_claimant_lives((claims, waited) in claims()) {
+        d1(&claims, waited, None).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn d2_both_orders_of_two_deletions_end_and_take_the_dependent_first(two in two_deletions()) {
+        d2(two, None).map_err(TestCaseError::fail)?;
+    }
+
+    #[test]
+    fn d3_a_delete_gate_holds_at_most_five_minutes((state, unsynced, waited) in gates()) {
+        d3(state, unsynced, waited, None).map_err(TestCaseError::fail)?;
+    }
+}
+
+#[test]
+fn for_each_law_of_deletion_a_seeded_bug_is_caught_by_it() {
+    for (bug, law) in [
+        (Bug::ForgetsTheLiving, "D1"),
+        (Bug::CountsStrangers, "D1"),
+        (Bug::GivesUp, "D1"),
+        (Bug::NeverHesitates, "D2"),
+        (Bug::CirclesHold, "D2"),
+        (Bug::NeverEnds, "D2"),
+        (Bug::NeverEnds, "D3"),
+    ] {
+        let told = |result: Result<(), String>| match result {
+            Err(told) if told.starts_with(law) => Err(TestCaseError::fail(told)),
+            _ => Ok(()),
+        };
+        let mut runner = TestRunner::deterministic();
+        let caught = match law {
+            "D1" => runner.run(&claims(), |(claims, waited)| told(d1(&claims, waited, Some(bug)))).is_err(),
+            "D2" => runner.run(&two_deletions(), |two| told(d2(two, Some(bug)))).is_err(),
+            _ => {
+                let run = |(state, unsynced, waited)| told(d3(state, unsynced, waited, Some(bug)));
+                runner.run(&gates(), run).is_err()
+            }
+        };
+        assert!(caught, "{bug:?} is not caught by {law}");
     }
 }

@@ -187,10 +187,9 @@ fn the_relation_must_break_if_the_export_is_no_longer_present() {
     assert_eq!(condition(&status, "DependenciesReady")["reason"], "ExportMissing");
     let published = |state: &str| json!([{"name": "primary", "state": state}]);
     stage.put(db(json!([{"name": "primary"}]), published("Defined"))).settle();
-    assert_eq!(
-        shown(&mut stage)["message"],
-        "waits for export primary of Sync own/db: it is not Available yet"
-    );
+    let status = shown(&mut stage);
+    assert_eq!(status["message"], "waits for export primary of Sync own/db: it is not Available yet");
+    assert_eq!(status["blockedBy"][0]["reason"], "NotReady", "{status:#}");
     stage.put(db(json!([{"name": "primary"}]), published("Available"))).settle();
     assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
 }

@@ -118,7 +118,7 @@ proptest! {
         let mut graph = Graph::new();
         let mut contributions: BTreeMap<usize, Vec<Edge>> = BTreeMap::new();
         for operation in operations {
-            let before: BTreeMap<Node, Path> = cycles_by_node(&graph);
+            let before: BTreeMap<Node, CyclePath> = cycles_by_node(&graph);
             let changed = match operation {
                 Operation::Set(owner, edges) => {
                     let changed = graph.set(&node(owner), edges.clone());
@@ -170,6 +170,6 @@ proptest! {
     }
 }
 
-fn cycles_by_node(graph: &Graph) -> BTreeMap<Node, Path> {
+fn cycles_by_node(graph: &Graph) -> BTreeMap<Node, CyclePath> {
     graph.nodes().filter_map(|node| Some((node.clone(), graph.cycle_of(node)?))).collect()
 }

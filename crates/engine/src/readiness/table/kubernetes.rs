@@ -2,11 +2,28 @@
 
 use super::{
     super::{control, generic, network, runs, storage, workloads},
-    Row, kinds,
+    PLAIN, ReadinessRow, kinds,
 };
 
-pub(super) static ROWS: &[Row] = &[
-    Row {
+/// What only keeps a number of pods.
+const REPLICA_SET: ReadinessRow = ReadinessRow {
+    name: "ReplicaSet",
+    applies: &[kinds("apps", &["ReplicaSet"])],
+    ready: "all replicas are available",
+    in_progress: "replicas are being created, started or removed",
+    observes: true,
+    reads: conditions![
+        "spec.replicas",
+        "status.observedGeneration",
+        "status.replicas",
+        "status.availableReplicas"
+    ],
+    rule: workloads::replica_set,
+    ..PLAIN
+};
+
+pub(super) static ROWS: &[ReadinessRow] = &[
+    ReadinessRow {
         name: "Deployment",
         applies: &[kinds("apps", &["Deployment"])],
         ready: "all replicas are updated, ready and available, and none are left of older templates",
@@ -23,15 +40,14 @@ pub(super) static ROWS: &[Row] = &[
             "status.availableReplicas"
         ],
         rule: workloads::deployment,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "StatefulSet",
         applies: &[kinds("apps", &["StatefulSet"])],
         ready: "all replicas are ready and available, and those above the partition run the latest revision \
                 (with `OnDelete` the revision does not count)",
         in_progress: "replicas are being created, updated or removed",
-        failed: "",
         observes: true,
         reads: conditions![
             "spec.replicas",
@@ -45,14 +61,13 @@ pub(super) static ROWS: &[Row] = &[
             "status.updateRevision"
         ],
         rule: workloads::stateful_set,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "DaemonSet",
         applies: &[kinds("apps", &["DaemonSet"])],
         ready: "updated (not with `OnDelete`), ready and available on every node that is to run it, also if none is",
         in_progress: "a node is missing",
-        failed: "",
         observes: true,
         reads: conditions![
             "spec.updateStrategy.type",
@@ -63,41 +78,15 @@ pub(super) static ROWS: &[Row] = &[
             "status.numberAvailable"
         ],
         rule: workloads::daemon_set,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
-        name: "ReplicaSet",
-        applies: &[kinds("apps", &["ReplicaSet"])],
-        ready: "all replicas are available",
-        in_progress: "replicas are being created, started or removed",
-        failed: "",
-        observes: true,
-        reads: conditions![
-            "spec.replicas",
-            "status.observedGeneration",
-            "status.replicas",
-            "status.availableReplicas"
-        ],
-        rule: workloads::replica_set,
-        needs: generic::no_needs,
-    },
-    Row {
+    REPLICA_SET,
+    ReadinessRow {
         name: "ReplicationController",
         applies: &[kinds("", &["ReplicationController"])],
-        ready: "all replicas are available",
-        in_progress: "replicas are being created, started or removed",
-        failed: "",
-        observes: true,
-        reads: conditions![
-            "spec.replicas",
-            "status.observedGeneration",
-            "status.replicas",
-            "status.availableReplicas"
-        ],
-        rule: workloads::replica_set,
-        needs: generic::no_needs,
+        ..REPLICA_SET
     },
-    Row {
+    ReadinessRow {
         name: "Pod",
         applies: &[kinds("", &["Pod"])],
         ready: "`Ready` is True; or phase Succeeded, which is Completed",
@@ -122,15 +111,15 @@ pub(super) static ROWS: &[Row] = &[
             "status.containerStatuses.lastState"
         ],
         rule: runs::pod,
-        needs: generic::no_needs,
+        ends: true,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Job",
         applies: &[kinds("batch", &["Job"])],
         ready: "`Complete` is True, which is Completed; a running job is not ready",
         in_progress: "it runs, or has not started, or is suspended",
         failed: "`Failed` (or `FailureTarget`, which comes before it) is True, with its reason",
-        observes: false,
         reads: conditions![
             "spec.completions",
             "spec.suspend",
@@ -140,27 +129,23 @@ pub(super) static ROWS: &[Row] = &[
             "status.failed"
         ],
         rule: runs::job,
-        needs: generic::no_needs,
+        ends: true,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "CronJob",
         applies: &[kinds("batch", &["CronJob"])],
         ready: "it exists, also suspended; its jobs are judged by themselves",
-        in_progress: "",
-        failed: "",
-        observes: false,
         reads: reads!["spec.suspend"],
         rule: runs::cron_job,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Service",
         applies: &[kinds("", &["Service"])],
         ready: "its EndpointSlices have a ready endpoint (if it has a selector), and it has an address \
                 (if it is a `LoadBalancer`); `ExternalName` at once",
         in_progress: "no ready endpoint, no load balancer address, or its EndpointSlices are not known",
-        failed: "",
-        observes: false,
         reads: reads![
             "metadata.name",
             "metadata.namespace",
@@ -171,14 +156,13 @@ pub(super) static ROWS: &[Row] = &[
         ],
         rule: network::service,
         needs: network::service_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Ingress",
         applies: &[kinds("networking.k8s.io", &["Ingress"]), kinds("extensions", &["Ingress"])],
         ready: "its status has an address",
         in_progress: "it has none yet, or has no ingress class",
-        failed: "",
-        observes: false,
         reads: reads![
             "metadata.annotations",
             "spec.ingressClassName",
@@ -186,97 +170,88 @@ pub(super) static ROWS: &[Row] = &[
             "status.loadBalancer.ingress.hostname"
         ],
         rule: network::ingress,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "PersistentVolumeClaim",
         applies: &[kinds("", &["PersistentVolumeClaim"])],
         ready: "phase Bound; or Pending with a StorageClass that waits for the first consumer",
         in_progress: "Pending otherwise",
         failed: "phase Lost",
-        observes: false,
         reads: reads!["spec.storageClassName", "status.phase"],
         rule: storage::claim,
         needs: storage::claim_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "PersistentVolume",
         applies: &[kinds("", &["PersistentVolume"])],
         ready: "phase Bound or Available",
         in_progress: "phase Pending or Released",
         failed: "phase Failed",
-        observes: false,
         reads: reads!["status.phase", "status.message"],
         rule: storage::volume,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "HorizontalPodAutoscaler",
         applies: &[kinds("autoscaling", &["HorizontalPodAutoscaler"])],
         ready: "`ScalingActive` is True, or False because its target is scaled to zero; `AbleToScale` is not False",
         in_progress: "anything else, with the reason (metrics that are missing, a target that is missing)",
-        failed: "",
         observes: true,
         reads: conditions!["status.observedGeneration"],
         rule: control::autoscaler,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "PodDisruptionBudget",
         applies: &[kinds("policy", &["PodDisruptionBudget"])],
         ready: "as many pods are healthy as it wants",
         in_progress: "fewer are, or the budget cannot be computed",
-        failed: "",
         observes: true,
         reads: conditions!["status.observedGeneration", "status.currentHealthy", "status.desiredHealthy"],
         rule: control::disruption_budget,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "CustomResourceDefinition",
         applies: &[kinds("apiextensions.k8s.io", &["CustomResourceDefinition"])],
         ready: "`Established` is True, and discovery serves every version that is to be served",
         in_progress: "not established, or not served yet",
         failed: "`NamesAccepted` is False",
-        observes: false,
         reads: conditions!["spec.group", "spec.names.kind", "spec.versions.name", "spec.versions.served"],
         rule: control::crd,
         needs: control::crd_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "APIService",
         applies: &[kinds("apiregistration.k8s.io", &["APIService"])],
         ready: "`Available` is True",
         in_progress: "`Available` is not True, with the reason",
-        failed: "",
-        observes: false,
         reads: conditions![],
         rule: control::api_service,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Namespace",
         applies: &[kinds("", &["Namespace"])],
         ready: "phase Active",
         in_progress: "phase Terminating",
-        failed: "",
-        observes: false,
         reads: reads!["status.phase"],
         rule: control::namespace,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Node",
         applies: &[kinds("", &["Node"])],
         ready: "`Ready` is True",
         in_progress: "`Ready` is False or Unknown, with the reason",
-        failed: "",
-        observes: false,
         reads: conditions![],
         rule: control::node,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Webhook configurations",
         applies: &[kinds(
             "admissionregistration.k8s.io",
@@ -285,13 +260,12 @@ pub(super) static ROWS: &[Row] = &[
         ready: "every service behind its webhooks has a ready endpoint, and its webhook a `caBundle`; \
                 a webhook with a `url` counts as ready",
         in_progress: "a service without ready endpoints, or a `caBundle` not filled in yet",
-        failed: "",
-        observes: false,
         reads: reads!["webhooks.name", "webhooks.clientConfig.service", "webhooks.clientConfig.caBundle"],
         rule: network::webhooks,
         needs: network::webhook_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "ConfigMap, Secret and the like",
         applies: &[
             kinds(
@@ -325,11 +299,8 @@ pub(super) static ROWS: &[Row] = &[
             ),
         ],
         ready: "it exists",
-        in_progress: "",
-        failed: "",
-        observes: false,
         reads: reads![],
         rule: generic::exists,
-        needs: generic::no_needs,
+        ..PLAIN
     },
 ];

@@ -2,7 +2,7 @@
 
 use super::{
     super::{foreign, generic},
-    Applies, Row, kinds,
+    Applies, PLAIN, ReadinessRow, kinds,
 };
 
 /// Crossplane's own groups, which are no provider's.
@@ -15,8 +15,8 @@ const CROSSPLANE_CORE: &[&str] = &[
     "meta.pkg.crossplane.io",
 ];
 
-pub(super) static ROWS: &[Row] = &[
-    Row {
+pub(super) static ROWS: &[ReadinessRow] = &[
+    ReadinessRow {
         name: "Linchpin kinds",
         applies: &[
             kinds("tools.kubestellar.io", &["ResourceDependency", "DependencyGroup"]),
@@ -30,26 +30,24 @@ pub(super) static ROWS: &[Row] = &[
         observes: true,
         reads: conditions!["status.observedGeneration"],
         rule: generic::ours,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "KubeFlex ControlPlane",
         applies: &[kinds("tenancy.kflex.kubestellar.org", &["ControlPlane"])],
         ready: "`Ready` is True",
         in_progress: "`Ready` is not True, with its reason, or that of `Synced` if it is an error",
-        failed: "",
         observes: true,
         reads: conditions!["status.observedGeneration"],
         rule: foreign::control_plane,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Argo CD Application",
         applies: &[kinds("argoproj.io", &["Application"])],
         ready: "health is Healthy and sync is Synced, for the source that the spec names",
         in_progress: "any other health or sync status, a sync under way, a source that was not compared yet",
         failed: "health is Degraded",
-        observes: false,
         reads: reads![
             "operation",
             "spec.source",
@@ -62,9 +60,9 @@ pub(super) static ROWS: &[Row] = &[
             "status.operationState.message"
         ],
         rule: foreign::argo_application,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Flux",
         applies: &[
             Applies::Groups { suffix: ".toolkit.fluxcd.io", except: &[] },
@@ -76,9 +74,9 @@ pub(super) static ROWS: &[Row] = &[
         observes: true,
         reads: conditions!["spec.suspend", "spec.type", "status.observedGeneration"],
         rule: foreign::flux,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "cert-manager",
         applies: &[kinds("cert-manager.io", &["Certificate", "Issuer", "ClusterIssuer"])],
         ready: "`Ready` is True",
@@ -87,31 +85,29 @@ pub(super) static ROWS: &[Row] = &[
         observes: true,
         reads: conditions!["status.observedGeneration"],
         rule: foreign::certificate,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Crossplane packages",
         applies: &[kinds("pkg.crossplane.io", &["Provider", "Function", "Configuration"])],
         ready: "`Installed` and `Healthy` are True",
         in_progress: "one is not (yet), with the reason",
-        failed: "",
         observes: true,
         reads: conditions!["status.observedGeneration"],
         rule: foreign::crossplane_package,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Crossplane definitions",
         applies: &[kinds("apiextensions.crossplane.io", &["CompositeResourceDefinition"])],
         ready: "`Established` is True, and `Offered` if it has claims",
         in_progress: "one is not (yet), with the reason",
-        failed: "",
         observes: true,
         reads: conditions!["spec.claimNames", "status.observedGeneration"],
         rule: foreign::crossplane_definition,
-        needs: generic::no_needs,
+        ..PLAIN
     },
-    Row {
+    ReadinessRow {
         name: "Crossplane resources",
         applies: &[
             Applies::Groups { suffix: ".crossplane.io", except: CROSSPLANE_CORE },
@@ -124,6 +120,6 @@ pub(super) static ROWS: &[Row] = &[
         observes: true,
         reads: conditions!["status.observedGeneration"],
         rule: foreign::crossplane_provider,
-        needs: generic::no_needs,
+        ..PLAIN
     },
 ];

@@ -6,10 +6,10 @@ use super::{Broken, Pass, add, requirements::is_contained};
 use crate::{
     contract::StepId,
     journal::{Halt, StepState},
-    plan::{Lane, Recovery, StepKind},
+    plan::{PlanLane, Recovery, StepKind},
     step::{
         align::{begin_run, forget},
-        backoff::{self, Pace},
+        backoff::{self, FailureClass},
     },
 };
 
@@ -44,7 +44,7 @@ impl Pass<'_> {
             // With nothing left to wait for, an immediate recovery would hide the failure: it is shown for a while.
             let until = all_hold.then(|| {
                 let step = StepId::new("global timeout");
-                add(self.now, backoff::delay(Pace::Refused, &self.plan.uid, &step, 5))
+                add(self.now, backoff::delay(FailureClass::Refused, &self.plan.uid, &step, 5))
             });
             if let Some(until) = until {
                 self.wake(until);
@@ -76,7 +76,7 @@ impl Pass<'_> {
         self.memory.journal.halt = None;
         begin_run(&mut self.memory, self.now);
         for (step, record) in self.plan.steps().iter().zip(&mut self.records) {
-            if step.lane == Lane::Main && step.action().is_some() && record.state == StepState::Failed {
+            if step.lane == PlanLane::Main && step.action().is_some() && record.state == StepState::Failed {
                 forget(record, self.now);
             }
         }

@@ -7,7 +7,7 @@ use linchpin_words::{Reason, Timestamp};
 use super::{Broken, Pass, add};
 use crate::{
     journal::{Progress, StepState},
-    plan::{Body, Lane, Lasts, Step, StepKind},
+    plan::{ActionBody, Lasts, PlanLane, Step, StepKind},
     step::fact::Holds,
 };
 
@@ -21,7 +21,7 @@ impl Pass<'_> {
             if self.records[position].state != StepState::Running {
                 continue;
             }
-            if let Body::Wait(pause) = &action.body {
+            if let ActionBody::Wait(pause) = &action.body {
                 let until = add(self.records[position].since, *pause);
                 if until <= self.now {
                     self.records[position].become_state(StepState::Done, None, self.now);
@@ -72,6 +72,7 @@ impl Pass<'_> {
     /// Remembers that a requirement was met, where that matters later.
     fn remember_met(&mut self, position: usize) {
         let fact = &self.facts[position];
+        let known = self.records[position].latch.is_some();
         if fact.latch.is_some() && self.records[position].latch != fact.latch {
             self.records[position].latch.clone_from(&fact.latch);
         }
@@ -79,6 +80,10 @@ impl Pass<'_> {
         let lasting = requirement.is_some_and(|requirement| requirement.lasts != Lasts::No);
         if lasting && fact.holds == Holds::Met && self.records[position].latch.is_none() {
             self.records[position].latch = Some(String::new());
+        }
+        if lasting && !known && self.records[position].latch.is_some() {
+            // What it lets pass relies on it for good.
+            self.memory.critical += 1;
         }
     }
 
@@ -241,7 +246,7 @@ impl Pass<'_> {
     pub(super) fn all_done(&self) -> bool {
         let mut acts = self.steps().iter().zip(&self.records);
         acts.all(|(step, record)| {
-            step.lane != Lane::Main || step.action().is_none() || record.is_successful()
+            step.lane != PlanLane::Main || step.action().is_none() || record.is_successful()
         })
     }
 

@@ -1,17 +1,17 @@
 //! Starting actions: turns, guards, retries, reruns.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use linchpin_words::{Reason, Timestamp};
 
 use super::{Pass, add, token};
 use crate::{
     contract::StepId,
-    journal::{StepRecord, StepState},
-    plan::{Body, Lane, Rerun},
+    journal::{StepRecord, StepState, Trigger},
+    plan::{ActionBody, PlanLane, Recovery, Rerun, WatchEvents},
     step::{
         align::{begin_run, forget},
-        backoff::{self, Pace},
+        backoff::{self, FailureClass},
         fact::GuardAnswer,
     },
 };
@@ -36,7 +36,16 @@ fn repair(record: &mut StepRecord, uid: &str, step: &StepId, now: Timestamp) {
     record.retry_at = repairs
         .checked_sub(QUICK_REPAIRS)
         .filter(|beyond| *beyond > 0)
-        .map(|beyond| add(now, backoff::delay(Pace::Refused, uid, step, beyond)));
+        .map(|beyond| add(now, backoff::delay(FailureClass::Refused, uid, step, beyond)));
+}
+
+/// Whether what happened to a dependency, or to a selection of objects, is one of the events that count.
+fn counts(before: &Trigger, seen: &Trigger, wanted: WatchEvents) -> bool {
+    if before.uid == seen.uid {
+        return wanted.update && seen.uid.is_some();
+    }
+    let (before, seen) = (before.incarnations(), seen.incarnations());
+    wanted.create && !seen.is_subset(&before) || wanted.delete && !before.is_subset(&seen)
 }
 
 impl Pass<'_> {
@@ -65,18 +74,16 @@ impl Pass<'_> {
                         let Some(seen) = fact.triggers.get(dependency) else {
                             continue;
                         };
-                        let before = record.triggers.get(dependency);
-                        if before == Some(seen) {
+                        let Some(before) = record.triggers.get(dependency) else {
+                            // It was not watched when the action ended: what is seen now is what it was then.
+                            record.triggers.insert(dependency.clone(), seen.clone());
+                            continue;
+                        };
+                        if before == seen {
                             continue;
                         }
-                        let before_uid = before.and_then(|trigger| trigger.uid.as_ref());
-                        let counts = match (before_uid, seen.uid.as_ref()) {
-                            (Some(_), None) => wanted.delete,
-                            (Some(before), Some(now)) if before == now => wanted.update,
-                            (None, None) => false,
-                            _ => wanted.create,
-                        };
-                        record.rerun_pending |= counts;
+                        let happened = counts(before, seen, *wanted);
+                        record.rerun_pending |= happened;
                         record.triggers.insert(dependency.clone(), seen.clone());
                     }
                     if record.rerun_pending && all_hold && self.supported[position] {
@@ -107,7 +114,7 @@ impl Pass<'_> {
             .collect();
         for position in 0..self.records.len() {
             let step = &self.steps()[position];
-            if step.lane != Lane::Main || step.action().is_none() {
+            if step.lane != PlanLane::Main || step.action().is_none() {
                 continue;
             }
             if !matches!(self.records[position].state, StepState::Waiting | StepState::Failed) {
@@ -125,20 +132,51 @@ impl Pass<'_> {
             let stopped = !frozen.is_empty() && !frozen.contains(&position);
             // An effect of the step's former text may still land: the new one must come after it.
             let landing = self.memory.flight.iter().any(|ticket| ticket.step == step.id);
-            if !open || !supported || stopped || landing || !fact.supplied {
+            if !open || !supported || stopped || landing {
                 if self.records[position].clock.is_some() {
                     self.records[position].clock = None;
                 }
-            } else {
+            } else if fact.supplied {
                 self.take_turn(position);
+            } else {
+                self.await_supply(position);
             }
             self.passages[position] = self.passage(position);
         }
     }
 
+    /// An action whose turn has come and that lacks a right, a value or a way to its cluster: its own time runs.
+    fn await_supply(&mut self, position: usize) {
+        let clock = self.records[position].clock.unwrap_or(self.now);
+        if self.records[position].clock.is_none() && self.steps()[position].timeout.is_some() {
+            self.records[position].clock = Some(clock);
+        }
+        if self.is_late(position, clock) && self.facts[position].live {
+            self.run_out(position);
+        }
+    }
+
+    /// An action has no time left to wait for what it lacks. That is watched: once it is there, the action goes on.
+    fn run_out(&mut self, position: usize) {
+        let automatic = self.plan.terms.recovery == Recovery::Automatic;
+        let record = &mut self.records[position];
+        record.become_state(StepState::Failed, Some(Reason::TimedOut), self.now);
+        record.retry_at = automatic.then_some(self.now);
+    }
+
+    /// Whether an action that waits has no time left; it is looked at again when that is so.
+    fn is_late(&mut self, position: usize, clock: Timestamp) -> bool {
+        let Some(deadline) = self.steps()[position].timeout.map(|timeout| add(clock, timeout)) else {
+            return false;
+        };
+        if deadline > self.now {
+            self.wake(deadline);
+        }
+        deadline <= self.now && self.records[position].state == StepState::Waiting
+    }
+
     /// An action whose turn has come: ask its guard, respect its clocks, start it.
     pub(super) fn take_turn(&mut self, position: usize) {
-        let step = &self.steps()[position];
         let fact = &self.facts[position];
         let now = self.now;
         let clock = self.records[position].clock.unwrap_or(now);
@@ -147,6 +185,7 @@ impl Pass<'_> {
         }
         match fact.guard {
             GuardAnswer::No => {
+                self.note_triggers(position);
                 self.records[position].become_state(StepState::Skipped, Some(Reason::GuardFalse), now);
                 return;
             }
@@ -159,12 +198,8 @@ impl Pass<'_> {
             && !guard_had_failed
         {
             self.wake(at);
-            if let Some(deadline) = step.timeout.map(|timeout| add(clock, timeout)) {
-                if deadline > now {
-                    self.wake(deadline);
-                } else if self.records[position].state == StepState::Waiting {
-                    self.records[position].become_state(StepState::Failed, Some(Reason::TimedOut), now);
-                }
+            if self.is_late(position, clock) {
+                self.records[position].become_state(StepState::Failed, Some(Reason::TimedOut), now);
             }
             return;
         }
@@ -174,7 +209,12 @@ impl Pass<'_> {
         if never {
             return;
         }
-        self.begin(position);
+        let lacks_a_value = self.records[position].reason == Some(Reason::ValueMissing);
+        if self.is_late(position, clock) && lacks_a_value {
+            self.run_out(position);
+        } else {
+            self.begin(position);
+        }
     }
 
     pub(super) fn await_guard(&mut self, position: usize, clock: Timestamp) {
@@ -194,10 +234,24 @@ impl Pass<'_> {
         }
     }
 
+    /// Remembers what an action that runs again on changes has seen. What it could not see is not there, so far.
+    fn note_triggers(&mut self, position: usize) {
+        let seen = &self.facts[position].triggers;
+        let noted = |id: &StepId| seen.get(id).cloned().unwrap_or_default();
+        let triggers = match self.steps()[position].action().map(|action| &action.rerun) {
+            Some(Rerun::OnReads(events)) => events.keys().map(|id| (id.clone(), noted(id))).collect(),
+            _ => BTreeMap::new(),
+        };
+        if self.records[position].triggers != triggers {
+            self.records[position].triggers = triggers;
+        }
+    }
+
     pub(super) fn begin(&mut self, position: usize) {
         let Some(action) = self.steps()[position].action() else {
             return;
         };
+        self.note_triggers(position);
         let run = self.memory.journal.run.id;
         let record = &mut self.records[position];
         record.attempt = if record.run == run { record.attempt.saturating_add(1) } else { 1 };
@@ -205,7 +259,6 @@ impl Pass<'_> {
         record.retry_at = None;
         record.awaits = None;
         record.rerun_pending = false;
-        record.triggers.clone_from(&self.facts[position].triggers);
         // A command may run for long, and a condition that was decided after all is no failure: these begin anew.
         let again = record.state == StepState::Failed && action.delivery().is_none();
         let reason = record.reason.filter(|reason| again && *reason != Reason::GuardTimedOut);
@@ -214,7 +267,7 @@ impl Pass<'_> {
             record.token = Some(token(self.plan, &self.plan.steps()[position], run));
             self.memory.critical += 1;
         }
-        if let Body::Wait(pause) = &action.body {
+        if let ActionBody::Wait(pause) = &action.body {
             let until = add(self.now, *pause);
             if until <= self.now {
                 self.records[position].become_state(StepState::Done, None, self.now);
@@ -230,7 +283,7 @@ impl Pass<'_> {
         for position in 0..self.records.len() {
             let step = &self.steps()[position];
             let due = self.records[position].retry_at.is_none_or(|at| at <= self.now);
-            if step.lane == Lane::OnFailure && self.records[position].state == StepState::Waiting && due {
+            if step.lane == PlanLane::OnFailure && self.records[position].state == StepState::Waiting && due {
                 self.begin(position);
             }
         }

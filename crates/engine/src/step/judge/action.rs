@@ -3,13 +3,12 @@
 use std::fmt::Write;
 
 use linchpin_words::{Reason, hash::Fnv, limits};
-use serde_json::json;
 
-use super::{View, fresh_world::FreshWorld, guard::judge_guard, reach::judge_reach};
+use super::{RequirementView, fresh_world::FreshWorld, guard::judge_guard, reach::judge_reach};
 use crate::{
-    contract::{Actor, Question, ReadSet, Seen, Served, StepId, Target, Via, Want, World},
+    contract::{Actor, EffectTarget, Question, ReadSet, Seen, Served, StepId, Via, Want, Why, World},
     journal::{Awaits, Journal, StepRecord, StepState, Trigger},
-    plan::{Action, Body, Input, Plan, Rerun, Step},
+    plan::{ActionBody, Input, Plan, PlannedAction, Rerun, Step},
     step::{
         data::TooMuch,
         effort::{Effort, Key},
@@ -25,7 +24,7 @@ pub(super) struct ActionContext<'a> {
     pub(super) plan: &'a Plan,
     pub(super) position: usize,
     pub(super) step: &'a Step,
-    pub(super) action: &'a Action,
+    pub(super) action: &'a PlannedAction,
     pub(super) record: Option<&'a StepRecord>,
 }
 
@@ -39,12 +38,12 @@ impl ActionContext<'_> {
 pub(super) fn judge_action(
     place: &ActionContext<'_>,
     facts: &[Fact],
-    views: &[View],
+    views: &[RequirementView],
     fresh_world: &FreshWorld<'_>,
-) -> (Fact, View) {
+) -> (Fact, RequirementView) {
     let ActionContext { plan, step, action, record, .. } = *place;
     let mut fact = Fact { live: true, ..Fact::default() };
-    let mut found = View { settled: true, ..View::default() };
+    let mut found = RequirementView { settled: true, ..RequirementView::default() };
     if let Some(guard) = &step.when {
         match judge_guard(plan, guard, facts, views, fresh_world) {
             Ok(told) => {
@@ -71,7 +70,7 @@ pub(super) fn judge_action(
         let name = input.want.object_ref().map_or_else(String::new, |object| object.to_string());
         found.message = format!("valuesFrom: {name} is not there yet").into();
     }
-    if let Body::Delete { target, .. } = &action.body
+    if let ActionBody::Delete { target, .. } = &action.body
         && !place.has_begun()
         && record.is_none_or(|record| record.deletes.is_none())
     {
@@ -94,16 +93,21 @@ pub(super) fn judge_action(
             }
         }
     }
+    if !fact.supplied {
+        // That something is lacking counts only where it was looked at.
+        let passing = |reason: Reason| Why::new(reason, "").is_passing() || reason == Reason::Evaluating;
+        fact.live &= !Reason::from_word(&found.reason).is_some_and(passing);
+    }
     (fact, found)
 }
 
 /// What a deletion will delete is known before it starts: one that cannot be seen holds it.
 fn judge_doomed(
-    action: &Action,
-    target: &Target,
+    action: &PlannedAction,
+    target: &EffectTarget,
     fresh_world: &FreshWorld<'_>,
     fact: &mut Fact,
-    found: &mut View,
+    found: &mut RequirementView,
 ) {
     let mut held = |reason: Reason, message: String| {
         if fact.supplied {
@@ -137,7 +141,12 @@ fn judge_doomed(
 }
 
 /// Rights are asked for before an action starts: one that is missing holds it, and so does one that was not answered yet.
-fn judge_rights(place: &ActionContext<'_>, fresh_world: &FreshWorld<'_>, fact: &mut Fact, found: &mut View) {
+fn judge_rights(
+    place: &ActionContext<'_>,
+    fresh_world: &FreshWorld<'_>,
+    fact: &mut Fact,
+    found: &mut RequirementView,
+) {
     let mut missing: Vec<String> = Vec::new();
     let mut open = false;
     let mut closed = None;
@@ -187,7 +196,7 @@ pub(in crate::step) fn mark(
     effort: &Effort,
     position: usize,
     want: &Want,
-    found: &View,
+    found: &RequirementView,
     world: &World,
 ) -> u64 {
     effort.mark(position, || {
@@ -208,7 +217,7 @@ pub(in crate::step) fn mark(
 pub(in crate::step) fn mark_values(plan: &Plan, effort: &Effort, world: &World) -> u64 {
     let steps = plan.steps().len();
     effort.mark(steps, || {
-        let nothing = View::default();
+        let nothing = RequirementView::default();
         let inputs = plan.terms.inputs.iter().enumerate();
         inputs
             .map(|(index, input)| mark(effort, steps + 1 + index, &input.want, &nothing, world))
@@ -256,7 +265,7 @@ pub(in crate::step) fn ask_for_awaited(plan: &Plan, journal: &Journal, fresh_wor
 fn trigger(
     place: &ActionContext<'_>,
     dependency: &StepId,
-    views: &[View],
+    views: &[RequirementView],
     fresh_world: &FreshWorld<'_>,
 ) -> Result<Option<Trigger>, Reason> {
     let ActionContext { plan, step, action, .. } = *place;
@@ -296,10 +305,6 @@ fn trigger(
         Some(OVER) => return Err(Reason::OverBudget),
         Some(hash) => hash,
     };
-    let uid = match observed.items.as_slice() {
-        [] => None,
-        [one] => Some(one.uid.clone()),
-        many => Some(json!(many.iter().map(|item| &item.uid).collect::<Vec<_>>()).to_string()),
-    };
-    Ok(Some(Trigger { uid, hash }))
+    let incarnations: Vec<&String> = observed.items.iter().map(|item| &item.uid).collect();
+    Ok(Some(Trigger::new(&incarnations, hash)))
 }

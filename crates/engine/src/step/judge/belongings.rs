@@ -7,8 +7,8 @@
 use linchpin_words::Shared;
 
 use crate::{
-    journal::{Item, ItemState, Journal, StepRecord},
-    plan::{Action, Plan},
+    journal::{InventoryItem, ItemState, Journal, StepRecord},
+    plan::{Plan, PlannedAction},
     step::inventory::same_object,
 };
 
@@ -29,7 +29,11 @@ pub(super) fn needs_reapply(
     found
 }
 
-fn must_be_reapplied(item: &Item, action: &Action, record: Option<&Shared<StepRecord>>) -> bool {
+fn must_be_reapplied(
+    item: &InventoryItem,
+    action: &PlannedAction,
+    record: Option<&Shared<StepRecord>>,
+) -> bool {
     if item.place != action.via.cluster.place() {
         // It is in a cluster that the step has left: writing it again would not reach it.
         return false;

@@ -9,28 +9,28 @@ use std::{
 use linchpin_lang::{
     answer::{Answer as Told, NotYet},
     cel::Expression,
-    compare::Condition,
+    compare::FieldCondition,
 };
 use linchpin_words::Text;
 use serde_json::Value;
 
 use crate::{
     contract::{Projection, names_instead},
-    plan::{Bound, Clauses, Profile, Test},
-    readiness::{self, Tri},
+    plan::{BoundExpression, Clauses, Profile, Test},
+    readiness::{self, RuleWords, Tri},
     step::effort::{Effort, Key},
 };
 
 /// What must hold of an object, all of it together.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    conditions: &'a [Arc<Condition>],
+pub(super) struct ClauseSet<'a> {
+    conditions: &'a [Arc<FieldCondition>],
     cel: Option<&'a Expression>,
-    bound: Option<&'a Bound>,
+    bound: Option<&'a BoundExpression>,
 }
 
 /// How it turned out.
-pub(super) enum Ruling {
+pub(super) enum ClauseResult {
     Holds,
     Fails {
         /// Why; none where that was told before, and is not kept for all of many objects.
@@ -75,7 +75,7 @@ impl Failing {
     }
 }
 
-impl<'a> Asked<'a> {
+impl<'a> ClauseSet<'a> {
     pub(super) fn by_test(test: &'a Test) -> Self {
         Self { conditions: &test.conditions, cel: test.cel.as_deref(), bound: test.bound.as_deref() }
     }
@@ -97,19 +97,19 @@ impl<'a> Asked<'a> {
     }
 
     /// Judges one version of an object, one of `many` perhaps.
-    pub(super) fn rule(&self, item: &Projection, many: bool, effort: &Effort) -> Ruling {
+    pub(super) fn rule(&self, item: &Projection, many: bool, effort: &Effort) -> ClauseResult {
         let tell = if many { Tell::Nothing } else { Tell::of(item) };
         self.rule_on(&item.content, || self.key(item), tell, effort)
     }
 
     /// Judges something that is always the same under the same name.
-    pub(super) fn rule_on_named(&self, object: &Value, name: &str, effort: &Effort) -> Ruling {
+    pub(super) fn rule_on_named(&self, object: &Value, name: &str, effort: &Effort) -> ClauseResult {
         self.rule_on(object, || self.about(Key::default().text(name)), Tell::Values, effort)
     }
 
-    fn rule_on(&self, object: &Value, key: impl Fn() -> u64, tell: Tell, effort: &Effort) -> Ruling {
+    fn rule_on(&self, object: &Value, key: impl Fn() -> u64, tell: Tell, effort: &Effort) -> ClauseResult {
         if self.conditions.is_empty() && self.cel.is_none() && self.bound.is_none() {
-            return Ruling::Holds;
+            return ClauseResult::Holds;
         }
         let many = tell == Tell::Nothing;
         let mut said = None;
@@ -121,16 +121,16 @@ impl<'a> Asked<'a> {
             }
         });
         match (answer, said) {
-            (None, _) => Ruling::Postponed,
-            (Some(HOLDS), _) => Ruling::Holds,
+            (None, _) => ClauseResult::Postponed,
+            (Some(HOLDS), _) => ClauseResult::Holds,
             (Some(answer), Some(why)) => {
                 if !many {
                     effort.keep_words(key(), &why);
                 }
-                Ruling::Fails { why: Some(why), how: Failing::from_answer(answer) }
+                ClauseResult::Fails { why: Some(why), how: Failing::from_answer(answer) }
             }
             (Some(answer), None) => {
-                Ruling::Fails { why: effort.words(key()), how: Failing::from_answer(answer) }
+                ClauseResult::Fails { why: effort.words(key()), how: Failing::from_answer(answer) }
             }
         }
     }
@@ -187,7 +187,7 @@ impl<'a> Asked<'a> {
 }
 
 /// Which keys there are instead of one that a condition reads.
-fn names_in_place(condition: &Condition, object: &Value) -> String {
+fn names_in_place(condition: &FieldCondition, object: &Value) -> String {
     let told = condition.reads().paths.into_iter().map(|path| names_instead(object, &path));
     told.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
 }
@@ -228,7 +228,7 @@ impl Fault {
 }
 
 /// A profile of the cluster's, as the readiness table asks it about one object.
-pub(super) struct Taught<'a> {
+pub(super) struct AppliedProfile<'a> {
     pub(super) profile: &'a Profile,
     pub(super) item: Option<&'a Projection>,
     pub(super) many: bool,
@@ -239,12 +239,12 @@ pub(super) struct Taught<'a> {
     pub(super) why: RefCell<Option<Text>>,
 }
 
-impl Taught<'_> {
+impl AppliedProfile<'_> {
     fn tell(&self, clauses: &Clauses) -> Tri {
         let Some(item) = self.item else { return Tri::Unknown };
-        match Asked::by_profile(clauses).rule(item, self.many, self.effort) {
-            Ruling::Holds => Tri::True,
-            Ruling::Fails { why, how } => {
+        match ClauseSet::by_profile(clauses).rule(item, self.many, self.effort) {
+            ClauseResult::Holds => Tri::True,
+            ClauseResult::Fails { why, how } => {
                 self.why.replace(why);
                 match how {
                     Failing::Disproved => Tri::False,
@@ -252,7 +252,7 @@ impl Taught<'_> {
                     Failing::Wrong => Tri::Wrong,
                 }
             }
-            Ruling::Postponed => {
+            ClauseResult::Postponed => {
                 self.postponed.set(true);
                 Tri::Unknown
             }
@@ -260,7 +260,7 @@ impl Taught<'_> {
     }
 }
 
-impl readiness::Profile for Taught<'_> {
+impl readiness::TaughtRule for AppliedProfile<'_> {
     fn knows_ready(&self) -> bool {
         self.profile.ready_when.cel.is_some() || !self.profile.ready_when.conditions.is_empty()
     }
@@ -271,6 +271,10 @@ impl readiness::Profile for Taught<'_> {
 
     fn failed(&self, _: &Value) -> Tri {
         self.profile.failed_when.as_ref().map_or(Tri::False, |clauses| self.tell(clauses))
+    }
+
+    fn words(&self) -> Option<&RuleWords> {
+        self.profile.words.as_ref()
     }
 
     fn why_not(&self) -> Option<String> {

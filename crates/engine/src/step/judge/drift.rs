@@ -9,7 +9,7 @@ use linchpin_words::Shared;
 use super::{action::ActionContext, fresh_world::FreshWorld};
 use crate::{
     contract::{Question, Scope, Seen, Want, kept_fingerprint},
-    journal::{StepRecord, Wrote},
+    journal::{StepRecord, WrittenObject},
     plan::Drift,
 };
 
@@ -24,7 +24,7 @@ pub(super) fn has_drifted(
         return false;
     };
     // What runs once and was seen to have come to its end may go.
-    let is_over = |wrote: &Wrote| {
+    let is_over = |wrote: &WrittenObject| {
         let mut witnesses =
             place.plan.witnesses(place.position).iter().filter_map(|position| records[*position]);
         drift.run_once && witnesses.any(|witness| witness.latch.as_deref() == Some(&wrote.stamp.uid))
@@ -35,7 +35,28 @@ pub(super) fn has_drifted(
     })
 }
 
-fn is_of(wrote: &Wrote, want: &Want) -> bool {
+/// Whether our manager holds anything of the objects of an action; none where one of them cannot be seen.
+pub(super) fn is_written(
+    place: &ActionContext<'_>,
+    drift: &Drift,
+    fresh_world: &FreshWorld<'_>,
+) -> Option<bool> {
+    let manager = &place.action.manager;
+    let mut all_seen = drift.objects.len() == place.plan.outline(place.position).makes.len();
+    for want in &drift.objects {
+        match fresh_world.look(want) {
+            Some(Seen::Objects(observed)) => {
+                if observed.items.iter().any(|item| kept_fingerprint(&item.content, manager).is_some()) {
+                    return Some(true);
+                }
+            }
+            _ => all_seen = false,
+        }
+    }
+    all_seen.then_some(false)
+}
+
+fn is_of(wrote: &WrittenObject, want: &Want) -> bool {
     let Question::Objects { kind, scope: Scope::Name { namespace, name }, .. } = want.question() else {
         return false;
     };
@@ -46,7 +67,7 @@ fn is_of(wrote: &Wrote, want: &Want) -> bool {
         && target.kind.group.as_deref().unwrap_or_default() == kind.group
 }
 
-fn differs(want: &Want, wrote: Option<&Wrote>, manager: &str, fresh_world: &FreshWorld<'_>) -> bool {
+fn differs(want: &Want, wrote: Option<&WrittenObject>, manager: &str, fresh_world: &FreshWorld<'_>) -> bool {
     let Some(Seen::Objects(observed)) = fresh_world.look(want) else {
         return false;
     };

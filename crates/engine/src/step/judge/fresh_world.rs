@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use linchpin_words::{Gvk, Timestamp, hash::Fnv, reference::KindWord};
 
 use crate::{
-    contract::{Observed, Outcome, Question, Scope, Seen, Served, Stamp, Target, Via, Want, World},
+    contract::{EffectTarget, Observed, Outcome, Question, Scope, Seen, Served, Stamp, Via, Want, World},
     journal::Journal,
     step::effort::Effort,
 };
@@ -23,7 +23,7 @@ pub(in crate::step) struct FreshWorld<'a> {
 /// One write of ours, and when we heard of it.
 #[derive(Clone, Copy)]
 struct Floor<'a> {
-    target: &'a Target,
+    target: &'a EffectTarget,
     stamp: &'a Stamp,
     at: Timestamp,
 }

@@ -13,14 +13,14 @@ use linchpin_words::{Reason, Text};
 use serde_json::Value;
 
 use super::{
-    View,
+    RequirementView,
     action::{mark, mark_values},
     fresh_world::FreshWorld,
     requirement::{RequirementContext, judge_requirement},
 };
 use crate::{
     contract::{ReadSet, Seen},
-    plan::{Guard, GuardSubject, Plan, Requirement},
+    plan::{ActionGuard, GuardSubject, Plan, Requirement},
     readiness::Wanted,
     step::{
         data::{TooMuch, dependency_data, values_counted},
@@ -41,9 +41,9 @@ pub(super) struct Guarded {
 /// Asks a guard; an error says why it could not be asked.
 pub(super) fn judge_guard(
     plan: &Plan,
-    guard: &Guard,
+    guard: &ActionGuard,
     facts: &[Fact],
-    views: &[View],
+    views: &[RequirementView],
     fresh_world: &FreshWorld<'_>,
 ) -> Result<Guarded, Reason> {
     let mut guarded = match &guard.subject {
@@ -80,7 +80,7 @@ fn ask(
     plan: &Plan,
     expression: &Expression,
     read: &[(usize, &Requirement)],
-    views: &[View],
+    views: &[RequirementView],
     fresh_world: &FreshWorld<'_>,
 ) -> Result<(GuardAnswer, Option<Text>), Reason> {
     let mut why = None;
@@ -130,7 +130,11 @@ const STATES: &[&str] = &["NotReady", "Ready", "Completed", "Failed"];
 const LAST_STATES: &[&str] = &["NotReady", "Ready", "Completed", "Failed", "NotFound"];
 
 /// What an expression may not rely on in what was found of a dependency.
-fn unknown(requirement: &Requirement, view: &View, fresh_world: &FreshWorld<'_>) -> Option<Unknown> {
+fn unknown(
+    requirement: &Requirement,
+    view: &RequirementView,
+    fresh_world: &FreshWorld<'_>,
+) -> Option<Unknown> {
     if matches!(view.state, "Unknown" | "Error") {
         let why = format!("{}: {}", requirement.label, view.message);
         return Some(Unknown { why, fields: BTreeMap::new() });
@@ -153,7 +157,7 @@ fn evaluate(
     plan: &Plan,
     expression: &Expression,
     read: &[(usize, &Requirement)],
-    views: &[View],
+    views: &[RequirementView],
     fresh_world: &FreshWorld<'_>,
     spent: &mut u64,
 ) -> Result<Result<Told, EvaluateError>, TooMuch> {

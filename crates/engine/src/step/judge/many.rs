@@ -6,13 +6,13 @@
 use linchpin_words::{Reason, limits};
 
 use super::{
-    View,
-    clauses::Asked,
-    requirement::{Around, judge_one, unknown, view},
+    RequirementView,
+    clauses::ClauseSet,
+    requirement::{JudgeContext, judge_one, unknown, view},
 };
 use crate::{
     contract::{Observed, Projection},
-    plan::{Expect, Test, share},
+    plan::{ExpectedCount, Test, share},
     readiness::{Judgement, Wanted},
     step::fact::{Fact, Holds},
 };
@@ -21,8 +21,8 @@ pub(super) fn judge_many(
     test: &Test,
     wanted: &Wanted,
     observed: &Observed,
-    around: &Around<'_>,
-) -> (Fact, View) {
+    around: &JudgeContext<'_>,
+) -> (Fact, RequirementView) {
     let effort = around.fresh_world.effort;
     let items: Vec<&Projection> =
         observed.items.iter().map(AsRef::as_ref).filter(|item| !item.deleting).collect();
@@ -41,15 +41,15 @@ pub(super) fn judge_many(
     let met = told().filter(|one| one.met).count() as u64;
     let matching = items.len() as u64;
     let open = judged.iter().filter(|one| one.is_none()).count() as u64;
-    let expect = test.expect.unwrap_or(Expect::AtLeast(1));
+    let expect = test.expect.unwrap_or(ExpectedCount::AtLeast(1));
     let counts = |met: u64| match (expect, wanted) {
         (_, Wanted::Absent) => observed.items.is_empty(),
-        (Expect::AtLeast(count), _) => met >= count,
-        (Expect::Exactly(count), _) => met == count && matching == count,
-        (Expect::All, _) => matching > 0 && met == matching,
+        (ExpectedCount::AtLeast(count), _) => met >= count,
+        (ExpectedCount::Exactly(count), _) => met == count && matching == count,
+        (ExpectedCount::All, _) => matching > 0 && met == matching,
     };
     let (holds, may_hold) = (counts(met), counts(met + open));
-    let hopeless = told().any(|one| one.failed) && matches!(expect, Expect::All);
+    let hopeless = told().any(|one| one.failed) && matches!(expect, ExpectedCount::All);
     let fact = Fact {
         holds: if holds {
             Holds::Met
@@ -98,18 +98,18 @@ pub(super) fn judge_many(
     (fact, found)
 }
 
-fn in_words(expect: Expect) -> String {
+fn in_words(expect: ExpectedCount) -> String {
     match expect {
-        Expect::AtLeast(count) => format!("at least {count}"),
-        Expect::Exactly(count) => format!("exactly {count}"),
-        Expect::All => "all".to_owned(),
+        ExpectedCount::AtLeast(count) => format!("at least {count}"),
+        ExpectedCount::Exactly(count) => format!("exactly {count}"),
+        ExpectedCount::All => "all".to_owned(),
     }
 }
 
 /// Why the first object that does not do is not as it should be. Of many objects that is found out when it is told.
-fn detail(test: &Test, one: &Judgement, item: &Projection, around: &Around<'_>) -> String {
+fn detail(test: &Test, one: &Judgement, item: &Projection, around: &JudgeContext<'_>) -> String {
     let effort = around.fresh_world.effort;
-    let asked = Asked::by_test(test);
+    let asked = ClauseSet::by_test(test);
     let mut message = one.verdict.message.clone();
     if message.is_empty() {
         message = asked.why(item, effort).unwrap_or_default();

@@ -2,16 +2,21 @@
 
 use linchpin_words::Reason;
 
-use super::{View, fresh_world::FreshWorld};
+use super::{RequirementView, fresh_world::FreshWorld};
 use crate::{
     contract::{Question, Seen, Want},
-    plan::Action,
+    plan::PlannedAction,
     step::fact::Fact,
 };
 
 /// Holds an action that has not begun while its cluster is out of reach. A question that is only refused there says
 /// nothing about the action.
-pub(super) fn judge_reach(action: &Action, fresh_world: &FreshWorld<'_>, fact: &mut Fact, found: &mut View) {
+pub(super) fn judge_reach(
+    action: &PlannedAction,
+    fresh_world: &FreshWorld<'_>,
+    fact: &mut Fact,
+    found: &mut RequirementView,
+) {
     if action.via.cluster.is_here() {
         return;
     }

@@ -5,7 +5,7 @@ use linchpin_words::reference::KindWord;
 use super::fresh_world::FreshWorld;
 use crate::{
     contract::{Question, ReadSet, Scope, Seen, Selector, Served, Via, Want},
-    readiness::{self, Need, Related, Select},
+    readiness::{self, Related, RelatedQuery, RelatedSelect},
 };
 
 /// Related objects, read as the same identity as the object itself.
@@ -14,16 +14,16 @@ pub(super) struct Neighbours<'a> {
     pub(super) fresh_world: &'a FreshWorld<'a>,
 }
 
-pub(super) fn need_as_want(via: &Via, need: &Need) -> Want {
+pub(super) fn need_as_want(via: &Via, need: &RelatedQuery) -> Want {
     match need {
-        Need::Served { gvk } => {
+        RelatedQuery::Served { gvk } => {
             let word = KindWord::from_manifest(Some(&gvk.api_version()), &gvk.kind);
             Want::new(Question::Kind { via: via.clone(), word })
         }
-        Need::Objects { gvk, namespace, select } => {
+        RelatedQuery::Objects { gvk, namespace, select } => {
             let scope = match select {
-                Select::Name(name) => Scope::Name { namespace: namespace.clone(), name: name.clone() },
-                Select::Labels(labels) => {
+                RelatedSelect::Name(name) => Scope::Name { namespace: namespace.clone(), name: name.clone() },
+                RelatedSelect::Labels(labels) => {
                     Scope::Labels { namespace: namespace.clone(), selector: Selector::labels(labels) }
                 }
             };
@@ -34,7 +34,7 @@ pub(super) fn need_as_want(via: &Via, need: &Need) -> Want {
 }
 
 impl Related for Neighbours<'_> {
-    fn get(&self, need: &Need) -> readiness::RelatedAnswer<'_> {
+    fn get(&self, need: &RelatedQuery) -> readiness::RelatedAnswer<'_> {
         match self.fresh_world.ask(need_as_want(self.via, need)) {
             Some(Seen::Objects(observed)) if observed.items.is_empty() => readiness::RelatedAnswer::Absent,
             Some(Seen::Objects(observed)) => {

@@ -9,16 +9,16 @@ use linchpin_words::{Gvk, Reason, Text, probe::Miss, reference::all_built_in, si
 use serde_json::Value;
 
 use super::{
-    View,
-    clauses::{Asked, Failing, Ruling, Taught},
+    RequirementView,
+    clauses::{AppliedProfile, ClauseResult, ClauseSet, Failing},
     fresh_world::FreshWorld,
     many::judge_many,
     related::{Neighbours, need_as_want},
 };
 use crate::{
     contract::{Actor, ClusterRef, Observed, Projection, Question, ReadSet, Scope, Seen, Served, Via, Want},
-    plan::{Judged, Outline, Requirement, Test},
-    readiness::{self, Judgement, Options, State, Wanted},
+    plan::{KindRule, Outline, Requirement, Test},
+    readiness::{self, Judgement, ReadinessOptions, State, Wanted},
     step::{
         data::version_object,
         fact::{Fact, Holds},
@@ -33,8 +33,8 @@ pub(super) struct RequirementContext<'a> {
 }
 
 /// What an object is judged with.
-pub(super) struct Around<'a> {
-    pub(super) kind: &'a Judged,
+pub(super) struct JudgeContext<'a> {
+    pub(super) kind: &'a KindRule,
     pub(super) via: &'a Via,
     pub(super) fresh_world: &'a FreshWorld<'a>,
 }
@@ -48,8 +48,15 @@ pub(super) fn view(
     reason: impl Into<Text>,
     message: impl Into<Text>,
     settled: bool,
-) -> View {
-    View { state, reason: reason.into(), message: message.into(), selected: None, settled, doomed: None }
+) -> RequirementView {
+    RequirementView {
+        state,
+        reason: reason.into(),
+        message: message.into(),
+        selected: None,
+        settled,
+        doomed: None,
+    }
 }
 
 /// Judges a requirement as the plan asks for it: what follows waits for its gate, readiness for all of it. `latch` is the
@@ -59,7 +66,7 @@ pub(super) fn judge_whole(
     latch: Option<&str>,
     written: Option<&str>,
     fresh_world: &FreshWorld<'_>,
-) -> (Fact, View) {
+) -> (Fact, RequirementView) {
     let requirement = subject.requirement;
     // What was seen of an incarnation says nothing about the one that we have made since.
     let latch = latch.filter(|latch| written.is_none_or(|written| written == *latch));
@@ -79,7 +86,7 @@ pub(super) fn judge_requirement(
     asked: Option<&Wanted>,
     latch: Option<&str>,
     fresh_world: &FreshWorld<'_>,
-) -> (Fact, View) {
+) -> (Fact, RequirementView) {
     let wanted = asked.or(test.state.as_ref());
     let requirement = subject.requirement;
     match fresh_world.look(&requirement.want) {
@@ -153,7 +160,7 @@ fn without_namespace(
 }
 
 /// A requirement whose question is still the kind itself.
-fn kind_in_the_way(served: &Served, question: &Question) -> (Fact, View) {
+fn kind_in_the_way(served: &Served, question: &Question) -> (Fact, RequirementView) {
     match served {
         // Known now: the door compiles again with it, and asks for the object.
         Served::Yes { .. } => {
@@ -173,7 +180,7 @@ fn kind_in_the_way(served: &Served, question: &Question) -> (Fact, View) {
 }
 
 /// A probe holds while it is met.
-fn judge_probe(answer: &Result<(), Miss>) -> (Fact, View) {
+fn judge_probe(answer: &Result<(), Miss>) -> (Fact, RequirementView) {
     let holds = if answer.is_ok() { Holds::Met } else { Holds::Unmet };
     let fact = Fact { holds, live: true, ..Fact::default() };
     let found = match answer {
@@ -190,21 +197,23 @@ fn kind_meant(question: &Question) -> String {
     similar::did_you_mean(&word.word, kinds.iter().map(String::as_str))
 }
 
-fn judge_version(test: &Test, version: &Value, fresh_world: &FreshWorld<'_>) -> (Fact, View) {
+fn judge_version(test: &Test, version: &Value, fresh_world: &FreshWorld<'_>) -> (Fact, RequirementView) {
     let met = Fact { holds: Holds::Met, live: true, ..Fact::default() };
-    let ruling = Asked::by_test(test).rule_on_named(
+    let ruling = ClauseSet::by_test(test).rule_on_named(
         &version_object(version),
         &version.to_string(),
         fresh_world.effort,
     );
     match ruling {
-        Ruling::Holds => (met, view("Ready", Reason::Met.as_str(), "the server has this version", true)),
-        Ruling::Fails { why, how } => {
+        ClauseResult::Holds => {
+            (met, view("Ready", Reason::Met.as_str(), "the server has this version", true))
+        }
+        ClauseResult::Fails { why, how } => {
             let fact = Fact { holds: Holds::Unmet, ..met };
             let settled = how != Failing::Over;
             (fact, view("NotReady", failing(how).as_str(), why.unwrap_or_default(), settled))
         }
-        Ruling::Postponed => postponed(),
+        ClauseResult::Postponed => postponed(),
     }
 }
 
@@ -214,7 +223,7 @@ fn failing(how: Failing) -> Reason {
 }
 
 /// What is not evaluated yet.
-fn postponed() -> (Fact, View) {
+fn postponed() -> (Fact, RequirementView) {
     let why = Reason::Evaluating;
     (unknown(true, false), view("Unknown", why.as_str(), why.in_words(), false))
 }
@@ -226,11 +235,11 @@ fn judge_objects(
     latch: Option<&str>,
     observed: &Observed,
     fresh_world: &FreshWorld<'_>,
-) -> (Fact, View) {
+) -> (Fact, RequirementView) {
     let RequirementContext { requirement, outline } = *subject;
     let (Question::Objects { via, scope, .. }, Some(kind)) = (requirement.want.question(), &outline.kind)
     else {
-        return (unknown(false, true), View::default());
+        return (unknown(false, true), RequirementView::default());
     };
     let omitted;
     let wanted = if let Some(wanted) = wanted {
@@ -241,7 +250,7 @@ fn judge_objects(
         omitted = if presence { Wanted::Exists } else { Wanted::Ready };
         &omitted
     };
-    let around = Around { kind, via, fresh_world };
+    let around = JudgeContext { kind, via, fresh_world };
     match scope {
         Scope::Name { .. } => {
             let item = observed.items.first().map(AsRef::as_ref);
@@ -276,10 +285,10 @@ pub(super) fn judge_one(
     wanted: &Wanted,
     item: Option<&Projection>,
     many: bool,
-    around: &Around<'_>,
+    around: &JudgeContext<'_>,
 ) -> Option<Judgement> {
-    let Around { kind, via, fresh_world } = *around;
-    let taught = test.profile.as_deref().map(|profile| Taught {
+    let JudgeContext { kind, via, fresh_world } = *around;
+    let taught = test.profile.as_deref().map(|profile| AppliedProfile {
         profile,
         item,
         many,
@@ -287,10 +296,10 @@ pub(super) fn judge_one(
         postponed: Cell::new(false),
         why: RefCell::default(),
     });
-    let options = Options {
+    let options = ReadinessOptions {
         min_replicas: test.min_replicas,
         status_declared: test.reports_status,
-        profile: taught.as_ref().map(|taught| taught as &dyn readiness::Profile),
+        profile: taught.as_ref().map(|taught| taught as &dyn readiness::TaughtRule),
     };
     let neighbours = Neighbours { via, fresh_world };
     if let Some(item) = item.filter(|_| !wanted.is_presence()) {
@@ -305,10 +314,10 @@ pub(super) fn judge_one(
     }
     let Some(item) = item else { return Some(judgement) };
     if judgement.met && *wanted != Wanted::Absent {
-        match Asked::by_test(test).rule(item, many, fresh_world.effort) {
-            Ruling::Holds => {}
-            Ruling::Postponed => return None,
-            Ruling::Fails { why, how } => {
+        match ClauseSet::by_test(test).rule(item, many, fresh_world.effort) {
+            ClauseResult::Holds => {}
+            ClauseResult::Postponed => return None,
+            ClauseResult::Fails { why, how } => {
                 judgement.met = false;
                 judgement.verdict.message = why.unwrap_or_default();
                 judgement.verdict.reason = Cow::Borrowed(failing(how).as_str());

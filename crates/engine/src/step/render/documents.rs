@@ -1,13 +1,13 @@
 //! The documents and texts of an action, counted, and what is wrong with them: no object is or is called what a Secret says.
 
 use linchpin_lang::{
-    template::{self, Clock, RenderError, Template},
+    template::{self, RenderClock, RenderError, Template},
     weight,
 };
 use linchpin_words::limits;
 use serde_json::Value;
 
-use super::{Context, Problem};
+use super::{Context, RenderProblem};
 use crate::{
     contract::{PatchKind, Seen, names_instead},
     plan::{Documents, Step},
@@ -21,7 +21,7 @@ const BYTES_PER_STEP: u64 = 4;
 
 impl Context<'_> {
     /// Takes what a part of the rendering took.
-    fn spend(&self, steps: u64) -> Result<(), Problem> {
+    fn spend(&self, steps: u64) -> Result<(), RenderProblem> {
         self.spent.set(self.spent.get().saturating_add(steps));
         if self.spent.get() > limits::TURN_STEPS {
             let most = limits::TURN_STEPS;
@@ -30,20 +30,20 @@ impl Context<'_> {
         Ok(())
     }
 
-    pub(super) fn documents(&self, documents: &Documents) -> Result<Vec<Value>, Problem> {
+    pub(super) fn documents(&self, documents: &Documents) -> Result<Vec<Value>, RenderProblem> {
         let found = match documents {
             Documents::Text(template) => {
                 let rendered = self.rendered(template, &self.data)?.map_err(|error| self.problem(&error))?;
                 self.spend(rendered.text.len() as u64 / BYTES_PER_STEP)?;
                 let found = template::parse_documents(&self.step.field, &rendered.text)
-                    .map_err(|error| Problem::Wrong(error.to_string()))?;
+                    .map_err(|error| RenderProblem::Wrong(error.to_string()))?;
                 if self.secrets.any(rendered.reads.iter()) {
                     self.check_text(template, &found)?;
                 }
                 found
             }
             Documents::Objects(documents) => {
-                let rendered: Result<Vec<Value>, Problem> = documents
+                let rendered: Result<Vec<Value>, RenderProblem> = documents
                     .iter()
                     .map(|document| match &document.template {
                         None => Ok((*document.value).clone()),
@@ -70,7 +70,7 @@ impl Context<'_> {
     }
 
     /// A document must at least say what it is and what it is called.
-    fn check(&self, index: usize, document: &Value) -> Result<(), Problem> {
+    fn check(&self, index: usize, document: &Value) -> Result<(), RenderProblem> {
         let text =
             |path: &str| document.pointer(path).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
         for (path, name) in
@@ -84,7 +84,7 @@ impl Context<'_> {
     }
 
     /// Refuses a document that is or is called what a Secret says: each of these fields is a template of its own.
-    fn check_fields(&self, document: &Value) -> Result<(), Problem> {
+    fn check_fields(&self, document: &Value) -> Result<(), RenderProblem> {
         for (path, name) in secret::IDENTITY {
             let text = document.pointer(path).and_then(Value::as_str);
             let Some(Ok(template)) = text.map(|text| Template::parse(&self.step.field, text)) else {
@@ -100,7 +100,7 @@ impl Context<'_> {
 
     /// The same for documents that are one text: they must be the same whatever the Secrets say. Where they cannot be
     /// rendered without them, no name may hold a Secret's value.
-    fn check_text(&self, template: &Template, found: &[Value]) -> Result<(), Problem> {
+    fn check_text(&self, template: &Template, found: &[Value]) -> Result<(), RenderProblem> {
         let concealed = self
             .rendered(template, &self.secrets.concealed(&self.data))?
             .ok()
@@ -127,7 +127,7 @@ impl Context<'_> {
         Ok(())
     }
 
-    pub(super) fn patch(&self, kind: PatchKind, text: &Template) -> Result<Value, Problem> {
+    pub(super) fn patch(&self, kind: PatchKind, text: &Template) -> Result<Value, RenderProblem> {
         let text = self.text(text)?;
         self.spend(text.len() as u64 / BYTES_PER_STEP)?;
         let first = text.trim_start().chars().next();
@@ -142,7 +142,7 @@ impl Context<'_> {
             })?
         } else {
             let mut documents = template::parse_documents(&self.step.field, &text)
-                .map_err(|error| Problem::Wrong(error.to_string()))?;
+                .map_err(|error| RenderProblem::Wrong(error.to_string()))?;
             if documents.len() != 1 {
                 return Err(self.wrong(&format!("patch must be one document, not {}", documents.len())));
             }
@@ -158,11 +158,11 @@ impl Context<'_> {
         }
     }
 
-    fn clock(&self) -> Clock {
-        Clock::at(self.journal.run.now.into())
+    fn clock(&self) -> RenderClock {
+        RenderClock::at(self.journal.run.now.into())
     }
 
-    pub(super) fn text(&self, template: &Template) -> Result<String, Problem> {
+    pub(super) fn text(&self, template: &Template) -> Result<String, RenderProblem> {
         self.rendered(template, &self.data)?
             .map(|rendered| rendered.text)
             .map_err(|error| self.problem(&error))
@@ -173,7 +173,7 @@ impl Context<'_> {
         &self,
         template: &Template,
         data: &Value,
-    ) -> Result<Result<template::Rendered, RenderError>, Problem> {
+    ) -> Result<Result<template::Rendered, RenderError>, RenderProblem> {
         let mut taken = 0;
         let rendered = template.render_counted(data, &self.clock(), &mut taken);
         self.spend(taken * TEMPLATE_PRICE)?;
@@ -184,24 +184,24 @@ impl Context<'_> {
     }
 
     /// Whether one of these reads a Secret's value; what does is not spoken of.
-    fn reads_secrets<'p>(&self, paths: impl Iterator<Item = &'p template::Path>) -> bool {
+    fn reads_secrets<'p>(&self, paths: impl Iterator<Item = &'p template::DataPath>) -> bool {
         let reads = self.secrets.any(paths);
         self.discreet.set(self.discreet.get() || reads);
         reads
     }
 
-    fn problem(&self, error: &RenderError) -> Problem {
+    fn problem(&self, error: &RenderError) -> RenderProblem {
         match error.missing() {
             Some(path) if path.segments().first().is_some_and(|root| self.plan.roots.contain(root)) => {
                 match self.ambiguous(path.segments().get(1)) {
-                    Some(why) => Problem::Wrong(why),
-                    None => Problem::Missing(format!("{error}{}", self.instead(path.segments()))),
+                    Some(why) => RenderProblem::Wrong(why),
+                    None => RenderProblem::Missing(format!("{error}{}", self.instead(path.segments()))),
                 }
             }
             Some(path) if path.segments().len() == 2 => {
-                Problem::Wrong(format!("{error}{}", names_instead(&self.data, path.segments())))
+                RenderProblem::Wrong(format!("{error}{}", names_instead(&self.data, path.segments())))
             }
-            _ => Problem::Wrong(error.to_string()),
+            _ => RenderProblem::Wrong(error.to_string()),
         }
     }
 
@@ -244,8 +244,8 @@ impl Context<'_> {
         })
     }
 
-    fn wrong(&self, message: &str) -> Problem {
-        Problem::Wrong(format!("{}: {message}", self.step.field))
+    fn wrong(&self, message: &str) -> RenderProblem {
+        RenderProblem::Wrong(format!("{}: {message}", self.step.field))
     }
 }
 

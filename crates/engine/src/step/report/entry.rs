@@ -2,10 +2,10 @@
 
 use linchpin_words::{Reason, Shared, Text, text::push_number};
 
-use super::{Advanced, StepReport, View};
+use super::{Advanced, RequirementView, StepReport};
 use crate::{
     journal::{StepRecord, StepState},
-    plan::{After, Lane, Plan, Step, StepKind},
+    plan::{After, Plan, PlanLane, Step, StepKind},
     step::fact::{Fact, GuardAnswer, Holds},
 };
 
@@ -23,7 +23,7 @@ pub(super) fn step_report(
     place: &StepContext<'_>,
     step: &Step,
     record: &StepRecord,
-    found: &View,
+    found: &RequirementView,
     scratch: &mut String,
 ) -> StepReport {
     let message = place.advanced.memory.messages.get(&step.id);
@@ -82,7 +82,7 @@ pub(super) fn step_report(
                 report.reason = reason.as_str().into();
                 report.message = text;
             }
-            let unsettled = !record.is_successful() && step.lane == Lane::Main;
+            let unsettled = !record.is_successful() && step.lane == PlanLane::Main;
             report.blocking = unsettled && (open || lacking || record.state != StepState::Waiting);
             // While it waits for another step, what went wrong in its last attempt is not what holds it.
             let held_by_itself = record.is_successful() || open || record.state != StepState::Waiting;
@@ -119,7 +119,7 @@ fn retries_after(record: &StepRecord) -> Option<i64> {
 }
 
 /// Whether an action lacks rights: reported before its turn comes, so that somebody can give them while it waits.
-fn lacks_rights(place: &StepContext<'_>, found: &View) -> bool {
+fn lacks_rights(place: &StepContext<'_>, found: &RequirementView) -> bool {
     let lacking = [Reason::MissingRights, Reason::NotATenant];
     !place.fact.supplied && lacking.iter().any(|reason| found.reason == reason.as_str())
 }
@@ -128,7 +128,7 @@ fn lacks_rights(place: &StepContext<'_>, found: &View) -> bool {
 fn held_by(
     place: &StepContext<'_>,
     record: &StepRecord,
-    found: &View,
+    found: &RequirementView,
     scratch: &mut String,
 ) -> Option<(Reason, Text)> {
     if record.is_successful() || record.state == StepState::Running {
@@ -136,6 +136,10 @@ fn held_by(
     }
     if record.state == StepState::Failed || record.state == StepState::Unknown {
         let reason = record.reason?;
+        if reason == Reason::TimedOut && !place.fact.supplied {
+            // What it lacks says more than that its time is over.
+            return Some((reason, found.message.clone()));
+        }
         let undecided = reason == Reason::GuardTimedOut && place.fact.guard == GuardAnswer::Undecided;
         return Some((reason, in_words(reason, found, undecided)));
     }
@@ -157,7 +161,7 @@ fn held_by(
 }
 
 /// A reason in words; of a condition that is undecided, with what keeps it so.
-fn in_words(reason: Reason, found: &View, undecided: bool) -> Text {
+fn in_words(reason: Reason, found: &RequirementView, undecided: bool) -> Text {
     if undecided && !found.message.is_empty() {
         format!("the action's condition cannot be decided: {}", found.message).into()
     } else {

@@ -2,17 +2,17 @@
 
 use linchpin_words::{Period, Reason, Shared};
 
-use super::{Advanced, Blocker, Phase, StepReport, View};
+use super::{Advanced, Phase, RequirementView, StepBlocker, StepReport};
 use crate::{
     journal::{StepRecord, StepState},
-    plan::{Lane, Plan, Recovery},
+    plan::{Plan, PlanLane, Recovery},
 };
 
 pub(super) fn phase(
     plan: &Plan,
     advanced: &Advanced,
     records: &[Option<&Shared<StepRecord>>],
-    views: &[View],
+    views: &[RequirementView],
 ) -> Phase {
     let journal = &advanced.memory.journal;
     if plan.terms.suspended {
@@ -26,14 +26,14 @@ pub(super) fn phase(
     }
     let begun = plan.steps().iter().zip(records).any(|(step, record)| {
         step.action().is_some()
-            && step.lane == Lane::Main
+            && step.lane == PlanLane::Main
             && record.is_some_and(|record| record.state != StepState::Waiting)
     });
     let held = journal.is_held(plan);
     let lacking = [Reason::MissingRights, Reason::NotATenant];
     let actions = || {
         let main = plan.steps().iter().zip(records).zip(views);
-        main.filter(|((step, _), _)| step.action().is_some() && step.lane == Lane::Main)
+        main.filter(|((step, _), _)| step.action().is_some() && step.lane == PlanLane::Main)
     };
     let lacks_rights = actions().any(|((_, record), found)| {
         record.is_none_or(|record| !record.is_successful())
@@ -45,7 +45,15 @@ pub(super) fn phase(
     if lacks_rights && !under_way {
         return Phase::Waiting;
     }
-    if begun && !held {
+    // With every action done, what is left is to wait for what came into the plan later.
+    let never_met = |position: usize| {
+        let step = &plan.steps()[position];
+        let foreign = step.requirement().is_some_and(|requirement| requirement.floor.is_none());
+        let unmet = records[position].is_some_and(|record| record.state != StepState::Met && !record.lost);
+        foreign && unmet && !step.optional && !journal.is_spent(plan, position)
+    };
+    let waits = || advanced.all_done && (0..records.len()).any(never_met);
+    if begun && !held && !waits() {
         return Phase::Running;
     }
     let unlooked = Reason::Unsynced.as_str();
@@ -70,12 +78,12 @@ pub(super) fn headline(
     phase: Phase,
     ready: bool,
     steps: &[StepReport],
-    blocked: &[Blocker],
+    blocked: &[StepBlocker],
 ) -> (Reason, String) {
     let actions: Vec<&StepReport> = steps
         .iter()
         .zip(plan.steps())
-        .filter(|(_, step)| step.action().is_some() && step.lane == Lane::Main)
+        .filter(|(_, step)| step.action().is_some() && step.lane == PlanLane::Main)
         .map(|(report, _)| report)
         .collect();
     let done =

@@ -1,7 +1,7 @@
 //! What cannot be changed in place: left as it is, failed, or made anew.
 
 use linchpin_engine::{
-    contract::{Done, Effect, Failure, Question, Target, Verb, Want},
+    contract::{Done, Effect, EffectTarget, Failure, Question, Verb, Want},
     journal::StepState,
     plan::{Immutable, Plan},
 };
@@ -15,7 +15,7 @@ use crate::{
 
 fn immutable(effect: &Effect) -> Failure {
     let Verb::Apply { body, .. } = &effect.verb else { panic!("not an apply") };
-    let target = Target {
+    let target = EffectTarget {
         kind: KindWord::from_manifest(Some("v1"), "ConfigMap"),
         namespace: Some(NAMESPACE.to_owned()),
         name: body["metadata"]["name"].as_str().expect("a name").to_owned(),

@@ -1,10 +1,10 @@
 //! What is ours to take away: where it is, whose it is, and as whom it is removed.
 
 use linchpin_engine::{
-    contract::{Actor, Authority, ClusterRef, Done, Failure, Impersonate, Verb, Via},
+    contract::{Actor, Authority, ClusterRef, Done, Failure, RemoteUser, Verb, Via},
     journal::ItemState,
     plan::{Removal, Step},
-    step::{Decision, Goal, step},
+    step::{Goal, StepDecision, step},
 };
 use linchpin_words::Reason;
 
@@ -19,7 +19,7 @@ fn edge(impersonate: Option<&str>) -> ClusterRef {
         namespace: "shop".to_owned(),
         name: "edge".to_owned(),
         key: String::new(),
-        impersonate: impersonate.map(|user| Impersonate { user: user.to_owned(), groups: Vec::new() }),
+        impersonate: impersonate.map(|user| RemoteUser { user: user.to_owned(), groups: Vec::new() }),
     }
 }
 
@@ -42,7 +42,7 @@ fn succeed(play: &mut Play, effect: &linchpin_engine::contract::Effect, uid: &st
     }
 }
 
-fn take_down(play: &mut Play, authority: &Authority) -> Decision {
+fn take_down(play: &mut Play, authority: &Authority) -> StepDecision {
     let outcomes = std::mem::take(&mut play.outcomes);
     let goal = Goal::Teardown { authority, removal: Removal::Delete, hurry: false };
     let decision = step(play.memory.clone(), goal, &play.world, &outcomes, None, play.now);

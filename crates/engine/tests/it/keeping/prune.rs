@@ -1,9 +1,9 @@
 //! What left the plan goes, in reverse and only when all else is well.
 
 use linchpin_engine::{
-    contract::{Done, Existing, Failure, StepId, Target, Verb},
+    contract::{Done, EffectTarget, Existing, Failure, StepId, Verb},
     journal::ItemState,
-    plan::{Body, Prune},
+    plan::{ActionBody, Prune},
     step::Phase,
 };
 use linchpin_words::reference::KindWord;
@@ -160,7 +160,7 @@ fn long_lived_objects_go_last_whatever_the_order() {
     play.succeed(&effects[0]);
     let effects = play.step();
     assert_eq!(steps_of(&effects), ["ns"]);
-    let target = Target {
+    let target = EffectTarget {
         kind: KindWord::from_manifest(Some("v1"), "Namespace"),
         namespace: None,
         name: "data".to_owned(),
@@ -184,7 +184,7 @@ fn long_lived_objects_go_last_whatever_the_order() {
 #[test]
 fn what_was_there_before_us_is_let_go_and_never_deleted() {
     let adopting = keep("y").with(|action| {
-        if let Body::Apply { existing, .. } = &mut action.body {
+        if let ActionBody::Apply { existing, .. } = &mut action.body {
             *existing = Existing::Adopt;
         }
     });

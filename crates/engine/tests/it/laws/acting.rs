@@ -3,7 +3,7 @@
 use linchpin_engine::{
     contract::{Existing, Verb},
     journal::StepState,
-    plan::{Body, Delivery, RerunOverride, Terms},
+    plan::{ActionBody, Delivery, RerunOverride, Terms},
     step::{Persist, Phase},
 };
 use serde_json::json;
@@ -18,8 +18,8 @@ use crate::{
 fn an_edited_create_that_meets_what_it_made_is_skipped() {
     let create = |generation: i64| {
         let mut step = apply("x").with(|action| {
-            if let Body::Apply { documents, .. } = action.body.clone() {
-                action.body = Body::Create { documents, existing: Existing::Skip };
+            if let ActionBody::Apply { documents, .. } = action.body.clone() {
+                action.body = ActionBody::Create { documents, existing: Existing::Skip };
             }
         });
         step.definition.push_str(&format!("-{generation}"));

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use linchpin_engine::{
     contract::{ReadSet, Seen, Want, Why},
     journal::StepState,
-    plan::{Delivery, Guard, GuardSubject, Obstacle, Terms},
+    plan::{ActionGuard, Delivery, GuardSubject, Obstacle, Terms},
     readiness::Wanted,
     step::{Goal, Phase, step},
 };
@@ -115,7 +115,7 @@ fn law_4_a_guard_waits_while_undecided_and_decides_on_what_has_settled() {
     optional.optional = true;
     optional.timeout = Some(Duration::from_secs(60));
     let mut create = apply("x").after(&["a"]);
-    create.when = Some(Guard {
+    create.when = Some(ActionGuard {
         subject: GuardSubject::Dependency { step: "a".into(), state: Wanted::Absent },
         negate: false,
     });
@@ -137,7 +137,7 @@ fn law_4_a_guard_sees_our_own_earlier_writes() {
     let mut probe = require("made-x");
     probe.optional = true;
     let guard = |state, negate| {
-        Some(Guard { subject: GuardSubject::Dependency { step: "made-x".into(), state }, negate })
+        Some(ActionGuard { subject: GuardSubject::Dependency { step: "made-x".into(), state }, negate })
     };
     let mut create = apply("x").after(&["made-x"]);
     create.when = guard(Wanted::Absent, false);
@@ -161,7 +161,7 @@ fn law_4_a_guard_that_stays_undecided_times_out_and_recovers_when_it_is_decided(
     optional.optional = true;
     optional.timeout = Some(Duration::from_secs(60));
     let mut create = apply("x").after(&["a"]);
-    create.when = Some(Guard {
+    create.when = Some(ActionGuard {
         subject: GuardSubject::Dependency { step: "a".into(), state: Wanted::Ready },
         negate: false,
     });

@@ -5,14 +5,15 @@ use std::time::Duration;
 use linchpin_engine::{
     contract::{Seen, Why},
     journal::StepState,
-    plan::{Recovery, Terms},
+    plan::{Recovery, RerunOverride, Terms},
     step::Phase,
 };
 use linchpin_words::Reason;
+use serde_json::json;
 
 use super::{absent, there};
 use crate::{
-    build::{Steps, apply, pause, plan, plan_with, require, want},
+    build::{Steps, apply, apply_value, observed, pause, plan, plan_with, projection, require, want},
     play::{Play, steps_of},
 };
 
@@ -107,6 +108,30 @@ fn law_10_manual_recovery_waits_for_a_person() {
 }
 
 #[test]
+fn a_run_that_is_asked_for_has_its_whole_time_again() {
+    let mut late = require("a");
+    late.timeout = Some(Duration::from_secs(60));
+    let steps = vec![late, apply("x").after(&["a"])];
+    let mut play = Play::new(plan(1, steps.clone()));
+    play.sees("a", absent());
+    play.step();
+    play.pass(61);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Failed);
+    let mut terms = Terms::default();
+    terms.orders.rerun = Some(RerunOverride { value: "all@1".to_owned(), steps: None });
+    play.plan = plan_with(1, steps, terms);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Waiting);
+    play.pass(59);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Waiting);
+    play.pass(1);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Failed);
+}
+
+#[test]
 fn suspension_stops_every_clock() {
     let mut late = require("a");
     late.timeout = Some(Duration::from_secs(60));
@@ -125,4 +150,72 @@ fn suspension_stops_every_clock() {
     play.pass(31);
     play.step();
     assert_eq!(play.decision().report.phase, Phase::Failed);
+}
+
+#[test]
+fn after_a_suspension_the_global_timeout_is_as_long_as_it_says() {
+    let terms = Terms { global_timeout: Some(Duration::from_secs(60)), ..Terms::default() };
+    let suspended = Terms { suspended: true, ..terms.clone() };
+    let steps = vec![require("a"), apply("x").after(&["a"])];
+    let mut play = Play::new(plan_with(1, steps.clone(), terms.clone()));
+    play.sees("a", absent());
+    play.step();
+    play.pass(30);
+    play.plan = plan_with(2, steps.clone(), suspended);
+    play.step();
+    play.pass(10_000);
+    play.plan = plan_with(3, steps, terms);
+    play.step();
+    play.pass(59);
+    play.step();
+    assert_eq!(play.decision().report.phase, Phase::Waiting);
+    play.pass(1);
+    play.step();
+    assert_eq!(
+        play.decision().report.phase,
+        Phase::Failed,
+        "the time of the suspension does not count twice"
+    );
+}
+
+#[test]
+fn a_delay_does_not_pass_while_suspended() {
+    let mut slow = apply("x");
+    slow.delay_after = Some(Duration::from_secs(60));
+    let steps = vec![slow, apply("y").after(&["x"])];
+    let mut play = Play::new(plan(1, steps.clone()));
+    let effects = play.step();
+    play.succeed(&effects[0]);
+    play.step();
+    play.pass(30);
+    play.plan = plan_with(2, steps.clone(), Terms { suspended: true, ..Terms::default() });
+    play.step();
+    play.pass(10_000);
+    play.plan = plan(3, steps);
+    assert!(play.step().is_empty());
+    play.pass(29);
+    assert!(play.step().is_empty());
+    play.pass(1);
+    assert_eq!(steps_of(&play.step()), ["y"]);
+}
+
+#[test]
+fn an_action_whose_value_is_missing_fails_when_its_own_time_is_over() {
+    let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "y"},
+        "data": {"a": "{{ .Dependencies.a.Object.data.later }}"}});
+    let mut late = apply_value("y", value).after(&["a"]).with(|action| action.reads = None);
+    late.timeout = Some(Duration::from_secs(60));
+    let mut play = Play::new(plan(1, vec![require("a"), late]));
+    play.sees("a", there("a"));
+    for (passed, state) in
+        [(0, StepState::Waiting), (59, StepState::Waiting), (1, StepState::Failed), (5, StepState::Failed)]
+    {
+        play.pass(passed);
+        assert!(play.step().is_empty());
+        assert_eq!(play.state("y"), state, "after {passed} more");
+    }
+    assert_eq!(play.decision().report.phase, Phase::Failed);
+    let content = json!({"metadata": {"name": "a"}, "data": {"later": "now"}});
+    play.sees("a", observed(Some(projection("a", "uid-a", 2, content)), 2));
+    assert_eq!(steps_of(&play.step()), ["y"]);
 }

@@ -6,8 +6,8 @@ use linchpin_engine::{
     contract::{
         Effect, Failure, Force, Outcome, Propagation, Question, ReadSet, Seen, Ticket, Verb, Want, World,
     },
-    journal::{Item, Memory, StepState},
-    step::{Decision, Persist},
+    journal::{InventoryItem, Memory, StepState},
+    step::{Persist, StepDecision},
 };
 
 use super::state::State;
@@ -213,7 +213,7 @@ impl Bug {
     }
 
     /// What comes out.
-    pub fn after(self, decision: &mut Decision) {
+    pub fn after(self, decision: &mut StepDecision) {
         let records = &mut decision.memory.journal.steps;
         match self {
             Self::CommandBeforeJournal | Self::DeletionBeforeJournal
@@ -296,7 +296,7 @@ impl Bug {
     }
 }
 
-fn deletion(item: &Item) -> Effect {
+fn deletion(item: &InventoryItem) -> Effect {
     Effect {
         ticket: Ticket { step: item.step.clone(), run: 0, attempt: 1, part: 0 },
         via: crate::build::via(),
@@ -308,6 +308,7 @@ fn deletion(item: &Item) -> Effect {
         },
         discreet: false,
         deadline: std::time::Duration::from_secs(30),
+        rank: 0,
     }
 }
 

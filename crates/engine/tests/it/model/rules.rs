@@ -3,15 +3,15 @@
 use linchpin_engine::{
     contract::Verb,
     journal::{Journal, StepState},
-    plan::{Delivery, Lane, Plan, Recovery, StepKind},
-    step::Decision,
+    plan::{Delivery, Plan, PlanLane, Recovery, StepKind},
+    step::StepDecision,
 };
 
 use super::{explore::fingerprint, shape::Shape, state::State};
 use crate::build::name_of;
 
 /// Looks at one decision: nothing may start before all that it comes after was observed or done.
-pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Result<(), String> {
+pub fn check_decision(state: &State, shape: &Shape, decision: &StepDecision) -> Result<(), String> {
     if state.deleting {
         return check_deletions(state, decision);
     }
@@ -53,10 +53,10 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
                     .iter()
                     .any(|after| after.step == step.id && !after.settled_is_enough);
                 let done = match &step.action().map(|action| &action.body) {
-                    Some(linchpin_engine::plan::Body::Exec { .. }) => {
+                    Some(linchpin_engine::plan::ActionBody::Exec { .. }) => {
                         state.ran.by_definition.get(&step.definition).is_some_and(|count| *count > 0)
                     }
-                    Some(linchpin_engine::plan::Body::Delete { .. }) => true,
+                    Some(linchpin_engine::plan::ActionBody::Delete { .. }) => true,
                     _ => state.made.contains(&format!("made-{}", step.id)),
                 };
                 if needs_success && !done {
@@ -79,12 +79,12 @@ pub fn check_decision(state: &State, shape: &Shape, decision: &Decision) -> Resu
 }
 
 fn undone(state: &State, plan: &Plan) -> Option<String> {
-    plan.steps().iter().filter(|step| step.lane == Lane::Main).find_map(|step| {
+    plan.steps().iter().filter(|step| step.lane == PlanLane::Main).find_map(|step| {
         let done = match &step.action()?.body {
-            linchpin_engine::plan::Body::Exec { .. } => {
+            linchpin_engine::plan::ActionBody::Exec { .. } => {
                 state.ran.by_definition.get(&step.definition).is_some_and(|count| *count > 0)
             }
-            linchpin_engine::plan::Body::Delete { .. } => true,
+            linchpin_engine::plan::ActionBody::Delete { .. } => true,
             _ => state.made.contains(&format!("made-{}", step.id)),
         };
         (!done).then(|| step.id.to_string())
@@ -92,7 +92,7 @@ fn undone(state: &State, plan: &Plan) -> Option<String> {
 }
 
 /// Only what left the plan goes, and only when everything that is in it is done.
-fn check_prune(plan: &Plan, decision: &Decision) -> Result<(), String> {
+fn check_prune(plan: &Plan, decision: &StepDecision) -> Result<(), String> {
     for effect in &decision.effects {
         let Verb::Delete { target, .. } = &effect.verb else { continue };
         if effect.ticket.run != 0 {
@@ -113,7 +113,7 @@ fn check_prune(plan: &Plan, decision: &Decision) -> Result<(), String> {
 }
 
 /// What was made later goes first, and only what is ours goes at all.
-fn check_deletions(state: &State, decision: &Decision) -> Result<(), String> {
+fn check_deletions(state: &State, decision: &StepDecision) -> Result<(), String> {
     for effect in &decision.effects {
         let Verb::Delete { target, uid, creator, .. } = &effect.verb else { continue };
         if uid.is_none() && creator.is_none() {
@@ -132,7 +132,7 @@ pub fn check_world(state: &State, shape: &Shape) -> Result<(), String> {
         [Some(&shape.first), shape.second.as_ref()].into_iter().flatten().any(|plan| {
             plan.steps().iter().any(|step| {
                 step.definition == definition
-                    && step.action().and_then(linchpin_engine::plan::Action::delivery)
+                    && step.action().and_then(linchpin_engine::plan::PlannedAction::delivery)
                         == Some(Delivery::AtMostOnce)
             })
         })

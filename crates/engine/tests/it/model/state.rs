@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linchpin_engine::{
     contract::{
-        Done, Effect, Failure, Force, Outcome, Seen, Stamp, StepId, Target, Ticket, Verb, Want, World,
+        Done, Effect, EffectTarget, Failure, Force, Outcome, Seen, Stamp, StepId, Ticket, Verb, Want, World,
     },
     journal::{Journal, Memory},
-    plan::{Body, Plan, Removal},
-    step::{Decision, Goal, Persist, step},
+    plan::{ActionBody, Plan, Removal},
+    step::{Goal, Persist, StepDecision, step},
 };
 use linchpin_words::{Timestamp, keys, reference::KindWord};
 use serde_json::json;
@@ -170,7 +170,7 @@ impl State {
     }
 
     /// One step of the operator. Returns the decision for the rules to look at.
-    pub fn step(&mut self, shape: &Shape, bug: Option<Bug>) -> Option<Decision> {
+    pub fn step(&mut self, shape: &Shape, bug: Option<Bug>) -> Option<StepDecision> {
         let memory = self.memory.take()?;
         let outcomes = std::mem::take(&mut self.outcomes);
         self.ran.taken_in.append(&mut self.ran.answered);
@@ -444,14 +444,14 @@ pub fn doomed_names(plan: &Plan) -> Vec<String> {
     let actions = plan.steps().iter().filter_map(|step| step.action());
     let bodies = actions.map(|action| &action.body);
     bodies
-        .filter_map(
-            |body| if let Body::Delete { target, .. } = body { Some(target.name.clone()) } else { None },
-        )
+        .filter_map(|body| {
+            if let ActionBody::Delete { target, .. } = body { Some(target.name.clone()) } else { None }
+        })
         .collect()
 }
 
-fn target(name: &str) -> Target {
-    Target {
+fn target(name: &str) -> EffectTarget {
+    EffectTarget {
         kind: KindWord::from_manifest(Some("v1"), "ConfigMap"),
         namespace: Some(NAMESPACE.to_owned()),
         name: name.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::{env, fmt::Write as _, fs, path::Path};
 
-use linchpin_engine::readiness::{Applies, Row};
+use linchpin_engine::readiness::{Applies, ReadinessRow};
 
 use super::fixtures::rows;
 
@@ -40,7 +40,7 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "–" } else { text }
 }
 
-fn kinds(row: &Row) -> String {
+fn kinds(row: &ReadinessRow) -> String {
     let cells = row.applies.iter().map(|applies| match applies {
         Applies::Kinds { group: "", kinds } if **kinds == [row.name] => String::new(),
         Applies::Kinds { group, kinds } if **kinds == [row.name] => format!(" `{group}`"),

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use linchpin_engine::readiness::{
-    GENERIC, Need, Options, Related, RelatedAnswer, Row, Select, State, Verdict, table, verdict,
+    GENERIC, ReadinessOptions, ReadinessRow, Related, RelatedAnswer, RelatedQuery, RelatedSelect, State,
+    Verdict, table, verdict,
 };
 use linchpin_words::{GroupKind, Gvk};
 use serde::Deserialize;
@@ -69,7 +70,7 @@ impl Case {
     }
 
     pub(crate) fn verdict_on(&self, object: &Value, known: &Known) -> Verdict {
-        let options = Options {
+        let options = ReadinessOptions {
             min_replicas: self.extra.min_replicas,
             status_declared: self.extra.status_declared,
             profile: None,
@@ -89,12 +90,12 @@ impl Case {
 }
 
 impl Related for Known {
-    fn get(&self, need: &Need) -> RelatedAnswer<'_> {
+    fn get(&self, need: &RelatedQuery) -> RelatedAnswer<'_> {
         match need {
-            Need::Served { gvk } => self.served.as_ref().map_or(RelatedAnswer::Unknown, |served| {
+            RelatedQuery::Served { gvk } => self.served.as_ref().map_or(RelatedAnswer::Unknown, |served| {
                 RelatedAnswer::Served(served.contains(&gvk.to_string()))
             }),
-            Need::Objects { gvk, namespace, select } => {
+            RelatedQuery::Objects { gvk, namespace, select } => {
                 let Some(objects) = &self.objects else {
                     return RelatedAnswer::Unknown;
                 };
@@ -109,25 +110,25 @@ impl Related for Known {
     }
 }
 
-fn matches(object: &Value, gvk: &Gvk, namespace: Option<&str>, select: &Select) -> bool {
+fn matches(object: &Value, gvk: &Gvk, namespace: Option<&str>, select: &RelatedSelect) -> bool {
     let metadata = &object["metadata"];
     object["kind"] == gvk.kind.as_str()
         && object["apiVersion"] == gvk.api_version()
         && metadata["namespace"].as_str() == namespace
         && match select {
-            Select::Name(name) => metadata["name"] == name.as_str(),
-            Select::Labels(labels) => {
+            RelatedSelect::Name(name) => metadata["name"] == name.as_str(),
+            RelatedSelect::Labels(labels) => {
                 labels.iter().all(|(key, value)| metadata["labels"][key.as_str()] == value.as_str())
             }
         }
 }
 
-pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
+pub(crate) fn rows() -> impl Iterator<Item = &'static ReadinessRow> {
     table().chain([&GENERIC])
 }
 
 /// `ConfigMap, Secret and the like` → `configmap-secret-and-the-like`.
-pub(crate) fn file_of(row: &Row) -> String {
+pub(crate) fn file_of(row: &ReadinessRow) -> String {
     let words =
         row.name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
@@ -151,7 +152,7 @@ pub(crate) fn load() -> BTreeMap<&'static str, Vec<Case>> {
     cases
 }
 
-fn cases_of(row: &'static Row, document: Document) -> Vec<Case> {
+fn cases_of(row: &'static ReadinessRow, document: Document) -> Vec<Case> {
     let api_version = document.object["apiVersion"].as_str().expect("an apiVersion");
     let kind =
         Gvk::from_api_version(api_version, document.object["kind"].as_str().expect("a kind")).group_kind();

@@ -1,6 +1,6 @@
 //! What holds for every rule, tried on every case.
 
-use linchpin_engine::readiness::{Need, State, Verdict, needs, reads};
+use linchpin_engine::readiness::{RelatedQuery, State, Verdict, needs, reads};
 use serde_json::{Map, Value, json};
 
 use super::fixtures::{Case, Known, load};
@@ -100,7 +100,7 @@ fn verdict_on_projection(case: &Case, object: &Value) -> Verdict {
 
 /// What a need reads, and what the fixtures find related objects by.
 fn project_related(case: &Case, object: &Value) -> Value {
-    let paths = needs(&case.kind, &case.object).first().map_or(&[][..], Need::reads);
+    let paths = needs(&case.kind, &case.object).first().map_or(&[][..], RelatedQuery::reads);
     let found_by = ["apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.labels"];
     project(object, &[paths, &found_by].concat())
 }

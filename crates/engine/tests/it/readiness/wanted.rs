@@ -1,7 +1,7 @@
 //! The words somebody waits with.
 
 use linchpin_engine::readiness::{
-    Judgement, Nothing, Options, Profile, State, Tri, Wanted, in_table, judge, reads_for, verdict,
+    Judgement, Nothing, ReadinessOptions, State, TaughtRule, Tri, Wanted, in_table, judge, reads_for, verdict,
 };
 use linchpin_words::GroupKind;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ fn kind(group: &str, kind: &str) -> GroupKind {
 }
 
 fn ask(word: &str, kind: &GroupKind, object: Option<&Value>) -> Judgement {
-    judge(&Wanted::parse(word), kind, object, &Options::default(), &Nothing)
+    judge(&Wanted::parse(word), kind, object, &ReadinessOptions::default(), &Nothing)
 }
 
 fn answer(judgement: &Judgement) -> (bool, bool, bool) {
@@ -176,7 +176,7 @@ struct Taught {
     failed: Tri,
 }
 
-impl Profile for Taught {
+impl TaughtRule for Taught {
     fn ready(&self, _: &Value) -> Tri {
         self.ready
     }
@@ -200,7 +200,7 @@ fn a_profile_replaces_the_rule_but_not_the_checks_for_deletion_and_generation() 
         (Tri::True, Tri::False, &deleted, State::InProgress),
     ] {
         let profile = Taught { ready, failed };
-        let options = Options { profile: Some(&profile), ..Options::default() };
+        let options = ReadinessOptions { profile: Some(&profile), ..ReadinessOptions::default() };
         assert_eq!(verdict(&kind("apps", "Deployment"), object, &options, &Nothing).state, state, "{object}");
     }
 }
@@ -208,7 +208,8 @@ fn a_profile_replaces_the_rule_but_not_the_checks_for_deletion_and_generation() 
 #[test]
 fn a_long_message_is_cut_between_characters() {
     let object = json!({"metadata": {}, "status": {"conditions": [{"type": "Ready", "status": "False", "message": "ü".repeat(2000)}]}});
-    let message = verdict(&kind("example.org", "Widget"), &object, &Options::default(), &Nothing).message;
+    let message =
+        verdict(&kind("example.org", "Widget"), &object, &ReadinessOptions::default(), &Nothing).message;
     assert!(message.len() < 520 && message.ends_with('…'), "{} bytes", message.len());
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Answer, Evaluator};
 use crate::template::error::Cause;
-use crate::template::functions::{Action, Function, Parameter, failure};
+use crate::template::functions::{Function, FunctionAction, Parameter, failure};
 use crate::template::moment;
 use crate::template::node::{Number, Operand, OperandKind};
 use crate::template::value::Value;
@@ -56,8 +56,8 @@ impl<'d> Evaluator<'d> {
                 format!("wrong number of arguments: wants {bound}{wanted}, got {count}"),
             );
         }
-        if matches!(function.action, Action::And | Action::Or) {
-            return self.short_circuit(dot, matches!(function.action, Action::Or), words, last);
+        if matches!(function.action, FunctionAction::And | FunctionAction::Or) {
+            return self.short_circuit(dot, matches!(function.action, FunctionAction::Or), words, last);
         }
         let mut arguments = Vec::with_capacity(count);
         for (position, word) in words.iter().enumerate() {
@@ -74,7 +74,7 @@ impl<'d> Evaluator<'d> {
         }
         self.at = place;
         match function.action {
-            Action::Call(body) => body(&mut self.store, &arguments),
+            FunctionAction::Call(body) => body(&mut self.store, &arguments),
             _ => refuse(words, arguments),
         }
     }

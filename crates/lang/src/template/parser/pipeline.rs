@@ -1,14 +1,14 @@
 //! What stands inside an action: pipelines, their commands and the words of a command.
 
-use super::{Parsed, Parser, Problem, problem};
+use super::{ParseProblem, Parsed, Parser, problem};
 use crate::template::functions;
-use crate::template::lexer::Kind;
+use crate::template::lexer::TokenKind;
 use crate::template::limits;
 use crate::template::literal;
 use crate::template::node::{Number, Operand, OperandKind, Pipeline};
 
 impl Parser<'_> {
-    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parsed<Pipeline> {
+    pub(super) fn pipeline(&mut self, context: &str, end: TokenKind) -> Parsed<Pipeline> {
         self.skip_space();
         let offset = self.peek().offset;
         let mut pipeline = Pipeline { offset, variables: Vec::new(), assigns: false, commands: Vec::new() };
@@ -17,17 +17,17 @@ impl Parser<'_> {
             let token = self.take_word();
             match token.kind {
                 _ if token.kind == end => break,
-                Kind::Bool
-                | Kind::Character
-                | Kind::Dot
-                | Kind::Field
-                | Kind::Identifier
-                | Kind::Number
-                | Kind::Nil
-                | Kind::RawText
-                | Kind::Quoted
-                | Kind::Variable
-                | Kind::LeftParenthesis => {
+                TokenKind::Bool
+                | TokenKind::Character
+                | TokenKind::Dot
+                | TokenKind::Field
+                | TokenKind::Identifier
+                | TokenKind::Number
+                | TokenKind::Nil
+                | TokenKind::RawText
+                | TokenKind::Quoted
+                | TokenKind::Variable
+                | TokenKind::LeftParenthesis => {
                     self.next -= 1;
                     let command = self.command()?;
                     pipeline.commands.push(command);
@@ -58,7 +58,7 @@ impl Parser<'_> {
         loop {
             self.skip_space();
             let variable = self.peek();
-            if variable.kind != Kind::Variable {
+            if variable.kind != TokenKind::Variable {
                 return Ok(());
             }
             let start = self.next;
@@ -66,14 +66,14 @@ impl Parser<'_> {
             self.skip_space();
             let next = self.peek();
             match next.kind {
-                Kind::Assign | Kind::Declare => {
-                    pipeline.assigns = next.kind == Kind::Assign;
+                TokenKind::Assign | TokenKind::Declare => {
+                    pipeline.assigns = next.kind == TokenKind::Assign;
                     self.take();
                     pipeline.variables.push(variable.text.into());
                     self.variables.push(variable.text.into());
                     return Ok(());
                 }
-                Kind::Comma => {
+                TokenKind::Comma => {
                     self.take();
                     pipeline.variables.push(variable.text.into());
                     self.variables.push(variable.text.into());
@@ -81,7 +81,7 @@ impl Parser<'_> {
                         return problem(next.offset, format!("too many variables are declared in {context}"));
                     }
                     self.skip_space();
-                    if self.peek().kind != Kind::Variable {
+                    if self.peek().kind != TokenKind::Variable {
                         return problem(next.offset, "a range declares variables only");
                     }
                 }
@@ -102,9 +102,9 @@ impl Parser<'_> {
             }
             let token = self.peek();
             match token.kind {
-                Kind::Space => continue,
-                Kind::RightDelimiter | Kind::RightParenthesis => {}
-                Kind::Pipe => {
+                TokenKind::Space => continue,
+                TokenKind::RightDelimiter | TokenKind::RightParenthesis => {}
+                TokenKind::Pipe => {
                     self.take();
                 }
                 _ => return Self::unexpected(token, "a command"),
@@ -122,7 +122,7 @@ impl Parser<'_> {
         };
         let first = usize::from(matches!(operand.kind, OperandKind::Field(_)));
         let mut fields: Vec<Box<str>> = Vec::new();
-        while self.peek().kind == Kind::Field {
+        while self.peek().kind == TokenKind::Field {
             let field = self.take();
             if first + fields.len() >= limits::FIELDS {
                 return problem(field.offset, format!("a chain may have at most {} fields", limits::FIELDS));
@@ -154,23 +154,23 @@ impl Parser<'_> {
     fn term(&mut self) -> Parsed<Option<Operand>> {
         let token = self.peek();
         let offset = token.offset;
-        let literal_problem = |message: &'static str| Problem { offset, message: message.to_owned() };
+        let literal_problem = |message: &'static str| ParseProblem { offset, message: message.to_owned() };
         let kind = match token.kind {
-            Kind::Identifier => match functions::find(token.text) {
+            TokenKind::Identifier => match functions::find(token.text) {
                 Ok(function) => OperandKind::Function(function),
                 Err(message) => return problem(offset, message),
             },
-            Kind::Dot => OperandKind::Dot,
-            Kind::Nil => OperandKind::Nil,
-            Kind::Variable => {
+            TokenKind::Dot => OperandKind::Dot,
+            TokenKind::Nil => OperandKind::Nil,
+            TokenKind::Variable => {
                 if !self.variables.iter().any(|name| **name == *token.text) {
                     return problem(offset, format!("the variable {} is not declared", token.text));
                 }
                 OperandKind::Variable(token.text.into(), Vec::new())
             }
-            Kind::Field => OperandKind::Field(vec![token.text[1..].into()]),
-            Kind::Bool => OperandKind::Bool(token.text == "true"),
-            Kind::Character => {
+            TokenKind::Field => OperandKind::Field(vec![token.text[1..].into()]),
+            TokenKind::Bool => OperandKind::Bool(token.text == "true"),
+            TokenKind::Character => {
                 let value = literal::character(token.text).map_err(literal_problem)?;
                 OperandKind::Number(Number {
                     integer: Some(i64::from(value)),
@@ -178,14 +178,14 @@ impl Parser<'_> {
                     looks_like_float: false,
                 })
             }
-            Kind::Number => OperandKind::Number(number(token.text).map_err(literal_problem)?),
-            Kind::Quoted | Kind::RawText => {
+            TokenKind::Number => OperandKind::Number(number(token.text).map_err(literal_problem)?),
+            TokenKind::Quoted | TokenKind::RawText => {
                 OperandKind::Text(literal::text(token.text).map_err(literal_problem)?.into())
             }
-            Kind::LeftParenthesis => {
+            TokenKind::LeftParenthesis => {
                 self.take();
-                let inner =
-                    self.nested(offset, |parser| parser.pipeline("parentheses", Kind::RightParenthesis))?;
+                let inner = self
+                    .nested(offset, |parser| parser.pipeline("parentheses", TokenKind::RightParenthesis))?;
                 return Ok(Some(Operand { offset, kind: OperandKind::Pipeline(Box::new(inner)) }));
             }
             _ => return Ok(None),

@@ -1,7 +1,7 @@
 //! Functions that choose between values, and the ones that look at types.
 
 use crate::template::compare;
-use crate::template::functions::{Action, Function, Parameter};
+use crate::template::functions::{Function, FunctionAction, Parameter};
 use crate::template::store::Store;
 use crate::template::value::Value;
 
@@ -27,8 +27,8 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     Function::new("ternary", &[Any, Any, Bool], |_, a| {
         Ok(if matches!(a[2], Value::Bool(true)) { a[0].clone() } else { a[1].clone() })
     }),
-    Function::special("required", &[Text, Any], None, Action::Refuse),
-    Function::special("fail", &[Text], None, Action::Refuse),
+    Function::special("required", &[Text, Any], None, FunctionAction::Refuse),
+    Function::special("fail", &[Text], None, FunctionAction::Refuse),
     Function::new("kindOf", &[Any], |_, a| Ok(Value::borrowed(Store::kind_name(&a[0])))),
     Function::new("kindIs", &[Text, Any], |_, a| Ok(Value::Bool(Store::kind_name(&a[1]) == a[0].as_text()))),
     Function::new("typeOf", &[Any], |store, a| Ok(Value::borrowed(store.type_name(&a[0]).0))),

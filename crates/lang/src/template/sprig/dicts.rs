@@ -6,7 +6,7 @@ use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter, failure};
 use crate::template::limits;
 use crate::template::store::Store;
-use crate::template::value::{Element, Text, Value};
+use crate::template::value::{Element, TemplateText, Value};
 
 use Parameter::{Any, Dict, Text as TextParameter};
 
@@ -60,10 +60,10 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-fn key<'d>(value: &Value<'d>) -> Text<'d> {
+fn key<'d>(value: &Value<'d>) -> TemplateText<'d> {
     match value {
         Value::Text(text) => text.clone(),
-        _ => Text::Borrowed(""),
+        _ => TemplateText::Borrowed(""),
     }
 }
 
@@ -72,7 +72,7 @@ fn dict<'d>(store: &mut Store<'d>, a: &[Value<'d>]) -> Answer<'d> {
     for pair in a.chunks(2) {
         let name = match &pair[0] {
             Value::Text(text) => text.clone(),
-            other => Text::Shared(store.display(other)?.into()),
+            other => TemplateText::Shared(store.display(other)?.into()),
         };
         entries.insert(name, pair.get(1).cloned().unwrap_or(Value::borrowed("")));
     }

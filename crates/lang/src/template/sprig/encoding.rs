@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256, Sha512};
 use crate::template::documents;
 use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter, failure};
-use crate::template::json::{self, Layout};
+use crate::template::json::{self, JsonLayout};
 use crate::template::store::Store;
 use crate::template::value::Value;
 use crate::template::yaml;
@@ -34,12 +34,12 @@ pub(crate) const FUNCTIONS: &[Function] = &[
     }),
     Function::new("sha256sum", &[Text], |store, a| store.text(hexadecimal(&Sha256::digest(a[0].as_text())))),
     Function::new("sha512sum", &[Text], |store, a| store.text(hexadecimal(&Sha512::digest(a[0].as_text())))),
-    Function::new("toJson", &[Any], |store, a| to_json(store, &a[0], Layout::Compact)),
-    Function::new("mustToJson", &[Any], |store, a| to_json(store, &a[0], Layout::Compact)),
-    Function::new("toRawJson", &[Any], |store, a| to_json(store, &a[0], Layout::Raw)),
-    Function::new("mustToRawJson", &[Any], |store, a| to_json(store, &a[0], Layout::Raw)),
-    Function::new("toPrettyJson", &[Any], |store, a| to_json(store, &a[0], Layout::Pretty)),
-    Function::new("mustToPrettyJson", &[Any], |store, a| to_json(store, &a[0], Layout::Pretty)),
+    Function::new("toJson", &[Any], |store, a| to_json(store, &a[0], JsonLayout::Compact)),
+    Function::new("mustToJson", &[Any], |store, a| to_json(store, &a[0], JsonLayout::Compact)),
+    Function::new("toRawJson", &[Any], |store, a| to_json(store, &a[0], JsonLayout::Raw)),
+    Function::new("mustToRawJson", &[Any], |store, a| to_json(store, &a[0], JsonLayout::Raw)),
+    Function::new("toPrettyJson", &[Any], |store, a| to_json(store, &a[0], JsonLayout::Pretty)),
+    Function::new("mustToPrettyJson", &[Any], |store, a| to_json(store, &a[0], JsonLayout::Pretty)),
     Function::new("fromJson", &[Text], |store, a| match read_json(store, a[0].as_text())? {
         Some(value) => json::adopt(store, &value),
         None => Ok(Value::NIL),
@@ -73,7 +73,7 @@ fn read_json(store: &Store<'_>, text: &str) -> Result<Option<Json>, Cause> {
     Ok(serde_json::from_str(text).ok())
 }
 
-fn to_json<'d>(store: &mut Store<'d>, value: &Value<'d>, layout: Layout) -> Answer<'d> {
+fn to_json<'d>(store: &mut Store<'d>, value: &Value<'d>, layout: JsonLayout) -> Answer<'d> {
     let text = json::encode(store, value, layout)?;
     store.text(text)
 }

@@ -2,7 +2,7 @@
 
 use crate::template::error::Cause;
 use crate::template::functions::{Function, Parameter};
-use crate::template::pattern::Pattern;
+use crate::template::pattern::GoPattern;
 use crate::template::store::{PIECE, Store};
 use crate::template::value::Value;
 
@@ -59,7 +59,7 @@ pub(crate) const FUNCTIONS: &[Function] = &[
 /// The pattern, with its first search through the text paid for.
 ///
 /// Every further search goes through the rest of the text once more in the worst case, so it is paid for too.
-fn prepared<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Result<Pattern, Cause> {
+fn prepared<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> Result<GoPattern, Cause> {
     let pattern = store.pattern(function, a[0].as_text())?;
     pattern.search(store, a[1].as_text().len())?;
     Ok(pattern)
@@ -77,7 +77,7 @@ fn find<'d>(store: &mut Store<'d>, function: &'static str, a: &[Value<'d>]) -> A
 
 fn replaced<'d>(
     store: &mut Store<'d>,
-    pattern: &Pattern,
+    pattern: &GoPattern,
     a: &[Value<'d>],
     replace: impl Fn(&regex::Captures<'_>, &mut String),
 ) -> Answer<'d> {
@@ -100,7 +100,7 @@ fn replaced<'d>(
 }
 
 /// Go's `Regexp.Split`: empty matches do not cut at the beginning.
-fn split(store: &Store<'_>, pattern: &Pattern, text: &str, most: i64) -> Result<Vec<String>, Cause> {
+fn split(store: &Store<'_>, pattern: &GoPattern, text: &str, most: i64) -> Result<Vec<String>, Cause> {
     if most == 0 {
         return Ok(Vec::new());
     }

@@ -7,7 +7,7 @@ use crate::template::functions::{Function, Parameter, failure};
 use crate::template::limits;
 use crate::template::quote;
 use crate::template::store::{PIECE, Store};
-use crate::template::value::{Element, Text, Value};
+use crate::template::value::{Element, TemplateText, Value};
 
 use Parameter::{Any, Int, Text as TextParameter};
 
@@ -247,7 +247,7 @@ fn numbered<'d>(store: &mut Store<'d>, parts: Vec<String>) -> Answer<'d> {
     let mut entries = BTreeMap::new();
     for (index, part) in parts.into_iter().enumerate() {
         let value = store.text(part)?;
-        entries.insert(Text::Shared(format!("_{index}").into()), value);
+        entries.insert(TemplateText::Shared(format!("_{index}").into()), value);
     }
     store.dict(Element::Text, entries)
 }

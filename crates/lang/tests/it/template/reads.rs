@@ -1,11 +1,11 @@
 //! What a template reads: from its source, and from a run.
 
-use linchpin_lang::template::{Path, Template};
+use linchpin_lang::template::{DataPath, Template};
 use serde_json::{Value, json};
 
 use super::render;
 
-fn shown<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Vec<String> {
+fn shown<'p>(paths: impl IntoIterator<Item = &'p DataPath>) -> Vec<String> {
     paths.into_iter().map(ToString::to_string).collect()
 }
 
@@ -50,7 +50,7 @@ fn a_template_that_calls_itself_further_down_reads_more_than_can_be_listed() {
     let source = "{{ define \"t\" }}{{ .x }}{{ template \"t\" .y }}{{ end }}{{ template \"t\" .A }}";
     let reads = Template::parse("f", source).unwrap().reads();
     assert!(reads.dynamic);
-    assert!(reads.paths.contains(&Path::new(["A", "y", "x"])));
+    assert!(reads.paths.contains(&DataPath::new(["A", "y", "x"])));
 }
 
 #[test]
@@ -110,9 +110,9 @@ fn a_failed_run_tells_what_it_had_read() {
 
 #[test]
 fn a_path_knows_its_prefix() {
-    let path = Path::new(["Dependencies", "my-db", "Items", "0"]);
+    let path = DataPath::new(["Dependencies", "my-db", "Items", "0"]);
     assert_eq!(path.to_string(), ".Dependencies[\"my-db\"].Items[0]");
-    assert!(path.starts_with(&Path::new(["Dependencies", "my-db"])));
-    assert!(!path.starts_with(&Path::new(["Dependencies", "my"])));
-    assert_eq!(Path::default().to_string(), ".");
+    assert!(path.starts_with(&DataPath::new(["Dependencies", "my-db"])));
+    assert!(!path.starts_with(&DataPath::new(["Dependencies", "my"])));
+    assert_eq!(DataPath::default().to_string(), ".");
 }

@@ -9,10 +9,10 @@ use std::{
 };
 
 use linchpin_consist::{
-    About, PodView, Selection,
+    EmployeeSelection, ObservedEmployer, PodView,
     settle::{
-        Choice, Claim, Decision, EmployerView, Look, Memory, Outcome, Report, Standing, Traffic, Why,
-        settle as decide,
+        AdapterChoice, BindingClaim, EmployerReport, EmployerView, ObservedEmployment, ProviderLook,
+        ReadyReason, SettleDecision, SettleMemory, SettleOutcome, Traffic, settle as decide,
     },
 };
 use linchpin_engine::contract::Notice;
@@ -20,9 +20,9 @@ use linchpin_words::{Gvk, Reason, Timestamp, text};
 
 use super::{Desk, Wake};
 use crate::consist::{
-    Mode,
-    acts::{Aim, Provider},
-    binding::{self, Since},
+    ConsistMode,
+    acts::{OrderTarget, Provider},
+    binding::{self, RowTimes},
     crew::{Worker, binding_name},
     sight::{Binding, EmployerKey, PODS, Sight, Watch},
 };
@@ -36,17 +36,17 @@ pub(super) struct Case {
     /// The adapter that it is served by.
     adapter: String,
     uid: String,
-    memory: Memory,
-    outcomes: Vec<Outcome>,
-    look: Option<Look>,
+    memory: SettleMemory,
+    outcomes: Vec<SettleOutcome>,
+    look: Option<ProviderLook>,
     looking: bool,
     /// What is known of each pod's traffic, and the pod's version that this is about.
     pub(super) traffic: BTreeMap<String, (u64, Traffic)>,
     pub(super) attaching: BTreeSet<String>,
-    pub(super) report: Option<Report>,
+    pub(super) report: Option<EmployerReport>,
     /// The uid of the binding that was seen to be ours.
     claimed: Option<String>,
-    since: Option<Since>,
+    since: Option<RowTimes>,
     /// Whether a write to the binding is under way, and not before when the next one may be.
     writing: bool,
     write_from: Option<Timestamp>,
@@ -83,18 +83,18 @@ impl Desk {
             crew.named(ours.map_or(binding.spec.adapter.as_str(), |case| case.adapter.as_str()))
         });
         let holder = holder.filter(of_kind);
-        let leaves = employer.gone || self.office.mode != Mode::Serve;
-        let choice = if leaves { Choice::Nobody } else { crew.choice(employer) };
+        let leaves = employer.gone || self.office.mode != ConsistMode::Serve;
+        let choice = if leaves { AdapterChoice::Nobody } else { crew.choice(employer) };
         match (choice, holder) {
             // Who has it keeps it while others are being opened, and nobody new is served that they might ask for.
-            (Choice::One(_), Some(holder)) if crew.is_undecided(employer) => Served::By(holder, true),
-            (Choice::One(_), None) if crew.is_undecided(employer) => Served::Nobody,
-            (Choice::One(name), Some(holder)) if holder.name != name => Served::By(holder, false),
-            (Choice::One(name), _) => {
+            (AdapterChoice::One(_), Some(holder)) if crew.is_undecided(employer) => Served::By(holder, true),
+            (AdapterChoice::One(_), None) if crew.is_undecided(employer) => Served::Nobody,
+            (AdapterChoice::One(name), Some(holder)) if holder.name != name => Served::By(holder, false),
+            (AdapterChoice::One(name), _) => {
                 crew.named(name).map_or(Served::Nobody, |worker| Served::By(worker, true))
             }
             (_, Some(holder)) => Served::By(holder, false),
-            (Choice::Several(names), None) if employer.clean_finalizers().is_empty() => {
+            (AdapterChoice::Several(names), None) if employer.clean_finalizers().is_empty() => {
                 Served::Several(names.join(", "))
             }
             (_, None) if binding.is_none() && !employer.clean_finalizers().is_empty() => {
@@ -139,7 +139,7 @@ impl Desk {
         let pods = known.then(|| sight.employees_of(worker, &employer, &read));
         let wanted = binding::spec(worker, &employer, selection);
         let claim = claim(&mut case, worker, &employer, binding.as_deref());
-        let standing = Standing {
+        let standing = ObservedEmployment {
             employer: &employer,
             adapter: &worker.name,
             options: &worker.options,
@@ -163,7 +163,7 @@ impl Desk {
         if let Some(left) = &decision.left {
             self.left_behind(left);
         }
-        let aim = Aim {
+        let aim = OrderTarget {
             employer: Arc::clone(&employer),
             employer_kind: followed,
             pods: self.office.kinds.employees[PODS].clone(),
@@ -182,8 +182,8 @@ impl Desk {
             case.looking = true;
             self.start_look(key, &case, about, &decision, provider, worker, time);
         }
-        let ours =
-            binding.filter(|_| matches!(&claim, Claim::Held { adapter, .. } if *adapter == worker.name));
+        let ours = binding
+            .filter(|_| matches!(&claim, BindingClaim::Held { adapter, .. } if *adapter == worker.name));
         let write_at = ours
             .and_then(|binding| self.keep_binding(key, &mut case, &binding, &wanted, &decision, &pods, time));
         let look_at = decision.look_at.filter(|at| *at > time && !case.looking);
@@ -191,7 +191,7 @@ impl Desk {
         self.timers.set(Wake::Employer(key.clone()), wake);
         case.memory = decision.memory;
         case.attaching = decision.attaching;
-        if decision.report.reason == Why::AlreadyServed {
+        if decision.report.reason == ReadyReason::AlreadyServed {
             let message = format!("AlreadyServed: {}", decision.report.message);
             self.odd(key, &employer, &message);
         } else {
@@ -217,7 +217,7 @@ impl Desk {
                 number: self.last_case,
                 adapter: worker.name.clone(),
                 uid: employer.uid.clone(),
-                memory: Memory::default(),
+                memory: SettleMemory::default(),
                 outcomes: Vec::new(),
                 look: None,
                 looking: false,
@@ -273,7 +273,13 @@ impl Desk {
     }
 
     /// Pods whose traffic is seen otherwise than before are to be looked at.
-    fn tell_pods(&mut self, namespace: &str, case: &mut Case, decision: &Decision, pods: &[Arc<PodView>]) {
+    fn tell_pods(
+        &mut self,
+        namespace: &str,
+        case: &mut Case,
+        decision: &SettleDecision,
+        pods: &[Arc<PodView>],
+    ) {
         let mut traffic = BTreeMap::new();
         for pod in pods {
             let seen = decision.traffic.get(&pod.uid).map(|traffic| (pod.version, *traffic));
@@ -298,15 +304,15 @@ impl Desk {
 fn about(
     worker: &Worker,
     employer: &EmployerView,
-    selection: &Selection,
+    selection: &EmployeeSelection,
     pods: &[Arc<PodView>],
     leaving: bool,
     now: Timestamp,
-) -> About {
+) -> ObservedEmployer {
     let meant = |pod: &&Arc<PodView>| {
         worker.options.employee_predicate.admits(&pod.labels) && selection.selects(&pod.name, &pod.labels)
     };
-    About {
+    ObservedEmployer {
         employer: Arc::clone(&employer.object),
         key: (employer.kind.kind.clone(), employer.namespace.clone(), employer.name.clone()),
         employees: pods.iter().filter(meant).map(|pod| Arc::clone(&pod.object)).collect(),
@@ -316,23 +322,28 @@ fn about(
 }
 
 /// What is seen of the binding. One that was ours and that somebody changed is ours all the same: it is put back.
-fn claim(case: &mut Case, worker: &Worker, employer: &EmployerView, binding: Option<&Binding>) -> Claim {
+fn claim(
+    case: &mut Case,
+    worker: &Worker,
+    employer: &EmployerView,
+    binding: Option<&Binding>,
+) -> BindingClaim {
     let Some(binding) = binding else {
         case.claimed = None;
-        return Claim::Absent;
+        return BindingClaim::Absent;
     };
     let ours = binding.spec.adapter == worker.name && binding.spec.employer.uid == employer.uid;
     if ours {
         case.claimed = Some(binding.uid.clone());
     }
     if case.claimed.as_ref() == Some(&binding.uid) {
-        return Claim::Held {
+        return BindingClaim::Held {
             adapter: worker.name.clone(),
             employer: employer.uid.clone(),
             uid: binding.uid.clone(),
         };
     }
-    Claim::Held {
+    BindingClaim::Held {
         adapter: binding.spec.adapter.clone(),
         employer: binding.spec.employer.uid.clone(),
         uid: binding.uid.clone(),

@@ -5,30 +5,32 @@
 
 use std::sync::Arc;
 
-use linchpin_cluster::own::{Change, Errands, OwnKind, Place};
-use linchpin_consist::{PodView, lifecycle::Prefix, settle::EmployerView};
+use linchpin_cluster::own::{MarkPatch, OperatorRequests, OwnKind, OwnTarget};
+use linchpin_consist::{
+    PodView,
+    lifecycle::{is_written_annotation, is_written_label},
+    settle::EmployerView,
+};
 use linchpin_words::{Gvk, Timestamp, keys, keys::consist};
 use serde_json::{Map, Value, json};
 
-use super::{Desk, Wake, pods::Write};
-use crate::consist::{Mode, acts::DEADLINE, sight::Name};
-
-/// What the key of a permission begins with.
-const PERMISSION: &str = "operation-permission.podopslifecycle.kusionstack.io/";
+use super::{Desk, Wake, pods::PodWrite};
+use crate::consist::{ConsistMode, acts::DEADLINE, sight::Name};
 
 impl Desk {
-    /// Whether there is nothing left to be taken away.
+    /// Whether there is nothing left to be taken away. What has been seen since everything was last looked at may still have
+    /// to be.
     pub(super) fn has_left(&self) -> bool {
-        self.office.mode != Mode::Serve
+        self.office.mode != ConsistMode::Serve
             && self.office.crew.is_complete
-            && self.office.shared.look().lacks().is_none()
+            && self.has_seen_all
             && self.cases.is_empty()
             && self.pods.is_empty()
     }
 
     /// An employer as it is left: without its provider it is released as if by hand.
     pub(super) fn as_left(&self, employer: Arc<EmployerView>) -> Arc<EmployerView> {
-        if !matches!(self.office.mode, Mode::Leave { without_provider: true, .. }) {
+        if !matches!(self.office.mode, ConsistMode::Leave { without_provider: true, .. }) {
             return employer;
         }
         let mut employer = EmployerView::clone(&employer);
@@ -60,14 +62,14 @@ impl Desk {
 
     /// Deletes our webhook configurations.
     pub(super) async fn take_configurations_away(&self) {
-        let Mode::Leave { configurations: Some(prefix), .. } = &self.office.mode else { return };
+        let ConsistMode::Leave { configurations: Some(prefix), .. } = &self.office.mode else { return };
         for (kind, plural, ending) in [
             ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "mutating"),
             ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "validating"),
         ] {
             let kind = OwnKind::new(&Gvk::new("admissionregistration.k8s.io", "v1", kind), plural, false);
             let name = format!("{prefix}-{ending}");
-            let place = Place { kind: &kind, namespace: None, name: &name };
+            let place = OwnTarget { kind: &kind, namespace: None, name: &name };
             let found = self.hands.errands.read(place, DEADLINE).await;
             let uid = match &found {
                 Ok(Some(found)) => found["metadata"]["uid"].as_str(),
@@ -88,31 +90,22 @@ impl Desk {
 
 /// Ends the processes of a Deployment, so that nobody puts on again what is taken off.
 pub(in crate::consist) async fn scale_down(
-    errands: &Errands,
+    errands: &OperatorRequests,
     namespace: &str,
     name: &str,
 ) -> Result<(), String> {
     let kind = OwnKind::new(&Gvk::new("apps", "v1", "Deployment"), "deployments", true);
-    let place = Place { kind: &kind, namespace: Some(namespace), name };
+    let place = OwnTarget { kind: &kind, namespace: Some(namespace), name };
     let body = json!({"spec": {"replicas": 0}});
-    let scaled = errands.change(place, Some("scale"), Change::Merge, &body, DEADLINE).await;
+    let scaled = errands.change(place, Some("scale"), MarkPatch::Merge, &body, DEADLINE).await;
     scaled.map(drop).map_err(|error| format!("cannot scale Deployment {namespace}/{name} down: {error}"))
 }
 
 /// What of PodOpsLifecycle is on a pod, as the write that takes it off; none where nothing is.
-fn left_on(pod: &PodView) -> Option<Write> {
+fn left_on(pod: &PodView) -> Option<PodWrite> {
     if pod.is_terminating() {
         return None;
     }
-    let fixed = [consist::SERVICE_AVAILABLE, consist::PREPARING_TO_DELETE];
-    let is_label = |key: &&String| {
-        fixed.contains(&key.as_str())
-            || key.starts_with(PERMISSION)
-            || Prefix::ALL.into_iter().any(|prefix| prefix.has(key))
-    };
-    let notes = [consist::EVICT_REQUESTED, consist::DELETE_REQUESTED_BY, consist::TO_DELETE_IGNORED];
-    let is_note =
-        |key: &&String| notes.contains(&key.as_str()) || key.starts_with(consist::RULE_DETAIL_PREFIX);
     // The empty entries that a released pod keeps, and what a drain put there.
     let ours =
         [(consist::AVAILABLE_CONDITIONS, "{}"), (consist::DELETION_COST, consist::DELETION_COST_DRAINING)];
@@ -123,10 +116,11 @@ fn left_on(pod: &PodView) -> Option<Write> {
     let gone = |keys: Vec<&String>| -> Map<String, Value> {
         keys.into_iter().map(|key| (key.clone(), Value::Null)).collect()
     };
-    let labels = gone(pod.labels.keys().filter(is_label).collect());
-    let annotations = gone(pod.annotations.keys().filter(|key| is_note(key) || empty(key)).collect());
+    let labels = gone(pod.labels.keys().filter(|key| is_written_label(key)).collect());
+    let noted = |key: &&String| is_written_annotation(key) || empty(key);
+    let annotations = gone(pod.annotations.keys().filter(noted).collect());
     if labels.is_empty() && annotations.is_empty() {
-        return (pod.gated && pod.gate != Some(true)).then_some(Write::Gate(true));
+        return (pod.gated && pod.gate != Some(true)).then_some(PodWrite::Gate(true));
     }
     let mut metadata = Map::new();
     for (field, keys) in [("labels", labels), ("annotations", annotations)] {
@@ -134,5 +128,75 @@ fn left_on(pod: &PodView) -> Option<Write> {
             metadata.insert(field.to_owned(), Value::Object(keys));
         }
     }
-    Some(Write::Metadata(json!(metadata)))
+    Some(PodWrite::Metadata(json!(metadata)))
+}
+
+#[cfg(test)]
+mod tests {
+    use linchpin_cluster::{
+        events::EventRecorder,
+        identity::OperatorClient,
+        lease::{Fence, Leadership},
+        own::{OperatorRequests, OwnEvent},
+    };
+    use tokio::sync::{Notify, mpsc, watch};
+
+    use super::*;
+    use crate::{
+        consist::{
+            acts::WriteContext,
+            counts::ConsistCounts,
+            crew::AdapterWorkers,
+            desk::DeskParts,
+            roster::Roster,
+            settings::Lifecycle,
+            sight::{SharedSight, Watch},
+        },
+        run, shutdown,
+    };
+
+    #[tokio::test]
+    async fn nobody_has_left_before_what_was_seen_last_was_looked_at() {
+        let (_leads, leadership) = watch::channel(Leadership::ALONE);
+        let context = run::tests::context(leadership.clone(), shutdown::channel().1);
+        let (shared, roster) = (SharedSight::default(), Roster::new(context.health.gate("consist")));
+        let kinds = roster.staff().kinds;
+        shared.expect(kinds.all(), &context.settings.watch_namespaces);
+        let hands = WriteContext {
+            errands: OperatorRequests::new(&context.transport),
+            fence: Fence::current(&leadership).unwrap(),
+        };
+        let office = DeskParts {
+            recorder: EventRecorder::new(OperatorClient::new(&context.transport), "test"),
+            context,
+            shared: shared.clone(),
+            crew: Arc::default(),
+            kinds: kinds.clone(),
+            roster,
+            lifecycle: Lifecycle::default(),
+            mode: ConsistMode::Leave { without_provider: false, configurations: None, scale_down: None },
+            left: Arc::new(Notify::new()),
+            counts: ConsistCounts::default(),
+        };
+        let mut desk = Desk::new(office, hands, mpsc::unbounded_channel().0);
+        let everybody = || {
+            let mut crew = AdapterWorkers::default();
+            crew.is_complete = true;
+            Arc::new(crew)
+        };
+        desk.begin_anew();
+        desk.office.crew = everybody();
+        assert!(!desk.has_left(), "nothing was seen yet");
+        let (engines, others): (Vec<_>, Vec<_>) =
+            kinds.all().into_iter().partition(|(watch, ..)| *watch == Watch::Engines);
+        for (kinds, who) in [(others, "nobody knows whose the labels of pods are"), (engines, "")] {
+            for (watch, kind, _) in kinds {
+                shared.note(watch, &kind.gvk, None, &OwnEvent::Synced);
+            }
+            assert!(!desk.has_left(), "what is seen is not looked at yet");
+            desk.begin_anew();
+            desk.office.crew = everybody();
+            assert_eq!(desk.has_left(), who.is_empty(), "{who}");
+        }
+    }
 }

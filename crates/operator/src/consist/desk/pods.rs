@@ -2,20 +2,20 @@
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
-use linchpin_cluster::own::{Change, OwnWriteError, Place};
+use linchpin_cluster::own::{MarkPatch, OwnTarget, OwnWriteError};
 use linchpin_consist::{
     PodView,
-    lifecycle::{CarryOut, Facts, Patch, Prefix, step},
+    lifecycle::{CarryOut, PodFacts, PodPatch, Prefix, step},
     settle::Traffic,
 };
 use linchpin_engine::contract::Notice;
 use linchpin_words::{Gvk, Timestamp, keys::consist as keys};
 use serde_json::{Map, Value, json};
 
-use super::{Desk, Message, Wake, employers::Case};
+use super::{Desk, DeskMessage, Wake, employers::Case};
 use crate::{
     consist::{
-        Mode,
+        ConsistMode,
         acts::DEADLINE,
         sight::{EmployerKey, Followed, Name, PODS, Sight, Watch},
     },
@@ -40,7 +40,7 @@ pub(super) struct PodCase {
     failures: u32,
     pub(super) not_before: Option<Timestamp>,
     /// The labels that were written and are not seen yet.
-    pending: Option<(u64, Patch)>,
+    pending: Option<(u64, PodPatch)>,
     evictions_rest_until: Option<Timestamp>,
     told: Option<String>,
 }
@@ -79,16 +79,17 @@ impl Desk {
         let shared = self.office.shared.clone();
         let sight = shared.look();
         let Some(pod) = sight.pod(&name.0, &name.1).cloned() else {
+            self.office.counts.operations(name, None);
             self.pods.remove(name);
             self.timers.set(Wake::Pod(name.clone()), None);
             return;
         };
-        if self.office.mode != Mode::Serve {
+        if self.office.mode != ConsistMode::Serve {
             drop(sight);
             return self.strip(name, &pod, time);
         }
         let own = self.is_own_engine(&sight) && pod.is_controlled() && !pod.is_terminating();
-        self.office.counts.operations(name, &pod, own);
+        self.office.counts.operations(name, Some(&*pod).filter(|_| own));
         if !own || sight.lacks().is_some() {
             self.pods.remove(name);
             self.timers.set(Wake::Pod(name.clone()), None);
@@ -146,7 +147,7 @@ impl Desk {
         pod: &Arc<PodView>,
         case: &PodCase,
         time: Timestamp,
-    ) -> (Facts, Option<Timestamp>) {
+    ) -> (PodFacts, Option<Timestamp>) {
         let (namespace, _) = name;
         let lifecycle = &self.office.lifecycle;
         let entries = pod.entries();
@@ -175,7 +176,7 @@ impl Desk {
             Timestamp::from_microsecond(nanoseconds / 1_000).plus_duration(lifecycle.attach_patience)
         });
         let waits = attaching && patience.is_none_or(|until| time < until);
-        let facts = Facts {
+        let facts = PodFacts {
             now: time,
             pre_checked: pre_ruled && !waits,
             post_checked: post_ruled,
@@ -189,13 +190,13 @@ impl Desk {
     }
 
     /// Writes the first thing that is to be written: labels, then the gate, then what we carry out ourselves.
-    fn write_pod(&mut self, name: &Name, pod: &Arc<PodView>, patch: &Patch, case: &mut PodCase) {
+    fn write_pod(&mut self, name: &Name, pod: &Arc<PodView>, patch: &PodPatch, case: &mut PodCase) {
         let metadata = metadata(patch);
         let write = if let Some(metadata) = metadata {
             case.pending = Some((pod.version, patch.clone()));
-            Write::Metadata(metadata)
+            PodWrite::Metadata(metadata)
         } else if let Some(open) = patch.gate {
-            Write::Gate(open)
+            PodWrite::Gate(open)
         } else if let Some(carry_out) = patch.carry_out {
             let budgets = self.office.shared.clone();
             let sight = budgets.look();
@@ -203,7 +204,7 @@ impl Desk {
                 .budgets_of(&name.0)
                 .any(|budget| budget.covers(&pod.labels) && budget.desired_healthy == 0);
             let evict = carry_out == CarryOut::Evict && !none_desired && sight.is_synced(Watch::Budgets);
-            Write::Remove { evict }
+            PodWrite::Remove { evict }
         } else {
             return;
         };
@@ -211,11 +212,11 @@ impl Desk {
             self.say_of_pod(name, &pod.uid, "PodDeletion", message, true);
             self.office.counts.given_up();
         }
-        if let Write::Gate(open) = write {
+        if let PodWrite::Gate(open) = write {
             let message = format!("{} becomes {}", keys::SERVICE_READY, if open { "True" } else { "False" });
             self.say_of_pod(name, &pod.uid, "ServiceReady", &message, false);
         }
-        if let Write::Remove { evict } = write {
+        if let PodWrite::Remove { evict } = write {
             let message =
                 if evict { "the pod is drained and is evicted" } else { "the pod is drained and is deleted" };
             self.say_of_pod(name, &pod.uid, "PodDeletion", message, false);
@@ -224,7 +225,7 @@ impl Desk {
     }
 
     /// Sends one write to a pod.
-    pub(super) fn send_pod(&self, name: &Name, pod: &Arc<PodView>, write: Write, case: &mut PodCase) {
+    pub(super) fn send_pod(&self, name: &Name, pod: &Arc<PodView>, write: PodWrite, case: &mut PodCase) {
         case.writing = true;
         let (hands, back, requests) = (self.hands.clone(), self.back.clone(), Arc::clone(&self.requests));
         let (kind, name, pod) = (self.office.kinds.employees[PODS].clone(), name.clone(), Arc::clone(pod));
@@ -239,7 +240,7 @@ impl Desk {
                 Ok(version) => (version, None),
                 Err(error) => (None, Some(error.to_string())),
             };
-            let _ = back.send(Message::Pod { name, uid: pod.uid.clone(), version, failed });
+            let _ = back.send(DeskMessage::Pod { name, uid: pod.uid.clone(), version, failed });
         });
     }
 
@@ -279,26 +280,26 @@ impl Desk {
 }
 
 /// One write to a pod.
-pub(super) enum Write {
+pub(super) enum PodWrite {
     Metadata(Value),
     Gate(bool),
     Remove { evict: bool },
 }
 
-impl Write {
+impl PodWrite {
     async fn send(
         self,
-        errands: &linchpin_cluster::own::Errands,
+        errands: &linchpin_cluster::own::OperatorRequests,
         kind: &Followed,
         (namespace, name): &Name,
         pod: &PodView,
     ) -> Result<Option<u64>, OwnWriteError> {
-        let place = Place { kind: &kind.own, namespace: Some(namespace), name };
+        let place = OwnTarget { kind: &kind.own, namespace: Some(namespace), name };
         match self {
             Self::Metadata(mut body) => {
                 body["resourceVersion"] = json!(pod.version.to_string());
                 let body = json!({"metadata": body});
-                errands.change(place, None, Change::Merge, &body, DEADLINE).await
+                errands.change(place, None, MarkPatch::Merge, &body, DEADLINE).await
             }
             Self::Gate(open) => {
                 let condition = json!({
@@ -308,7 +309,7 @@ impl Write {
                     "message": keys::SERVICE_READY_MESSAGE,
                 });
                 let body = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
-                errands.change(place, Some("status"), Change::Strategic, &body, DEADLINE).await
+                errands.change(place, Some("status"), MarkPatch::Strategic, &body, DEADLINE).await
             }
             Self::Remove { evict: true } => {
                 errands.evict(namespace, name, &pod.uid, DEADLINE).await.map(|()| None)
@@ -324,7 +325,7 @@ fn second(at: Timestamp) -> String {
 }
 
 /// Labels and annotations of a patch; none where there are none.
-fn metadata(patch: &Patch) -> Option<Value> {
+fn metadata(patch: &PodPatch) -> Option<Value> {
     if patch.labels.is_empty() && patch.forget.is_empty() {
         return None;
     }

@@ -10,7 +10,7 @@ use linchpin_api::{
     PodTransitionRuleStatus,
     pod_transition_rule::{RejectInfo, TransitionDetail},
 };
-use linchpin_cluster::own::{self, Change, Place};
+use linchpin_cluster::own::{self, MarkPatch, OwnTarget};
 use linchpin_consist::{
     PodView,
     rules::{Detail, Stage, judge},
@@ -18,7 +18,7 @@ use linchpin_consist::{
 use linchpin_words::{Timestamp, keys::consist as keys, text};
 use serde_json::{Value, json};
 
-use super::{Desk, Message, Wake};
+use super::{Desk, DeskMessage, Wake};
 use crate::consist::{
     acts::DEADLINE,
     sight::{Name, PODS, RuleObject, Sight},
@@ -86,10 +86,13 @@ impl RuleBook {
         (pre, post)
     }
 
-    /// The status of a rule was written.
-    pub(super) fn written(&mut self, name: &Name) {
+    /// The status of a rule was written, or not: then it is tried again, however long nothing else changes.
+    pub(super) fn written(&mut self, name: &Name, succeeded: bool) {
         if let Some(page) = self.pages.get_mut(name) {
             page.writing = false;
+            if !succeeded {
+                page.relied_on = None;
+            }
         }
     }
 }
@@ -154,6 +157,8 @@ impl Desk {
                 writes.push((Arc::clone(pod), Value::from(text)));
             }
         }
+        let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
+        page.sent.retain(|uid, _| there.contains(uid.as_str()));
         for (pod, text) in writes {
             self.annotate(&name.0, &pod, &key, &text);
         }
@@ -187,8 +192,8 @@ impl Desk {
         tokio::spawn(async move {
             let _turn = requests.acquire().await.ok();
             if hands.fence.check().is_ok() {
-                let place = Place { kind: &kind.own, namespace: Some(&namespace), name: &pod.name };
-                let written = hands.errands.change(place, None, Change::Merge, &body, DEADLINE).await;
+                let place = OwnTarget { kind: &kind.own, namespace: Some(&namespace), name: &pod.name };
+                let written = hands.errands.change(place, None, MarkPatch::Merge, &body, DEADLINE).await;
                 if let Err(error) = written {
                     tracing::debug!(namespace, pod = pod.name, "cannot write what a rule says: {error}");
                 }
@@ -223,15 +228,17 @@ impl Desk {
         let (kind, name, version) = (self.office.kinds.rules.clone(), name.clone(), rule.version.clone());
         tokio::spawn(async move {
             let _turn = requests.acquire().await.ok();
+            let mut succeeded = false;
             if hands.fence.check().is_ok() {
                 let place = (Some(name.0.clone()), name.1.clone());
                 let client = hands.errands.client();
                 let written = own::write_status(client, &kind.own, &place, &version, json!(status)).await;
+                succeeded = written.is_ok();
                 if let Err(error) = written {
                     tracing::debug!(namespace = name.0, rule = name.1, "cannot write its status: {error}");
                 }
             }
-            let _ = back.send(Message::Rule(name));
+            let _ = back.send(DeskMessage::Rule { name, succeeded });
         });
     }
 }
@@ -247,5 +254,22 @@ fn shown(detail: &Detail) -> TransitionDetail {
         passed: detail.is_passed(),
         passed_rules: detail.passed.clone(),
         reject_info: detail.rejected.iter().map(reject).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_of_a_rule_that_was_not_written_is_tried_again_at_the_same_version() {
+        let name = ("shop".to_owned(), "slowly".to_owned());
+        for (succeeded, relies_on) in [(true, Some("7".to_owned())), (false, None)] {
+            let page = Page { writing: true, relied_on: Some("7".to_owned()), ..Page::default() };
+            let mut book = RuleBook { pages: BTreeMap::from([(name.clone(), page)]) };
+            book.written(&name, succeeded);
+            assert!(!book.pages[&name].writing);
+            assert_eq!(book.pages[&name].relied_on, relies_on, "{succeeded}");
+        }
     }
 }

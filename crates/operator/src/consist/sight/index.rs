@@ -11,13 +11,13 @@ use std::{
 };
 
 use linchpin_consist::{
-    PodView, Selection,
+    EmployeeSelection, PodView,
     marks::{key as entry_key, protects},
     settle::EmployerView,
 };
 
 use super::{EmployerKey, Sight};
-use crate::consist::crew::{Crew, Read, Worker};
+use crate::consist::crew::{AdapterWorkers, ReadEmployer, Worker};
 
 /// An employee: the number of its kind, its namespace, its name.
 pub(super) type EmployeeKey = (usize, String, String);
@@ -39,13 +39,13 @@ const WORDS: usize = 256;
 
 /// Objects by their words.
 #[derive(Default)]
-pub(super) struct Index<T> {
+pub(super) struct WordIndex<T> {
     hasher: RandomState,
     by_word: HashMap<u64, BTreeSet<T>>,
     words: BTreeMap<T, BTreeSet<u64>>,
 }
 
-impl<T: Ord + Clone> Index<T> {
+impl<T: Ord + Clone> WordIndex<T> {
     /// A word about employees of a kind in a namespace.
     fn word(&self, kind: usize, namespace: &str, word: Word<'_>) -> u64 {
         self.hasher.hash_one((kind, namespace, word))
@@ -93,7 +93,7 @@ impl<T: Ord + Clone> Index<T> {
 
 impl Sight {
     /// Who is at work from now on: what they make of employers is what these are found by.
-    pub(super) fn employ(&mut self, crew: Arc<Crew>) {
+    pub(super) fn employ(&mut self, crew: Arc<AdapterWorkers>) {
         self.crew = crew;
         let all: Vec<_> =
             self.employers.iter().map(|(key, employer)| (key.clone(), Arc::clone(employer))).collect();
@@ -109,12 +109,14 @@ impl Sight {
             let read = worker.read(employer);
             let word = |word: Word<'_>| index.word(worker.employee, &key.1, word);
             match &read.selection {
-                Selection::Labels(labels) => {
+                EmployeeSelection::Labels(labels) => {
                     let labels = labels.iter().map(|(name, value)| word(Word::Label(name, value)));
                     words.extend(labels.min_by_key(|word| index.count(*word)));
                 }
-                Selection::Names(names) => words.extend(names.iter().map(|name| word(Word::Name(name)))),
-                Selection::Nothing => {}
+                EmployeeSelection::Names(names) => {
+                    words.extend(names.iter().map(|name| word(Word::Name(name))));
+                }
+                EmployeeSelection::Nothing => {}
             }
             words.insert(word(Word::Finalizer(&read.finalizers.written)));
             words.insert(word(Word::Finalizer(&read.finalizers.other)));
@@ -147,7 +149,7 @@ impl Sight {
         name: &str,
         labels: &BTreeMap<String, String>,
     ) -> Vec<&Arc<EmployerView>> {
-        let selects = |_: &EmployerView, read: &Read| read.selection.selects(name, labels);
+        let selects = |_: &EmployerView, read: &ReadEmployer| read.selection.selects(name, labels);
         let found = self.judged(kind, namespace, self.by_selection(kind, namespace, name, labels), selects);
         found.into_iter().filter_map(|key| self.employers.get(key)).collect()
     }
@@ -166,7 +168,7 @@ impl Sight {
         let protections = view.finalizers.iter().filter(|finalizer| protects(finalizer));
         found.extend(protections.flat_map(|finalizer| word(Word::Finalizer(finalizer))));
         found.extend(marks.iter().flat_map(|employer| word(Word::Employer(employer))));
-        let concerned = |employer: &EmployerView, read: &Read| {
+        let concerned = |employer: &EmployerView, read: &ReadEmployer| {
             read.selection.selects(&view.name, &view.labels)
                 || view.finalizers.iter().any(|finalizer| read.finalizers.has(finalizer))
                 || marks.contains(&entry_key(&employer.kind.kind, namespace, &employer.name))
@@ -194,7 +196,7 @@ impl Sight {
         kind: usize,
         namespace: &str,
         found: BTreeSet<&'a EmployerKey>,
-        says: impl Fn(&EmployerView, &Read) -> bool,
+        says: impl Fn(&EmployerView, &ReadEmployer) -> bool,
     ) -> Vec<&'a EmployerKey> {
         let is_so = |key: &&EmployerKey| {
             let Some(employer) = self.employers.get(*key).filter(|_| key.1 == namespace) else {
@@ -212,7 +214,7 @@ impl Sight {
         &self,
         worker: &Worker,
         employer: &EmployerView,
-        read: &Read,
+        read: &ReadEmployer,
     ) -> Vec<Arc<PodView>> {
         let (kind, namespace) = (worker.employee, employer.namespace.as_str());
         let key = entry_key(&employer.kind.kind, namespace, &employer.name);
@@ -224,14 +226,14 @@ impl Sight {
             word(Word::Employer(&key)),
             word(Word::Crowded),
         ];
-        if let Selection::Labels(labels) = &read.selection {
+        if let EmployeeSelection::Labels(labels) = &read.selection {
             let labels = labels.iter().map(|(name, value)| word(Word::Label(name, value)));
             words.extend(labels.min_by_key(|word| index.count(*word)));
         }
         let carriers = words.into_iter().flat_map(|word| index.carriers(word));
         let carriers = carriers.filter(|(of, place, _)| *of == kind && place == namespace);
         let mut names: BTreeSet<&str> = carriers.map(|(_, _, name)| name.as_str()).collect();
-        if let Selection::Names(selected) = &read.selection {
+        if let EmployeeSelection::Names(selected) = &read.selection {
             names.extend(selected.iter().map(String::as_str));
         }
         let Some(here) = self.employees.get(&(kind, namespace.to_owned())) else { return Vec::new() };

@@ -10,7 +10,7 @@ mod exploration;
 
 /// What is to be written to an object, and how far that is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Machine {
+pub(crate) struct SavingMachine {
     /// Whether a decision was made that the status has not been drawn from.
     undrawn: bool,
     /// Our finalizer as it should be; none where it is.
@@ -26,14 +26,14 @@ pub(crate) struct Machine {
     /// Whether the object has a first journal, beside its status.
     first_journal: bool,
     /// The write under way.
-    writing: Option<Write>,
+    writing: Option<SavingWrite>,
     /// The last write failed because the object is newer: wait until the newer one arrives.
     outdated: bool,
 }
 
 /// A write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Write {
+pub(crate) enum SavingWrite {
     /// Metadata.
     Metadata {
         /// Our finalizer, where it changes.
@@ -61,7 +61,7 @@ pub(crate) enum FirstJournal {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum NextWrite {
     /// Write metadata.
     Metadata {
         /// Our finalizer, where it changes.
@@ -69,7 +69,7 @@ pub(crate) enum Next {
         /// What may be done about the first journal.
         first_journal: FirstJournalMay,
     },
-    /// Draw the status, and say what came of it: [`Machine::drawn`].
+    /// Draw the status, and say what came of it: [`SavingMachine::drawn`].
     Draw,
     /// Nothing.
     Nothing,
@@ -88,7 +88,7 @@ pub(crate) enum FirstJournalMay {
 
 /// How a write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
+pub(crate) enum WriteEnd {
     /// It took place. `newest`: nothing newer has arrived in the meantime.
     Done {
         /// See there.
@@ -105,7 +105,7 @@ pub(crate) enum Ended {
     Failed,
 }
 
-impl Machine {
+impl SavingMachine {
     /// The object arrived with this in it.
     pub(crate) fn arrived(&mut self, journaled: bool, first_journal: bool) {
         self.journaled = journaled;
@@ -187,9 +187,9 @@ impl Machine {
     }
 
     /// What to do next.
-    pub(crate) fn next(&self) -> Next {
+    pub(crate) fn next(&self) -> NextWrite {
         if !self.is_due() {
-            return Next::Nothing;
+            return NextWrite::Nothing;
         }
         let first_journal = match self.journaled {
             true if self.first_journal => FirstJournalMay::Go,
@@ -197,10 +197,10 @@ impl Machine {
             false => FirstJournalMay::Be,
         };
         match self.finalizer {
-            None if self.undrawn => Next::Draw,
+            None if self.undrawn => NextWrite::Draw,
             // Alone, a first journal is worth no write.
-            None if !self.sheds() => Next::Nothing,
-            finalizer => Next::Metadata { finalizer, first_journal },
+            None if !self.sheds() => NextWrite::Nothing,
+            finalizer => NextWrite::Metadata { finalizer, first_journal },
         }
     }
 
@@ -211,29 +211,29 @@ impl Machine {
     }
 
     /// A write is begun.
-    pub(crate) fn begin(&mut self, write: Write) {
+    pub(crate) fn begin(&mut self, write: SavingWrite) {
         self.writing = Some(write);
     }
 
     /// The write under way has ended. Returns what it was.
-    pub(crate) fn ended(&mut self, ended: Ended) -> Option<Write> {
+    pub(crate) fn ended(&mut self, ended: WriteEnd) -> Option<SavingWrite> {
         let write = self.writing.take()?;
         match ended {
-            Ended::Done { newest } => self.wrote(write, newest),
-            Ended::Conflict { known } => self.outdated = !known,
-            Ended::Gone => self.drop_all(),
-            Ended::Failed => {}
+            WriteEnd::Done { newest } => self.wrote(write, newest),
+            WriteEnd::Conflict { known } => self.outdated = !known,
+            WriteEnd::Gone => self.drop_all(),
+            WriteEnd::Failed => {}
         }
         Some(write)
     }
 
-    fn wrote(&mut self, write: Write, newest: bool) {
+    fn wrote(&mut self, write: SavingWrite, newest: bool) {
         match write {
-            Write::Status { critical, journaled } => {
+            SavingWrite::Status { critical, journaled } => {
                 self.journaled = journaled;
                 self.saved = self.saved.max(critical);
             }
-            Write::Metadata { finalizer, first_journal } => {
+            SavingWrite::Metadata { finalizer, first_journal } => {
                 match first_journal {
                     Some(FirstJournal::Put(critical)) => {
                         self.first_journal = true;

@@ -26,7 +26,7 @@ use super::{
         allowance::{Allowance, Rate},
         backlog::{Due, Full},
     },
-    machine::Machine,
+    machine::SavingMachine,
 };
 
 /// How often progress is written.
@@ -60,13 +60,23 @@ pub(super) const LONGEST_REST: Duration = Duration::from_secs(1);
 /// before the first effect. Where there are fewer the status comes before the effects, and shows what is about to happen.
 pub(super) const CROWD: usize = 4;
 
+/// How urgent a write is, least first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// It may wait.
+    #[default]
+    Calm,
+    /// It should not wait: a phase changed, or effects wait for it.
+    AtOnce,
+    /// Other objects may wait for it too: it goes before what only people read.
+    Awaited,
+}
+
 /// How fast one object is written.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pace {
-    /// Whether it should not wait: a phase changed, or effects wait for it.
-    pub(super) urgent: bool,
-    /// Whether other objects may wait for it: it goes before what only people read.
-    pub(super) awaited: bool,
+pub(crate) struct WritePace {
+    /// How urgent it is.
+    pub(super) urgency: Urgency,
     /// Whether it holds how something ended that must not happen twice: until it is written, a crash makes that unknown.
     pub(super) confirms: bool,
     /// Since when there is something to write.
@@ -79,17 +89,23 @@ pub(crate) struct Pace {
     pub(super) failures: u32,
 }
 
-impl Pace {
+impl WritePace {
     /// The phase has changed. Returns whether that is reported and written at once.
     pub(super) fn hurry(&mut self, now: Instant, awaited: bool) -> bool {
         let at_once = self.hurried.take(now, AT_ONCE);
-        self.urgent |= at_once;
-        self.awaited |= at_once && awaited;
+        if at_once {
+            self.raise(if awaited { Urgency::Awaited } else { Urgency::AtOnce });
+        }
         at_once
     }
 
+    /// It is at least so urgent.
+    pub(super) fn raise(&mut self, urgency: Urgency) {
+        self.urgency = self.urgency.max(urgency);
+    }
+
     /// When what is to be written may be written; none if there is nothing, or not yet.
-    pub(super) fn due(&mut self, machine: &Machine, now: Instant) -> Option<Due> {
+    pub(super) fn due(&mut self, machine: &SavingMachine, now: Instant) -> Option<Due> {
         if !machine.has_something() {
             self.since = None;
             return None;
@@ -107,8 +123,10 @@ impl Pace {
         }
         let flaps = self.hurried.is_used_up(now, AT_ONCE);
         let pause = if flaps { FLAPPING_EVERY } else { AT_MOST_EVERY };
-        let quiet = if self.urgent || waited_for { since } else { after(pause).max(since) };
-        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for, awaited: self.awaited })
+        let hurries = self.urgency >= Urgency::AtOnce || waited_for;
+        let quiet = if hurries { since } else { after(pause).max(since) };
+        let awaited = self.urgency == Urgency::Awaited;
+        Some(Due { quiet, busy: quiet.max(since + YIELD), waited_for, awaited })
     }
 }
 

@@ -4,22 +4,22 @@ use std::time::{Duration, Instant};
 
 use super::{
     super::backlog::Due,
-    machine::{Ended, FirstJournal, FirstJournalMay, Machine, Next, Write},
-    pace::{AT_MOST_EVERY, AT_ONCE, FLAPPING_EVERY, LONGEST_REST, Pace, UnderWay, YIELD},
+    machine::{FirstJournal, FirstJournalMay, NextWrite, SavingMachine, SavingWrite, WriteEnd},
+    pace::{AT_MOST_EVERY, AT_ONCE, FLAPPING_EVERY, LONGEST_REST, UnderWay, Urgency, WritePace, YIELD},
 };
 
 /// An object with a status to write.
-fn changed() -> Machine {
-    let mut machine = Machine::default();
+fn changed() -> SavingMachine {
+    let mut machine = SavingMachine::default();
     machine.decided(None, false);
     machine
 }
 
-fn phase_change(begun: Instant) -> Pace {
-    Pace { urgent: true, last: Some(begun), ..Pace::default() }
+fn phase_change(begun: Instant) -> WritePace {
+    WritePace { urgency: Urgency::AtOnce, last: Some(begun), ..WritePace::default() }
 }
 
-fn due(pace: &mut Pace, now: Instant) -> Due {
+fn due(pace: &mut WritePace, now: Instant) -> Due {
     pace.due(&changed(), now).unwrap()
 }
 
@@ -39,21 +39,32 @@ fn progress_is_written_once_a_second_and_a_phase_at_once() {
     let begun = Instant::now();
     let soon = begun + Duration::from_millis(10);
     assert_eq!(due(&mut phase_change(begun), soon).quiet, soon);
-    let mut progress = Pace { urgent: false, ..phase_change(begun) };
+    let mut progress = WritePace { urgency: Urgency::Calm, ..phase_change(begun) };
     assert_eq!(due(&mut progress, soon).quiet, begun + AT_MOST_EVERY);
-    let mut first = Pace { last: None, ..progress };
+    let mut first = WritePace { last: None, ..progress };
     assert_eq!(due(&mut first, soon).quiet, soon);
+}
+
+#[test]
+fn what_other_objects_wait_for_goes_first_until_it_is_written_whatever_comes_after_it() {
+    let begun = Instant::now();
+    let mut pace = WritePace::default();
+    assert!(pace.hurry(begun, false));
+    assert!(!due(&mut pace, begun).awaited);
+    assert!(pace.hurry(begun, true));
+    pace.raise(Urgency::AtOnce);
+    assert!(due(&mut pace, begun).awaited);
 }
 
 #[test]
 fn a_phase_that_flaps_is_written_at_once_a_few_times_and_then_seldom() {
     let begun = Instant::now();
     let soon = begun + Duration::from_millis(10);
-    let mut pace = Pace { urgent: false, ..phase_change(begun) };
+    let mut pace = WritePace { urgency: Urgency::Calm, ..phase_change(begun) };
     for _ in 0..AT_ONCE.burst {
         assert!(pace.hurry(soon, false));
         assert_eq!(due(&mut pace, soon).quiet, soon);
-        pace.urgent = false;
+        pace.urgency = Urgency::Calm;
     }
     assert!(!pace.hurry(soon, false));
     assert_eq!(due(&mut pace, soon).quiet, begun + FLAPPING_EVERY);
@@ -64,9 +75,9 @@ fn a_phase_that_flaps_is_written_at_once_a_few_times_and_then_seldom() {
 #[test]
 fn the_first_journal_may_be_written_with_the_finalizer_and_only_where_there_is_no_journal() {
     let mut machine = changed();
-    assert_eq!(machine.next(), Next::Draw, "without a finalizer it is worth no write");
+    assert_eq!(machine.next(), NextWrite::Draw, "without a finalizer it is worth no write");
     machine.decided(Some(true), false);
-    let with = |first_journal| Next::Metadata { finalizer: Some(true), first_journal };
+    let with = |first_journal| NextWrite::Metadata { finalizer: Some(true), first_journal };
     assert_eq!(machine.next(), with(FirstJournalMay::Be));
     machine.arrived(true, false);
     assert_eq!(machine.next(), with(FirstJournalMay::Stay));
@@ -76,14 +87,14 @@ fn the_first_journal_may_be_written_with_the_finalizer_and_only_where_there_is_n
 
 #[test]
 fn the_first_journal_goes_when_the_status_holds_one() {
-    let mut machine = Machine::default();
+    let mut machine = SavingMachine::default();
     machine.arrived(false, true);
     assert!(!machine.has_something(), "it is all there is");
     machine.arrived(true, true);
-    assert!(Pace::default().due(&machine, Instant::now()).is_some_and(|due| !due.waited_for));
-    assert_eq!(machine.next(), Next::Metadata { finalizer: None, first_journal: FirstJournalMay::Go });
-    machine.begin(Write::Metadata { finalizer: None, first_journal: Some(FirstJournal::Shed) });
-    machine.ended(Ended::Done { newest: true });
+    assert!(WritePace::default().due(&machine, Instant::now()).is_some_and(|due| !due.waited_for));
+    assert_eq!(machine.next(), NextWrite::Metadata { finalizer: None, first_journal: FirstJournalMay::Go });
+    machine.begin(SavingWrite::Metadata { finalizer: None, first_journal: Some(FirstJournal::Shed) });
+    machine.ended(WriteEnd::Done { newest: true });
     assert!(!machine.has_something());
 }
 
@@ -92,10 +103,10 @@ fn what_effects_wait_for_stands_in_another_line() {
     let now = Instant::now();
     let mut machine = changed();
     machine.decided(Some(false), true);
-    let mut pace = Pace { urgent: false, ..phase_change(now) };
+    let mut pace = WritePace { urgency: Urgency::Calm, ..phase_change(now) };
     let due = pace.due(&machine, now).unwrap();
     assert!(due.waited_for && due.quiet == now);
-    let mut failing = Pace { failures: 1, ..pace };
+    let mut failing = WritePace { failures: 1, ..pace };
     let due = failing.due(&machine, now).unwrap();
     assert_eq!(due.quiet, now + Duration::from_millis(200), "a failed write pauses");
 }
@@ -103,7 +114,7 @@ fn what_effects_wait_for_stands_in_another_line() {
 #[test]
 fn how_a_command_ended_is_written_beside_other_effects() {
     let now = Instant::now();
-    let mut pace = Pace { confirms: true, urgent: false, ..phase_change(now) };
+    let mut pace = WritePace { confirms: true, urgency: Urgency::Calm, ..phase_change(now) };
     let due = due(&mut pace, now);
     assert!(due.waited_for && due.quiet == now);
 }
@@ -132,14 +143,14 @@ fn beside_effects_one_is_written_at_a_time_and_then_none_for_a_while() {
 fn nothing_is_due_while_a_write_is_under_way_or_a_newer_object_is_on_its_way() {
     let now = Instant::now();
     let mut machine = changed();
-    machine.begin(Write::Status { critical: 1, journaled: true });
+    machine.begin(SavingWrite::Status { critical: 1, journaled: true });
     machine.decided(None, false);
     assert_eq!(phase_change(now).due(&machine, now), None);
-    machine.ended(Ended::Conflict { known: false });
+    machine.ended(WriteEnd::Conflict { known: false });
     assert_eq!(phase_change(now).due(&machine, now), None);
     machine.arrived(true, false);
     assert!(phase_change(now).due(&machine, now).is_some());
-    assert_eq!(Pace::default().due(&Machine::default(), now), None);
+    assert_eq!(WritePace::default().due(&SavingMachine::default(), now), None);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use linchpin_words::probe::{Origin, Request, Value};
+use linchpin_words::probe::{Origin, ProbeRequest, ProbeText};
 
 use super::*;
 
@@ -10,24 +10,24 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 fn probe(host: &str) -> Probe {
-    Probe { place: Place::host(host, 80).unwrap(), request: None }
+    Probe { place: ProbeTarget::host(host, 80).unwrap(), request: None }
 }
 
-fn ask(namespace: &str, probe: Probe, pace: Pace) -> Want {
+fn ask(namespace: &str, probe: Probe, pace: ProbePace) -> Want {
     let via = Via::service_account(namespace, "default");
     Want::new(Question::Probe { via, probe: Shared::new(probe), pace })
 }
 
 fn calm(namespace: &str, host: &str) -> Want {
-    ask(namespace, probe(host), Pace::Calm)
+    ask(namespace, probe(host), ProbePace::Calm)
 }
 
-fn subscribe(schedule: &mut Schedule, who: SubscriberId, wants: &[Want], now: Duration) {
+fn subscribe(schedule: &mut ProbeSchedule, who: SubscriberId, wants: &[Want], now: Duration) {
     schedule.subscribe(who, wants.iter().cloned().collect(), now);
 }
 
 /// Starts everything that may start.
-fn start_all(schedule: &mut Schedule, now: Duration) -> Vec<Job> {
+fn start_all(schedule: &mut ProbeSchedule, now: Duration) -> Vec<ProbeJob> {
     std::iter::from_fn(|| schedule.next(now)).collect()
 }
 
@@ -37,7 +37,7 @@ fn about(found: Duration, expected: Duration) -> bool {
 }
 
 /// Lets the one probe fail, or succeed, when it is due; the pauses before each attempt.
-fn pauses(schedule: &mut Schedule, outcomes: &[Result<(), Miss>]) -> Vec<Duration> {
+fn pauses(schedule: &mut ProbeSchedule, outcomes: &[Result<(), Miss>]) -> Vec<Duration> {
     let mut now = Duration::ZERO;
     let mut pauses = Vec::new();
     for outcome in outcomes {
@@ -54,7 +54,7 @@ fn pauses(schedule: &mut Schedule, outcomes: &[Result<(), Miss>]) -> Vec<Duratio
 
 #[test]
 fn what_does_not_answer_is_probed_more_and_more_rarely() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     subscribe(&mut schedule, A, &[calm("shop", "db")], Duration::ZERO);
     let found = pauses(&mut schedule, &vec![Err(Miss::Refused); 8]);
     for (found, expected) in found.iter().zip([0, 1, 2, 4, 8, 10, 10, 10].map(seconds)) {
@@ -65,8 +65,8 @@ fn what_does_not_answer_is_probed_more_and_more_rarely() {
 
 #[test]
 fn somebody_who_is_held_is_not_kept_waiting() {
-    let mut schedule = Schedule::default();
-    subscribe(&mut schedule, A, &[ask("shop", probe("db"), Pace::Held)], Duration::ZERO);
+    let mut schedule = ProbeSchedule::default();
+    subscribe(&mut schedule, A, &[ask("shop", probe("db"), ProbePace::Held)], Duration::ZERO);
     let found = pauses(&mut schedule, &vec![Err(Miss::Refused); 5]);
     for (found, expected) in found.iter().zip([0, 1, 2, 2, 2].map(seconds)) {
         assert!(about(*found, expected), "{found:?} instead of {expected:?}");
@@ -75,18 +75,18 @@ fn somebody_who_is_held_is_not_kept_waiting() {
 
 #[test]
 fn a_pod_that_is_held_from_now_on_shortens_the_pause_that_is_under_way() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     subscribe(&mut schedule, A, &[calm("shop", "db")], Duration::ZERO);
     pauses(&mut schedule, &vec![Err(Miss::Refused); 6]);
     let now = schedule.wake_at().unwrap().checked_sub(seconds(8)).unwrap();
-    subscribe(&mut schedule, B, &[ask("shop", probe("db"), Pace::Held)], now);
+    subscribe(&mut schedule, B, &[ask("shop", probe("db"), ProbePace::Held)], now);
     assert_eq!(schedule.wake_at(), Some(now + HELD));
     assert_eq!(schedule.len(), 1, "it is the same probe");
 }
 
 #[test]
 fn what_answers_is_probed_every_half_minute() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     subscribe(&mut schedule, A, &[calm("shop", "db")], Duration::ZERO);
     let found = pauses(&mut schedule, &[Ok(()), Ok(()), Ok(())]);
     assert!(about(found[1], MET) && about(found[2], MET), "{found:?}");
@@ -94,10 +94,10 @@ fn what_answers_is_probed_every_half_minute() {
 
 #[test]
 fn one_failure_of_what_answered_is_looked_at_again_after_a_second() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let want = calm("shop", "db");
     subscribe(&mut schedule, A, std::slice::from_ref(&want), Duration::ZERO);
-    let end = |schedule: &mut Schedule, outcome| {
+    let end = |schedule: &mut ProbeSchedule, outcome| {
         let now = schedule.wake_at().unwrap();
         let job = schedule.next(now).unwrap();
         (now, schedule.ended(job.id, Some(outcome), now))
@@ -117,7 +117,7 @@ fn one_failure_of_what_answered_is_looked_at_again_after_a_second() {
 
 #[test]
 fn equal_probes_of_all_namespaces_are_one() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     for number in 0..1000 {
         let want = calm(&format!("ns-{number}"), "db.example.com");
         subscribe(&mut schedule, SubscriberId(number), &[want], Duration::ZERO);
@@ -132,16 +132,16 @@ fn equal_probes_of_all_namespaces_are_one() {
 #[test]
 fn what_carries_a_secret_is_shared_within_one_identity_only() {
     let secret = |version| {
-        let value = Value::read_from(Origin { uid: "u".to_owned(), version }, "token");
-        let request = Request::get("api", "/").unwrap().header("Authorization", value).unwrap();
-        Probe { place: Place::host("api", 80).unwrap(), request: Some(request) }
+        let value = ProbeText::read_from(Origin { uid: "u".to_owned(), version }, "token");
+        let request = ProbeRequest::get("api", "/").unwrap().header("Authorization", value).unwrap();
+        Probe { place: ProbeTarget::host("api", 80).unwrap(), request: Some(request) }
     };
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let wants = [
-        ask("shop", secret(1), Pace::Calm),
-        ask("shop", secret(1), Pace::Held),
-        ask("other", secret(1), Pace::Calm),
-        ask("shop", secret(2), Pace::Calm),
+        ask("shop", secret(1), ProbePace::Calm),
+        ask("shop", secret(1), ProbePace::Held),
+        ask("other", secret(1), ProbePace::Calm),
+        ask("shop", secret(2), ProbePace::Calm),
     ];
     subscribe(&mut schedule, A, &wants, Duration::ZERO);
     assert_eq!(schedule.len(), 3, "one for two paces, one for another namespace, one for another version");
@@ -149,7 +149,7 @@ fn what_carries_a_secret_is_shared_within_one_identity_only() {
 
 #[test]
 fn b17_b23_a_hundred_dead_targets_of_one_tenant_delay_nobody_else() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let dead: Vec<Want> = (0..100).map(|number| calm("evil", &format!("dead-{number}"))).collect();
     subscribe(&mut schedule, A, &dead, Duration::ZERO);
     assert_eq!(start_all(&mut schedule, Duration::ZERO).len(), limits::PROBE_NAMESPACE_THREADS);
@@ -160,7 +160,7 @@ fn b17_b23_a_hundred_dead_targets_of_one_tenant_delay_nobody_else() {
 
 #[test]
 fn namespaces_take_turns_when_all_places_are_taken() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     for number in 0..8 {
         let wants: Vec<Want> =
             (0..50).map(|host| calm(&format!("ns-{number}"), &format!("h-{number}-{host}"))).collect();
@@ -175,10 +175,14 @@ fn namespaces_take_turns_when_all_places_are_taken() {
 
 #[test]
 fn one_place_is_probed_once_at_a_time() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let paths = ["/a", "/b", "/c"].map(|path| {
-        let request = Request::get("api", path).unwrap();
-        ask("shop", Probe { place: Place::host("api", 80).unwrap(), request: Some(request) }, Pace::Calm)
+        let request = ProbeRequest::get("api", path).unwrap();
+        ask(
+            "shop",
+            Probe { place: ProbeTarget::host("api", 80).unwrap(), request: Some(request) },
+            ProbePace::Calm,
+        )
     });
     subscribe(&mut schedule, A, &paths, Duration::ZERO);
     let first = schedule.next(Duration::ZERO).unwrap();
@@ -189,27 +193,27 @@ fn one_place_is_probed_once_at_a_time() {
 
 #[test]
 fn a_namespace_has_a_number_of_probes_and_the_rest_wait_in_their_order() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let wants: Vec<Want> =
         (0..limits::PROBES * 2).map(|number| calm("shop", &format!("h{number}"))).collect();
     for (number, want) in wants.iter().enumerate() {
         subscribe(&mut schedule, SubscriberId(number as u64), std::slice::from_ref(want), Duration::ZERO);
     }
     assert_eq!(schedule.len(), limits::PROBES);
-    let over = |schedule: &Schedule, want: &Want| matches!(schedule.read(want), Seen::Unknown(why) if why.reason == Reason::OverBudget);
+    let over = |schedule: &ProbeSchedule, want: &Want| matches!(schedule.read(want), Seen::Unknown(why) if why.reason == Reason::OverBudget);
     assert!(!over(&schedule, &wants[limits::PROBES - 1]) && over(&schedule, &wants[limits::PROBES]));
     subscribe(&mut schedule, A, &[calm("other", "h")], Duration::ZERO);
     // The one that A asked for before is gone with it: its place is the next one's.
     assert!(!over(&schedule, &wants[limits::PROBES]) && over(&schedule, &wants[limits::PROBES + 1]));
     assert_eq!(schedule.len(), limits::PROBES + 1, "another namespace has its own");
-    let same = ask("shop", probe("h2"), Pace::Held);
+    let same = ask("shop", probe("h2"), ProbePace::Held);
     subscribe(&mut schedule, B, &[wants[2].clone(), same.clone()], Duration::ZERO);
     assert!(!over(&schedule, &same), "a probe that is there already takes no more room");
 }
 
 #[test]
 fn what_is_denied_is_unknown_and_says_by_what() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let want = calm("shop", "db");
     subscribe(&mut schedule, A, std::slice::from_ref(&want), Duration::ZERO);
     let job = schedule.next(Duration::ZERO).unwrap();
@@ -221,7 +225,7 @@ fn what_is_denied_is_unknown_and_says_by_what() {
 
 #[test]
 fn nothing_is_left_of_what_nobody_asks_for() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     subscribe(&mut schedule, A, &[calm("shop", "a"), calm("shop", "b")], Duration::ZERO);
     let job = schedule.next(Duration::ZERO).unwrap();
     subscribe(&mut schedule, A, &[], Duration::ZERO);
@@ -234,7 +238,7 @@ fn nothing_is_left_of_what_nobody_asks_for() {
 
 #[test]
 fn a_fresh_look_is_taken_at_once_and_after_the_one_under_way() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let want = calm("shop", "db");
     subscribe(&mut schedule, A, std::slice::from_ref(&want), Duration::ZERO);
     pauses(&mut schedule, &[Ok(())]);
@@ -248,7 +252,7 @@ fn a_fresh_look_is_taken_at_once_and_after_the_one_under_way() {
 
 #[test]
 fn a_probe_that_could_not_be_carried_out_says_nothing_and_is_tried_again() {
-    let mut schedule = Schedule::default();
+    let mut schedule = ProbeSchedule::default();
     let want = calm("shop", "db");
     subscribe(&mut schedule, A, std::slice::from_ref(&want), Duration::ZERO);
     let job = schedule.next(Duration::ZERO).unwrap();

@@ -22,7 +22,7 @@ type Outcome = Result<Option<Fetched>, Problem>;
 #[allow(clippy::unnecessary_wraps, reason = "beside `failed`")]
 fn fetched(text: &str) -> Outcome {
     let digest = Digest::of(text.as_bytes());
-    let mut known = Known::default();
+    let mut known = EarlierFetch::default();
     known.revision = digest.to_string();
     let manifests = vec![Manifest { path: String::new(), text: text.to_owned() }];
     Ok(Some(Fetched { known, digest, size: text.len(), manifests }))
@@ -32,11 +32,11 @@ fn failed(reason: Reason) -> Outcome {
     Err(Problem::new(reason, "why"))
 }
 
-fn ended(schedule: &mut Schedule, job: &Job, outcome: Outcome, now: Duration) -> usize {
+fn ended(schedule: &mut SourceSchedule, job: &FetchJob, outcome: Outcome, now: Duration) -> usize {
     schedule.ended(job.id, Some(outcome), now, Timestamp::from_second(0)).len()
 }
 
-fn seen(schedule: &Schedule, want: &Want) -> (Option<String>, Option<(Reason, bool)>) {
+fn seen(schedule: &SourceSchedule, want: &Want) -> (Option<String>, Option<(Reason, bool)>) {
     let Seen::Artifact(artifact) = schedule.read(want) else { panic!("{:?}", schedule.read(want)) };
     let text = artifact.content.as_ref().map(|content| content.files[0].1.clone());
     (text, artifact.fault.as_ref().map(|fault| (fault.reason, fault.refused)))
@@ -44,7 +44,7 @@ fn seen(schedule: &Schedule, want: &Want) -> (Option<String>, Option<(Reason, bo
 
 #[test]
 fn equal_sources_are_fetched_once_and_as_often_as_the_most_eager_asks() {
-    let mut schedule = Schedule::default();
+    let mut schedule = SourceSchedule::default();
     let (slow, fast) = (asks("a", "x", MINUTE * 5, false), asks("b", "x", MINUTE, false));
     schedule.subscribe(SubscriberId(1), [slow.clone()].into(), Duration::ZERO);
     schedule.subscribe(SubscriberId(2), [fast.clone()].into(), Duration::ZERO);
@@ -66,7 +66,7 @@ fn equal_sources_are_fetched_once_and_as_often_as_the_most_eager_asks() {
 
 #[test]
 fn what_names_its_content_is_fetched_once() {
-    let mut schedule = Schedule::default();
+    let mut schedule = SourceSchedule::default();
     let want = asks("a", "x", MINUTE, true);
     schedule.subscribe(SubscriberId(1), [want.clone()].into(), Duration::ZERO);
     let job = schedule.next(Duration::ZERO).unwrap();
@@ -79,7 +79,7 @@ fn what_names_its_content_is_fetched_once() {
 
 #[test]
 fn a_look_that_fails_changes_nothing_of_what_was_read_and_comes_again_more_and_more_rarely() {
-    let mut schedule = Schedule::default();
+    let mut schedule = SourceSchedule::default();
     let want = asks("a", "x", seconds(3), false);
     schedule.subscribe(SubscriberId(1), [want.clone()].into(), Duration::ZERO);
     let job = schedule.next(Duration::ZERO).unwrap();
@@ -107,7 +107,7 @@ fn a_look_that_fails_changes_nothing_of_what_was_read_and_comes_again_more_and_m
 
 #[test]
 fn a_namespace_has_one_fetch_at_a_time_and_nobody_waits_behind_it() {
-    let mut schedule = Schedule::default();
+    let mut schedule = SourceSchedule::default();
     let greedy: BTreeSet<Want> = (0..50).map(|n| asks("greedy", &n.to_string(), MINUTE, false)).collect();
     schedule.subscribe(SubscriberId(1), greedy, Duration::ZERO);
     let held = schedule.next(Duration::ZERO).unwrap();
@@ -129,7 +129,7 @@ fn a_namespace_has_one_fetch_at_a_time_and_nobody_waits_behind_it() {
 
 #[test]
 fn a_namespace_keeps_no_more_than_its_budget() {
-    let mut schedule = Schedule::default();
+    let mut schedule = SourceSchedule::default();
     let wants: Vec<Want> = (0..9).map(|n| asks("a", &n.to_string(), MINUTE, false)).collect();
     schedule.subscribe(SubscriberId(1), wants.iter().cloned().collect(), Duration::ZERO);
     let text = "x".repeat(8 << 20);
@@ -148,20 +148,20 @@ fn a_namespace_keeps_no_more_than_its_budget() {
 
 #[test]
 fn nothing_is_left_of_what_nobody_asks_for() {
-    let mut schedule = Schedule::default();
+    let mut schedule = SourceSchedule::default();
     let want = asks("a", "x", MINUTE, false);
     schedule.subscribe(SubscriberId(1), [want.clone()].into(), Duration::ZERO);
     let job = schedule.next(Duration::ZERO).unwrap();
     schedule.subscribe(SubscriberId(1), BTreeSet::new(), Duration::ZERO);
     assert_eq!(ended(&mut schedule, &job, fetched("a: 1"), Duration::ZERO), 0);
-    let Schedule { asked, ids, entries, due, busy, served, .. } = &schedule;
+    let SourceSchedule { asked, ids, entries, due, busy, served, .. } = &schedule;
     assert!(asked.is_empty() && ids.is_empty() && entries.is_empty());
     assert!(due.is_empty() && busy.is_empty() && served.is_empty());
 }
 
 #[test]
 fn an_order_to_look_again_is_carried_out_at_once_also_while_a_fetch_is_under_way() {
-    let mut schedule = Schedule::default();
+    let mut schedule = SourceSchedule::default();
     let want = asks("a", "x", MINUTE, false);
     schedule.subscribe(SubscriberId(1), [want.clone()].into(), Duration::ZERO);
     let job = schedule.next(Duration::ZERO).unwrap();

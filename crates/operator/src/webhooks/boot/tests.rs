@@ -6,7 +6,7 @@ use std::{
     thread,
 };
 
-use linchpin_cluster::transport::{Options, Transport};
+use linchpin_cluster::transport::{Transport, TransportOptions};
 use serde_json::json;
 
 use super::*;
@@ -34,10 +34,10 @@ impl Server {
 
     fn webhooks(&self, memory: BootMemory, served: Namespaces) -> BootWebhooks {
         let config = kube::Config::new(self.url.parse().unwrap());
-        let transport = Transport::new(&config, &Options::default()).unwrap();
+        let transport = Transport::new(&config, &TransportOptions::default()).unwrap();
         let settings = WebhookSettings {
             address: "127.0.0.1:1".parse().unwrap(),
-            reached: Reached::service("linchpin-system/linchpin-webhook").unwrap(),
+            reached: WebhookAddress::service("linchpin-system/linchpin-webhook").unwrap(),
             config_name: "linchpin".to_owned(),
             cert_dir: None,
             namespaces: label_selector::parse("linchpin.dev/boot=enabled").unwrap(),
@@ -45,7 +45,7 @@ impl Server {
             boot_after: None,
         };
         let (account, domain) = ("default".to_owned(), "cluster.local".to_owned());
-        let errands = Errands::new(&transport);
+        let errands = OperatorRequests::new(&transport);
         BootWebhooks::new(errands, memory, Arc::new(settings), account, domain, Tallies::default(), served)
     }
 
@@ -118,7 +118,7 @@ fn pod(owner: &str) -> Value {
     json!({"metadata": {"name": "web-0", "ownerReferences": [controller]}, "spec": {"containers": [{"name": "app"}]}})
 }
 
-fn text(verdict: &Verdict) -> String {
+fn text(verdict: &ReviewVerdict) -> String {
     serde_json::to_string(&verdict.patch).unwrap()
 }
 
@@ -133,8 +133,24 @@ async fn b12_what_memory_does_not_know_yet_is_asked_for_once_for_all_that_ask_me
     assert!(text(&first).contains("wait-for-db") && text(&second).contains("wait-for-db"), "{first:?}");
     assert_eq!(server.asked("bootdependencies"), 1, "{:?}", server.asked);
     // A pod of something older than a few seconds is answered from memory.
-    assert_eq!(webhooks.pod(review("shop", pod("web"))).await, Verdict::default());
+    assert_eq!(webhooks.pod(review("shop", pod("web"))).await, ReviewVerdict::default());
     assert_eq!(server.asked("bootdependencies"), 1, "{:?}", server.asked);
+}
+
+#[tokio::test]
+async fn what_a_crowd_of_pods_would_be_held_for_is_looked_up_once() {
+    let server = Server::start(true);
+    let webhooks = server.webhooks(BootMemory::of_nothing(), Namespaces::All);
+    let object: BootDependency = serde_json::from_value(json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "u", "generation": 1},
+        "spec": {"strategy": "SchedulingGate", "dependsOn": [{"service": "db", "port": 5432}]},
+    }))
+    .unwrap();
+    let met = futures::future::join_all((0..50).map(|_| webhooks.glances.met(&object))).await;
+    assert_eq!(met.len(), 50);
+    for kind in ["/services", "/endpointslices"] {
+        assert_eq!(server.asked(kind), 1, "{:?}", server.asked);
+    }
 }
 
 #[tokio::test]
@@ -143,8 +159,8 @@ async fn what_cannot_be_answered_in_time_is_allowed_unchanged() {
     for memory in [BootMemory::of_nothing(), BootMemory::default()] {
         let webhooks = server.webhooks(memory, Namespaces::All);
         let begun = Instant::now();
-        assert_eq!(webhooks.deployment(review("shop", deployment())).await, Verdict::default());
-        assert_eq!(webhooks.pod(review("shop", pod("young"))).await, Verdict::default());
+        assert_eq!(webhooks.deployment(review("shop", deployment())).await, ReviewVerdict::default());
+        assert_eq!(webhooks.pod(review("shop", pod("young"))).await, ReviewVerdict::default());
         assert!(begun.elapsed() < 2 * IN_ALL, "{:?}", begun.elapsed());
     }
     assert!(server.asked("bootdependencies") >= 2);
@@ -156,16 +172,20 @@ async fn a_forged_review_of_a_namespace_out_of_scope_learns_nothing_and_nothing_
     let webhooks = server.webhooks(BootMemory::of_nothing(), Namespaces::All);
     let left_out = ["kube-system", "kube-public", "kube-node-lease", "linchpin-system"];
     for namespace in left_out.into_iter().chain(["plain", "kube-other", ""]) {
-        assert_eq!(webhooks.deployment(review(namespace, deployment())).await, Verdict::default());
-        assert_eq!(webhooks.pod(review(namespace, pod("web"))).await, Verdict::default(), "{namespace}");
+        assert_eq!(webhooks.deployment(review(namespace, deployment())).await, ReviewVerdict::default());
+        assert_eq!(
+            webhooks.pod(review(namespace, pod("web"))).await,
+            ReviewVerdict::default(),
+            "{namespace}"
+        );
     }
     assert_eq!(server.asked("bootdependencies") + server.asked("deployments"), 0, "{:?}", server.asked);
     assert_eq!(left_out.iter().map(|name| server.asked(name)).sum::<usize>(), 0, "{:?}", server.asked);
     // Nobody would release what is held where nobody serves.
     let elsewhere = server.webhooks(BootMemory::of_nothing(), "other".parse().unwrap());
-    assert_eq!(elsewhere.deployment(review("shop", deployment())).await, Verdict::default());
+    assert_eq!(elsewhere.deployment(review("shop", deployment())).await, ReviewVerdict::default());
     let here = server.webhooks(BootMemory::of_nothing(), "shop".parse().unwrap());
-    assert_ne!(here.deployment(review("shop", deployment())).await, Verdict::default());
+    assert_ne!(here.deployment(review("shop", deployment())).await, ReviewVerdict::default());
 }
 
 #[test]

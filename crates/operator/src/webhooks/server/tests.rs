@@ -30,7 +30,7 @@ async fn stage() -> Stage {
     let answer = |review: Review| {
         async move {
             assert_ne!(review.uid, "panic", "a handler that fails");
-            Verdict::default()
+            ReviewVerdict::default()
         }
         .boxed()
     };
@@ -38,7 +38,7 @@ async fn stage() -> Stage {
     let handlers = BTreeMap::from([(PATH, handler(false)), (GUARDED, handler(true))]);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(serve(listener, certificate.clone(), handlers, Counts::default()));
+    tokio::spawn(serve(listener, certificate.clone(), handlers, WebhookCounts::default()));
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(ca.certificate.as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

@@ -66,7 +66,7 @@ fn take(watch: &Watching, name: &'static str, version: u64) -> InHand {
     InHand { name, version, interest: watch.scope.revision(name), reads }
 }
 
-fn project(taken: &InHand) -> Option<Item> {
+fn project(taken: &InHand) -> Option<WatchItem> {
     let kept = Projection {
         kind: family().kind,
         namespace: family().namespace,
@@ -78,7 +78,7 @@ fn project(taken: &InHand) -> Option<Item> {
         content: taken.reads.clone().into(),
     };
     let (name, version) = (taken.name.into(), taken.version);
-    Some(Item { name, version, revision: taken.interest?, kept: Some(Arc::new(kept)), bytes: 1 })
+    Some(WatchItem { name, version, revision: taken.interest?, kept: Some(Arc::new(kept)), bytes: 1 })
 }
 
 #[derive(Debug)]
@@ -111,7 +111,7 @@ struct Story {
 
 impl Story {
     fn new() -> Self {
-        let watch = watching(Select::All);
+        let watch = watching(WatchSelect::All);
         Self {
             history: Vec::new(),
             watch,
@@ -133,15 +133,15 @@ impl Story {
         past[last].1.then(|| u64::try_from(last).unwrap() + 1)
     }
 
-    fn note(taken: &InHand) -> Note {
-        let passed = || Note::Passed { name: taken.name.into(), version: taken.version };
-        project(taken).map_or_else(passed, Note::Changed)
+    fn note(taken: &InHand) -> WatchNote {
+        let passed = || WatchNote::Passed { name: taken.name.into(), version: taken.version };
+        project(taken).map_or_else(passed, WatchNote::Changed)
     }
 
     fn work(&mut self) {
         self.task = match std::mem::replace(&mut self.task, Task::Idle) {
             Task::Idle => {
-                self.watch.apply(Note::Looking);
+                self.watch.apply(WatchNote::Looking);
                 let at = self.now();
                 let left = NAMES.into_iter().filter(|name| self.truth(name, at).is_some()).collect();
                 Task::Listing { at, left, seen: Vec::new() }
@@ -154,7 +154,7 @@ impl Story {
                     let items = seen.iter().filter_map(project).collect();
                     let passed = seen.iter().filter(|taken| taken.interest.is_none());
                     let others = passed.map(|taken| taken.name.into()).collect();
-                    self.watch.apply(Note::Snapshot { items, others, as_of: at });
+                    self.watch.apply(WatchNote::Snapshot { items, others, as_of: at });
                     Task::Following { at, in_hand: None, lost: false }
                 }
             }
@@ -172,12 +172,12 @@ impl Story {
                 let (at, in_hand, lost) = match self.history.get(usize::try_from(at).unwrap()) {
                     Some((name, true)) => (at + 1, Some(take(&self.watch, name, at + 1)), lost),
                     Some((name, false)) => {
-                        self.watch.apply(Note::Gone { name: (*name).into(), version: at + 1 });
+                        self.watch.apply(WatchNote::Gone { name: (*name).into(), version: at + 1 });
                         (at + 1, None, lost)
                     }
                     None => {
                         if lost {
-                            self.watch.apply(Note::Live);
+                            self.watch.apply(WatchNote::Live);
                         }
                         (at, None, false)
                     }
@@ -217,7 +217,7 @@ impl Story {
                 while matches!(self.task, Task::Following { in_hand: Some(_), .. }) {
                     self.work();
                 }
-                self.watch.apply(Note::Lost);
+                self.watch.apply(WatchNote::Lost);
                 self.task = match std::mem::replace(&mut self.task, Task::Idle) {
                     Task::Following { at, .. } => Task::Following { at, in_hand: None, lost: true },
                     Task::Idle | Task::Listing { .. } => Task::Idle,
@@ -236,7 +236,7 @@ impl Story {
     /// A narrow watch begins to look when a name is asked for, and not before.
     fn offer(&mut self, name: &'static str, as_of: u64) {
         let as_of = as_of.max(self.joined.get(name).copied().unwrap_or_default());
-        let mut narrow = watching(Select::Name(name.into()));
+        let mut narrow = watching(WatchSelect::Name(name.into()));
         for want in self.watch.scope.readers(name) {
             narrow.add(name, &want);
         }

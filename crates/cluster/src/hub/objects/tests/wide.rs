@@ -4,19 +4,19 @@ use super::*;
 
 /// A wide watch that has seen `kept`, which is asked for, and the name `other`, which nobody asks for; it is at 10.
 fn wide() -> Watching {
-    let mut watch = watching(Select::All);
+    let mut watch = watching(WatchSelect::All);
     watch.add("kept", &want("kept"));
     let items = vec![item(&watch, "kept", "u", 3)];
-    watch.apply(Note::Snapshot { items, others: vec!["other".into()], as_of: 10 });
+    watch.apply(WatchNote::Snapshot { items, others: vec!["other".into()], as_of: 10 });
     watch
 }
 
-fn passed(name: &str, version: u64) -> Note {
-    Note::Passed { name: name.into(), version }
+fn passed(name: &str, version: u64) -> WatchNote {
+    WatchNote::Passed { name: name.into(), version }
 }
 
 fn narrow(name: &str, version: Option<u64>, as_of: u64) -> Watching {
-    let mut watch = watching(Select::Name(name.into()));
+    let mut watch = watching(WatchSelect::Name(name.into()));
     watch.add(name, &want(name));
     let items = version.map(|version| item(&watch, name, "u", version));
     watch.apply(snapshot(items.into_iter().collect(), as_of));
@@ -30,7 +30,7 @@ fn a_name_that_joins_and_is_not_there_is_known_at_once() {
     assert_eq!(seen(&watch, needs, "new"), Some((None, 10)), "as of the position of the watch");
     assert!(watch.latecomers().is_empty());
     assert_eq!(*watch.control.borrow(), 0, "without a request");
-    assert_eq!(watch.apply(Note::Changed(item(&watch, "new", "w", 11))), BTreeSet::from([want("new")]));
+    assert_eq!(watch.apply(WatchNote::Changed(item(&watch, "new", "w", 11))), BTreeSet::from([want("new")]));
     assert_eq!(seen(&watch, needs, "new"), Some((Some(11), 11)));
 }
 
@@ -40,7 +40,11 @@ fn a_name_that_joins_and_is_there_is_not_known_before_it_was_looked_at() {
     let needs = watch.add("other", &want("other"));
     assert_eq!(seen(&watch, needs, "other"), None);
     assert_eq!(watch.latecomers(), ["other".into()]);
-    assert_eq!(watch.apply(Note::Changed(item(&watch, "other", "w", 11))).len(), 1, "its next event will do");
+    assert_eq!(
+        watch.apply(WatchNote::Changed(item(&watch, "other", "w", 11))).len(),
+        1,
+        "its next event will do"
+    );
     assert_eq!(seen(&watch, needs, "other"), Some((Some(11), 11)));
     assert!(watch.others.is_empty(), "its name is kept once");
 }
@@ -79,7 +83,7 @@ fn an_event_that_was_passed_over_while_its_name_joined_is_read_again() {
     let needs = watch.add("new", &want("new"));
     assert_eq!(seen(&watch, needs, "new"), Some((None, 10)));
     assert!(watch.must_be_read_again(&under_way));
-    let again = Note::Changed(item(&watch, "new", "w", 11));
+    let again = WatchNote::Changed(item(&watch, "new", "w", 11));
     assert!(!watch.must_be_read_again(&again));
     watch.apply(again);
     assert_eq!(seen(&watch, needs, "new"), Some((Some(11), 11)));
@@ -97,7 +101,7 @@ fn what_was_passed_over_is_not_called_absent_even_if_it_is_not_read_again() {
 fn an_event_under_way_for_a_name_that_left_and_joined_again_is_read_again() {
     let mut watch = wide();
     let first = watch.add("new", &want("new"));
-    let under_way = Note::Changed(item(&watch, "new", "w", 11));
+    let under_way = WatchNote::Changed(item(&watch, "new", "w", 11));
     watch.remove("new", &want("new"));
     let more = want_more("new", ReadSet::dotted(["data"]));
     let second = watch.add("new", &more);
@@ -109,7 +113,7 @@ fn an_event_under_way_for_a_name_that_left_and_joined_again_is_read_again() {
 fn an_event_under_way_for_a_name_that_left_is_remembered_as_a_name() {
     let mut watch = wide();
     watch.add("new", &want("new"));
-    let under_way = Note::Changed(item(&watch, "new", "w", 11));
+    let under_way = WatchNote::Changed(item(&watch, "new", "w", 11));
     watch.remove("new", &want("new"));
     assert!(!watch.must_be_read_again(&under_way));
     assert!(watch.apply(under_way).is_empty());
@@ -132,15 +136,15 @@ fn a_name_that_leaves_is_not_forgotten() {
 
 #[test]
 fn names_that_join_while_the_first_state_is_read_are_known_as_it_tells() {
-    let mut watch = watching(Select::All);
+    let mut watch = watching(WatchSelect::All);
     let before = watch.add("before", &want("before"));
-    watch.apply(Note::Looking);
+    watch.apply(WatchNote::Looking);
     // The task has passed `late`; both names join; then the task comes by `read`.
     let late = watch.add("late", &want("late"));
     let read = watch.add("read", &want("read"));
     let absent = watch.add("absent", &want("absent"));
     let items = vec![item(&watch, "before", "u", 3), item(&watch, "read", "v", 4)];
-    let woken = watch.apply(Note::Snapshot { items, others: vec!["late".into()], as_of: 10 });
+    let woken = watch.apply(WatchNote::Snapshot { items, others: vec!["late".into()], as_of: 10 });
     assert_eq!(woken.len(), 4);
     assert_eq!(seen(&watch, before, "before"), Some((Some(3), 10)));
     assert_eq!(seen(&watch, read, "read"), Some((Some(4), 10)));
@@ -151,7 +155,7 @@ fn names_that_join_while_the_first_state_is_read_are_known_as_it_tells() {
 
 #[test]
 fn a_name_that_left_while_the_first_state_was_read_is_remembered() {
-    let mut watch = watching(Select::All);
+    let mut watch = watching(WatchSelect::All);
     watch.add("a", &want("a"));
     watch.add("b", &want("b"));
     let items = vec![item(&watch, "a", "u", 3), item(&watch, "b", "v", 4)];
@@ -165,10 +169,10 @@ fn a_name_that_left_while_the_first_state_was_read_is_remembered() {
 #[test]
 fn more_that_is_read_while_a_first_state_is_read_is_known_to_be_missing() {
     let mut watch = wide();
-    watch.apply(Note::Looking);
+    watch.apply(WatchNote::Looking);
     let items = vec![item(&watch, "kept", "u", 3)];
     let more = watch.add("kept", &want_more("kept", ReadSet::dotted(["data"])));
-    watch.apply(Note::Snapshot { items, others: vec!["other".into()], as_of: 12 });
+    watch.apply(WatchNote::Snapshot { items, others: vec!["other".into()], as_of: 12 });
     assert_eq!(seen(&watch, more, "kept"), None);
     assert_eq!(watch.latecomers(), ["kept".into()]);
 }
@@ -176,12 +180,12 @@ fn more_that_is_read_while_a_first_state_is_read_is_known_to_be_missing() {
 #[test]
 fn while_everything_is_read_anew_a_name_that_joins_waits_for_it() {
     let mut watch = wide();
-    watch.apply(Note::Looking);
+    watch.apply(WatchNote::Looking);
     let needs = watch.add("new", &want("new"));
     assert_eq!(seen(&watch, needs, "new"), None);
     assert!(watch.is_looking());
     let kept = vec![item(&watch, "kept", "u", 3)];
-    let woken = watch.apply(Note::Snapshot { items: kept, others: vec!["other".into()], as_of: 12 });
+    let woken = watch.apply(WatchNote::Snapshot { items: kept, others: vec!["other".into()], as_of: 12 });
     assert_eq!(woken, BTreeSet::from([want("new")]), "kept is as it was");
     assert_eq!(seen(&watch, needs, "new"), Some((None, 12)));
 }
@@ -203,14 +207,14 @@ fn a_look_that_was_asked_for_is_waited_for_and_asked_for_once() {
 #[test]
 fn while_the_connection_is_lost_a_name_that_joins_is_not_known() {
     let mut watch = wide();
-    watch.apply(Note::Lost);
+    watch.apply(WatchNote::Lost);
     let new = watch.add("new", &want("new"));
     let missed = watch.add("missed", &want("missed"));
     assert_eq!((seen(&watch, new, "new"), seen(&watch, missed, "missed")), (None, None));
     // What was missed comes first; then the watch has caught up.
-    watch.apply(Note::Changed(item(&watch, "missed", "w", 11)));
+    watch.apply(WatchNote::Changed(item(&watch, "missed", "w", 11)));
     assert_eq!(seen(&watch, new, "new"), None);
-    assert_eq!(watch.apply(Note::Live).len(), 3);
+    assert_eq!(watch.apply(WatchNote::Live).len(), 3);
     assert_eq!(seen(&watch, new, "new"), Some((None, 11)));
     assert_eq!(seen(&watch, missed, "missed"), Some((Some(11), 11)));
 }
@@ -218,9 +222,9 @@ fn while_the_connection_is_lost_a_name_that_joins_is_not_known() {
 #[test]
 fn what_is_seen_going_while_the_connection_is_made_up_for_is_not_there() {
     let mut watch = wide();
-    watch.apply(Note::Lost);
+    watch.apply(WatchNote::Lost);
     let needs = watch.add("new", &want("new"));
-    watch.apply(Note::Changed(item(&watch, "new", "w", 11)));
+    watch.apply(WatchNote::Changed(item(&watch, "new", "w", 11)));
     watch.apply(gone("new", 12));
     assert_eq!(seen(&watch, needs, "new"), Some((None, 12)));
     watch.remove("new", &want("new"));
@@ -242,10 +246,10 @@ fn metadata_is_enough_until_somebody_reads_more() {
 fn after_a_refusal_no_absence_is_left() {
     let mut watch = wide();
     let new = watch.add("new", &want("new"));
-    watch.apply(Note::Blind(Why::new(Reason::Forbidden, "no")));
+    watch.apply(WatchNote::Blind(Why::new(Reason::Forbidden, "no")));
     let newer = watch.add("newer", &want("newer"));
     assert_eq!((seen(&watch, new, "new"), seen(&watch, newer, "newer")), (None, None));
-    watch.apply(Note::Looking);
+    watch.apply(WatchNote::Looking);
     watch.apply(snapshot(vec![], 20));
     assert_eq!(seen(&watch, newer, "newer"), Some((None, 20)));
 }
@@ -254,11 +258,11 @@ fn after_a_refusal_no_absence_is_left() {
 fn a_store_that_went_back_is_believed() {
     let mut watch = wide();
     let new = watch.add("new", &want("new"));
-    watch.apply(Note::Changed(item(&watch, "new", "w", 30)));
-    watch.apply(Note::Lost);
-    watch.apply(Note::Looking);
+    watch.apply(WatchNote::Changed(item(&watch, "new", "w", 30)));
+    watch.apply(WatchNote::Lost);
+    watch.apply(WatchNote::Looking);
     let kept = vec![item(&watch, "kept", "u", 3)];
-    watch.apply(Note::Snapshot { items: kept, others: vec!["old".into()], as_of: 8 });
+    watch.apply(WatchNote::Snapshot { items: kept, others: vec!["old".into()], as_of: 8 });
     assert_eq!(seen(&watch, new, "new"), Some((None, 8)));
     let old = watch.add("old", &want("old"));
     assert_eq!(seen(&watch, old, "old"), None);
@@ -269,7 +273,7 @@ fn what_a_narrow_watch_saw_is_taken_over_once_the_wide_one_is_as_far() {
     let mut watch = wide();
     let needs = watch.add("other", &want("other"));
     assert!(!watch.adopt("other", &narrow("other", Some(12), 14)), "12 has not come here yet");
-    watch.apply(Note::Reached(12));
+    watch.apply(WatchNote::Reached(12));
     assert!(watch.adopt("other", &narrow("other", Some(12), 14)));
     assert_eq!(seen(&watch, needs, "other"), Some((Some(12), 12)));
     assert!(watch.apply(gone("other", 11)).is_empty(), "an incarnation before that");
@@ -303,7 +307,7 @@ fn what_a_narrow_watch_saw_for_some_readers_is_not_taken_over_for_all() {
 fn nothing_is_taken_over_while_nothing_can_be_seen() {
     let mut watch = wide();
     watch.add("other", &want("other"));
-    watch.apply(Note::Blind(Why::new(Reason::Forbidden, "no")));
+    watch.apply(WatchNote::Blind(Why::new(Reason::Forbidden, "no")));
     assert!(!watch.adopt("other", &narrow("other", Some(5), 10)));
 }
 
@@ -317,7 +321,7 @@ fn who_is_behind_does_not_take_over() {
     assert!(!at(None, 4).is_not_behind(&at(Some(5), 7), "a"), "it has not seen it come");
     assert!(at(Some(8), 9).is_not_behind(&at(None, 7), "a"), "it has seen it come");
     assert!(!at(Some(5), 9).is_not_behind(&at(None, 7), "a"), "it has not seen it go");
-    assert!(at(Some(5), 9).is_not_behind(&watching(Select::Name("a".into())), "a"), "nothing was told");
+    assert!(at(Some(5), 9).is_not_behind(&watching(WatchSelect::Name("a".into())), "a"), "nothing was told");
 }
 
 #[test]
@@ -330,6 +334,6 @@ fn more_of_what_is_not_there_asks_for_nothing() {
     let more = watch.add("kept", &want_more("kept", ReadSet::held_by("us")));
     assert_eq!(watch.latecomers(), ["kept".into()], "only what is there has to be read again");
     assert_eq!(*watch.control.borrow(), 0);
-    watch.apply(Note::Changed(item(&watch, "kept", "u", 11)));
+    watch.apply(WatchNote::Changed(item(&watch, "kept", "u", 11)));
     assert_eq!(seen(&watch, more, "kept"), Some((Some(11), 11)));
 }

@@ -13,7 +13,7 @@ async fn silent(features: &Arc<Features>, group: &str, askers: &[&'static str]) 
             std::future::pending::<Result<Response<Answer>, Infallible>>()
         });
         let client = Client::new(service, "default");
-        let follower = follower(client, Arc::clone(features), group, asker, Select::All);
+        let follower = follower(client, Arc::clone(features), group, asker, WatchSelect::All);
         tokio::spawn(async move {
             let (_keep, mut restart) = watch::channel(0);
             follower.run(&Record::default(), &mut restart).await;
@@ -57,7 +57,7 @@ async fn paged(seconds: u64, pages: u32) -> (Vec<String>, u32) {
             Ok::<_, Infallible>(Response::new(Full::new(Bytes::from(page)).boxed_unsync()))
         }
     });
-    let follower = follower(Client::new(service, "default"), Arc::default(), "", "shop", Select::All);
+    let follower = follower(Client::new(service, "default"), Arc::default(), "", "shop", WatchSelect::All);
     let (_keep, mut restart) = watch::channel(0);
     let limit = Duration::from_secs(limits::LIST_SECONDS + 1);
     let _ = tokio::time::timeout(limit, follower.run(&*record, &mut restart)).await;

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use linchpin_api::ConsistBindingSpec;
-use linchpin_cluster::own::{self, Change, OwnWriteError, Place};
-use linchpin_consist::{PodView, settle::Decision};
+use linchpin_cluster::own::{self, MarkPatch, OwnTarget, OwnWriteError};
+use linchpin_consist::{PodView, settle::SettleDecision};
 use linchpin_words::Timestamp;
 use serde_json::json;
 
@@ -12,8 +12,8 @@ use super::Case;
 use crate::{
     consist::{
         acts::DEADLINE,
-        binding::{self, Since},
-        desk::{Desk, Message},
+        binding::{self, RowTimes},
+        desk::{Desk, DeskMessage},
         sight::{Binding, EmployerKey},
     },
     controller::now,
@@ -54,7 +54,7 @@ impl Desk {
         case: &mut Case,
         stored: &Binding,
         wanted: &ConsistBindingSpec,
-        decision: &Decision,
+        decision: &SettleDecision,
         pods: &[Arc<PodView>],
         time: Timestamp,
     ) -> Option<Timestamp> {
@@ -71,7 +71,7 @@ impl Desk {
         } else {
             case.looking_since = None;
         }
-        let since = case.since.get_or_insert_with(|| Since::of(&stored.status));
+        let since = case.since.get_or_insert_with(|| RowTimes::of(&stored.status));
         let status = binding::status(&decision.report, pods, stored, since, time);
         let differs = binding::differs(&status, &stored.status);
         if !spec_differs && !differs {
@@ -92,15 +92,15 @@ impl Desk {
             let result = if hands.fence.check().is_err() {
                 Err(OwnWriteError::Passing("this process does not lead any more".to_owned()))
             } else if spec_differs {
-                let place = Place { kind: &kind.own, namespace: Some(&key.1), name: &name };
+                let place = OwnTarget { kind: &kind.own, namespace: Some(&key.1), name: &name };
                 let body = json!({"metadata": {"resourceVersion": version}, "spec": wanted});
-                hands.errands.change(place, None, Change::Merge, &body, DEADLINE).await.map(drop)
+                hands.errands.change(place, None, MarkPatch::Merge, &body, DEADLINE).await.map(drop)
             } else {
                 let place = (Some(key.1.clone()), name);
                 let client = hands.errands.client();
                 own::write_status(client, &kind.own, &place, &version, json!(status)).await.map(drop)
             };
-            let _ = back.send(Message::Bound { key, case: number, result });
+            let _ = back.send(DeskMessage::Bound { key, case: number, result });
         });
         None
     }

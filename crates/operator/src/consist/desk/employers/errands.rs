@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use linchpin_consist::{
-    About,
-    settle::{Act, Decision, Look, Outcome},
+    ObservedEmployer,
+    settle::{Act, ProviderLook, SettleDecision, SettleOutcome},
 };
 use linchpin_engine::contract::Notice;
 use linchpin_words::{Timestamp, text};
@@ -13,9 +13,9 @@ use serde_json::Value;
 use super::{Case, MESSAGE};
 use crate::{
     consist::{
-        acts::{Aim, Provider},
+        acts::{OrderTarget, Provider},
         crew::Worker,
-        desk::{Desk, Message},
+        desk::{Desk, DeskMessage},
         sight::EmployerKey,
     },
     controller::now,
@@ -27,9 +27,9 @@ impl Desk {
         &self,
         key: &EmployerKey,
         case: &Case,
-        decision: &Decision,
-        aim: &Aim,
-        about: &About,
+        decision: &SettleDecision,
+        aim: &OrderTarget,
+        about: &ObservedEmployer,
         provider: &Provider,
         worker: &Worker,
         time: Timestamp,
@@ -45,11 +45,7 @@ impl Desk {
                 let (result, done) = if let Act::Call { call, items } = &order.act {
                     let items = items.iter().map(|(_, state)| Value::clone(state)).collect();
                     let begun = std::time::Instant::now();
-                    let result = if hands.fence.check().is_ok() {
-                        provider.call(about, *call, items).await
-                    } else {
-                        Err("this process does not lead any more".to_owned())
-                    };
+                    let result = provider.call(&hands, about, *call, items).await;
                     counts.called(&adapter, call.name(), result.is_ok(), begun.elapsed());
                     (result, None)
                 } else {
@@ -63,8 +59,8 @@ impl Desk {
                     (result, done)
                 };
                 let result = result.map_err(|error| text::line_of(&error, MESSAGE));
-                let outcome = Outcome { slot: order.slot, number: order.number, at: now(), result };
-                let _ = back.send(Message::Outcome { key, case: number, outcome, done });
+                let outcome = SettleOutcome { slot: order.slot, number: order.number, at: now(), result };
+                let _ = back.send(DeskMessage::Outcome { key, case: number, outcome, done });
             });
         }
     }
@@ -74,8 +70,8 @@ impl Desk {
         &self,
         key: &EmployerKey,
         case: &Case,
-        about: About,
-        decision: &Decision,
+        about: ObservedEmployer,
+        decision: &SettleDecision,
         provider: Provider,
         worker: &Worker,
         time: Timestamp,
@@ -90,8 +86,8 @@ impl Desk {
             let (began, result) = provider.look(about, now).await;
             counts.called(&adapter, "Look", result.is_ok(), from.elapsed());
             let result = result.map_err(|failed| failed.in_words(|words| text::line_of(words, MESSAGE)));
-            let look = Look { began, about: question, result };
-            let _ = back.send(Message::Looked { key, case: number, look });
+            let look = ProviderLook { began, about: question, result };
+            let _ = back.send(DeskMessage::Looked { key, case: number, look });
         });
     }
 
@@ -99,7 +95,7 @@ impl Desk {
         &mut self,
         key: EmployerKey,
         number: u64,
-        outcome: Outcome,
+        outcome: SettleOutcome,
         done: Option<&'static str>,
     ) {
         let succeeded = outcome.result.is_ok();
@@ -122,7 +118,7 @@ impl Desk {
         }
     }
 
-    pub(in crate::consist::desk) fn looked(&mut self, key: EmployerKey, number: u64, look: Look) {
+    pub(in crate::consist::desk) fn looked(&mut self, key: EmployerKey, number: u64, look: ProviderLook) {
         if let Some(case) = self.cases.get_mut(&key).filter(|case| case.number == number) {
             case.looking = false;
             case.look = Some(look);

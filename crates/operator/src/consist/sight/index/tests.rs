@@ -1,7 +1,8 @@
 //! What the index finds is what asking everybody finds, whatever came and went before.
 
 use linchpin_consist::{
-    About, Answer, Batch, Call, Getter, Kinds, LookFailed, Options, Port, Trouble,
+    AdapterKinds, AdapterOptions, Batch, Call, Getter, LookFailed, ObservedEmployer, Port, ProviderAnswer,
+    Trouble,
     marks::{OwnFinalizers, lifecycle_finalizer},
 };
 use linchpin_words::{Gvk, keys::consist as keys};
@@ -21,27 +22,30 @@ impl Port for Selects {
     fn controller_name(&self) -> &'static str {
         "selects"
     }
-    fn options(&self) -> Options {
-        Options::default()
+    fn options(&self) -> AdapterOptions {
+        AdapterOptions::default()
     }
-    fn kinds(&self) -> Kinds {
-        Kinds::default()
+    fn kinds(&self) -> AdapterKinds {
+        AdapterKinds::default()
     }
-    fn employs(&self, employer: &Value) -> Selection {
+    fn employs(&self, employer: &Value) -> EmployeeSelection {
         match employer.pointer("/spec/names").and_then(Value::as_array) {
-            Some(names) => {
-                Selection::Names(names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect())
-            }
-            None => Selection::labels_at(employer, "/spec/selector"),
+            Some(names) => EmployeeSelection::Names(
+                names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect(),
+            ),
+            None => EmployeeSelection::labels_at(employer, "/spec/selector"),
         }
     }
-    fn look<'a>(&'a self, _: &'a About) -> futures::future::BoxFuture<'a, Result<Answer, LookFailed>> {
+    fn look<'a>(
+        &'a self,
+        _: &'a ObservedEmployer,
+    ) -> futures::future::BoxFuture<'a, Result<ProviderAnswer, LookFailed>> {
         let failed = LookFailed::new(Getter::CurrentEmployees, Trouble::new("nobody looks"));
         Box::pin(async move { Err(failed) })
     }
     fn call<'a>(
         &'a self,
-        _: &'a About,
+        _: &'a ObservedEmployer,
         _: Call,
         _: Vec<Value>,
     ) -> futures::future::BoxFuture<'a, Result<Batch, Trouble>> {
@@ -57,7 +61,7 @@ fn sight() -> Sight {
         until_changed: None,
     };
     let mut sight = Sight::default();
-    sight.employ(Arc::new(Crew::default().with(Worker::new(enabled, [0, PODS]), true)));
+    sight.employ(Arc::new(AdapterWorkers::default().with(Worker::new(enabled, [0, PODS]), true)));
     sight
 }
 
@@ -134,7 +138,7 @@ fn happens(sight: &mut Sight, event: Event, version: usize) {
 /// Whether an employer and a pod concern each other, asked directly.
 fn concern(employer: &EmployerView, pod: &PodView) -> bool {
     let own = OwnFinalizers::of(
-        Options::default().finalizer,
+        AdapterOptions::default().finalizer,
         &employer.kind.kind,
         &employer.kind.group,
         &employer.namespace,

@@ -11,7 +11,7 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use super::{Ended, FirstJournal, FirstJournalMay, Machine, Next, Write};
+use super::{FirstJournal, FirstJournalMay, NextWrite, SavingMachine, SavingWrite, WriteEnd};
 
 /// So many decisions order effects.
 const ORDERS: u64 = 2;
@@ -57,15 +57,15 @@ impl Server {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Flight {
-    Sent(Write, u8),
+    Sent(SavingWrite, u8),
     /// The answer: done with this version, or refused because the object is newer.
-    Answered(Write, u8, Option<u8>),
+    Answered(SavingWrite, u8, Option<u8>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct World {
     server: Server,
-    machine: Machine,
+    machine: SavingMachine,
     /// The version that the next write relies on.
     version: u8,
     /// Whether the subject knows its finalizer to be there.
@@ -151,24 +151,24 @@ impl Explorer {
         if world.writes == WRITES {
             return None;
         }
-        let status = Write::Status { critical: world.critical, journaled: true };
+        let status = SavingWrite::Status { critical: world.critical, journaled: true };
         let write = match world.machine.next() {
-            Next::Nothing => return None,
-            Next::Draw => {
+            NextWrite::Nothing => return None,
+            NextWrite::Draw => {
                 let new = world.server.journal != Some(world.critical);
                 if !world.machine.drawn(new) {
                     return Some(world);
                 }
                 status
             }
-            Next::Metadata { finalizer, first_journal } => {
+            NextWrite::Metadata { finalizer, first_journal } => {
                 let unsaved = world.critical > world.machine.saved;
                 let first_journal = match first_journal {
                     FirstJournalMay::Go => Some(FirstJournal::Shed),
                     FirstJournalMay::Be if crowded && unsaved => Some(FirstJournal::Put(world.critical)),
                     FirstJournalMay::Be | FirstJournalMay::Stay => None,
                 };
-                Write::Metadata { finalizer, first_journal }
+                SavingWrite::Metadata { finalizer, first_journal }
             }
         };
         world.machine.begin(write);
@@ -192,33 +192,33 @@ impl Explorer {
                 stored.flight = Some(Flight::Answered(write, relied_on, answer));
                 all.push(stored);
                 // It never reaches the server.
-                all.push(self.ended(World { flight: None, ..*world }, Ended::Failed, write));
+                all.push(self.ended(World { flight: None, ..*world }, WriteEnd::Failed, write));
             }
             Flight::Answered(write, relied_on, answer) => {
                 let mut next = World { flight: None, ..*world };
                 let ended = if let Some(version) = answer {
                     let newest = version > next.version;
                     next.version = next.version.max(version);
-                    Ended::Done { newest }
+                    WriteEnd::Done { newest }
                 } else {
                     let deaf = self.mistake == Mistake::DeafAfterConflict;
-                    Ended::Conflict { known: world.version != relied_on && !deaf }
+                    WriteEnd::Conflict { known: world.version != relied_on && !deaf }
                 };
                 all.push(self.ended(next, ended, write));
                 // The answer is lost.
-                all.push(self.ended(World { flight: None, ..*world }, Ended::Failed, write));
+                all.push(self.ended(World { flight: None, ..*world }, WriteEnd::Failed, write));
             }
         }
         all
     }
 
-    fn ended(&self, mut world: World, ended: Ended, write: Write) -> World {
-        let lost_counts = self.mistake == Mistake::SavedWhenLost && ended == Ended::Failed;
-        world.machine.ended(if lost_counts { Ended::Done { newest: true } } else { ended });
-        if self.mistake == Mistake::SavedAsDecided && matches!(ended, Ended::Done { .. }) {
+    fn ended(&self, mut world: World, ended: WriteEnd, write: SavingWrite) -> World {
+        let lost_counts = self.mistake == Mistake::SavedWhenLost && ended == WriteEnd::Failed;
+        world.machine.ended(if lost_counts { WriteEnd::Done { newest: true } } else { ended });
+        if self.mistake == Mistake::SavedAsDecided && matches!(ended, WriteEnd::Done { .. }) {
             world.machine.saved = world.critical;
         }
-        if let (Ended::Done { newest: true }, Write::Metadata { finalizer: Some(present), .. }) =
+        if let (WriteEnd::Done { newest: true }, SavingWrite::Metadata { finalizer: Some(present), .. }) =
             (ended, write)
         {
             world.has_finalizer = present;
@@ -263,10 +263,10 @@ fn arrived(mut world: World) -> World {
 }
 
 /// The server takes a write. Returns the new version.
-fn store(server: &mut Server, write: Write) -> u8 {
+fn store(server: &mut Server, write: SavingWrite) -> u8 {
     match write {
-        Write::Status { critical, .. } => server.journal = Some(critical),
-        Write::Metadata { finalizer, first_journal } => {
+        SavingWrite::Status { critical, .. } => server.journal = Some(critical),
+        SavingWrite::Metadata { finalizer, first_journal } => {
             server.finalizer = finalizer.unwrap_or(server.finalizer);
             match first_journal {
                 Some(FirstJournal::Put(critical)) => server.first_journal = Some(critical),

@@ -1,0 +1,55 @@
+//! What `linchpin plan` prints: a line for each dependency, the order, circles.
+
+use std::fmt::Write as _;
+
+use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
+
+use super::link::{DependencyLink, LinkVerdict, PlanManifests, sync_ref};
+
+impl PlanManifests {
+    /// All of it for people: a line for each dependency, the order, circles.
+    pub(super) fn shown(&self, links: &[DependencyLink]) -> String {
+        let mut out = String::new();
+        for link in links {
+            let place = format!("{}/{}", link.sync.namespace.as_deref().unwrap_or_default(), link.sync.name);
+            let (word, why) = match &link.verdict {
+                LinkVerdict::Ok(why) => ("ok  ", format!(" ({why})")),
+                LinkVerdict::None => ("none", String::new()),
+                LinkVerdict::Unknown(why) => ("?   ", format!(" (cannot tell: {why})")),
+            };
+            let _ = writeln!(out, "{word} {place}  {}  {}{why}", link.name, link.what);
+        }
+        let mut graph = Graph::new();
+        for sync in &self.syncs {
+            let namespace = sync.metadata.namespace.as_deref().unwrap_or_default();
+            let node = Node::here(sync_ref(namespace, sync.metadata.name.as_deref().unwrap_or_default()));
+            let edges: Vec<Edge> = links
+                .iter()
+                .filter(|link| link.sync == *node.object)
+                .filter_map(|link| {
+                    let wait = Wait { soft: link.soft.then_some(0), ..Wait::new(WaitState::InProgress, "") };
+                    Some(Edge::waits(node.clone(), Node::here(link.to.clone()?), wait))
+                })
+                .collect();
+            graph.set(&node, edges);
+        }
+        for (index, level) in graph.levels().iter().enumerate() {
+            let names: Vec<String> = level
+                .iter()
+                .map(|node| {
+                    format!("{}/{}", node.object.namespace.as_deref().unwrap_or_default(), node.object.name)
+                })
+                .collect();
+            let _ = writeln!(out, "layer {}: {}", index + 1, names.join(", "));
+        }
+        for owner in graph.owners() {
+            for broken in graph.broken_of_owner(owner) {
+                let _ = writeln!(out, "circle: {owner} → {broken} gives way (soft)");
+            }
+        }
+        for cycle in graph.cycles() {
+            let _ = writeln!(out, "circle: {} (hard: none of them is applied)", cycle.path);
+        }
+        out
+    }
+}

@@ -1,0 +1,59 @@
+//! What is done with every answer of a service: one shape for the layers of a transport.
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::client::Body;
+use std::task::{Context, Poll};
+use tower::{BoxError, Service};
+
+use super::AnswerBody;
+
+/// An answer as the layers pass it on.
+pub(super) type Answered = Response<AnswerBody>;
+
+/// An answer that is under way.
+pub(super) trait AnswerFuture: Future<Output = Result<Answered, BoxError>> + Send {}
+
+impl<F: Future<Output = Result<Answered, BoxError>> + Send> AnswerFuture for F {}
+
+/// Something that is done with every answer.
+pub(super) trait AnswerLayer: Clone + Send + 'static {
+    /// Sees an answer through. `lasting`: it is one to a watch, if it is a good one.
+    fn handle(
+        self,
+        lasting: bool,
+        answer: impl AnswerFuture,
+    ) -> impl Future<Output = Result<Answered, BoxError>> + Send;
+}
+
+/// A service, with something that is done with every answer of the one inside.
+#[derive(Clone)]
+pub(super) struct Layered<S, L> {
+    pub(super) inner: S,
+    pub(super) layer: L,
+}
+
+impl<S, L: AnswerLayer> Service<Request<Body>> for Layered<S, L>
+where
+    S: Service<Request<Body>, Response = Answered, Error = BoxError>,
+    S::Future: Send + 'static,
+{
+    type Response = Answered;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Answered, BoxError>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let lasting = is_watch(&request);
+        let answer = self.inner.call(request);
+        Box::pin(self.layer.clone().handle(lasting, answer))
+    }
+}
+
+/// Whether the answer lasts, if it is a good one.
+fn is_watch(request: &Request<Body>) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|part| part == "watch=true"))
+}
