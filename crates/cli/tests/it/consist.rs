@@ -237,7 +237,7 @@ impl Shop {
 
     fn until(&self, what: &str, holds: impl FnMut() -> bool) {
         let told =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| eventually(what, seconds(20), holds)));
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| eventually(what, seconds(60), holds)));
         assert!(told.is_ok(), "{what}; the process says:\n{}", self.log());
     }
 
