@@ -123,22 +123,21 @@ fn text(verdict: &ReviewVerdict) -> String {
 }
 
 #[tokio::test]
-async fn b12_what_memory_does_not_know_yet_is_asked_for_once_for_all_that_ask_meanwhile() {
+async fn b12_what_memory_does_not_know_yet_is_asked_for_after_the_review_came_and_once_for_a_crowd() {
     let server = Server::start(true);
     let webhooks = server.webhooks(BootMemory::of_nothing(), Namespaces::All);
-    let (first, second) = tokio::join!(
-        webhooks.deployment(review("shop", deployment())),
-        webhooks.deployment(review("shop", deployment())),
-    );
-    assert!(text(&first).contains("wait-for-db") && text(&second).contains("wait-for-db"), "{first:?}");
-    assert_eq!(server.asked("bootdependencies"), 1, "{:?}", server.asked);
+    let crowd = (0..10).map(|_| webhooks.deployment(review("shop", deployment())));
+    let verdicts = futures::future::join_all(crowd).await;
+    assert!(verdicts.iter().all(|verdict| text(verdict).contains("wait-for-db")), "{verdicts:?}");
+    // The first list may be older than the other reviews: they share one of their own.
+    assert_eq!(server.asked("bootdependencies"), 2, "{:?}", server.asked);
     // A pod of something older than a few seconds is answered from memory.
     assert_eq!(webhooks.pod(review("shop", pod("web"))).await, ReviewVerdict::default());
-    assert_eq!(server.asked("bootdependencies"), 1, "{:?}", server.asked);
+    assert_eq!(server.asked("bootdependencies"), 2, "{:?}", server.asked);
 }
 
 #[tokio::test]
-async fn what_a_crowd_of_pods_would_be_held_for_is_looked_up_once() {
+async fn what_a_crowd_of_pods_would_be_held_for_is_looked_up_twice_at_most() {
     let server = Server::start(true);
     let webhooks = server.webhooks(BootMemory::of_nothing(), Namespaces::All);
     let object: BootDependency = serde_json::from_value(json!({
@@ -149,7 +148,7 @@ async fn what_a_crowd_of_pods_would_be_held_for_is_looked_up_once() {
     let met = futures::future::join_all((0..50).map(|_| webhooks.glances.met(&object))).await;
     assert_eq!(met.len(), 50);
     for kind in ["/services", "/endpointslices"] {
-        assert_eq!(server.asked(kind), 1, "{:?}", server.asked);
+        assert!((1..=2).contains(&server.asked(kind)), "{:?}", server.asked);
     }
 }
 
