@@ -135,7 +135,10 @@ impl Turn<'_> {
         let mut seen = there(&answer.employer, false);
         seen.extend(there(&answer.employees, true));
         let lately = self.memory.known_at.is_some_and(|at| look.began < at.plus_duration(super::DOUBT));
-        if seen.is_empty() && !self.memory.known.is_empty() && lately && self.memory.doubt.is_none() {
+        let vanished = |side: bool| {
+            self.memory.known.iter().any(|(of, _)| *of == side) && !seen.iter().any(|(of, _)| *of == side)
+        };
+        if (vanished(false) || vanished(true)) && lately && self.memory.doubt.is_none() {
             self.memory.doubt = Some(look.began);
             return;
         }

@@ -3,7 +3,7 @@
 
 use linchpin_api::{BootDependency, BootEntry, boot_dependency::EntryStatus};
 use linchpin_engine::contract::{Actor, ClusterRef, Notice, StepId, Verb, Via};
-use linchpin_words::text;
+use linchpin_words::{Reason, text};
 
 use super::address::target_and_port;
 use crate::{
@@ -15,14 +15,13 @@ use crate::{
 pub fn due(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
     let drawn = super::status::draw(object, status_input);
     let before = object.status.as_ref().map_or(&[][..], |status| status.entries.as_slice());
-    let old = |row: &EntryStatus| before.iter().find(|old| old.name == row.name && !is_unseen(&old.reason));
+    let old = |row: &EntryStatus| before.iter().find(|old| old.name == row.name && !is_unlooked(&old.reason));
     let mut notices: Vec<SideWrite> = object
         .spec
         .depends_on
         .iter()
         .zip(&drawn.entries)
-        // What nobody has looked at yet is no news.
-        .filter(|(_, row)| !is_unseen(&row.reason))
+        .filter(|(_, row)| !is_unlooked(&row.reason))
         .filter_map(|(entry, row)| {
             let (reason, message) = match (old(row).map(|old| old.met), row.met) {
                 (None | Some(true), false) => ("DependencyNotReady", missing(entry, row)),
@@ -43,6 +42,11 @@ pub fn due(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideW
         notices.push(notice(&name, "AllDependenciesReady", &message, false));
     }
     notices
+}
+
+/// Whether nobody has looked yet, or nobody looks: that is no news.
+fn is_unlooked(reason: &str) -> bool {
+    is_unseen(reason) || reason == Reason::Suspended.as_str()
 }
 
 fn missing(entry: &BootEntry, row: &EntryStatus) -> String {

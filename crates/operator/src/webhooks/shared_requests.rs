@@ -116,7 +116,7 @@ mod tests {
     #[tokio::test]
     async fn who_gives_up_takes_the_question_along_and_holds_nobody() {
         let requests = SharedRequests::<&str, u32>::default();
-        let mut hangs = Box::pin(requests.join("a", || std::future::pending()));
+        let mut hangs = Box::pin(requests.join("a", std::future::pending));
         assert!(futures::poll!(&mut hangs).is_pending());
         drop(hangs);
         assert_eq!(requests.join("a", || std::future::ready(2)).await, 2);

@@ -39,7 +39,11 @@ impl TemplateRepair {
             "Deployment" => own_mark,
             _ => is.is_some() && !(input.going && is == hash.as_deref()),
         };
-        let quiet = |state, message: &str| Self { state, message: message.to_owned(), patch: None, carried };
+        let injection = waiter
+            .map(|waiter| inject(template, PatchTarget::DeploymentTemplate, division, PodGate::Open, waiter));
+        let Injection { patch, skipped } = injection.unwrap_or_default();
+        let told = |message: &str| with_skipped(message, &skipped);
+        let quiet = |state, message: &str| Self { state, message: told(message), patch: None, carried };
         if kind != "Deployment" {
             let rolls = matches!(kind, "StatefulSet" | "DaemonSet") && immediate;
             if !rolls || is == hash.as_deref() {
@@ -57,31 +61,25 @@ impl TemplateRepair {
             });
             return Self {
                 state: "Outdated",
-                message: "it is rolled out anew".to_owned(),
+                message: told("it is rolled out anew"),
                 patch: Some(operations),
                 carried,
             };
         }
-        let Some(waiter) = waiter else {
+        if waiter.is_none() {
             return if is == hash.as_deref() {
                 quiet("Current", "")
             } else {
                 quiet("Outdated", "the operator serves no webhooks: nothing is put into its template")
             };
-        };
-        let Injection { patch, skipped } =
-            inject(template, PatchTarget::DeploymentTemplate, division, PodGate::Open, waiter);
-        let mut message = String::new();
-        if !skipped.is_empty() {
-            message = format!("an init container of its own has the name of ours for {}", skipped.join(", "));
         }
         if patch.is_empty() || is == hash.as_deref() && (hash.is_some() || !own_mark) {
-            return Self { state: "Current", message, patch: None, carried };
+            return quiet("Current", "");
         }
         let operations =
             || patch.iter().filter_map(|operation| serde_json::to_value(operation).ok()).collect();
         if input.going {
-            return Self { state: "Outdated", message, patch: Some(operations()), carried };
+            return Self { state: "Outdated", message: told(""), patch: Some(operations()), carried };
         }
         let missed = is.is_none() && hash.is_some() && created(&workload.content) >= created_of(input.object);
         let well = workload.content["status"]["readyReplicas"].as_i64().unwrap_or_default() > 0;
@@ -92,13 +90,23 @@ impl TemplateRepair {
         if missed || immediate {
             return Self {
                 state: "Outdated",
-                message: "its template is repaired".to_owned(),
+                message: told("its template is repaired"),
                 patch: Some(operations()),
                 carried,
             };
         }
         quiet("Outdated", "its template follows at its next change; new pods have the present set")
     }
+}
+
+/// A message, and which entries the template's own init containers keep out.
+fn with_skipped(message: &str, skipped: &[String]) -> String {
+    if skipped.is_empty() {
+        return message.to_owned();
+    }
+    let names = skipped.join(", ");
+    let note = format!("an init container of its own has the name of ours for {names}");
+    if message.is_empty() { note } else { format!("{message}; {note}") }
 }
 
 /// The operations for this very version of this very object.

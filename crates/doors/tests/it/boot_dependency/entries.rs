@@ -273,3 +273,16 @@ fn b24_events_come_on_changes_only_and_with_the_cause() {
     object.status = Some(status);
     assert_eq!(there.look(&object).1, []);
 }
+
+#[test]
+fn nothing_is_said_of_what_nobody_looks_at_while_the_object_is_suspended() {
+    let mut object = of("{service: db, port: 5432}");
+    object.spec.common.suspend = true;
+    let there = Stage::default().service("db", 5432, true);
+    let (status, events, _) = there.look(&object);
+    assert_eq!(events, [], "{status:?}");
+    object.status = Some(status);
+    object.spec.common.suspend = false;
+    let reasons: Vec<String> = there.look(&object).1.into_iter().map(|(reason, _)| reason).collect();
+    assert_eq!(reasons, ["AllDependenciesReady"]);
+}

@@ -436,3 +436,29 @@ fn a_pod_that_is_named_itself_has_a_row_that_tells_how_it_is() {
     assert_eq!(state(Some(json!({}))), "Missed");
     assert_eq!(state(Some(json!({"linchpin.dev/skip-boot-wait": "true"}))), "Skipped");
 }
+
+#[test]
+fn an_entry_that_an_init_container_of_the_users_keeps_out_is_told_whatever_the_kind_and_state() {
+    let entries = json!([{"service": "db", "port": 5432}, {"service": "cache", "port": 6379}]);
+    let with_own = |mut workload: Value| {
+        workload["spec"]["template"]["spec"]["initContainers"] =
+            json!([{"name": "wait-for-db", "image": "mine"}]);
+        workload
+    };
+    let earlier = with_own(deployment("2026-01-01T00:00:04Z", 0, &json!({})));
+    let note = "an init container of its own has the name of ours for db:5432";
+    let deployed = object(&json!({"dependsOn": entries}));
+    let mut things = world(earlier.clone());
+    things[1].2["spec"] = deployed["spec"].clone();
+    let (_, rows) = look(&deployed, &things, "");
+    assert_eq!(rows[0]["state"], "Outdated", "{rows}");
+    let follows = "its template follows at its next change; new pods have the present set";
+    assert_eq!(rows[0]["message"], format!("{follows}; {note}"));
+
+    let target = json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web"});
+    let set = object(&json!({"dependsOn": entries, "targetRef": target}));
+    things[1].2["spec"] = set["spec"].clone();
+    things[2] = ("StatefulSet", "web", earlier);
+    let (_, rows) = look(&set, &things, "");
+    assert_eq!((&rows[0]["state"], &rows[0]["message"]), (&json!("Current"), &json!(note)), "{rows}");
+}
