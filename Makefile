@@ -22,7 +22,7 @@ demo: ## Start a local Kubernetes and the operator, and look at them (LOCAL=0: t
 .PHONY: test
 test: node-packages node-waiter ## Run all tests, also those on a real API server and a real node
 	cd kubernetes && $(GO) test ./services
-	$(CARGO) test --workspace -- $(TEST_ARGUMENTS)
+	$(CARGO) test --workspace --no-fail-fast -- $(TEST_ARGUMENTS)
 
 .PHONY: test-all
 test-all: test image ## Run also what takes long: the chart and all examples on a real node, installed by Helm
