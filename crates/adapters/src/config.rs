@@ -237,9 +237,29 @@ impl AdapterConfig {
         }))
     }
 
-    async fn remote(&self) -> Result<Remote, AdapterConfigError> {
+    /// An adapter of this process.
+    fn built_in(&self) -> Result<Arc<dyn Port>, AdapterConfigError> {
+        Ok(match self.adapter.as_str() {
+            "haproxy" => port::<_, Value, Value>(self.haproxy()?),
+            "alibabacloudslb" => {
+                let options = self.options(AlibabaCloudSlb::usual_options())?;
+                let access = self.access(String::new(), options.timeout);
+                let adapter = AlibabaCloudSlb::new(|name| std::env::var(name).ok(), access, options);
+                port::<_, Value, Value>(adapter.map_err(|trouble| self.wrong(trouble))?)
+            }
+            _ => port::<_, Value, Value>(self.contract()?),
+        })
+    }
+
+    /// The connection to an adapter that is elsewhere, and the options as far as they are known here.
+    fn remote_client(&self) -> Result<(Arc<ProviderClient>, AdapterOptions), AdapterConfigError> {
         let options = self.options(AdapterOptions::default())?;
-        let client = Arc::new(self.client("--adapter-url", self.adapter_url.as_ref(), options.timeout)?);
+        let client = self.client("--adapter-url", self.adapter_url.as_ref(), options.timeout)?;
+        Ok((Arc::new(client), options))
+    }
+
+    async fn remote(&self) -> Result<Remote, AdapterConfigError> {
+        let (client, options) = self.remote_client()?;
         let said = Remote::describe(&client).await.map_err(AdapterConfigError::NotYet)?;
         let usual = AdapterOptions {
             follow_pod_ops_lifecycle: said.follow_pod_ops_lifecycle.unwrap_or(true),
@@ -253,27 +273,28 @@ impl AdapterConfig {
     }
 }
 
+/// Refuses what makes no sense, and asks nobody.
+pub fn verify(config: &AdapterConfig) -> Result<(), AdapterConfigError> {
+    config.check()?;
+    match config.adapter.as_str() {
+        "remote" => config.remote_client().map(drop),
+        _ => config.built_in().map(drop),
+    }
+}
+
 /// Makes the adapter that is configured. A remote one is asked what it is.
 pub async fn open(config: &AdapterConfig) -> Result<Opened, AdapterConfigError> {
     config.check()?;
     let name = if config.name.is_empty() { config.adapter.clone() } else { config.name.clone() };
-    let never = || -> Pin<Box<dyn Future<Output = Trouble> + Send>> { Box::pin(std::future::pending()) };
-    let (port, until_changed) = match config.adapter.as_str() {
-        "remote" => {
-            let remote = config.remote().await?;
-            let changed: Pin<Box<dyn Future<Output = Trouble> + Send>> =
-                Box::pin(remote.clone().until_changed());
-            (port::<_, Value, Value>(remote), changed)
-        }
-        "haproxy" => (port::<_, Value, Value>(config.haproxy()?), never()),
-        "alibabacloudslb" => {
-            let options = config.options(AlibabaCloudSlb::usual_options())?;
-            let access = config.access(String::new(), options.timeout);
-            let adapter = AlibabaCloudSlb::new(|name| std::env::var(name).ok(), access, options);
-            (port::<_, Value, Value>(adapter.map_err(|trouble| config.wrong(trouble))?), never())
-        }
-        _ => (port::<_, Value, Value>(config.contract()?), never()),
-    };
+    let (port, until_changed): (_, Pin<Box<dyn Future<Output = Trouble> + Send>>) =
+        match config.adapter.as_str() {
+            "remote" => {
+                let remote = config.remote().await?;
+                let changed = Box::pin(remote.clone().until_changed());
+                (port::<_, Value, Value>(remote), changed)
+            }
+            _ => (config.built_in()?, Box::pin(std::future::pending())),
+        };
     Ok(Opened { name, port, until_changed })
 }
 
@@ -339,6 +360,17 @@ mod tests {
             (json!({"adapter": "demo"}), "--provider must say"),
             (json!({"adapter": "remote"}), "--adapter-url must say"),
             (json!({"adapter": "haproxy"}), "--haproxy must say"),
+            (
+                json!({"adapter": "http", "provider": "http://localhost:1", "employer": "v1/Namespace"}),
+                "Namespace has no namespaces: employers and employees must",
+            ),
+            (json!({"adapter": "remote"}), "--adapter-url must say"),
+            (json!({"adapter": "remote", "adapterUrl": "nonsense"}), "nonsense"),
+            (
+                json!({"adapter": "remote", "adapterUrl": "http://localhost:1", "resync": "1ms"}),
+                "resync must be at least 1s",
+            ),
+            (json!({"adapter": "remote", "adapterUrl": "http://a.example"}), "--allow-insecure-provider"),
             (json!({"adapter": "haproxy", "haproxy": ["nope"]}), "unix:/path"),
             (json!({"adapter": "demo", "provider": "http://p.example"}), "--allow-insecure-provider"),
             (
@@ -369,6 +401,8 @@ mod tests {
         ] {
             let told = refused(config.clone()).await;
             assert!(told.contains(why), "{config}: {told}");
+            let verified = verify(&self::config(config)).map_err(|wrong| wrong.to_string());
+            assert_eq!(verified, Err(told), "asking nobody gives the same answer");
         }
         assert!(serde_json::from_value::<AdapterConfig>(json!({"adapter": "demo", "unknown": 1})).is_err());
     }

@@ -25,7 +25,7 @@ mod wire;
 pub use self::{
     alibabacloudslb::AlibabaCloudSlb,
     client::{Access, ProviderClient},
-    config::{AdapterConfig, AdapterConfigError, NAMES, Opened, open},
+    config::{AdapterConfig, AdapterConfigError, NAMES, Opened, open, verify},
     contract::ContractAdapter,
     haproxy::{Address, Haproxy, HaproxyConfig},
     remote::{Description, Remote},

@@ -13,7 +13,7 @@ use linchpin_consist::{
     Trouble,
     adapter::{HasId as _, ObservedEmployee},
 };
-use linchpin_words::{Gvk, text};
+use linchpin_words::{Gvk, reference::built_in_kind, text};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -98,9 +98,13 @@ impl Description {
 /// A kind from `v1/Service` or `apps/v1/Deployment`.
 pub(crate) fn kind_of(text: &str) -> Result<Gvk, String> {
     let kind = text.rsplit_once('/').map(|(version, kind)| Gvk::from_api_version(version, kind));
-    kind.filter(|kind| kind.problem().is_none()).ok_or_else(|| {
+    let kind = kind.filter(|kind| kind.problem().is_none()).ok_or_else(|| {
         format!("{} is no kind; write for example v1/Service or apps/v1/Deployment", text::quote(text))
-    })
+    })?;
+    if built_in_kind(&kind.group, &kind.kind).is_some_and(|known| !known.namespaced) {
+        return Err(format!("{} has no namespaces: employers and employees must", kind.kind));
+    }
+    Ok(kind)
 }
 
 /// A JSON pointer from `.spec.selector`.

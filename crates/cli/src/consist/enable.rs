@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Args;
 use futures::future::BoxFuture;
-use linchpin_adapters::{AdapterConfig, AdapterConfigError, NAMES, open};
+use linchpin_adapters::{AdapterConfig, AdapterConfigError, NAMES, open, verify};
 use linchpin_operator::{
     consist::{
         self, Consist, ConsistMode, Enabled, Lifecycle, Opening, Overrides, Waiting,
@@ -255,18 +255,8 @@ fn opening(config: AdapterConfig) -> Opening {
 }
 
 /// Refuses before anything starts what makes no sense: exit 2, with the reason.
-fn check(configs: &[AdapterConfig]) -> Result<Result<(), UsageError>> {
-    crate::operator::block_on(async {
-        for config in
-            configs.iter().filter(|config| config.adapter != "remote" || config.adapter_url.is_none())
-        {
-            if let Err(AdapterConfigError::Wrong(why)) = open(config).await {
-                return Err(UsageError(why));
-            }
-        }
-        Ok(())
-    })
-    .context("checking the adapters")
+fn check(configs: &[AdapterConfig]) -> Result<(), UsageError> {
+    configs.iter().try_for_each(|config| verify(config).map_err(|wrong| UsageError(wrong.to_string())))
 }
 
 /// Runs the process until it is asked to stop.
@@ -275,7 +265,7 @@ pub(super) fn enable(command: EnableCommand) -> Result<Result<ExitCode, UsageErr
         Ok(read) => read,
         Err(usage) => return Ok(Err(usage)),
     };
-    if let Err(usage) = check(&configs)? {
+    if let Err(usage) = check(&configs) {
         return Ok(Err(usage));
     }
     let settings = match command.process.settings(version::COMMIT.map(str::to_owned)) {
@@ -328,7 +318,7 @@ pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, UsageE
     if without_provider {
         configs = configs.into_iter().map(unreached).collect();
     }
-    if let Err(usage) = check(&configs)? {
+    if let Err(usage) = check(&configs) {
         return Ok(Err(usage));
     }
     let scale_down = match command.scale_down.as_deref().map(deployment).transpose() {

@@ -130,10 +130,9 @@ impl Turn<'_> {
     pub(super) fn finish(self, look_at: Option<Timestamp>, over: bool) -> SettleDecision {
         let report = self.report();
         let (traffic, attaching) = (self.traffic(), self.attaching());
-        let wake_at = match (self.wake_at, look_at.filter(|at| *at > self.now)) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
+        let too_old = self.too_old_at().filter(|_| report.phase == EmployerPhase::Synced);
+        let later = [look_at, too_old].into_iter().flatten().filter(|at| *at > self.now);
+        let wake_at = later.chain(self.wake_at).min();
         SettleDecision {
             memory: self.memory,
             orders: self.orders,
@@ -222,6 +221,12 @@ impl Turn<'_> {
         }
     }
 
+    /// When the last answer proves nothing any more: after two times `resync` without another.
+    fn too_old_at(&self) -> Option<Timestamp> {
+        let look = self.standing.look.filter(|look| look.result.is_ok())?;
+        Some(look.began.plus_duration(self.standing.options.resync.saturating_mul(2)))
+    }
+
     /// Phase, reason and the one line.
     fn headline(&self, employer: &[ReportRow], rows: &[ReportRow]) -> (EmployerPhase, ReadyReason, String) {
         let phase = |phase: EmployerPhase| if self.leaving { EmployerPhase::Deleting } else { phase };
@@ -251,6 +256,13 @@ impl Turn<'_> {
                 "the provider is being looked at".to_owned(),
             );
         };
+        if !self.leaving && self.too_old_at().is_some_and(|at| at <= self.now) {
+            return (
+                EmployerPhase::Syncing,
+                ReadyReason::Syncing,
+                "the provider's last answer is too old, another is waited for".to_owned(),
+            );
+        }
         let mut unsettled = employer
             .iter()
             .chain(rows)

@@ -1,12 +1,15 @@
 //! Employments under everything that can happen: killed after every effect, answers lost, late and twice, pods that come
 //! and go, a provider that is down. And mistakes that these checks must find.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    time::Duration,
+};
 
-use linchpin_consist::settle::WorkSlot;
+use linchpin_consist::settle::{EmployerPhase, WorkSlot};
 use proptest::prelude::*;
 
-use crate::world::{Bug, Event, World};
+use crate::world::{Bug, Emptied, Event, World};
 
 /// Stories that end in every kind of rest.
 const STORIES: &[&[Event]] = &[
@@ -219,7 +222,8 @@ fn an_answer_that_is_suddenly_empty_releases_nobody() {
         &[],
     ] {
         // The empty answer comes at every point of the way.
-        for at in 0..12 {
+        let sides = [Emptied::Both, Emptied::Employer, Emptied::Employees];
+        for (at, emptied) in (0..12).flat_map(|at| sides.map(|side| (at, side))) {
             let mut world = World::new(Bug::None);
             let round = |world: &mut World| {
                 world.turn();
@@ -236,14 +240,40 @@ fn an_answer_that_is_suddenly_empty_releases_nobody() {
                 world.happen(*event);
             }
             for number in 0..12 {
-                world.empty_once |= number == at;
+                if number == at {
+                    world.empty_once = Some(emptied);
+                }
                 round(&mut world);
             }
-            assert!(world.wrong.is_empty(), "{events:?}, empty at {at}: {:?}", world.wrong);
-            world.empty_once = false;
-            world.run_out().unwrap_or_else(|wrong| panic!("{events:?}, empty at {at}: {wrong}"));
+            assert!(world.wrong.is_empty(), "{events:?}, {emptied:?} empty at {at}: {:?}", world.wrong);
+            world.empty_once = None;
+            world.run_out().unwrap_or_else(|wrong| panic!("{events:?}, {emptied:?} empty at {at}: {wrong}"));
         }
     }
+}
+
+#[test]
+fn an_answer_older_than_two_times_resync_proves_nothing() {
+    let mut world = World::new(Bug::None);
+    world.happen(Event::Ready(1, true));
+    for _ in 0..30 {
+        world.turn();
+        while !world.flight.is_empty() {
+            world.carry_out(0, true);
+        }
+        world.deliver_look();
+    }
+    let settled = world.turn().expect("a decision");
+    assert_eq!(settled.report.phase, EmployerPhase::Synced, "{}", settled.report.message);
+    // The next look never comes back.
+    let old = settled.report.last_answer.expect("an answer").plus_duration(Duration::from_mins(2));
+    world.time = old.as_microsecond() - 2;
+    let before = world.turn().expect("a decision");
+    assert_eq!(before.report.phase, EmployerPhase::Synced, "{}", before.report.message);
+    assert!(before.wake_at.is_some_and(|at| at <= old), "somebody looks when it is too old");
+    world.time = old.as_microsecond();
+    let report = world.turn().expect("a decision").report;
+    assert_eq!((report.phase, report.message.contains("too old")), (EmployerPhase::Syncing, true));
 }
 
 #[test]

@@ -61,6 +61,14 @@ pub(crate) enum Bug {
     ClaimsAreBelieved,
 }
 
+/// Which lists of an answer are empty although nothing changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Emptied {
+    Both,
+    Employer,
+    Employees,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct World {
     pub(crate) labelled: bool,
@@ -79,8 +87,8 @@ pub(crate) struct World {
     pub(crate) look: Option<ProviderLook>,
     /// A look whose answer is on its way.
     pub(crate) looking: Option<ProviderLook>,
-    /// Whether the next answer is empty although nothing changed: a provider that restarts.
-    pub(crate) empty_once: bool,
+    /// What the next answer leaves out although nothing changed: a provider that restarts.
+    pub(crate) empty_once: Option<Emptied>,
     pub(crate) time: i64,
     pub(crate) version: u64,
     pub(crate) bug: Bug,
@@ -121,7 +129,7 @@ impl World {
             outcomes: Vec::new(),
             look: None,
             looking: None,
-            empty_once: false,
+            empty_once: None,
             time: 0,
             version: 10,
             bug,
@@ -282,12 +290,14 @@ impl World {
             self.time += 1;
             let mut result = self.answer();
             if let Ok(answer) = &mut result
-                && std::mem::take(&mut self.empty_once)
+                && let Some(emptied) = self.empty_once.take()
             {
-                for pair in answer.employer.iter_mut().chain(&mut answer.employees) {
+                let employer = answer.employer.iter_mut().filter(|_| emptied != Emptied::Employees);
+                let employees = answer.employees.iter_mut().filter(|_| emptied != Emptied::Employer);
+                for pair in employer.chain(employees) {
                     (pair.current, pair.same, pair.in_traffic) = (None, false, None);
                 }
-                answer.employees.retain(|pair| pair.expected.is_some());
+                answer.employees.retain(|pair| pair.current.is_some() || pair.expected.is_some());
             }
             self.looking = Some(ProviderLook { began: self.now(), about: decision.about, result });
         }

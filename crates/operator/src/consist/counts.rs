@@ -154,7 +154,8 @@ impl ConsistCounts {
         standing.oddities.remove(key);
         for row in &report.employees {
             let place = (key.clone(), row.name.clone());
-            if row.state == RowState::Failed {
+            // Neither ends a drain: the clock of one goes on.
+            if matches!(row.state, RowState::Failed | RowState::Unknown) {
                 continue;
             }
             if row.state == RowState::Draining {

@@ -53,7 +53,10 @@ impl Desk {
                     let result = hands.carry_out(&order.act, &aim).await;
                     let done = match &order.act {
                         Act::AddClean { .. } => Some("EnsureEmployerCleanFinalizerSucceed"),
-                        Act::RemoveClean { .. } => Some("CleanEmployerCleanFinalizerSucceed"),
+                        // One that somebody ordered to be released may have left something in the provider.
+                        Act::RemoveClean { .. } if !aim.employer.is_abandoned() => {
+                            Some("CleanEmployerCleanFinalizerSucceed")
+                        }
                         _ => None,
                     };
                     (result, done)
