@@ -31,7 +31,20 @@ const DEADLINE: Duration = Duration::from_secs(30);
 pub(crate) struct Sent {
     /// By name, what was sent last: its hash, for a revision holds a whole spec.
     last: BTreeMap<StepId, u64>,
-    retry_at: Option<Timestamp>,
+    /// When those that failed may be sent again.
+    retry_at: BTreeMap<StepId, Timestamp>,
+}
+
+impl Sent {
+    /// When a record may be sent again, if it failed and that is not yet.
+    fn rests_until(&mut self, name: &StepId, time: Timestamp) -> Option<Timestamp> {
+        let at = *self.retry_at.get(name)?;
+        if at <= time {
+            self.retry_at.remove(name);
+            return None;
+        }
+        Some(at)
+    }
 }
 
 fn fingerprint(verb: &Verb) -> u64 {
@@ -43,19 +56,17 @@ fn fingerprint(verb: &Verb) -> u64 {
 impl Controller {
     /// Sends what is not sent yet.
     pub(super) fn keep(&mut self, entry: &mut Entry, records: Vec<SideWrite>, time: Timestamp) {
-        if let Some(at) = entry.sent.retry_at {
-            if at > time {
-                let wake_at = entry.wake_at.map_or(at, |earlier| earlier.min(at));
-                entry.wake_at = Some(wake_at);
-                self.timers.set(entry.id, Some(wake_at));
-                return;
-            }
-            entry.sent.retry_at = None;
-        }
+        entry.sent.retry_at.retain(|name, _| records.iter().any(|record| record.name == *name));
         if entry.sent.last.len() > REMEMBERED {
             entry.sent.last.retain(|name, _| records.iter().any(|record| record.name == *name));
         }
         for record in records {
+            if let Some(at) = entry.sent.rests_until(&record.name, time) {
+                let wake_at = entry.wake_at.map_or(at, |earlier| earlier.min(at));
+                entry.wake_at = Some(wake_at);
+                self.timers.set(entry.id, Some(wake_at));
+                continue;
+            }
             let hash = fingerprint(&record.verb);
             if entry.sent.last.get(&record.name) == Some(&hash) {
                 continue;
@@ -78,8 +89,9 @@ impl Controller {
         let failed = outcome.result.as_ref().err().filter(|failure| !matches!(failure, Failure::Gone(_)));
         if let (Some(failure), Some(entry)) = (failed, self.entries.get_mut(&id)) {
             tracing::warn!(object = %entry.subject.key().object_ref(), "cannot keep record {name}: {failure}");
-            entry.sent.last.remove(&StepId::new(name));
-            entry.sent.retry_at = Some(now().plus_duration(PATIENCE));
+            let name = StepId::new(name);
+            entry.sent.last.remove(&name);
+            entry.sent.retry_at.insert(name, now().plus_duration(PATIENCE));
             self.enqueue(id);
         }
         true
