@@ -55,13 +55,15 @@ pub use self::{
     sync::{Sync, SyncDependency, SyncSpec, SyncStatus},
 };
 
-/// Says on a definition which schema it is.
+/// Says on a definition whose it is and which schema.
 pub fn mark(definition: &mut CustomResourceDefinition) {
     // A definition is made of texts and numbers, which are always written.
     let spec = serde_json::to_vec(&definition.spec).unwrap_or_default();
     let mut hash = sha256_hex(&spec);
     hash.truncate(16);
     definition.metadata.annotations.get_or_insert_default().insert(keys::SCHEMA_HASH.to_owned(), hash);
+    let part_of = ("app.kubernetes.io/part-of".to_owned(), "linchpin".to_owned());
+    definition.metadata.labels.get_or_insert_default().extend([part_of]);
 }
 
 /// A definition as a YAML manifest, the form it is committed and shipped in.

@@ -12,14 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use linchpin_doors::Registry;
 use linchpin_operator::rights::NAMESPACE;
 use linchpin_words::Period;
 
 use crate::{live::Connection, operator::awaited, progress};
-use told::{Category, document, fails, text_of};
+use told::{Category, document, failures, text_of};
 
 /// How often it is looked again with --wait.
 const PAUSE: Duration = Duration::from_secs(2);
@@ -80,7 +80,11 @@ pub(crate) fn run(command: &CheckCommand, kinds: &Registry) -> Result<ExitCode> 
         Output::Text => print!("{}", text_of(&categories, false)),
         Output::Short => print!("{}", text_of(&categories, true)),
     }
-    Ok(if fails(&categories) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    match failures(&categories).as_slice() {
+        [] => Ok(ExitCode::SUCCESS),
+        [one] => bail!("{one} failed"),
+        several => bail!("{} checks failed: {}", several.len(), several.join(", ")),
+    }
 }
 
 async fn look(command: &CheckCommand, mode: CheckMode, kinds: &Registry) -> Vec<Category> {
@@ -88,7 +92,7 @@ async fn look(command: &CheckCommand, mode: CheckMode, kinds: &Registry) -> Vec<
     loop {
         let facts = facts::read(command, mode, kinds.definitions()).await;
         let categories = judge::judge(mode, &command.namespace, &facts);
-        if !fails(&categories) || Instant::now() + PAUSE > until {
+        if failures(&categories).is_empty() || Instant::now() + PAUSE > until {
             return categories;
         }
         tokio::time::sleep(PAUSE).await;

@@ -55,8 +55,10 @@ pub(crate) fn run(command: &PlanCommand) -> Result<ExitCode> {
         given.links()
     };
     print!("{}", given.shown(&links));
-    let linked = links.iter().all(|link| link.verdict != LinkVerdict::None);
-    Ok(if linked { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    match links.iter().filter(|link| link.verdict == LinkVerdict::None).count() {
+        0 => Ok(ExitCode::SUCCESS),
+        unlinked => bail!("dependencies that nothing provides: {unlinked}"),
+    }
 }
 
 /// Reads the sources that were not given, from the cluster and from servers, and links with what the cluster has.

@@ -92,9 +92,10 @@ pub(super) fn list(names: &[String]) -> String {
     shown
 }
 
-/// Whether something fails.
-pub(super) fn fails(categories: &[Category]) -> bool {
-    categories.iter().flat_map(|category| &category.checks).any(|check| check.verdict == CheckVerdict::Failed)
+/// The checks that fail.
+pub(super) fn failures(categories: &[Category]) -> Vec<&'static str> {
+    let all = categories.iter().flat_map(|category| &category.checks);
+    all.filter(|check| check.verdict == CheckVerdict::Failed).map(|check| check.id).collect()
 }
 
 /// For programs: `linchpin.dev/check/v1`.
@@ -113,18 +114,15 @@ pub(super) fn document(categories: &[Category]) -> Value {
             json!({"name": category.name, "checks": checks})
         })
         .collect();
-    json!({"schema": "linchpin.dev/check/v1", "ok": !fails(categories), "categories": categories_shown})
+    json!({"schema": "linchpin.dev/check/v1", "ok": failures(categories).is_empty(), "categories": categories_shown})
 }
 
 /// For people: a line for each check, and one that counts.
 pub(super) fn text_of(categories: &[Category], short: bool) -> String {
     let mut out = String::new();
     for category in categories {
-        let shown: Vec<&Check> = category
-            .checks
-            .iter()
-            .filter(|check| !short || matches!(check.verdict, CheckVerdict::Warning | CheckVerdict::Failed))
-            .collect();
+        let shown: Vec<&Check> =
+            category.checks.iter().filter(|check| !short || check.verdict != CheckVerdict::Ok).collect();
         if shown.is_empty() {
             continue;
         }

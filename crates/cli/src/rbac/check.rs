@@ -27,9 +27,9 @@ pub(super) async fn run(
     let mut asker = Asker { client, as_account: false };
     let answers = progress::shown("asking the cluster", asker.answers(needs)).await?;
     let accounts: BTreeSet<&AccountName> = needs.iter().map(|need| &need.account).collect();
-    let mut complete = true;
+    let mut unusable = 0;
     for account in accounts {
-        complete &= asker.tell_of(account).await?;
+        unusable += usize::from(!asker.tell_of(account).await?);
     }
     let mut grants = Grants::default();
     for (need, there) in &answers {
@@ -37,7 +37,6 @@ pub(super) async fn run(
             grants.has(&need.owner, &need.account, &need.right);
             continue;
         }
-        complete = false;
         grants.used_by(&need.account, &need.owner);
         grants.add(&need.owner, &need.account, &need.right);
     }
@@ -50,7 +49,15 @@ pub(super) async fn run(
     } else if !grants.is_empty() {
         print_roles(&grants.yaml(&[], kinds), output)?;
     }
-    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let missing = answers.iter().filter(|(_, there)| !there).count();
+    match (unusable, missing) {
+        (0, 0) => Ok(ExitCode::SUCCESS),
+        (0, missing) => bail!("rights that are missing: {missing}"),
+        (accounts, 0) => bail!("ServiceAccounts that cannot be used: {accounts}"),
+        (accounts, missing) => {
+            bail!("ServiceAccounts that cannot be used: {accounts}, rights that are missing: {missing}")
+        }
+    }
 }
 
 struct Asker {
