@@ -144,7 +144,7 @@ $(KUSTOMIZE) $(SOURCE):
 	cd $@-source && $(GO) mod edit -dropreplace=$(MODULE)/api && GOFLAGS=-mod=mod $(GO) build -o $@ .
 
 .PHONY: flux
-flux: $(KUSTOMIZE) $(SOURCE) ## Let the real controllers of Flux wait for our objects, and fetch for them (the kustomize-controller part was not run to its end yet; builds them first, which takes minutes)
+flux: $(KUSTOMIZE) $(SOURCE) ## Let the real controllers of Flux wait for our objects, and fetch for them (builds them first, which takes minutes)
 	LINCHPIN_FLUX=$(KUSTOMIZE) \
 	LINCHPIN_FLUX_CRD=$(KUSTOMIZE)-source/config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml \
 		$(CARGO) test --workspace --test it citizens::flux -- --nocapture

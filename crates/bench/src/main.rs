@@ -8,6 +8,7 @@
 //! `BENCH_IDLE` (60) the seconds for which silence is listened to; `BENCH_ONLY` a comma-separated choice of
 //! `crowd`, `hop`, `chain`, `fan-out`, `bundles` (a twentieth of `BENCH_SIZE`, of 40 objects each), `sync`, `boot`,
 //! `consist`, `neighbour`.
+//! `sync` measures the same hop of Flux beside ours where `LINCHPIN_FLUX` names its controller (`make flux` builds it).
 //! `boot` sends `BENCH_REVIEWS` (5000) AdmissionReviews, 500 a second, and releases `BENCH_HOPS` held pods.
 //! `consist` serves `BENCH_EMPLOYERS` (500) Services of ten pods each and changes `BENCH_HOPS` pods, one by one.
 //! `BENCH_NEIGHBOUR_HOPS` (300) hops are measured beside each of `BENCH_ATTACKS` (all): `cel`, `hanging`, `endless`,
@@ -20,6 +21,7 @@ mod chain;
 mod consist;
 mod crowd;
 mod fan_out;
+mod flux;
 mod foreign;
 mod hop;
 mod neighbour;
@@ -91,6 +93,7 @@ async fn main() -> Result<()> {
     }
     if wanted("sync") {
         sync::measure(stage.lend()).await?;
+        flux::measure(stage.lend()).await?;
     }
     operator.stop().await?;
     // With an operator of its own, which serves webhooks.

@@ -36,7 +36,7 @@ impl Sightings {
     /// Begins to look for objects that are as they should be.
     pub(crate) async fn watching<K>(api: Api<K>, is_it: impl Fn(&K) -> bool + Send + 'static) -> Result<Self>
     where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
     {
         let seen: Arc<Mutex<BTreeMap<String, Instant>>> = Arc::default();
         let (counted, count) = watch::channel(0);

@@ -29,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["words", "lang", "engine", "api", "doors", "view", "probe", "cluster", "source", "consist"],
     ),
     ("local", &[]),
-    ("bench", &["words", "api", "doors", "local"]),
+    ("bench", &["words", "lang", "api", "doors", "local"]),
     ("testkit", &["words", "lang", "engine", "api", "doors", "cluster", "operator", "local"]),
     (
         "cli",

@@ -153,7 +153,7 @@ fn flux_waits_for_our_objects_and_one_kustomization_depends_on_another_by_them()
     scenario.until("is applied by Flux", "ResourceDependency", "gate", |object| {
         object["status"]["message"] == "waiting for configmap/go: it does not exist"
     });
-    let get = |name: &str| scenario.get("Kustomization", name).unwrap();
+    let get = |name: &str| scenario.get("Kustomization.kustomize.toolkit.fluxcd.io", name).unwrap();
     eventually("the second one waits for the first", seconds(60), || {
         condition(&get("second")).1.contains("dependency 'flux/first' is not ready")
     });
