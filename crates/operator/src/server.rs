@@ -1,5 +1,5 @@
 //! The small HTTP server behind health and metrics: GET on a few paths, text back. Pages are made beside the frame's
-//! thread: they take locks of others.
+//! thread: they take locks of others. The loop that accepts connections is the webhooks' too.
 
 use crate::settings::BindAddress;
 use http::{Method, Request, Response, StatusCode, header};
@@ -17,7 +17,10 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
 
 /// Connections served at a time; more have to wait. Probes and scrapes need a handful.
 const CONNECTIONS: usize = 64;
@@ -58,19 +61,9 @@ pub(crate) async fn serve(
     answer: impl Fn(&str) -> Option<HttpPage> + Send + Sync + 'static,
 ) {
     let answer = Arc::new(answer);
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
+    accept(listener, CONNECTIONS, move |stream| {
         let answer = Arc::clone(&answer);
-        tokio::spawn(async move {
+        async move {
             let service = service_fn(move |request| {
                 let answer = Arc::clone(&answer);
                 async move { Ok::<_, Infallible>(respond(&request, answer).await) }
@@ -83,8 +76,32 @@ pub(crate) async fn serve(
             if let Err(error) = served {
                 tracing::debug!(%error, "connection ended");
             }
-            drop(slot);
-        });
+        }
+    })
+    .await;
+}
+
+/// Accepts connections until dropped, `most` of them at a time, and serves each in a task of its own.
+pub(crate) async fn accept<S>(listener: TcpListener, most: usize, serve: impl Fn(TcpStream) -> S)
+where
+    S: Future<Output = ()> + Send + 'static,
+{
+    let slots = Arc::new(Semaphore::new(most));
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let served = serve(stream);
+                tokio::spawn(async move {
+                    served.await;
+                    drop(slot);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a connection");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
     }
 }
 

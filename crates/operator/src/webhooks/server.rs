@@ -44,7 +44,7 @@ use super::{
     counts::WebhookCounts,
     review::{self, Review, ReviewVerdict},
 };
-use crate::certificates::expiry;
+use crate::{certificates::expiry, server::accept};
 
 /// How long the handshake, a head or a body may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -174,23 +174,11 @@ pub(super) async fn serve(
     };
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let desk = Arc::new(Desk { handlers, certificate, counts, requests: Semaphore::new(REQUESTS) });
-    let connections = Arc::new(Semaphore::new(CONNECTIONS));
-    loop {
-        let Ok(slot) = Arc::clone(&connections).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
+    accept(listener, CONNECTIONS, move |stream| {
         let (acceptor, desk) = (acceptor.clone(), Arc::clone(&desk));
-        tokio::spawn(async move {
-            connection(stream, &acceptor, desk).await;
-            drop(slot);
-        });
-    }
+        async move { connection(stream, &acceptor, desk).await }
+    })
+    .await;
 }
 
 async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, desk: Arc<Desk>) {
