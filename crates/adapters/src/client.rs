@@ -217,7 +217,7 @@ pub(crate) fn segment(text: &str) -> String {
     if matches!(encoded.as_str(), "." | "..") { encoded.replace('.', "%2E") } else { encoded }
 }
 
-/// What stands behind the escapes of a segment; none where it is no text.
+/// What the escapes mean of a segment; none where it is no text.
 pub(crate) fn unescaped(segment: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(segment.len());
     let mut rest = segment.bytes();

@@ -225,7 +225,7 @@ impl AdapterConfig {
         }
         let instances: Result<Vec<Address>, String> = self.haproxy.iter().map(|text| text.parse()).collect();
         let length = |said: Option<Period>, usual: Duration| said.map_or(usual, Period::length);
-        // A reload forgets servers that were added, and tells nobody.
+        // A reload forgets servers that were added, and reports it to nobody.
         let options =
             self.options(AdapterOptions { resync: Duration::from_secs(5), ..AdapterOptions::default() })?;
         Ok(Haproxy::new(HaproxyConfig {
@@ -399,10 +399,10 @@ mod tests {
             ),
             (json!({"adapter": "demo", "provider": "http://localhost:1", "resync": "1ms"}), "resync"),
         ] {
-            let told = refused(config.clone()).await;
-            assert!(told.contains(why), "{config}: {told}");
+            let message = refused(config.clone()).await;
+            assert!(message.contains(why), "{config}: {message}");
             let verified = verify(&self::config(config)).map_err(|wrong| wrong.to_string());
-            assert_eq!(verified, Err(told), "asking nobody gives the same answer");
+            assert_eq!(verified, Err(message), "asking nobody gives the same answer");
         }
         assert!(serde_json::from_value::<AdapterConfig>(json!({"adapter": "demo", "unknown": 1})).is_err());
     }

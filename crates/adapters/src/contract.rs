@@ -100,11 +100,11 @@ impl ContractAdapter {
     async fn current(&self, of: Of, on: &On) -> Result<Vec<Item<Loose>>, Trouble> {
         let path = Self::place(of, on, None);
         let reply = self.client.ask(ProviderRequest::new(Method::GET, &path, None)).await?;
-        let told = |trouble: &str| Trouble(format!("GET {path}: {trouble}"));
+        let described = |trouble: &str| Trouble(format!("GET {path}: {trouble}"));
         if reply.status != StatusCode::OK {
-            return Err(told(&reply.refused()));
+            return Err(described(&reply.refused()));
         }
-        wire::items(&reply.body, |statuses| self.known(of, statuses)).map_err(|trouble| told(&trouble.0))
+        wire::items(&reply.body, |statuses| self.known(of, statuses)).map_err(|trouble| described(&trouble.0))
     }
 
     /// The part of statuses that the contract speaks of: what a provider keeps beside it is its own business.
@@ -145,9 +145,9 @@ impl ContractAdapter {
                     (_, Of::Employer) => Some(json!({"statuses": item.statuses})),
                     (_, Of::Employees) => Some(json!({"name": item.name, "statuses": item.statuses})),
                 };
-                let told = |why: String| Trouble(format!("{method} {path}: {why}"));
+                let described = |why: String| Trouble(format!("{method} {path}: {why}"));
                 let reply = self.client.ask(ProviderRequest::new(method.clone(), &path, body.as_ref())).await;
-                (item.id, reply.and_then(|reply| taken(&method, &reply).map_err(told)))
+                (item.id, reply.and_then(|reply| taken(&method, &reply).map_err(described)))
             }
         });
         let results: Vec<_> = sent.buffered(AT_A_TIME).collect().await;

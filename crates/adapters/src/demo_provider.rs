@@ -1,8 +1,8 @@
-//! A small real provider for `demo` and `http`: it keeps what it is told in memory and shows it.
+//! A small real provider for `demo` and `http`: it keeps what it is sent in memory and shows it.
 //!
-//! It serves the provider contract, `GET /` as a table for people and `GET /v1/state` as JSON for programs. Everything is
-//! forgotten when it ends. It trusts whoever reaches it, so it belongs on this machine; sizes, numbers and times are
-//! bounded all the same. Called by `linchpin consist demo-provider` and by tests.
+//! It serves the provider contract, `GET /` as a table for people and `GET /v1/state` as JSON for programs. Everything
+//! is forgotten when it ends. It trusts everybody who reaches it, so it belongs on this machine; sizes, numbers and
+//! times are bounded all the same. Called by `linchpin consist demo-provider` and by tests.
 
 mod table;
 

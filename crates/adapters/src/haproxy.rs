@@ -1,11 +1,11 @@
 //! `haproxy`: keeps the servers of a HAProxy's backend as a Service's pods, through the runtime API.
 //!
-//! A Service has one backend of the configuration, a pod the server of its name in it. Attaching is `add server` and `state
-//! ready`; detaching is `state drain`, no session left, `state maint`, `del server`: a pod counts as out of traffic when it is
-//! in maintenance (or gone) without a session in every instance. Servers that were not added here are never touched, which
-//! their numbers tell ([`stat::mark`]). A reload of HAProxy forgets servers that were added: they are missed at the next
-//! look and added again. With several instances attached means in all, out means out of all, and one that does not answer
-//! makes the whole answer unknown.
+//! A Service has one backend of the configuration, a pod the server of its name in it. Attaching is `add server` and
+//! `state ready`; detaching is `state drain`, no session left, `state maint`, `del server`: a pod counts as out of
+//! traffic when it is in maintenance (or gone) without a session in every instance. Servers that were not added here
+//! are never touched, which their numbers show ([`stat::mark`]). A reload of HAProxy forgets servers that were added:
+//! they are missed at the next look and added again. With several instances attached means in all, out means out of
+//! all, and one that does not answer makes the whole answer unknown.
 
 mod next;
 mod runtime;
@@ -114,7 +114,7 @@ impl Haproxy {
         stat::read(&answer).map_err(|trouble| Trouble(format!("{instance}: {trouble}")))
     }
 
-    /// One employer for each backend: the second that comes is told who has it.
+    /// One employer for each backend: the second that comes learns who has it.
     fn claim(&self, backend: &str, on: &On) -> Result<(), Trouble> {
         let mut memory = self.memory();
         let holder = memory.claims.entry(backend.to_owned()).or_insert_with(|| on.scope());
@@ -214,12 +214,12 @@ impl Haproxy {
                 let seen = self.seen(instance, &open).await?;
                 let mut again = Vec::new();
                 for item in open {
-                    let told =
+                    let result =
                         self.step(on, instance, &seen, item, wishes.as_ref(), round + 1 == ROUNDS).await?;
-                    match told {
-                        Told::Done => {}
-                        Told::Again => again.push(item),
-                        Told::Pending(why) => drop(pending.entry(item.id.clone()).or_insert(why)),
+                    match result {
+                        StepResult::Done => {}
+                        StepResult::Again => again.push(item),
+                        StepResult::Pending(why) => drop(pending.entry(item.id.clone()).or_insert(why)),
                     }
                 }
                 open = again;
@@ -249,11 +249,11 @@ impl Haproxy {
         item: &Server,
         wishes: Option<&Wishes>,
         last: bool,
-    ) -> Result<Told, Trouble> {
+    ) -> Result<StepResult, Trouble> {
         let ServerStatus { backend, port, state } = &item.statuses.extra_status;
         let Some(servers) = seen.get(backend) else {
-            let missing = || Told::Pending(missing(instance, backend));
-            return Ok(if wishes.is_some() { missing() } else { Told::Done });
+            let missing = || StepResult::Pending(missing(instance, backend));
+            return Ok(if wishes.is_some() { missing() } else { StepResult::Done });
         };
         let name = format!("{backend}/{}", item.name);
         let address = socket(&item.statuses.ip, *port);
@@ -269,32 +269,33 @@ impl Haproxy {
             checks: wishes.is_some_and(|wishes| wishes.checks),
         };
         let row = servers.get(&item.name);
-        let drains = |sessions: u64| Told::Pending(format!("haproxy {name} still has {sessions} sessions"));
-        let told = match next(&named, row, &want) {
-            ServerStep::Done => Told::Done,
-            ServerStep::Wait(why) => Told::Pending(why),
+        let drains =
+            |sessions: u64| StepResult::Pending(format!("haproxy {name} still has {sessions} sessions"));
+        let result = match next(&named, row, &want) {
+            ServerStep::Done => StepResult::Done,
+            ServerStep::Wait(why) => StepResult::Pending(why),
             ServerStep::Drains(sessions) => {
                 self.shut_in_time(on.now, instance, &name).await?;
                 return Ok(drains(sessions));
             }
             ServerStep::Run(_) if last => {
-                row.map_or_else(|| Told::Pending("not done yet".to_owned()), |row| drains(row.sessions))
+                row.map_or_else(|| StepResult::Pending("not done yet".to_owned()), |row| drains(row.sessions))
             }
             ServerStep::Run(commands) => self.run(instance, &commands).await?,
         };
-        if !matches!(told, Told::Again) {
+        if !matches!(result, StepResult::Again) {
             self.memory().draining.remove(&format!("{instance} {name}"));
         }
-        Ok(told)
+        Ok(result)
     }
 
-    async fn run(&self, instance: &Address, commands: &[String]) -> Result<Told, Trouble> {
+    async fn run(&self, instance: &Address, commands: &[String]) -> Result<StepResult, Trouble> {
         for command in commands {
             if let Err(said) = runtime::judge(&self.command(instance, command).await?) {
-                return Ok(Told::Pending(format!("{command}: haproxy says {}", line_of(&said, SAID))));
+                return Ok(StepResult::Pending(format!("{command}: haproxy says {}", line_of(&said, SAID))));
             }
         }
-        Ok(Told::Again)
+        Ok(StepResult::Again)
     }
 
     /// Ends the sessions of a server that has drained for too long.
@@ -308,7 +309,7 @@ impl Haproxy {
 }
 
 /// What came of a step.
-enum Told {
+enum StepResult {
     Done,
     /// Something was done: look again.
     Again,

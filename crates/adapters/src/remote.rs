@@ -1,9 +1,9 @@
 //! `remote`: an adapter that somebody else wrote, in any language, as a program of its own.
 //!
-//! It answers the document's methods over HTTP, one `POST /v1/<Method>` each, and needs neither rights in the cluster nor
-//! code that lists: what it is asked about comes with the question. `GET /v1/adapter` says what it is; that is asked when it
-//! is opened and again each `resync`, and an adapter that changes its kinds is another one: whoever serves it must begin
-//! anew ([`Remote::until_changed`]).
+//! It answers the document's methods over HTTP, one `POST /v1/<Method>` each, and needs neither rights in the cluster
+//! nor code that lists: what it is asked about comes with the question. `GET /v1/adapter` says what it is; that is
+//! asked when it is opened and again each `resync`, and an adapter that changes its kinds is another one: the process
+//! that serves it must begin anew ([`Remote::until_changed`]).
 
 use std::sync::Arc;
 
@@ -137,12 +137,12 @@ impl Remote {
     /// Asks an adapter what it is.
     pub async fn describe(client: &ProviderClient) -> Result<Description, Trouble> {
         let path = "/v1/adapter";
-        let told = |why: &str| Trouble(format!("GET {path}: {why}"));
+        let trouble = |why: &str| Trouble(format!("GET {path}: {why}"));
         let reply = client.ask(ProviderRequest::new(Method::GET, path, None)).await?;
         if reply.status != StatusCode::OK {
-            return Err(told(&reply.refused()));
+            return Err(trouble(&reply.refused()));
         }
-        Description::read(reply.body).map_err(|why| told(&why))
+        Description::read(reply.body).map_err(|why| trouble(&why))
     }
 
     /// An adapter that said what it is.
@@ -165,16 +165,16 @@ impl Remote {
     /// One method. None where the adapter does not have it.
     async fn post(&self, method: &str, on: &On, body: &Value) -> Result<Option<Value>, Trouble> {
         let path = format!("/v1/{method}");
-        let told = |why: &str| Trouble(format!("POST {path}: {why}"));
+        let trouble = |why: &str| Trouble(format!("POST {path}: {why}"));
         let mut request = ProviderRequest::new(Method::POST, &path, Some(body));
         let scope =
-            HeaderValue::from_str(&on.scope()).map_err(|_| told("the employer's name cannot be sent"))?;
+            HeaderValue::from_str(&on.scope()).map_err(|_| trouble("the employer's name cannot be sent"))?;
         request.headers.insert("x-linchpin-employer", scope);
         let reply = self.client.ask(request).await?;
         match reply.status {
             StatusCode::OK => Ok(Some(reply.body)),
             StatusCode::NOT_FOUND => Ok(None),
-            _ => Err(told(&reply.refused())),
+            _ => Err(trouble(&reply.refused())),
         }
     }
 

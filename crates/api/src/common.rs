@@ -125,7 +125,7 @@ pub struct OnFailure {
     pub phase: Option<String>,
 }
 
-/// How a failure is told.
+/// How a failure is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum OnFailureType {

@@ -2,7 +2,7 @@
 //!
 //! Types and schema only, no behaviour: what a field means is decided where the object is compiled to a plan. A
 //! field that the API server cannot check completely (durations, references, expressions) is text here, so that an
-//! object with a mistake in it can still be read and told what is wrong. Field names are the documents' own and are
+//! object with a mistake in it can still be read and its error reported. Field names are the documents' own and are
 //! never renamed. No spec field has a default in the schema (but a BootDependency's `timeout`,
 //! whose document has one): what the user wrote is what is compared.
 

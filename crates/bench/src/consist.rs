@@ -144,7 +144,7 @@ async fn at_rest(
     Ok(())
 }
 
-/// From the answer to the write that makes a pod not ready, or ready again, until the provider is asked, and told.
+/// From the answer to the write that makes a pod not ready, or ready again, until the provider is asked, and called.
 async fn changes(
     arena: &Arena,
     process: &OperatorProcess,
@@ -164,9 +164,9 @@ async fn changes(
         provider.forget();
         status(&pods, &format!("s{employer}-0"), &ip(employer, 0), ready).await?;
         let answered = Instant::now();
-        let (looked, told) = provider.told(&scope).await?;
+        let (looked, changed) = provider.changed(&scope).await?;
         first.push(looked.saturating_duration_since(answered));
-        call.push(told.saturating_duration_since(answered));
+        call.push(changed.saturating_duration_since(answered));
         tokio::time::sleep(PAUSE).await;
     }
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -176,7 +176,7 @@ async fn changes(
     let each =
         format!("{:.2} {requests:?}", f64::from(u32::try_from(total)?) / f64::from(u32::try_from(count)?));
     table.plain("requests for the change of one pod", &each, "bounded");
-    for (what, times) in [("asked", &mut first), ("told", &mut call)] {
+    for (what, times) in [("asked", &mut first), ("changed", &mut call)] {
         for (name, hundredths) in [("p50", 50), ("p99", 99)] {
             let figure = format!("pod changed → provider {what}, {employers} employers, {name}");
             table.plain(&figure, &time(percentile(times, hundredths)), "≤ 20 ms");

@@ -19,12 +19,12 @@ use std::{
 };
 
 /// A way to a real API server that can be frozen: bytes go in and nothing comes out.
-pub(crate) struct Frozen {
+pub(crate) struct FreezableProxy {
     pub(crate) kubeconfig: String,
     is_frozen: Arc<AtomicBool>,
 }
 
-impl Frozen {
+impl FreezableProxy {
     pub(crate) fn open(kubeconfig: &Path, server: &str) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let here = format!("https://{}", listener.local_addr()?);
@@ -50,7 +50,7 @@ impl Frozen {
     }
 }
 
-impl Drop for Frozen {
+impl Drop for FreezableProxy {
     fn drop(&mut self) {
         self.is_frozen.store(false, Ordering::SeqCst);
     }

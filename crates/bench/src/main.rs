@@ -73,7 +73,7 @@ async fn main() -> Result<()> {
     say("starting Kubernetes …");
     let arena = Arena::start().await?;
     let mut table = Table::default();
-    // The crowd first: memory is told of a process that did nothing else before.
+    // The crowd first: memory is measured of a process that did nothing else before.
     if wanted("crowd") {
         crowd::measure(&arena, &program, sizes, &mut table).await?;
     }
@@ -133,7 +133,7 @@ where
     }
 }
 
-/// Tells what goes on; the table comes last and alone on standard output.
+/// Reports what goes on; the table comes last and alone on standard output.
 fn say(text: &str) {
     eprintln!("bench: {text}");
 }

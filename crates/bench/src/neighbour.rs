@@ -1,9 +1,10 @@
 //! Noisy neighbours: what one namespace's hops cost while another one does its worst.
 //!
-//! For each attack the hops of a namespace are measured before it, beside it and after it, so that quiet and attacked hops
-//! come from the same minute. After every hop of the operator's a plain client makes one of its own, in a namespace of its
-//! own: what the API server, the observer and the two cores themselves lose to the attack is its ratio, and no operator
-//! can be better. Told are p50 and p99 of both, the operator's memory, and whether `/livez` stayed green.
+//! For each attack the hops of a namespace are measured before it, beside it and after it, so that quiet and attacked
+//! hops come from the same minute. After every hop of the operator's a plain client makes one of its own, in a
+//! namespace of its own: what the API server, the observer and the two cores themselves lose to the attack is its
+//! ratio, and no operator can be better. Reported are p50 and p99 of both, the operator's memory, and whether `/livez`
+//! stayed green.
 
 mod attacks;
 
@@ -28,7 +29,7 @@ use attacks::Attack;
 const PULSE: Duration = Duration::from_millis(250);
 /// Between two hops: what the one before left to be written is mostly written by then.
 const PAUSE: Duration = Duration::from_millis(25);
-/// How long an attack goes on before hops beside it count: what a start costs is told elsewhere.
+/// How long an attack goes on before hops beside it count: what a start costs is reported elsewhere.
 const START: Duration = Duration::from_secs(3);
 /// How long what an attack left behind may take to go away.
 const PATIENCE: Duration = Duration::from_mins(1);

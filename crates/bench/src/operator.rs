@@ -148,7 +148,7 @@ impl OperatorProcess {
             line.split_whitespace().next()?.parse::<f64>().ok()
         };
         let (now, most) = (field("VmRSS:"), field("VmHWM:"));
-        let (now, most) = now.zip(most).context("the kernel does not tell the operator's memory")?;
+        let (now, most) = now.zip(most).context("the kernel does not show the operator's memory")?;
         Ok((now / 1024.0, most / 1024.0))
     }
 }

@@ -115,7 +115,7 @@ impl AddressableKind {
         self.gvk.group_kind()
     }
 
-    /// What kubectl is told: the kind in lower case.
+    /// What kubectl is given: the kind in lower case.
     pub(crate) fn word(&self) -> String {
         self.singular.clone()
     }
@@ -204,10 +204,10 @@ mod tests {
     #[test]
     fn what_is_no_kind_of_ours_is_told_which_was_meant() {
         let why = |text: &str| read(&[text], None).unwrap().must_be_ours(&registry()).unwrap_err().0;
-        let told = why("appbundel/x");
+        let message = why("appbundel/x");
         assert!(
-            told.starts_with("appbundel is no kind of Linchpin; did you mean appbundle? (kinds: ab, "),
-            "{told}"
+            message.starts_with("appbundel is no kind of Linchpin; did you mean appbundle? (kinds: ab, "),
+            "{message}"
         );
         assert!(why("secret/x").starts_with("secret is no kind of Linchpin (kinds: ab, "));
         let word = |text: &str| Reference::parse(text).unwrap().word;

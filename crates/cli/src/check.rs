@@ -5,7 +5,7 @@
 
 mod facts;
 mod judge;
-mod told;
+mod report;
 
 use std::{
     process::ExitCode,
@@ -19,7 +19,7 @@ use linchpin_operator::rights::NAMESPACE;
 use linchpin_words::Period;
 
 use crate::{live::Connection, operator::awaited, progress};
-use told::{Category, document, failures, text_of};
+use report::{Category, document, failures, text_of};
 
 /// How often it is looked again with --wait.
 const PAUSE: Duration = Duration::from_secs(2);

@@ -115,13 +115,13 @@ fn named(program: &clap::Command, words: &[String]) -> String {
     found.join(" ")
 }
 
-/// A failure in one line, as `<what>: <why>`: what is the command where the reason does not say it itself. Nothing in it
-/// changes how a terminal reads the rest.
-pub(crate) fn told(why: &str) -> String {
-    told_of(&ASKED, why)
+/// A failure in one line, as `<what>: <why>`: what is the command where the reason does not say it itself. Nothing in
+/// it changes how a terminal reads the rest.
+pub(crate) fn failure_line(why: &str) -> String {
+    failure_line_of(&ASKED, why)
 }
 
-fn told_of(command: &str, why: &str) -> String {
+fn failure_line_of(command: &str, why: &str) -> String {
     let why = line_of(why, usize::MAX);
     match command {
         _ if why.contains(": ") => why,
@@ -229,7 +229,7 @@ fn refuse(reason: &str) -> ExitCode {
     let program = program();
     let words: Vec<&str> =
         [program, ASKED.as_str(), "--help"].into_iter().filter(|word| !word.is_empty()).collect();
-    eprintln!("{program}: {} (see {})", told(reason), words.join(" "));
+    eprintln!("{program}: {} (see {})", failure_line(reason), words.join(" "));
     ExitCode::from(USAGE)
 }
 
@@ -335,10 +335,16 @@ mod tests {
 
     #[test]
     fn a_failure_says_what_and_why_and_nothing_that_a_terminal_obeys() {
-        assert_eq!(told_of("tree", "namespace othr does not exist"), "tree: namespace othr does not exist");
-        assert_eq!(told_of("rbac", "reading x: no such file"), "reading x: no such file");
-        assert_eq!(told_of("", "unrecognized subcommand 'x'"), "command line: unrecognized subcommand 'x'");
-        assert_eq!(told_of("check", "a: b\n\u{1b}[31mc"), "a: b\\n\\u{1b}[31mc");
+        assert_eq!(
+            failure_line_of("tree", "namespace othr does not exist"),
+            "tree: namespace othr does not exist"
+        );
+        assert_eq!(failure_line_of("rbac", "reading x: no such file"), "reading x: no such file");
+        assert_eq!(
+            failure_line_of("", "unrecognized subcommand 'x'"),
+            "command line: unrecognized subcommand 'x'"
+        );
+        assert_eq!(failure_line_of("check", "a: b\n\u{1b}[31mc"), "a: b\\n\\u{1b}[31mc");
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(named(&Cli::command(), &words("local load --help")), "local load");
         assert_eq!(named(&Cli::command(), &words("rbac -f check")), "rbac");

@@ -56,7 +56,7 @@ pub(crate) fn complete(command: &CompleteCommand, mut program: Command) -> ExitC
     ExitCode::SUCCESS
 }
 
-/// What may stand in the place of the last word: commands, flags, or the values of the flag before it.
+/// What may be in the place of the last word: commands, flags, or the values of the flag before it.
 fn next(program: &Command, words: &[String]) -> Vec<String> {
     let (last, before) = words.split_last().map_or(("", words), |(last, before)| (last.as_str(), before));
     let mut command = program;

@@ -28,7 +28,7 @@ enum ConsistWord {
     DemoProvider(DemoProviderCommand),
 }
 
-/// A small provider for the adapters demo and http: what it is told it keeps in memory and shows at GET /.
+/// A small provider for the adapters demo and http: what it is sent it keeps in memory and shows at GET /.
 #[derive(Debug, Args)]
 struct DemoProviderCommand {
     /// Where it listens.

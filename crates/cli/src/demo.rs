@@ -169,15 +169,15 @@ async fn at_work(context: Context, words: Words, kinds: Registry) -> Result<(), 
     }
     client.define(kinds.definitions()).await.map_err(|error| format!("{error:#}"))?;
     let stays = words.stays;
-    let told = tokio::select! {
+    let result = tokio::select! {
         ended = linchpin_operator::work(context.clone(), kinds.clone()) => ended,
-        told = show(&context, &words, &mut client, &kinds) => told,
+        result = show(&context, &words, &mut client, &kinds) => result,
     };
     if stays {
         say("taking away what the demonstration made …");
         client.clean_up().await.map_err(|error| format!("{error:#}"))?;
     }
-    told
+    result
 }
 
 /// The demonstration itself.
@@ -203,12 +203,12 @@ async fn show(
     let epoch = linchpin_cluster::lease::Fence::current(&context.leadership).map(|fence| fence.epoch());
     match epoch {
         Some(epoch) => say(&format!("the operator leads (term {epoch}) and is ready:\n")),
-        None => say("another operator leads; this one stands by and is ready:\n"),
+        None => say("another operator leads; this one is on standby and ready:\n"),
     }
     say(&indent(&context.health.ready().text));
     tokio::select! {
         () = context.stop.requested() => return Ok(()),
-        told = story::tell(client, kinds, words.local) => told.map_err(|error| format!("{error:#}"))?,
+        result = story::run(client, kinds, words.local) => result.map_err(|error| format!("{error:#}"))?,
     }
     say(&words.next());
     tokio::select! {

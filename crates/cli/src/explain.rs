@@ -2,7 +2,7 @@
 //!
 //! The first line is the whole answer; the chain to each root cause follows, a step a line, with how long it has been
 //! so, then the newest Events of the last object and a command to run next. Chains begin with what statuses say and go
-//! on beyond our own objects with the rights of whoever asks ([`linchpin_engine::descend`]). Exit code 0 when there was
+//! on beyond our own objects with the rights of the user ([`linchpin_engine::descend`]). Exit code 0 when there was
 //! an answer, also a bad one; 1 when there is no such object.
 
 mod beyond;
@@ -30,8 +30,8 @@ use self::{beyond::LongChain, document::EventEntry, hints::Hint};
 use crate::{
     asked::{self, ObjectArgument, RequestedObject as AskedObject},
     cli::UsageError,
-    live::{Connection, LiveObjects, RequestedScope, standing},
-    lookout::{ClusterReader, LookResult},
+    cluster_reader::{ClusterReader, LookResult},
+    live::{Connection, LiveObjects, RequestedScope, reported_state},
     operator::awaited,
     progress,
 };
@@ -102,33 +102,33 @@ impl Explanation {
     }
 
     fn text(&self, now: Timestamp) -> String {
-        let mut told = format!("{}\n", self.answer);
+        let mut report = format!("{}\n", self.answer);
         for long in &self.chains {
-            told.push('\n');
+            report.push('\n');
             for line in explain::lines(&long.chain, Some(now)) {
-                let _ = writeln!(told, "{line}");
+                let _ = writeln!(report, "{line}");
             }
         }
         if self.more > 0 {
-            let _ = writeln!(told, "\nand {} more causes", self.more);
+            let _ = writeln!(report, "\nand {} more causes", self.more);
         }
         for remark in &self.remarks {
-            let _ = writeln!(told, "\n{}", remark.trim_end());
+            let _ = writeln!(report, "\n{}", remark.trim_end());
         }
         if let Some(first) = self.events.first() {
-            let _ = writeln!(told, "\nevents of {}:", first.id);
+            let _ = writeln!(report, "\nevents of {}:", first.id);
             for EventEntry { kind, reason, message, at, count, .. } in &self.events {
                 let age = at
                     .parse::<Timestamp>()
                     .map_or_else(|_| String::new(), |at| format!("{} ago ", explain::age(at, now)));
                 let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
-                let _ = writeln!(told, "  {age}{kind} {reason}: {}{times}", explain::plain(message));
+                let _ = writeln!(report, "  {age}{kind} {reason}: {}{times}", explain::plain(message));
             }
         }
         for Hint { text, command } in &self.hints {
-            let _ = writeln!(told, "\ntry: {text}\n\n  {command}");
+            let _ = writeln!(report, "\ntry: {text}\n\n  {command}");
         }
-        told
+        report
     }
 }
 
@@ -140,22 +140,22 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
         let namespace = asked.namespace.clone().unwrap_or(default);
         let live = LiveObjects::read(&client, &namespace, kinds).await?;
         let gaps = live.gaps(RequestedScope::Here);
-        let mut lookout = ClusterReader::new(client);
+        let mut reader = ClusterReader::new(client);
         let view = Scene { graph: live.graph(), kinds, depth: command.depth, now };
         let ours = kinds.called(&asked.reference.word).map(|kind| kind.names().gvk.group_kind());
         let mut explanation = match ours {
             Some(kind) => {
                 let node = Node::here(ObjectRef::namespaced(kind.clone(), &namespace, asked.name()));
                 match (live.find(&node), live.lacks(&kind)) {
-                    (Some(object), _) => view.ours(&node, object, &mut lookout).await,
+                    (Some(object), _) => view.ours(&node, object, &mut reader).await,
                     (None, Some(why)) => bail!("{why}"),
-                    (None, None) => bail!("{}", lookout.nowhere(&live, &node).await),
+                    (None, None) => bail!("{}", reader.explain_missing(&live, &node).await),
                 }
             }
-            None => view.others(asked, &namespace, &mut lookout).await?,
+            None => view.others(asked, &namespace, &mut reader).await?,
         };
         if !command.no_events {
-            explanation.events = events(&explanation, &lookout).await;
+            explanation.events = events(&explanation, &reader).await;
         }
         anyhow::Ok((explanation, gaps))
     }))??;
@@ -173,14 +173,14 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
 }
 
 /// The Events of the last object of the first chain, where it is none of ours.
-async fn events(explanation: &Explanation, lookout: &ClusterReader) -> Vec<EventEntry> {
+async fn events(explanation: &Explanation, reader: &ClusterReader) -> Vec<EventEntry> {
     let Some((long, leaf)) = explanation.chains.first().and_then(|long| Some((long, long.leaf.as_ref()?)))
     else {
         return Vec::new();
     };
     let uid = leaf.pointer("/metadata/uid").and_then(Value::as_str).unwrap_or_default();
     let namespace = long.last().object.namespace.as_deref().unwrap_or_default();
-    match lookout.events(namespace, uid).await {
+    match reader.events(namespace, uid).await {
         DescendAnswer::Objects(events) => document::newest(long.last(), &events),
         DescendAnswer::NotVisible => Vec::new(),
     }
@@ -196,38 +196,39 @@ struct Scene<'a> {
 
 impl Scene<'_> {
     /// The chains of causes behind an object, continued.
-    async fn chains(&self, node: &Node, lookout: &mut ClusterReader) -> (Vec<LongChain>, usize) {
+    async fn chains(&self, node: &Node, reader: &mut ClusterReader) -> (Vec<LongChain>, usize) {
         let causes = self.graph.root_causes(node, &|_| true);
         let mut chains: Vec<LongChain> = causes.chains.into_iter().map(LongChain::new).collect();
         for long in &mut chains {
-            long.go_on(lookout, self.depth).await;
+            long.go_on(reader, self.depth).await;
         }
         (chains, causes.more)
     }
 
-    async fn ours(&self, node: &Node, object: &dyn ObjectView, lookout: &mut ClusterReader) -> Explanation {
-        let NodeFacts { state, detail, since, reason } = standing(object.said());
+    async fn ours(&self, node: &Node, object: &dyn ObjectView, reader: &mut ClusterReader) -> Explanation {
+        let NodeFacts { state, detail, since, reason } = reported_state(object.said());
         let detail = explain::plain(&detail);
         let age = since.map_or_else(String::new, |since| format!(", for {}", explain::age(since, self.now)));
         let common = object.common();
         if state == PictureState::Unknown {
-            let answer = format!("{node}: {}", operators::told(lookout, node).await);
+            let answer = format!("{node}: {}", operators::describe(reader, node).await);
             return Explanation::new(node.clone(), state, answer);
         }
         if state == PictureState::Ready {
             let mut ready = Explanation::new(node.clone(), state, format!("{node} is ready: {detail}{age}"));
             ready.hints.extend(hints::of_ours(node, common, &reason, false));
-            self.add_gone(&mut ready, node, lookout).await;
+            self.add_gone(&mut ready, node, reader).await;
             return ready;
         }
-        let (chains, more) = self.chains(node, lookout).await;
-        let mut told = Explanation { chains, more, ..Explanation::new(node.clone(), state, String::new()) };
+        let (chains, more) = self.chains(node, reader).await;
+        let mut explanation =
+            Explanation { chains, more, ..Explanation::new(node.clone(), state, String::new()) };
         let failed = state == PictureState::Failed;
-        told.answer = match (told.chains.is_empty(), failed) {
+        explanation.answer = match (explanation.chains.is_empty(), failed) {
             (true, true) => format!("{node} has failed because {detail}{age}"),
             (true, false) => format!("{node}: {detail}{age}"),
-            (false, true) => explain::failure(node, &told.causes()),
-            (false, false) => explain::answer(node, &told.causes()),
+            (false, true) => explain::failure(node, &explanation.causes()),
+            (false, false) => explain::answer(node, &explanation.causes()),
         };
         let troubles: Vec<String> = object
             .troubles()
@@ -240,21 +241,21 @@ impl Scene<'_> {
             })
             .collect();
         if !troubles.is_empty() {
-            told.remarks.push(troubles.join("\n"));
+            explanation.remarks.push(troubles.join("\n"));
         }
         let missing = [Reason::Forbidden.as_str(), Reason::MissingRights.as_str()];
         if object.reasons().iter().any(|reason| missing.contains(reason)) {
-            told.hints.push(hints::rights(node, common));
+            explanation.hints.push(hints::rights(node, common));
         }
-        told.hints.extend(hints::of_ours(node, common, &reason, failed));
-        if told.hints.is_empty() {
-            told.hints.extend(at_leaf(&told.chains));
+        explanation.hints.extend(hints::of_ours(node, common, &reason, failed));
+        if explanation.hints.is_empty() {
+            explanation.hints.extend(at_leaf(&explanation.chains));
         }
-        told
+        explanation
     }
 
     /// What it made and somebody deleted: that is right for what only acts once, and must be said.
-    async fn add_gone(&self, told: &mut Explanation, node: &Node, lookout: &mut ClusterReader) {
+    async fn add_gone(&self, explanation: &mut Explanation, node: &Node, reader: &mut ClusterReader) {
         let mut gone = Vec::new();
         for edge in self.graph.edges_from(node) {
             let Relation::Produces { done: true } = edge.relation else { continue };
@@ -262,15 +263,15 @@ impl Scene<'_> {
                 continue;
             }
             let object = &edge.to.object;
-            if lookout.object(&object.kind, object.namespace.as_deref(), &object.name).await
+            if reader.object(&object.kind, object.namespace.as_deref(), &object.name).await
                 == LookResult::Absent
             {
                 gone.push(format!("{}, which it made, is gone", edge.to));
             }
         }
         if !gone.is_empty() {
-            told.remarks.push(gone.join("\n"));
-            told.hints.push(hints::rerun(node));
+            explanation.remarks.push(gone.join("\n"));
+            explanation.hints.push(hints::rerun(node));
         }
     }
 
@@ -279,10 +280,10 @@ impl Scene<'_> {
         &self,
         asked: &AskedObject,
         namespace: &str,
-        lookout: &mut ClusterReader,
+        reader: &mut ClusterReader,
     ) -> Result<Explanation> {
         let word = &asked.reference.word;
-        let Some(resource) = lookout.meaning(word).await else {
+        let Some(resource) = reader.meaning(word).await else {
             bail!("the cluster serves no kind {}{}", word, asked::kind_meant(word, self.kinds));
         };
         let namespace = Some(namespace.to_owned()).filter(|_| resource.namespaced);
@@ -292,7 +293,7 @@ impl Scene<'_> {
             namespace: namespace.clone(),
             name: asked.name().to_owned(),
         });
-        let look = lookout.object(&kind, namespace.as_deref(), asked.name()).await;
+        let look = reader.object(&kind, namespace.as_deref(), asked.name()).await;
         let known = self.graph.contains(&node);
         match (&look, &namespace) {
             (LookResult::NoNamespace, Some(namespace)) if !known => {
@@ -315,45 +316,45 @@ impl Scene<'_> {
                 _ => format!("{} (through others)", dependent.node),
             })
             .collect();
-        let (mut chains, more) = self.chains(&node, lookout).await;
+        let (mut chains, more) = self.chains(&node, reader).await;
         if chains.is_empty() && matches!(look, LookResult::Found(_)) {
-            chains.extend(descended(&node, lookout, self.depth).await);
+            chains.extend(descended(&node, reader, self.depth).await);
         }
-        let mut told = Explanation {
+        let mut explanation = Explanation {
             chains,
             more,
             ..Explanation::new(node.clone(), PictureState::Waiting, String::new())
         };
-        told.answer = match (waiting.as_slice(), told.chains.first()) {
-            (_, Some(_)) => answer(&node, &told),
+        explanation.answer = match (waiting.as_slice(), explanation.chains.first()) {
+            (_, Some(_)) => answer(&node, &explanation),
             ([], None) if matches!(look, LookResult::Found(_)) => {
-                told.state = PictureState::Ready;
+                explanation.state = PictureState::Ready;
                 format!("{node} is ready, and nothing waits for it")
             }
             ([], None) => format!("nothing waits for {node} now"),
             ([one], None) => format!("{one} waits for {node}"),
             (several, None) => format!("{} objects wait for {node}", several.len()),
         };
-        let said_already = told.chains.is_empty() && waiting.len() == 1;
+        let said_already = explanation.chains.is_empty() && waiting.len() == 1;
         if !waiting.is_empty() && !said_already {
             let lines: Vec<String> = waiting.iter().map(|one| format!("  {one}")).collect();
-            told.remarks.push(format!("held up by it:\n{}", lines.join("\n")));
+            explanation.remarks.push(format!("held up by it:\n{}", lines.join("\n")));
         }
-        told.hints.extend(at_leaf(&told.chains));
-        self.add_consist(&mut told, &node, &look, lookout).await;
-        Ok(told)
+        explanation.hints.extend(at_leaf(&explanation.chains));
+        self.add_consist(&mut explanation, &node, &look, reader).await;
+        Ok(explanation)
     }
 
     /// What `linchpin consist` says of an employer or a pod comes first.
     async fn add_consist(
         &self,
-        told: &mut Explanation,
+        explanation: &mut Explanation,
         node: &Node,
         look: &LookResult,
-        lookout: &ClusterReader,
+        reader: &ClusterReader,
     ) {
         let (LookResult::Found(object), Some(namespace)) = (look, &node.object.namespace) else { return };
-        let bindings = lookout.bindings(namespace).await;
+        let bindings = reader.bindings(namespace).await;
         let name = &node.object.name;
         let said = if node.object.kind.kind == "Pod" && node.object.kind.group.is_empty() {
             consist::of_pod(object, &bindings, self.now)
@@ -361,35 +362,35 @@ impl Scene<'_> {
             consist::of_employer(&node.object.kind.kind, name, &bindings, self.now)
         };
         let Some(consist::ConsistLine { line, waits }) = said else { return };
-        let before = std::mem::replace(&mut told.answer, line);
-        if waits || told.state == PictureState::Ready {
-            told.state = if waits { PictureState::Waiting } else { PictureState::Ready };
+        let before = std::mem::replace(&mut explanation.answer, line);
+        if waits || explanation.state == PictureState::Ready {
+            explanation.state = if waits { PictureState::Waiting } else { PictureState::Ready };
         }
-        if !told.chains.is_empty() {
-            told.remarks.insert(0, before);
+        if !explanation.chains.is_empty() {
+            explanation.remarks.insert(0, before);
         }
     }
 }
 
 /// The chain from an object of others itself; none if it lacks nothing.
-async fn descended(node: &Node, lookout: &mut ClusterReader, depth: usize) -> Option<LongChain> {
+async fn descended(node: &Node, reader: &mut ClusterReader, depth: usize) -> Option<LongChain> {
     use linchpin_engine::graph::{ChainLink, Hop, Wait, WaitState};
-    // As if somebody waited for it: its own lack is then told like that of any other link.
+    // As if somebody waited for it: its own lack is then reported like that of any other link.
     let link = ChainLink { hop: Hop::WaitsFor(Wait::new(WaitState::Unknown, "")), node: node.clone() };
     let chain = Chain { start: node.clone(), links: vec![link], skipped: 0, end: ChainEnd::Leaf };
     let mut long = LongChain::new(chain);
-    long.go_on(lookout, depth).await;
+    long.go_on(reader, depth).await;
     let lacking = long.chain.links.len() > 1 || long.last_wait().is_some_and(|wait| !wait.reason.is_empty());
     lacking.then_some(long)
 }
 
 /// The one line about an object of others.
-fn answer(node: &Node, told: &Explanation) -> String {
-    let causes = told.causes();
+fn answer(node: &Node, explanation: &Explanation) -> String {
+    let causes = explanation.causes();
     match causes.chains.first() {
         // Its own lack, and nothing behind it.
         Some(Chain { start, links, .. }) if links.len() == 1 && links[0].node == *start => {
-            let why = told.chains[0].last_wait().map(explain::why).unwrap_or_default();
+            let why = explanation.chains[0].last_wait().map(explain::why).unwrap_or_default();
             format!("{node} is not ready: {why}")
         }
         Some(Chain { start, links, .. }) if links.first().is_some_and(|first| first.node == *start) => {

@@ -5,6 +5,7 @@
 mod asked;
 mod check;
 mod cli;
+mod cluster_reader;
 mod completion;
 mod consist;
 mod crds;
@@ -16,7 +17,6 @@ mod files;
 mod live;
 #[cfg(feature = "local")]
 mod local;
-mod lookout;
 mod manifests;
 mod operator;
 mod orders;
@@ -41,7 +41,7 @@ pub fn main(kinds: &Registry) -> ExitCode {
     panic::set_hook(Box::new(|found| {
         let message = found.payload_as_str().unwrap_or("no message");
         if message.starts_with(UNHEARD) {
-            // Whoever listened has heard enough.
+            // The reader of the pipe has gone.
             process::exit(0);
         }
         let place = found.location().map(ToString::to_string).unwrap_or_default();
@@ -50,7 +50,7 @@ pub fn main(kinds: &Registry) -> ExitCode {
     let run = AssertUnwindSafe(|| cli::run(kinds));
     let outcome = panic::catch_unwind(run).unwrap_or(Ok(ExitCode::FAILURE));
     outcome.unwrap_or_else(|error| {
-        eprintln!("{}: {}", cli::program(), cli::told(&format!("{error:#}")));
+        eprintln!("{}: {}", cli::program(), cli::failure_line(&format!("{error:#}")));
         ExitCode::FAILURE
     })
 }

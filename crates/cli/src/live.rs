@@ -2,7 +2,7 @@
 //!
 //! `tree`, `explain` and `demo` look at a cluster through this module. It reads with the user's own rights: all
 //! namespaces where that is allowed, so that causes in other namespaces are found too, and else the one asked for. A
-//! kind that cannot be read is told of and does not keep the others from being shown.
+//! kind that cannot be read is reported and does not keep the others from being shown.
 
 mod employment;
 mod reading;
@@ -213,7 +213,7 @@ impl LiveObjects {
     /// can be read in one only.
     pub(crate) fn gaps(&self, asked: RequestedScope<'_>) -> Option<String> {
         let gap = |(kind, reach): (&GroupKind, &ReadScope)| match (reach, asked) {
-            // Whoever does not run consist misses nothing.
+            // A user who does not run consist misses nothing.
             (ReadScope::NotServed(_), _) if *kind == employment::names().gvk.group_kind() => None,
             (ReadScope::NotServed(why) | ReadScope::Forbidden(why), _) => Some(why.clone()),
             (ReadScope::Here, RequestedScope::Everywhere { instead }) => {
@@ -300,13 +300,13 @@ impl LiveObjects {
         nodes.filter(wanted).collect()
     }
 
-    /// How each of them, and each of their parts, says that it stands.
+    /// How each of them, and each of their parts, says that it is.
     pub(crate) fn known(&self) -> BTreeMap<Node, NodeFacts> {
         let mut known = BTreeMap::new();
         for object in self.objects() {
             let edges = object.edges();
             known.extend(others(&object.node(), &edges));
-            known.insert(object.node(), standing(object.said()));
+            known.insert(object.node(), reported_state(object.said()));
             known.extend(parts(&edges));
         }
         known
@@ -368,7 +368,7 @@ fn of_part(part: &Node, wait: &Wait, edges: &[Edge]) -> NodeFacts {
     let own = || edges.iter().filter(|edge| edge.from.batch(0) == *part);
     let begun = own().any(|edge| matches!(edge.relation, Relation::Produces { done: true }));
     let held = own().any(|edge| matches!(&edge.relation, Relation::WaitsFor(wait) if !wait.met()));
-    let state = match wait.standing {
+    let state = match wait.state {
         WaitState::Met => PictureState::Ready,
         WaitState::Failed => PictureState::Failed,
         _ if wait.reason == Reason::Suspended.as_str() => PictureState::Waiting,
@@ -378,8 +378,8 @@ fn of_part(part: &Node, wait: &Wait, edges: &[Edge]) -> NodeFacts {
     NodeFacts { state, reason: wait.reason.to_string(), detail: wait.detail.to_string(), since: wait.since }
 }
 
-/// How an object says that it stands. Conditions are asked before the phase, whose word a user may replace.
-pub(crate) fn standing(said: Option<&CommonStatus>) -> NodeFacts {
+/// The state that an object reports. Conditions are asked before the phase, whose word a user may replace.
+pub(crate) fn reported_state(said: Option<&CommonStatus>) -> NodeFacts {
     let said = said.and_then(|said| Some((said, condition::find(&said.conditions, ConditionType::Ready)?)));
     let Some((said, ready)) = said else {
         let detail = "the operator has not looked at it yet".to_owned();
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn an_object_stands_as_its_conditions_say() {
-        let state = |status: &CommonStatus| standing(Some(status)).state;
+        let state = |status: &CommonStatus| reported_state(Some(status)).state;
         assert_eq!(state(&status("Completed", "True", "False")), PictureState::Ready);
         assert_eq!(
             state(&status("Completed", "False", "False")),
@@ -442,13 +442,13 @@ mod tests {
         );
         assert_eq!(state(&status("Running", "False", "False")), PictureState::Running);
         assert_eq!(state(&status("Deploying", "False", "False")), PictureState::Running);
-        assert_eq!(standing(Some(&status("Waiting", "False", "False"))).detail, "so it is");
+        assert_eq!(reported_state(Some(&status("Waiting", "False", "False"))).detail, "so it is");
     }
 
     #[test]
     fn an_object_nobody_has_looked_at_is_unknown() {
-        assert_eq!(standing(None).state, PictureState::Unknown);
-        assert_eq!(standing(Some(&CommonStatus::default())).state, PictureState::Unknown);
+        assert_eq!(reported_state(None).state, PictureState::Unknown);
+        assert_eq!(reported_state(Some(&CommonStatus::default())).state, PictureState::Unknown);
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub(crate) struct OperatorCommand {
     /// The ServiceAccount, in the object's own namespace, that acts for objects which name none.
     #[arg(long, env = "LINCHPIN_DEFAULT_SERVICE_ACCOUNT", value_name = "NAME", default_value = "default")]
     default_service_account: String,
-    /// Serve objects in kube-* and in the operator's own namespace too: whoever may write there may act as any ServiceAccount there.
+    /// Serve objects in kube-* and in the operator's own namespace too: a user who may write there may act as any ServiceAccount there.
     #[arg(long, env = "LINCHPIN_ALLOW_SYSTEM_NAMESPACES")]
     allow_system_namespaces: bool,
     /// Let kubeconfigs of other clusters point at loopback addresses, as those of local clusters do.

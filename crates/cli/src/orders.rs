@@ -1,8 +1,8 @@
 //! Orders to objects of ours: run again, let a gate pass, look again, suspend, resume, roll back.
 //!
-//! Each is one merge patch, made with the user's own rights, and printed as the kubectl line that does the same: nothing
-//! here can do what kubectl could not. What is ordered is checked against the object first, so that a misspelt step or
-//! gate is told at once.
+//! Each is one merge patch, made with the user's own rights, and printed as the kubectl line that does the same:
+//! nothing here can do what kubectl could not. What is ordered is checked against the object first, so that a misspelt
+//! step or gate is reported at once.
 
 use std::process::ExitCode;
 
@@ -238,7 +238,7 @@ fn api(client: Client, kind: &AddressableKind, namespace: &str) -> Api<DynamicOb
     }
 }
 
-/// Fails if a revision of a bundle is surely not there; whoever may not look finds out from the bundle's status.
+/// Fails if a revision of a bundle is surely not there; a user who may not look finds out from the bundle's status.
 async fn is_kept(client: Client, namespace: &str, bundle: &str, revision: i64) -> Result<()> {
     let kind = GroupVersionKind::gvk("app.example.com", "v1alpha1", "BundleRevision");
     let resource = ApiResource::from_gvk_with_plural(&kind, "bundlerevisions");

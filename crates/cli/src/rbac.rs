@@ -55,7 +55,7 @@ pub(crate) struct RbacCommand {
     /// [default: linchpin-system].
     #[arg(short, long)]
     namespace: Option<String>,
-    /// The ServiceAccount of objects that name none, as the operator was told.
+    /// The ServiceAccount of objects that name none, as the operator is configured.
     #[arg(long, value_name = "NAME", default_value = "default", conflicts_with = "operator")]
     default_service_account: String,
     /// Ask the cluster which of the rights are there; with -o yaml or json, print the Roles for what is missing.
@@ -178,7 +178,7 @@ struct Found {
 }
 
 /// Compiles an object, answering the questions that come up until none is new. Where its source is not at hand, all but
-/// the rights for what is in there can be told.
+/// the rights for what is in there can be listed.
 fn compiled(
     command: &RbacCommand,
     manifest: &OwnManifest,

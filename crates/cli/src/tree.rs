@@ -28,8 +28,8 @@ use serde_json::Value;
 use crate::{
     asked::{self, RequestedObject as AskedObject},
     cli::UsageError,
+    cluster_reader::ClusterReader,
     live::{Connection, LiveObjects, RequestedScope},
-    lookout::ClusterReader,
     operator::awaited,
     progress,
 };
@@ -194,7 +194,7 @@ async fn found(
     client: &Client,
     kinds: &Registry,
 ) -> Result<Vec<Node>> {
-    let lookout = ClusterReader::new(client.clone());
+    let reader = ClusterReader::new(client.clone());
     let graph = live.drawn_graph();
     let mut nodes = Vec::new();
     for one in asked {
@@ -203,7 +203,7 @@ async fn found(
         let ours = kinds.called(word).map(|kind| kind.names());
         let (kind, namespaced) = if let Some(names) = &ours {
             (names.gvk.group_kind(), names.namespaced)
-        } else if let Some(resource) = lookout.meaning(word).await {
+        } else if let Some(resource) = reader.meaning(word).await {
             (resource.gvk.group_kind(), resource.namespaced)
         } else {
             bail!("the cluster serves no kind {word}{}", asked::kind_meant(word, kinds));
@@ -216,7 +216,9 @@ async fn found(
         let node = Node::here(object);
         match (ours.is_some(), live.lacks(&kind)) {
             (true, Some(why)) => bail!("{why}"),
-            (true, None) if live.find(&node).is_none() => bail!("{}", lookout.nowhere(live, &node).await),
+            (true, None) if live.find(&node).is_none() => {
+                bail!("{}", reader.explain_missing(live, &node).await)
+            }
             (false, _) if !graph.contains(&node) => {
                 bail!("no object of ours waits for {node} or makes it")
             }
@@ -346,15 +348,15 @@ fn names(picture: &Picture, namespace: &str) -> String {
 
 /// How wide the terminal is: what `COLUMNS` says, else what it says itself.
 fn columns() -> usize {
-    let told = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let configured = env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let asked = || {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
         Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
     };
-    told.or_else(asked).unwrap_or(WIDTH)
+    configured.or_else(asked).unwrap_or(WIDTH)
 }
 
-/// Whoever listened may have left; there is nobody to tell about it.
+/// The reader may have left; there is nobody to report it to.
 fn print(text: &str) -> bool {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_ok()

@@ -1,6 +1,6 @@
 //! `linchpin version`: what was built, and from what.
 
-/// The commit, if whoever built the program said so in `LINCHPIN_COMMIT`.
+/// The commit, if the build gave it in `LINCHPIN_COMMIT`.
 pub(crate) const COMMIT: Option<&str> = option_env!("LINCHPIN_COMMIT");
 
 /// Prints version, commit and the Kubernetes that `linchpin local` runs.

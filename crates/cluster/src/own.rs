@@ -5,10 +5,10 @@
 //! cannot be read is nobody else's problem. A status is written with the resourceVersion it was decided on: a writer that
 //! wrote in between makes the write fail, and the newer object arrives through the follower.
 
-mod errands;
 mod follow;
 mod marks;
 mod object;
+mod operator_requests;
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,10 +19,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use self::{
-    errands::{OperatorRequestError, OperatorRequests},
     follow::{OwnEvent, OwnTrouble, follow, follow_one},
     marks::{MarkPatch, OwnTarget},
     object::{OwnObject, UnreadableObject, page},
+    operator_requests::{OperatorRequestError, OperatorRequests},
 };
 use crate::{
     call::{self, CallError, Form, Resource},

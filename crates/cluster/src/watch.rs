@@ -48,7 +48,7 @@ pub(crate) use self::{
     parse::Head,
 };
 
-/// How long after a refusal it is asked again at the latest: nothing tells when a right is given.
+/// How long after a refusal it is asked again at the latest: nothing reports when a right is given.
 pub(crate) const FORBIDDEN_AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// Which objects of a kind and namespace.

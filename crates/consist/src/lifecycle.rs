@@ -52,7 +52,7 @@ pub struct PodFacts {
     pub entries_complete: bool,
     /// Whether every employer that we serve observed it out of traffic since its gate went False.
     pub out_of_traffic: bool,
-    /// How long those who follow endpoints without telling get to notice; none where nobody does.
+    /// How long those who follow endpoints without a report get to notice; none where nobody does.
     pub settle: Option<Duration>,
     /// How long a drain before a deletion may take before it is given up.
     pub drain_timeout: Duration,
@@ -138,7 +138,7 @@ pub fn step(before: Option<&PodView>, pod: &PodView, facts: &PodFacts) -> PodPat
     patch
 }
 
-/// Begin with an id that carries another type already: the first type stands.
+/// Begin with an id that carries another type already: the first type is kept.
 fn keep_types(before: Option<&PodView>, labels: &mut PodLabels, patch: &mut PodPatch) {
     let Some(before) = before else { return };
     for id in labels.ids() {
@@ -303,8 +303,8 @@ fn prepare(pod: &PodView, facts: &PodFacts, id: &str, labels: &mut PodLabels, pa
     }
 }
 
-/// Whether the pod may be operated on: protected by nobody, its gate not open, out of traffic where we can know, and long
-/// enough out of it for those who do not tell.
+/// Whether the pod may be operated on: protected by nobody, its gate not open, out of traffic where we can know, and
+/// long enough out of it for those who do not report.
 fn may_operate(pod: &PodView, facts: &PodFacts, patch: &mut PodPatch) -> bool {
     let protected = pod.finalizers.iter().any(|finalizer| protects(finalizer));
     let open = pod.gated && pod.gate != Some(false);

@@ -50,7 +50,7 @@ pub enum Getter {
 }
 
 impl Getter {
-    /// The reason of the event that tells of it.
+    /// The reason of the event that reports it.
     pub fn reason(self) -> &'static str {
         match self {
             Self::ExpectedEmployer => "GetExpectedEmployerFailed",
@@ -140,7 +140,7 @@ impl Call {
         matches!(self, Self::CreateEmployees | Self::UpdateEmployees | Self::DeleteEmployees)
     }
 
-    /// Reason and text of the event that tells of its failure.
+    /// Reason and text of the event that reports its failure.
     pub fn failure(self, trouble: &str) -> (&'static str, String) {
         let (reason, what) = if self.is_of_employees() {
             ("SyncEmployeesFailed", "employees")

@@ -105,7 +105,7 @@ pub struct SettleMemory {
     /// Whether the binding or the clean finalizer is being taken away.
     releasing: bool,
     /// Whether it was said what may be left at the provider: the write may have to be repeated.
-    left_told: bool,
+    left_reported: bool,
     /// The items of the call that is under way.
     calling: Option<(Call, Vec<String>)>,
     /// The number of the last order.
@@ -128,8 +128,8 @@ pub struct SettleMemory {
     /// Looks in a row that failed, and looks in a row after which something was still waited for.
     look_failures: u32,
     waits: u32,
-    /// The last trouble of each sort that was told of.
-    told: BTreeMap<(&'static str, Matter), String>,
+    /// The last trouble of each sort that was reported.
+    reported: BTreeMap<(&'static str, Matter), String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -340,7 +340,7 @@ const DOUBT: Duration = Duration::from_mins(10);
 
 /// One turn in the making.
 struct Turn<'a> {
-    standing: ObservedEmployment<'a>,
+    observed: ObservedEmployment<'a>,
     now: Timestamp,
     memory: SettleMemory,
     finalizers: OwnFinalizers,
@@ -356,23 +356,23 @@ struct Turn<'a> {
 /// Decides. The same inputs give the same decision.
 pub fn settle(
     memory: &SettleMemory,
-    standing: ObservedEmployment<'_>,
+    observed: ObservedEmployment<'_>,
     outcomes: &[SettleOutcome],
     now: Timestamp,
 ) -> SettleDecision {
-    let employer = standing.employer;
+    let employer = observed.employer;
     let key = crate::marks::key(&employer.kind.kind, &employer.namespace, &employer.name);
     let finalizers = OwnFinalizers::of(
-        standing.options.finalizer,
+        observed.options.finalizer,
         &employer.kind.kind,
         &employer.kind.group,
         &employer.namespace,
         &employer.name,
     );
-    let leaving = !standing.serve || employer.deleting || employer.gone;
+    let leaving = !observed.serve || employer.deleting || employer.gone;
     let mut turn = Turn {
-        about: employer::about(&standing, leaving),
-        standing,
+        about: employer::about(&observed, leaving),
+        observed,
         now,
         memory: memory.clone(),
         finalizers,

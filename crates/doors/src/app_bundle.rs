@@ -23,7 +23,9 @@ use linchpin_engine::{
 };
 
 use crate::{
-    door::{Beside, CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideWrite, StatusInput},
+    door::{
+        CompileInput, Compiled, Door, HistoryInput, HistoryStep, Kept, SideRecords, SideWrite, StatusInput,
+    },
     registry::KindNames,
 };
 
@@ -46,7 +48,7 @@ impl Door for AppBundleDoor {
         status::event(object, report)
     }
 
-    fn beside() -> Option<&'static dyn Beside<AppBundle>> {
+    fn beside() -> Option<&'static dyn SideRecords<AppBundle>> {
         Some(&Revisions)
     }
 }
@@ -54,7 +56,7 @@ impl Door for AppBundleDoor {
 /// What is kept beside a bundle: its revisions, and events about published packages.
 struct Revisions;
 
-impl Beside<AppBundle> for Revisions {
+impl SideRecords<AppBundle> for Revisions {
     fn records(&self, object: &AppBundle, status_input: &StatusInput<'_>) -> Vec<SideWrite> {
         let mut records = porch::catalogue::records(object, status_input.plan);
         records.extend(history::rolled_back(object, status_input));

@@ -159,7 +159,7 @@ impl ApplyDraft {
         self.sources = None;
     }
 
-    /// Its bodies are in a Secret: no hash of them is remembered, and nothing that a server says of them is told.
+    /// Its bodies are in a Secret: no hash of them is remembered, and nothing that a server says of them is reported.
     pub(crate) fn stems_from_secret(&mut self, version: Value) {
         self.secret = Some(version);
     }

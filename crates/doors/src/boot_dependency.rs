@@ -1,8 +1,8 @@
 //! BootDependency: pods start when what they need is there.
 //!
-//! Two halves. As a door it is a plan of requirements: each entry of `dependsOn` is one, and the status tells how far
+//! Two halves. As a door it is a plan of requirements: each entry of `dependsOn` is one, and the status shows how far
 //! they are. For pods it is a set of entries that they carry or are held for: `selection` says whose pods, `division`
-//! which entries go into containers and which a scheduling gate stands for, [`inject()`] makes the patch that brings a
+//! which entries go into containers and which a scheduling gate holds for, [`inject()`] makes the patch that brings a
 //! pod or a pod template to that set. The two webhooks and the controller's repair call the same function, so they
 //! agree. `cycles` is the courtesy of the validating webhook. Everything is a function of values.
 
@@ -37,7 +37,7 @@ pub use self::{
     container::WaiterSettings,
     cycles::{Circles, WorkloadCircle, circles},
     division::{BootSet, CarriedEntry, Division, GatedEntry, Usable, divide},
-    held::{HeldPods, glance},
+    held::{HeldPods, judge_once},
     inject::{Injection, PatchTarget, PodGate, inject, keep_old_part},
     notices::due as notices,
     patch::PatchOperation,

@@ -13,7 +13,7 @@ use crate::{
     names::NamedStep,
     sync::{
         capability::is_counted,
-        standing::{self, Standing},
+        dependency_status::{self, RowNotes},
     },
 };
 
@@ -32,7 +32,7 @@ impl Door for CapabilityDoor {
         let places =
             entries.iter().enumerate().map(|(index, entry)| (entry, format!("spec.dependencies[{index}]")));
         let counted = is_counted(&frame, object.metadata.name.as_deref().unwrap_or_default());
-        let read = |()| places.map(|(entry, field)| standing::read(&frame, entry, &field)).collect();
+        let read = |()| places.map(|(entry, field)| dependency_status::read(&frame, entry, &field)).collect();
         let found: Vec<_> = match counted.and_then(read) {
             Ok(found) => found,
             Err(error) => return Err(error.asking(frame.kinds.into_parts().0)),
@@ -43,7 +43,7 @@ impl Door for CapabilityDoor {
             .collect();
         let (outlines, steps) = found.into_iter().unzip();
         let mut compiled = frame.plan(steps, &names, &[], true)?;
-        compiled.plan.notes = Notes::new(Standing { outlines, ..Standing::default() });
+        compiled.plan.notes = Notes::new(RowNotes { outlines, ..RowNotes::default() });
         Ok(compiled)
     }
 
@@ -53,7 +53,8 @@ impl Door for CapabilityDoor {
             return same;
         }
         let current = object.status.clone().unwrap_or_default();
-        let (common, rows) = standing::draw(&current.common, &current.dependencies, generation, input);
+        let (common, rows) =
+            dependency_status::draw(&current.common, &current.dependencies, generation, input);
         CapabilityStatus { common, dependencies: rows, version: object.spec.version.clone() }
     }
 }

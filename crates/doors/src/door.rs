@@ -120,7 +120,7 @@ pub enum Insight {
 /// The labels of pods, or those that a Service selects.
 pub type LabelMap = BTreeMap<String, String>;
 
-/// What stands behind webhooks: configurations name Services, Services select pods.
+/// What serves webhooks: configurations name Services, Services select pods.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Backing {
     /// Webhook configurations by kind and name, each with a Service that answers it: namespace and name.
@@ -229,8 +229,8 @@ pub trait Door: Send + Sync + 'static {
     /// The object's status as it should be now. Equal to the one it has where nothing has changed.
     fn status(object: &Self::Object, status_input: &StatusInput<'_>) -> StatusOf<Self>;
 
-    /// The event about an object that has come to another phase; none where something else tells of it. The object is not
-    /// there where it cannot be read.
+    /// The event about an object that has come to another phase; none where something else reports it. The object is
+    /// not there where it cannot be read.
     fn event(_object: Option<&Self::Object>, report: &Report) -> Option<Notice> {
         Some(phase_event(report))
     }
@@ -251,7 +251,7 @@ pub trait Door: Send + Sync + 'static {
         None
     }
 
-    /// What of the objects of a plan stands behind webhooks.
+    /// What of the objects of a plan serves webhooks.
     fn backing(_plan: &Plan) -> Option<&Backing> {
         None
     }
@@ -275,7 +275,7 @@ pub trait Door: Send + Sync + 'static {
     }
 
     /// What is kept beside its objects, if anything is.
-    fn beside() -> Option<&'static dyn Beside<Self::Object>> {
+    fn beside() -> Option<&'static dyn SideRecords<Self::Object>> {
         None
     }
 }
@@ -294,7 +294,7 @@ pub type StatusOf<D> = <<D as Door>::Object as HasStatus>::Status;
 
 /// What is kept beside the objects of a kind: events and a history, written as the operator itself. It is no part of the
 /// plan, and nothing waits for it.
-pub trait Beside<O>: Sync {
+pub trait SideRecords<O>: Sync {
     /// What is to be written now.
     fn records(&self, object: &O, status_input: &StatusInput<'_>) -> Vec<SideWrite>;
 

@@ -247,8 +247,8 @@ pub(crate) fn action(
     status_input: &StatusInput<'_>,
 ) -> Option<ActionStatus> {
     let step = find(status_input.report, &named.id)?;
-    // What it made itself earlier exists like anything else; the message tells the two apart.
-    let told = match Reason::from_word(&step.reason) {
+    // What it made itself earlier exists like anything else; the message distinguishes the two.
+    let reported = match Reason::from_word(&step.reason) {
         Some(Reason::CreatedBefore) => Reason::Exists.as_str(),
         _ => step.reason.as_str(),
     };
@@ -264,7 +264,7 @@ pub(crate) fn action(
         name: entry.name.clone().unwrap_or_else(|| named.words[0].clone()),
         kind: entry.kind.as_str().to_owned(),
         state: state.to_owned(),
-        reason: or_word(told, reason),
+        reason: or_word(reported, reason),
         message: text::line(&step.message),
         since: step.since,
         attempts: step.attempts,

@@ -17,8 +17,9 @@ use crate::{
     door::{self, Backing, CompileInput, Compiled, Door, Insight, StatusInput},
     entries,
     sync::{
-        backing, global,
-        standing::{self, Standing},
+        backing,
+        dependency_status::{self, RowNotes},
+        global,
     },
 };
 
@@ -36,19 +37,20 @@ impl Door for GlobalDependencyDoor {
         frame.via = door::via(object, compile_input.default_service_account);
         let entry = SyncDependency { name: "dependency".to_owned(), ..object.spec.dependency.clone() };
         let imposed = global::is_imposed(&frame, object.metadata.name.as_deref().unwrap_or_default());
-        let (outline, step) = match imposed.and_then(|()| standing::read(&frame, &entry, "spec.dependency")) {
-            Ok(found) => found,
-            Err(error) => return Err(error.asking(frame.kinds.into_parts().0)),
-        };
+        let (outline, step) =
+            match imposed.and_then(|()| dependency_status::read(&frame, &entry, "spec.dependency")) {
+                Ok(found) => found,
+                Err(error) => return Err(error.asking(frame.kinds.into_parts().0)),
+            };
         let backing = outline.object.as_ref().map(|object| behind(&frame, object)).unwrap_or_default();
         let mut compiled = frame.plan(vec![step], &[], &[], true)?;
         compiled.plan.terms.suspended = object.spec.suspend;
-        compiled.plan.notes = Notes::new(Standing { outlines: vec![outline], backing });
+        compiled.plan.notes = Notes::new(RowNotes { outlines: vec![outline], backing });
         Ok(compiled)
     }
 
     fn backing(plan: &Plan) -> Option<&Backing> {
-        Standing::of(Some(plan)).map(|standing| &standing.backing)
+        RowNotes::of(Some(plan)).map(|notes| &notes.backing)
     }
 
     fn status(object: &GlobalDependency, input: &StatusInput<'_>) -> GlobalDependencyStatus {
@@ -58,7 +60,7 @@ impl Door for GlobalDependencyDoor {
         }
         let current = object.status.clone().unwrap_or_default();
         let before: Vec<_> = current.dependency.clone().into_iter().collect();
-        let (common, rows) = standing::draw(&current.common, &before, generation, input);
+        let (common, rows) = dependency_status::draw(&current.common, &before, generation, input);
         let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
         let (subjects, exempt, exempt_count) = match &input.causes.imposed {
             None => (current.subjects, current.exempt, current.exempt_count),
@@ -73,7 +75,7 @@ impl Door for GlobalDependencyDoor {
     }
 }
 
-/// What stands behind a configuration of webhooks that is there: the Services that it names, and whom these lead to, as far
+/// What serves a configuration of webhooks that is there: the Services that it names, and whom these lead to, as far
 /// as the account may see them.
 fn behind(frame: &Frame<'_>, object: &ObjectRef) -> Backing {
     let mut backing = Backing::default();

@@ -172,7 +172,7 @@ fn parse(text: &[u8]) -> Result<Journal, String> {
     if is_bounded(&journal) { Ok(journal) } else { Err(TOO_LARGE.to_owned()) }
 }
 
-/// Whether a journal is no larger than one that we write: whoever may write a status may write any.
+/// Whether a journal is no larger than one that we write: a user who may write a status may write any.
 fn is_bounded(journal: &Journal) -> bool {
     let mut room = limits::JOURNAL_ENTRIES;
     let mut record = |(id, record): (&StepId, &StepRecord)| {

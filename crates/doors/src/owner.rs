@@ -18,7 +18,7 @@ pub(crate) struct Owner {
     pub uid: String,
     pub generation: i64,
     pub annotations: BTreeMap<String, String>,
-    /// Whether its kind has no namespaces; the namespace is then one that stands for none.
+    /// Whether its kind has no namespaces; the namespace is then one that means none.
     pub cluster_scoped: bool,
 }
 

@@ -1,6 +1,6 @@
 //! `ReadinessProfile`: what the cluster's administrators teach us about foreign kinds.
 //!
-//! A profile has nothing to do. Doors look here for the profile of a kind they wait for; its own door tells the
+//! A profile has nothing to do. Doors look here for the profile of a kind they wait for; its own door reports the
 //! profile's author whether it is understood. Profiles never change what Kubernetes' own kinds and ours mean. Of two
 //! profiles for one kind, the one whose name comes first counts.
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::{
     AppBundleDoor, BootDependencyDoor, CapabilityDoor, DependencyGroupDoor, GlobalDependencyDoor,
     ReadinessProfileDoor, ResourceDependencyDoor, SyncDoor,
-    door::{self, Beside, CompileInput, Compiled, Door, Insight},
+    door::{self, CompileInput, Compiled, Door, Insight, SideRecords},
     status_edges,
     subject::{Planned, Subject},
 };
@@ -244,7 +244,7 @@ impl<D: Door> DoorKind for Of<D> {
     }
 
     fn history_kind(&self) -> Option<KindNames> {
-        D::beside().map(Beside::history_kind)
+        D::beside().map(SideRecords::history_kind)
     }
 
     fn insight(&self) -> Insight {

@@ -347,7 +347,7 @@ impl RequirementDraft {
     /// Adds what somebody else reads of it.
     pub(crate) fn also_read(&mut self, reads: &ReadSet) {
         self.reads.merge(reads);
-        // Of a key that is missing it is told which there are; not of Secrets.
+        // Of a key that is missing the message lists which there are; not of Secrets.
         let is = |wanted: &str| self.kind().is_some_and(|kind| kind.group.is_empty() && kind.kind == wanted);
         if is("Secret") {
             return;

@@ -229,6 +229,6 @@ mod tests {
         let flat = json(text).expect("a sketch");
         assert_eq!(flat.len(), text.len());
         assert!(serde_json::from_str::<Value>(&flat).is_ok());
-        assert!(json(r"{ {{ .Values.pair }} }").is_none(), "what stands for a whole entry cannot be judged");
+        assert!(json(r"{ {{ .Values.pair }} }").is_none(), "what makes a whole entry cannot be judged");
     }
 }

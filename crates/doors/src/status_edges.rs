@@ -1,6 +1,6 @@
 //! An object's edges of the wait-for graph in its status: one text.
 //!
-//! They are the edges that the engine reports, no more and no less than whoever only reads objects needs
+//! They are the edges that the engine reports, no more and no less than a reader of objects needs
 //! (`linchpin tree`, `linchpin explain`): what the object itself waits for and makes. What is behind that is in the
 //! statuses of the others, so the text does not grow with a chain. Waits that are over and products that are made carry
 //! no words; a selection is one edge, however many objects it finds; and there is a largest size
@@ -77,15 +77,16 @@ pub fn write(edges: &[Edge]) -> Option<String> {
     (!text.is_empty()).then(|| text + "]")
 }
 
-/// The edges in a status of this object. What cannot be read, or is larger than any we write, is none: whoever may write a
-/// status may write anything here. It says of nobody but its owner what it waits for and makes, and nothing acts on it.
+/// The edges in a status of this object. What cannot be read, or is larger than any we write, is none: a user who may
+/// write a status may write anything here. It says of nobody but its owner what it waits for and makes, and nothing
+/// acts on it.
 pub fn read(owner: &Node, text: Option<&str>) -> Vec<Edge> {
     let text = text.filter(|text| text.len() <= limits::EDGE_BYTES);
     let lines: Vec<EdgeLine> = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     lines.into_iter().filter_map(|line| line.edge(owner)).collect()
 }
 
-/// A batch's waits that are over tell nobody anything: its part has them too.
+/// A batch's waits that are over add nothing: its part has them too.
 fn is_shown(edge: &Edge) -> bool {
     edge.from.batch == 0 || is_open(edge) || matches!(edge.relation, Relation::Produces { .. })
 }
@@ -126,7 +127,7 @@ impl EdgeLine {
         match &edge.relation {
             Relation::Produces { done } => line.made = Some(*done),
             Relation::WaitsFor(wait) => {
-                line.state = Some(wait.standing);
+                line.state = Some(wait.state);
                 if let Some(selection) = &wait.selection {
                     line.to.name = selection.to_string();
                 }

@@ -271,7 +271,7 @@ pub trait Subject: Send {
         false
     }
 
-    /// What of its objects stands behind webhooks, as far as that is known.
+    /// What of its objects serves webhooks, as far as that is known.
     fn backing(&self) -> Option<&Backing> {
         None
     }

@@ -1,7 +1,7 @@
 //! Where a chain of causes goes on beyond our own objects: from a Deployment to its ReplicaSet, to the Pod, to the claim.
 //!
 //! Statuses end where our graph ends: following other people's pods for every tenant would cost every tenant a watch.
-//! `linchpin explain` goes on from there with the rights of whoever asks: it fetches what [`questions`] names for an
+//! `linchpin explain` goes on from there with the rights of the user: it fetches what [`questions`] names for an
 //! object, and [`descend`] says what that object lacks and which object to look at next. Both are total functions of
 //! values; a kind without a rule of its own is a leaf, with the reason that the readiness table gives.
 
@@ -40,7 +40,7 @@ pub enum DescendQuestion {
 pub enum DescendAnswer {
     /// These objects; none if there are none.
     Objects(Vec<Value>),
-    /// Whoever asks may not read them.
+    /// The user may not read them.
     NotVisible,
 }
 
@@ -140,7 +140,7 @@ pub struct Descent {
     pub lack: Lack,
     /// Where the cause lies, if not here.
     pub next: Option<NextObject>,
-    /// Whether it may lie in something that whoever asks may not read.
+    /// Whether it may lie in something that the user may not read.
     pub hidden: bool,
 }
 
@@ -233,9 +233,10 @@ fn terminating(object: &Value, here: Descent) -> Descent {
 
 /// Since when an object is as it is: when the condition that says so last changed, else when it was made.
 fn since(object: &Value) -> Option<Timestamp> {
-    const TELLING: [&str; 5] = ["Failed", "FailureTarget", "Ready", "Available", "Progressing"];
-    let told = TELLING.iter().find_map(|kind| time(condition(object, kind)?, &["lastTransitionTime"]));
-    told.or_else(|| time(object, &["metadata", "creationTimestamp"]))
+    const TIMED_CONDITIONS: [&str; 5] = ["Failed", "FailureTarget", "Ready", "Available", "Progressing"];
+    let changed_at =
+        TIMED_CONDITIONS.iter().find_map(|kind| time(condition(object, kind)?, &["lastTransitionTime"]));
+    changed_at.or_else(|| time(object, &["metadata", "creationTimestamp"]))
 }
 
 fn time(object: &Value, path: &[&str]) -> Option<Timestamp> {
@@ -272,8 +273,8 @@ fn events(object: &Value) -> DescendQuestion {
 
 /// The newest event with one of these reasons.
 fn newest_event<'a>(object: &Value, answers: &'a DescendAnswers, reasons: &[&str]) -> Option<&'a Value> {
-    let told = answers.objects(&events(object)).iter();
-    told.filter(|event| reasons.contains(&text(event, &["reason"]))).max_by_key(|event| event_time(event))
+    let listed = answers.objects(&events(object)).iter();
+    listed.filter(|event| reasons.contains(&text(event, &["reason"]))).max_by_key(|event| event_time(event))
 }
 
 /// When an event was last seen, as comparable text.

@@ -39,7 +39,7 @@ pub use notes::Notes;
 pub(crate) use outline::{KindRule, Outline, share};
 pub use reads::{Readings, Roots};
 pub use requirement::{
-    BoundExpression, BoundView, Clauses, ExpectedCount, Lasts, Obstacle, Profile, Requirement, Test,
+    BoundExpression, BoundView, Clauses, ExpectedCount, LatchScope, Obstacle, Profile, Requirement, Test,
 };
 
 use crate::{
@@ -401,9 +401,11 @@ impl Plan {
 
     /// The rights that are not known before something is rendered or looked up, in words.
     pub fn open_rights(&self) -> BTreeSet<String> {
-        let told =
+        let of_actions =
             self.steps.iter().filter_map(Step::action).flat_map(|action| action.open_rights.iter().cloned());
-        told.chain(self.steps.iter().filter_map(|step| rights::reaching(&step.via().cluster).open)).collect()
+        of_actions
+            .chain(self.steps.iter().filter_map(|step| rights::reaching(&step.via().cluster).open))
+            .collect()
     }
 
     /// The nearest earlier actions whose objects are tracked: what is taken away only after this step's own objects.

@@ -106,7 +106,7 @@ impl Verdict {
     }
 }
 
-/// Yes, no, not known yet, or not to be told.
+/// Yes, no, not known yet, or not knowable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tri {
     /// It holds.

@@ -44,9 +44,9 @@ use crate::reads::Reads;
 pub const MAX_SOURCE_BYTES: usize = limits::CEL;
 /// The deepest tree of operators, calls and selections.
 pub const MAX_DEPTH: usize = limits::NESTING;
-/// How deep brackets, arguments and branches may stand inside one another; the parser uses the stack for each.
+/// How deep brackets, arguments and branches may be nested; the parser uses the stack for each.
 pub const MAX_BRACKETS: usize = limits::NESTING / 2;
-/// How many loops (`all`, `exists`, `exists_one`, `map`, `filter`) may stand inside one another.
+/// How many loops (`all`, `exists`, `exists_one`, `map`, `filter`) may be nested.
 pub const MAX_NESTED_LOOPS: usize = limits::CEL_LOOPS;
 /// The longest list or map that a loop without a loop around it or in it may walk.
 pub const MAX_LIST_SINGLE: usize = limits::CEL_LIST;
@@ -87,7 +87,7 @@ pub struct Unknown {
 pub type Unknowns<'a> = BTreeMap<&'a str, &'a BTreeMap<String, Unknown>>;
 
 impl Expression {
-    /// Checks `source`, which stands in the spec at `field`, against the names it may use.
+    /// Checks `source`, which is in the spec at `field`, against the names it may use.
     pub fn compile(field: &str, source: &str, variables: &[&str]) -> Result<Self, CompileError> {
         let (root, patterns) = parser::parse(source, variables).map_err(|refusal| CompileError {
             field: field.to_owned(),

@@ -109,7 +109,7 @@ enum Expected {
 }
 
 impl FieldCondition {
-    /// Checks the condition that stands in the spec at `field` (such as `conditions[1]`). Without an operator it is
+    /// Checks the condition that is in the spec at `field` (such as `conditions[1]`). Without an operator it is
     /// `eq`, or `exists` when there is no value either.
     pub fn compile(
         field: &str,

@@ -27,7 +27,7 @@ pub const MAX_STEPS: usize = limits::PATH_STEPS;
 pub const MAX_INDEX: i64 = limits::PATH_INDEX;
 /// The most entries of a union `[0,2,5]`.
 pub const MAX_UNION: usize = limits::PATH_UNION;
-/// How deep filters may stand inside filters.
+/// How deep filters may be nested.
 pub const MAX_NESTED_FILTERS: usize = 2;
 /// The most values a path may find, between any two steps.
 pub const MAX_RESULTS: usize = limits::PATH_RESULTS;
@@ -84,14 +84,14 @@ enum Comparison {
 }
 
 impl JsonPath {
-    /// Checks `source`, which stands in the spec at `field`.
+    /// Checks `source`, which is in the spec at `field`.
     pub fn compile(field: &str, source: &str) -> Result<Self, PathError> {
         let mut steps = parse::parse(source).map_err(|refusal| PathError {
             field: field.to_owned(),
             column: source.get(..refusal.at).map_or(1, |before| before.chars().count() + 1),
             problem: refusal.problem,
         })?;
-        // Paths are kept for as long as whoever wrote them waits.
+        // Paths are kept for as long as the object that uses them waits.
         steps.shrink_to_fit();
         Ok(JsonPath { source: source.to_owned(), steps })
     }
@@ -172,12 +172,12 @@ pub enum PathProblem {
     /// A bound of this module.
     #[error("the path is too large: {0}")]
     TooLarge(String),
-    /// Something else stands where a part of the path must.
+    /// Something else is where a part of the path must.
     #[error("expected {expected}, found {found}")]
     Expected {
-        /// What can stand there.
+        /// What can be there.
         expected: &'static str,
-        /// What stands there.
+        /// What is there.
         found: String,
     },
     /// Part of kubectl's templates that has no meaning in a condition.

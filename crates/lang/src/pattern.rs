@@ -7,7 +7,7 @@
 use linchpin_words::limits;
 use regex::{Regex, RegexBuilder};
 
-/// The sizes that are told apart, in KiB.
+/// The sizes that are distinguished, in KiB.
 const SIZES: [usize; 4] = [4, 16, 64, limits::PATTERN_COMPILED >> 10];
 
 /// A compiled pattern.

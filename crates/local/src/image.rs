@@ -24,7 +24,7 @@ pub struct Image {
     pub name: String,
     /// The programs: where each lies in the image, and where it lies here.
     pub programs: Vec<(String, PathBuf)>,
-    /// What a container runs unless told otherwise.
+    /// What a container runs unless configured otherwise.
     pub entrypoint: Vec<String>,
     /// What registries show of it, by OCI's own keys.
     pub labels: BTreeMap<String, String>,

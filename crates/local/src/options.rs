@@ -37,7 +37,7 @@ pub struct ClusterOptions {
     pub node: bool,
     /// How many simulated nodes to add.
     pub kwok: Option<u32>,
-    /// The Stage file that tells kwok how pods behave, instead of kwok's own "fast" set.
+    /// The Stage file that says how pods behave, instead of kwok's own "fast" set.
     pub kwok_stages: Option<PathBuf>,
 }
 

@@ -98,7 +98,8 @@ pub fn cache_directory() -> Result<PathBuf> {
     }
 }
 
-/// Where `linchpin local` keeps its cluster unless told otherwise: `linchpin/local` below the user's state directory.
+/// Where `linchpin local` keeps its cluster unless configured otherwise: `linchpin/local` below the user's state
+/// directory.
 pub fn default_directory() -> Result<PathBuf> {
     Ok(user_directory("XDG_STATE_HOME", ".local/state", "the local cluster")?.join("local"))
 }
@@ -119,7 +120,7 @@ pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     })
 }
 
-/// Writes a file so that a reader sees the old content or the new, never a part, whoever else writes it.
+/// Writes a file so that a reader sees the old content or the new, never a part, also with other writers.
 pub(crate) fn write_whole(path: &Path, content: &str) -> Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let mut partial = tempfile::NamedTempFile::new_in(folder).map_err(Error::io("writing", path))?;

@@ -2,7 +2,7 @@
 //!
 //! A process is known by its id *and* its start time, so that one with a recycled id is never taken for ours. Every
 //! process carries the cluster's directory in an environment variable, by which the keeper finds all that belong to
-//! a cluster, whoever started them.
+//! a cluster, by whatever process they were started.
 
 use std::{
     collections::VecDeque,
@@ -91,7 +91,7 @@ impl ProcessIdentity {
         self.pid
     }
 
-    /// Whether every thread of it stands still.
+    /// Whether every thread of it is stopped.
     pub(crate) fn is_stopped(self) -> bool {
         let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.pid)) else { return false };
         let stats =
@@ -115,7 +115,7 @@ impl Launch {
     }
 
     pub(crate) fn at(mut self, place: ProcessScope) -> Self {
-        // Whoever enters a process namespace must fork to be in it.
+        // A process that enters a process namespace must fork to be in it.
         self.forks |= place == ProcessScope::Node;
         self.place = place;
         self
@@ -181,20 +181,20 @@ pub(crate) fn tail(path: &Path, from: u64) -> String {
         return String::new();
     }
     let mut lines = VecDeque::new();
-    let mut telling = None;
+    let mut reason = None;
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
         if lines.len() == TAIL {
             // A program that panics buries its reason under a trace.
-            telling = telling.or(lines
+            reason = reason.or(lines
                 .pop_front()
                 .filter(|line: &String| [PORT_TAKEN, DISK_FULL].iter().any(|phrase| line.contains(phrase))));
         }
         lines.push_back(format!("  {}", String::from_utf8_lossy(&line).trim_end()));
         line.clear();
     }
-    telling.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+    reason.into_iter().chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 /// The process that a forking program started, as the host sees it.

@@ -1,4 +1,4 @@
-//! Whoever answers what subjects want to see, as one: the hub what API servers can tell, and others beside it what only they
+//! All sources of what subjects want to see, as one: the hub what API servers know, and others beside it what only they
 //! know. All that the controller knows of any of them is to subscribe, to read and to ask for a fresh look.
 
 use std::collections::BTreeSet;

@@ -14,7 +14,7 @@ use crate::{
     webhooks::SYSTEM_NAMESPACES,
 };
 
-/// The domain of Services, as this process is told or finds it.
+/// The domain of Services, as this process is configured or finds it.
 pub(crate) fn cluster_domain(settings: &Settings) -> String {
     let resolv_conf = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     settings.probes.domain(&resolv_conf)

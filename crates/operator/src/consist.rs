@@ -114,12 +114,12 @@ where
 
 /// Everything that the process does inside its frame.
 pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
-    let errands = OperatorRequests::new(&context.transport);
+    let own_requests = OperatorRequests::new(&context.transport);
     if let ConsistMode::Leave { scale_down: Some((namespace, name)), .. } = &consist.mode {
-        desk::scale_down(&errands, namespace, name).await?;
+        desk::scale_down(&own_requests, namespace, name).await?;
     }
     let roster = Roster::new(context.health.gate("consist"));
-    let mut arrivals = roster.open(&errands, consist.adapters);
+    let mut arrivals = roster.open(&own_requests, consist.adapters);
     let first = tokio::select! {
         () = context.stop.requested() => return Ok(()),
         first = Roster::first(&mut arrivals) => first?,
@@ -130,10 +130,10 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
         None => Ok("all are seen".to_owned()),
         Some(why) => Err(why),
     });
-    let mut team = Team {
+    let mut team = RunningAdapters {
         roster: roster.clone(),
         shared: shared.clone(),
-        errands: errands.clone(),
+        own_requests: own_requests.clone(),
         context: context.clone(),
         following: JoinSet::new(),
         changes: Vec::new(),
@@ -146,7 +146,7 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
     let counts = ConsistCounts::default();
     context.metrics.register(|registry| counts.register(registry));
     let staff = roster.staff();
-    let office = DeskParts {
+    let parts = DeskParts {
         recorder: EventRecorder::new(OperatorClient::new(&context.transport), &context.identity),
         context: context.clone(),
         shared: shared.clone(),
@@ -158,19 +158,24 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
         left: Arc::new(Notify::new()),
         counts,
     };
-    let answers =
-        webhooks::PodWebhooks::new(shared, roster, consist.lifecycle, errands.clone(), office.counts.clone());
+    let answers = webhooks::PodWebhooks::new(
+        shared,
+        roster,
+        consist.lifecycle,
+        own_requests.clone(),
+        parts.counts.clone(),
+    );
     let serves = consist.mode == ConsistMode::Serve;
     let answering = tokio::spawn(answer(context.clone(), answers, serves));
     let mut failed = Box::pin(failed(answering));
     let mut leading = Box::pin(context.while_leading(|fence| {
-        let hands = WriteContext { errands: errands.clone(), fence };
-        Desk::work(office.clone(), hands)
+        let write_context = WriteContext { own_requests: own_requests.clone(), fence };
+        Desk::work(parts.clone(), write_context)
     }));
     loop {
         tokio::select! {
             () = &mut leading => return Ok(()),
-            () = office.left.notified() => return Ok(()),
+            () = parts.left.notified() => return Ok(()),
             error = &mut failed => return Err(error),
             trouble = any(&mut team.changes) => return Err(trouble.to_string()),
             Some(arrived) = arrivals.recv() => team.join(arrived?),
@@ -178,11 +183,11 @@ pub async fn work(context: Context, consist: Consist) -> Result<(), String> {
     }
 }
 
-/// Whoever is at work, and what is followed for them.
-struct Team {
+/// The adapters at work, and what is followed for them.
+struct RunningAdapters {
     roster: Roster,
     shared: SharedSight,
-    errands: OperatorRequests,
+    own_requests: OperatorRequests,
     context: Context,
     /// Ends with this.
     following: JoinSet<()>,
@@ -190,21 +195,21 @@ struct Team {
     changes: Vec<BoxFuture<'static, Trouble>>,
 }
 
-impl Team {
+impl RunningAdapters {
     /// One adapter more is at work.
     fn join(&mut self, mut arrived: OpenAdapter) {
         self.changes.extend(arrived.until_changed());
         let new = self.roster.add(arrived);
-        // Whoever decides knows the new kinds, and that they are missing, before anything is seen of them.
+        // The deciding part knows the new kinds, and that they are missing, before anything is seen of them.
         let watched = self.shared.expect(new, &self.context.settings.watch_namespaces);
         self.shared.employ(self.roster.staff().crew);
-        self.shared.stir_all();
+        self.shared.notify_all();
         self.follow(watched);
     }
 
     fn follow(&mut self, watched: Vec<ToFollow>) {
-        let (shared, errands) = (self.shared.clone(), self.errands.clone());
-        self.following.spawn(async move { shared.follow(&errands, watched).await });
+        let (shared, own_requests) = (self.shared.clone(), self.own_requests.clone());
+        self.following.spawn(async move { shared.follow(&own_requests, watched).await });
     }
 }
 

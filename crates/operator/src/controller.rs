@@ -14,13 +14,13 @@ mod claims;
 mod driver;
 mod entry;
 mod exempt;
+mod idle_plans;
 mod kept;
 mod kinds_seen;
 mod notices;
 mod precedence;
 mod queue;
 mod records;
-mod rest;
 mod router;
 mod saving;
 mod subjects;
@@ -203,7 +203,7 @@ impl Controller {
             }
             self.save_what_is_due();
             self.look_for_causes();
-            self.let_rest(std::time::Instant::now());
+            self.drop_idle_plans(std::time::Instant::now());
             let idle = self.queue.len() == 0;
             let wake = self.next_wake(idle);
             messages.clear();

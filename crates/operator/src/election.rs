@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(10);
 /// And how often while it is not.
 const LOOK_IN_TROUBLE: Duration = Duration::from_secs(1);
 
-/// Either kind of standing, ready to run.
+/// Either kind of leadership, ready to run.
 pub(crate) enum Election {
     Campaign(Box<Campaign>),
     Alone {
@@ -52,8 +52,8 @@ pub(crate) fn prepare(
         identity,
         "taking part in leader election"
     );
-    let (campaign, standing) = Campaign::new(transport, place, identity, settings.timing);
-    (Election::Campaign(Box::new(campaign)), standing)
+    let (campaign, status) = Campaign::new(transport, place, identity, settings.timing);
+    (Election::Campaign(Box::new(campaign)), status)
 }
 
 impl Election {

@@ -1,6 +1,6 @@
 //! The flags that every process of ours has: its cluster, its Lease, where it is asked how it is, its log, its webhooks.
 //!
-//! The operator and consist flatten them among their own. What one of them calls otherwise (`mut_arg`) stands with its own
+//! The operator and consist flatten them among their own. What one of them calls otherwise (`mut_arg`) is with its own
 //! flags; what a flag is called and which variable sets it is the same everywhere.
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};

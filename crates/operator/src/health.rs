@@ -1,7 +1,7 @@
 //! Is the process alive, and is it of use: two questions with different answers.
 //!
 //! **Live** means that our own loops turn; each loop keeps a [`Pulse`] and beats it. An API server that does not
-//! answer is no reason to be restarted. **Ready** means leading, or standing by with everything needed to take over;
+//! answer is no reason to be restarted. **Ready** means leading, or on standby with everything needed to take over;
 //! each part that can be unready has a check that says why in one line.
 
 use std::{

@@ -80,7 +80,7 @@ impl Collector for Observed {
         let epoch = term.map_or(-1, |epoch| i64::try_from(epoch.0).unwrap_or(i64::MAX));
         for (name, help, value) in [
             ("linchpin_leader", "1 while this process leads and may write", i64::from(term.is_some())),
-            ("linchpin_lease_epoch", "The number of the term led, -1 while standing by", epoch),
+            ("linchpin_lease_epoch", "The number of the term led, -1 while on standby", epoch),
             (
                 "linchpin_api_reachable",
                 "1 if the last request to the API server was answered",

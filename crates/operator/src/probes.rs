@@ -88,7 +88,7 @@ struct Labels {
 }
 
 impl Probes {
-    /// A pool that follows the settings and tells `listener` whose answers have changed.
+    /// A pool that follows the settings and notifies `listener` whose answers have changed.
     pub fn new(settings: &ProbeSettings, times: ProbeTimes, listener: AnswerListener) -> Self {
         let rules = Rules { egress: Some(settings.egress.clone()), methods: Some(settings.methods.clone()) };
         let inner = Inner {

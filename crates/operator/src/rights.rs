@@ -190,7 +190,7 @@ pub const TABLE: &[RightRow] = &[
         groups: &["events.k8s.io", ""],
         resources: &["events"],
         verbs: &["create", "patch"],
-        why: "tell people what happened",
+        why: "report to people what happened",
         ..ANY
     },
     RightRow {
@@ -271,7 +271,7 @@ pub const TABLE: &[RightRow] = &[
         groups: &["apps"],
         resources: &["deployments", "statefulsets", "daemonsets"],
         verbs: FOLLOW,
-        why: "tell how workloads are that pods are held for, and repair their templates, where the namespace has opted in",
+        why: "report the state of workloads that pods are held for, and repair their templates, where the namespace has opted in",
         ..BOOTS
     },
     RightRow {

@@ -174,11 +174,12 @@ where
     let metrics_listener = listen(settings.metrics_address, "metrics").await?;
     tracing::info!(server = %config.cluster_url, version = env!("CARGO_PKG_VERSION"), "linchpin operator starts");
 
-    let (election, standing) =
+    let (election, campaign_status) =
         election::prepare(&lease_transport, settings.leader_election.as_ref(), &config.default_namespace);
     let health = Health::default();
-    require_standing(&health, &standing);
-    let metrics = Metrics::new(settings.commit.as_deref(), standing.leadership.clone(), transport.clone());
+    require_leadership(&health, &campaign_status);
+    let metrics =
+        Metrics::new(settings.commit.as_deref(), campaign_status.leadership.clone(), transport.clone());
     let _servers = serve(health_listener, metrics_listener, &health, &metrics);
 
     let (work_stopper, stop) = shutdown::channel();
@@ -187,7 +188,7 @@ where
         identity: election::name(settings.leader_election.as_ref()),
         settings: Arc::new(settings),
         transport,
-        leadership: standing.leadership,
+        leadership: campaign_status.leadership,
         health: health.clone(),
         metrics,
         tallies: Tallies::default(),
@@ -247,9 +248,9 @@ fn election_ended(ended: Result<Result<(), CampaignError>, JoinError>) -> Result
     }
 }
 
-/// Ready means leading or standing by; both take a server that answers.
-fn require_standing(health: &Health, standing: &CampaignStatus) {
-    let CampaignStatus { leadership, trouble } = standing.clone();
+/// Ready means leading or on standby; both take a server that answers.
+fn require_leadership(health: &Health, campaign_status: &CampaignStatus) {
+    let CampaignStatus { leadership, trouble } = campaign_status.clone();
     health.require("api-server", move || match &*trouble.borrow() {
         None => Ok("answers".to_owned()),
         Some(reason) => Err(reason.clone()),
@@ -263,7 +264,7 @@ fn part(leadership: &Leadership) -> CheckResult {
             Ok(format!("leading, term {epoch}"))
         }
         Leadership::Leading { .. } => Err("the lease could not be renewed in time".to_owned()),
-        Leadership::Standby { leader: Some(leader) } => Ok(format!("standing by, {leader} leads")),
+        Leadership::Standby { leader: Some(leader) } => Ok(format!("on standby, {leader} leads")),
         Leadership::Standby { leader: None } => Err("nobody leads yet".to_owned()),
     }
 }
@@ -395,7 +396,7 @@ pub(crate) mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_acts_once_per_term_and_never_between_terms() {
-        let (standing, leadership) = watch::channel(Leadership::Standby { leader: None });
+        let (campaign_status, leadership) = watch::channel(Leadership::Standby { leader: None });
         let (stopper, stop) = shutdown::channel();
         let context = context(leadership, stop);
         let (acting, terms) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -417,16 +418,16 @@ pub(crate) mod tests {
         let seen = || (acting.load(Ordering::SeqCst), terms.load(Ordering::SeqCst));
 
         settle().await;
-        assert_eq!(seen(), (0, 0), "standing by");
-        standing.send_replace(leading(1));
+        assert_eq!(seen(), (0, 0), "on standby");
+        campaign_status.send_replace(leading(1));
         settle().await;
         assert_eq!(seen(), (1, 1));
-        standing.send_replace(Leadership::Standby { leader: None });
+        campaign_status.send_replace(Leadership::Standby { leader: None });
         settle().await;
         assert_eq!(seen(), (0, 1), "dropped with its term");
-        standing.send_replace(leading(3));
+        campaign_status.send_replace(leading(3));
         settle().await;
-        standing.send_replace(leading(5));
+        campaign_status.send_replace(leading(5));
         settle().await;
         assert_eq!(seen(), (1, 3), "another term is another start");
         stopper.stop();

@@ -40,7 +40,8 @@ struct Inner {
 }
 
 impl Sources {
-    /// Fetches as the settings allow, to addresses that `egress` allows, and tells `listener` whose answers have changed.
+    /// Fetches as the settings allow, to addresses that `egress` allows, and notifies `listener` whose answers have
+    /// changed.
     pub fn new(settings: &SourceSettings, egress: &Egress, listener: AnswerListener) -> Self {
         let egress = Arc::new(egress.clone());
         let reach = |hosts| Reach { hosts: Arc::new(hosts), egress: Arc::clone(&egress) };

@@ -1,8 +1,8 @@
 //! What the leader knows of BootDependencies and held pods, for those beside the controller: metrics, and the webhooks.
 //!
-//! The controller writes here what its decisions say; the document's gauges are read off it when they are asked for, and a
-//! webhook on the same replica lets a pod pass without a gate where all that the gate would stand for is there now. It is
-//! empty while this process does not lead.
+//! The controller writes here what its decisions say; the document's gauges are read off it when they are asked for,
+//! and a webhook on the same replica lets a pod pass without a gate where all that the gate would wait for is there
+//! now. It is empty while this process does not lead.
 
 use std::{
     collections::BTreeMap,

@@ -9,7 +9,6 @@
 mod boot;
 pub(crate) mod configuration;
 mod counts;
-mod glance;
 pub(crate) mod keeper;
 pub mod label_selector;
 mod material;
@@ -19,6 +18,7 @@ pub(crate) mod review;
 pub(crate) mod server;
 mod settings;
 mod shared_requests;
+mod webhook_reads;
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
     };
     let settings = Arc::new(settings);
     let cluster_domain = cluster_domain(&context.settings);
-    let errands = OperatorRequests::new(&context.transport);
+    let own_requests = OperatorRequests::new(&context.transport);
     let counts = WebhookCounts::default();
     let memory = BootMemory::default();
     let certificate = Certificate::default();
@@ -66,7 +66,7 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         certificate.register(registry);
     });
     let webhooks = BootWebhooks::new(
-        errands.clone(),
+        own_requests.clone(),
         memory.clone(),
         Arc::clone(&settings),
         context.settings.default_service_account.clone(),
@@ -81,7 +81,7 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         untouched: own_namespace(context).unwrap_or_default(),
     };
     let keeper = WebhookKeeper::new(
-        errands.clone(),
+        own_requests.clone(),
         charge,
         Arc::clone(&settings),
         settings.reached.names(&cluster_domain),
@@ -90,7 +90,7 @@ pub(crate) async fn serve(context: &Context) -> Result<(), RunError> {
         certificate.clone(),
     );
     tokio::join!(
-        memory.follow(&errands, &context.settings.watch_namespaces, &settings.namespaces),
+        memory.follow(&own_requests, &context.settings.watch_namespaces, &settings.namespaces),
         keeper.run(),
         server::serve(listener, certificate, boot::handlers(webhooks), counts),
     );

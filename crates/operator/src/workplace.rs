@@ -38,10 +38,10 @@ impl Workplace {
         F: Future<Output = Result<(), String>>,
     {
         let runtime = self.0.handle().clone();
-        let (told, ended) = oneshot::channel();
+        let (done, ended) = oneshot::channel();
         let (cutter, cut) = shutdown::channel();
         let thread = thread::Builder::new().name(THREAD.to_owned()).spawn(move || {
-            let _ = told.send(runtime.block_on(until_cut_off(cut, work())));
+            let _ = done.send(runtime.block_on(until_cut_off(cut, work())));
         })?;
         Ok(Working { ended, thread: Some(thread), cutter })
     }
@@ -103,15 +103,15 @@ mod tests {
     fn work_that_computes_stops_neither_the_frame_nor_what_it_spawned() {
         let workplace = Workplace::open().unwrap();
         let (go_on, wait) = std::sync::mpsc::channel::<()>();
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
         let mut work = workplace
             .start(move || async move {
                 // As many as there may be workers: none of them is on the thread that computes.
                 for number in 0..8 {
-                    let tell = tell.clone();
+                    let sender = sender.clone();
                     tokio::spawn(async move {
                         tokio::time::sleep(Duration::from_millis(1)).await;
-                        let _ = tell.send(number);
+                        let _ = sender.send(number);
                     });
                 }
                 let _ = wait.recv();
@@ -121,7 +121,7 @@ mod tests {
         frame().unwrap().block_on(async {
             let mut heard = Vec::new();
             while heard.len() < 8 {
-                heard.push(told.recv().await.unwrap());
+                heard.push(receiver.recv().await.unwrap());
             }
             assert!(tokio::time::timeout(Duration::from_millis(10), work.ended()).await.is_err());
             go_on.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! From bytes to manifests: a gzipped tar, a zip or plain YAML, told apart by their first bytes.
+//! From bytes to manifests: a gzipped tar, a zip or plain YAML, recognised by their first bytes.
 //!
 //! Nothing touches a disk. Every bound is counted while reading and never believed from a header. An entry whose name
 //! would reach outside of the archive refuses the whole archive, wherever it lies; a link or a device refuses it if it

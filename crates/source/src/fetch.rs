@@ -56,7 +56,7 @@ pub struct EarlierFetch {
 /// What a fetch gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
-    /// What to tell the next fetch.
+    /// What to send with the next fetch.
     pub known: EarlierFetch,
     /// The digest of what was downloaded.
     pub digest: Digest,

@@ -1,8 +1,8 @@
 //! Artifacts of Flux's source-controller: which file of its server belongs to which object.
 //!
-//! The status of a source of Flux names a URL, a revision and a digest. Whoever may write that status could name another
-//! tenant's file; the server does not ask who fetches. So the file must lie where the server keeps those of this very
-//! object, and must have a digest. An `ExternalArtifact` is published by others, wherever they like.
+//! The status of a source of Flux names a URL, a revision and a digest. A user who may write that status could name
+//! another tenant's file; the server does not ask who fetches. So the file must lie where the server keeps those of
+//! this very object, and must have a digest. An `ExternalArtifact` is published by others, wherever they like.
 
 use linchpin_words::{Reason, source::FluxSourceKind, text::quote};
 

@@ -28,7 +28,7 @@ use crate::{
     url::{Scheme, Url},
 };
 
-/// What everybody is told of us.
+/// How we introduce ourselves to every server.
 const AGENT: &str = concat!("linchpin/", env!("CARGO_PKG_VERSION"));
 
 /// The longest pause that a server may ask for, in seconds: as long as the longest interval.

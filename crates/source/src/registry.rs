@@ -2,7 +2,7 @@
 //!
 //! Everything is addressed by its content: the manifest by what it hashes to here (servers need not say), the layer by
 //! the digest that the manifest names. A registry may ask for a token first; the service that gives it is checked like
-//! every other server, and is told the scope that we need and no other.
+//! every other server, and is asked for the scope that we need and no other.
 
 mod challenge;
 mod manifest;

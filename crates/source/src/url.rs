@@ -97,7 +97,7 @@ impl Url {
     /// Where a redirect leads, seen from here.
     pub fn join(&self, location: &str) -> Result<Self, UrlError> {
         if location.contains("://") {
-            // What stands behind # is for the reader alone.
+            // What follows # is for the reader alone.
             return Self::parse(location.split('#').next().unwrap_or_default());
         }
         let location = location.split('#').next().unwrap_or_default();
@@ -192,8 +192,8 @@ mod tests {
         ] {
             assert!(Url::parse(text).is_err(), "{text}");
         }
-        let told = Url::parse("https://user:hunter2@h/x").unwrap_err().to_string();
-        assert!(!told.contains("hunter2"), "{told}");
+        let message = Url::parse("https://user:hunter2@h/x").unwrap_err().to_string();
+        assert!(!message.contains("hunter2"), "{message}");
     }
 
     #[test]

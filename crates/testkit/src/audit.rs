@@ -207,7 +207,7 @@ impl Audit {
     }
 
     /// Fails the test if an operator did anything on this API server that it must not do and that no other test has
-    /// been told of. Does nothing while a test is failing already.
+    /// been reported. Does nothing while a test is failing already.
     #[track_caller]
     pub fn assert_no_overreach(&self) {
         if !std::thread::panicking() {
@@ -216,7 +216,7 @@ impl Audit {
         }
     }
 
-    /// What the operator changed for an object of ours, deletions aside: told from the field manager.
+    /// What the operator changed for an object of ours, deletions aside: recognised by the field manager.
     pub fn writes_for(&self, kind: &str, namespace: &str, name: &str) -> Vec<Event> {
         let manager = format!("fieldManager=linchpin%3A{kind}%3A{namespace}%2F{name}%3A");
         let mut writes = self.user_writes("");

@@ -1,10 +1,10 @@
 //! A small fake of Porch: its kinds as definitions in the shape of the real ones, and its controllers as a thread.
 //!
-//! Porch itself cannot run in tests. [`install`] makes its kinds known, in either [`RevisionShape`] of `upstream.revision`;
-//! [`Porch`] then plays, in one namespace, the controller of PackageVariants (draft, proposal and publication of a
-//! downstream revision, its finalizer, its conditions), an approver, and whoever creates the objects of published
-//! packages (`deployer`), Deployments with a status that says they are available. Drafts are approved at once unless
-//! [`Porch::hold`] is asked for.
+//! Porch itself cannot run in tests. [`install`] makes its kinds known, in either [`RevisionShape`] of
+//! `upstream.revision`; [`Porch`] then plays, in one namespace, the controller of PackageVariants (draft, proposal and
+//! publication of a downstream revision, its finalizer, its conditions), an approver, and a creator of the objects of
+//! published packages (`deployer`), Deployments with a status that says they are available. Drafts are approved at once
+//! unless [`Porch::hold`] is asked for.
 
 mod controller;
 mod definitions;
@@ -34,7 +34,7 @@ pub struct Porch {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread is told.
+/// The signals to the thread.
 #[derive(Default)]
 struct Signals {
     ended: AtomicBool,
@@ -46,10 +46,10 @@ impl Porch {
     pub fn begin(api: &Api, namespace: &str) -> Self {
         let signals = Arc::new(Signals::default());
         let porch = controller::PorchController { api: api.clone(), namespace: namespace.to_owned() };
-        let told = Arc::clone(&signals);
+        let watched = Arc::clone(&signals);
         let thread = thread::spawn(move || {
-            while !told.ended.load(Ordering::Relaxed) {
-                porch.look(!told.held.load(Ordering::Relaxed));
+            while !watched.ended.load(Ordering::Relaxed) {
+                porch.look(!watched.held.load(Ordering::Relaxed));
                 thread::sleep(PAUSE);
             }
         });

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 pub struct Field {
     /// The path, with dots.
     pub path: String,
-    /// What stands above it.
+    /// What is above it.
     pub about: String,
     /// Lines with `@`.
     marks: Vec<(String, String)>,

@@ -119,7 +119,7 @@ pub fn value(picture: &Picture) -> serde_json::Value {
                 let (kind, standing, why, own) = match &arrow.need {
                     ArrowReason::Wait { wait, own } => {
                         let why = Why { reason: &wait.reason, detail: &wait.detail, since: wait.since };
-                        ("waitsFor", Some(wait.standing), Some(why), *own)
+                        ("waitsFor", Some(wait.state), Some(why), *own)
                     }
                     ArrowReason::MadeBy { .. } => ("madeBy", None, None, false),
                 };

@@ -318,8 +318,8 @@ fn judge(items: &mut [PictureItem], edges: &[Edge], index: &BTreeMap<&Node, usiz
     }
     for (at, wait) in seen_as {
         let item = &mut items[at];
-        if item.state != PictureState::Waiting || wait.standing == WaitState::Failed {
-            item.state = seen(wait.standing);
+        if item.state != PictureState::Waiting || wait.state == WaitState::Failed {
+            item.state = seen(wait.state);
             item.since = wait.since;
         } else if let Some(since) = wait.since {
             item.since = item.since.map_or(wait.since, |own| Some(own.min(since)));
@@ -330,8 +330,8 @@ fn judge(items: &mut [PictureItem], edges: &[Edge], index: &BTreeMap<&Node, usiz
 }
 
 /// How a wait's target looks to the one who waits.
-pub(crate) fn seen(standing: WaitState) -> PictureState {
-    match standing {
+pub(crate) fn seen(state: WaitState) -> PictureState {
+    match state {
         WaitState::Met => PictureState::Ready,
         WaitState::InProgress => PictureState::Running,
         WaitState::Absent => PictureState::Missing,

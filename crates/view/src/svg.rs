@@ -165,7 +165,7 @@ fn class(arrow: &Arrow) -> (&'static str, &'static str) {
         _ if arrow.cycle => ("lp-in-cycle", "lp-tip-cycle"),
         ArrowReason::MadeBy { .. } => ("lp-made", "lp-tip"),
         ArrowReason::Wait { wait, .. } if wait.met() => ("lp-met", "lp-tip"),
-        ArrowReason::Wait { wait, .. } => match crate::picture::seen(wait.standing) {
+        ArrowReason::Wait { wait, .. } => match crate::picture::seen(wait.state) {
             PictureState::Failed => ("lp-unmet lp-bad", "lp-tip-bad"),
             _ => ("lp-unmet", "lp-tip-unmet"),
         },

@@ -46,7 +46,7 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// A word in pieces of at most `columns`; a character that is wider stands alone.
+/// A word in pieces of at most `columns`; a character that is wider is put alone.
 fn pieces(word: &str, columns: usize) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     let mut used = usize::MAX;

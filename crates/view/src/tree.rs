@@ -34,7 +34,7 @@ pub enum KindStyle {
     /// `ResourceDependency shop/web`.
     #[default]
     Full,
-    /// `rd shop/web`: as kubectl shortens Kubernetes' own kinds, and as told here for others.
+    /// `rd shop/web`: as kubectl shortens Kubernetes' own kinds, and as given here for others.
     Short(BTreeMap<GroupKind, String>),
 }
 
@@ -42,10 +42,10 @@ impl KindStyle {
     /// An object as it is written.
     fn shown(&self, node: &Node) -> String {
         let full = node.to_string();
-        let Self::Short(told) = self else { return explain::clean(&full) };
+        let Self::Short(short_names) = self else { return explain::clean(&full) };
         let kind = &node.object.kind;
         let known = || built_in_kind(&kind.group, &kind.kind)?.short.first().map(|&short| short.to_owned());
-        let short = told.get(kind).cloned().or_else(known).unwrap_or_else(|| kind.kind.to_lowercase());
+        let short = short_names.get(kind).cloned().or_else(known).unwrap_or_else(|| kind.kind.to_lowercase());
         explain::clean(&format!("{short}{}", full.get(kind.kind.len()..).unwrap_or_default()))
     }
 }

@@ -1,8 +1,8 @@
 //! The command line. Pure: what it names (variables, files) is read through [`ValueSources`].
 //!
-//! Targets stand in groups that `--` separates; the options of a group hold for all targets in it. So one group with
-//! several targets reads naturally (`tcp db:5432 http http://api/healthz --timeout 60s`), and targets with options of their
-//! own are groups of their own. Values of headers are in no error: they may be secret.
+//! Targets are in groups that `--` separates; the options of a group hold for all targets in it. So one group with
+//! several targets reads naturally (`tcp db:5432 http http://api/healthz --timeout 60s`), and targets with options of
+//! their own are groups of their own. Values of headers are in no error: they may be secret.
 
 use std::fmt;
 
@@ -247,7 +247,7 @@ fn expected_host(given: &str) -> String {
     format!("{} is not HOST:PORT, for example db:5432 or [fd00::1]:5432", text::quote(given))
 }
 
-/// A host and its port. An IPv6 address must be in brackets, or nobody could tell where the port begins.
+/// A host and its port. An IPv6 address must be in brackets, or it is not clear where the port begins.
 fn place(host: &str, port: &str) -> Option<ProbeTarget> {
     let port = port.parse().ok().filter(|port: &u16| *port > 0)?;
     if host.contains(':') && !host.starts_with('[') {
@@ -265,7 +265,7 @@ fn http(url: &str) -> Result<Named, String> {
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // What stands behind # is never sent.
+    // What follows # is never sent.
     let path = path.split('#').next().unwrap_or_default();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let after_brackets = authority.find(']').unwrap_or(0);

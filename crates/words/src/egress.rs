@@ -1,8 +1,9 @@
 //! Where a text that a user wrote may lead us: every address but those of the node itself and its metadata services.
 //!
 //! One list for probes and for the kubeconfigs of other clusters. It judges the addresses that are really connected to,
-//! after a name was resolved, so a name cannot be made to point elsewhere in between; and an IPv4 address that is written
-//! inside an IPv6 one (mapped, compatible, NAT64, 6to4) is judged as what it means. Asked by whoever opens a connection.
+//! after a name was resolved, so a name cannot be made to point elsewhere in between; and an IPv4 address that is
+//! written inside an IPv6 one (mapped, compatible, NAT64, 6to4) is judged as what it means. Asked before each
+//! connection.
 
 use std::{
     fmt,

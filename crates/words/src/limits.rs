@@ -50,7 +50,7 @@ limits! {
     CAPABILITIES: usize = 256, "Capability objects of a cluster, the first by name: all of them are looked through for each name that a Sync needs.";
     GLOBAL_RULES: usize = 32, "Rules that are imposed on all Syncs: each is one more gate.";
     GLOBAL_EXEMPT: usize = 64, "Syncs that a global rule leaves alone, as listed in its status; the rest are counted.";
-    GLOBAL_EXEMPTIONS: usize = 64, "Namespaces or Syncs that a global rule is told to leave alone.";
+    GLOBAL_EXEMPTIONS: usize = 64, "Namespaces or Syncs that a global rule leaves alone.";
     CONDITIONS: usize = 16, "Conditions on one dependency: more is better said as one expression.";
     AFTER: usize = 64, "Names in one `after` or `dependsOn`.";
     VALUES_FROM: usize = 16, "Sources of values: each is a read object.";
@@ -181,7 +181,7 @@ limits! {
     REGISTRY_MANIFEST: usize = 1 << 20, "A manifest of a registry: a list of layers.";
     REGISTRY_TOKEN: usize = 64 << 10, "The answer of a registry's token service.";
     KUBECONFIG: usize = 256 << 10, "A kubeconfig for another cluster.";
-    BLOCKERS: usize = 16, "Blockers listed in one status: the first ones tell the story, the rest are counted.";
+    BLOCKERS: usize = 16, "Blockers listed in one status: the first ones are listed, the rest are counted.";
     CHAIN: usize = 16, "Links of a chain of causes shown in one status.";
 }
 

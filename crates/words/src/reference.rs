@@ -120,7 +120,7 @@ impl Reference {
         Ok(Self { word, name: Some(name.to_owned()) })
     }
 
-    /// Reads a kind that stands for all its objects; a selector says which.
+    /// Reads a kind that means all its objects; a selector says which.
     pub fn parse_kind(text: &str) -> Result<Self, ReferenceError> {
         if text.is_empty() {
             return Err(ReferenceError::Empty);

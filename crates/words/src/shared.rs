@@ -1,10 +1,10 @@
 //! Values that are passed on far more often than they are changed.
 //!
-//! [`Shared`] is any value behind a counted pointer: a clone costs no copy, two that are the same place compare at once,
-//! and the first change of one that others hold makes a copy of its own. [`Text`] is the same for texts that are written
-//! once: a fixed word costs nothing at all. Both behave, compare and are written like what they hold, so that only whoever
-//! makes one knows. Journals, reports and the wait-for graph are made of them: what has not changed since the last look is
-//! not copied for the next.
+//! [`Shared`] is any value behind a counted pointer: a clone costs no copy, two that are the same place compare at
+//! once, and the first change of one that others hold makes a copy of its own. [`Text`] is the same for texts that are
+//! written once: a fixed word costs nothing at all. Both behave, compare and are written like what they hold, so that
+//! only who makes one knows. Journals, reports and the wait-for graph are made of them: what has not changed since the
+//! last look is not copied for the next.
 
 use std::{
     borrow::{Borrow, Cow},
@@ -17,7 +17,7 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A value that is cheap to clone. Whoever changes one that is held elsewhere changes a copy.
+/// A value that is cheap to clone. Changing one that is held elsewhere changes a copy.
 #[derive(Default)]
 pub struct Shared<T>(Arc<T>);
 

@@ -3,8 +3,8 @@
 //! Work goes in lanes of their own, each with its own places. Within a lane namespaces take turns, and by priority
 //! within one. Nobody holds more places of a lane than it leaves free: one namespace alone may have half of them under
 //! way, a second one half of the rest, and the first work of a newcomer always finds a place unless as many others as
-//! the lane has halves came before. The same holds for what answers (a cluster, an API group), whoever asks it. What may
-//! not start yet keeps nothing else waiting, not even in its own namespace.
+//! the lane has halves came before. The same holds for what answers (a cluster, an API group), for every caller. What
+//! may not start yet keeps nothing else waiting, not even in its own namespace.
 //!
 //! The driver starts effects this way, and the hub takes first looks.
 

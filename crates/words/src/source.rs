@@ -1,8 +1,8 @@
 //! A source: where manifests are fetched from, which of them, and with what.
 //!
-//! A [`Source`] is a plain value, so that equal sources of different objects are one question. Its texts are as users wrote
-//! them; whoever fetches checks them. What comes from a Secret rides along with its [`Origin`] and is shown nowhere, also
-//! not by `Debug`. Made by doors, carried out by `crates/source`.
+//! A [`Source`] is a plain value, so that equal sources of different objects are one question. Its texts are as users
+//! wrote them; the fetcher checks them. What comes from a Secret rides along with its [`Origin`] and is shown nowhere,
+//! also not by `Debug`. Made by doors, carried out by `crates/source`.
 
 use std::{collections::BTreeMap, fmt};
 

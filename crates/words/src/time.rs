@@ -38,9 +38,9 @@ impl Timestamp {
 
     /// So many microseconds after 1970 began, in the years 1 to 9999.
     pub fn from_microsecond(microsecond: i64) -> Self {
-        let told = microsecond.clamp(FIRST_SECOND * 1_000_000, LAST_SECOND * 1_000_000);
+        let bounded = microsecond.clamp(FIRST_SECOND * 1_000_000, LAST_SECOND * 1_000_000);
         // Within these years every microsecond is a moment, so the fallback is never taken.
-        Self(jiff::Timestamp::from_microsecond(told).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
+        Self(jiff::Timestamp::from_microsecond(bounded).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
     }
 
     /// Microseconds since 1970 began.

@@ -53,7 +53,7 @@ impl fmt::Display for Address {
 /// Sends a command and reads the whole answer.
 pub(super) async fn talk(address: &Address, command: &str, patience: Duration) -> Result<String, Trouble> {
     let trouble = |why: &str| Trouble(format!("haproxy {address}: {why}"));
-    // What tells commands apart; nothing that may be written into one has it.
+    // What separates commands; nothing that may be written into one has it.
     if command.contains([';', '\n', '\r', '\\', '<']) {
         return Err(trouble("a command with more than one command in it is not sent"));
     }
@@ -131,8 +131,8 @@ mod tests {
         }
         for wrong in ["No such server.\n", "Permission denied\n", "Unknown command: 'add'\n", "\u{1b}[31mboo"]
         {
-            let told = judge(wrong).unwrap_err();
-            assert!(!told.is_empty() && !told.contains('\u{1b}'), "{told}");
+            let message = judge(wrong).unwrap_err();
+            assert!(!message.is_empty() && !message.contains('\u{1b}'), "{message}");
         }
     }
 
@@ -140,8 +140,8 @@ mod tests {
     async fn a_command_with_a_second_one_in_it_is_not_sent() {
         for command in ["show stat; shutdown", "show\nstat", "a\\ b"] {
             let nowhere = Address::Unix("/nonexistent".into());
-            let told = talk(&nowhere, command, Duration::from_secs(1)).await.unwrap_err().to_string();
-            assert!(told.contains("more than one command"), "{told}");
+            let message = talk(&nowhere, command, Duration::from_secs(1)).await.unwrap_err().to_string();
+            assert!(message.contains("more than one command"), "{message}");
         }
     }
 }

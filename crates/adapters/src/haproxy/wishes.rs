@@ -11,7 +11,7 @@ use linchpin_words::{
 };
 use serde_json::Value;
 
-/// Words that stand alone.
+/// Words without a value.
 const FLAGS: [&str; 9] = [
     "check",
     "backup",

@@ -21,7 +21,7 @@ pub const ONE_SOURCE: &str = "Component must have either template or porchPackag
 /// One part of an application: usually one object. It has one writer: the API server does not keep who wrote which of
 /// its fields.
 //
-// The rule does not tell a template from a template with templates or a source beside it, which is told when the bundle
+// The rule does not distinguish a template from a template with templates or a source beside it, which is reported when the bundle
 // is compiled: there may be thousands of components, and whenever a rule asks for a field the API server copies the
 // schema of all twenty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -86,7 +86,7 @@ pub struct Component {
     pub prune: Option<bool>,
     /// What happens to its objects when it or the bundle goes: deleted (Delete, the default) or kept (Orphan).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Fate")]
+    #[schemars(with = "ComponentDeletion")]
     pub deletion_policy: Option<DeletionPolicy>,
     /// What happens when a field is changed that cannot be: it fails (Fail, the default), the object is deleted and
     /// made anew (Recreate), or it stays as it is (Ignore).
@@ -174,8 +174,8 @@ pub enum Immutable {
 
 /// The words of a component's deletion policy.
 #[derive(JsonSchema)]
-#[allow(dead_code, reason = "it only stands for its schema")]
-enum Fate {
+#[allow(dead_code, reason = "it only gives its schema")]
+enum ComponentDeletion {
     Delete,
     Orphan,
 }

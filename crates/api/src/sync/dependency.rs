@@ -9,7 +9,7 @@ use crate::{
     schema,
 };
 
-/// What a range of versions must look like, as far as a rule can tell: the parser knows all of it.
+/// What a range of versions must look like, as far as a rule can check: the parser knows all of it.
 const RANGE_RULES: [(&str, &str); 6] = [
     ("!self.contains('|')", "a version range has no |: write comparators such as >=14 <16"),
     ("!self.contains('^')", "a version range has no ^: write comparators such as >=14 <16"),

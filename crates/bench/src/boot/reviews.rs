@@ -72,7 +72,7 @@ async fn seconds(operator: &OperatorProcess, bound: &str) -> Result<f64> {
     operator.metric(&format!("linchpin_webhook_seconds_bucket{{le=\"{bound}\"}}")).await
 }
 
-/// Trusts what the API server is told to trust.
+/// Trusts what the API server is configured to trust.
 async fn client(arena: &Arena) -> Result<Arc<ClientConfig>> {
     let api: Api<MutatingWebhookConfiguration> = Api::all(arena.client.clone());
     let stored = api.get("linchpin-mutating").await.context("reading the configuration of the webhooks")?;

@@ -70,7 +70,7 @@ impl ProviderServer {
     }
 
     /// When a scope was asked for, and when it was changed, first, since all was forgotten.
-    pub(super) async fn told(&self, scope: &str) -> Result<(Instant, Instant)> {
+    pub(super) async fn changed(&self, scope: &str) -> Result<(Instant, Instant)> {
         let begun = Instant::now();
         loop {
             let seen = self.shared.1.notified();
@@ -82,12 +82,12 @@ impl ProviderServer {
                 };
                 let mut these = state.asked.iter().filter(of_scope);
                 if let Some(first) = these.next()
-                    && let Some(told) = std::iter::once(first).chain(these).find(|one| one.method != "GET")
+                    && let Some(changed) = std::iter::once(first).chain(these).find(|one| one.method != "GET")
                 {
-                    return Ok((first.at, told.at));
+                    return Ok((first.at, changed.at));
                 }
             }
-            ensure!(begun.elapsed() < PATIENCE, "the provider is not told of {scope}");
+            ensure!(begun.elapsed() < PATIENCE, "the provider is not called for {scope}");
             let _ = tokio::time::timeout(Duration::from_secs(1), seen).await;
         }
     }

@@ -66,7 +66,7 @@ async fn crowd(arena: &Arena, namespace: &str) -> Result<()> {
     arena.apply_all(namespace, &bodies).await
 }
 
-/// Changes one ConfigMap of the crowd again and again, so that whoever selects it is called.
+/// Changes one ConfigMap of the crowd again and again, so that every subject that selects it is called.
 fn stir(arena: &Arena, namespace: &str) -> Attack {
     let api = arena.config_maps(namespace);
     Box::pin(async move {
@@ -97,7 +97,7 @@ async fn cel(arena: &Arena, namespace: &str) -> Result<Attack> {
 
 /// Writes and commands in a cluster that stops answering.
 async fn hanging(arena: &Arena, operator: &OperatorProcess, namespace: &str) -> Result<Attack> {
-    let way = foreign::Frozen::open(&arena.kubeconfig(), &arena.server())?;
+    let way = foreign::FreezableProxy::open(&arena.kubeconfig(), &arena.server())?;
     arena.secret(namespace, "edge", &way.kubeconfig).await?;
     let cluster = json!({"kubeconfigSecretRef": {"name": "edge", "key": "kubeconfig"}});
     let gate = json!([{"name": "gate", "resource": "configmap/gate"}]);

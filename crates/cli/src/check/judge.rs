@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{
     CheckMode,
     facts::{CheckFacts, deployment, flag},
-    told::{Category, Check, CheckEnd, failed, ok, skipped},
+    report::{Category, Check, CheckEnd, failed, ok, skipped},
 };
 
 /// Every id, by what is asked and by category, in the order of output.

@@ -325,7 +325,7 @@ pub(super) fn disable(command: DisableCommand) -> Result<Result<ExitCode, UsageE
         Ok(named) => named,
         Err(usage) => return Ok(Err(usage)),
     };
-    // They are for all namespaces: whoever leaves one does not take them away.
+    // They are for all namespaces: leaving one does not take them away.
     let configurations =
         command.namespace.is_none().then(|| command.process.webhook_config_name().to_owned());
     let mut settings = match command.process.settings(version::COMMIT.map(str::to_owned)) {

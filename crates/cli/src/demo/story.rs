@@ -28,8 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const SETTLED: Duration = Duration::from_millis(1_200);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Tells it from the first line to the last.
-pub(super) async fn tell(client: &mut DemoClient, kinds: &Registry, has_webhooks: bool) -> Result<()> {
+/// Prints it from the first line to the last.
+pub(super) async fn run(client: &mut DemoClient, kinds: &Registry, has_webhooks: bool) -> Result<()> {
     client.apply(RIGHTS).await?;
     client.apply(SHOP).await?;
     say("Applied examples/quickstart/shop.yaml: four objects that wait for what is not there yet.\n");

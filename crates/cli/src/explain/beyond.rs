@@ -1,4 +1,4 @@
-//! A chain of causes continued beyond our own objects, with the rights of whoever asks.
+//! A chain of causes continued beyond our own objects, with the rights of the user.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use linchpin_engine::{
 use linchpin_words::{ObjectRef, Reason, similar};
 use serde_json::Value;
 
-use crate::lookout::{ClusterReader, LookResult};
+use crate::cluster_reader::{ClusterReader, LookResult};
 
 /// How one link of a chain leads to the next, as programs read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -56,22 +56,22 @@ impl LongChain {
     }
 
     /// Goes on from the last object, `depth` further links at most.
-    pub(super) async fn go_on(&mut self, lookout: &mut ClusterReader, depth: usize) {
+    pub(super) async fn go_on(&mut self, reader: &mut ClusterReader, depth: usize) {
         if self.chain.end != ChainEnd::Leaf || self.last().cluster.is_some() || self.last().part.is_some() {
             return;
         }
         let mut passed: BTreeSet<ObjectRef> = BTreeSet::from([(*self.last().object).clone()]);
-        let mut look = look_at(lookout, &self.last().object).await;
+        let mut look = look_at(reader, &self.last().object).await;
         for _ in 0..depth {
             let object = match look {
                 LookResult::Found(object) => *object,
                 other => {
-                    self.ends_without(lookout, &other).await;
+                    self.ends_without(reader, &other).await;
                     return;
                 }
             };
             let kind = self.last().object.kind.clone();
-            let answers = lookout.answers(descend::questions(&kind, &object)).await;
+            let answers = reader.answers(descend::questions(&kind, &object)).await;
             let Descent { lack, next, hidden } = descend::descend(&kind, &object, &answers);
             self.leaf = Some(object);
             if lack.state.is_ready() && next.is_none() {
@@ -82,7 +82,7 @@ impl LongChain {
                 self.chain.end = ChainEnd::Unread;
             }
             let Some(next) = next.filter(|next| passed.insert(next.place.object())) else { return };
-            look = lookout.at(&next.place).await;
+            look = reader.at(&next.place).await;
             let wait = Wait::new(WaitState::Unknown, "");
             let node = Node::here(next.place.object());
             self.chain.links.push(ChainLink { hop: Hop::WaitsFor(wait), node });
@@ -98,7 +98,7 @@ impl LongChain {
         if ours.iter().any(|reason| *wait.reason == *reason.as_str()) && !deleting {
             return;
         }
-        wait.standing = match lack.state {
+        wait.state = match lack.state {
             State::NotFound => WaitState::Absent,
             State::InProgress => WaitState::InProgress,
             State::Ready | State::Completed => WaitState::Met,
@@ -110,21 +110,21 @@ impl LongChain {
     }
 
     /// The last object cannot be looked at.
-    async fn ends_without(&mut self, lookout: &ClusterReader, look: &LookResult) {
+    async fn ends_without(&mut self, reader: &ClusterReader, look: &LookResult) {
         let object = (*self.last().object).clone();
         let near = match look {
-            LookResult::Absent => neighbour(lookout, &object).await,
+            LookResult::Absent => neighbour(reader, &object).await,
             _ => None,
         };
         let Some(ChainLink { hop: Hop::WaitsFor(wait), .. }) = self.chain.links.last_mut() else { return };
-        let told = match look {
+        let detail = match look {
             LookResult::NoNamespace => {
                 format!("namespace {} does not exist", object.namespace.unwrap_or_default())
             }
             LookResult::Absent if &*wait.reason == Reason::AwaitingAbsence.as_str() => return,
             LookResult::Absent => match near {
                 Some(near) => format!("it does not exist; did you mean {near}?"),
-                // Whoever waits says it in its own words.
+                // The waiting object says it in its own words.
                 None if !wait.detail.is_empty() => return,
                 None => "it does not exist".to_owned(),
             },
@@ -136,18 +136,18 @@ impl LongChain {
             }
             LookResult::NotServed | LookResult::Found(_) => return,
         };
-        wait.standing = WaitState::Absent;
+        wait.state = WaitState::Absent;
         wait.reason = Reason::NotFound.as_str().into();
-        wait.detail = told.into();
+        wait.detail = detail.into();
     }
 }
 
-async fn look_at(lookout: &mut ClusterReader, object: &ObjectRef) -> LookResult {
-    lookout.object(&object.kind, object.namespace.as_deref(), &object.name).await
+async fn look_at(reader: &mut ClusterReader, object: &ObjectRef) -> LookResult {
+    reader.object(&object.kind, object.namespace.as_deref(), &object.name).await
 }
 
 /// An object of the same kind and place that is called almost the same.
-async fn neighbour(lookout: &ClusterReader, object: &ObjectRef) -> Option<String> {
-    let names = lookout.names(object).await;
+async fn neighbour(reader: &ClusterReader, object: &ObjectRef) -> Option<String> {
+    let names = reader.names(object).await;
     similar::nearest(&object.name, names.iter().map(String::as_str)).map(str::to_owned)
 }

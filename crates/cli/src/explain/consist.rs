@@ -156,10 +156,10 @@ mod tests {
             "annotations": {"linchpin.dev/delete-requested-by": "system:serviceaccount:kube-system:replicaset-controller"}}});
         let row = json!({"name": "web-1", "state": "Draining", "reason": "haproxy shop_web/web-1 still has 3 sessions",
             "since": "2026-01-01T00:00:00Z", "protected": true});
-        let told = of_pod(&pod, &[binding(&row)], now()).unwrap();
-        assert!(told.waits);
+        let line_of = of_pod(&pod, &[binding(&row)], now()).unwrap();
+        assert!(line_of.waits);
         assert_eq!(
-            told.line,
+            line_of.line,
             "Pod shop/web-1 (delete, asked by replicaset-controller) waits for Service shop/web: haproxy shop_web/web-1 still has 3 sessions, since 4s"
         );
         assert!(of_pod(&json!({"metadata": {"name": "other"}}), &[binding(&row)], now()).is_none());
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn an_employer_says_what_its_provider_lacks() {
-        let told = of_employer("Service", "web", &[binding(&json!({}))], now()).unwrap();
-        assert_eq!(told.line, "Service shop/web waits for provider haproxy: web-1 is Draining, since 4s");
+        let line_of = of_employer("Service", "web", &[binding(&json!({}))], now()).unwrap();
+        assert_eq!(line_of.line, "Service shop/web waits for provider haproxy: web-1 is Draining, since 4s");
         assert!(of_employer("Service", "api", &[binding(&json!({}))], now()).is_none());
     }
 }

@@ -88,7 +88,7 @@ fn chain(long: &LongChain) -> ChainEntry {
             since: None,
         };
         if let linchpin_engine::graph::Hop::WaitsFor(wait) = &link.hop {
-            entry.state = Some(wait.standing);
+            entry.state = Some(wait.state);
             (entry.reason, entry.message) = (wait.reason.to_string(), wait.detail.to_string());
             entry.since = wait.since;
         }

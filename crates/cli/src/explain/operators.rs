@@ -4,18 +4,18 @@ use jiff::Timestamp;
 use linchpin_engine::{descend::DescendAnswer, graph::Node};
 use serde_json::Value;
 
-use crate::lookout::ClusterReader;
+use crate::cluster_reader::ClusterReader;
 
-/// The Lease that operators hold, unless they are told otherwise.
+/// The Lease that operators hold, unless they are configured otherwise.
 const LEASE: &str = "linchpin";
 
 /// What is said of an object that nobody has looked at.
-pub(super) async fn told(lookout: &ClusterReader, node: &Node) -> String {
+pub(super) async fn describe(reader: &ClusterReader, node: &Node) -> String {
     let query = [("fieldSelector", format!("metadata.name={LEASE}"))];
     let namespace = node.object.namespace.as_deref().unwrap_or_default();
-    match lookout.list("/apis/coordination.k8s.io/v1/leases", &query).await {
+    match reader.list("/apis/coordination.k8s.io/v1/leases", &query).await {
         DescendAnswer::NotVisible => {
-            "no operator has looked at it yet; whether one is running cannot be told: you may not list Leases"
+            "no operator has looked at it yet; whether one is running is not known: you may not list Leases"
                 .to_owned()
         }
         DescendAnswer::Objects(leases) => in_words(&leases, namespace, Timestamp::now()),

@@ -1,6 +1,6 @@
 //! Employments of `linchpin consist` in the wait-for graph: pod → employer → provider, as bindings say.
 //!
-//! A binding stands for its employer: that is what people know. A pod is drawn while it waits for its employer: to come
+//! A binding represents its employer: that is what people know. A pod is drawn while it waits for its employer: to come
 //! into traffic, to leave it, to be deleted.
 
 use linchpin_api::{
@@ -65,12 +65,12 @@ impl Employment {
             status.and_then(|status| condition::find(&status.common.conditions, ConditionType::Ready));
         let Some(ready) = ready else { return Wait::new(WaitState::Unknown, "Pending") };
         let reachable = status.and_then(|status| status.provider.as_ref()).is_none_or(|one| one.reachable);
-        let standing = match ready.status {
+        let state = match ready.status {
             ConditionStatus::True => WaitState::Met,
             _ if !reachable => WaitState::Unknown,
             _ => WaitState::InProgress,
         };
-        let wait = Wait::new(standing, ready.reason.clone()).since(ready.last_transition_time.into());
+        let wait = Wait::new(state, ready.reason.clone()).since(ready.last_transition_time.into());
         if wait.met() { wait } else { wait.detail(text::line(&ready.message)) }
     }
 
@@ -100,7 +100,7 @@ fn of_employee(row: &EmployeeItem, message: &str) -> Option<Wait> {
     if !waits {
         return None;
     }
-    let standing = match row.state.as_str() {
+    let state = match row.state.as_str() {
         "Failed" => WaitState::Failed,
         "Unknown" => WaitState::Unknown,
         _ => WaitState::InProgress,
@@ -109,7 +109,7 @@ fn of_employee(row: &EmployeeItem, message: &str) -> Option<Wait> {
     let why = if row.reason.is_empty() && row.state == "Unknown" { message } else { row.reason.as_str() };
     let detail = if why.is_empty() { what } else { format!("{what}: {why}") };
     let since = operation.and_then(|operation| operation.since).or(row.since);
-    let wait = Wait::new(standing, row.state.clone()).detail(text::line(&detail));
+    let wait = Wait::new(state, row.state.clone()).detail(text::line(&detail));
     Some(match since {
         Some(since) => wait.since(since.into()),
         None => wait,
@@ -216,7 +216,7 @@ mod tests {
             .iter()
             .map(|edge| {
                 let linchpin_engine::graph::Relation::WaitsFor(wait) = &edge.relation else { panic!() };
-                format!("{} → {}: {:?} {}", edge.from, edge.to, wait.standing, wait.detail)
+                format!("{} → {}: {:?} {}", edge.from, edge.to, wait.state, wait.detail)
             })
             .collect();
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Reading objects of ours as the user: what may be read where, and what to say of what may not.
 //!
 //! A kind that is not served, or that the user may not list, does not keep the others from being read, nor does a
-//! single object that cannot be read: it is told in one line. Anything else that goes wrong is a failure.
+//! single object that cannot be read: it is reported in one line. Anything else that goes wrong is a failure.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub(super) struct BootFlags {
     /// The image of linchpin-wait, which is put into pods.
     #[arg(long, env = "LINCHPIN_WAIT_IMAGE", value_name = "IMAGE")]
     wait_image: Option<String>,
-    /// Init containers that come before those that wait, if they stand first [default: those of meshes].
+    /// Init containers that come before those that wait, if they are first [default: those of meshes].
     #[arg(long, env = "LINCHPIN_BOOT_AFTER", value_name = "NAME,...", value_delimiter = ',')]
     boot_after: Option<Vec<String>>,
     /// The namespaces whose pods and workloads may be held, by their labels; empty: all.

@@ -33,7 +33,7 @@ fn reach(source: &SyncSource) -> Result<Reach> {
     Ok(Reach { hosts: Arc::new(hosts), egress: Arc::new(Egress::new(Vec::new(), everywhere)) })
 }
 
-/// The objects of a source, or why they cannot be told. `secret` is that of its credentials.
+/// The objects of a source, or why they are not known. `secret` is that of its credentials.
 pub(super) async fn objects(source: &SyncSource, secret: Option<&Value>) -> Result<Vec<Value>, String> {
     let reach = reach(source).map_err(|error| error.to_string())?;
     let (locator, strip) = if let Some(http) = &source.http {

@@ -21,21 +21,21 @@ pub(super) enum LinkVerdict {
     Ok(String),
     /// Nothing does.
     None,
-    /// It cannot be told from here.
+    /// It is not known from here.
     Unknown(String),
 }
 
 /// Objects that a cluster may have.
 #[derive(Clone, Debug)]
-pub(super) struct Sought {
+pub(super) struct SearchedObjects {
     pub(super) word: KindWord,
     pub(super) namespace: String,
-    pub(super) which: SoughtBy,
+    pub(super) which: SearchedBy,
 }
 
 /// Which objects of a kind.
 #[derive(Clone, Debug)]
-pub(super) enum SoughtBy {
+pub(super) enum SearchedBy {
     /// The one of this name.
     Name(String),
     /// Those with these labels.
@@ -50,7 +50,7 @@ pub(super) struct DependencyLink {
     pub(super) what: String,
     pub(super) verdict: LinkVerdict,
     /// What could be looked for in a cluster.
-    pub(super) object: Option<Sought>,
+    pub(super) object: Option<SearchedObjects>,
     /// The export of a Sync that is meant.
     pub(super) export: Option<String>,
     /// What must be served: group, version, kind.
@@ -312,10 +312,10 @@ impl PlanManifests {
             if declared {
                 link.verdict = LinkVerdict::Ok("given".to_owned());
             } else if found.is_none() {
-                link.object = Some(Sought {
+                link.object = Some(SearchedObjects {
                     word: KindWord::new("sync"),
                     namespace: place.clone(),
-                    which: SoughtBy::Name(other.name.clone()),
+                    which: SearchedBy::Name(other.name.clone()),
                 });
                 link.export.clone_from(&other.export);
             }
@@ -339,12 +339,12 @@ impl PlanManifests {
                 }
             };
             let namespace = object.namespace.clone().unwrap_or(own);
-            self.link_objects(&mut link, Sought { word, namespace, which: SoughtBy::Name(name) });
+            self.link_objects(&mut link, SearchedObjects { word, namespace, which: SearchedBy::Name(name) });
         } else if let Some(objects) = &entry.objects {
             let word = KindWord::from_manifest(objects.api_version.as_deref(), &objects.kind);
             let namespace = objects.namespace.clone().unwrap_or(own);
-            let which = SoughtBy::Labels(objects.selector.clone());
-            self.link_objects(&mut link, Sought { word, namespace, which });
+            let which = SearchedBy::Labels(objects.selector.clone());
+            self.link_objects(&mut link, SearchedObjects { word, namespace, which });
             let none_will_do =
                 objects.expect.is_some_and(|expect| [expect.at_least, expect.exactly].contains(&Some(0)));
             if none_will_do {
@@ -356,21 +356,21 @@ impl PlanManifests {
         link
     }
 
-    fn link_objects(&self, link: &mut DependencyLink, sought: Sought) {
-        let Sought { word, namespace, which } = &sought;
+    fn link_objects(&self, link: &mut DependencyLink, sought: SearchedObjects) {
+        let SearchedObjects { word, namespace, which } = &sought;
         let known = built_in(word);
         let namespaced = known.is_none_or(|known| known.namespaced);
         let kind = known.map_or_else(|| word.word.clone(), |known| known.kind.to_owned());
         let group = known.map(|known| known.gvk().group).or_else(|| word.group.clone());
         let called = match which {
-            SoughtBy::Name(name) => name.clone(),
-            SoughtBy::Labels(selector) => format!("[{}]", selector.requirements().join(",")),
+            SearchedBy::Name(name) => name.clone(),
+            SearchedBy::Labels(selector) => format!("[{}]", selector.requirements().join(",")),
         };
         link.what =
             if namespaced { format!("{kind} {namespace}/{called}") } else { format!("{kind} {called}") };
         let is = |object: &&GivenObject| match which {
-            SoughtBy::Name(name) => object.name == *name,
-            SoughtBy::Labels(selector) => {
+            SearchedBy::Name(name) => object.name == *name,
+            SearchedBy::Labels(selector) => {
                 selector.matches(&|key| object.labels.get(key).and_then(Value::as_str).map(str::to_owned))
             }
         };
@@ -414,10 +414,10 @@ impl PlanManifests {
                 link.verdict = LinkVerdict::Ok(format!("{by} provides it"));
                 link.to = Some(by).filter(|by| *by != link.sync);
             }
-            link.object = Some(Sought {
+            link.object = Some(SearchedObjects {
                 word: KindWord::new("capability"),
                 namespace: String::new(),
-                which: SoughtBy::Name(name.clone()),
+                which: SearchedBy::Name(name.clone()),
             });
         } else if let Some(api) = &capability.api {
             let group = api.group.clone().unwrap_or_default();

@@ -10,7 +10,7 @@ use kube::{
 use linchpin_words::{KindWord, reference::built_in, text};
 use serde_json::Value;
 
-use super::link::{DependencyLink, LinkVerdict, Sought, SoughtBy};
+use super::link::{DependencyLink, LinkVerdict, SearchedBy, SearchedObjects};
 
 /// A kind that the cluster serves.
 struct Served {
@@ -69,14 +69,14 @@ impl LiveCluster {
     }
 
     /// Whether the cluster has what a dependency is about; or why that cannot be seen.
-    async fn has(&self, link: &DependencyLink, sought: &Sought) -> Result<bool, String> {
-        let Sought { word, namespace, which } = sought;
+    async fn has(&self, link: &DependencyLink, sought: &SearchedObjects) -> Result<bool, String> {
+        let SearchedObjects { word, namespace, which } = sought;
         let name = match which {
-            SoughtBy::Name(name) => name,
-            SoughtBy::Labels(selector) => {
+            SearchedBy::Name(name) => name,
+            SearchedBy::Labels(selector) => {
                 let Some(path) = self.path(word, namespace) else { return Ok(false) };
                 let one = ListParams::default().labels(&selector.requirements().join(",")).limit(1);
-                let request = Request::new(path).list(&one).map_err(|error| told(&error))?;
+                let request = Request::new(path).list(&one).map_err(|error| one_line(&error))?;
                 let list = self.send(request).await?.unwrap_or_default();
                 return Ok(list["items"].as_array().is_some_and(|items| !items.is_empty()));
             }
@@ -135,7 +135,7 @@ impl LiveCluster {
 
     /// What is at a path; none where nothing is. An error says why it cannot be seen.
     async fn read(&self, path: &str) -> Result<Option<Value>, String> {
-        let request = http::Request::get(path).body(Vec::new()).map_err(|error| told(&error))?;
+        let request = http::Request::get(path).body(Vec::new()).map_err(|error| one_line(&error))?;
         self.send(request).await
     }
 
@@ -144,12 +144,12 @@ impl LiveCluster {
             Ok(found) => Ok(Some(found)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
             Err(kube::Error::Api(status)) => Err(text::line(&status.message)),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(one_line(&error)),
         }
     }
 }
 
 /// An error in one line.
-fn told(error: &dyn std::fmt::Display) -> String {
+fn one_line(error: &dyn std::fmt::Display) -> String {
     text::line(&error.to_string())
 }

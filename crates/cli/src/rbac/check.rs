@@ -29,7 +29,7 @@ pub(super) async fn run(
     let accounts: BTreeSet<&AccountName> = needs.iter().map(|need| &need.account).collect();
     let mut unusable = 0;
     for account in accounts {
-        unusable += usize::from(!asker.tell_of(account).await?);
+        unusable += usize::from(!asker.report(account).await?);
     }
     let mut grants = Grants::default();
     for (need, there) in &answers {
@@ -110,7 +110,7 @@ impl Asker {
     }
 
     /// Says on standard error what else keeps the account from being used. Whether all is well.
-    async fn tell_of(&self, account: &AccountName) -> Result<bool> {
+    async fn report(&self, account: &AccountName) -> Result<bool> {
         let (namespace, name) = account;
         let mut well = true;
         match self.account(namespace, name).await {

@@ -1,8 +1,8 @@
 //! `linchpin tree --watch`: drawn again whenever something has changed, until Ctrl-C.
 //!
-//! Each kind is followed by the watch that the operator follows it with ([`own::follow`]): one that cannot be read is told
-//! of and asked for again and again, at a growing distance, so that it is shown once it can be; a single object that cannot
-//! be read is told of and keeps no other from being shown.
+//! Each kind is followed by the watch that the operator follows it with ([`own::follow`]): one that cannot be read is
+//! reported and asked for again and again, at a growing distance, so that it is shown once it can be; a single object
+//! that cannot be read is reported and keeps no other from being shown.
 
 use std::{
     collections::BTreeSet,
@@ -24,7 +24,7 @@ use crate::live::{LiveObjects, ReadScope};
 /// How long nothing may change before it is drawn again: one change rarely comes alone.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// How long after a drawing it is looked again whether what was made is still there: nothing tells of that.
+/// How long after a drawing it is looked again whether what was made is still there: nothing reports that.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// What a watch brings: of which kind, and whether it looks at one namespace only.
@@ -41,20 +41,20 @@ struct Followed {
     listing: BTreeSet<GroupKind>,
 }
 
-/// Draws until Ctrl-C, beginning with what was just read: it tells where each kind may be watched.
+/// Draws until Ctrl-C, beginning with what was just read: it shows where each kind may be watched.
 pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: LiveObjects) -> Result<ExitCode> {
     let (command, namespace) = (scene.command, scene.namespace.as_str());
-    let (tell, mut changes) = mpsc::unbounded_channel();
+    let (sender, mut changes) = mpsc::unbounded_channel();
     // Ends with this function.
     let mut watches = JoinSet::new();
     for names in &live.kinds() {
-        watches.spawn(watched(client, namespace, &live, names, tell.clone()));
+        watches.spawn(watched(client, namespace, &live, names, sender.clone()));
     }
-    drop(tell);
+    drop(sender);
     let listing = live.reach.keys().cloned().collect();
     // The watches bring all objects again, and what has gone in the meantime is not among them.
     let mut followed = Followed { live: live.emptied(), listing };
-    let (mut shown, mut gone, mut told) = (String::new(), BTreeSet::new(), None);
+    let (mut shown, mut gone, mut printed) = (String::new(), BTreeSet::new(), None);
     loop {
         let news = tokio::time::timeout(LOOK_AGAIN, next(&mut changes, &mut followed)).await;
         if news == Ok(false) {
@@ -77,34 +77,34 @@ pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: LiveObjects
             shown = drawn;
         }
         let missing = scene.gaps(&followed.live);
-        // A drawing on a terminal has wiped out what was told below the one before.
-        if missing != told || (again && on_a_screen(command)) {
+        // A drawing on a terminal has wiped out what was printed below the one before.
+        if missing != printed || (again && on_a_screen(command)) {
             if let Some(missing) = &missing {
                 eprintln!("linchpin: {missing}");
             }
-            told = missing;
+            printed = missing;
         }
     }
 }
 
-/// Tells what happens to one kind, where it can be read, for ever.
+/// Reports what happens to one kind, where it can be read, for ever.
 fn watched(
     client: &Client,
     namespace: &str,
     live: &LiveObjects,
     names: &KindNames,
-    tell: mpsc::UnboundedSender<Change>,
+    sender: mpsc::UnboundedSender<Change>,
 ) -> impl Future<Output = ()> + Send + use<> {
     let group_kind = names.gvk.group_kind();
     let here = matches!(live.reach.get(&group_kind), Some(ReadScope::Here | ReadScope::Forbidden(_)));
     let (client, namespace) = (client.clone(), here.then(|| namespace.to_owned()));
     let kind = OwnKind::new(&names.gvk, &names.plural, names.namespaced);
     async move {
-        let tell = |event| {
+        let report = |event| {
             // Nobody listens any more when the command ends.
-            let _ = tell.send(Change { kind: group_kind.clone(), here, event });
+            let _ = sender.send(Change { kind: group_kind.clone(), here, event });
         };
-        own::follow(&client, &kind, namespace.as_deref(), tell).await;
+        own::follow(&client, &kind, namespace.as_deref(), report).await;
     }
 }
 

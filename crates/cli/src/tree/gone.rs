@@ -7,10 +7,10 @@ use linchpin_engine::graph::Node;
 use linchpin_view::{ArrowReason, NodeFacts, Picture, PictureState};
 use linchpin_words::{ObjectRef, Reason};
 
-use crate::lookout::ClusterReader;
+use crate::cluster_reader::ClusterReader;
 
-/// How what is gone stands. Looked at are the things in the picture that are good, and that somebody in it made in this
-/// cluster; what the user may not see stays as the statuses say.
+/// The state of what is gone. Looked at are the things in the picture that are good, and that somebody in it made in
+/// this cluster; what the user may not see stays as the statuses say.
 pub(super) async fn gone(client: &Client, picture: &Picture) -> BTreeMap<Node, NodeFacts> {
     let made = picture.arrows.iter().filter_map(|arrow| match &arrow.need {
         ArrowReason::MadeBy { done: true } => Some(arrow.from),

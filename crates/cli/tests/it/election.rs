@@ -21,7 +21,7 @@ fn exactly_one_leads_and_a_terminated_leader_hands_over_at_once() {
     let (mut first, second) = pair("handover", &[]);
     let history = watched("handover");
     let (ready, text) = second.readiness();
-    assert!(ready && text.contains("standing by, first_"), "{text}");
+    assert!(ready && text.contains("on standby, first_"), "{text}");
     for _ in 0..20 {
         assert!(first.leads() && !second.leads());
     }

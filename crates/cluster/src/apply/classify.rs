@@ -29,7 +29,7 @@ pub(super) struct AttemptedRequest<'a> {
 
 impl AttemptedRequest<'_> {
     /// Whether the server's own words may be shown.
-    fn tells(&self) -> bool {
+    fn shows_server_text(&self) -> bool {
         !self.discreet && !self.resource.kind.kind.contains("Secret")
     }
 
@@ -134,7 +134,7 @@ impl AttemptedRequest<'_> {
         let quota = message.split("exceeded quota: ").nth(1).and_then(|rest| rest.split(',').next());
         let said = message.split_once(" is forbidden: ").map_or(message.as_str(), |(_, said)| said);
         Failure::Invalid(match quota {
-            _ if self.tells() => text::line(&format!("{what} was refused: {said}")),
+            _ if self.shows_server_text() => text::line(&format!("{what} was refused: {said}")),
             Some(quota) => format!("{what} was refused: it exceeds resource quota {}", text::quote(quota)),
             None => format!("{what} was refused by an admission check"),
         })
@@ -143,7 +143,8 @@ impl AttemptedRequest<'_> {
     /// Which policy or webhook denied, and why.
     fn denied(&self, denial: &Denial<'_>) -> String {
         let Denial { by, name, why } = denial;
-        let why = if self.tells() && !why.is_empty() { format!(": {why}") } else { String::new() };
+        let why =
+            if self.shows_server_text() && !why.is_empty() { format!(": {why}") } else { String::new() };
         text::line(&format!("{} was refused by {by} {}{why}", self.what(), text::quote(name)))
     }
 
@@ -151,7 +152,7 @@ impl AttemptedRequest<'_> {
     fn problems(&self, refused: &Refused) -> String {
         let causes = refused.status.details.iter().flat_map(|details| &details.causes);
         let problem = |cause: &StatusCause| match cause.message.as_str() {
-            said if self.tells() && !said.is_empty() => format!("{}: {said}", path(&cause.field)),
+            said if self.shows_server_text() && !said.is_empty() => format!("{}: {said}", path(&cause.field)),
             _ => format!("{}: {}", path(&cause.field), spelled(&cause.reason)),
         };
         let fields: Vec<String> = causes.filter(|cause| !cause.field.is_empty()).map(problem).collect();
@@ -159,7 +160,7 @@ impl AttemptedRequest<'_> {
         let (reason, message) = (&refused.status.reason, &refused.status.message);
         text::line(&match fields.is_empty() {
             false => several(fields),
-            true if self.tells() && !message.is_empty() => said(message).to_owned(),
+            true if self.shows_server_text() && !message.is_empty() => said(message).to_owned(),
             true if reason.is_empty() => "Invalid".to_owned(),
             true => reason.clone(),
         })

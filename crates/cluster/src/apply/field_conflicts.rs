@@ -58,7 +58,7 @@ impl Conflict {
     }
 
     /// What is said about it.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn message(&self) -> String {
         text::line(&format!("{} is left to {}", self.path(), self.holder()))
     }
 
@@ -200,7 +200,7 @@ mod tests {
         assert!(!scaled(&live(1, &nobody)), "it may be the default");
         assert!(!scaled(&live(2, &nobody)), "it is as declared");
         let somebody = json!({"manager": "kubectl", "fieldsV1": {"f:spec": {"f:replicas": {}}}});
-        assert!(!scaled(&live(0, &somebody)), "who holds it is told by the server");
+        assert!(!scaled(&live(0, &somebody)), "who holds it is message by the server");
         let wiped = json!({"spec": {"replicas": 0}, "metadata": {"managedFields": [nobody]}});
         assert!(!scaled(&wiped), "we never wrote it");
         assert!(has_replicas(&GroupKind::new("apps", "Deployment")));

@@ -43,13 +43,13 @@ impl Job<'_> {
             };
             let what = attempt.what();
             match whose(&found, uid, creator) {
-                Whose::Ours => {}
-                Whose::Another => return Ok(Done { gone: true, ..done }),
-                Whose::AnotherOfOurs => {
+                Ownership::Ours => {}
+                Ownership::Another => return Ok(Done { gone: true, ..done }),
+                Ownership::AnotherOfOurs => {
                     let message = format!("{what} is another one than was made, so it is not deleted");
                     return Err(Failure::NotOurs(message));
                 }
-                Whose::TakenBack => {
+                Ownership::TakenBack => {
                     self.take_owner_off(&attempt, &found, creator).await?;
                     let message = format!("{what} does not carry our mark any more, so it is not deleted");
                     return Err(Failure::NotOurs(message));
@@ -85,7 +85,7 @@ impl Job<'_> {
 
 /// Whose an object is that is to be deleted.
 #[derive(Debug, PartialEq, Eq)]
-enum Whose {
+enum Ownership {
     /// It is the one that was made, and carries our mark.
     Ours,
     /// What was made is gone, or never was there; this is somebody else's.
@@ -97,16 +97,16 @@ enum Whose {
 }
 
 /// Whose it is, by the uid that was remembered, if any, and by its mark.
-fn whose(found: &Value, uid: Option<&str>, creator: &str) -> Whose {
+fn whose(found: &Value, uid: Option<&str>, creator: &str) -> Ownership {
     let mark = found.pointer("/metadata/annotations").and_then(|all| all.get(keys::CREATED_BY));
     let marked = mark.and_then(Value::as_str) == Some(creator);
     let same = uid.map(|uid| found.pointer("/metadata/uid").and_then(Value::as_str) == Some(uid));
     match (marked, same) {
-        (true, None | Some(true)) => Whose::Ours,
-        (true, Some(false)) => Whose::AnotherOfOurs,
-        (false, Some(true)) => Whose::TakenBack,
-        (false, None) if is_owned_by(found, creator) => Whose::TakenBack,
-        (false, None | Some(false)) => Whose::Another,
+        (true, None | Some(true)) => Ownership::Ours,
+        (true, Some(false)) => Ownership::AnotherOfOurs,
+        (false, Some(true)) => Ownership::TakenBack,
+        (false, None) if is_owned_by(found, creator) => Ownership::TakenBack,
+        (false, None | Some(false)) => Ownership::Another,
     }
 }
 
@@ -118,13 +118,13 @@ mod tests {
     fn only_what_was_made_and_still_carries_our_mark_is_ours() {
         let object = |uid: &str, mark: &str| json!({"metadata": {"uid": uid, "annotations": {"linchpin.dev/created-by": mark}}});
         let judged = |uid, mark, wanted| whose(&object(uid, mark), wanted, "us");
-        assert_eq!(judged("a", "us", Some("a")), Whose::Ours);
-        assert_eq!(judged("a", "us", None), Whose::Ours);
-        assert_eq!(judged("b", "us", Some("a")), Whose::AnotherOfOurs);
-        assert_eq!(judged("a", "them", Some("a")), Whose::TakenBack);
-        assert_eq!(judged("b", "them", Some("a")), Whose::Another);
-        assert_eq!(judged("b", "them", None), Whose::Another);
+        assert_eq!(judged("a", "us", Some("a")), Ownership::Ours);
+        assert_eq!(judged("a", "us", None), Ownership::Ours);
+        assert_eq!(judged("b", "us", Some("a")), Ownership::AnotherOfOurs);
+        assert_eq!(judged("a", "them", Some("a")), Ownership::TakenBack);
+        assert_eq!(judged("b", "them", Some("a")), Ownership::Another);
+        assert_eq!(judged("b", "them", None), Ownership::Another);
         let owned = json!({"metadata": {"uid": "a", "ownerReferences": [{"uid": "us"}]}});
-        assert_eq!(whose(&owned, None, "us"), Whose::TakenBack);
+        assert_eq!(whose(&owned, None, "us"), Ownership::TakenBack);
     }
 }

@@ -230,7 +230,7 @@ impl Job<'_> {
         let (mut yielded, mut reclaimed) = (Vec::new(), Vec::new());
         if takes_back && self.is_scaled(placed, &body).await? {
             leave_out(&mut body, REPLICAS);
-            yielded.push("spec.replicas is left to whoever scaled it".to_owned());
+            yielded.push("spec.replicas is left to who scaled it".to_owned());
         }
         self.check()?;
         let answer = match self.send_apply(placed, &body, false).await {
@@ -242,7 +242,7 @@ impl Job<'_> {
                 for conflict in conflicts {
                     if conflict.is_yielded(placed.order.yields, placed.order.manager) {
                         leave_out(&mut body, &conflict.field);
-                        yielded.push(conflict.told());
+                        yielded.push(conflict.message());
                     } else {
                         reclaimed.push(if drifted { conflict.taken_back() } else { conflict.taken_over() });
                     }
@@ -256,7 +256,7 @@ impl Job<'_> {
         Ok(Applied { code, returned, yielded, taken_back: reclaimed })
     }
 
-    /// Whether somebody set the replicas of a workload through its scale, of whom the server does not tell.
+    /// Whether somebody set the replicas of a workload through its scale, of whom the server does not name.
     async fn is_scaled(&self, placed: &Placed<'_>, body: &Value) -> Result<bool, Failure> {
         let declared = body.pointer("/spec/replicas");
         let Some(declared) = declared.filter(|_| has_replicas(&placed.resource.kind.group_kind())) else {

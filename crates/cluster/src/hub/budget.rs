@@ -83,7 +83,7 @@ fn of<'a>(all: &'a ByArrival, namespace: &str) -> impl Iterator<Item = (u64, &'a
 const LOOKS: usize = 64;
 
 /// A question that did not fit.
-pub(super) struct Starved {
+pub(super) struct RefusedQuestion {
     /// What there was, and how much may be.
     pub(super) why: Why,
     /// What it was found to need; nothing where it was not tried.
@@ -201,7 +201,7 @@ impl HubState {
 
     /// Remembers that a question has to wait.
     pub(super) fn starve(&mut self, inner: &Inner, want: &Want, arrival: u64, why: Why, weight: Weight) {
-        let starved = Starved { why, weight, arrival, refused: inner.number(), tried_again: false };
+        let starved = RefusedQuestion { why, weight, arrival, refused: inner.number(), tried_again: false };
         self.starved.insert(want.clone(), starved);
         if let Some(place) = place(want, arrival) {
             self.waiting.insert(place, want.clone());

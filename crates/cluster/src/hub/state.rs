@@ -2,7 +2,7 @@
 
 use super::{
     HubMetrics, Inner, SubscriberId,
-    budget::{ByArrival, NamespaceBudget, Starved, Weight, place},
+    budget::{ByArrival, NamespaceBudget, RefusedQuestion, Weight, place},
     objects::{WatchKey, Watching},
     promotion::{Families, Family},
     rights::RightNote,
@@ -74,7 +74,7 @@ pub(super) struct HubState {
     /// What is in use, by the namespace that asks.
     pub(super) used: BTreeMap<String, NamespaceBudget>,
     /// Questions that wait for the budget of their namespace.
-    pub(super) starved: BTreeMap<Want, Starved>,
+    pub(super) starved: BTreeMap<Want, RefusedQuestion>,
     /// The questions of each namespace, in the order in which they came, and those of them that wait.
     pub(super) asked: ByArrival,
     pub(super) waiting: ByArrival,

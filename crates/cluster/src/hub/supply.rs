@@ -25,7 +25,8 @@ impl HubState {
             .collect()
     }
 
-    /// Enters a new question about objects into its family, which is told; where it has none, it gets its own watch.
+    /// Enters a new question about objects into its family, which is notified; where it has none, it gets its own
+    /// watch.
     pub(super) fn enlist(&mut self, inner: &Arc<Inner>, want: &Want) -> Option<Family> {
         let (key, family) = Self::key_of(want)?;
         let (Some(family), WatchSelect::Name(name)) = (family, key.select) else {

@@ -2,7 +2,7 @@
 //!
 //! A campaign runs as long as the process. It survives a lost API server and lost rights by trying again, at most
 //! `RETRY_IN_TROUBLE` apart, and reports what is wrong meanwhile; only a right that is missing *from the start* ends
-//! it, because then somebody is there to read the message. While standing by it watches the Lease, so that a released
+//! it, because then somebody is there to read the message. On standby it watches the Lease, so that a released
 //! one is taken within milliseconds instead of at the next look.
 //!
 //! Rights needed: get, create, update on `leases.coordination.k8s.io`; watch too, if available.
@@ -306,7 +306,7 @@ impl Campaign {
             }
             (Leadership::Standby { leader: old }, Leadership::Standby { leader: new }) if old == new => {}
             (_, Leadership::Standby { leader }) => {
-                tracing::info!(leader = leader.as_deref().unwrap_or("nobody"), "standing by");
+                tracing::info!(leader = leader.as_deref().unwrap_or("nobody"), "on standby");
             }
         }
         publish(&self.leadership, current);
@@ -353,7 +353,7 @@ fn is(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
-/// Watches the Lease while we stand by, and says when it has no holder. Only ever a hint: without it the campaign
+/// Watches the Lease while we are on standby, and says when it has no holder. Only ever a hint: without it the campaign
 /// looks every retry period.
 struct Hints {
     api: Api<Lease>,

@@ -66,7 +66,7 @@ impl Leadership {
 
 /// The right to write during one term. Cheap to clone and to ask; ask right before each write is sent.
 ///
-/// Once somebody was told that the term ended it stays closed for all clones, also where the same term is renewed late:
+/// Once the end of the term was reported it stays closed for all clones, also where the same term is renewed late:
 /// what was begun before does not mix with what is begun anew.
 #[derive(Debug, Clone)]
 pub struct Fence {
@@ -129,8 +129,8 @@ impl Fence {
     }
 }
 
-/// Publishes our part. Renewals in time move the deadline silently; changes of part or term wake the listeners, and so does
-/// a renewal after the deadline: whoever looked in between took the term for ended, and waits to be told of another.
+/// Publishes our part. Renewals in time move the deadline silently; changes of part or term wake the listeners, and so
+/// does a renewal after the deadline: a caller that looked in between took the term for ended, and waits for another.
 pub(super) fn publish(sender: &watch::Sender<Leadership>, current: Leadership) {
     sender.send_if_modified(|known| {
         let silent = match (&*known, &current) {
@@ -212,7 +212,7 @@ mod tests {
         assert!(Fence::current(&receiver).is_none(), "its time ran out, and nobody said so");
         publish(&sender, leading(1, BootInstant::NEVER));
         let woken = tokio::time::timeout(Duration::from_secs(5), receiver.changed()).await;
-        assert!(woken.is_ok(), "whoever waits for a term waits for ever");
+        assert!(woken.is_ok(), "a caller that waits for a term waits for ever");
         assert_eq!(Fence::current(&receiver).unwrap().check(), Ok(()));
         assert!(before.check().is_err(), "what was begun in the term that ended is over");
     }

@@ -42,14 +42,14 @@ pub enum OwnTrouble {
     Lost(String),
 }
 
-/// Follows a kind, in one namespace or in all, as whoever the client acts as, for ever.
+/// Follows a kind, in one namespace or in all, as the user that the client acts as, for ever.
 pub async fn follow(
     client: &Client,
     kind: &OwnKind,
     namespace: Option<&str>,
-    tell: impl Fn(OwnEvent) + Send + Sync,
+    report: impl Fn(OwnEvent) + Send + Sync,
 ) {
-    follow_selected(client, kind, namespace, WatchSelect::All, tell).await;
+    follow_selected(client, kind, namespace, WatchSelect::All, report).await;
 }
 
 /// Follows one object by its name, which needs no right to any other.
@@ -58,9 +58,9 @@ pub async fn follow_one(
     kind: &OwnKind,
     namespace: Option<&str>,
     name: &str,
-    tell: impl Fn(OwnEvent) + Send + Sync,
+    report: impl Fn(OwnEvent) + Send + Sync,
 ) {
-    follow_selected(client, kind, namespace, WatchSelect::Name(name.to_owned()), tell).await;
+    follow_selected(client, kind, namespace, WatchSelect::Name(name.to_owned()), report).await;
 }
 
 async fn follow_selected(
@@ -68,7 +68,7 @@ async fn follow_selected(
     kind: &OwnKind,
     namespace: Option<&str>,
     select: WatchSelect,
-    tell: impl Fn(OwnEvent) + Send + Sync,
+    report: impl Fn(OwnEvent) + Send + Sync,
 ) {
     // Spreads the pauses of different followers.
     let seed = kind.plural().bytes().map(u64::from).sum();
@@ -88,7 +88,7 @@ async fn follow_selected(
         asker: namespace.unwrap_or_default().to_owned(),
         seed,
     };
-    let sink = Ear { tell, known: Mutex::default(), metadata_only: kind.metadata_only };
+    let sink = ReportSink { report, known: Mutex::default(), metadata_only: kind.metadata_only };
     let (_keep, mut never) = channel::channel(0);
     let mut pace = WatchPauses::new(seed);
     loop {
@@ -97,14 +97,14 @@ async fn follow_selected(
         if std::mem::take(&mut sink.known().synced) {
             pace.fine();
         }
-        (sink.tell)(OwnEvent::Trouble(OwnTrouble::NotServed(kind.plural().to_owned())));
+        (sink.report)(OwnEvent::Trouble(OwnTrouble::NotServed(kind.plural().to_owned())));
         tokio::time::sleep(pace.after(WatchTrouble::Connection)).await;
     }
 }
 
 /// Hands over what arrives, and finds the deletions that were missed during a break.
-struct Ear<T> {
-    tell: T,
+struct ReportSink<T> {
+    report: T,
     known: Mutex<Known>,
     metadata_only: bool,
 }
@@ -118,7 +118,7 @@ struct Known {
     synced: bool,
 }
 
-impl<T> Ear<T> {
+impl<T> ReportSink<T> {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -138,18 +138,18 @@ impl Known {
     }
 }
 
-impl<T: Fn(OwnEvent) + Send + Sync> Sink for Ear<T> {
+impl<T: Fn(OwnEvent) + Send + Sync> Sink for ReportSink<T> {
     fn take(&self, head: &Head, text: Option<&RawValue>) -> bool {
         let place = head.place();
         let Some(text) = text else {
             self.known().there.remove(&place);
-            (self.tell)(OwnEvent::Gone(place));
+            (self.report)(OwnEvent::Gone(place));
             return true;
         };
         match OwnObject::new(text) {
             Ok(object) => {
                 self.known().saw(place);
-                (self.tell)(OwnEvent::There(Box::new(object)));
+                (self.report)(OwnEvent::There(Box::new(object)));
             }
             // The server itself gave it this metadata; nothing can be done for it, and it is not gone either.
             Err(error) => {
@@ -174,14 +174,14 @@ impl<T: Fn(OwnEvent) + Send + Sync> Sink for Ear<T> {
             WatchReport::Snapshot { .. } => {
                 let gone = self.known().complete();
                 for place in gone {
-                    (self.tell)(OwnEvent::Gone(place));
+                    (self.report)(OwnEvent::Gone(place));
                 }
-                (self.tell)(OwnEvent::Synced);
+                (self.report)(OwnEvent::Synced);
             }
-            WatchReport::Live => (self.tell)(OwnEvent::Synced),
-            WatchReport::Lost { message, .. } => (self.tell)(OwnEvent::Trouble(OwnTrouble::Lost(message))),
+            WatchReport::Live => (self.report)(OwnEvent::Synced),
+            WatchReport::Lost { message, .. } => (self.report)(OwnEvent::Trouble(OwnTrouble::Lost(message))),
             WatchReport::Forbidden(error) => {
-                (self.tell)(OwnEvent::Trouble(OwnTrouble::Forbidden(error.to_string())));
+                (self.report)(OwnEvent::Trouble(OwnTrouble::Forbidden(error.to_string())));
             }
             WatchReport::Read { .. }
             | WatchReport::Changed(_)

@@ -1,7 +1,7 @@
 //! An object of ours as it arrived: its text, and as much of its metadata as everybody needs.
 //!
-//! The text is read into a kind's own type by whoever serves it. The metadata can be read whatever the rest looks like (a
-//! value nested too deeply, a field of the wrong type). Errors say where, never what.
+//! The text is read into a kind's own type by the part that serves it. The metadata can be read whatever the rest looks
+//! like (a value nested too deeply, a field of the wrong type). Errors say where, never what.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,7 @@ pub(crate) enum KubeconfigRefused {
     #[error("it is larger than {} bytes", limits::KUBECONFIG)]
     TooLarge,
     #[error("it is no kubeconfig")]
-    Garbled,
+    UnreadableReply,
     #[error("its current context names no cluster and user of its own")]
     NoContext,
     #[error("it has {0}, which is not allowed here: embed the credential itself")]
@@ -26,12 +26,12 @@ pub(crate) async fn read(bytes: &[u8]) -> Result<Config, KubeconfigRefused> {
     if bytes.len() > limits::KUBECONFIG {
         return Err(KubeconfigRefused::TooLarge);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| KubeconfigRefused::Garbled)?;
-    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigRefused::Garbled)?;
+    let text = std::str::from_utf8(bytes).map_err(|_| KubeconfigRefused::UnreadableReply)?;
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|_| KubeconfigRefused::UnreadableReply)?;
     check(&kubeconfig)?;
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .map_err(|_| KubeconfigRefused::Garbled)?;
+        .map_err(|_| KubeconfigRefused::UnreadableReply)?;
     // A proxy may still have come from our own environment, which is not meant for other clusters.
     config.proxy_url = None;
     if config.cluster_url.scheme_str() != Some("https") {

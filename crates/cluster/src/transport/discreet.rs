@@ -21,12 +21,12 @@ const PAUSE: Duration = Duration::from_mins(1);
 /// What only the log gets.
 pub(super) struct Secret {
     address: String,
-    told: Mutex<Option<Instant>>,
+    logged_at: Mutex<Option<Instant>>,
 }
 
 impl Secret {
     pub(super) fn new(address: String) -> Self {
-        Self { address, told: Mutex::new(None) }
+        Self { address, logged_at: Mutex::new(None) }
     }
 
     /// What may be shown of an error.
@@ -37,9 +37,9 @@ impl Secret {
             None => true,
         };
         let now = Instant::now();
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.is_none_or(|told| now.saturating_duration_since(told) > PAUSE) {
-            *told = Some(now);
+        let mut logged_at = self.logged_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if logged_at.is_none_or(|logged_at| now.saturating_duration_since(logged_at) > PAUSE) {
+            *logged_at = Some(now);
             tracing::info!(server = self.address, %error, "another cluster cannot be reached");
         }
         TransportError::Unreachable { maybe_sent }.into()

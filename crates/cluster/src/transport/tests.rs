@@ -317,17 +317,17 @@ async fn how_a_server_that_a_user_names_cannot_be_reached_is_not_told() {
         (server.config.clone(), yes(), "/hang"),
         (server.config.clone(), yes(), "/half"),
     ];
-    let mut told = std::collections::BTreeSet::new();
+    let mut messages = std::collections::BTreeSet::new();
     for (config, egress, path) in cases {
         let connect_timeout = Duration::from_millis(300);
         let options = TransportOptions { egress: Some(egress), connect_timeout, ..brisk() };
         let transport = Transport::new(&config, &options).unwrap();
         for client in [transport.writes(None), transport.watches(None)] {
             let error = client.request_text(get(path)).await.unwrap_err();
-            told.insert(TransportError::behind(&error).unwrap().to_string());
+            messages.insert(TransportError::behind(&error).unwrap().to_string());
         }
     }
-    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }
 
 #[tokio::test]

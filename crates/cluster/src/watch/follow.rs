@@ -67,7 +67,7 @@ enum News {
 }
 
 /// What is known between attempts.
-struct Course {
+struct FollowState {
     kind: Arc<KindClock>,
     pace: WatchPauses,
     /// Where a plain watch can go on; none before the first list and after its expiry.
@@ -82,7 +82,7 @@ impl Follower {
     /// Follows until the kind turns out not to be served. A change of `restart` asks for a fresh look.
     pub(crate) async fn run(&self, sink: &dyn Sink, restart: &mut watch::Receiver<u64>) {
         let mut epoch = self.clock.subscribe();
-        let mut course = Course {
+        let mut state = FollowState {
             kind: self.clock.kind(&self.watched.resource),
             pace: WatchPauses::new(self.seed),
             at: None,
@@ -90,7 +90,7 @@ impl Follower {
             up_since: None,
         };
         loop {
-            let end = match self.until_news(sink, &mut course, restart, &mut epoch).await {
+            let end = match self.until_news(sink, &mut state, restart, &mut epoch).await {
                 News::Ended(end) => end,
                 News::Ordered => continue,
                 News::Rewound => {
@@ -99,26 +99,26 @@ impl Follower {
                         failures: 1,
                         message: "the store went back in time".to_owned(),
                     });
-                    course.at = None;
-                    course.lost = true;
+                    state.at = None;
+                    state.lost = true;
                     continue;
                 }
                 News::Nobody => return,
             };
             // Only what lasted counts as success: a stream that ends at once, again and again, is no better than none.
-            let lasted = course.up_since.take().is_some_and(|since| since.elapsed() > LASTING);
+            let lasted = state.up_since.take().is_some_and(|since| since.elapsed() > LASTING);
             if lasted {
-                course.pace.fine();
+                state.pace.fine();
             }
             let pause = match end {
                 FollowEnd::Renew if lasted => continue,
-                FollowEnd::Renew => course.pace.after(WatchTrouble::Connection),
+                FollowEnd::Renew => state.pace.after(WatchTrouble::Connection),
                 FollowEnd::Expired => {
-                    course.at = None;
-                    course.pace.after(WatchTrouble::Expired)
+                    state.at = None;
+                    state.pace.after(WatchTrouble::Expired)
                 }
                 FollowEnd::Outgrown => {
-                    course.at = None;
+                    state.at = None;
                     continue;
                 }
                 FollowEnd::CannotStream => {
@@ -126,13 +126,11 @@ impl Follower {
                     continue;
                 }
                 FollowEnd::Failed(error) if error.is_code(404) => return,
-                FollowEnd::Failed(error)
-                    if error.is_code(403) && self.read_alone(sink, &mut course).await =>
-                {
-                    course.at = None;
-                    course.pace.after(WatchTrouble::Forbidden)
+                FollowEnd::Failed(error) if error.is_code(403) && self.read_alone(sink, &mut state).await => {
+                    state.at = None;
+                    state.pace.after(WatchTrouble::Forbidden)
                 }
-                FollowEnd::Failed(error) => self.failed(error, sink, &mut course),
+                FollowEnd::Failed(error) => self.failed(error, sink, &mut state),
             };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
@@ -140,7 +138,7 @@ impl Follower {
                     if changed.is_err() {
                         return;
                     }
-                    course.at = None;
+                    state.at = None;
                 }
             }
         }
@@ -151,7 +149,7 @@ impl Follower {
     async fn until_news(
         &self,
         sink: &dyn Sink,
-        course: &mut Course,
+        state: &mut FollowState,
         restart: &mut watch::Receiver<u64>,
         epoch: &mut watch::Receiver<u64>,
     ) -> News {
@@ -170,48 +168,48 @@ impl Follower {
             biased;
             news = ordered => news,
             _ = epoch.changed() => News::Rewound,
-            end = self.attempt(sink, course) => News::Ended(end),
+            end = self.attempt(sink, state) => News::Ended(end),
         };
         if is_owed.load(Ordering::Relaxed) {
-            course.at = None;
+            state.at = None;
         }
         news
     }
 
-    fn failed(&self, error: CallError, sink: &dyn Sink, course: &mut Course) -> Duration {
+    fn failed(&self, error: CallError, sink: &dyn Sink, state: &mut FollowState) -> Duration {
         let code = error.refused().map(|refused| refused.code);
         tracing::debug!(plural = self.watched.resource.plural, select = ?self.watched.select, %error, "watch failed");
         if code == Some(403) {
-            course.at = None;
-            let pause = course.pace.after(WatchTrouble::Forbidden);
+            state.at = None;
+            let pause = state.pace.after(WatchTrouble::Forbidden);
             sink.report(WatchReport::Forbidden(Box::new(error)));
             return pause;
         }
         let pause = match (&error, code) {
             (CallError::Refused(refused), Some(429)) => {
-                course.pace.after(WatchTrouble::Throttled(refused.retry_after))
+                state.pace.after(WatchTrouble::Throttled(refused.retry_after))
             }
-            _ => course.pace.after(WatchTrouble::Connection),
+            _ => state.pace.after(WatchTrouble::Connection),
         };
-        course.lost = true;
-        sink.report(WatchReport::Lost { failures: course.pace.failures(), message: error.to_string() });
+        state.lost = true;
+        sink.report(WatchReport::Lost { failures: state.pace.failures(), message: error.to_string() });
         pause
     }
 
-    async fn attempt(&self, sink: &dyn Sink, course: &mut Course) -> FollowEnd {
+    async fn attempt(&self, sink: &dyn Sink, state: &mut FollowState) -> FollowEnd {
         let looking = Looking { metadata: sink.is_metadata(), sink };
         let by_name = matches!(self.watched.select, WatchSelect::Name(_));
         let ended = if by_name && self.features.streams(&self.watched.resource.kind.group) {
-            self.stream(&looking, course).await
+            self.stream(&looking, state).await
         } else {
-            self.list_and_watch(&looking, course).await
+            self.list_and_watch(&looking, state).await
         };
         ended.unwrap_or_else(|end| end)
     }
 
     /// First state, mark and changes in one request: a renewal is a fresh, consistent look at no extra cost.
-    async fn stream(&self, looking: &Looking<'_>, course: &mut Course) -> Result<FollowEnd, FollowEnd> {
-        let seconds = renewal(&mut course.pace);
+    async fn stream(&self, looking: &Looking<'_>, state: &mut FollowState) -> Result<FollowEnd, FollowEnd> {
+        let seconds = renewal(&mut state.pace);
         let url = self
             .collection()
             .with("watch", "true")
@@ -221,7 +219,7 @@ impl Follower {
             .with("timeoutSeconds", &seconds.to_string());
         let turn = self.turn().await;
         Counters::add(&self.counters.lists, 1);
-        let mark = self.clock.mark(&course.kind);
+        let mark = self.clock.mark(&state.kind);
         let mut lines = self.open(&url, looking).await.map_err(|end| match end {
             FollowEnd::Failed(error) if error.is_code(422) || error.is_code(400) => FollowEnd::CannotStream,
             other => other,
@@ -234,7 +232,7 @@ impl Follower {
                 };
                 Counters::add(&self.counters.bytes, line.len());
                 self.features.breathe(line.len()).await;
-                match Self::arrived(&line, course)? {
+                match Self::arrived(&line, state)? {
                     WatchLine::There(head, object) => {
                         let item = self.project(&head, object, looking)?;
                         first.insert(head.metadata.name, item);
@@ -249,7 +247,7 @@ impl Follower {
         // complete: aggregated ones do.
         let as_of =
             tokio::time::timeout(FIRST_STATE, complete).await.map_err(|_| FollowEnd::CannotStream)??;
-        if !self.clock.confirm(&course.kind, mark, as_of) {
+        if !self.clock.confirm(&state.kind, mark, as_of) {
             return Err(FollowEnd::Expired);
         }
         drop(turn);
@@ -260,8 +258,8 @@ impl Follower {
                 None => others.push(name.into_boxed_str()),
             }
         }
-        Self::snapshot(items, others, as_of, looking, course);
-        self.follow(lines, seconds, looking, course).await
+        Self::snapshot(items, others, as_of, looking, state);
+        self.follow(lines, seconds, looking, state).await
     }
 
     /// Waits for one's turn to look.
@@ -272,30 +270,30 @@ impl Follower {
     async fn list_and_watch(
         &self,
         looking: &Looking<'_>,
-        course: &mut Course,
+        state: &mut FollowState,
     ) -> Result<FollowEnd, FollowEnd> {
-        if course.at.is_none() {
+        if state.at.is_none() {
             looking.sink.report(WatchReport::Looking);
-            let mark = self.clock.mark(&course.kind);
+            let mark = self.clock.mark(&state.kind);
             let (items, others, version) = self.list(looking).await?;
             let as_of = version.parse().unwrap_or(0);
-            if !self.clock.confirm(&course.kind, mark, as_of) {
+            if !self.clock.confirm(&state.kind, mark, as_of) {
                 return Err(FollowEnd::Expired);
             }
-            course.at = Some(version);
-            Self::snapshot(items, others, as_of, looking, course);
-        } else if course.lost || course.kind.claim_check(Instant::now()) {
-            self.compare(course).await?;
+            state.at = Some(version);
+            Self::snapshot(items, others, as_of, looking, state);
+        } else if state.lost || state.kind.claim_check(Instant::now()) {
+            self.compare(state).await?;
         }
-        let seconds = renewal(&mut course.pace);
+        let seconds = renewal(&mut state.pace);
         let url = self
             .collection()
             .with("watch", "true")
             .with("allowWatchBookmarks", "true")
-            .with("resourceVersion", course.at.as_deref().unwrap_or_default())
+            .with("resourceVersion", state.at.as_deref().unwrap_or_default())
             .with("timeoutSeconds", &seconds.to_string());
         let lines = self.open(&url, looking).await?;
-        self.follow(lines, seconds, looking, course).await
+        self.follow(lines, seconds, looking, state).await
     }
 
     fn snapshot(
@@ -303,9 +301,9 @@ impl Follower {
         others: Vec<Box<str>>,
         as_of: u64,
         looking: &Looking<'_>,
-        course: &mut Course,
+        state: &mut FollowState,
     ) {
-        course.lost = false;
+        state.lost = false;
         looking.sink.report(WatchReport::Snapshot { items, others, as_of });
     }
 
@@ -315,16 +313,16 @@ impl Follower {
         mut lines: Lines,
         seconds: u64,
         looking: &Looking<'_>,
-        course: &mut Course,
+        state: &mut FollowState,
     ) -> Result<FollowEnd, FollowEnd> {
         let now = tokio::time::Instant::now();
-        course.up_since = Some(now);
+        state.up_since = Some(now);
         let overdue = now + Duration::from_secs(seconds) + OVERTIME;
         loop {
-            let until = if course.lost { now + SETTLED } else { overdue };
+            let until = if state.lost { now + SETTLED } else { overdue };
             let line = match tokio::time::timeout_at(until, lines.next()).await {
-                Err(_) if course.lost => {
-                    course.lost = false;
+                Err(_) if state.lost => {
+                    state.lost = false;
                     looking.sink.report(WatchReport::Live);
                     continue;
                 }
@@ -336,10 +334,10 @@ impl Follower {
             Counters::add(&self.counters.bytes, line.len());
             Counters::add(&self.counters.events, 1);
             self.features.breathe(line.len()).await;
-            match Self::arrived(&line, course)? {
+            match Self::arrived(&line, state)? {
                 WatchLine::There(head, object) if looking.sink.take(&head, Some(object)) => {}
                 WatchLine::Gone(head) if looking.sink.take(&head, None) => {}
-                WatchLine::There(head, object) => self.tell(&head, object, looking)?,
+                WatchLine::There(head, object) => self.report_line(&head, object, looking)?,
                 WatchLine::Gone(head) => {
                     let version = head.version();
                     looking.sink.report(WatchReport::Gone { name: head.metadata.name, version });
@@ -352,15 +350,15 @@ impl Follower {
     }
 
     /// Reads one line, and remembers how far that is.
-    fn arrived<'a>(line: &'a [u8], course: &mut Course) -> Result<WatchLine<'a>, FollowEnd> {
+    fn arrived<'a>(line: &'a [u8], state: &mut FollowState) -> Result<WatchLine<'a>, FollowEnd> {
         let arrived = WatchLine::read(line)?;
         let version = match &arrived {
             WatchLine::There(head, _) | WatchLine::Gone(head) => &head.metadata.resource_version,
             WatchLine::Mark(mark) => &mark.version,
         };
-        course.kind.saw(version.parse().unwrap_or(0));
+        state.kind.saw(version.parse().unwrap_or(0));
         // Streams of one object begin anew instead of going on, and need no version to do that from.
-        if let (Some(at), false) = (&mut course.at, version.is_empty()) {
+        if let (Some(at), false) = (&mut state.at, version.is_empty()) {
             at.clone_from(version);
         }
         Ok(arrived)
@@ -368,7 +366,7 @@ impl Follower {
 
     /// Reports one object that is there. It is projected without the listener's lock, so the interest in it may have
     /// changed when the listener gets it: then it is read again, and nothing is missed or half read.
-    fn tell(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<(), FollowEnd> {
+    fn report_line(&self, head: &Head, object: &RawValue, looking: &Looking<'_>) -> Result<(), FollowEnd> {
         loop {
             let report = match self.project(head, object, looking)? {
                 Some(item) => WatchReport::Changed(item),

@@ -11,12 +11,12 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 /// Why something that arrived cannot be understood; says where, never what.
 #[derive(Debug, thiserror::Error)]
 #[error("the server sent something that cannot be read (line {line}, column {column})")]
-pub(crate) struct Garbled {
+pub(crate) struct UnreadableReply {
     line: usize,
     column: usize,
 }
 
-impl From<serde_json::Error> for Garbled {
+impl From<serde_json::Error> for UnreadableReply {
     fn from(error: serde_json::Error) -> Self {
         Self { line: error.line(), column: error.column() }
     }
@@ -35,20 +35,20 @@ pub(super) enum WatchLine<'a> {
 /// Why a line of a watch says nothing.
 pub(super) enum Broken {
     /// It cannot be understood.
-    Garbled(Garbled),
+    UnreadableReply(UnreadableReply),
     /// The server goes no further.
     Refused(Box<Status>),
 }
 
 impl From<serde_json::Error> for Broken {
     fn from(error: serde_json::Error) -> Self {
-        Self::Garbled(error.into())
+        Self::UnreadableReply(error.into())
     }
 }
 
-impl From<Garbled> for Broken {
-    fn from(error: Garbled) -> Self {
-        Self::Garbled(error)
+impl From<UnreadableReply> for Broken {
+    fn from(error: UnreadableReply) -> Self {
+        Self::UnreadableReply(error)
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) struct PageMetadata {
 }
 
 impl<'a> ListPage<'a> {
-    pub(crate) fn read(body: &'a [u8]) -> Result<Self, Garbled> {
+    pub(crate) fn read(body: &'a [u8]) -> Result<Self, UnreadableReply> {
         Ok(serde_json::from_slice(body)?)
     }
 }
@@ -121,7 +121,7 @@ pub(super) struct ObjectMetadata {
 }
 
 impl Head {
-    pub(super) fn read(object: &RawValue) -> Result<Self, Garbled> {
+    pub(super) fn read(object: &RawValue) -> Result<Self, UnreadableReply> {
         Ok(serde_json::from_str(object.get())?)
     }
 
@@ -196,7 +196,7 @@ impl Bookmark {
         self.version.parse().unwrap_or(0)
     }
 
-    fn read(object: &RawValue) -> Result<Self, Garbled> {
+    fn read(object: &RawValue) -> Result<Self, UnreadableReply> {
         #[derive(Deserialize)]
         struct Mark {
             metadata: MarkMetadata,
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn garbage_is_an_error_that_repeats_nothing_of_it() {
         let error = WatchLine::read(b"{\"type\": \"ADDED\", \"object\": hunter2}").err();
-        let Some(Broken::Garbled(error)) = error else { panic!() };
+        let Some(Broken::UnreadableReply(error)) = error else { panic!() };
         let error = error.to_string();
         assert!(!error.contains("hunter2"), "{error}");
     }

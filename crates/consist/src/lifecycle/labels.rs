@@ -194,12 +194,12 @@ impl PodLabels {
 
     /// Since when a label is there. One that says no time, or a time to come, counts from now on.
     pub(super) fn since(&mut self, key: &str, now: Timestamp) -> Option<Timestamp> {
-        let told = self.all.get(key)?.parse::<i64>().ok().map(|nanoseconds| nanoseconds / 1_000);
-        let told = told.map(Timestamp::from_microsecond).filter(|told| *told <= now);
-        if told.is_none() {
+        let stated = self.all.get(key)?.parse::<i64>().ok().map(|nanoseconds| nanoseconds / 1_000);
+        let stated = stated.map(Timestamp::from_microsecond).filter(|stated| *stated <= now);
+        if stated.is_none() {
             self.stamp(key);
         }
-        Some(told.unwrap_or(now))
+        Some(stated.unwrap_or(now))
     }
 
     /// Removes all twelve labels of an id.
@@ -226,7 +226,7 @@ impl PodLabels {
     /// Removes the permissions of types that no operation has any more.
     pub(super) fn drop_permissions(&mut self) {
         let types: BTreeSet<String> = self.types().into_iter().map(str::to_owned).collect();
-        // An operation whose type was taken away together with `operating` still needs its permission to tell the type.
+        // An operation whose type was taken away together with `operating` still needs its permission to know the type.
         let untyped = self.any_without(Prefix::Operate, Prefix::OperationType);
         self.all.retain(|key, _| {
             let kind = key.strip_prefix(PERMISSION).and_then(|rest| rest.strip_prefix('/'));
@@ -275,7 +275,7 @@ mod tests {
         assert!(labels.any(Prefix::Undo) && !labels.any(Prefix::Operated));
         assert!(labels.any_without(Prefix::Operate, Prefix::OperationType));
         labels.drop_permissions();
-        assert!(labels.has(&permission("x")), "it still tells the type of z");
+        assert!(labels.has(&permission("x")), "it still carries the type of z");
         labels.sweep("z");
         labels.drop_permissions();
         assert!(!labels.has(&permission("x")));

@@ -33,7 +33,7 @@ const STAGES: [(Prefix, &str); 7] = [
     (Prefix::Operating, "Begun"),
 ];
 
-/// The operations that a pod's labels tell of: its deletion and its eviction, then the others by id; 64 at most.
+/// The operations that a pod's labels name: its deletion and its eviction, then the others by id; 64 at most.
 pub fn operations(labels: &BTreeMap<String, String>) -> Vec<Operation> {
     let mut found: BTreeMap<&str, Operation> = BTreeMap::new();
     for (prefix, stage) in STAGES {
@@ -89,8 +89,8 @@ mod tests {
         let labels: BTreeMap<String, String> =
             ids.map(|id| (Prefix::Operating.key(&id), "1".to_owned())).collect();
         let found = operations(&labels);
-        let told: Vec<&str> = found.iter().map(|operation| operation.id.as_str()).take(3).collect();
-        assert_eq!(told, [POD_DELETE, POD_EVICT, "a000"]);
+        let first: Vec<&str> = found.iter().map(|operation| operation.id.as_str()).take(3).collect();
+        assert_eq!(first, [POD_DELETE, POD_EVICT, "a000"]);
         assert_eq!(found.len(), OPERATIONS);
     }
 }

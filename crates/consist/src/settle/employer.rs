@@ -33,7 +33,7 @@ pub struct EmployerView {
     pub finalizers: Vec<String>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// Whether it is not there any more, and only its binding tells of it.
+    /// Whether it is not there any more, and only its binding names it.
     pub gone: bool,
     /// The object.
     pub object: Arc<Value>,
@@ -92,11 +92,11 @@ fn fingerprint(object: &Value) -> u64 {
 }
 
 /// What a look at the provider is about: a changed employer or employee is another question.
-pub(super) fn about(standing: &ObservedEmployment<'_>, leaving: bool) -> u64 {
+pub(super) fn about(observed: &ObservedEmployment<'_>, leaving: bool) -> u64 {
     let mut hash = Fnv::default();
-    (standing.employer.fingerprint, leaving).hash(&mut hash);
-    for pod in standing.employees.into_iter().flatten() {
-        if standing.selects(pod) {
+    (observed.employer.fingerprint, leaving).hash(&mut hash);
+    for pod in observed.employees.into_iter().flatten() {
+        if observed.selects(pod) {
             pod.fingerprint().hash(&mut hash);
         }
     }

@@ -59,10 +59,10 @@ impl Turn<'_> {
     /// Whether a terminating pod is let go whatever the provider says: law 11, a pod never hangs on us.
     pub(super) fn must_let_go(&mut self, pod: &PodView) -> bool {
         let Some(deletion) = pod.deletion else { return false };
-        if !pod.running || !pod.scheduled || pod.node_gone || self.standing.namespace_going {
+        if !pod.running || !pod.scheduled || pod.node_gone || self.observed.namespace_going {
             return true;
         }
-        let last = deletion.plus_duration(self.standing.drain_timeout);
+        let last = deletion.plus_duration(self.observed.drain_timeout);
         if self.now < last {
             self.wake(last);
         }

@@ -57,10 +57,10 @@ impl Turn<'_> {
     pub(super) fn call_ended(&mut self, at: Timestamp, result: &Result<Batch, String>) {
         let Some((call, ids)) = self.memory.calling.take() else { return };
         self.memory.floor = Some(at);
-        let options = self.standing.options;
+        let options = self.observed.options;
         if let Err(trouble) = result {
             let (reason, message) = call.failure(trouble);
-            self.tell(Matter::Doing, reason, Some(message));
+            self.report_trouble(Matter::Doing, reason, Some(message));
         }
         for id in ids {
             let held = self.memory.held.get(&(call, id.clone()));
@@ -86,13 +86,13 @@ impl Turn<'_> {
 
     /// The pause after so many failures in a row; every employer is looked at each `resync` anyway.
     pub(super) fn pause(&self, failures: u32, what: &str) -> Duration {
-        let options = self.standing.options;
-        options.rate_limit.pause(failures, options.resync, &self.standing.employer.uid, what)
+        let options = self.observed.options;
+        options.rate_limit.pause(failures, options.resync, &self.observed.employer.uid, what)
     }
 
     /// Takes in a look that is new: counts failures, knows what was seen, forgets what is held in vain.
     pub(super) fn take_look(&mut self) {
-        let Some(look) = self.standing.look else { return };
+        let Some(look) = self.observed.look else { return };
         if self.memory.last_look == Some(look.began) {
             return;
         }
@@ -102,7 +102,7 @@ impl Turn<'_> {
             Err(failed) => {
                 self.memory.look_failures = self.memory.look_failures.saturating_add(1);
                 for (getter, trouble) in failed.all() {
-                    self.tell(Matter::Doing, getter.reason(), Some(trouble.to_string()));
+                    self.report_trouble(Matter::Doing, getter.reason(), Some(trouble.to_string()));
                 }
                 return;
             }
@@ -121,7 +121,7 @@ impl Turn<'_> {
         let waits = !needed.is_empty() || draining(answer).next().is_some();
         self.memory.waits = if waits { self.memory.waits.saturating_add(1) } else { 0 };
         if needed.is_empty() {
-            self.memory.told.retain(|(_, about), _| *about != Matter::Doing);
+            self.memory.reported.retain(|(_, about), _| *about != Matter::Doing);
         }
     }
 
@@ -156,7 +156,7 @@ impl Turn<'_> {
 
     /// The answer, where there is one that counts.
     pub(super) fn answer(&self) -> Option<&ProviderAnswer> {
-        let look = self.standing.look?;
+        let look = self.observed.look?;
         let answer = look.result.as_ref().ok()?;
         (self.counts(look) && self.memory.doubt.is_none()).then_some(answer)
     }
@@ -166,7 +166,7 @@ impl Turn<'_> {
         if self.memory.is_calling() {
             return;
         }
-        let Some(look) = self.standing.look else { return };
+        let Some(look) = self.observed.look else { return };
         let mut due: BTreeMap<Call, Vec<(String, Arc<Value>)>> = BTreeMap::new();
         let mut comes = false;
         for (call, pair) in differences(answer) {
@@ -185,7 +185,7 @@ impl Turn<'_> {
             self.attach_first(look, answer, &mut due);
         }
         let Some((call, mut items)) = due.into_iter().next() else { return };
-        items.truncate(self.standing.options.batch.max(1));
+        items.truncate(self.observed.options.batch.max(1));
         self.memory.calling = Some((call, items.iter().map(|(id, _)| id.clone()).collect()));
         self.order(WorkSlot::Provider, Act::Call { call, items });
     }
@@ -203,7 +203,7 @@ impl Turn<'_> {
         if self.now >= until || self.memory.waits > looks {
             return;
         }
-        let pods = self.standing.employees.into_iter().flatten();
+        let pods = self.observed.employees.into_iter().flatten();
         let serving: BTreeSet<&str> =
             pods.filter(|pod| pod.is_lifecycle_ready()).map(|pod| pod.name.as_str()).collect();
         let goes = differences(answer).filter(|(call, _)| *call == Call::DeleteEmployees);
@@ -221,11 +221,11 @@ impl Turn<'_> {
 
     /// When the provider is to be looked at next; none while a call is under way: its end asks for a look.
     pub(super) fn look_at(&self) -> Option<Timestamp> {
-        let options = self.standing.options;
+        let options = self.observed.options;
         if self.memory.is_calling() {
             return None;
         }
-        let Some(look) = self.standing.look else { return Some(self.now) };
+        let Some(look) = self.observed.look else { return Some(self.now) };
         let answer = match &look.result {
             // Another question than the one that failed.
             Err(_) if look.about != self.about => return Some(self.now),
@@ -258,29 +258,29 @@ impl Turn<'_> {
 
     /// The pause after the looks in a row after which something was still waited for.
     fn fruitless(&self) -> Duration {
-        poll(self.standing.options.poll, self.memory.waits.saturating_sub(1))
+        poll(self.observed.options.poll, self.memory.waits.saturating_sub(1))
     }
 
     /// When the provider is looked at although nothing changed: at most `resync` later, at a moment of its own within that
     /// time. Employers that were made together do not ask together for ever: somebody's pod would wait behind all of them.
     fn resync_after(&self, began: Timestamp) -> Timestamp {
-        let resync = self.standing.options.resync;
+        let resync = self.observed.options.resync;
         let period = i64::try_from(resync.as_micros()).unwrap_or(i64::MAX).max(1);
         let phase =
-            i64::try_from(Fnv::of(self.standing.employer.uid.as_bytes()) >> 1).unwrap_or_default() % period;
+            i64::try_from(Fnv::of(self.observed.employer.uid.as_bytes()) >> 1).unwrap_or_default() % period;
         let gone = (began.as_microsecond() - phase).rem_euclid(period);
         let left = u64::try_from(period - gone).unwrap_or_default();
         began.plus_duration(Duration::from_micros(left).min(resync))
     }
 
-    /// Tells of trouble, once per change; none: it is over.
-    pub(super) fn tell(&mut self, about: Matter, reason: &'static str, message: Option<String>) {
+    /// Reports trouble, once per change; none: it is over.
+    pub(super) fn report_trouble(&mut self, about: Matter, reason: &'static str, message: Option<String>) {
         let Some(message) = message else {
-            self.memory.told.remove(&(reason, about));
+            self.memory.reported.remove(&(reason, about));
             return;
         };
-        if self.memory.told.get(&(reason, about)) != Some(&message) {
-            self.memory.told.insert((reason, about), message.clone());
+        if self.memory.reported.get(&(reason, about)) != Some(&message) {
+            self.memory.reported.insert((reason, about), message.clone());
             self.notices.push(EmployerNotice { reason, message, warning: true });
         }
     }

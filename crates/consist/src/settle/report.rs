@@ -7,7 +7,7 @@ use linchpin_words::Timestamp;
 use super::{BindingClaim, SettleDecision, Turn, protection, provider};
 use crate::{answer::ItemPair, pod::PodView, port::Call};
 
-/// Where an employment stands.
+/// The state of an employment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmployerPhase {
     /// The provider has what it should have, and every mark is where it belongs.
@@ -32,7 +32,7 @@ impl EmployerPhase {
     }
 }
 
-/// Why an employment stands where it stands: the reason of its condition Ready.
+/// Why an employment is in its state: the reason of its condition Ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadyReason {
     /// The provider has what it should have, and every mark is where it belongs.
@@ -87,7 +87,7 @@ pub struct ReportRow {
     pub name: String,
     /// Its id.
     pub id: String,
-    /// Where it stands.
+    /// Its state.
     pub state: RowState,
     /// Why it is not where it should be.
     pub reason: String,
@@ -98,7 +98,7 @@ pub struct ReportRow {
 /// What people read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmployerReport {
-    /// Where it stands.
+    /// Its state.
     pub phase: EmployerPhase,
     /// The reason of the condition Ready.
     pub reason: ReadyReason,
@@ -150,8 +150,8 @@ impl Turn<'_> {
     }
 
     fn report(&self) -> EmployerReport {
-        let pods = self.standing.employees.unwrap_or_default();
-        let selected: Vec<&Arc<PodView>> = pods.iter().filter(|pod| self.standing.selects(pod)).collect();
+        let pods = self.observed.employees.unwrap_or_default();
+        let selected: Vec<&Arc<PodView>> = pods.iter().filter(|pod| self.observed.selects(pod)).collect();
         let answer = self.answer();
         let by_name: BTreeMap<&str, &PodView> = pods.iter().map(|pod| (pod.name.as_str(), &**pod)).collect();
         let row = |pair: &ItemPair, of_employees: bool| {
@@ -165,7 +165,7 @@ impl Turn<'_> {
         let employer: Vec<ReportRow> = answer
             .map(|answer| answer.employer.iter().map(|pair| row(pair, false)).collect())
             .unwrap_or_default();
-        let look = self.standing.look;
+        let look = self.observed.look;
         let (phase, reason, message) = self.headline(&employer, &employees);
         EmployerReport {
             phase,
@@ -202,7 +202,7 @@ impl Turn<'_> {
             self.memory.held.get(&(call, pair.id.clone())).filter(|_| call.is_of_employees() == of_employees)
         });
         // Statuses of a pod leave out what is false.
-        let silent = pair.expected.is_some() && !(of_employees && self.standing.follows);
+        let silent = pair.expected.is_some() && !(of_employees && self.observed.follows);
         let ready = pair.ready.unwrap_or(silent);
         let settled = pair.same && (ready || pair.in_traffic != Some(true));
         let state = match (ready, settled, pair.current.is_some()) {
@@ -223,15 +223,15 @@ impl Turn<'_> {
 
     /// When the last answer proves nothing any more: after two times `resync` without another.
     fn too_old_at(&self) -> Option<Timestamp> {
-        let look = self.standing.look.filter(|look| look.result.is_ok())?;
-        Some(look.began.plus_duration(self.standing.options.resync.saturating_mul(2)))
+        let look = self.observed.look.filter(|look| look.result.is_ok())?;
+        Some(look.began.plus_duration(self.observed.options.resync.saturating_mul(2)))
     }
 
     /// Phase, reason and the one line.
     fn headline(&self, employer: &[ReportRow], rows: &[ReportRow]) -> (EmployerPhase, ReadyReason, String) {
         let phase = |phase: EmployerPhase| if self.leaving { EmployerPhase::Deleting } else { phase };
-        if let BindingClaim::Held { adapter, .. } = self.standing.claim
-            && adapter != self.standing.adapter
+        if let BindingClaim::Held { adapter, .. } = self.observed.claim
+            && adapter != self.observed.adapter
         {
             return (
                 EmployerPhase::Degraded,
@@ -239,10 +239,10 @@ impl Turn<'_> {
                 format!("adapter {adapter} serves this employer"),
             );
         }
-        if !self.leaving && self.standing.is_too_large() {
-            return (EmployerPhase::Degraded, ReadyReason::TooLarge, self.standing.too_large());
+        if !self.leaving && self.observed.is_too_large() {
+            return (EmployerPhase::Degraded, ReadyReason::TooLarge, self.observed.too_large());
         }
-        if let Some(Err(failed)) = self.standing.look.map(|look| &look.result) {
+        if let Some(Err(failed)) = self.observed.look.map(|look| &look.result) {
             return (
                 phase(EmployerPhase::Degraded),
                 ReadyReason::ProviderUnreachable,
@@ -291,10 +291,10 @@ impl Turn<'_> {
                 "what was made for it is taken away".to_owned(),
             );
         }
-        let unmarked = self.standing.follows && {
+        let unmarked = self.observed.follows && {
             let by_name = protection::by_name(answer);
-            let pods = self.standing.employees.into_iter().flatten();
-            let mut selected = pods.filter(|pod| self.standing.selects(pod) && !pod.is_terminating());
+            let pods = self.observed.employees.into_iter().flatten();
+            let mut selected = pods.filter(|pod| self.observed.selects(pod) && !pod.is_terminating());
             selected.any(|pod| {
                 let on = by_name
                     .get(pod.name.as_str())
@@ -309,7 +309,7 @@ impl Turn<'_> {
         (
             EmployerPhase::Synced,
             ReadyReason::Synced,
-            format!("{attached} of {} employees are attached", self.standing.selected()),
+            format!("{attached} of {} employees are attached", self.observed.selected()),
         )
     }
 }

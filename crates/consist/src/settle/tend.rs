@@ -61,7 +61,7 @@ impl Turn<'_> {
                 self.memory.failed.remove(&outcome.slot);
                 let uid = match &outcome.slot {
                     WorkSlot::Pod(uid) => uid.clone(),
-                    WorkSlot::Employer => self.standing.employer.uid.clone(),
+                    WorkSlot::Employer => self.observed.employer.uid.clone(),
                     WorkSlot::Binding | WorkSlot::Provider => return,
                 };
                 if let Some(version) = done.version {
@@ -86,7 +86,7 @@ impl Turn<'_> {
                 };
                 // A lost race is no trouble: the newer object is on its way.
                 if times > 3 {
-                    self.tell(Matter::Doing, reason, Some(trouble.clone()));
+                    self.report_trouble(Matter::Doing, reason, Some(trouble.clone()));
                 }
             }
         }
@@ -128,28 +128,28 @@ impl Turn<'_> {
 
     /// The whole turn.
     pub(super) fn decide(mut self) -> SettleDecision {
-        let employer = self.standing.employer;
+        let employer = self.observed.employer;
         // Of one that is gone there is nothing newer to come.
         let fresh = employer.gone || self.is_fresh(&employer.uid, employer.version);
         let marked = !employer.clean_finalizers().is_empty();
-        if let Some(pods) = self.standing.employees {
+        if let Some(pods) = self.observed.employees {
             let there: BTreeSet<&str> = pods.iter().map(|pod| pod.uid.as_str()).collect();
             let employer = employer.uid.as_str();
             self.memory.written.retain(|uid, _| there.contains(uid.as_str()) || uid == employer);
         }
-        let ours = match self.standing.claim {
+        let ours = match self.observed.claim {
             BindingClaim::Held { adapter, employer: uid, .. } => {
-                adapter == self.standing.adapter && *uid == employer.uid
+                adapter == self.observed.adapter && *uid == employer.uid
             }
             BindingClaim::Unknown | BindingClaim::Absent => false,
         };
-        let idle = self.leaving && !marked && !matches!(self.standing.claim, BindingClaim::Held { .. });
+        let idle = self.leaving && !marked && !matches!(self.observed.claim, BindingClaim::Held { .. });
         let mut looks = false;
         let mut over = false;
-        match self.standing.claim {
+        match self.observed.claim {
             BindingClaim::Unknown => {}
-            _ if idle => over = *self.standing.claim == BindingClaim::Absent,
-            BindingClaim::Held { adapter, .. } if adapter != self.standing.adapter => {}
+            _ if idle => over = *self.observed.claim == BindingClaim::Absent,
+            BindingClaim::Held { adapter, .. } if adapter != self.observed.adapter => {}
             BindingClaim::Held { uid, .. } if !ours => {
                 self.order(WorkSlot::Binding, Act::Unclaim { uid: uid.clone() });
             }
@@ -160,9 +160,9 @@ impl Turn<'_> {
                 looks = !employer.is_abandoned() && (marked || employer.gone);
                 self.leave(marked, fresh);
             }
-            _ if self.standing.is_too_large() => {
-                let message = Some(self.standing.too_large());
-                self.tell(Matter::Size, "GetExpectedEmployeesFailed", message);
+            _ if self.observed.is_too_large() => {
+                let message = Some(self.observed.too_large());
+                self.report_trouble(Matter::Size, "GetExpectedEmployeesFailed", message);
             }
             _ if !marked => {
                 if fresh {
@@ -175,24 +175,24 @@ impl Turn<'_> {
                 self.serve(fresh);
             }
         }
-        let look_at = if looks && self.standing.employees.is_some() { self.look_at() } else { None };
+        let look_at = if looks && self.observed.employees.is_some() { self.look_at() } else { None };
         self.finish(look_at, over)
     }
 
     /// An employer that is served, with its clean finalizer on.
     fn serve(&mut self, fresh: bool) {
-        let Some(pods) = self.standing.employees else { return };
+        let Some(pods) = self.observed.employees else { return };
         // It was being left a moment ago: what is under way must end before anything is made again.
         if self.memory.releasing || !fresh {
             return;
         }
-        self.memory.left_told = false;
-        self.tell(Matter::Size, "GetExpectedEmployeesFailed", None);
+        self.memory.left_reported = false;
+        self.report_trouble(Matter::Size, "GetExpectedEmployeesFailed", None);
         self.add_entries(pods);
         let answer = self.answer().cloned();
         self.protect(pods, answer.as_ref());
         if let Some(answer) = &answer {
-            let follows = self.standing.follows;
+            let follows = self.observed.follows;
             let (key, finalizer) = (self.key.clone(), self.finalizers.written.clone());
             let by_name: BTreeMap<&str, &PodView> =
                 pods.iter().map(|pod| (pod.name.as_str(), &**pod)).collect();
@@ -214,7 +214,7 @@ impl Turn<'_> {
     fn add_entries(&mut self, pods: &[Arc<PodView>]) {
         let (mut refused, mut shared) = (None, None);
         for pod in pods {
-            if !self.standing.follows || pod.is_terminating() || !self.standing.selects(pod) {
+            if !self.observed.follows || pod.is_terminating() || !self.observed.selects(pod) {
                 continue;
             }
             let entries = pod.entries();
@@ -244,8 +244,8 @@ impl Turn<'_> {
             }
         }
         let reason = "EnsureExpectedFinalizerFailed";
-        self.tell(Matter::Entries, reason, refused);
-        self.tell(Matter::Finalizers, reason, shared);
+        self.report_trouble(Matter::Entries, reason, refused);
+        self.report_trouble(Matter::Finalizers, reason, shared);
     }
 
     /// Protection finalizers on and off, and the entries of pods that are employed no longer.
@@ -254,12 +254,12 @@ impl Turn<'_> {
         for pod in pods {
             let ours: Vec<String> =
                 pod.finalizers.iter().filter(|finalizer| self.finalizers.has(finalizer)).cloned().collect();
-            let employed = self.standing.follows && self.standing.selects(pod) && !self.leaving;
+            let employed = self.observed.follows && self.observed.selects(pod) && !self.leaving;
             let let_go = !ours.is_empty() && self.must_let_go(pod);
             let verdict = match &by_name {
                 _ if let_go => Protection::Off,
                 // Nobody follows the lifecycle any more, or somebody ordered the employer to be released.
-                _ if !self.standing.follows || (self.leaving && self.standing.employer.is_abandoned()) => {
+                _ if !self.observed.follows || (self.leaving && self.observed.employer.is_abandoned()) => {
                     Protection::Off
                 }
                 None => Protection::Keep,
@@ -295,7 +295,7 @@ impl Turn<'_> {
 
     /// The names of marked pods on the employer, for other tools.
     fn record(&mut self, pods: &[Arc<PodView>]) {
-        let wanted = self.standing.options.need_record_employees && self.standing.follows && !self.leaving;
+        let wanted = self.observed.options.need_record_employees && self.observed.follows && !self.leaving;
         let names = |marked: &dyn Fn(&PodView) -> bool| {
             let marked = pods.iter().filter(|pod| wanted && marked(pod));
             record(marked.map(|pod| pod.name.as_str()))
@@ -307,11 +307,11 @@ impl Turn<'_> {
         let message = format!(
             "the names of marked pods have {bytes} bytes, at most {RECORD_BYTES} are recorded on the employer"
         );
-        self.tell(Matter::Record, "RecordStatusesFailed", full.then_some(message));
+        self.report_trouble(Matter::Record, "RecordStatusesFailed", full.then_some(message));
         if full {
             return;
         }
-        let has = &self.standing.employer.annotations;
+        let has = &self.observed.employer.annotations;
         let mut annotations = BTreeMap::new();
         for (key, value) in [(keys::RECORDED_ENTRIES, entries), (keys::RECORDED_FINALIZERS, finalizers)] {
             if has.get(key) != value.as_ref() {
@@ -325,9 +325,9 @@ impl Turn<'_> {
 
     /// An employer whose employment ends: provider, pods, recorded names, binding, clean finalizer.
     fn leave(&mut self, marked: bool, fresh: bool) {
-        let Some(pods) = self.standing.employees else { return };
-        self.tell_of_gone(pods);
-        let abandoned = self.standing.employer.is_abandoned();
+        let Some(pods) = self.observed.employees else { return };
+        self.report_gone(pods);
+        let abandoned = self.observed.employer.is_abandoned();
         let answer = self.answer().cloned();
         self.protect(pods, answer.as_ref());
         if let Some(answer) = answer.as_ref().filter(|_| !abandoned) {
@@ -344,24 +344,24 @@ impl Turn<'_> {
             !protected && (pod.is_terminating() || !pod.entries().has_key(&self.key))
         };
         // Nothing was made for an employer that is there without its clean finalizer, or somebody else took that away.
-        let nothing_made = !marked && !self.standing.employer.gone;
+        let nothing_made = !marked && !self.observed.employer.gone;
         if !(pods.iter().all(bare) && (empty || abandoned || nothing_made) && fresh) {
             return;
         }
         let before = self.orders.len();
-        if !self.standing.employer.gone {
+        if !self.observed.employer.gone {
             self.record(pods);
         }
         if self.orders.len() > before || self.memory.is_busy() {
             return;
         }
-        if let BindingClaim::Held { uid, .. } = self.standing.claim {
+        if let BindingClaim::Held { uid, .. } = self.observed.claim {
             self.order(WorkSlot::Binding, Act::Unclaim { uid: uid.clone() });
         } else if marked {
-            let finalizers = self.standing.employer.clean_finalizers();
+            let finalizers = self.observed.employer.clean_finalizers();
             self.order(WorkSlot::Employer, Act::RemoveClean { finalizers });
-            if abandoned && !self.memory.left_told {
-                self.memory.left_told = true;
+            if abandoned && !self.memory.left_reported {
+                self.memory.left_reported = true;
                 let message = "released by hand: what the provider has of it was not removed".to_owned();
                 self.notices.push(EmployerNotice {
                     reason: "CleanEmployerCleanFinalizerSucceed",
@@ -373,12 +373,12 @@ impl Turn<'_> {
         }
     }
 
-    /// Says of an employer that is gone although it had what should have kept it: what is left is taken away, if the provider
-    /// lets us.
-    fn tell_of_gone(&mut self, pods: &[Arc<PodView>]) {
+    /// Says of an employer that is gone although it had what should have kept it: what is left is taken away, if the
+    /// provider lets us.
+    fn report_gone(&mut self, pods: &[Arc<PodView>]) {
         let something = !self.memory.known.is_empty() || !pods.is_empty();
-        if self.standing.employer.gone && something && !self.memory.left_told {
-            self.memory.left_told = true;
+        if self.observed.employer.gone && something && !self.memory.left_reported {
+            self.memory.left_reported = true;
             self.left = Some(self.what_is_left("is gone without its clean finalizer", pods));
         }
     }
@@ -386,14 +386,14 @@ impl Turn<'_> {
     /// What the provider may still have: what was last seen there, else what should have been there.
     fn what_is_left(&self, how: &str, pods: &[Arc<PodView>]) -> String {
         const NAMED: usize = 20;
-        let employer = self.standing.employer;
+        let employer = self.observed.employer;
         let mut ids: BTreeSet<&str> = self.memory.known.iter().map(|(_, id)| id.as_str()).collect();
         if ids.is_empty() {
             ids.insert(employer.name.as_str());
-            let selected = pods.iter().filter(|pod| self.standing.selects(pod));
+            let selected = pods.iter().filter(|pod| self.observed.selects(pod));
             ids.extend(selected.map(|pod| pod.name.as_str()));
         }
-        let (key, adapter, more) = (&self.key, self.standing.adapter, ids.len().saturating_sub(NAMED));
+        let (key, adapter, more) = (&self.key, self.observed.adapter, ids.len().saturating_sub(NAMED));
         let named = ids.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         format!("{key} {how}: provider {adapter} may still have {named}{more}")
@@ -403,8 +403,8 @@ impl Turn<'_> {
     pub(super) fn traffic(&self) -> BTreeMap<String, Traffic> {
         let answer = self.answer();
         let by_name = answer.map(protection::by_name);
-        let pods = self.standing.employees.into_iter().flatten();
-        let marked = pods.filter(|pod| self.standing.selects(pod) || pod.entries().has_key(&self.key));
+        let pods = self.observed.employees.into_iter().flatten();
+        let marked = pods.filter(|pod| self.observed.selects(pod) || pod.entries().has_key(&self.key));
         let of = |pod: &Arc<PodView>| match &by_name {
             None => Traffic::Unknown,
             Some(by_name) => match protection::of_pod(pod, by_name.get(pod.name.as_str())) {
@@ -418,10 +418,10 @@ impl Turn<'_> {
     /// Employees that may have traffic and wait to be attached.
     pub(super) fn attaching(&self) -> BTreeSet<String> {
         let Some(answer) = self.answer() else {
-            let pods = self.standing.employees.into_iter().flatten();
+            let pods = self.observed.employees.into_iter().flatten();
             let waits = |pod: &&Arc<PodView>| {
                 let protected = pod.finalizers.iter().any(|own| self.finalizers.has(own));
-                self.standing.selects(pod) && pod.is_lifecycle_ready() && !protected
+                self.observed.selects(pod) && pod.is_lifecycle_ready() && !protected
             };
             return pods.filter(waits).map(|pod| pod.name.clone()).collect();
         };

@@ -61,7 +61,7 @@ fn turn_with(
     let employer = EmployerView::of(&Gvk::new("", "v1", "Service"), &Arc::new(object));
     let claim =
         BindingClaim::Held { adapter: holder.to_owned(), employer: uid.to_owned(), uid: "b".to_owned() };
-    let standing = ObservedEmployment {
+    let observed = ObservedEmployment {
         employer: &employer,
         adapter: "demo",
         options,
@@ -74,7 +74,7 @@ fn turn_with(
         namespace_going: false,
         drain_timeout: Duration::from_mins(5),
     };
-    settle(memory, standing, outcomes, at)
+    settle(memory, observed, outcomes, at)
 }
 
 fn named(number: usize, entries: &str) -> Arc<PodView> {

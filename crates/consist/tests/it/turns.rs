@@ -68,7 +68,7 @@ impl Scene {
     }
 
     fn turn(&self) -> SettleDecision {
-        let standing = ObservedEmployment {
+        let observed = ObservedEmployment {
             employer: &self.employer,
             adapter: "demo",
             options: &AdapterOptions::default(),
@@ -81,7 +81,7 @@ impl Scene {
             namespace_going: self.namespace_going,
             drain_timeout: Duration::from_mins(5),
         };
-        settle(&self.memory, standing, &self.outcomes, self.now)
+        settle(&self.memory, observed, &self.outcomes, self.now)
     }
 
     /// The provider answers this, about what there is now.

@@ -259,7 +259,7 @@ impl World {
             look.began = self.now();
         }
         let pods: Vec<Arc<PodView>> = pods.into_iter().map(Arc::new).collect();
-        let standing = ObservedEmployment {
+        let observed = ObservedEmployment {
             employer: &employer,
             adapter: "demo",
             options: &options,
@@ -272,8 +272,8 @@ impl World {
             namespace_going: false,
             drain_timeout: Duration::from_secs(100_000_000),
         };
-        let mut decision = settle(&self.memory, standing, &outcomes, self.now());
-        let again = settle(&self.memory, standing, &outcomes, self.now());
+        let mut decision = settle(&self.memory, observed, &outcomes, self.now());
+        let again = settle(&self.memory, observed, &outcomes, self.now());
         assert_eq!(decision, again, "the same inputs give the same decision");
         let now = self.now();
         if self.bug == Bug::OtherPodsCount
@@ -281,8 +281,8 @@ impl World {
             && look.about != decision.about
         {
             look.about = decision.about;
-            let standing = ObservedEmployment { look: Some(look), ..standing };
-            decision = settle(&self.memory, standing, &outcomes, now);
+            let observed = ObservedEmployment { look: Some(look), ..observed };
+            decision = settle(&self.memory, observed, &outcomes, now);
         }
         self.memory = decision.memory.clone();
         self.flight.extend(decision.orders.clone());

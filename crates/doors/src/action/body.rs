@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use linchpin_api::{
     Action,
     action::{
-        ActionType, Adopt, Delivery as DeliveryWord, Exec, OnExisting, Patch, PatchType, Propagation as Fate,
+        ActionType, Adopt, Delivery as DeliveryWord, Exec, OnExisting, Patch, PatchType,
+        Propagation as PropagationWord,
     },
 };
 use linchpin_engine::{
@@ -78,9 +79,9 @@ pub(super) fn compile(
             let (target, rights) =
                 work.target(&delete.target, ObjectAccess::Delete, &format!("{field}.delete"))?;
             let propagation = match delete.propagation.unwrap_or_default() {
-                Fate::Background => Propagation::Background,
-                Fate::Foreground => Propagation::Foreground,
-                Fate::Orphan => Propagation::Orphan,
+                PropagationWord::Background => Propagation::Background,
+                PropagationWord::Foreground => Propagation::Foreground,
+                PropagationWord::Orphan => Propagation::Orphan,
             };
             Ok(DraftedBody {
                 body: ActionBody::Delete { target, propagation },

@@ -1,7 +1,7 @@
 //! Revisions of a bundle: what changed, when, and how that went; and going back to one.
 //!
 //! A revision is taken whenever the spec differs from the newest one, but for `suspend` and `rollback`, which are no
-//! part of what is deployed. The last ten are kept. They are the operator's own ([`Beside::history`]): written as itself,
+//! part of what is deployed. The last ten are kept. They are the operator's own ([`SideRecords::history`]): written as itself,
 //! beside the plan, so that nothing waits for them, and when there is nothing better to do. While `spec.rollback` is
 //! set the plan is made from that revision and no new one is taken.
 //!
@@ -10,7 +10,7 @@
 //! taken is refused. The data of Secrets that are written into a bundle is not copied: a snapshot has a digest in its
 //! place ([`secrets`]).
 //!
-//! [`Beside::history`]: crate::Beside::history
+//! [`SideRecords::history`]: crate::SideRecords::history
 
 mod secrets;
 
@@ -236,8 +236,8 @@ fn parts_of(revision: &Known<'_>, owner: &Owner, world: &World) -> Result<BTreeM
 }
 
 /// The result of the current revision.
-fn result(standing: &HistoryInput) -> &'static str {
-    match standing.phase {
+fn result(history_input: &HistoryInput) -> &'static str {
+    match history_input.phase {
         Phase::Completed => DEPLOYED,
         Phase::Failed => FAILED,
         _ => DEPLOYING,
@@ -284,8 +284,8 @@ impl<'a> Known<'a> {
     }
 
     /// Its result is written down.
-    fn ends(&self, owner: &Owner, result: &str, standing: &HistoryInput) -> SideWrite {
-        let message = (result == FAILED).then(|| text::line(&standing.message));
+    fn ends(&self, owner: &Owner, result: &str, history_input: &HistoryInput) -> SideWrite {
+        let message = (result == FAILED).then(|| text::line(&history_input.message));
         let verb = Verb::Patch {
             target: self.target(owner),
             kind: PatchKind::Merge,
@@ -316,18 +316,18 @@ fn taken(
     before: Option<&BTreeMap<String, String>>,
     snapshot: Map<String, Value>,
     digest: String,
-    standing: &HistoryInput,
+    history_input: &HistoryInput,
 ) -> SideWrite {
     let parts = parts(&snapshot);
     let annotations = json!({keys::HISTORY_NUMBER: number.to_string(), keys::HISTORY_DIGEST: digest,
-        keys::HISTORY_GENERATION: owner.generation.to_string(), keys::HISTORY_RESULT: result(standing)});
+        keys::HISTORY_GENERATION: owner.generation.to_string(), keys::HISTORY_RESULT: result(history_input)});
     let spec = BundleRevisionSpec {
         bundle: owner.name.clone(),
         revision: number,
         generation: owner.generation,
-        changed_at: standing.begun,
+        changed_at: history_input.begun,
         changes: before.map_or_else(|| vec!["created".to_owned()], |before| changes(before, &parts)),
-        result: result(standing).to_owned(),
+        result: result(history_input).to_owned(),
         message: None,
         digest,
         parts,
@@ -354,8 +354,8 @@ fn taken(
 
 /// The event that an earlier revision is deployed, until the status says it.
 pub(super) fn rolled_back(object: &AppBundle, status_input: &StatusInput<'_>) -> Option<SideWrite> {
-    let told = object.status.as_ref().is_some_and(super::status::says_rolled_back);
-    let message = super::status::rolled_back(object).filter(|_| status_input.report.ready && !told)?;
+    let reported = object.status.as_ref().is_some_and(super::status::says_rolled_back);
+    let message = super::status::rolled_back(object).filter(|_| status_input.report.ready && !reported)?;
     let reason = Reason::RolledBack.as_str().to_owned();
     let verb = Verb::Notice(Notice { reason, message, warning: true });
     Some(SideWrite { name: StepId::new("rolled-back"), via: via(), verb })

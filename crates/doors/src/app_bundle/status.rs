@@ -207,7 +207,7 @@ impl Sketch<'_> {
         let failed = groups.iter().find(|group| group.phase == FAILED);
         let going = components().any(|(_, component)| component.phase == DEPLOYING);
         let begun = going || components().any(|(_, component)| component.phase == DEPLOYED);
-        let told_of = |group: &BundleGroupStatus| format!("group {}: {}", group.name, group.message);
+        let describe = |group: &BundleGroupStatus| format!("group {}: {}", group.name, group.message);
         let phase = match report.phase {
             Phase::Waiting | Phase::Running if failed.is_some() && !going => FAILED,
             Phase::Waiting | Phase::Running if begun => DEPLOYING,
@@ -216,7 +216,7 @@ impl Sketch<'_> {
         let message = match phase {
             _ if report.reason == Some(Reason::NotATenant) => report.message.clone(),
             DEPLOYED if report.ready => match rolled_back(self.object) {
-                Some(told) => format!("{told}; to deploy it: {}", self.undo()),
+                Some(detail) => format!("{detail}; to deploy it: {}", self.undo()),
                 None => left_to_others(components().map(|(_, component)| component)),
             },
             DEPLOYED => components().find(|(_, component)| !component.ready).map_or_else(
@@ -228,7 +228,7 @@ impl Sketch<'_> {
                     )
                 },
             ),
-            FAILED if !report.invalid => failed.map_or_else(|| report.message.clone(), told_of),
+            FAILED if !report.invalid => failed.map_or_else(|| report.message.clone(), describe),
             DEPLOYING => {
                 let done = components().filter(|(_, component)| component.phase == DEPLOYED).count();
                 let first = components().find(|(_, component)| component.phase == DEPLOYING);
@@ -244,7 +244,7 @@ impl Sketch<'_> {
             _ => report.message.clone(),
         };
         let message = match rolled_back(self.object).filter(|_| !report.ready && !report.invalid) {
-            Some(told) => format!("{message} ({told})"),
+            Some(detail) => format!("{message} ({detail})"),
             None => message,
         };
         (phase, message)
@@ -283,17 +283,18 @@ impl Sketch<'_> {
     }
 }
 
-/// What is told of a bundle that has come to another phase. Of one that is rolled back there is a warning of its own.
+/// What is reported of a bundle that has come to another phase. Of one that is rolled back there is a warning of its
+/// own.
 pub(super) fn event(object: Option<&AppBundle>, report: &Report) -> Option<Notice> {
-    let told = door::phase_event(report);
+    let notice = door::phase_event(report);
     match (report.phase, object) {
         (Phase::Completed, Some(object)) if object.spec.rollback.is_some() => None,
         (Phase::Completed, _) if report.ready => Some(Notice {
             reason: Reason::Deployed.as_str().to_owned(),
             message: ALL_DEPLOYED.to_owned(),
-            ..told
+            ..notice
         }),
-        _ => Some(told),
+        _ => Some(notice),
     }
 }
 
@@ -314,8 +315,8 @@ pub(super) fn says_rolled_back(status: &AppBundleStatus) -> bool {
 fn left_to_others<'c>(mut components: impl Iterator<Item = &'c ComponentStatus>) -> String {
     let yielding = components.find(|one| one.reason == Reason::FieldsYielded.as_str());
     match yielding.and_then(|one| one.message.split_once("; ")) {
-        Some((_, told)) => {
-            format!("deployed; {told}; to take it back, write another value to it once with kubectl patch")
+        Some((_, detail)) => {
+            format!("deployed; {detail}; to take it back, write another value to it once with kubectl patch")
         }
         None => ALL_DEPLOYED.to_owned(),
     }

@@ -16,7 +16,7 @@ pub(super) fn address(entry: &BootEntry, own_namespace: &str, cluster_domain: &s
     entry.host.as_ref().map(|host| (bracketed(host), port))
 }
 
-/// An IPv6 address stands in brackets before a port.
+/// An IPv6 address is in brackets before a port.
 fn bracketed(host: &str) -> String {
     if host.contains(':') && !host.starts_with('[') { format!("[{host}]") } else { host.to_owned() }
 }

@@ -1,6 +1,6 @@
 //! From a BootDependency to a plan: a requirement for each entry.
 //!
-//! A Service is answered by the API server alone where it can tell; a host, and whatever needs a request, by a probe; an
+//! A Service is answered by the API server alone where it knows; a host, and whatever needs a request, by a probe; an
 //! object like every other dependency of ours. `timeout` is no clock here: it is how long a pod waits.
 
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub fn compile(object: &BootDependency, compile_input: &CompileInput<'_>) -> Res
     Ok(compiled)
 }
 
-/// Why an entry is dialled that the API server could tell more about: what its ServiceAccount may not read.
+/// Why an entry is dialled that the API server knows more about: what its ServiceAccount may not read.
 pub(super) fn forbidden<'p>(plan: Option<&'p Plan>, id: &StepId) -> Option<&'p str> {
     plan?.notes.get::<Forbidden>()?.0.get(id).map(String::as_str)
 }

@@ -35,7 +35,7 @@ pub struct WaiterSettings {
     pub image: String,
     /// The cluster's domain, such as `cluster.local`.
     pub cluster_domain: String,
-    /// Init containers that come before ours, if they stand first; none for what is known of meshes.
+    /// Init containers that come before ours, if they are first; none for what is known of meshes.
     pub after: Option<Vec<String>>,
 }
 
@@ -225,8 +225,8 @@ fn security_context(pod_spec: &Value) -> Value {
         "runAsNonRoot": true,
         "seccompProfile": {"type": "RuntimeDefault"},
     });
-    // The pod's own user would win over the image's, and the kubelet would refuse it; where the pod names none, a user of
-    // ours might be refused by whoever gives out ranges of them.
+    // The pod's own user would win over the image's, and the kubelet would refuse it; where the pod names none, a user
+    // of ours might be refused by a server that gives out ranges of them.
     if pod_spec["securityContext"]["runAsUser"] == 0 {
         context["runAsUser"] = json!(WAITER_USER);
     }

@@ -1,6 +1,6 @@
-//! Circles among BootDependencies, as far as names tell: the early courtesy of admission.
+//! Circles among BootDependencies, as far as names show: the early courtesy of admission.
 //!
-//! The guarantee is the wait-for graph at run time. Here a BootDependency stands for the workload whose pods it holds,
+//! The guarantee is the wait-for graph at run time. Here a BootDependency represents the workload whose pods it holds,
 //! and leads to what its entries name: Services as if a workload had their name (the document's rule), workloads, other
 //! BootDependencies. Hosts lead nowhere; a selector is nobody. One walk, each node and edge once, no recursion.
 
@@ -48,7 +48,7 @@ impl WorkloadCircle {
 pub struct Circles {
     /// A circle through it: it is refused.
     pub through: Option<WorkloadCircle>,
-    /// A circle that only lies on its way: it is told.
+    /// A circle that only lies on its way: it is reported.
     pub elsewhere: Option<WorkloadCircle>,
 }
 
@@ -63,14 +63,14 @@ pub fn circles<'a>(
     let own = place(incoming);
     let mut all: Vec<&BootDependency> = stored.filter(|object| place(object) != own).collect();
     all.push(incoming);
-    let stands_for: HashMap<Node, Node> =
+    let workloads: HashMap<Node, Node> =
         all.iter().filter_map(|object| Some((place(object), node(object)?))).collect();
     let mut edges: BTreeMap<Node, Vec<Node>> = BTreeMap::new();
     for object in all {
         if let Some(from) = node(object) {
             let namespace = &place(object).0;
             let leads =
-                object.spec.depends_on.iter().filter_map(|entry| leads_to(entry, namespace, &stands_for));
+                object.spec.depends_on.iter().filter_map(|entry| leads_to(entry, namespace, &workloads));
             edges.entry(from).or_default().extend(leads);
         }
     }
@@ -129,13 +129,13 @@ fn place(object: &BootDependency) -> Node {
     (name(&object.metadata.namespace), name(&object.metadata.name))
 }
 
-/// What the object stands for.
+/// What the object represents.
 fn node(object: &BootDependency) -> Option<Node> {
     Some((place(object).0, WorkloadName::of(object)?.name))
 }
 
 /// What an entry leads to.
-fn leads_to(entry: &BootEntry, own_namespace: &str, stands_for: &HashMap<Node, Node>) -> Option<Node> {
+fn leads_to(entry: &BootEntry, own_namespace: &str, workloads: &HashMap<Node, Node>) -> Option<Node> {
     let place = |name: String| (entry.namespace.clone().unwrap_or_else(|| own_namespace.to_owned()), name);
     if let Some(service) = &entry.service {
         return Some(place(service.clone()));
@@ -153,7 +153,7 @@ fn leads_to(entry: &BootEntry, own_namespace: &str, stands_for: &HashMap<Node, N
     };
     let target = namespace.map_or_else(|| place(name.clone()), |namespace| (namespace, name.clone()));
     if is_ours(&word) {
-        return Some(stands_for.get(&target).cloned().unwrap_or(target));
+        return Some(workloads.get(&target).cloned().unwrap_or(target));
     }
     built_in(&word).filter(|known| WORKLOADS.contains(&known.kind)).map(|_| target)
 }

@@ -1,9 +1,9 @@
 //! The question behind a `service` or `host` entry.
 //!
-//! What the API server can tell is asked of it, as the object's own identity: the Service and its EndpointSlices. What it
-//! cannot tell is probed: hosts, requests, Services that select no pods, and Services that the identity may not read,
-//! which are then dialled by name as the document does. A Secret or ConfigMap that an entry refers to is read as the same
-//! identity; while it is not there, it is what the entry waits for.
+//! What the API server knows is asked of it, as the object's own identity: the Service and its EndpointSlices. What it
+//! does not know is probed: hosts, requests, Services that select no pods, and Services that the identity may not read,
+//! which are then dialled by name as the document does. A Secret or ConfigMap that an entry refers to is read as the
+//! same identity; while it is not there, it is what the entry waits for.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -90,11 +90,11 @@ pub(super) fn question(
                 }
             }
         }
-        // The document's way, for who may not read what the API server could tell.
+        // The document's way, for who may not read what the API server knows.
         (Some(Seen::Unknown(why)), _) | (_, Some(Seen::Unknown(why))) if why.reason == Reason::Forbidden => {
             let forbidden = format!(
                 "{}; a Role with services and endpointslices.discovery.k8s.io, verbs [get, list, watch], in namespace \
-                 {namespace} lets the API server tell more",
+                 {namespace} lets the API server answer more",
                 why.message
             );
             let dialled = probe(frame, entry, ProbeTarget::host(&name, port)?, &name)?;

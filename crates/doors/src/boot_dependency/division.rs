@@ -1,6 +1,6 @@
-//! Which entries a pod's init containers carry, and which a scheduling gate stands for.
+//! Which entries a pod's init containers carry, and which a scheduling gate holds for.
 //!
-//! A container waits for what can be told from the pod's own network. What only the API server can tell, what needs a
+//! A container waits for what can be seen from the pod's own network. What only the API server knows, what needs a
 //! Secret that may not be used, and pods in which an init container cannot wait, are held by the gate.
 
 use linchpin_api::{
@@ -67,7 +67,7 @@ pub struct CarriedEntry {
     pub on_timeout: OnTimeout,
 }
 
-/// An entry that the gate stands for.
+/// An entry that the gate holds for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GatedEntry {
     /// The name of its BootDependency.
@@ -83,7 +83,7 @@ pub struct Division {
     pub owners: Vec<String>,
     /// What containers wait for, in the order of the owners and of their entries; no two are equal.
     pub carried: Vec<CarriedEntry>,
-    /// What the gate stands for.
+    /// What the gate holds for.
     pub gated: Vec<GatedEntry>,
 }
 

@@ -2,12 +2,12 @@
 //!
 //! A subject of its own, one for each namespace that has opted in: it has no plan, no status and no memory that a crash
 //! could cost. Held pods are found by their label; what each waits for follows from the BootDependencies that select it
-//! (`holders`), judged by the engine as those judge it, each as its own identity, in one and the same world. Releases are
-//! ordered by [`sweep`](linchpin_engine::sweep); `telling` says what happens to pods as events.
+//! (`holders`), judged by the engine as those judge it, each as its own identity, in one and the same world. Releases
+//! are ordered by [`sweep`](linchpin_engine::sweep); `pod_messages` reports what happens to pods as events.
 
 mod holders;
 mod judge;
-mod telling;
+mod pod_messages;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,12 +26,12 @@ use linchpin_words::{Gvk, KindWord, keys};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
 
-pub use self::judge::glance;
 pub(super) use self::judge::held_for;
+pub use self::judge::judge_once;
 use self::{
     holders::Selecting,
     judge::{HoldDecision, JudgedDependency},
-    telling::PodMessages,
+    pod_messages::PodMessages,
 };
 use super::{
     chain::{Chains, OwnerChain, controller},
@@ -101,7 +101,7 @@ impl DoorKind for HeldPods {
             default_service_account: Arc::clone(default_service_account),
             touched: false,
             memory: SweepMemory::default(),
-            telling: PodMessages::default(),
+            pod_messages: PodMessages::default(),
         }))
     }
 }
@@ -130,7 +130,7 @@ struct HeldIn {
     /// Whether the namespace has opted in since we look after it. Only then is anything in it looked at.
     touched: bool,
     memory: SweepMemory,
-    telling: PodMessages,
+    pod_messages: PodMessages,
 }
 
 impl Subject for HeldIn {
@@ -156,14 +156,14 @@ impl Subject for HeldIn {
         }
         let pods_want = held_pods(&self.key.name);
         decision.wants.insert(pods_want.clone());
-        self.telling.came_back(look, &mut decision.report);
+        self.pod_messages.came_back(look, &mut decision.report);
         let items = match objects(look.world, &pods_want) {
             Some(pods) => self.items(look, pods, enabled, &mut decision),
             None => None,
         };
         let swept = sweep(&self.memory, items.as_ref(), look.outcomes, AT_A_TIME, look.now);
         self.memory = swept.memory;
-        self.telling.ordered(&swept.effects);
+        self.pod_messages.ordered(&swept.effects);
         decision.effects = swept.effects;
         decision.wake_at = [decision.wake_at, swept.wake_at].into_iter().flatten().min();
         Ok(decision)
@@ -182,7 +182,7 @@ impl HeldIn {
         let held: Vec<&Projection> =
             pods.items.iter().map(AsRef::as_ref).filter(|pod| !pod.deleting && has_gate(pod)).collect();
         decision.report.held_pods = Some(held.len());
-        self.telling.keep_only(&held);
+        self.pod_messages.keep_only(&held);
         if held.is_empty() {
             return Some(BTreeMap::new());
         }
@@ -221,7 +221,7 @@ impl HeldIn {
             } else {
                 HoldDecision::Release
             };
-            self.telling.judged(pod, &verdict, &judged, look.now, decision);
+            self.pod_messages.judged(pod, &verdict, &judged, look.now, decision);
             let need = match verdict {
                 HoldDecision::Release => {
                     SweepNeed::Due(Box::new(SweepOrder { via: operator(), verb: release(pod) }))

@@ -1,7 +1,7 @@
 //! The patch that brings a pod, or a pod template, to the entries that hold for it.
 //!
 //! [`inject`] is idempotent: what it gives, patched and asked again, gives nothing. Our containers are one block; they
-//! are taken out and put back on every pass, so that they stand right again after another mutator ran in between.
+//! are taken out and put back on every pass, so that they are right again after another mutator ran in between.
 //! Containers that are not ours keep their order and are not named in the patch. [`keep_old_part`] is for an owner that
 //! writes its template whole: what it left out of ours is put back, so that no rollout begins.
 
@@ -178,9 +178,9 @@ fn block(
     (block, skipped)
 }
 
-/// Before which of the foreign containers ours stand: right after a mesh's sidecars, which have the network; else first,
-/// since what the user prepares may need what is waited for, and since behind a classic mesh's container there is no
-/// network until its proxy runs.
+/// Before which of the foreign containers ours are put: right after a mesh's sidecars, which have the network; else
+/// first, since what the user prepares may need what is waited for, and since behind a classic mesh's container there
+/// is no network until its proxy runs.
 fn position(foreign: &[&Value], settings: &WaiterSettings) -> usize {
     let is_first = |container: &Value| {
         let name = container["name"].as_str().unwrap_or_default();

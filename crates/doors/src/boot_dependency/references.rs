@@ -1,7 +1,7 @@
 //! The keys of Secrets and ConfigMaps that an entry refers to, and whether they can be put into a pod.
 //!
 //! A key is usable while the object's own ServiceAccount may get what holds it, it is there, and its text fits into an
-//! environment variable. An entry with one that is not goes into no pod: the scheduling gate stands for it. Asked by the
+//! environment variable. An entry with one that is not goes into no pod: the scheduling gate holds for it. Asked by the
 //! webhooks, by the survey of workloads and, for the text itself, by the operator's own probes.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{container::WaiterSettings, label_selector_matches};
 use crate::door::CLUSTER_DOMAIN;
 
-/// What the process was told about holding pods.
+/// The settings of the process for holding pods.
 #[derive(Clone, Debug, Default)]
 pub struct BootSettings {
     /// Which namespaces have opted in.
@@ -22,7 +22,7 @@ pub struct BootSettings {
     pub waiter: Option<WaiterSettings>,
     /// The domain of the cluster's Services; none: the usual one.
     pub cluster_domain: Option<Arc<str>>,
-    /// What people are told to do where a namespace has not opted in.
+    /// What people can do where a namespace has not opted in.
     pub remedy: String,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a Service has a ready endpoint behind a port, as the API server tells it.
+//! Whether a Service has a ready endpoint behind a port, as the API server reports it.
 //!
 //! Nothing is dialled: a slice says more about an endpoint than a connection from elsewhere could. A Service names its
 //! ports, slices carry the ports of pods, and the names join them.
@@ -17,7 +17,7 @@ pub(super) const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 /// How many ready endpoints are asked, where they are asked.
 pub(super) const ASKED: usize = 3;
 
-/// What the API server tells of a Service's port.
+/// What the API server reports of a Service's port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ServiceBackend {
     /// Pods that are ready: the addresses of the first of them.
@@ -110,7 +110,7 @@ mod tests {
         json!({"addresses": [address], "conditions": conditions})
     }
 
-    fn told(service: &Value, slices: &[Value], port: i32) -> String {
+    fn described(service: &Value, slices: &[Value], port: i32) -> String {
         match behind(service, &slices.iter().collect::<Vec<_>>(), port) {
             ServiceBackend::Ready(addresses) => format!("ready {addresses:?}"),
             ServiceBackend::Claimed(addresses) => format!("claimed {addresses:?}"),
@@ -126,9 +126,9 @@ mod tests {
             &json!([{"name": "http", "port": 8080}]),
             &[endpoint("10.0.0.2", &json!({"ready": true})), endpoint("10.0.0.1", &json!({}))],
         )];
-        assert_eq!(told(&web, &slices, 80), r#"ready [("10.0.0.1", 8080), ("10.0.0.2", 8080)]"#);
-        assert_eq!(told(&web, &slices, 81), "NoEndpoints: 0 of 0 endpoints are ready");
-        assert_eq!(told(&web, &slices, 82), "PortNotFound: the Service has no port 82; it has 80, 81");
+        assert_eq!(described(&web, &slices, 80), r#"ready [("10.0.0.1", 8080), ("10.0.0.2", 8080)]"#);
+        assert_eq!(described(&web, &slices, 81), "NoEndpoints: 0 of 0 endpoints are ready");
+        assert_eq!(described(&web, &slices, 82), "PortNotFound: the Service has no port 82; it has 80, 81");
     }
 
     #[test]
@@ -138,21 +138,21 @@ mod tests {
             [json!({"ready": false}), json!({"ready": true, "terminating": true}), json!({"serving": false})];
         let endpoints: Vec<Value> = bad.iter().map(|conditions| endpoint("10.0.0.1", conditions)).collect();
         let slices = [slice(&json!([{"name": "", "port": 5432}]), &endpoints)];
-        assert_eq!(told(&db, &slices, 5432), "NoEndpoints: 0 of 3 endpoints are ready");
+        assert_eq!(described(&db, &slices, 5432), "NoEndpoints: 0 of 3 endpoints are ready");
     }
 
     #[test]
     fn what_nobody_has_checked_is_told_apart() {
         let claimed = json!({"spec": {"ports": [{"port": 1}]}});
         let slices = [slice(&json!([{"port": 9}]), &[endpoint("192.0.2.1", &json!({}))])];
-        assert_eq!(told(&claimed, &slices, 1), r#"claimed [("192.0.2.1", 9)]"#);
+        assert_eq!(described(&claimed, &slices, 1), r#"claimed [("192.0.2.1", 9)]"#);
         let five: Vec<Value> = (1..=5).map(|last| endpoint(&format!("192.0.2.{last}"), &json!({}))).collect();
-        let many = told(&claimed, &[slice(&json!([{"port": 9}]), &five)], 1);
+        let many = described(&claimed, &[slice(&json!([{"port": 9}]), &five)], 1);
         assert!(many.contains("192.0.2.5"), "any of them may be the one: {many}");
         let elsewhere = json!({"spec": {"type": "ExternalName", "externalName": "db.example.com"}});
-        assert_eq!(told(&elsewhere, &[], 1), "elsewhere db.example.com");
+        assert_eq!(described(&elsewhere, &[], 1), "elsewhere db.example.com");
         let headless = json!({"spec": {"selector": {"a": "b"}, "clusterIP": "None"}});
-        assert_eq!(told(&headless, &slices, 7), r#"ready [("192.0.2.1", 7)]"#);
+        assert_eq!(described(&headless, &slices, 7), r#"ready [("192.0.2.1", 7)]"#);
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
             (json!(null), vec![]),
             (json!({"spec": {"ports": "x"}}), vec![json!([1]), json!({"endpoints": {}, "ports": 3})]),
         ] {
-            assert!(told(&service, &slices, 1).starts_with("NoEndpoints"));
+            assert!(described(&service, &slices, 1).starts_with("NoEndpoints"));
         }
     }
 }

@@ -113,7 +113,7 @@ pub(super) fn tally(object: &BootDependency, report: &Report) -> Tally {
     }
 }
 
-/// The event of a new phase, for those phases that the events of entries do not tell.
+/// The event of a new phase, for those phases that the events of entries do not report.
 pub(super) fn phase_event(object: &BootDependency, report: &Report) -> Option<Notice> {
     if report.cycle.is_some() && report.phase != Phase::Suspended {
         let message = text::line(&circle(object, report));

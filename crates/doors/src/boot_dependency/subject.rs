@@ -38,7 +38,7 @@ const SOON: Duration = Duration::from_millis(200);
 /// How long a deletion is held up by what must be put right before it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The kind, with what the process was told about holding pods.
+/// The kind, with the settings of the process for holding pods.
 pub struct BootDependencies(pub Arc<BootSettings>);
 
 impl DoorKind for BootDependencies {
@@ -212,7 +212,7 @@ impl Subject for BootSubject {
 }
 
 impl BootSubject {
-    /// Orders what is to be repaired, and tells what has changed.
+    /// Orders what is to be repaired, and reports what has changed.
     fn repair(
         &mut self,
         survey: &Survey,

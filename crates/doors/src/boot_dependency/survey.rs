@@ -133,8 +133,8 @@ pub(super) fn survey(input: &SurveyInput<'_>) -> Survey {
     });
     survey.held = held.as_ref().map(Vec::len);
     let held = held.unwrap_or_default();
-    let told = held_notes(&held, input.object, input.tally, input.now);
-    survey.wake_at = told.wake_at;
+    let held_report = held_notes(&held, input.object, input.tally, input.now);
+    survey.wake_at = held_report.wake_at;
     let said = &found.items.first().map_or(&Value::Null, |found| &found.content)["metadata"]["annotations"];
     let waiter = input.settings.waiter_of(said);
     if let Some(target) = target {
@@ -149,7 +149,7 @@ pub(super) fn survey(input: &SurveyInput<'_>) -> Survey {
         by_owner(input, namespace, &held, &mut survey);
     }
     let own = input.object.metadata.annotations.as_ref().map_or(Value::Null, |map| json!(map));
-    let notes: Vec<String> = told.notes.into_iter().chain(ignored_skip(&own)).collect();
+    let notes: Vec<String> = held_report.notes.into_iter().chain(ignored_skip(&own)).collect();
     if let Some(row) = survey.rows.first_mut().filter(|_| survey.items.is_some()) {
         add(&mut row.message, &notes);
     }
@@ -363,8 +363,8 @@ fn sets(
     sets
 }
 
-/// Whether pods get their part at their own admission alone. Those of a Deployment have it from its template, but for what
-/// only a gate stands for.
+/// Whether pods get their part at their own admission alone. Those of a Deployment have it from its template, but for
+/// what only a gate holds for.
 fn misses_pods(kind: &str, division: &Division) -> bool {
     match kind {
         "Deployment" => division.carried.is_empty() && !division.gated.is_empty(),

@@ -1,10 +1,10 @@
 //! The circles that run through Services: what admission cannot see, and the wait-for graph must.
 //!
-//! A gated pod has no address and is in no EndpointSlice, so the very deadlock would hide itself from who looks there. So a
-//! Service leads to the workloads whose templates its selector matches, and to the held pods that it matches, and from
-//! those to the BootDependency that holds them; where pods wait by themselves and no template tells whose they are (they are
-//! selected by their labels, or made by somebody else's kind), to those that it matches and that have not started. A Service
-//! without a selector leads to the pods that its slices claim, as long as they have not started.
+//! A gated pod has no address and is in no EndpointSlice, so the very deadlock would hide itself from who looks there.
+//! So a Service leads to the workloads whose templates its selector matches, and to the held pods that it matches, and
+//! from those to the BootDependency that holds them; where pods wait by themselves and no template shows whose they are
+//! (they are selected by their labels, or made by somebody else's kind), to those that it matches and that have not
+//! started. A Service without a selector leads to the pods that its slices claim, as long as they have not started.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ fn node(namespace: &str, workload: WorkloadName) -> Node {
     Node::here(ObjectRef::namespaced(kind, namespace, workload.name))
 }
 
-/// From each Service that the object waits for to what stands behind it, in namespaces that have opted in.
+/// From each Service that the object waits for to what serves it, in namespaces that have opted in.
 pub(super) fn behind_services(
     object: &BootDependency,
     via: &Via,
@@ -185,7 +185,7 @@ fn has_opted_in(namespace: &str, world: &World, settings: &BootSettings, wants: 
 struct HeldWorkloads<'w> {
     /// The workloads that they name, with the labels of their pods.
     templates: Vec<(Node, Value)>,
-    /// Pods that have not started, where some wait by themselves that none of these templates tells of.
+    /// Pods that have not started, where some wait by themselves that none of these templates covers.
     waiting: Vec<&'w Projection>,
 }
 
@@ -205,7 +205,7 @@ impl<'w> HeldWorkloads<'w> {
             }
         }
         if others {
-            // One question for all Services of a namespace: whoever makes many of them makes no more watches.
+            // One question for all Services of a namespace: an object with many of them makes no more watches.
             let want = wanted(namespace, Gvk::new("", "v1", "Pod"), Selector::default(), &LABELLED_READS);
             for pod in objects(world, &want).into_iter().flat_map(|seen| &seen.items) {
                 let pod: &Projection = pod;

@@ -1,4 +1,4 @@
-//! The door of `ReadinessProfile`: nothing to do, only to tell whether it is understood.
+//! The door of `ReadinessProfile`: nothing to do, only to report whether it is understood.
 
 use linchpin_api::{CommonStatus, ReadinessProfile, readiness_profile::ReadinessProfileStatus};
 use linchpin_engine::plan::{Plan, SpecError, Terms};

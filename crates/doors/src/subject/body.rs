@@ -1,8 +1,8 @@
 //! An object of ours as it arrived: whole, or what is left of one that is being deleted and cannot be read as its kind.
 //!
-//! A whole object is needed when its plan is compiled and when its status is drawn, and between the two it lies there, for
-//! hours or days: as a packed text then, which takes a sixth of the memory. Whoever asks for it gets it all the same, and
-//! puts it away again when the turn is over. What is asked of it on every turn is kept beside it.
+//! A whole object is needed when its plan is compiled and when its status is drawn, and between the two it lies there,
+//! for hours or days: as a packed text then, which takes a sixth of the memory. A caller that asks for it gets it all
+//! the same, and puts it away again when the turn is over. What is asked of it on every turn is kept beside it.
 //!
 //! A remnant is served from what can be read of it whatever the rest looks like: its metadata, the account and the deletion
 //! policy that its spec names, and its journal. So a spec that nobody understands keeps neither the object nor what it

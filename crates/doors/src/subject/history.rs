@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use linchpin_engine::contract::World;
 use linchpin_words::limits;
 
-use crate::door::{Beside, HistoryInput, HistoryStep, Kept};
+use crate::door::{HistoryInput, HistoryStep, Kept, SideRecords};
 
 /// The history of one object, as far as it is not written down.
 pub(super) struct History<O> {
@@ -57,7 +57,7 @@ impl<O> History<O> {
     /// How it goes on now.
     pub(super) fn next(
         &mut self,
-        beside: &dyn Beside<O>,
+        beside: &dyn SideRecords<O>,
         object: &O,
         kept: Option<&[Kept]>,
         world: &World,

@@ -213,7 +213,7 @@ impl<D: Door> Planned<D> {
         }
     }
 
-    /// Lets the plan go, unless something of it is under way or it tells others something.
+    /// Lets the plan go, unless something of it is under way or other subjects read it.
     fn let_plan_go(&mut self) {
         if self.memory.as_ref().is_none_or(|memory| !memory.flight.is_empty()) {
             return;

@@ -1,4 +1,4 @@
-//! What of the objects of a source stands behind webhooks: a global rule on a webhook configuration must not hold the pods
+//! What of the objects of a source serves webhooks: a global rule on a webhook configuration must not hold the pods
 //! that answer it, whichever Sync they are in.
 
 use linchpin_words::ObjectRef;

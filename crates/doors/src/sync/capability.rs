@@ -77,7 +77,7 @@ fn found(
     step: Step,
     depends_on: &str,
     version: Option<String>,
-    stands: Option<&'static str>,
+    shown_state: Option<&'static str>,
 ) -> ResolvedEntry {
     ResolvedEntry {
         step,
@@ -88,7 +88,7 @@ fn found(
         own: None,
         completed: false,
         cyclic: false,
-        stands,
+        shown_state,
         revision: None,
         version,
     }
@@ -177,11 +177,11 @@ fn named(
         )
     };
     let mut draft = RequirementDraft::new(frame, spec)?;
-    let mut told = json!({"name": name});
+    let mut given = json!({"name": name});
     if let Some(version) = &version {
-        told["version"] = json!(version);
+        given["version"] = json!(version);
     }
-    if let Some(bound) = bound(around, entry, BoundView::Given(told), field)? {
+    if let Some(bound) = bound(around, entry, BoundView::Given(given), field)? {
         draft.is_bound(bound);
     }
     let obstacle = if object.is_none() && provider.is_none() && capabilities.is_some() {
@@ -197,11 +197,11 @@ fn named(
     };
     // It is there or not: with another version it is there, and while its provider is not ready it is not.
     let is_there = object.is_some() || provider.is_some();
-    let stands = is_there.then_some(if obstacle.is_some() { "Available" } else { "Absent" });
+    let shown_state = is_there.then_some(if obstacle.is_some() { "Available" } else { "Absent" });
     if let Some(obstacle) = obstacle {
         draft.is_held(obstacle, None);
     }
-    Ok(found(draft.finish(Vec::new(), None), name, version, stands))
+    Ok(found(draft.finish(Vec::new(), None), name, version, shown_state))
 }
 
 fn seen(seen: Option<&Seen>) -> Option<&Observed> {

@@ -18,7 +18,7 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::{StepId, Via},
-    plan::{After, BoundExpression, BoundView, Gates, Lasts, SpecError, Step, StepKind, definition},
+    plan::{After, BoundExpression, BoundView, Gates, LatchScope, SpecError, Step, StepKind, definition},
     readiness::Wanted,
 };
 use linchpin_lang::cel::Expression;
@@ -128,10 +128,10 @@ pub(super) fn read(
         step.patience = Some(patience.unwrap_or(PATIENCE));
     }
     let lasts = match entry.latch {
-        Some(Latch::Once) => Lasts::ForGood,
-        Some(Latch::PerRevision) => Lasts::Edition,
-        None if found.completed => Lasts::ForGood,
-        Some(Latch::None) | None => Lasts::No,
+        Some(Latch::Once) => LatchScope::ForGood,
+        Some(Latch::PerRevision) => LatchScope::Edition,
+        None if found.completed => LatchScope::ForGood,
+        Some(Latch::None) | None => LatchScope::No,
     };
     if let StepKind::Require(requirement) = &mut step.kind {
         requirement.lasts = lasts;
@@ -147,10 +147,10 @@ pub(super) fn read(
         strength: terms.strength,
         what: found.what,
         object: found.object,
-        latches: lasts != Lasts::No,
+        latches: lasts != LatchScope::No,
         gates: gate_set.admission.is_some() || gate_set.reapply,
         cyclic: found.cyclic,
-        stands: found.stands,
+        shown_state: found.shown_state,
         observed_revision: found.revision,
         observed_version: found.version,
     };
@@ -237,7 +237,7 @@ pub(super) struct ResolvedEntry {
     pub own: Option<usize>,
     pub completed: bool,
     pub cyclic: bool,
-    pub stands: Option<&'static str>,
+    pub shown_state: Option<&'static str>,
     pub revision: Option<String>,
     pub version: Option<String>,
 }

@@ -126,7 +126,7 @@ fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result
         latches: false,
         gates: true,
         cyclic: false,
-        stands: None,
+        shown_state: None,
         observed_revision: None,
         observed_version: None,
     };

@@ -239,7 +239,8 @@ fn waves(items: &[OrderedObject<'_>], edges: &Edges, order: &mut ObjectOrder) {
     for (position, item) in items.iter().enumerate() {
         numbered.entry(item.wave.unwrap_or(0)).or_default().push(position);
     }
-    // Each wave is one more node between two numbers; whoever is needed by what comes after it is not waited for.
+    // Each wave is one more node between two numbers; an object that is needed by what comes after it is not waited
+    // for.
     let mut all = edges.with_more(numbered.len());
     let numbers: Vec<(&i64, &Vec<usize>)> = numbered.iter().collect();
     for (index, pair) in numbers.windows(2).enumerate() {

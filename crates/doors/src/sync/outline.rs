@@ -21,7 +21,7 @@ pub(crate) struct SyncOutline {
     pub globals: Vec<DependencyOutline>,
     pub objects: Vec<ObjectOutline>,
     pub exports: Vec<ExportOutline>,
-    /// What of its objects stands behind webhooks.
+    /// What of its objects serves webhooks.
     pub backing: Backing,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct DependencyOutline {
     /// Whether what it is about waits for itself, or for what does.
     pub cyclic: bool,
     /// Where it is, in the document's word, as far as it says more than whether it is ready.
-    pub stands: Option<&'static str>,
+    pub shown_state: Option<&'static str>,
     pub observed_revision: Option<String>,
     pub observed_version: Option<String>,
 }

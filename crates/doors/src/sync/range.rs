@@ -35,7 +35,7 @@ const SIGNS: [(&str, Comparator); 7] = [
 
 /// Whether a version is in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Within {
+pub(super) enum InRange {
     Yes,
     No,
     /// It cannot be compared.
@@ -88,14 +88,14 @@ impl Range {
     }
 
     /// Whether a version is in it. What is no version matches by its text alone.
-    pub(super) fn contains(&self, version: &str) -> Within {
-        let mut within = Within::Yes;
+    pub(super) fn contains(&self, version: &str) -> InRange {
+        let mut within = InRange::Yes;
         for (comparator, bound) in &self.comparators {
             let holds = match (comparator, order_versions(version, bound)) {
                 (Comparator::Equal, None) => version == bound,
                 (Comparator::Differs, None) => version != bound,
                 (_, None) => {
-                    within = Within::Unknown;
+                    within = InRange::Unknown;
                     continue;
                 }
                 (Comparator::Equal, Some(order)) => order == Ordering::Equal,
@@ -106,7 +106,7 @@ impl Range {
                 (Comparator::AtMost, Some(order)) => order != Ordering::Greater,
             };
             if !holds {
-                return Within::No;
+                return InRange::No;
             }
         }
         within
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_version_is_in_a_range_if_every_comparator_holds() {
-        use Within::{No, Unknown, Yes};
+        use InRange::{No, Unknown, Yes};
         for (range, version, expected) in [
             (">=14 <16", "14", Yes),
             (">=14,<16", "15.9", Yes),

@@ -169,7 +169,7 @@ impl SourceReading {
     pub(super) fn read_text(&mut self, place: &str, text: &str) -> Result<(), SpecError> {
         let documents = parse_documents(place, text).map_err(|error| {
             let (line, column) = error.position();
-            // What stands in a Secret is repeated nowhere.
+            // What is in a Secret is repeated nowhere.
             let what = if self.secret.is_some() { "not YAML" } else { error.message() };
             let problem = format!("{place}: at line {line} column {column}: {what}");
             if error.is_too_large() {

@@ -59,13 +59,13 @@ pub(super) fn draw(object: &Sync, input: &StatusInput<'_>) -> SyncStatus {
 
 /// The event about a phase, in the words that the status has for it.
 pub(super) fn event(report: &Report) -> Notice {
-    let told = door::phase_event(report);
+    let notice = door::phase_event(report);
     let (reason, message) = match report.phase {
         Phase::Completed => (SYNCED, "all its objects are applied and ready"),
         Phase::Running => (APPLYING, "it is admitted: its objects are applied"),
-        _ => return told,
+        _ => return notice,
     };
-    Notice { reason: reason.to_owned(), message: message.to_owned(), ..told }
+    Notice { reason: reason.to_owned(), message: message.to_owned(), ..notice }
 }
 
 /// What a status is drawn from.
@@ -183,14 +183,14 @@ impl SyncStatusInput<'_> {
         if phase == SYNCED {
             return match unsettled.filter(|_| !ready) {
                 None => format!("revision {revision} is applied and all its {count} objects are ready"),
-                Some(told) => format!("revision {revision} is applied, but {told}"),
+                Some(detail) => format!("revision {revision} is applied, but {detail}"),
             };
         }
         if phase == APPLYING {
             let progress = resources.progress();
-            let told = unsettled.map(|told| format!("; {told}")).unwrap_or_default();
+            let detail = unsettled.map(|detail| format!("; {detail}")).unwrap_or_default();
             let (applied, ready) = (progress.applied, progress.ready);
-            return format!("{applied} of {count} objects are applied, {ready} are ready{told}");
+            return format!("{applied} of {count} objects are applied, {ready} are ready{detail}");
         }
         let unmet: Vec<&SyncDependencyStatus> =
             rows.iter().filter(|row| !row.met && !row.broken && self.is_gate(row)).collect();
@@ -213,7 +213,7 @@ impl SyncStatusInput<'_> {
             return match (culprit, unsettled) {
                 (Some(row), _) if row.state == "TimedOut" => format!("timed out: {}", row.message),
                 (Some(row), _) => row.message.clone(),
-                (None, Some(told)) => told,
+                (None, Some(detail)) => detail,
                 (None, None) => report.message.clone(),
             };
         }

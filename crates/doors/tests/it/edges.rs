@@ -41,7 +41,7 @@ fn texts(told: &Told) -> Vec<String> {
 
 fn text(edge: &Edge) -> String {
     match &edge.relation {
-        Relation::WaitsFor(wait) => format!("{} waits for {}: {:?}", edge.from, edge.to, wait.standing),
+        Relation::WaitsFor(wait) => format!("{} waits for {}: {:?}", edge.from, edge.to, wait.state),
         Relation::Produces { done } => {
             format!("{} {} {}", edge.from, if *done { "made" } else { "makes" }, edge.to)
         }

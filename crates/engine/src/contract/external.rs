@@ -13,7 +13,7 @@ use std::{
 /// A look at, or a call to, something outside, through one of the ports that the process was started with.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ExternalOrder {
-    /// The port: the name of an adapter. Orders of one port share its places, whoever makes them.
+    /// The port: the name of an adapter. Orders of one port share its places, whatever makes them.
     pub port: Arc<str>,
     /// What is done, in one word: for logs and metrics.
     pub call: &'static str,

@@ -13,7 +13,7 @@ use linchpin_lang::reads::Reads;
 use linchpin_words::{hash::sha256_hex, similar};
 use serde_json::{Map, Value};
 
-/// How many names are told.
+/// How many names are listed.
 const NAMED: usize = 5;
 
 /// A path of field names from an object's root.
@@ -24,7 +24,7 @@ pub type ReadPath = Vec<String>;
 pub struct ReadSet {
     whole: bool,
     paths: BTreeSet<ReadPath>,
-    /// Maps of which the names in them are read, so that it can be told which there are.
+    /// Maps of which the names in them are read, so that the message can list which there are.
     shapes: BTreeSet<ReadPath>,
     /// Field managers whose held fields are read.
     managers: BTreeSet<String>,
@@ -219,8 +219,8 @@ fn copy_names(mut from: &Value, mut to: &mut Value, path: &[String]) {
     }
 }
 
-/// Which names there are instead of one that is missing in the map that `path` leads to. Of data and of values all are told
-/// (`; .data has: host, port`), of other maps, to which more may come, the one that was probably meant.
+/// Which names there are instead of one that is missing in the map that `path` leads to. Of data and of values all are
+/// listed (`; .data has: host, port`), of other maps, to which more may come, the one that was probably meant.
 pub fn names_instead(content: &Value, path: &[String]) -> String {
     let Some((missing, maps)) = path.split_last().filter(|(_, maps)| !maps.is_empty()) else {
         return String::new();

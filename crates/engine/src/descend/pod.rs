@@ -14,7 +14,7 @@ use crate::readiness::{
 
 /// Why a container is not there yet, where that names no cause.
 const COMING: [&str; 2] = ["PodInitializing", "ContainerCreating"];
-/// What the kubelet tells of a pod whose containers cannot be made.
+/// What the kubelet reports of a pod whose containers cannot be made.
 const NOT_MADE: [&str; 4] =
     ["FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "FailedCreatePodContainer"];
 
@@ -81,7 +81,7 @@ fn gates(object: &Value) -> Option<String> {
     }
 }
 
-/// The BootDependency that our own gate stands for, the first of them.
+/// The BootDependency that our own gate belongs to, the first of them.
 fn holder(object: &Value) -> Option<ObjectAddress> {
     let ours =
         list(object, &["spec", "schedulingGates"]).iter().any(|gate| text(gate, &["name"]) == keys::BOOT);
@@ -144,7 +144,7 @@ fn last_line(text: &str) -> Option<String> {
 }
 
 /// How a pod of a job that failed ended: `Pod migrate-x7f: container migrate: exit code 3: no such table`.
-pub(super) fn last_words(object: &Value) -> Option<String> {
+pub(super) fn exit_summary(object: &Value) -> Option<String> {
     let ended = containers(object).find_map(|container| {
         let state = ["state", "lastState"].iter().find(|state| {
             number(container, &[state, "terminated", "exitCode"]).is_some_and(|code| code != 0)

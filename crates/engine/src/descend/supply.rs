@@ -9,8 +9,8 @@ use super::{
 };
 use crate::readiness::subject::list;
 
-/// How many conditions of a namespace are told.
-const TOLD: usize = 3;
+/// How many conditions of a namespace are shown.
+const SHOWN: usize = 3;
 
 pub(super) fn claim_questions(object: &Value) -> Vec<DescendQuestion> {
     vec![events(object), labelled(&pods(), object, None)]
@@ -87,13 +87,13 @@ pub(super) fn definition(object: &Value, here: Descent) -> Descent {
 pub(super) fn namespace(object: &Value, here: Descent) -> Descent {
     let conditions = list(object, &["status", "conditions"]).iter();
     let remaining = conditions.filter(|one| text(one, &["status"]) == "True");
-    let told: Vec<&str> = remaining.map(|one| text(one, &["message"])).take(TOLD).collect();
+    let messages: Vec<&str> = remaining.map(|one| text(one, &["message"])).take(SHOWN).collect();
     let deleted = time(object, &["metadata", "deletionTimestamp"]);
-    match (deleted, told.as_slice()) {
+    match (deleted, messages.as_slice()) {
         (None, _) => here,
         (since, []) => here.because("Terminating", "it is being deleted").since(since),
-        (since, told) => {
-            here.because("Terminating", format!("it is being deleted: {}", told.join(" "))).since(since)
+        (since, messages) => {
+            here.because("Terminating", format!("it is being deleted: {}", messages.join(" "))).since(since)
         }
     }
 }

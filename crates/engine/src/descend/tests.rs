@@ -138,16 +138,16 @@ fn pods_that_cannot_be_made_are_the_cause() {
     // A Job has no such condition: the event says it.
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "migrate", "namespace": "shop", "uid": "j"},
         "spec": {"selector": {"matchLabels": {"job": "j"}}}, "status": {}});
-    let told = |reason: &str, message: &str, at: &str| {
+    let warning = |reason: &str, message: &str, at: &str| {
         json!({"kind": "Event", "metadata": {"name": at}, "regarding": "j", "reason": reason, "message": message,
             "lastTimestamp": at})
     };
     let denied = "Error creating: admission webhook \"pods.example.com\" denied the request: no";
     let cluster = Cluster::of(vec![
         job,
-        told("FailedCreate", "long ago", EARLY),
-        told("FailedCreate", denied, LATE),
-        told("Other", "later still", "2026-01-03T00:00:00Z"),
+        warning("FailedCreate", "long ago", EARLY),
+        warning("FailedCreate", denied, LATE),
+        warning("Other", "later still", "2026-01-03T00:00:00Z"),
     ]);
     assert_eq!(cluster.chain("migrate"), [format!("Job migrate: FailedCreate: {denied}")]);
 }

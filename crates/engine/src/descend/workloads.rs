@@ -95,7 +95,7 @@ pub(super) fn job(object: &Value, answers: &DescendAnswers, here: Descent) -> De
     let failed = ["Failed", "FailureTarget"].iter().find_map(|kind| condition_is(object, kind, "True"));
     if let Some(failed) = failed {
         // The job is the cause; how its last pod ended says why.
-        let ended = worst(object, answers).and_then(pod::last_words);
+        let ended = worst(object, answers).and_then(pod::exit_summary);
         let since = time(failed, &["lastTransitionTime"]);
         let (reason, mut message) = (here.lack.reason.clone(), here.lack.message.clone());
         if let Some(ended) = ended {

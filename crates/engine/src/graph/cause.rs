@@ -43,7 +43,7 @@ pub enum ChainEnd {
     Cycle(Option<CyclePath>),
     /// The last node is known by name only: what is beyond it may not be looked at.
     Opaque,
-    /// The last node, or what is beyond it, may not be read by whoever asks.
+    /// The last node, or what is beyond it, may not be read by the user.
     Unread,
     /// The last node waits for something that may not be named.
     NotVisible,
@@ -177,21 +177,21 @@ impl Graph {
         Causes { chains, more }
     }
 
-    /// Cycles first, then the worst standing, then the shortest way, then the smallest node.
+    /// Cycles first, then the worst state, then the shortest way, then the smallest node.
     fn rank(
         &self,
         parents: &Parents,
         id: NodeId,
         end: &ChainEnd,
     ) -> (bool, std::cmp::Reverse<WaitState>, usize, &Node) {
-        let (standing, length) = match parents.get(&id) {
+        let (state, length) = match parents.get(&id) {
             Some(&(parent, length)) => match self.hop(parent, id) {
-                Hop::WaitsFor(wait) => (wait.standing, length),
+                Hop::WaitsFor(wait) => (wait.state, length),
                 Hop::MadeBy => (WaitState::Absent, length),
             },
             None => (WaitState::InProgress, 0),
         };
-        (!matches!(end, ChainEnd::Cycle(_)), std::cmp::Reverse(standing), length, self.store.node(id))
+        (!matches!(end, ChainEnd::Cycle(_)), std::cmp::Reverse(state), length, self.store.node(id))
     }
 
     /// What `id` waits for only because of its own order: no cause of anything while something else is.

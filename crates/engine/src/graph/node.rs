@@ -94,7 +94,7 @@ pub enum WaitState {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Wait {
     /// The state of the target against what is required of it.
-    pub standing: WaitState,
+    pub state: WaitState,
     /// Why, as one CamelCase word.
     #[serde(default, skip_serializing_if = "str::is_empty")]
     pub reason: Text,
@@ -121,9 +121,9 @@ pub fn is_in_line(reason: &str) -> bool {
 
 impl Wait {
     /// A wait with a reason and nothing else known.
-    pub fn new(standing: WaitState, reason: impl Into<Text>) -> Self {
+    pub fn new(state: WaitState, reason: impl Into<Text>) -> Self {
         Self {
-            standing,
+            state,
             reason: reason.into(),
             since: None,
             detail: Text::default(),
@@ -148,7 +148,7 @@ impl Wait {
 
     /// Whether the wait is over.
     pub fn met(&self) -> bool {
-        self.standing == WaitState::Met
+        self.state == WaitState::Met
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the graph promises, told by small examples; [`properties`] holds it against a plain reference.
+//! What the graph promises, shown by small examples; [`properties`] holds it against a plain reference.
 
 mod properties;
 mod sentences;

@@ -57,7 +57,7 @@ pub struct PlannedAction {
     pub reads_now: bool,
     /// Of documents that are one text: the objects that can be seen in it before it is rendered.
     pub sketched: Vec<ObjectRef>,
-    /// Whether what it writes stems from a Secret, so that nobody is told what a server says of it.
+    /// Whether what it writes stems from a Secret, so that what a server says of it is not reported.
     pub discreet: bool,
 }
 

@@ -5,10 +5,10 @@
 //! and count for nothing, whatever becomes of them. Until then no action of the plan starts, but for repairs of what an
 //! earlier edition wrote and this one does not change. Plans without an admission know nothing of all this.
 //!
-//! That an edition was admitted is saved before anything of it happens. The first one may be saved while it still waits: a
-//! *pledge* says that nothing of it was written so far, and is saved; from then on what our field manager is seen to hold
-//! tells as surely as a journal that the pledged edition was admitted. So the first admission costs no write of its own, and
-//! no crash takes it back.
+//! That an edition was admitted is saved before anything of it happens. The first one may be saved while it still
+//! waits: a *pledge* says that nothing of it was written so far, and is saved; from then on what our field manager is
+//! seen to hold proves as surely as a journal that the pledged edition was admitted. So the first admission costs no
+//! write of its own, and no crash takes it back.
 
 use std::collections::BTreeMap;
 
@@ -65,8 +65,8 @@ pub struct Editions {
     /// The one that was looked at last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Shared<Edition>>,
-    /// The one that waited when nothing of any was written: whatever is found written while none is admitted is of this one,
-    /// and tells that it was admitted.
+    /// The one that waited when nothing of any was written: whatever is found written while none is admitted is of this
+    /// one, and proves that it was admitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pledged: Option<Shared<Edition>>,
     /// The one that was admitted last.

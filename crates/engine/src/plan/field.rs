@@ -1,6 +1,6 @@
 //! Where something is in an object: `spec.groups[1].components[0].template`.
 //!
-//! Errors of a spec carry it, so that whoever shows them asks the path and not a text.
+//! Errors of a spec carry it, so that a caller that shows them reads the path and not a text.
 
 use std::fmt;
 

@@ -25,7 +25,7 @@ pub(crate) struct Outline {
     pub from: Node,
     /// For a requirement, the object it is about, where the plan names it.
     pub waits_for: Objects,
-    /// For a requirement, what stands for its objects where the plan does not name them.
+    /// For a requirement, what represents its objects where the plan does not name them.
     pub target: Option<Shared<ObjectRef>>,
     /// For an action, the objects it makes, as far as the plan names them.
     pub makes: Objects,
@@ -89,11 +89,11 @@ impl Outline {
 
     fn requiring(self, requirement: &Requirement) -> Self {
         let via = requirement.want.via();
-        // What is dialled may stand for an object, which is then what is waited for.
+        // What is dialled may belong to an object, which is then what is waited for.
         let dialled = matches!(requirement.want.question(), Question::Probe { .. });
-        let stands_for = requirement.target.clone().filter(|_| dialled);
+        let dialled_target = requirement.target.clone().filter(|_| dialled);
         Self {
-            waits_for: share(requirement.want.object_ref().or(stands_for)),
+            waits_for: share(requirement.want.object_ref().or(dialled_target)),
             target: requirement.target.clone().map(Shared::new),
             kind: match requirement.want.question() {
                 Question::Objects { kind, .. } => Some(KindRule::new(kind.group_kind())),
@@ -150,10 +150,10 @@ pub(crate) fn share(objects: impl IntoIterator<Item = ObjectRef>) -> Objects {
 #[derive(Clone, Debug)]
 pub(super) struct Wants {
     /// Whatever happens: what requirements and inputs are about, and what must stay as written.
-    standing: Shared<BTreeSet<Want>>,
+    permanent: Shared<BTreeSet<Want>>,
     /// While no action has begun: the rights of all of them too.
     opening: Shared<BTreeSet<Want>>,
-    /// The opening wants in their order, those that are not standing with the positions of the actions that need them.
+    /// The opening wants in their order, those that are not permanent with the positions of the actions that need them.
     needed_by: Vec<(Want, Vec<usize>)>,
     /// How many actions need rights.
     needy: usize,
@@ -165,16 +165,16 @@ impl Wants {
         let kept = steps.iter().filter_map(Step::action).filter_map(PlannedAction::drift);
         let kept = kept.flat_map(|drift| &drift.objects);
         let inputs = inputs.iter().map(|input| &input.want);
-        let standing: BTreeSet<Want> = required.chain(kept).chain(inputs).cloned().collect();
+        let permanent: BTreeSet<Want> = required.chain(kept).chain(inputs).cloned().collect();
         let mut needed_by: BTreeMap<Want, Vec<usize>> =
-            standing.iter().map(|want| (want.clone(), Vec::new())).collect();
+            permanent.iter().map(|want| (want.clone(), Vec::new())).collect();
         for (position, outline) in outlines.iter().enumerate() {
             for right in &outline.asks {
                 needed_by.entry(right.clone()).or_default().push(position);
             }
         }
         Self {
-            standing: Shared::new(standing),
+            permanent: Shared::new(permanent),
             opening: Shared::new(needed_by.keys().cloned().collect()),
             needed_by: needed_by.into_iter().collect(),
             needy: outlines.iter().filter(|outline| !outline.asks.is_empty()).count(),
@@ -184,7 +184,7 @@ impl Wants {
     /// What is asked while some actions, by their positions in ascending order, need their rights.
     pub(super) fn while_asking(&self, actions: &[usize]) -> Shared<BTreeSet<Want>> {
         if actions.is_empty() {
-            self.standing.clone()
+            self.permanent.clone()
         } else if actions.len() == self.needy {
             self.opening.clone()
         } else {

@@ -31,7 +31,7 @@ pub struct Requirement {
     /// `Completed` always does.)
     pub latch: bool,
     /// Whether being met once is enough, whatever is seen later.
-    pub lasts: Lasts,
+    pub lasts: LatchScope,
     /// An action of ours that writes the object: nothing older than its write counts. Its failure is that action's, so it
     /// stops what comes after it and nothing else.
     pub floor: Option<StepId>,
@@ -60,7 +60,7 @@ impl Requirement {
             test,
             gate: None,
             latch: false,
-            lasts: Lasts::No,
+            lasts: LatchScope::No,
             floor: None,
             held: None,
             part: None,
@@ -74,7 +74,7 @@ impl Requirement {
 
 /// For how long being met once is enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Lasts {
+pub enum LatchScope {
     /// Not at all.
     #[default]
     No,

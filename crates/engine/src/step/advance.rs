@@ -150,12 +150,12 @@ impl<'a> Pass<'a> {
         if self.memory.journal.halt.is_some() || self.is_held() || !self.all_done() {
             return;
         }
-        let mut stood_for = vec![false; steps.len()];
+        let mut has_later_action = vec![false; steps.len()];
         for position in (0..steps.len()).rev() {
             let acts = steps[position].action().is_some() && steps[position].lane == PlanLane::Main;
-            if acts || stood_for[position] {
+            if acts || has_later_action[position] {
                 for earlier in self.plan.before(position) {
-                    stood_for[*earlier] = true;
+                    has_later_action[*earlier] = true;
                 }
             }
         }
@@ -163,7 +163,7 @@ impl<'a> Pass<'a> {
             let record = &self.records[position];
             let was_met = record.state == StepState::Met || record.lost;
             steps[position].action().is_some()
-                || stood_for[position] && was_met && !requirements::is_contained(&steps[position])
+                || has_later_action[position] && was_met && !requirements::is_contained(&steps[position])
                 || steps[position].optional && self.observed(position)
                 || self.is_spent(position)
                 || self.holds_now(position)

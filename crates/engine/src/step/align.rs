@@ -4,7 +4,7 @@ use linchpin_words::{Reason, Shared, Timestamp};
 
 use crate::{
     journal::{Journal, Memory, Run, StepRecord, StepState},
-    plan::{Lasts, Plan, PlanLane, Step, is_comparable, same_definition},
+    plan::{LatchScope, Plan, PlanLane, Step, is_comparable, same_definition},
 };
 
 /// Memory made to fit the plan, and a record for each step in the plan's order.
@@ -72,7 +72,7 @@ fn follow_edition(plan: &Plan, memory: &mut Memory, records: &mut [Shared<StepRe
     editions.seen = Some(admission.edition.clone());
     for (step, record) in plan.steps().iter().zip(records) {
         let lasts = step.requirement().map(|requirement| requirement.lasts);
-        if lasts == Some(Lasts::Edition) && record.latch.is_some() {
+        if lasts == Some(LatchScope::Edition) && record.latch.is_some() {
             record.latch = None;
         }
     }

@@ -29,7 +29,7 @@ struct Kept {
     round: bool,
     used: usize,
     answers: BTreeMap<u64, (u64, bool)>,
-    /// Why, for the few of which somebody is told.
+    /// Why, for the few that are reported.
     words: BTreeMap<u64, Text>,
 }
 
@@ -121,8 +121,8 @@ impl Effort {
         left.is_some()
     }
 
-    /// The answer to what `key` stands for: the one that is kept, or that of `evaluate`, which says what it took. None if
-    /// it is postponed. Answers about one of `many` objects are always kept.
+    /// The answer to the question of `key`: the one that is kept, or that of `evaluate`, which says what it took. None
+    /// if it is postponed. Answers about one of `many` objects are always kept.
     pub(in crate::step) fn answer(
         &self,
         many: bool,
@@ -235,7 +235,7 @@ impl Effort {
     }
 }
 
-/// A number that stands for everything put into it.
+/// A hash of everything put into it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::step) struct Key(Fnv);
 

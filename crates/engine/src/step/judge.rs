@@ -5,12 +5,12 @@
 //! wants like any other.
 
 mod action;
-mod belongings;
 mod clauses;
 mod drift;
 mod fresh_world;
 mod guard;
 mod many;
+mod needs_reapply;
 mod reach;
 mod related;
 mod requirement;
@@ -25,9 +25,9 @@ use crate::{
 };
 use action::{ActionContext, judge_action};
 pub(super) use action::{ask_for_awaited, mark, mark_values};
-use belongings::needs_reapply;
 use drift::{has_drifted, is_written};
 pub(super) use fresh_world::FreshWorld;
+use needs_reapply::needs_reapply;
 use requirement::{RequirementContext, judge_whole};
 
 /// What was found of one requirement, for status, messages and templates.

@@ -31,7 +31,7 @@ pub(super) const IDENTITY: [(&str, &str); 4] = [
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The shortest value that is looked for in other texts: shorter ones are everywhere.
-const TELLING: usize = 4;
+const SHORTEST_FORM: usize = 4;
 
 /// What the author reads about a field.
 pub fn refusal(field: &str) -> String {
@@ -126,7 +126,7 @@ impl Secrets {
             let value = value.as_str().unwrap_or_default();
             let plain = if encoded { decoded(value) } else { None };
             let mut forms = [Some(value), plain.as_deref()].into_iter().flatten();
-            found |= forms.any(|form| form.len() >= TELLING && text.contains(form));
+            found |= forms.any(|form| form.len() >= SHORTEST_FORM && text.contains(form));
         });
         found
     }

@@ -9,7 +9,7 @@ use super::functions;
 use super::meter::{Fault, Meter, Open, types};
 use super::node::{Binary, CelNode, CelNodeKind, Each, LiteralEntry, Walk};
 use super::operators;
-use super::select::Below;
+use super::select::Selection;
 use super::value::{CelList, CelText, CelValue, Map, same_scalar};
 use super::{EvaluateProblem, Unknown};
 use crate::answer::{Answer, NotYet};
@@ -98,7 +98,7 @@ impl<'a> CelMachine<'a> {
             | CelNodeKind::Has(..)
             | CelNodeKind::OptionalField(..)
             | CelNodeKind::Index(..)
-            | CelNodeKind::OptionalIndex(..) => self.selection(node, Below::All),
+            | CelNodeKind::OptionalIndex(..) => self.selection(node, Selection::All),
             CelNodeKind::Not(of) => self.truth(of).map(|value| CelValue::Bool(!value)),
             CelNodeKind::Negate(of) => {
                 let value = self.run(of)?;

@@ -35,12 +35,12 @@ pub(super) fn explain(
         && compares(*operator)
     {
         let sides = [left, right].into_iter().filter(|side| !is_written_out(side));
-        let told =
+        let values_of_sides =
             sides.filter_map(|side| Some(format!("{} is {}", text(side), show(&machine.value(side)?)?)));
-        let told: Vec<String> = told.collect();
-        if !told.is_empty() {
+        let values_of_sides: Vec<String> = values_of_sides.collect();
+        if !values_of_sides.is_empty() {
             sentence.push_str(": ");
-            sentence.push_str(&told.join(", "));
+            sentence.push_str(&values_of_sides.join(", "));
         }
     }
     *spent = spent.saturating_add(machine.spent());

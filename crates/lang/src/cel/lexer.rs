@@ -161,7 +161,7 @@ impl Lexer {
         }
     }
 
-    /// How many letters stand before the quote of a string that begins here.
+    /// How many letters are before the quote of a string that begins here.
     fn string_prefix(&self) -> Option<usize> {
         let letters =
             (0..2).take_while(|&ahead| matches!(self.peek(ahead), Some('r' | 'R' | 'b' | 'B'))).count();
@@ -199,7 +199,7 @@ impl Lexer {
         Ok(CelToken::String(text))
     }
 
-    /// What stands for the characters after a backslash.
+    /// What the characters after a backslash mean.
     fn escape(&mut self) -> Result<char, CelRefusal> {
         let start = self.at;
         let next = self.peek(0);

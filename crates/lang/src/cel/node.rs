@@ -4,13 +4,13 @@
 use super::functions::CelFunction;
 use crate::pattern::PricedPattern;
 
-/// One part of an expression, and where it stands in the source (a character offset).
+/// One part of an expression, and its position in the source (a character offset).
 #[derive(Debug)]
 pub(super) struct CelNode {
     pub(super) at: usize,
-    /// From where to where it stands, as far as somebody may want to quote it: sides of `&&`, `||` and comparisons.
+    /// Its start and end, as far as somebody may want to quote it: sides of `&&`, `||` and comparisons.
     pub(super) span: (usize, usize),
-    /// How many nodes stand on the longest way down, this one included.
+    /// How many nodes are on the longest way down, this one included.
     pub(super) height: usize,
     pub(super) kind: CelNodeKind,
 }

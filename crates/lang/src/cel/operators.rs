@@ -1,4 +1,4 @@
-//! What the operators do with values. Numbers of different kinds compare by what they stand for, and do not mix in
+//! What the operators do with values. Numbers of different kinds compare by their value, and do not mix in
 //! arithmetic; nothing wraps around.
 
 use std::cmp::Ordering;

@@ -14,7 +14,7 @@ use super::value::{CelText, CelValue};
 
 /// What is read of something that is selected.
 #[derive(Clone, Copy)]
-pub(super) enum Below<'n> {
+pub(super) enum Selection<'n> {
     /// All of it.
     All,
     /// One field.
@@ -25,12 +25,12 @@ pub(super) enum Below<'n> {
 
 impl Unknown {
     /// Whether that part of the entry is not known.
-    fn hides(&self, below: Below<'_>) -> bool {
+    fn hides(&self, below: Selection<'_>) -> bool {
         self.fields.is_empty()
             || match below {
-                Below::All => true,
-                Below::Field(name) => self.fields.contains_key(name),
-                Below::Presence => false,
+                Selection::All => true,
+                Selection::Field(name) => self.fields.contains_key(name),
+                Selection::Presence => false,
             }
     }
 
@@ -63,24 +63,24 @@ impl<'a> CelMachine<'a> {
     }
 
     /// The value of a part that selects something, of which no more than `below` is read.
-    pub(super) fn selection(&mut self, node: &'a CelNode, below: Below<'_>) -> CelResult<'a> {
+    pub(super) fn selection(&mut self, node: &'a CelNode, below: Selection<'_>) -> CelResult<'a> {
         let stop = |fault| CelStop { node, fault };
         match &node.kind {
             CelNodeKind::Field(of, name) => {
-                let of = self.source(node, of, Below::Field(name), below)?;
+                let of = self.source(node, of, Selection::Field(name), below)?;
                 field(&of, name).map_err(stop)
             }
             CelNodeKind::Has(of, name) => {
                 // Of an entry it is asked whether it can be seen; of a field, whether it is there.
                 let asked = match &of.kind {
-                    CelNodeKind::Variable(..) => Below::Field(name),
-                    _ => Below::Presence,
+                    CelNodeKind::Variable(..) => Selection::Field(name),
+                    _ => Selection::Presence,
                 };
-                let of = self.source(node, of, asked, Below::Presence)?;
+                let of = self.source(node, of, asked, Selection::Presence)?;
                 has(&of, name).map_err(stop)
             }
             CelNodeKind::OptionalField(of, name) => {
-                let of = self.source(node, of, Below::Field(name), below)?;
+                let of = self.source(node, of, Selection::Field(name), below)?;
                 let name = CelValue::String(CelText::Given(name));
                 optional_index(&mut self.meter, &of, &name).map_err(stop)
             }
@@ -105,8 +105,8 @@ impl<'a> CelMachine<'a> {
         &mut self,
         node: &'a CelNode,
         of: &'a CelNode,
-        part: Below<'_>,
-        below: Below<'_>,
+        part: Selection<'_>,
+        below: Selection<'_>,
     ) -> CelResult<'a> {
         let index = match &of.kind {
             CelNodeKind::Variable(index, _) => index,
@@ -119,12 +119,13 @@ impl<'a> CelMachine<'a> {
             }
             _ => return self.run(of),
         };
-        let (Some(entries), Below::Field(name)) = (self.unknowns.get(*index).copied().flatten(), part) else {
+        let (Some(entries), Selection::Field(name)) = (self.unknowns.get(*index).copied().flatten(), part)
+        else {
             return self.run(of);
         };
         let field = match below {
-            Below::Field(field) => Some(field),
-            Below::All | Below::Presence => None,
+            Selection::Field(field) => Some(field),
+            Selection::All | Selection::Presence => None,
         };
         match entries.get(name).filter(|unknown| unknown.hides(below)) {
             Some(unknown) => Err(CelStop { node, fault: unknown.fault(field) }),
@@ -138,13 +139,17 @@ impl<'a> CelMachine<'a> {
         node: &'a CelNode,
         of: &'a CelNode,
         index: &'a CelNode,
-        below: Below<'_>,
+        below: Selection<'_>,
     ) -> CelResult<'a, (CelValue<'a>, CelValue<'a>)> {
         if self.unknowns.iter().all(Option::is_none) {
             return Ok((self.run(of)?, self.run(index)?));
         }
         let index = self.run(index)?;
-        let part = if let CelValue::String(name) = &index { Below::Field(name.as_str()) } else { Below::All };
+        let part = if let CelValue::String(name) = &index {
+            Selection::Field(name.as_str())
+        } else {
+            Selection::All
+        };
         let of = self.source(node, of, part, below)?;
         Ok((of, index))
     }

@@ -165,7 +165,7 @@ pub(super) fn same_scalar(left: &CelValue<'_>, right: &CelValue<'_>) -> bool {
     }
 }
 
-/// Compares numbers of any kind by what they stand for, without rounding. The outer `None`: not two numbers; the
+/// Compares numbers of any kind by their value, without rounding. The outer `None`: not two numbers; the
 /// inner one: not ordered (NaN).
 #[allow(clippy::option_option)]
 pub(super) fn compare_numbers(left: &CelValue<'_>, right: &CelValue<'_>) -> Option<Option<Ordering>> {

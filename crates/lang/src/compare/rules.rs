@@ -77,7 +77,7 @@ fn as_bool(value: &Json) -> Option<bool> {
     }
 }
 
-/// The order of two JSON numbers by what they stand for, without rounding.
+/// The order of two JSON numbers by their value, without rounding.
 pub(crate) fn same_number(left: &Number, right: &Number) -> Option<Ordering> {
     let whole = |number: &Number| number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from));
     match (whole(left), whole(right)) {
@@ -99,7 +99,7 @@ pub(crate) fn whole_and_real(whole: i128, real: f64) -> Option<Ordering> {
     Some(whole.cmp(&floor).then(if real > real.floor() { Ordering::Less } else { Ordering::Equal }))
 }
 
-/// Lists and objects, with numbers compared by what they stand for. Walks both at once with a stack of its own; the
+/// Lists and objects, with numbers compared by their value. Walks both at once with a stack of its own; the
 /// expected value is small, so the walk is.
 fn same_deep(left: &Json, right: &Json) -> bool {
     let mut pairs = vec![(left, right)];

@@ -236,7 +236,7 @@ impl Parser<'_> {
         Ok(name)
     }
 
-    /// What stands in brackets, the opening one taken.
+    /// What is in brackets, the opening one taken.
     fn bracket(&mut self) -> Parsed<Step> {
         self.skip_spaces();
         if self.take("?") {

@@ -43,7 +43,7 @@ pub struct RenderedValue {
 }
 
 impl ValueTemplate {
-    /// Parses every string of a value; `field` is where the value stands in its own object.
+    /// Parses every string of a value; `field` is the path of the value in its own object.
     pub fn parse(field: &str, value: &Json) -> Result<Self, ParseError> {
         Ok(Self { root: piece(field, value, false, 0)? })
     }

@@ -19,7 +19,7 @@ pub struct DocumentError {
 }
 
 impl DocumentError {
-    /// Line and column in the rendered text, both from 1; 0 when the library could not tell.
+    /// Line and column in the rendered text, both from 1; 0 when the library does not say.
     pub fn position(&self) -> (usize, usize) {
         (self.line, self.column)
     }

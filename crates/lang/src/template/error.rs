@@ -12,7 +12,7 @@ use super::path::DataPath;
 /// Longest part of the source shown in an error, in characters.
 const SNIPPET_LENGTH: usize = 80;
 
-/// Where in a template something is, and what stands there.
+/// Where in a template something is, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplatePosition {
     field: String,

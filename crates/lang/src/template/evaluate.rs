@@ -325,7 +325,7 @@ impl<'d> Evaluator<'d> {
         self.operand(dot, first)
     }
 
-    /// The value of one word that stands for a value.
+    /// The value of one word that means a value.
     fn operand(&mut self, dot: &Value<'d>, operand: &'d Operand) -> Answer<'d> {
         self.at = operand.offset;
         match &operand.kind {

@@ -37,7 +37,7 @@ impl<'s, 'd> Writer<'s, 'd> {
         self.store.step(1 + length as u64 / 8)
     }
 
-    /// `%v` of a value that stands alone.
+    /// `%v` of a value on its own.
     pub(crate) fn value(&mut self, value: &Value<'d>) -> Result<(), Cause> {
         self.directive(&Directive::PLAIN, value, 0)
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use super::error::Cause;
 use super::store::Store;
 
-/// The key of `entries` that `name` stands for, when there is no such key exactly.
+/// The key of `entries` that `name` means, when there is no such key exactly.
 pub(crate) fn fallback<'d>(
     store: &Store<'d>,
     entries: &'d Map<String, Json>,

@@ -33,7 +33,7 @@ pub(crate) fn display(moment: Timestamp) -> String {
     format(moment, "2006-01-02 15:04:05.999999999 -0700 MST")
 }
 
-/// The parts of a layout that stand for something, the longer ones of equal beginnings first.
+/// The parts of a layout that have a meaning, the longer ones of equal beginnings first.
 const PARTS: [&str; 34] = [
     "January",
     "Jan",

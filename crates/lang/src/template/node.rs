@@ -50,7 +50,7 @@ pub(crate) struct Operand {
     pub(crate) kind: OperandKind,
 }
 
-/// What a word stands for.
+/// What a word means.
 #[derive(Debug, Clone)]
 pub(crate) enum OperandKind {
     Bool(bool),

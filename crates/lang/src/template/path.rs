@@ -5,12 +5,12 @@
 
 use std::fmt;
 
-/// The segment that stands for a key that must not be shown.
+/// The segment in place of a key that must not be shown.
 pub(crate) const HIDDEN: &str = "…";
 
 /// A place in the template's data, from its root.
 ///
-/// A segment `…` stands for a key that the template computed: it may be a value, and values are not shown.
+/// A segment `…` replaces a key that the template computed: it may be a value, and values are not shown.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DataPath(Vec<String>);
 

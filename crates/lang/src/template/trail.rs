@@ -21,8 +21,8 @@ pub(crate) enum TrailSegment<'d> {
 }
 
 impl TrailSegment<'_> {
-    /// What tells it from its siblings. A key lives at one address while the rendering runs, which is cheaper to
-    /// compare than its letters; the same key written at two places only gives two numbers to one path.
+    /// What distinguishes it from its siblings. A key lives at one address while the rendering runs, which is cheaper
+    /// to compare than its letters; the same key written at two places only gives two numbers to one path.
     fn identity(self) -> (bool, usize) {
         match self {
             Self::Key(key) => (false, key.as_ptr().addr()),

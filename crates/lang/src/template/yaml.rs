@@ -27,7 +27,7 @@ pub(crate) fn encode<'d>(store: &Store<'d>, value: &Value<'d>) -> Result<String,
 /// Longest key that is written as `key:`.
 const LONGEST_SIMPLE_KEY: usize = 128;
 
-/// Where a value stands, which decides about the line it starts on.
+/// Where a value is, which decides about the line it starts on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Position {
     Top,

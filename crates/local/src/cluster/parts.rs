@@ -18,7 +18,7 @@ use crate::{
     state::ComponentRecord,
 };
 
-/// How long a process that was told to end may take before it is killed.
+/// How long a process that was asked to end may take before it is killed.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Whether a component runs.
@@ -59,7 +59,7 @@ impl Cluster {
         self.signal_and_wait(component, Signal::SIGTERM)
     }
 
-    /// Stops a component's clock (SIGSTOP): it holds its connections and answers nothing. Returns when all of it stands
+    /// Stops a component's clock (SIGSTOP): it holds its connections and answers nothing. Returns when all of it is
     /// still: a thread on another processor may run on for a moment.
     pub fn pause(&self, component: Component) -> Result<()> {
         let identity = self.signal(component, Signal::SIGSTOP)?;

@@ -220,7 +220,7 @@ fn existing(dir: &Directory) -> Result<Option<File>> {
     }
 }
 
-/// Takes the directory for this process: others that start or stop a cluster there are told so.
+/// Takes the directory for this process: others that start or stop a cluster there learn so.
 pub(super) fn lock(dir: &Directory) -> Result<File> {
     let path = dir.lock();
     loop {

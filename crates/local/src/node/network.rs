@@ -16,8 +16,8 @@ use crate::{
 /// Gives the namespace of the process `holder` its addresses.
 ///
 /// The node's address lies on one end of a pair of links, since a node's address must not be a loopback one, and the
-/// pair's other end is its only neighbour. The API server's service address is simply an address of its own, and so are those
-/// of all other Services: whoever listens there (`kubernetes/services`) is reached.
+/// pair's other end is its only neighbour. The API server's service address is simply an address of its own, and so are
+/// those of all other Services: what listens there (`kubernetes/services`) is reached.
 pub(crate) fn set_up(holder: i32) -> Result<()> {
     await_namespace(holder)?;
     let script = format!(

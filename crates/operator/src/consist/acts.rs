@@ -28,7 +28,7 @@ const ANSWERS: u32 = 4;
 /// What every write is made with.
 #[derive(Clone)]
 pub(super) struct WriteContext {
-    pub(super) errands: OperatorRequests,
+    pub(super) own_requests: OperatorRequests,
     pub(super) fence: Fence,
 }
 
@@ -56,7 +56,7 @@ impl WriteContext {
         let namespace = aim.employer.namespace.as_str();
         let version = match act {
             Act::Claim => {
-                let made = self.errands.make(&aim.bindings.own, namespace, &aim.binding, DEADLINE).await;
+                let made = self.own_requests.make(&aim.bindings.own, namespace, &aim.binding, DEADLINE).await;
                 made.map(|()| None)
             }
             Act::Unclaim { uid } => {
@@ -65,31 +65,31 @@ impl WriteContext {
                     namespace: Some(namespace),
                     name: &aim.binding_name,
                 };
-                self.errands.remove(place, uid, DEADLINE).await.map(|()| None)
+                self.own_requests.remove(place, uid, DEADLINE).await.map(|()| None)
             }
             Act::AddClean { finalizer } => self.finalizers(aim, std::slice::from_ref(finalizer), true).await,
             Act::RemoveClean { finalizers } => self.finalizers(aim, finalizers, false).await,
             Act::Record { annotations } => {
                 let body = json!({"metadata": {"resourceVersion": aim.employer.version.to_string(), "annotations": annotations}});
-                self.errands.change(of_employer(aim), None, MarkPatch::Merge, &body, DEADLINE).await
+                self.own_requests.change(of_employer(aim), None, MarkPatch::Merge, &body, DEADLINE).await
             }
             Act::WriteEntries { pod, text } => {
                 let body = json!({"metadata": {"resourceVersion": pod.version.to_string(),
                     "annotations": {keys::AVAILABLE_CONDITIONS: text}}});
-                self.errands
+                self.own_requests
                     .change(of_pod(aim, namespace, pod), None, MarkPatch::Merge, &body, DEADLINE)
                     .await
             }
             Act::Protect { pod, finalizer } => {
                 let body = one_entry(&pod.uid, std::slice::from_ref(finalizer), true);
-                self.errands
+                self.own_requests
                     .change(of_pod(aim, namespace, pod), None, MarkPatch::Strategic, &body, DEADLINE)
                     .await
             }
             Act::Release { pod, finalizers } => {
                 debug_assert!(finalizers.iter().all(|finalizer| protects(finalizer)));
                 let body = one_entry(&pod.uid, finalizers, false);
-                self.errands
+                self.own_requests
                     .change(of_pod(aim, namespace, pod), None, MarkPatch::Strategic, &body, DEADLINE)
                     .await
             }
@@ -109,7 +109,10 @@ impl WriteContext {
         // Kinds that Kubernetes itself knows merge the list by its entries.
         if linchpin_words::reference::built_in_kind(&employer.kind.group, &employer.kind.kind).is_some() {
             let body = one_entry(&employer.uid, finalizers, present);
-            return self.errands.change(of_employer(aim), None, MarkPatch::Strategic, &body, DEADLINE).await;
+            return self
+                .own_requests
+                .change(of_employer(aim), None, MarkPatch::Strategic, &body, DEADLINE)
+                .await;
         }
         let mut all: Vec<&String> =
             employer.finalizers.iter().filter(|one| !finalizers.contains(one)).collect();
@@ -117,7 +120,7 @@ impl WriteContext {
             all.extend(finalizers);
         }
         let body = json!({"metadata": {"resourceVersion": employer.version.to_string(), "finalizers": all}});
-        self.errands.change(of_employer(aim), None, MarkPatch::Merge, &body, DEADLINE).await
+        self.own_requests.change(of_employer(aim), None, MarkPatch::Merge, &body, DEADLINE).await
     }
 }
 
@@ -172,13 +175,13 @@ impl Provider {
     /// One call, unless the term ended while it waited for its turn.
     pub(super) async fn call(
         &self,
-        hands: &WriteContext,
+        write_context: &WriteContext,
         about: ObservedEmployer,
         call: Call,
         items: Vec<Value>,
     ) -> Result<CompletedAct, String> {
         let _seat = self.seats.acquire().await.ok();
-        hands.check()?;
+        write_context.check()?;
         let patience = self.patience();
         let called = tokio::time::timeout(patience, caught(self.port.call(&about, call, items))).await;
         match called {
@@ -268,12 +271,12 @@ mod tests {
     }
 
     /// Hands of a process that leads until somebody says otherwise.
-    fn hands() -> (WriteContext, watch::Sender<Leadership>) {
+    fn write_context() -> (WriteContext, watch::Sender<Leadership>) {
         let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
         let transport = transport::Transport::new(&config, &transport::TransportOptions::default()).unwrap();
         let (sender, leadership) = watch::channel(Leadership::ALONE);
         let fence = Fence::current(&leadership).unwrap();
-        (WriteContext { errands: OperatorRequests::new(&transport), fence }, sender)
+        (WriteContext { own_requests: OperatorRequests::new(&transport), fence }, sender)
     }
 
     /// A provider of so many seats, and what it counts.
@@ -285,9 +288,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn so_many_employers_and_no_more_are_in_the_providers_hands_at_a_time() {
-        let ((provider, slow), (hands, _leads)) = (provider(2, Duration::from_secs(5)), hands());
+        let ((provider, slow), (write_context, _leads)) =
+            (provider(2, Duration::from_secs(5)), write_context());
         let looks = (0..5).map(|_| provider.look(about(), now));
-        let calls = (0..5).map(|_| provider.call(&hands, about(), Call::CreateEmployees, Vec::new()));
+        let calls = (0..5).map(|_| provider.call(&write_context, about(), Call::CreateEmployees, Vec::new()));
         let (looks, calls) = tokio::join!(futures::future::join_all(looks), futures::future::join_all(calls));
         assert!(looks.iter().all(|(_, look)| look.is_ok()) && calls.iter().all(Result::is_ok));
         assert_eq!(slow.most.load(Ordering::SeqCst), 2, "looks and calls alike");
@@ -300,16 +304,17 @@ mod tests {
         let (hasty, _) = provider(1, Duration::from_millis(500));
         let failed = hasty.look(about(), now).await.1.unwrap_err();
         assert_eq!(failed.to_string(), "no answer within 2s");
-        let called = hasty.call(&hands().0, about(), Call::CreateEmployees, Vec::new()).await;
+        let called = hasty.call(&write_context().0, about(), Call::CreateEmployees, Vec::new()).await;
         assert_eq!(called.unwrap_err(), "no answer within 2s");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_call_that_waited_for_its_turn_is_not_made_in_a_term_that_ended() {
-        let ((provider, _), (hands, leadership)) = (provider(1, Duration::from_secs(5)), hands());
+        let ((provider, _), (write_context, leadership)) =
+            (provider(1, Duration::from_secs(5)), write_context());
         let call = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            provider.call(&hands, about(), Call::CreateEmployees, Vec::new()).await
+            provider.call(&write_context, about(), Call::CreateEmployees, Vec::new()).await
         };
         let ends = async {
             tokio::time::sleep(Duration::from_secs(2)).await;

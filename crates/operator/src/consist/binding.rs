@@ -228,7 +228,7 @@ fn reason(why: ReadyReason) -> Reason {
     }
 }
 
-/// The employer that only its binding tells of.
+/// The employer that only its binding names.
 pub(super) fn gone_employer(kind: &linchpin_words::Gvk, namespace: &str, binding: &Binding) -> EmployerView {
     let EmployerName { name, uid, .. } = &binding.spec.employer;
     let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind,

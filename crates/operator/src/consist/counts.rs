@@ -65,11 +65,11 @@ pub(super) struct ConsistCounts {
     stage_seconds: Family<StageLabel, Histogram, fn() -> Histogram>,
     grace_delete: Family<AnswerLabel, Counter>,
     left_behind: Counter,
-    standing: Arc<Mutex<StandingCounts>>,
+    current: Arc<Mutex<CurrentCounts>>,
 }
 
 #[derive(Debug, Default)]
-struct StandingCounts {
+struct CurrentCounts {
     /// Adapter, whether it is ready, and how many employees are in which state.
     employers: BTreeMap<EmployerKey, (String, bool, BTreeMap<&'static str, usize>)>,
     /// When an employee began to drain.
@@ -97,7 +97,7 @@ impl Default for ConsistCounts {
             stage_seconds: Family::new_with_constructor(seconds),
             grace_delete: Family::default(),
             left_behind: Counter::default(),
-            standing: Arc::default(),
+            current: Arc::default(),
         }
     }
 }
@@ -115,11 +115,11 @@ impl ConsistCounts {
         registry.register("linchpin_grace_delete", help, self.grace_delete.clone());
         let help = "Employers that were released although their provider may still have something of them";
         registry.register("linchpin_left_behind", help, self.left_behind.clone());
-        registry.register_collector(Box::new(Standing(Arc::clone(&self.standing))));
+        registry.register_collector(Box::new(CurrentCollector(Arc::clone(&self.current))));
     }
 
-    fn standing(&self) -> MutexGuard<'_, StandingCounts> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn current(&self) -> MutexGuard<'_, CurrentCounts> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A look or a call ended.
@@ -147,11 +147,11 @@ impl ConsistCounts {
 
     /// How far an employment is.
     pub(super) fn employment(&self, key: &EmployerKey, adapter: &str, report: &EmployerReport) {
-        let mut standing = self.standing();
+        let mut current = self.current();
         let counts = STATES.iter().map(|state| (state.word(), report.count(*state))).collect();
         let ready = report.phase == EmployerPhase::Synced;
-        standing.employers.insert(key.clone(), (adapter.to_owned(), ready, counts));
-        standing.oddities.remove(key);
+        current.employers.insert(key.clone(), (adapter.to_owned(), ready, counts));
+        current.oddities.remove(key);
         for row in &report.employees {
             let place = (key.clone(), row.name.clone());
             // Neither ends a drain: the clock of one goes on.
@@ -159,8 +159,8 @@ impl ConsistCounts {
                 continue;
             }
             if row.state == RowState::Draining {
-                standing.draining.entry(place).or_insert_with(Instant::now);
-            } else if let Some(began) = standing.draining.remove(&place)
+                current.draining.entry(place).or_insert_with(Instant::now);
+            } else if let Some(began) = current.draining.remove(&place)
                 && row.state == RowState::Detached
             {
                 let adapter = AdapterLabel { adapter: adapter.to_owned() };
@@ -170,35 +170,35 @@ impl ConsistCounts {
         let there = |(employer, name): &(EmployerKey, String)| {
             employer != key || report.employees.iter().any(|row| row.name == *name)
         };
-        standing.draining.retain(|place, _| there(place));
+        current.draining.retain(|place, _| there(place));
     }
 
-    /// Another term begins: what stood in the last one is forgotten.
+    /// Another term begins: what was counted in the last one is forgotten.
     pub(super) fn begin_anew(&self) {
-        *self.standing() = StandingCounts::default();
+        *self.current() = CurrentCounts::default();
     }
 
     /// An employment is over.
     pub(super) fn forget(&self, key: &EmployerKey) {
-        let mut standing = self.standing();
-        standing.employers.remove(key);
-        standing.oddities.remove(key);
-        standing.draining.retain(|(employer, _), _| employer != key);
+        let mut current = self.current();
+        current.employers.remove(key);
+        current.oddities.remove(key);
+        current.draining.retain(|(employer, _), _| employer != key);
     }
 
     /// Whether something odd about an employer has not been said yet.
     pub(super) fn is_new_oddity(&self, key: &EmployerKey, message: &str) -> bool {
-        let mut standing = self.standing();
-        let known = standing.oddities.insert(key.clone(), message.to_owned());
+        let mut current = self.current();
+        let known = current.oddities.insert(key.clone(), message.to_owned());
         known.as_deref() != Some(message)
     }
 
     /// The operations on a pod, as its labels say; none where it is gone, or they are not ours.
     pub(super) fn operations(&self, name: &Name, pod: Option<&PodView>) {
         let found = pod.map(|pod| operations(&pod.labels)).unwrap_or_default();
-        let mut standing = self.standing();
+        let mut current = self.current();
         let from = (name.clone(), String::new());
-        let known: Vec<(Name, String)> = standing
+        let known: Vec<(Name, String)> = current
             .operations
             .range(from..)
             .take_while(|((pod, _), _)| pod == name)
@@ -206,31 +206,31 @@ impl ConsistCounts {
             .collect();
         let ended = |id: &String, stage: &str| !found.iter().any(|one| one.id == *id && one.stage == stage);
         for key in known {
-            if let Some((stage, since)) = standing.operations.get(&key).copied()
+            if let Some((stage, since)) = current.operations.get(&key).copied()
                 && ended(&key.1, stage)
             {
                 let took = Duration::from(now().since(since));
                 self.stage_seconds.get_or_create(&StageLabel { stage }).observe(took.as_secs_f64());
-                standing.operations.remove(&key);
+                current.operations.remove(&key);
             }
         }
         for one in found {
             let since = one.since.unwrap_or_else(now);
-            standing.operations.insert((name.clone(), one.id), (one.stage, since));
+            current.operations.insert((name.clone(), one.id), (one.stage, since));
         }
     }
 }
 
 /// What is read when it is asked for.
 #[derive(Debug)]
-struct Standing(Arc<Mutex<StandingCounts>>);
+struct CurrentCollector(Arc<Mutex<CurrentCounts>>);
 
-impl Collector for Standing {
+impl Collector for CurrentCollector {
     fn encode(&self, mut encoder: DescriptorEncoder) -> std::fmt::Result {
-        let standing = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut by_ready: BTreeMap<(&str, &str), i64> = BTreeMap::new();
         let mut by_state: BTreeMap<(&str, &str), i64> = BTreeMap::new();
-        for (adapter, ready, states) in standing.employers.values() {
+        for (adapter, ready, states) in current.employers.values() {
             *by_ready.entry((adapter, if *ready { "true" } else { "false" })).or_default() += 1;
             for (state, count) in states {
                 *by_state.entry((adapter, state)).or_default() += i64::try_from(*count).unwrap_or(i64::MAX);
@@ -239,7 +239,7 @@ impl Collector for Standing {
         let mut stages: BTreeMap<&str, i64> = BTreeMap::new();
         let mut stuck = 0;
         let time = now();
-        for (stage, since) in standing.operations.values() {
+        for (stage, since) in current.operations.values() {
             *stages.entry(stage).or_default() += 1;
             stuck += i64::from(Duration::from(time.since(*since)) > STUCK);
         }
@@ -295,7 +295,7 @@ mod tests {
         let pod = PodView::of(&Arc::new(json!({"metadata": {"labels": {
             "operating.podopslifecycle.kusionstack.io/pod-delete": "1",
             "operate.podopslifecycle.kusionstack.io/pod-delete": "1"}}})));
-        let stages = || counts.standing().operations.values().map(|(stage, _)| *stage).collect::<Vec<_>>();
+        let stages = || counts.current().operations.values().map(|(stage, _)| *stage).collect::<Vec<_>>();
         counts.operations(&name, Some(&pod));
         assert_eq!(stages(), ["Operate"]);
         counts.operations(&name, None);

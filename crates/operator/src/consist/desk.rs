@@ -84,7 +84,7 @@ pub(super) struct DeskParts {
     pub(super) roster: Roster,
     pub(super) lifecycle: Lifecycle,
     pub(super) mode: ConsistMode,
-    /// Told when everything is left.
+    /// Notified when everything is left.
     pub(super) left: Arc<Notify>,
     pub(super) recorder: EventRecorder,
     pub(super) counts: ConsistCounts,
@@ -92,10 +92,10 @@ pub(super) struct DeskParts {
 
 /// The desk of one term.
 pub(super) struct Desk {
-    office: DeskParts,
-    hands: WriteContext,
+    parts: DeskParts,
+    write_context: WriteContext,
     cases: BTreeMap<EmployerKey, Case>,
-    /// Those of them that only their bindings tell of, by namespace.
+    /// Those of them that only their bindings name, by namespace.
     gone: BTreeMap<String, BTreeSet<EmployerKey>>,
     pods: BTreeMap<Name, PodCase>,
     rules: RuleBook,
@@ -111,10 +111,10 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    fn new(office: DeskParts, hands: WriteContext, back: mpsc::UnboundedSender<DeskMessage>) -> Self {
+    fn new(parts: DeskParts, write_context: WriteContext, back: mpsc::UnboundedSender<DeskMessage>) -> Self {
         Self {
-            office,
-            hands,
+            parts,
+            write_context,
             cases: BTreeMap::new(),
             gone: BTreeMap::new(),
             pods: BTreeMap::new(),
@@ -131,14 +131,14 @@ impl Desk {
     }
 
     /// Works until the process is to stop; dropped when the term ends.
-    pub(super) async fn work(office: DeskParts, hands: WriteContext) {
+    pub(super) async fn work(parts: DeskParts, write_context: WriteContext) {
         let (back, mut inbox) = mpsc::unbounded_channel();
-        let (tell, mut stirs) = mpsc::unbounded_channel();
-        office.shared.tell(Some(tell));
-        let pulse = office.context.health.pulse("desk", Duration::from_secs(30));
-        let stop = office.context.stop.clone();
-        let mut desk = Self::new(office, hands, back);
-        desk.office.counts.begin_anew();
+        let (sender, mut changes_seen) = mpsc::unbounded_channel();
+        parts.shared.notify(Some(sender));
+        let pulse = parts.context.health.pulse("desk", Duration::from_secs(30));
+        let stop = parts.context.stop.clone();
+        let mut desk = Self::new(parts, write_context, back);
+        desk.parts.counts.begin_anew();
         desk.begin_anew();
         let (mut changes, mut messages) = (Vec::new(), Vec::new());
         loop {
@@ -146,14 +146,14 @@ impl Desk {
             desk.turns();
             if desk.has_left() {
                 desk.take_configurations_away().await;
-                desk.office.left.notify_one();
+                desk.parts.left.notify_one();
                 break;
             }
             let wake = desk.next_wake();
             tokio::select! {
                 biased;
                 () = stop.requested() => break,
-                count = stirs.recv_many(&mut changes, AT_A_TIME) => if count == 0 { break },
+                count = changes_seen.recv_many(&mut changes, AT_A_TIME) => if count == 0 { break },
                 count = inbox.recv_many(&mut messages, AT_A_TIME) => if count == 0 { break },
                 () = tokio::time::sleep_until(wake) => {}
             }
@@ -163,22 +163,22 @@ impl Desk {
             {
                 messages.push(message);
             }
-            for stir in changes.drain(..) {
-                desk.stirred(stir);
+            for change in changes.drain(..) {
+                desk.note_change(change);
             }
             for message in messages.drain(..) {
                 desk.came_back(message);
             }
-            desk.ring();
+            desk.wake_due();
         }
-        desk.office.shared.tell(None);
+        desk.parts.shared.notify(None);
     }
 
     /// Everything is to be looked at.
     fn begin_anew(&mut self) {
-        let staff = self.office.roster.staff();
-        (self.office.crew, self.office.kinds) = (staff.crew, staff.kinds);
-        let shared = self.office.shared.clone();
+        let staff = self.parts.roster.staff();
+        (self.parts.crew, self.parts.kinds) = (staff.crew, staff.kinds);
+        let shared = self.parts.shared.clone();
         let sight = shared.look();
         self.has_seen_all = sight.lacks().is_none() && sight.has_asked_for_engines();
         self.dirty.extend(sight.employers.keys().cloned());
@@ -200,20 +200,20 @@ impl Desk {
         employer: &linchpin_api::consist_binding::EmployerName,
     ) -> Option<EmployerKey> {
         let wanted = Gvk::from_api_version(&employer.api_version, &employer.kind).group_kind();
-        let kinds = &self.office.kinds.employers;
+        let kinds = &self.parts.kinds.employers;
         let kind = kinds.iter().position(|kind| kind.gvk.group_kind() == wanted)?;
         Some((kind, namespace.to_owned(), employer.name.clone()))
     }
 
     /// Something was seen to have changed.
-    fn stirred(&mut self, stir: SightChange) {
-        match stir {
+    fn note_change(&mut self, change: SightChange) {
+        match change {
             SightChange::Employer(key) => drop(self.dirty.insert(key)),
             SightChange::Binding { namespace, binding } => {
                 self.dirty.extend(self.bound(&namespace, &binding.spec.employer));
             }
             SightChange::Employee { kind, namespace, old, new } => {
-                let shared = self.office.shared.clone();
+                let shared = self.parts.shared.clone();
                 let sight = shared.look();
                 self.employers_touched(&sight, kind, &namespace, [old.as_ref(), new.as_ref()]);
                 drop(sight);
@@ -250,7 +250,7 @@ impl Desk {
         views: [Option<&Arc<linchpin_consist::PodView>>; 2],
     ) {
         for here in views.into_iter().flatten().flat_map(|view| sight.concerned(kind, namespace, view)) {
-            let chosen = || sight.employers.get(here).is_some_and(|one| self.office.crew.of(one).is_some());
+            let chosen = || sight.employers.get(here).is_some_and(|one| self.parts.crew.of(one).is_some());
             if self.cases.contains_key(here) || chosen() {
                 self.dirty.insert(here.clone());
             }
@@ -259,7 +259,7 @@ impl Desk {
         self.dirty.extend(gone);
     }
 
-    /// The employers of a namespace that only their bindings tell of.
+    /// The employers of a namespace that only their bindings name.
     fn gone_of(&self, namespace: &str) -> impl Iterator<Item = &EmployerKey> {
         self.gone.get(namespace).into_iter().flatten()
     }
@@ -301,7 +301,7 @@ impl Desk {
         }
     }
 
-    fn ring(&mut self) {
+    fn wake_due(&mut self) {
         let time = now();
         while let Some(wake) = self.timers.pop(time) {
             match wake {
@@ -320,7 +320,7 @@ impl Desk {
 
     /// Whether the engine of PodOpsLifecycle is ours.
     fn is_own_engine(&self, sight: &Sight) -> bool {
-        self.office.lifecycle.engine.is_own(sight.has_other_engine())
+        self.parts.lifecycle.engine.is_own(sight.has_other_engine())
     }
 
     /// Says something about an object.
@@ -331,7 +331,7 @@ impl Desk {
             name: name.to_owned(),
             uid: uid.to_owned(),
         };
-        let (recorder, fence) = (self.office.recorder.clone(), self.hands.fence.clone());
+        let (recorder, fence) = (self.parts.recorder.clone(), self.write_context.fence.clone());
         tokio::spawn(async move {
             if fence.check().is_ok() {
                 recorder.record(&about, &notice).await;

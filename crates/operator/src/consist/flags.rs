@@ -1,4 +1,4 @@
-//! The flags that every consist process has, whoever wrote its adapter.
+//! The flags that every consist process has, whatever adapter it serves.
 //!
 //! `linchpin consist enable` adds those that choose a built-in adapter; [`super::enable`] takes these alone.
 

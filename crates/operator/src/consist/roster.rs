@@ -52,7 +52,7 @@ impl Waiting {
         }
         state.waiting.insert(self.name.clone(), why);
         drop(state);
-        self.roster.tell();
+        self.roster.set_verdict();
     }
 }
 
@@ -114,8 +114,9 @@ impl Roster {
         self.state().staff.clone()
     }
 
-    /// Says at the gate who is at work and who is waited for. Whoever serves some adapters is ready: their pods need it.
-    fn tell(&self) {
+    /// Says at the gate who is at work and who is waited for. A process that serves some adapters is ready: their pods
+    /// need it.
+    fn set_verdict(&self) {
         let state = self.state();
         let waits: Vec<String> =
             state.waiting.iter().map(|(name, why)| format!("adapter {name}: {why}")).collect();
@@ -131,21 +132,21 @@ impl Roster {
     /// Opens all adapters, each in a task of its own.
     pub(super) fn open(
         &self,
-        errands: &OperatorRequests,
+        own_requests: &OperatorRequests,
         openings: Vec<Opening>,
     ) -> mpsc::UnboundedReceiver<Result<OpenAdapter, String>> {
         let (arrive, arrivals) = mpsc::unbounded_channel();
         for Opening { name, open } in openings {
             let waiting = Waiting { name: name.clone(), roster: self.clone() };
             self.state().waiting.insert(name, "it is being opened".to_owned());
-            let (errands, arrive) = (errands.clone(), arrive.clone());
+            let (own_requests, arrive) = (own_requests.clone(), arrive.clone());
             tokio::spawn(async move {
                 let arrived = async {
                     let enabled = open(waiting.clone()).await?;
                     let of = enabled.port.kinds();
                     let kinds = [
-                        followed(&errands, &of.employer, &waiting).await?,
-                        followed(&errands, &of.employee, &waiting).await?,
+                        followed(&own_requests, &of.employer, &waiting).await?,
+                        followed(&own_requests, &of.employee, &waiting).await?,
                     ];
                     Ok(OpenAdapter { enabled, kinds })
                 };
@@ -155,7 +156,7 @@ impl Roster {
                 }
             });
         }
-        self.tell();
+        self.set_verdict();
         arrivals
     }
 
@@ -192,7 +193,7 @@ impl Roster {
         state.waiting.remove(&name);
         state.staff.crew = Arc::new(state.staff.crew.with(worker, state.waiting.is_empty()));
         drop(state);
-        self.tell();
+        self.set_verdict();
         new
     }
 }
@@ -207,13 +208,13 @@ fn number(list: &mut Vec<Followed>, kind: Followed) -> usize {
 }
 
 /// A kind as the API server calls it, as soon as it serves it.
-async fn followed(errands: &OperatorRequests, gvk: &Gvk, waiting: &Waiting) -> Result<Followed, String> {
+async fn followed(own_requests: &OperatorRequests, gvk: &Gvk, waiting: &Waiting) -> Result<Followed, String> {
     if let Some(known) = built_in_kind(&gvk.group, &gvk.kind) {
         let kind = Followed::new(known.group, known.version, known.kind, known.plural, known.namespaced);
         return Ok(Followed { gvk: gvk.clone(), ..kind });
     }
     loop {
-        let why = match errands.kind(gvk, DEADLINE).await {
+        let why = match own_requests.kind(gvk, DEADLINE).await {
             Ok(Some((own, true))) => return Ok(Followed { gvk: gvk.clone(), own }),
             Ok(Some((_, false))) => {
                 return Err(format!("{} has no namespaces: employers and employees must", gvk.kind));

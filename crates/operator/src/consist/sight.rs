@@ -154,17 +154,17 @@ impl SharedSight {
         self.0.sight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who is told of changes from now on.
-    pub(super) fn tell(&self, desk: Option<mpsc::UnboundedSender<SightChange>>) {
+    /// Who is notified of changes from now on.
+    pub(super) fn notify(&self, desk: Option<mpsc::UnboundedSender<SightChange>>) {
         *self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) = desk;
     }
 
     pub(super) fn note(&self, watch: Watch, gvk: &Gvk, namespace: Option<&str>, event: &OwnEvent) {
-        let stirs = self.look().note(watch, gvk, namespace, event);
+        let changes_seen = self.look().note(watch, gvk, namespace, event);
         let desk = self.0.desk.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(desk) = &*desk {
-            for stir in stirs {
-                let _ = desk.send(stir);
+            for change in changes_seen {
+                let _ = desk.send(change);
             }
         }
     }
@@ -175,7 +175,7 @@ impl SharedSight {
     }
 
     /// Everything is to be looked at again.
-    pub(super) fn stir_all(&self) {
+    pub(super) fn notify_all(&self) {
         if let Some(desk) = &*self.0.desk.lock().unwrap_or_else(PoisonError::into_inner) {
             let _ = desk.send(SightChange::All);
         }
@@ -196,20 +196,21 @@ impl SharedSight {
     }
 
     /// Follows them until dropped.
-    pub(super) async fn follow(&self, errands: &OperatorRequests, expected: Vec<ToFollow>) {
+    pub(super) async fn follow(&self, own_requests: &OperatorRequests, expected: Vec<ToFollow>) {
         let mut followers = tokio::task::JoinSet::new();
         for (watch, kind, places) in expected {
             for namespace in places {
-                let (shared, errands, kind) = (self.clone(), errands.clone(), kind.clone());
+                let (shared, own_requests, kind) = (self.clone(), own_requests.clone(), kind.clone());
                 followers.spawn(async move {
                     let place = namespace.clone();
-                    let tell = move |event: OwnEvent| {
+                    let report = move |event: OwnEvent| {
                         if let OwnEvent::Trouble(trouble) = &event {
                             tracing::warn!(kind = kind.gvk.kind, "cannot watch: {trouble}");
                         }
                         shared.note(watch, &kind.gvk, place.as_deref(), &event);
                     };
-                    own::follow(errands.client().watches(), &kind.own, namespace.as_deref(), tell).await;
+                    own::follow(own_requests.client().watches(), &kind.own, namespace.as_deref(), report)
+                        .await;
                 });
             }
         }
@@ -268,7 +269,7 @@ impl Sight {
         }
     }
 
-    /// Whether it is known who runs PodOpsLifecycle, or known that nobody tells us.
+    /// Whether it is known who runs PodOpsLifecycle, or known that it cannot be known.
     pub(super) fn has_asked_for_engines(&self) -> bool {
         self.is_synced(Watch::Engines) || self.troubles.contains_key(&Watch::Engines)
     }
@@ -288,7 +289,7 @@ impl Sight {
         self.employees.get(&(PODS, namespace.to_owned()))?.get(name)
     }
 
-    /// Whether an EndpointSlice lists a pod: somebody sends it traffic who does not tell when it stops.
+    /// Whether an EndpointSlice lists a pod: somebody sends it traffic who does not report when it stops.
     pub(super) fn is_endpoint(&self, uid: &str) -> bool {
         self.endpoints.contains_key(uid)
     }

@@ -50,7 +50,7 @@ pub(super) struct PodWebhooks {
     pub(super) shared: SharedSight,
     pub(super) roster: Roster,
     pub(super) lifecycle: Lifecycle,
-    pub(super) errands: OperatorRequests,
+    pub(super) own_requests: OperatorRequests,
     pub(super) pods: Followed,
     pub(super) counts: ConsistCounts,
 }
@@ -60,11 +60,11 @@ impl PodWebhooks {
         shared: SharedSight,
         roster: Roster,
         lifecycle: Lifecycle,
-        errands: OperatorRequests,
+        own_requests: OperatorRequests,
         counts: ConsistCounts,
     ) -> Self {
         let pods = roster.staff().kinds.employees[PODS].clone();
-        Self { shared, roster, lifecycle, errands, pods, counts }
+        Self { shared, roster, lifecycle, own_requests, pods, counts }
     }
 
     /// The handlers, by path.
@@ -184,7 +184,7 @@ impl PodWebhooks {
             return Some(Arc::clone(pod));
         }
         let place = OwnTarget { kind: &self.pods.own, namespace: Some(&review.namespace), name };
-        let found = self.errands.read(place, PATIENCE).await.ok()??;
+        let found = self.own_requests.read(place, PATIENCE).await.ok()??;
         Some(Arc::new(PodView::of(&Arc::new(found))))
     }
 
@@ -202,7 +202,7 @@ impl PodWebhooks {
         }
         let place = OwnTarget { kind: &self.pods.own, namespace: Some(namespace), name: &pod.name };
         let body = json!({"metadata": metadata});
-        if let Err(error) = self.errands.change(place, None, MarkPatch::Merge, &body, PATIENCE).await {
+        if let Err(error) = self.own_requests.change(place, None, MarkPatch::Merge, &body, PATIENCE).await {
             tracing::warn!(namespace, pod = pod.name, "cannot mark a pod that is asked to go: {error}");
         }
     }

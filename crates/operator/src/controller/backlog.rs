@@ -3,8 +3,8 @@
 //! Each thing has two moments: from when on it may be written while nothing else happens, and from when on it is
 //! written although effects are under way. What effects themselves wait for yields to nobody and has a line of its own.
 //! In every line namespaces take turns, so that one whose statuses change all the time delays those of another by one
-//! write at most. Within a namespace what is awaited by other objects goes first, and then the earliest: a thousand statuses
-//! that only people read must not stand between two objects of which one waits for the other. Looking for what
+//! write at most. Within a namespace what is awaited by other objects goes first, and then the earliest: a thousand
+//! statuses that only people read must not come between two objects of which one waits for the other. Looking for what
 //! is next costs the same however much is waiting.
 
 use std::{

@@ -129,7 +129,7 @@ impl Controller {
         }
         let Some(via) = entry.subject.via().filter(|_| waits) else { return found };
         let waits = if settled { BTreeSet::new() } else { self.waits_for_ours(&node) };
-        let sight = RefCell::new(Sight::new(via));
+        let sight = RefCell::new(IdentityView::new(via));
         let visible = |node: &Node| {
             // What it has looked at itself it may see. Of what it could not look at, not even that there is something
             // behind it may be shown without a right: that would show that it exists.
@@ -158,12 +158,12 @@ impl Controller {
     /// names none looks at objects of ours alone, as we do.
     fn look_at_subjects(&self, rule: &Node, via: Option<Via>, found: &mut Found) {
         let named = via.filter(|via| *via != Via::service_account(String::new(), ""));
-        let mut sight = named.map(Sight::new);
-        let mut told = |node: &Node| {
+        let mut sight = named.map(IdentityView::new);
+        let mut shown = |node: &Node| {
             let visible = sight.as_mut().is_none_or(|sight| self.may_see(node, sight));
             if visible { node.to_string() } else { format!("{} (not visible)", node.object.kind.kind) }
         };
-        let exempt: Vec<String> = self.exempt.get(rule).into_iter().flatten().map(&mut told).collect();
+        let exempt: Vec<String> = self.exempt.get(rule).into_iter().flatten().map(&mut shown).collect();
         let (total, held) = self.graph.waiting_for(rule);
         if let Some(sight) = sight {
             sight.note(found);
@@ -230,7 +230,7 @@ impl Controller {
                 if blocker.object == node.object {
                     parts.push(blocker);
                 } else if blocker.cluster.is_none() && self.plural_of_ours(&blocker.object).is_some() {
-                    waits.insert((part.clone(), blocker, wait.standing != WaitState::Unknown));
+                    waits.insert((part.clone(), blocker, wait.state != WaitState::Unknown));
                 }
             }
         }
@@ -242,12 +242,12 @@ impl Controller {
     }
 
     /// Whether an identity may get an object.
-    fn may_see(&self, node: &Node, sight: &mut Sight) -> bool {
+    fn may_see(&self, node: &Node, sight: &mut IdentityView) -> bool {
         if node.cluster.is_some() {
             return false;
         }
         let ObjectRef { kind, namespace, name } = &*node.object;
-        let alike = |one: &Alike| one.kind == *kind && one.namespace == *namespace;
+        let alike = |one: &KindInNamespace| one.kind == *kind && one.namespace == *namespace;
         let known = sight.alike.iter().position(alike);
         let at = known.unwrap_or_else(|| {
             let plural = self.plural_seen(kind, sight);
@@ -257,10 +257,15 @@ impl Controller {
                 .as_ref()
                 .and_then(|plural| self.answer(sight.right(kind, plural, namespace.as_ref(), None), sight));
             let all = all.map(|seen| matches!(seen, Seen::Right(true)));
-            sight.alike.push(Alike { kind: kind.clone(), namespace: namespace.clone(), plural, all });
+            sight.alike.push(KindInNamespace {
+                kind: kind.clone(),
+                namespace: namespace.clone(),
+                plural,
+                all,
+            });
             sight.alike.len() - 1
         });
-        let Alike { all, plural, .. } = &sight.alike[at];
+        let KindInNamespace { all, plural, .. } = &sight.alike[at];
         match (all, plural) {
             (Some(false), Some(plural)) => {
                 let own = sight.right(kind, plural, namespace.as_ref(), Some(name));
@@ -271,7 +276,7 @@ impl Controller {
     }
 
     /// As URLs name a kind, as far as an identity knows.
-    fn plural_seen(&self, kind: &GroupKind, sight: &mut Sight) -> Option<String> {
+    fn plural_seen(&self, kind: &GroupKind, sight: &mut IdentityView) -> Option<String> {
         let ours = self.served.iter().find(|served| served.group_kind == *kind);
         let known = ours.map(|served| served.own.plural());
         if let Some(plural) =
@@ -290,7 +295,7 @@ impl Controller {
     }
 
     /// The answer to a question, if there is one.
-    fn answer(&self, want: Want, sight: &mut Sight) -> Option<Seen> {
+    fn answer(&self, want: Want, sight: &mut IdentityView) -> Option<Seen> {
         let world = self.answers.read([&want]);
         let answer = world.get(&want).filter(|seen| !matches!(seen, Seen::Unknown(_))).cloned();
         sight.asked.insert(want, answer.is_some());
@@ -298,16 +303,16 @@ impl Controller {
     }
 }
 
-/// What one identity may see, during one look: whoever is behind a long line is asked about a thousand times.
-struct Sight {
+/// What one identity may see, during one look: a subject behind a long line is asked about a thousand times.
+struct IdentityView {
     via: Via,
     /// What was asked, and whether it was answered.
     asked: BTreeMap<Want, bool>,
-    alike: Vec<Alike>,
+    alike: Vec<KindInNamespace>,
 }
 
 /// The objects of one kind in one namespace.
-struct Alike {
+struct KindInNamespace {
     kind: GroupKind,
     namespace: Option<String>,
     /// As URLs name the kind; none while that is not known.
@@ -316,7 +321,7 @@ struct Alike {
     all: Option<bool>,
 }
 
-impl Sight {
+impl IdentityView {
     fn new(via: Via) -> Self {
         Self { via, asked: BTreeMap::new(), alike: Vec::new() }
     }

@@ -1,7 +1,7 @@
 //! Which objects rely on which, both ways, so that neither is looked for among all objects.
 //!
-//! Whoever is being deleted asks at each of its turns who relies on it, and whether it relies on them in turn. The
-//! controller notes what a subject says whenever that may have changed.
+//! A subject that is being deleted asks at each of its turns who relies on it, and whether it relies on them in turn.
+//! The controller notes what a subject says whenever that may have changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 

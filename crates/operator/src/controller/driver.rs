@@ -128,7 +128,7 @@ impl Driver {
             let once = matches!(job.effect.verb, Verb::Exec(_) | Verb::Patch { once: true, .. });
             let ordered = place.route.lane == EffectLane::Here;
             let turn = ordered.then(|| self.precedences.start(place.namespace(), job.precedence));
-            let errand = Errand { id: job.id, ticket: job.effect.ticket.clone(), once, place };
+            let errand = StartedEffect { id: job.id, ticket: job.effect.ticket.clone(), once, place };
             tokio::spawn(async move {
                 let (ahead, unanswered) = turn.unzip();
                 if let Some(ahead) = ahead {
@@ -146,7 +146,7 @@ impl Driver {
 }
 
 /// An effect under way.
-struct Errand {
+struct StartedEffect {
     id: SubscriberId,
     ticket: Ticket,
     /// Whether it must not happen twice.
@@ -154,7 +154,7 @@ struct Errand {
     place: EffectSlot,
 }
 
-impl Errand {
+impl StartedEffect {
     /// Carries it out and sends back the outcome. There is one even where that panics: without it the place would never be
     /// free again, and the object would wait for ever.
     async fn run(
@@ -219,7 +219,7 @@ mod tests {
     ) -> (Result<Done, Failure>, EffectSlot) {
         let (back, mut came) = mpsc::unbounded_channel();
         let ticket = Ticket { step: StepId::new("a"), run: 1, attempt: 1, part: 0 };
-        Errand { id: SubscriberId(1), ticket, once, place }.run(work, &back).await;
+        StartedEffect { id: SubscriberId(1), ticket, once, place }.run(work, &back).await;
         match came.recv().await {
             Some(ControllerMessage::Outcome { outcome, place, .. }) => (outcome.result, place),
             _ => panic!("no outcome"),

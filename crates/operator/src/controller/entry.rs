@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(entry.outcomes, [earlier, refused(1), refused(2)]);
         assert!(!entry.refuse_held(at));
         assert_eq!(entry.outcomes.len(), 3);
-        assert!(!entry.is_idle(), "the engine is to be told first");
+        assert!(!entry.is_idle(), "the engine is to see it first");
     }
 
     #[test]

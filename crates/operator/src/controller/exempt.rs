@@ -1,8 +1,8 @@
 //! What the wait-for graph says of global rules and of those that depend on others.
 //!
-//! A global rule leaves alone what its own dependency needs: everything of ours that is reachable from it over waits and
-//! over what makes them, other rules left out. Otherwise a mesh would wait for itself. Found anew whenever something else is
-//! joined with something; whoever is concerned by a difference gets a turn.
+//! A global rule leaves alone what its own dependency needs: everything of ours that is reachable from it over waits
+//! and over what makes them, other rules left out. Otherwise a mesh would wait for itself. Found anew whenever
+//! something else is joined with something; a subject that a difference concerns gets a turn.
 
 use std::collections::BTreeSet;
 

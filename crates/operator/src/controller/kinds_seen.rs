@@ -1,8 +1,8 @@
 //! Whether all kinds of ours can be seen: read by readiness, written by the followers.
 //!
-//! Nobody is served whose kind cannot be listed, however well everything else goes. While leading we are therefore ready
-//! only once every kind was listed, and no longer when one cannot be watched for a while. Standing by there is nothing
-//! to see.
+//! Nobody is served whose kind cannot be listed, however well everything else goes. While leading we are therefore
+//! ready only once every kind was listed, and no longer when one cannot be watched for a while. On standby there is
+//! nothing to see.
 
 use std::{
     collections::BTreeMap,
@@ -106,7 +106,7 @@ mod tests {
     fn a_kind_that_cannot_be_listed_or_watched_is_named_with_the_reason() {
         let sight = KindsSeen::default();
         let now = Instant::now();
-        assert!(sight.verdict(now).is_ok(), "standing by there is nothing to see");
+        assert!(sight.verdict(now).is_ok(), "on standby there is nothing to see");
         let bundles = sight.follow("AppBundle", None);
         let groups = sight.follow("DependencyGroup", Some("shop"));
         groups.note(&OwnEvent::Synced, now);

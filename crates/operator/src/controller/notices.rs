@@ -151,12 +151,12 @@ mod tests {
     #[test]
     fn namespaces_take_turns_and_the_loud_one_drops_its_own_oldest_alone() {
         let now = Instant::now();
-        for (told, first) in
+        for (count, first) in
             [(KEPT, "a0".to_owned()), (KEPT + 1, "a1".to_owned()), (KEPT * 100, format!("a{}", KEPT * 99))]
         {
             let mut notices = Notices::default();
             emit_event(&mut notices, "b", 1, now);
-            emit_event(&mut notices, "a", told, now);
+            emit_event(&mut notices, "a", count, now);
             emit_event(&mut notices, "c", 2, now);
             let rest = rest(&mut notices, now);
             assert_eq!(rest.len(), KEPT + 3);

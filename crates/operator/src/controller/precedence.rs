@@ -26,20 +26,20 @@ pub(super) struct Precedences {
 }
 
 /// Those that an effect lets go first.
-pub(super) struct Ahead(Vec<watch::Receiver<()>>);
+pub(super) struct EarlierEffects(Vec<watch::Receiver<()>>);
 
 /// Held by an effect until it was answered.
 pub(super) struct Unanswered(
-    #[expect(dead_code, reason = "what tells is that it is dropped")] watch::Sender<()>,
+    #[expect(dead_code, reason = "the drop itself is the signal")] watch::Sender<()>,
 );
 
 impl Precedences {
     /// An effect is about to start.
-    pub(super) fn start(&mut self, namespace: &str, precedence: Precedence) -> (Ahead, Unanswered) {
+    pub(super) fn start(&mut self, namespace: &str, precedence: Precedence) -> (EarlierEffects, Unanswered) {
         let (unanswered, answered) = watch::channel(());
         let under_way = self.under_way.entry(namespace.to_owned()).or_default();
         let ahead = under_way.iter().filter(|(other, _)| *other < precedence);
-        let ahead = Ahead(ahead.map(|(_, answered)| answered.clone()).collect());
+        let ahead = EarlierEffects(ahead.map(|(_, answered)| answered.clone()).collect());
         under_way.push((precedence, answered));
         (ahead, Unanswered(unanswered))
     }
@@ -55,7 +55,7 @@ impl Precedences {
     }
 }
 
-impl Ahead {
+impl EarlierEffects {
     /// Waits until they were answered, for a moment.
     pub(super) async fn pass(self) {
         if self.0.is_empty() {

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 /// What comes of an effect, when it does.
 pub type Answering<'a> = Pin<Box<dyn Future<Output = Result<Done, Failure>> + Send + 'a>>;
 
-/// Whoever speaks with what is no API server.
+/// Answers what is no API server's to answer.
 ///
 /// A port answers with [`Done::answer`]. Calls may be repeated after a crash or a lost answer, so each must be idempotent;
 /// one that is not done by the effect's deadline is dropped, and reported as [`Failure::Transient`].

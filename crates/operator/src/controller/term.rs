@@ -212,7 +212,7 @@ async fn follow(
     back: mpsc::UnboundedSender<ControllerMessage>,
     look: KindFollower,
 ) {
-    let tell = |event| {
+    let report = |event| {
         look.note(&event, std::time::Instant::now());
         if let OwnEvent::Trouble(message) = &event {
             tracing::warn!(kind = kind.name(), "cannot watch: {message}");
@@ -220,7 +220,7 @@ async fn follow(
         // Nobody listens any more at the end of a term, which ends this task too.
         let _ = back.send(ControllerMessage::Own(index, event));
     };
-    own::follow(own.watches(), &kind, namespace.as_deref(), tell).await;
+    own::follow(own.watches(), &kind, namespace.as_deref(), report).await;
 }
 
 async fn follow_records(
@@ -230,11 +230,11 @@ async fn follow_records(
     index: usize,
     back: mpsc::UnboundedSender<ControllerMessage>,
 ) {
-    let tell = |event| {
+    let report = |event| {
         if let OwnEvent::Trouble(message) = &event {
             tracing::warn!(kind = kind.name(), "cannot watch, so no history is kept: {message}");
         }
         let _ = back.send(ControllerMessage::Kept(index, event));
     };
-    own::follow(own.watches(), &kind, namespace.as_deref(), tell).await;
+    own::follow(own.watches(), &kind, namespace.as_deref(), report).await;
 }

@@ -16,8 +16,8 @@ use linchpin_words::{Gvk, Timestamp};
 use super::{
     Controller,
     entry::{Entry, FreshLook},
+    idle_plans::COOL_AFTER,
     now,
-    rest::COOL_AFTER,
     throttle::{self, LastTurn},
 };
 
@@ -86,7 +86,7 @@ impl Controller {
         self.cooling.set_earlier(id, last_turn.ended + COOL_AFTER);
         let rule = self.served[entry.kind].insight == Insight::Subjects;
         self.entries.insert(id, entry);
-        // What it is about may lead elsewhere now. What this one has stands with the others only from here on.
+        // What it is about may lead elsewhere now. Other subjects see what this one has only from here on.
         if rule {
             self.exempt_of = None;
         }

@@ -295,11 +295,11 @@ impl ProbeSchedule {
     /// The namespace in whose share a probe may start: of those that ask for it the one with the fewest under way.
     fn host<'a>(&self, entry: &'a Entry) -> Option<(usize, u64, &'a str)> {
         let asking = entry.wants.iter().map(namespace_of);
-        let standing = asking.filter_map(|name| {
+        let candidates = asking.filter_map(|name| {
             let namespace = self.namespaces.get(name)?;
             Some((namespace.under_way, namespace.served, name))
         });
-        standing.filter(|(under_way, ..)| *under_way < limits::PROBE_NAMESPACE_THREADS).min()
+        candidates.filter(|(under_way, ..)| *under_way < limits::PROBE_NAMESPACE_THREADS).min()
     }
 
     /// Takes the end of a probe in; who has another answer now.

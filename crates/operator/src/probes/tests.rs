@@ -10,9 +10,9 @@ use linchpin_words::{Shared, egress::Egress, probe::ProbeTarget};
 use super::*;
 use crate::answers::Answers;
 
-/// Probes that may go where the rule says, what they tell, and what is counted.
+/// Probes that may go where the rule says, what they report, and what is counted.
 fn probes(egress: Egress) -> (Probes, mpsc::Receiver<Vec<SubscriberId>>, Registry) {
-    let (send, told) = mpsc::channel();
+    let (send, notified) = mpsc::channel();
     let send = Mutex::new(send);
     let listener: AnswerListener = Arc::new(move |woken: &[SubscriberId]| {
         let _ = send.lock().unwrap().send(woken.to_vec());
@@ -20,7 +20,7 @@ fn probes(egress: Egress) -> (Probes, mpsc::Receiver<Vec<SubscriberId>>, Registr
     let settings = ProbeSettings { egress, ..ProbeSettings::default() };
     let mut registry = Registry::default();
     let times = ProbeTimes::register(&mut registry);
-    (Probes::new(&settings, times, listener), told, registry)
+    (Probes::new(&settings, times, listener), notified, registry)
 }
 
 fn want(host: &str, port: u16) -> Want {
@@ -30,20 +30,20 @@ fn want(host: &str, port: u16) -> Want {
 
 #[test]
 fn a_port_is_seen_to_open_and_to_close() {
-    let (probes, told, registry) = probes(Egress::default().with_loopback());
+    let (probes, notified, registry) = probes(Egress::default().with_loopback());
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let want = want("127.0.0.1", address.port());
     assert!(matches!(probes.read(&want), Seen::Unknown(why) if why.is_passing()));
     probes.subscribe(SubscriberId(7), [want.clone()].into());
-    assert_eq!(told.recv().unwrap(), [SubscriberId(7)]);
+    assert_eq!(notified.recv().unwrap(), [SubscriberId(7)]);
     assert_eq!(probes.read(&want), Seen::Probe(Err(Miss::Refused)));
     let listener = TcpListener::bind(address).unwrap();
     probes.refresh(&want);
-    assert_eq!(told.recv().unwrap(), [SubscriberId(7)]);
+    assert_eq!(notified.recv().unwrap(), [SubscriberId(7)]);
     assert_eq!(probes.read(&want), Seen::Probe(Ok(())));
     drop(listener);
     probes.refresh(&want);
-    assert_eq!(told.recv().unwrap(), [SubscriberId(7)], "after the second look");
+    assert_eq!(notified.recv().unwrap(), [SubscriberId(7)], "after the second look");
     assert_eq!(probes.read(&want), Seen::Probe(Err(Miss::Refused)));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
@@ -57,12 +57,12 @@ fn a_port_is_seen_to_open_and_to_close() {
 
 #[test]
 fn b19_a_user_does_not_lead_the_operator_to_its_node() {
-    let (probes, told, _) = probes(Egress::default());
+    let (probes, notified, _) = probes(Egress::default());
     let here = TcpListener::bind("127.0.0.1:0").unwrap();
     here.set_nonblocking(true).unwrap();
     let want = want("0x7f.1", here.local_addr().unwrap().port());
     probes.subscribe(SubscriberId(1), [want.clone()].into());
-    told.recv().unwrap();
+    notified.recv().unwrap();
     let Seen::Unknown(why) = probes.read(&want) else { panic!("{:?}", probes.read(&want)) };
     assert_eq!(why.reason, Reason::ProbeDenied);
     assert!(why.message.contains("127.0.0.0/8 (loopback)"), "{}", why.message);
@@ -71,7 +71,7 @@ fn b19_a_user_does_not_lead_the_operator_to_its_node() {
 
 #[tokio::test]
 async fn each_question_is_answered_by_whoever_can() {
-    let (probes, told, _) = probes(Egress::default().with_loopback());
+    let (probes, notified, _) = probes(Egress::default().with_loopback());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     // An API server that is not there: the hub knows nothing, and the probes do not care.
@@ -81,7 +81,7 @@ async fn each_question_is_answered_by_whoever_can() {
     let network = want("127.0.0.1", port);
     let version = Want::new(Question::Version { via: Via::service_account("shop", "default") });
     both.subscribe(SubscriberId(1), [network.clone(), version.clone()].into());
-    told.recv().unwrap();
+    notified.recv().unwrap();
     let world = both.read([&network, &version]);
     assert_eq!(world.get(&network), Some(&Seen::Probe(Ok(()))));
     assert!(matches!(world.get(&version), Some(Seen::Unknown(_))), "{:?}", world.get(&version));

@@ -113,10 +113,10 @@ mod tests {
             {"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["watch"]},
             {"apiGroups": ["", "apps"], "resources": ["secrets"], "resourceNames": ["x"], "verbs": ["get"]},
         ]);
-        let told = compare(RightScope::Tenant, &doors, NAME, &apart, |_| true);
+        let result = compare(RightScope::Tenant, &doors, NAME, &apart, |_| true);
         let words = |all: &BTreeSet<Permission>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
-        assert_eq!(words(&told.missing), ["impersonate serviceaccounts"]);
-        assert_eq!(words(&told.extra), ["get secrets x", "get secrets.apps x"]);
+        assert_eq!(words(&result.missing), ["impersonate serviceaccounts"]);
+        assert_eq!(words(&result.extra), ["get secrets x", "get secrets.apps x"]);
     }
 
     #[test]
@@ -137,8 +137,8 @@ mod tests {
     #[test]
     fn a_star_is_more_than_the_table_ever_gives() {
         let star = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
-        let told = compare(RightScope::Release, &Doors::default(), NAME, &star, |_| true);
-        assert_eq!(told.extra.len(), 1);
-        assert!(!told.missing.is_empty(), "a star is not what the chart gives");
+        let result = compare(RightScope::Release, &Doors::default(), NAME, &star, |_| true);
+        assert_eq!(result.extra.len(), 1);
+        assert!(!result.missing.is_empty(), "a star is not what the chart gives");
     }
 }

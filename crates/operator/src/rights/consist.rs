@@ -106,9 +106,9 @@ impl ConsistInstallation {
             json!({"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["linchpin-consist-webhook-tls"],
                 "verbs": ["get", "list", "watch", "update"]}),
             rule(&[""], &["secrets"], &["create"]),
-            // What is left at a provider is told here: the employer is gone.
+            // What is left at a provider is reported here: the employer is gone.
             rule(&["events.k8s.io", ""], &["events"], &["create", "patch"]),
-            // Whoever takes everything away ends the processes of this installation first.
+            // A user who takes everything away ends the processes of this installation first.
             json!({"apiGroups": ["apps"], "resources": ["deployments/scale"], "resourceNames": [self.name],
                 "verbs": ["patch"]}),
         ]

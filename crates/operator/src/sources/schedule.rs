@@ -2,11 +2,11 @@
 //!
 //! * **One fetch per question.** Equal sources of all objects in all namespaces are one, looked at as often as the most
 //!   eager of them asks. A Secret is part of a source, so nobody gets what another's credentials opened.
-//! * **Cadence.** At once; then after the interval, unless the source names its content; after a failure after 1, 2, 4 …
-//!   seconds up to the interval, later where the server asks for it.
-//! * **Unknown is not absent.** A look that fails changes nothing of what was read before; it is told beside it.
-//! * **Shares.** Few fetches are under way at once, one of a namespace; who was served longest ago is next. What is kept has
-//!   a budget for each namespace and one for all.
+//! * **Cadence.** At once; then after the interval, unless the source names its content; after a failure after 1, 2, 4
+//!   … seconds up to the interval, later where the server asks for it.
+//! * **Unknown is not absent.** A look that fails changes nothing of what was read before; it is reported beside it.
+//! * **Shares.** Few fetches are under way at once, one of a namespace; who was served longest ago is next. What is
+//!   kept has a budget for each namespace and one for all.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -48,7 +48,7 @@ struct Entry {
     source: Shared<Source>,
     wants: BTreeSet<Want>,
     answer: Option<Arc<Artifact>>,
-    /// What to tell the next fetch.
+    /// What to send with the next fetch.
     known: Option<EarlierFetch>,
     /// Failures in a row.
     failures: u32,

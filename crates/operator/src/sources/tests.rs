@@ -35,14 +35,14 @@ fn want(port: u16) -> Want {
 }
 
 async fn answer(hosts: &str, egress: Egress, want: &Want) -> Seen {
-    let (send, told) = mpsc::channel();
+    let (send, notified) = mpsc::channel();
     let send = Mutex::new(send);
     let listener: AnswerListener = Arc::new(move |woken: &[SubscriberId]| {
         let _ = send.lock().unwrap().send(woken.to_vec());
     });
     let sources = Sources::new(&SourceSettings::parse(hosts, "").unwrap(), &egress, listener);
     sources.subscribe(SubscriberId(1), [want.clone()].into());
-    let woken = tokio::task::spawn_blocking(move || told.recv_timeout(Duration::from_mins(1)));
+    let woken = tokio::task::spawn_blocking(move || notified.recv_timeout(Duration::from_mins(1)));
     assert_eq!(woken.await.unwrap().unwrap(), [SubscriberId(1)]);
     sources.read(want)
 }

@@ -23,7 +23,6 @@ use serde_json::Value;
 
 use super::{
     configuration::SYSTEM,
-    glance::WebhookReads,
     label_selector,
     memory::{BootMemory, labels, namespace_kind},
     owners::Owners,
@@ -31,6 +30,7 @@ use super::{
     server::{Handler, Handlers},
     settings::{WebhookAddress, WebhookSettings},
     shared_requests::SharedRequests,
+    webhook_reads::WebhookReads,
 };
 use crate::{controller::now, settings::Namespaces, tallies::Tallies};
 
@@ -122,7 +122,7 @@ struct Selected {
 
 /// What the three webhooks answer from.
 pub(super) struct BootWebhooks {
-    errands: OperatorRequests,
+    own_requests: OperatorRequests,
     memory: BootMemory,
     owners: Owners,
     settings: Arc<WebhookSettings>,
@@ -131,7 +131,7 @@ pub(super) struct BootWebhooks {
     tallies: Tallies,
     /// The namespaces that the controller serves: nobody would release what is held elsewhere.
     served: Namespaces,
-    glances: WebhookReads,
+    reads: WebhookReads,
     /// Lists that are under way, by namespace.
     lists: SharedRequests<String, ListedDependencies>,
     keys: Mutex<BTreeMap<AccountKey, Usability>>,
@@ -139,7 +139,7 @@ pub(super) struct BootWebhooks {
 
 impl BootWebhooks {
     pub(super) fn new(
-        errands: OperatorRequests,
+        own_requests: OperatorRequests,
         memory: BootMemory,
         settings: Arc<WebhookSettings>,
         default_service_account: String,
@@ -148,13 +148,13 @@ impl BootWebhooks {
         served: Namespaces,
     ) -> Self {
         Self {
-            owners: Owners::new(errands.clone()),
-            glances: WebhookReads::new(
-                errands.clone(),
+            owners: Owners::new(own_requests.clone()),
+            reads: WebhookReads::new(
+                own_requests.clone(),
                 default_service_account.clone(),
                 cluster_domain.clone(),
             ),
-            errands,
+            own_requests,
             memory,
             settings,
             default_service_account,
@@ -224,8 +224,8 @@ impl BootWebhooks {
         ReviewVerdict { warnings: ignored(&sets, &[annotations]), ..ReviewVerdict::patched(patch) }
     }
 
-    /// Whether pods and workloads of a namespace may be touched. Webhook configurations name no other, so a review of one is
-    /// forged: nothing is asked for it, and nothing told.
+    /// Whether pods and workloads of a namespace may be touched. Webhook configurations name no other, so a review of
+    /// one is forged: nothing is asked for it, and nothing reported.
     async fn is_in_scope(&self, namespace: &str, by: Instant) -> bool {
         let is_own = matches!(&self.settings.reached, WebhookAddress::Service { namespace: own, .. } if own == namespace);
         let is_served = match &self.served {
@@ -240,17 +240,17 @@ impl BootWebhooks {
         }
         // It may have opted in a moment ago, and the API server has seen that sooner than we have.
         let within = left(by).min(PATIENCE);
-        match self.errands.metadata(&namespace_kind(), None, namespace, within).await {
+        match self.own_requests.metadata(&namespace_kind(), None, namespace, within).await {
             Ok(found) => {
                 found.is_some_and(|found| label_selector::matches(&self.settings.namespaces, &labels(&found)))
             }
-            // Who cannot tell believes the configurations.
+            // Without knowing, the configurations are believed.
             Err(_) => true,
         }
     }
 
-    /// Whether a pod is held. It is not where all that the gate would stand for is seen to be there: by the controller in
-    /// this process, while it leads, or at once.
+    /// Whether a pod is held. It is not where all that the gate would wait for is seen to be there: by the controller
+    /// in this process, while it leads, or at once.
     async fn gate(&self, namespace: &str, objects: &[BootDependency], division: &Division) -> PodGate {
         for object in objects {
             let name = object.metadata.name.as_deref().unwrap_or_default();
@@ -266,7 +266,7 @@ impl BootWebhooks {
                 // The controller of this process has not got to it yet; it releases what is held for nothing at once.
                 None if self.tallies.leads() => false,
                 None => {
-                    let met = self.glances.met(object).await;
+                    let met = self.reads.met(object).await;
                     gated.iter().all(|entry| met.contains(*entry))
                 }
             };
@@ -380,7 +380,7 @@ impl BootWebhooks {
         }
         let kind = OwnKind::new(&holder.kind(), holder.plural(), true);
         let scope = Scope::Name { namespace: Some(text(namespace)), name: text(name) };
-        let answer = self.errands.look_as((namespace, account), &kind, &scope, PATIENCE);
+        let answer = self.own_requests.look_as((namespace, account), &kind, &scope, PATIENCE);
         let found = tokio::time::timeout(left, answer).await.ok().and_then(Result::ok).unwrap_or_default();
         let usable = found.first().is_some_and(|found| reference.is_in(found));
         let mut keys = lock();
@@ -399,9 +399,9 @@ impl BootWebhooks {
     }
 
     fn ask(&self, namespace: &str) -> impl Future<Output = ListedDependencies> + use<> {
-        let (errands, namespace) = (self.errands.clone(), namespace.to_owned());
+        let (own_requests, namespace) = (self.own_requests.clone(), namespace.to_owned());
         async move {
-            let objects = errands.list(&kind(), &namespace, PATIENCE).await.ok()?;
+            let objects = own_requests.list(&kind(), &namespace, PATIENCE).await.ok()?;
             let read = objects.into_iter().filter_map(|object| serde_json::from_value(object).ok());
             Some(Arc::new(read.collect()))
         }
@@ -416,13 +416,13 @@ impl BootWebhooks {
     }
 }
 
-/// What the user is told of a bypass that is none, where there is something to bypass.
+/// The warning about a bypass that is none, where there is something to bypass.
 fn ignored(sets: &[BootSet], annotations: &[&Value]) -> Vec<String> {
     let notes = annotations.iter().filter_map(|annotations| ignored_skip(annotations));
     notes.take(usize::from(!sets.is_empty())).collect()
 }
 
-/// What the user is told of headers that are written where everybody can read them.
+/// The warning about headers that are written where everybody can read them.
 fn secret_headers(object: &BootDependency) -> Vec<String> {
     let is_secret = |name: &str| {
         let name = name.to_ascii_lowercase();

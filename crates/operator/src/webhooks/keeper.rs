@@ -66,7 +66,7 @@ pub(super) struct KeptWebhooks {
 
 /// The keeper.
 pub(super) struct WebhookKeeper {
-    errands: OperatorRequests,
+    own_requests: OperatorRequests,
     charge: KeptWebhooks,
     settings: Arc<WebhookSettings>,
     /// The names that the certificate must have.
@@ -86,7 +86,7 @@ pub(super) struct WebhookKeeper {
 
 impl WebhookKeeper {
     pub(super) fn new(
-        errands: OperatorRequests,
+        own_requests: OperatorRequests,
         charge: KeptWebhooks,
         settings: Arc<WebhookSettings>,
         names: Vec<String>,
@@ -95,7 +95,7 @@ impl WebhookKeeper {
         certificate: Certificate,
     ) -> Self {
         Self {
-            errands,
+            own_requests,
             charge,
             settings,
             names,
@@ -112,14 +112,14 @@ impl WebhookKeeper {
 
     /// Keeps until dropped.
     pub(super) async fn run(mut self) {
-        let (tell, mut told) = mpsc::unbounded_channel();
-        let errands = self.errands.clone();
+        let (sender, mut receiver) = mpsc::unbounded_channel();
+        let own_requests = self.own_requests.clone();
         let own_namespace = self.own_namespace.clone();
         let follow = |about: About, kind: OwnKind, namespace: Option<String>, name: String| {
-            let (tell, errands) = (tell.clone(), errands.clone());
+            let (sender, own_requests) = (sender.clone(), own_requests.clone());
             async move {
-                let tell = move |event| drop(tell.send((about, event)));
-                follow_one(errands.client().watches(), &kind, namespace.as_deref(), &name, tell).await;
+                let report = move |event| drop(sender.send((about, event)));
+                follow_one(own_requests.client().watches(), &kind, namespace.as_deref(), &name, report).await;
             }
         };
         // With certificates of somebody else's there is no Secret of ours.
@@ -147,7 +147,7 @@ impl WebhookKeeper {
         loop {
             tokio::select! {
                 _ = &mut followers => return,
-                event = told.recv() => match event {
+                event = receiver.recv() => match event {
                     Some((about, event)) => { if !self.note(about, event) { continue; } }
                     None => return,
                 },
@@ -268,8 +268,8 @@ impl WebhookKeeper {
         let body = material::secret(name, namespace, version, material);
         let kind = secret_kind();
         match version {
-            None => self.errands.create(&kind, Some(namespace), &body, DEADLINE).await,
-            Some(_) => self.errands.replace(&kind, Some(namespace), name, &body, DEADLINE).await,
+            None => self.own_requests.create(&kind, Some(namespace), &body, DEADLINE).await,
+            Some(_) => self.own_requests.replace(&kind, Some(namespace), name, &body, DEADLINE).await,
         }
     }
 
@@ -303,7 +303,7 @@ impl WebhookKeeper {
             let uid = stored.and_then(|stored| stored["metadata"]["uid"].as_str());
             let Some(uid) = uid.filter(|_| self.charge.whole) else { return Ok(()) };
             let place = OwnTarget { kind: &kind, namespace: None, name: &name };
-            let removed = self.errands.remove(place, uid, DEADLINE).await;
+            let removed = self.own_requests.remove(place, uid, DEADLINE).await;
             return removed.map_err(|error| format!("deleting {} {name}: {error}", which.kind()));
         };
         let whole = self.charge.whole || matches!(self.settings.reached, WebhookAddress::Url { .. });
@@ -312,15 +312,15 @@ impl WebhookKeeper {
             (false, None) => return Ok(()),
             (false, Some(stored)) => match configuration::publish(stored, bundle) {
                 None => return Ok(()),
-                Some(patch) => self.errands.patch(&kind, None, &name, &patch, DEADLINE).await,
+                Some(patch) => self.own_requests.patch(&kind, None, &name, &patch, DEADLINE).await,
             },
-            (true, None) => self.errands.create(&kind, None, &wanted, DEADLINE).await,
+            (true, None) => self.own_requests.create(&kind, None, &wanted, DEADLINE).await,
             (true, Some(stored)) => {
                 let wanted = configuration::over(stored, wanted);
                 if configuration::covers(stored, &wanted) {
                     return Ok(());
                 }
-                self.errands.replace(&kind, None, &name, &wanted, DEADLINE).await
+                self.own_requests.replace(&kind, None, &name, &wanted, DEADLINE).await
             }
         };
         match written {

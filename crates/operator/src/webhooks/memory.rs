@@ -31,7 +31,7 @@ pub(super) struct BootMemory(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     known: Mutex<Known>,
-    /// Told when there is room again for what was left out.
+    /// Notified when there is room again for what was left out.
     room: Notify,
 }
 
@@ -174,7 +174,7 @@ impl BootMemory {
     }
 
     /// Looks again for what was left out, in namespaces that may have room again.
-    async fn refill(&self, errands: &OperatorRequests) {
+    async fn refill(&self, own_requests: &OperatorRequests) {
         loop {
             self.0.room.notified().await;
             tokio::time::sleep(RESPITE).await;
@@ -187,7 +187,9 @@ impl BootMemory {
                 places.filter(is_roomy).collect()
             };
             for namespace in roomy {
-                let Ok(objects) = errands.list(&boot::kind(), &namespace, PATIENCE).await else { continue };
+                let Ok(objects) = own_requests.list(&boot::kind(), &namespace, PATIENCE).await else {
+                    continue;
+                };
                 let mut known = self.known();
                 for object in objects {
                     let Ok(read) = serde_json::from_value::<BootDependency>(object) else { continue };
@@ -230,7 +232,12 @@ impl BootMemory {
     }
 
     /// Follows until dropped; `selector` says which namespaces have opted in.
-    pub(super) async fn follow(&self, errands: &OperatorRequests, namespaces: &Namespaces, selector: &Value) {
+    pub(super) async fn follow(
+        &self,
+        own_requests: &OperatorRequests,
+        namespaces: &Namespaces,
+        selector: &Value,
+    ) {
         let kind = boot::kind();
         let places: Vec<Option<String>> = match namespaces {
             Namespaces::All => vec![None],
@@ -241,7 +248,7 @@ impl BootMemory {
             .iter()
             .map(|place| async {
                 let seen = Mutex::new(false);
-                let tell = |event: OwnEvent| {
+                let report = |event: OwnEvent| {
                     if matches!(event, OwnEvent::Synced) {
                         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
                         self.known().synced += usize::from(!*seen);
@@ -249,13 +256,13 @@ impl BootMemory {
                     }
                     self.note(event);
                 };
-                follow(errands.client().watches(), &kind, place.as_deref(), tell).await;
+                follow(own_requests.client().watches(), &kind, place.as_deref(), report).await;
             })
             .collect();
         let note = |event| self.note_namespace(event, selector);
         let namespace_kind = namespace_kind();
-        let said = follow(errands.client().watches(), &namespace_kind, None, note);
-        let refill = self.refill(errands);
+        let said = follow(own_requests.client().watches(), &namespace_kind, None, note);
+        let refill = self.refill(own_requests);
         tokio::join!(said, refill, async { while followers.next().await.is_some() {} });
     }
 }

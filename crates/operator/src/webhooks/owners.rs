@@ -40,13 +40,13 @@ pub(super) struct ReviewedOwners {
 /// Answers that are kept for a while.
 #[derive(Clone)]
 pub(super) struct Owners {
-    errands: OperatorRequests,
+    own_requests: OperatorRequests,
     known: Arc<Mutex<BTreeMap<String, (Instant, Value)>>>,
 }
 
 impl Owners {
-    pub(super) fn new(errands: OperatorRequests) -> Self {
-        Self { errands, known: Arc::default() }
+    pub(super) fn new(own_requests: OperatorRequests) -> Self {
+        Self { own_requests, known: Arc::default() }
     }
 
     /// The chain of a pod that is about to be created.
@@ -77,7 +77,7 @@ impl Owners {
             return Some(metadata.clone());
         }
         let kind = OwnKind::new(&Gvk::new(known.group, known.version, known.kind), known.plural, true);
-        let answer = self.errands.metadata(&kind, Some(namespace), &owner.name.name, PATIENCE).await;
+        let answer = self.own_requests.metadata(&kind, Some(namespace), &owner.name.name, PATIENCE).await;
         let mut object = answer.ok()??;
         let metadata = object["metadata"].take();
         if metadata["uid"] != owner.uid.as_str() {

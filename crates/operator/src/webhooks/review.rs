@@ -132,7 +132,7 @@ pub(crate) struct ReviewVerdict {
     pub(crate) refusal: Option<String>,
     /// What is changed.
     pub(crate) patch: Vec<PatchOperation>,
-    /// What the user is told.
+    /// The message to the user.
     pub(crate) warnings: Vec<String>,
     /// The whole status of a refusal that says more than 403.
     pub(crate) status: Option<Value>,

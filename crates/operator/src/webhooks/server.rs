@@ -1,12 +1,12 @@
 //! The TLS server: POST of JSON on a few paths, within limits.
 //!
 //! A request has so long for its head and body, so many are answered at a time, a body has a largest size and JSON a
-//! largest depth. A handler that panics costs one answer 500. Whoever does not keep to it loses the connection and
-//! nothing else happens.
+//! largest depth. A handler that panics costs one answer 500. A client that does not keep to it loses the connection
+//! and nothing else happens.
 //!
-//! The API server does not say who it is unless its administrator makes it: whoever reaches the port can send a review. A
-//! handler that acts on a review is therefore [guarded](Handler::guarded): it answers behind its path and a word that only
-//! the configurations say.
+//! The API server does not say who it is unless its administrator makes it: anybody who reaches the port can send a
+//! review. A handler that acts on a review is therefore [guarded](Handler::guarded): it answers behind its path and a
+//! word that only the configurations say.
 
 use std::{
     collections::BTreeMap,
@@ -63,7 +63,7 @@ pub(crate) struct Handler {
     pub(crate) name: &'static str,
     /// The group and kind of the objects that it is asked about.
     pub(crate) kind: (&'static str, &'static str),
-    /// Whether it answers only whom the [word](Certificate::word) was told, as the last segment of the path: it believes a
+    /// Whether it answers only who knows the [word](Certificate::word), as the last segment of the path: it believes a
     /// review enough to act on it.
     pub(crate) guarded: bool,
     /// What it answers.
@@ -139,9 +139,9 @@ impl Certificate {
     }
 
     /// Whether somebody says the word, or the one before it.
-    fn is_told(&self, word: &str) -> bool {
+    fn is_known_word(&self, word: &str) -> bool {
         let shown = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        shown.words.iter().fold(false, |told, known| told | is_same(known, word))
+        shown.words.iter().fold(false, |same, known| same | is_same(known, word))
     }
 }
 
@@ -215,7 +215,7 @@ impl Desk {
             return Some(open);
         }
         let (path, word) = path.rsplit_once('/')?;
-        self.handlers.get(path).filter(|handler| handler.guarded && self.certificate.is_told(word))
+        self.handlers.get(path).filter(|handler| handler.guarded && self.certificate.is_known_word(word))
     }
 
     async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Response<Full<Bytes>> {

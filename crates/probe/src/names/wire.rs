@@ -27,7 +27,7 @@ pub(super) enum DnsAnswer {
     NoSuchName,
     /// Addresses, and more that did not fit.
     Truncated(Vec<IpAddr>),
-    /// The server could not tell.
+    /// The server gave no answer.
     Failed,
 }
 

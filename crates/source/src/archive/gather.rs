@@ -1,4 +1,4 @@
-//! What is kept of an archive, and the counts that bound it. Both formats tell their entries here, one by one.
+//! What is kept of an archive, and the counts that bound it. Both formats report their entries here, one by one.
 
 use std::{collections::BTreeMap, io::Read};
 

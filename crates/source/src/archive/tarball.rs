@@ -1,6 +1,6 @@
 //! A gzipped tar.
 //!
-//! The entries are taken as they stand in the archive; extended headers are read here, each within its bound, so that
+//! The entries are taken as they are in the archive; extended headers are read here, each within its bound, so that
 //! no header can make the reader hold megabytes. Where headers disagree about a size the archive is refused: readers
 //! that choose differently would see different files.
 
@@ -83,12 +83,12 @@ fn entries<R: Read>(archive: &mut Archive<R>, gather: &mut Gather<'_>) -> Result
             _ => return Err(invalid("the archive has an entry of an unknown kind")),
         };
         let own = std::mem::take(&mut extended);
-        if own.size.is_some_and(|told| told != size) {
-            return Err(invalid("two headers of one entry tell different sizes"));
+        if own.size.is_some_and(|stated| stated != size) {
+            return Err(invalid("two headers of one entry state different sizes"));
         }
         let name = own.name.unwrap_or_else(|| entry.path_bytes().into_owned());
         let kind = if kind == EntryKind::File && name.ends_with(b"/") { EntryKind::Directory } else { kind };
-        gather.entry(&name, kind, &mut Exactly { inner: &mut entry, left: size })?;
+        gather.entry(&name, kind, &mut ExactReader { inner: &mut entry, left: size })?;
     }
     if extended != Extended::default() {
         return Err(invalid("the archive ends with a header"));
@@ -106,7 +106,7 @@ fn extension<R: Read>(entry: &mut Entry<'_, R>) -> Result<Vec<u8>, GatherError> 
         return Err(Problem::too_large("a header of the archive is too large").into());
     }
     let mut content = Vec::new();
-    let mut exactly = Exactly { left: entry.size(), inner: entry };
+    let mut exactly = ExactReader { left: entry.size(), inner: entry };
     exactly.read_to_end(&mut content).map_err(GatherError::Read)?;
     Ok(content)
 }
@@ -168,12 +168,12 @@ impl<R: Read> Read for Metered<'_, R> {
 }
 
 /// A reader that does not take an early end for the end.
-struct Exactly<R> {
+struct ExactReader<R> {
     inner: R,
     left: u64,
 }
 
-impl<R: Read> Read for Exactly<R> {
+impl<R: Read> Read for ExactReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         if count == 0 && self.left > 0 && !buffer.is_empty() {

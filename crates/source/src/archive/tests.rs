@@ -9,7 +9,7 @@ use zip::{ZipWriter, write::SimpleFileOptions};
 
 use super::*;
 
-/// An entry of a tar, with its name as it stands in the header.
+/// An entry of a tar, with its name as it is in the header.
 fn raw_entry(builder: &mut Builder<Vec<u8>>, name: &[u8], kind: EntryType, content: &[u8]) {
     let mut header = Header::new_gnu();
     header.as_old_mut().name[..name.len()].copy_from_slice(name);
@@ -74,8 +74,8 @@ fn an_entry_that_would_leave_the_archive_refuses_all_of_it() {
     for name in
         ["../a.yaml", "a/../../b.yaml", "/etc/a.yaml", "a\\..\\b.yaml", "C:/a.yaml", "c:a.yaml", "a/.."]
     {
-        let told = refused(&files(&["good.yaml", name]), Reason::ArchiveUnsafe);
-        assert!(told.contains("the name"), "{told}");
+        let message = refused(&files(&["good.yaml", name]), Reason::ArchiveUnsafe);
+        assert!(message.contains("the name"), "{message}");
         refused(&zipped(&["good.yaml", name]), Reason::ArchiveUnsafe);
         let elsewhere = unpack(&files(&["good/a.yaml", name]), &selection(&["good"], 0)).unwrap_err();
         assert_eq!(elsewhere.reason, Reason::ArchiveUnsafe, "also outside of the paths: {name}");
@@ -101,8 +101,8 @@ fn links_and_devices_are_refused_where_they_are_asked_for_and_nothing_elsewhere(
 #[test]
 fn a_bomb_is_stopped_while_it_is_read() {
     let zeros = vec![0; 60 << 20];
-    let told = refused(&tarball(&[("big.bin", EntryType::Regular, &zeros)]), Reason::TooLarge);
-    assert!(told.contains("50 MiB"), "{told}");
+    let message = refused(&tarball(&[("big.bin", EntryType::Regular, &zeros)]), Reason::TooLarge);
+    assert!(message.contains("50 MiB"), "{message}");
     let text = vec![b'a'; limits::YAML_SOURCE + 1];
     refused(&tarball(&[("big.yaml", EntryType::Regular, &text)]), Reason::TooLarge);
     let text = vec![b'a'; limits::YAML_SOURCE];
@@ -196,8 +196,8 @@ fn headers_that_disagree_about_a_size_refuse_the_archive() {
 #[test]
 fn what_must_be_rendered_is_refused_with_the_way_out() {
     for name in ["kustomization.yaml", "a/kustomization.yml", "a/Kustomization", "chart/Chart.yaml"] {
-        let told = refused(&files(&["a.yaml", name]), Reason::SourceUnsupported);
-        assert!(told.contains(name) && told.contains("render it in CI"), "{told}");
+        let message = refused(&files(&["a.yaml", name]), Reason::SourceUnsupported);
+        assert!(message.contains(name) && message.contains("render it in CI"), "{message}");
     }
     assert!(unpack(&files(&["a/b.yaml", "c/Chart.yaml"]), &selection(&["a"], 0)).is_ok());
 }

@@ -1,6 +1,6 @@
 //! A zip.
 //!
-//! It is read by its directory, which stands at the end. An archive in which directory and content could be read in
+//! It is read by its directory, which is at the end. An archive in which directory and content could be read in
 //! two ways (something before or behind it, two entries of one name, entries that share their bytes) is refused.
 
 use std::io::{self, Cursor, Read};
@@ -14,7 +14,7 @@ use crate::Problem;
 /// The end of a zip's directory: a signature, counts, sizes, and the length of a comment.
 const END_SIGNATURE: &[u8] = b"PK\x05\x06";
 const END_LENGTH: usize = 22;
-/// What stands before it where numbers do not fit.
+/// What is before it where numbers do not fit.
 const LARGE_SIGNATURE: &[u8] = b"PK\x06\x07";
 const LARGE_LENGTH: usize = 20;
 

@@ -138,7 +138,7 @@ fn an_account_is_used_only_where_an_object_of_its_namespace_names_it() {
             "somebody"
         ]
     );
-    assert_eq!(witness::new_accusations(audit.path()), [], "all were told");
+    assert_eq!(witness::new_accusations(audit.path()), [], "all were reported");
 }
 
 #[test]

@@ -93,7 +93,7 @@ struct Witness {
     /// Requests that no object in the log allows so far.
     open: Vec<Event>,
     found: Vec<Accusation>,
-    told: usize,
+    reported: usize,
 }
 
 static WITNESSES: LazyLock<Mutex<HashMap<PathBuf, Witness>>> = LazyLock::new(Mutex::default);
@@ -101,17 +101,17 @@ static WITNESSES: LazyLock<Mutex<HashMap<PathBuf, Witness>>> = LazyLock::new(Mut
 /// All that is to be said about the log of an API server, from its beginning on.
 pub(super) fn accusations(log: &Path) -> Vec<Accusation> {
     with_witness(log, |witness| {
-        witness.told = witness.found.len();
+        witness.reported = witness.found.len();
         witness.found.clone()
     })
 }
 
-/// The same without what has been told before.
+/// The same without what has been reported before.
 pub(super) fn new_accusations(log: &Path) -> Vec<Accusation> {
     with_witness(log, |witness| {
-        let new = witness.found.split_off(witness.told.min(witness.found.len()));
+        let new = witness.found.split_off(witness.reported.min(witness.found.len()));
         witness.found.extend(new.iter().cloned());
-        witness.told = witness.found.len();
+        witness.reported = witness.found.len();
         new
     })
 }

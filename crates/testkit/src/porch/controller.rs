@@ -93,7 +93,7 @@ impl PorchController {
                 condition("Stalled", "True", "ValidationError", message),
                 condition("Ready", "False", "Error", "invalid packagevariant object"),
             ];
-            return self.tell(variant, &json!({"conditions": conditions}));
+            return self.write_status(variant, &json!({"conditions": conditions}));
         };
         let source = format!("{}/v{}", text(upstream, "/spec/packageName"), number(upstream));
         let made: Vec<&Value> = revisions.iter().filter(|one| is_made_of(one, variant)).collect();
@@ -106,10 +106,13 @@ impl PorchController {
             condition("Stalled", "False", "Valid", "all validation checks passed"),
             condition("Ready", "True", "NoErrors", "successfully ensured downstream package variant"),
         ];
-        self.tell(variant, &json!({"conditions": conditions, "downstreamTargets": [{"name": target}]}))
+        self.write_status(
+            variant,
+            &json!({"conditions": conditions, "downstreamTargets": [{"name": target}]}),
+        )
     }
 
-    fn tell(&self, variant: &Value, status: &Value) -> Result<(), ApiRefusal> {
+    fn write_status(&self, variant: &Value, status: &Value) -> Result<(), ApiRefusal> {
         if variant["status"] != *status {
             let name = text(variant, "/metadata/name");
             self.merge("PackageVariant", &name, "/status", &json!({"status": status}))?;

@@ -98,7 +98,7 @@ pub fn install(api: &Api, shape: RevisionShape) {
     }
 }
 
-/// Removes Porch's kinds with all their objects, and waits until they are gone. Whoever plays Porch must go on until
+/// Removes Porch's kinds with all their objects, and waits until they are gone. The player of Porch must go on until
 /// then: variants have a finalizer.
 pub fn remove(api: &Api) {
     for (group, plural) in PLACES {

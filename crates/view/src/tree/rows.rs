@@ -194,7 +194,7 @@ impl Walk<'_> {
         let mut role = "";
         match arrow.map(|arrow| &arrow.need) {
             Some(ArrowReason::Wait { wait, own }) => {
-                state = state_of(item, seen(wait.standing));
+                state = state_of(item, seen(wait.state));
                 if !item.speaks {
                     (why, since) = (wait_why(wait), wait.since.or(since));
                 }
@@ -307,7 +307,7 @@ fn state_of(item: &PictureItem, seen: PictureState) -> PictureState {
     match (item.state, seen) {
         (PictureState::Cycle, seen) if seen != PictureState::Ready => PictureState::Cycle,
         (PictureState::Waiting, PictureState::Running) => PictureState::Waiting,
-        // Whoever waited for it saw it; somebody has looked since.
+        // What waited for it saw it; somebody has looked since.
         (PictureState::Missing, PictureState::Ready) if item.speaks => PictureState::Missing,
         (_, seen) => seen,
     }

@@ -31,8 +31,8 @@ pub(crate) fn publish() -> Node {
     ours("publish")
 }
 
-fn wait(standing: WaitState, reason: &'static str, minutes: i64) -> Wait {
-    Wait::new(standing, reason).since(ago(minutes))
+fn wait(state: WaitState, reason: &'static str, minutes: i64) -> Wait {
+    Wait::new(state, reason).since(ago(minutes))
 }
 
 pub(crate) fn waits(from: &Node, to: &Node) -> Edge {

@@ -54,7 +54,8 @@ pub const TO_DELETE: &str = "collaset.kusionstack.io/to-delete";
 /// Annotation on a pod, Kubernetes' own: which of its pods a ReplicaSet gives up first.
 pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 
-/// Its value while a ReplicaSet's pod is being drained: whoever was refused asks for the same pod again, not for another.
+/// Its value while a ReplicaSet's pod is being drained: the refused client asks for the same pod again, not for
+/// another.
 pub const DELETION_COST_DRAINING: &str = "-2147483647";
 
 /// Annotation on a pod: who asked for its deletion.

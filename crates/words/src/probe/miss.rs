@@ -45,7 +45,7 @@ pub enum ProbePhase {
 pub enum NameFault {
     /// There is no such name, or it has no address.
     NotFound,
-    /// The name servers could not tell.
+    /// The name servers gave no answer.
     ServerFailed,
 }
 

@@ -7,7 +7,7 @@ use linchpin_words::keys;
 use super::{doors, items, place};
 use crate::check::{
     facts::{CheckFacts, Looked, UnseenFact},
-    told::{CheckEnd, failed, list, ok, skipped, unseen},
+    report::{CheckEnd, failed, list, ok, skipped, unseen},
 };
 
 /// The oldest minor version of Kubernetes 1 that is served.

@@ -10,14 +10,14 @@ use super::{items, place, text};
 use crate::{
     check::{
         facts::{CheckFacts, Looked, UnseenFact, deployment},
-        told::{CheckEnd, failed, list, ok, skipped, unseen, warning},
+        report::{CheckEnd, failed, list, ok, skipped, unseen, warning},
     },
     rbac::check::tenant_line,
 };
 
 pub(super) fn tenants_bound(namespace: &str, facts: &CheckFacts) -> CheckEnd {
-    if let Some(told) = unread(facts) {
-        return told;
+    if let Some(end) = unread(facts) {
+        return end;
     }
     let is_closed = |object: &&Value| {
         condition(object, "Ready").is_some_and(|ready| ready["reason"] == Reason::NotATenant.as_str())
@@ -38,8 +38,8 @@ pub(super) fn tenants_bound(namespace: &str, facts: &CheckFacts) -> CheckEnd {
 }
 
 pub(super) fn nothing_stalled(facts: &CheckFacts) -> CheckEnd {
-    if let Some(told) = unread(facts) {
-        return told;
+    if let Some(end) = unread(facts) {
+        return end;
     }
     let all = objects(facts).count();
     let stalled: Vec<String> = objects(facts)
@@ -57,8 +57,8 @@ pub(super) fn nothing_stalled(facts: &CheckFacts) -> CheckEnd {
 }
 
 pub(super) fn no_finalizers(facts: &CheckFacts) -> CheckEnd {
-    if let Some(told) = unread(facts) {
-        return told;
+    if let Some(end) = unread(facts) {
+        return end;
     }
     let ours = [keys::TEARDOWN_FINALIZER, keys::APP_BUNDLE_FINALIZER];
     let held: Vec<String> = objects(facts)

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{doors, items, place, text};
 use crate::check::{
     facts::{CheckFacts, Looked, UnseenFact, deployment, flag},
-    told::{CheckEnd, failed, list, ok, skipped, unseen, warning},
+    report::{CheckEnd, failed, list, ok, skipped, unseen, warning},
 };
 
 /// A lease that was not renewed for so many of its own lengths is nobody's, however clocks differ.
@@ -127,8 +127,8 @@ pub(super) fn rights(facts: &CheckFacts, missing: bool) -> CheckEnd {
             };
             is_here && is_served(row)
         };
-        let told = compare(live.scope, &doors, configured, &rules, wanted);
-        let differs = if missing { told.missing } else { told.extra };
+        let compared = compare(live.scope, &doors, configured, &rules, wanted);
+        let differs = if missing { compared.missing } else { compared.extra };
         found.extend(differs.into_iter().map(|permission| format!("{permission} ({})", live.called)));
     }
     let update = "upgrade the release, or: linchpin manifests --no-crds | kubectl apply --server-side --force-conflicts -f -";

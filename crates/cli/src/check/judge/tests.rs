@@ -1,7 +1,7 @@
 use super::*;
 use crate::check::{
     facts::{LiveRole, Looked, UnseenFact, Webhooks},
-    told::text_of,
+    report::text_of,
 };
 use linchpin_operator::rights::{NAME, RightScope};
 use linchpin_operator::rights::{NAMESPACE, manifests::Installation};
@@ -53,10 +53,10 @@ fn well() -> CheckFacts {
 }
 
 /// What is not well, as one line each; what was skipped aside.
-fn told(mode: CheckMode, facts: &CheckFacts) -> Vec<String> {
-    let mut told = short(mode, facts);
-    told.retain(|line| !line.starts_with('·'));
-    told
+fn problems(mode: CheckMode, facts: &CheckFacts) -> Vec<String> {
+    let mut lines = short(mode, facts);
+    lines.retain(|line| !line.starts_with('·'));
+    lines
 }
 
 /// The lines of `-o short` but for the last.
@@ -73,7 +73,7 @@ fn where_all_is_well_nothing_is_told() {
         if mode == CheckMode::Pre {
             facts.definitions.values_mut().for_each(|found| *found = Err(UnseenFact::Absent));
         }
-        assert_eq!(told(mode, &facts), [] as [&str; 0], "{mode:?}");
+        assert_eq!(problems(mode, &facts), [] as [&str; 0], "{mode:?}");
     }
     let text = text_of(&judge(CheckMode::Installed, NAMESPACE, &well()), false);
     assert!(text.ends_with("11 ok, 0 warnings, 0 failed, 3 skipped\n"), "{text}");
@@ -86,7 +86,7 @@ fn no_cluster_is_one_failure_and_the_rest_is_skipped() {
         "✗ api-reachable: the API server does not answer: connection refused",
         "→ is the cluster up, and is it the right one? kubectl config current-context",
     ];
-    assert_eq!(told(CheckMode::Installed, &facts), expected);
+    assert_eq!(problems(CheckMode::Installed, &facts), expected);
     let skipped = "· operator-ready: the API server does not answer".to_owned();
     assert!(short(CheckMode::Installed, &facts).contains(&skipped), "what is skipped is not ok");
 }
@@ -94,8 +94,8 @@ fn no_cluster_is_one_failure_and_the_rest_is_skipped() {
 #[test]
 fn an_old_cluster_is_refused() {
     let version = Some(Ok(json!({"major": "1", "minor": "32", "gitVersion": "v1.32.0"})));
-    let told = told(CheckMode::Pre, &CheckFacts { version, ..well() });
-    assert!(told[0].starts_with("✗ api-version: Kubernetes v1.32.0 is older than 1.33"), "{told:?}");
+    let lines = problems(CheckMode::Pre, &CheckFacts { version, ..well() });
+    assert!(lines[0].starts_with("✗ api-version: Kubernetes v1.32.0 is older than 1.33"), "{lines:?}");
 }
 
 #[test]
@@ -106,13 +106,13 @@ fn definitions_that_are_missing_or_old_are_named_with_the_command_that_brings_th
         "✗ crds-served: the cluster does not serve appbundles.app.example.com",
         "→ linchpin crds | kubectl apply --server-side -f -",
     ];
-    assert_eq!(told(CheckMode::Installed, &facts), expected);
+    assert_eq!(problems(CheckMode::Installed, &facts), expected);
 
     let mut facts = well();
     let old = facts.definitions.get_mut("appbundles.app.example.com").unwrap().as_mut().unwrap();
     old["metadata"]["annotations"][keys::SCHEMA_HASH] = json!("older");
     assert_eq!(
-        told(CheckMode::Installed, &facts)[0],
+        problems(CheckMode::Installed, &facts)[0],
         "✗ crds-current: appbundles.app.example.com are of another version than this program"
     );
     old_is_foreign_without_our_mark(facts);
@@ -121,10 +121,10 @@ fn definitions_that_are_missing_or_old_are_named_with_the_command_that_brings_th
 fn old_is_foreign_without_our_mark(mut facts: CheckFacts) {
     let old = facts.definitions.get_mut("appbundles.app.example.com").unwrap().as_mut().unwrap();
     old["metadata"]["annotations"] = json!({});
-    let told = told(CheckMode::Pre, &facts);
+    let lines = problems(CheckMode::Pre, &facts);
     assert!(
-        told[0].starts_with("✗ no-foreign-crds: appbundles.app.example.com are there and not ours"),
-        "{told:?}"
+        lines[0].starts_with("✗ no-foreign-crds: appbundles.app.example.com are there and not ours"),
+        "{lines:?}"
     );
 }
 
@@ -135,10 +135,10 @@ fn a_door_that_is_off_needs_no_definition_and_no_rights() {
     deployment["spec"]["template"]["spec"]["containers"][0]["args"] =
         json!(["--doors=resourceDependency,bootDependency", SERVED]);
     *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(UnseenFact::Absent);
-    let told = told(CheckMode::Installed, &facts);
-    assert!(told[0].starts_with("! rights-not-wider: the operator's roles give more"), "{told:?}");
-    assert!(told[0].contains("appbundles.app.example.com (ClusterRole linchpin)"), "{told:?}");
-    assert_eq!(told.len(), 2, "{told:?}");
+    let lines = problems(CheckMode::Installed, &facts);
+    assert!(lines[0].starts_with("! rights-not-wider: the operator's roles give more"), "{lines:?}");
+    assert!(lines[0].contains("appbundles.app.example.com (ClusterRole linchpin)"), "{lines:?}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn rights_for_webhooks_and_their_certificate_are_needed_where_they_are_served() 
         let mut facts = well();
         let deployment = &mut facts.deployments.as_mut().unwrap().as_mut().unwrap()["items"][0];
         deployment["spec"]["template"]["spec"]["containers"][0]["args"] = json!(flags);
-        told(CheckMode::Installed, &facts)
+        problems(CheckMode::Installed, &facts)
     };
     assert_eq!(with(&[SERVED]), [] as [&str; 0]);
     let given = with(&[SERVED, "--webhook-cert-dir=/certificate"]);
@@ -165,7 +165,7 @@ fn rights_for_webhooks_and_their_certificate_are_needed_where_they_are_served() 
 fn an_operator_that_is_not_there_or_down_says_which() {
     let facts = CheckFacts { deployments: Some(Ok(json!({"items": []}))), ..well() };
     assert_eq!(
-        told(CheckMode::Installed, &facts)[0],
+        problems(CheckMode::Installed, &facts)[0],
         "✗ operator-ready: there is no operator in namespace linchpin-system"
     );
     let mut facts = well();
@@ -175,7 +175,7 @@ fn an_operator_that_is_not_there_or_down_says_which() {
         "✗ operator-ready: no Pod of Deployment linchpin-system/linchpin is ready",
         "→ kubectl describe pods -n linchpin-system -l app.kubernetes.io/name=linchpin",
     ];
-    assert_eq!(told(CheckMode::Installed, &facts), expected);
+    assert_eq!(problems(CheckMode::Installed, &facts), expected);
 }
 
 #[test]
@@ -185,11 +185,11 @@ fn nobody_who_leads_is_a_failure() {
         json!({"holderIdentity": "a", "leaseDurationSeconds": 3, "renewTime": "2026-01-01T00:00:00.000000Z"}),
     );
     assert_eq!(
-        told(CheckMode::Installed, &old)[0],
+        problems(CheckMode::Installed, &old)[0],
         "✗ lease-renewed: a holds Lease linchpin-system/linchpin and has not renewed it since 2026-01-01T00:00:00Z"
     );
     let free = lease(json!({"holderIdentity": "", "leaseDurationSeconds": 15}));
-    assert!(told(CheckMode::Installed, &free)[0].starts_with("✗ lease-renewed: nobody holds"));
+    assert!(problems(CheckMode::Installed, &free)[0].starts_with("✗ lease-renewed: nobody holds"));
 }
 
 fn tenant_rules(facts: &mut CheckFacts) -> &mut Value {
@@ -203,13 +203,13 @@ fn a_right_that_is_missing_fails_and_one_too_many_is_a_warning() {
     let role = tenant_rules(&mut facts);
     role["rules"][0]["verbs"] = json!(["impersonate", "get", "list", "watch", "delete"]);
     assert_eq!(
-        told(CheckMode::Installed, &facts)[0],
+        problems(CheckMode::Installed, &facts)[0],
         "! rights-not-wider: the operator's roles give more than it needs: delete serviceaccounts (ClusterRole linchpin-tenant)"
     );
     let role = tenant_rules(&mut facts);
     role["rules"][0]["verbs"] = json!(["get", "list", "watch"]);
     assert_eq!(
-        told(CheckMode::Installed, &facts)[0],
+        problems(CheckMode::Installed, &facts)[0],
         "✗ rights-current: the operator's roles lack impersonate serviceaccounts (ClusterRole linchpin-tenant)"
     );
 }
@@ -226,7 +226,7 @@ fn objects_in_a_namespace_that_is_no_tenant_bring_the_line() {
         "→ kubectl create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant \
          --serviceaccount=linchpin-system:linchpin",
     ];
-    assert_eq!(told(CheckMode::Installed, &facts), expected);
+    assert_eq!(problems(CheckMode::Installed, &facts), expected);
 }
 
 #[test]
@@ -235,9 +235,9 @@ fn stalled_objects_are_counted_and_finalizers_keep_from_uninstalling() {
     let object = json!({"metadata": {"namespace": "shop", "name": "a", "finalizers": [keys::TEARDOWN_FINALIZER]},
         "status": {"conditions": [{"type": "Stalled", "status": "True"}]}});
     facts.objects.insert("a".to_owned(), Ok(json!({"items": [object]})));
-    let stalled = told(CheckMode::Installed, &facts);
+    let stalled = problems(CheckMode::Installed, &facts);
     assert_eq!(stalled[0], "! nothing-stalled: 1 of 1 objects of ours cannot go on: shop/a");
-    let held = told(CheckMode::PreUninstall, &facts);
+    let held = problems(CheckMode::PreUninstall, &facts);
     assert!(
         held[0].starts_with("✗ no-finalizers: 1 objects of ours would hang without an operator: shop/a"),
         "{held:?}"
@@ -251,8 +251,8 @@ fn what_the_caller_may_not_read_is_skipped_and_said() {
     facts.may_create.insert("secrets".to_owned(), Ok(false));
     let text = text_of(&judge(CheckMode::Installed, NAMESPACE, &facts), false);
     assert!(text.contains("· lease-renewed: you may not read Lease linchpin-system/linchpin"), "{text}");
-    let told = told(CheckMode::Pre, &facts);
-    assert!(told[0].starts_with("✗ can-install: you may not create secrets"), "{told:?}");
+    let lines = problems(CheckMode::Pre, &facts);
+    assert!(lines[0].starts_with("✗ can-install: you may not create secrets"), "{lines:?}");
 }
 
 /// Webhooks of an operator, with these bundles in their configurations and this Secret.
@@ -283,24 +283,24 @@ fn webhooks_that_are_not_reached_or_not_believed_are_told() {
         "✗ certificate-valid: the certificate in Secret linchpin-system/linchpin-webhook-tls cannot be read",
         "→ kubectl delete secret linchpin-webhook-tls -n linchpin-system: the leader makes a new one",
     ];
-    assert_eq!(told(CheckMode::Installed, &facts), expected);
+    assert_eq!(problems(CheckMode::Installed, &facts), expected);
     facts.circle = Some(Ok(json!({})));
-    let lines = told(CheckMode::Installed, &facts);
+    let lines = problems(CheckMode::Installed, &facts);
     assert_eq!(
         lines[0],
         "✗ webhook-answers: the API server does not reach them: what they refuse is accepted"
     );
     for bundle in ["", "b3RoZXI="] {
-        let lines = told(CheckMode::Installed, &with_webhooks(bundle, Ok(secret.clone())));
+        let lines = problems(CheckMode::Installed, &with_webhooks(bundle, Ok(secret.clone())));
         assert!(
             lines[0].starts_with("✗ webhook-ca: MutatingWebhookConfiguration linchpin-mutating, "),
             "{lines:?}"
         );
     }
-    // Who may not read the Secret sees that an authority is named, and is told what was not looked at.
+    // Who may not read the Secret sees that an authority is named, and learns what was not looked at.
     let forbidden = || Err(UnseenFact::Forbidden("no".to_owned()));
     let mut facts = with_webhooks("b3RoZXI=", forbidden());
-    assert_eq!(told(CheckMode::Installed, &facts), [] as [&str; 0]);
+    assert_eq!(problems(CheckMode::Installed, &facts), [] as [&str; 0]);
     facts.circle = Some(forbidden());
     let text = text_of(&judge(CheckMode::Installed, NAMESPACE, &facts), false);
     assert!(
@@ -313,7 +313,7 @@ fn webhooks_that_are_not_reached_or_not_believed_are_told() {
     );
     let mut facts = with_webhooks("b3RoZXI=", forbidden());
     facts.webhooks[0].configurations[1].1 = Err(UnseenFact::Absent);
-    let lines = told(CheckMode::Installed, &facts);
+    let lines = problems(CheckMode::Installed, &facts);
     assert_eq!(lines[0], "✗ webhook-ca: ValidatingWebhookConfiguration linchpin-validating is not there");
 }
 
@@ -321,7 +321,7 @@ fn webhooks_that_are_not_reached_or_not_believed_are_told() {
 fn pods_that_are_held_keep_from_uninstalling() {
     let pod = json!({"metadata": {"namespace": "shop", "name": "a"}, "spec": {"schedulingGates": [{"name": keys::BOOT}]}});
     let facts = CheckFacts { held_pods: Some(Ok(json!({"items": [pod]}))), ..well() };
-    let lines = told(CheckMode::PreUninstall, &facts);
+    let lines = problems(CheckMode::PreUninstall, &facts);
     let expected =
         "✗ no-held-pods: 1 Pods are held by our scheduling gate, and nobody would let them go: shop/a";
     assert_eq!(lines[0], expected);

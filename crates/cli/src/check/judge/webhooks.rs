@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::text;
 use crate::check::{
     facts::{CheckFacts, UnseenFact, Webhooks},
-    told::{CheckEnd, failed, list, ok, skipped, unseen, warning},
+    report::{CheckEnd, failed, list, ok, skipped, unseen, warning},
 };
 
 /// Certificates are renewed when a third of their thirty days is left; one that is nearer to its end was not.

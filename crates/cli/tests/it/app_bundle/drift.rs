@@ -63,7 +63,7 @@ fn what_was_scaled_is_left_to_whoever_scaled_it_also_to_nothing_and_from_there()
             .unwrap();
     };
     scale(0);
-    let told = "Resource deployed successfully; spec.replicas is left to whoever scaled it";
+    let told = "Resource deployed successfully; spec.replicas is left to who scaled it";
     scenario.until("is told", "AppBundle", "shop", |object| {
         object["status"].to_string().contains(&json!(told).to_string())
     });

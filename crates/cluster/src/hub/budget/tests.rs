@@ -91,8 +91,8 @@ impl Quiet {
         true
     }
 
-    /// How many objects are told, or why none are.
-    fn told(&self, want: &Want) -> Result<usize, (Reason, String)> {
+    /// How many objects are reported, or why none are.
+    fn observed(&self, want: &Want) -> Result<usize, (Reason, String)> {
         match self.hub.read([want]).get(want) {
             Some(Seen::Objects(observed)) => Ok(observed.items.len()),
             Some(Seen::Unknown(why)) => Err((why.reason, why.message.clone())),
@@ -101,7 +101,7 @@ impl Quiet {
     }
 
     fn is_over(&self, want: &Want) -> bool {
-        matches!(self.told(want), Err((Reason::OverBudget, _)))
+        matches!(self.observed(want), Err((Reason::OverBudget, _)))
     }
 }
 
@@ -143,7 +143,7 @@ async fn an_account_that_is_one_too_many_is_over_budget_in_questions_and_writes_
     let Question::Right { right, .. } = right("a", "x").question().clone() else { panic!() };
     let want = Want::new(Question::Right { via: late.clone(), right });
     quiet.ask(2, std::slice::from_ref(&want));
-    let (reason, message) = quiet.told(&want).unwrap_err();
+    let (reason, message) = quiet.observed(&want).unwrap_err();
     assert_eq!(reason, Reason::OverBudget);
     let expected =
         "namespace a needs 3 watches, one of them for each ServiceAccount that it acts as, limit 2";
@@ -174,11 +174,11 @@ async fn at_the_limit_all_is_seen_and_over_it_the_question_says_what_and_how_muc
         assert!(quiet.see(&want, there, 1));
         if over {
             let message = format!("namespace a watches {} objects, limit 10", grouped(there));
-            let (reason, told) = quiet.told(&want).unwrap_err();
-            assert!(reason == Reason::OverBudget && told.starts_with(&message), "{told}");
+            let (reason, text) = quiet.observed(&want).unwrap_err();
+            assert!(reason == Reason::OverBudget && text.starts_with(&message), "{text}");
             assert!(!quiet.see(&want, there, 1), "and nothing is watched any more");
         } else {
-            assert_eq!(quiet.told(&want), Ok(there));
+            assert_eq!(quiet.observed(&want), Ok(there));
         }
     }
 }
@@ -192,9 +192,9 @@ async fn bytes_count_as_well_as_objects() {
         quiet.see(&want, 2, bytes);
         assert_eq!(quiet.is_over(&want), over);
         if over {
-            let (_, told) = quiet.told(&want).unwrap_err();
+            let (_, text) = quiet.observed(&want).unwrap_err();
             let message = format!("namespace a watches objects of {} bytes, limit 1,000", grouped(bytes * 2));
-            assert!(told.starts_with(&message), "{told}");
+            assert!(text.starts_with(&message), "{text}");
         }
     }
 }
@@ -223,19 +223,19 @@ async fn what_was_asked_last_is_refused_and_nothing_else() {
     quiet.see(&late, 1, 1);
     quiet.see(&old, 5, 1);
     quiet.see(&big, 4, 1);
-    assert_eq!(quiet.told(&big), Ok(4), "ten of ten");
+    assert_eq!(quiet.observed(&big), Ok(4), "ten of ten");
     quiet.see(&old, 6, 1);
     assert!(quiet.is_over(&late), "it came last");
     quiet.see(&big, 5, 1);
     assert!(quiet.is_over(&big));
-    assert_eq!((quiet.told(&old), quiet.told(&theirs)), (Ok(6), Ok(10)));
+    assert_eq!((quiet.observed(&old), quiet.observed(&theirs)), (Ok(6), Ok(10)));
     // One that is small fits where a large one does not.
     quiet.see(&late, 1, 1);
-    assert_eq!(quiet.told(&late), Ok(1));
+    assert_eq!(quiet.observed(&late), Ok(1));
     // When the first goes there is room for the others again.
     quiet.ask(1, &[]);
     quiet.see(&big, 5, 1);
-    assert_eq!((quiet.told(&big), quiet.told(&late)), (Ok(5), Ok(1)));
+    assert_eq!((quiet.observed(&big), quiet.observed(&late)), (Ok(5), Ok(1)));
 }
 
 #[tokio::test]
@@ -254,10 +254,10 @@ async fn what_was_refused_is_tried_again_now_and_then_because_it_may_have_become
     assert!(quiet.see(&big, 11, 1) && quiet.is_over(&big) && !quiet.see(&other, 12, 1));
     again();
     assert!(quiet.see(&other, 3, 1), "they take turns");
-    assert_eq!(quiet.told(&other), Ok(3));
+    assert_eq!(quiet.observed(&other), Ok(3));
     quiet.hub.refresh([&big]);
     assert!(quiet.see(&big, 7, 1), "who asks for a fresh look gets one");
-    assert_eq!(quiet.told(&big), Ok(7));
+    assert_eq!(quiet.observed(&big), Ok(7));
 }
 
 #[tokio::test]
@@ -271,8 +271,8 @@ async fn questions_have_a_budget_and_the_first_ones_are_asked() {
     quiet.ask(1_000, std::slice::from_ref(&theirs));
     assert!(rights[..3].iter().chain([&theirs]).all(|want| !quiet.is_over(want)));
     assert!(rights[3..].iter().all(|want| quiet.is_over(want)));
-    let (_, told) = quiet.told(&rights[3]).unwrap_err();
-    assert!(told.starts_with("namespace a asks 4 questions about rights and kinds, limit 3"), "{told}");
+    let (_, text) = quiet.observed(&rights[3]).unwrap_err();
+    assert!(text.starts_with("namespace a asks 4 questions about rights and kinds, limit 3"), "{text}");
     quiet.ask(1, &[]);
     assert!(!quiet.is_over(&rights[3]) && quiet.is_over(&rights[4]), "the oldest that waited is next");
 }

@@ -108,10 +108,10 @@ impl Quiet {
         WatchItem { name: name.into(), version, revision, kept: Some(Arc::new(kept)), bytes: 1 }
     }
 
-    fn watching<T>(&self, select: WatchSelect, tell: impl Fn(&Watching) -> T) -> Option<T> {
+    fn watching<T>(&self, select: WatchSelect, read: impl Fn(&Watching) -> T) -> Option<T> {
         let state = self.hub.inner.state();
         let id = state.keys.get(&WatchKey { family: family(), select })?;
-        state.watches.get(id).map(tell)
+        state.watches.get(id).map(read)
     }
 
     /// The names that have a watch of their own.
@@ -129,8 +129,8 @@ impl Quiet {
         self.watching(WatchSelect::All, |_| ()).is_some()
     }
 
-    /// What is told: the version of the object, or none where it is not there, and how recent that is.
-    fn told(&self, want: &Want) -> Result<(Option<u64>, u64), Reason> {
+    /// What is reported: the version of the object, or none where it is not there, and how recent that is.
+    fn observed(&self, want: &Want) -> Result<(Option<u64>, u64), Reason> {
         match self.hub.read([want]).get(want).cloned().unwrap() {
             Seen::Objects(seen) => Ok((seen.items.first().map(|item| item.version), seen.as_of)),
             Seen::Unknown(why) => Err(why.reason),
@@ -148,7 +148,7 @@ async fn all_names_of_one_subscription_wait_for_one_verdict() {
     quiet.decide(&PromotionVerdict::May(0));
     assert!(quiet.is_wide() && quiet.narrow().is_empty());
     quiet.all(&[], &[], 10);
-    assert_eq!(quiet.told(&want("m59")), Ok((None, 10)));
+    assert_eq!(quiet.observed(&want("m59")), Ok((None, 10)));
 }
 
 #[tokio::test]
@@ -171,7 +171,7 @@ async fn names_that_join_and_are_not_there_are_answered_without_a_request() {
         .collect();
     quiet.ask(2, more.iter().cloned());
     for want in &more {
-        assert_eq!(quiet.told(want), Ok((None, 10)));
+        assert_eq!(quiet.observed(want), Ok((None, 10)));
     }
     assert!(quiet.narrow().is_empty());
     assert_eq!(quiet.watching(WatchSelect::All, Watching::is_looking), Some(false));
@@ -182,14 +182,14 @@ async fn a_name_that_joins_and_is_there_is_looked_at_by_itself_and_handed_over()
     let quiet = Quiet::wide();
     quiet.ask(2, [want("other")]);
     assert_eq!(
-        (quiet.told(&want("other")), quiet.narrow()),
+        (quiet.observed(&want("other")), quiet.narrow()),
         (Err(Reason::Unsynced), vec!["other".to_owned()])
     );
     quiet.one("other", Some(5), 14);
-    assert_eq!(quiet.told(&want("other")).map(|told| told.0), Ok(Some(5)));
+    assert_eq!(quiet.observed(&want("other")).map(|observed| observed.0), Ok(Some(5)));
     assert!(quiet.narrow().is_empty(), "the wide watch was at 10 and has seen it");
     quiet.say(WatchSelect::All, WatchNote::Gone { name: "other".into(), version: 15 });
-    assert_eq!(quiet.told(&want("other")), Ok((None, 15)));
+    assert_eq!(quiet.observed(&want("other")), Ok((None, 15)));
 }
 
 #[tokio::test]
@@ -197,11 +197,11 @@ async fn what_the_wide_watch_has_not_come_to_yet_stays_with_the_narrow_one() {
     let quiet = Quiet::wide();
     quiet.ask(2, [want("other")]);
     quiet.one("other", Some(12), 14);
-    assert_eq!(quiet.told(&want("other")), Ok((Some(12), 14)));
+    assert_eq!(quiet.observed(&want("other")), Ok((Some(12), 14)));
     assert_eq!(quiet.narrow(), ["other"], "the wide watch is at 10");
     let item = quiet.item(WatchSelect::All, "other", 12);
     quiet.say(WatchSelect::All, WatchNote::Changed(item));
-    assert_eq!(quiet.told(&want("other")).map(|told| told.0), Ok(Some(12)));
+    assert_eq!(quiet.observed(&want("other")).map(|observed| observed.0), Ok(Some(12)));
     assert!(quiet.narrow().is_empty());
 }
 
@@ -210,13 +210,13 @@ async fn what_a_narrow_watch_saw_gone_comes_back_for_nobody() {
     let quiet = Quiet::wide();
     quiet.ask(2, [want("other")]);
     quiet.one("other", None, 14);
-    assert_eq!(quiet.told(&want("other")), Ok((None, 14)));
+    assert_eq!(quiet.observed(&want("other")), Ok((None, 14)));
     assert_eq!(quiet.narrow(), ["other"], "for the wide watch it is still there");
     let item = quiet.item(WatchSelect::All, "other", 11);
     quiet.say(WatchSelect::All, WatchNote::Changed(item));
-    assert_eq!(quiet.told(&want("other")), Ok((None, 14)), "the wide watch is behind");
+    assert_eq!(quiet.observed(&want("other")), Ok((None, 14)), "the wide watch is behind");
     quiet.say(WatchSelect::All, WatchNote::Gone { name: "other".into(), version: 13 });
-    assert_eq!(quiet.told(&want("other")).map(|told| told.0), Ok(None));
+    assert_eq!(quiet.observed(&want("other")).map(|observed| observed.0), Ok(None));
     assert!(quiet.narrow().is_empty());
 }
 
@@ -230,10 +230,10 @@ async fn many_names_that_join_and_are_there_take_one_look_together() {
     assert!(quiet.narrow().is_empty());
     assert_eq!(quiet.watching(WatchSelect::All, Watching::is_looking), Some(true));
     quiet.ask(3, [want("m98")]);
-    assert_eq!(quiet.told(&want("m98")), Err(Reason::Unsynced), "it waits for that look");
+    assert_eq!(quiet.observed(&want("m98")), Err(Reason::Unsynced), "it waits for that look");
     quiet.all(&many, &[], 20);
-    assert_eq!(quiet.told(&want("m20")), Ok((Some(3), 20)));
-    assert_eq!(quiet.told(&want("m98")), Ok((None, 20)));
+    assert_eq!(quiet.observed(&want("m20")), Ok((Some(3), 20)));
+    assert_eq!(quiet.observed(&want("m98")), Ok((None, 20)));
 }
 
 #[tokio::test]
@@ -241,12 +241,12 @@ async fn more_of_one_that_is_there_is_looked_at_by_itself_and_known_to_all() {
     let quiet = Quiet::wide();
     let more = want_more("m00", ReadSet::dotted(["data"]));
     quiet.ask(2, [more.clone()]);
-    assert_eq!(quiet.told(&want("m00")), Ok((Some(3), 10)), "the first reader notices nothing");
-    assert_eq!((quiet.told(&more), quiet.narrow()), (Err(Reason::Unsynced), vec!["m00".to_owned()]));
+    assert_eq!(quiet.observed(&want("m00")), Ok((Some(3), 10)), "the first reader notices nothing");
+    assert_eq!((quiet.observed(&more), quiet.narrow()), (Err(Reason::Unsynced), vec!["m00".to_owned()]));
     quiet.one("m00", Some(3), 14);
     assert!(quiet.narrow().is_empty());
     for want in [&more, &want("m00")] {
-        assert_eq!(quiet.told(want), Ok((Some(3), 10)));
+        assert_eq!(quiet.observed(want), Ok((Some(3), 10)));
     }
 }
 
@@ -259,10 +259,13 @@ async fn a_first_state_that_was_read_for_fewer_readers_is_read_again() {
     quiet.ask(2, [more.clone()]);
     let snapshot = WatchNote::Snapshot { items: vec![early], others: Vec::new(), as_of: 5 };
     quiet.say(WatchSelect::Name("a".into()), snapshot);
-    assert_eq!((quiet.told(&want("a")), quiet.told(&more)), (Ok((Some(3), 5)), Err(Reason::Unsynced)));
+    assert_eq!(
+        (quiet.observed(&want("a")), quiet.observed(&more)),
+        (Ok((Some(3), 5)), Err(Reason::Unsynced))
+    );
     assert_eq!(quiet.watching(WatchSelect::Name("a".into()), Watching::is_looking), Some(true));
     quiet.one("a", Some(3), 6);
-    assert_eq!(quiet.told(&more), Ok((Some(3), 6)));
+    assert_eq!(quiet.observed(&more), Ok((Some(3), 6)));
 }
 
 #[tokio::test]
@@ -275,7 +278,7 @@ async fn more_of_one_object_is_read_again_if_it_is_there() {
     let more = ["there", "absent"].map(|name| want_more(name, ReadSet::dotted(["data"])));
     quiet.ask(2, more.clone());
     assert_eq!((looks("there"), looks("absent")), (Some(true), Some(false)));
-    assert_eq!((quiet.told(&more[0]), quiet.told(&more[1])), (Err(Reason::Unsynced), Ok((None, 5))));
+    assert_eq!((quiet.observed(&more[0]), quiet.observed(&more[1])), (Err(Reason::Unsynced), Ok((None, 5))));
 }
 
 #[tokio::test]
@@ -283,11 +286,11 @@ async fn what_was_passed_over_while_its_name_joined_is_read_again() {
     let quiet = Quiet::wide();
     let passed = || WatchNote::Passed { name: "m20".into(), version: 11 };
     quiet.ask(2, [want("m20")]);
-    assert_eq!(quiet.told(&want("m20")), Ok((None, 10)));
+    assert_eq!(quiet.observed(&want("m20")), Ok((None, 10)));
     assert_eq!(quiet.say(WatchSelect::All, passed()), SinkReply::Again);
     let item = quiet.item(WatchSelect::All, "m20", 11);
     assert_eq!(quiet.say(WatchSelect::All, WatchNote::Changed(item)), SinkReply::Noted);
-    assert_eq!(quiet.told(&want("m20")), Ok((Some(11), 11)));
+    assert_eq!(quiet.observed(&want("m20")), Ok((Some(11), 11)));
     assert!(quiet.narrow().is_empty());
 }
 
@@ -296,10 +299,13 @@ async fn a_name_that_joined_while_the_connection_was_lost_is_looked_at_and_hande
     let quiet = Quiet::wide();
     quiet.say(WatchSelect::All, WatchNote::Lost);
     quiet.ask(2, [want("m20")]);
-    assert_eq!((quiet.told(&want("m20")), quiet.narrow()), (Err(Reason::Unsynced), vec!["m20".to_owned()]));
+    assert_eq!(
+        (quiet.observed(&want("m20")), quiet.narrow()),
+        (Err(Reason::Unsynced), vec!["m20".to_owned()])
+    );
     quiet.one("m20", None, 9);
     quiet.say(WatchSelect::All, WatchNote::Live);
-    assert_eq!(quiet.told(&want("m20")), Ok((None, 10)));
+    assert_eq!(quiet.observed(&want("m20")), Ok((None, 10)));
     assert!(quiet.narrow().is_empty());
 }
 
@@ -314,7 +320,7 @@ async fn narrow_watches_that_are_further_than_a_new_wide_one_stay() {
     quiet.decide(&PromotionVerdict::May(1));
     quiet.all(&[], &[], 7);
     assert_eq!(quiet.narrow(), ["m01"], "the list was read before m01 was written");
-    assert_eq!(quiet.told(&want("m01")), Ok((Some(8), 14)));
+    assert_eq!(quiet.observed(&want("m01")), Ok((Some(8), 14)));
     quiet.say(WatchSelect::All, WatchNote::Reached(8));
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(quiet.narrow().is_empty());
@@ -329,13 +335,13 @@ async fn a_wide_watch_stays_until_the_narrow_ones_are_not_behind() {
     quiet.say(WatchSelect::All, WatchNote::Changed(item));
     quiet.one("m01", None, 11);
     quiet.one("m00", Some(3), 11);
-    assert_eq!(quiet.told(&want("m00")), Ok((Some(12), 12)), "what was told is not taken back");
+    assert_eq!(quiet.observed(&want("m00")), Ok((Some(12), 12)), "what was observed is not taken back");
     assert!(quiet.is_wide());
     let item = quiet.item(WatchSelect::Name("m00".into()), "m00", 12);
     quiet.say(WatchSelect::Name("m00".into()), WatchNote::Changed(item));
     quiet.hub.inner.weigh(Duration::from_secs(30));
     assert!(!quiet.is_wide());
-    assert_eq!(quiet.told(&want("m00")).map(|told| told.0), Ok(Some(12)));
+    assert_eq!(quiet.observed(&want("m00")).map(|observed| observed.0), Ok(Some(12)));
 }
 
 #[tokio::test]
@@ -347,7 +353,7 @@ async fn a_name_that_joins_while_a_wide_watch_is_given_up_does_not_keep_it() {
     quiet.one("other", Some(5), 9);
     quiet.one("m00", Some(3), 11);
     assert!(!quiet.is_wide());
-    assert_eq!(quiet.told(&want("other")), Ok((Some(5), 9)));
+    assert_eq!(quiet.observed(&want("other")), Ok((Some(5), 9)));
 }
 
 #[tokio::test]
@@ -374,11 +380,11 @@ async fn a_namespace_without_watches_left_hears_what_a_wide_one_shows() {
     });
     let more = want_more("m00", ReadSet::dotted(["data"]));
     quiet.ask(2, [more.clone()]);
-    assert_eq!(quiet.told(&more), Err(Reason::OverBudget));
-    assert_eq!(quiet.told(&want("m00")), Ok((Some(3), 10)), "the first reader notices nothing");
+    assert_eq!(quiet.observed(&more), Err(Reason::OverBudget));
+    assert_eq!(quiet.observed(&want("m00")), Ok((Some(3), 10)), "the first reader notices nothing");
     let item = quiet.item(WatchSelect::All, "m00", 12);
     quiet.say(WatchSelect::All, WatchNote::Changed(item));
-    assert_eq!(quiet.told(&more), Ok((Some(12), 12)));
+    assert_eq!(quiet.observed(&more), Ok((Some(12), 12)));
 }
 
 #[tokio::test]
@@ -387,7 +393,7 @@ async fn a_refusal_of_the_wide_watch_leaves_narrow_ones_and_no_absence() {
     quiet.say(WatchSelect::All, WatchNote::Blind(Why::new(Reason::Forbidden, "no")));
     assert!(!quiet.is_wide());
     assert_eq!(quiet.narrow(), names(0..20));
-    assert_eq!(quiet.told(&want("m05")), Err(Reason::Unsynced));
+    assert_eq!(quiet.observed(&want("m05")), Err(Reason::Unsynced));
 }
 
 #[tokio::test]
@@ -396,8 +402,8 @@ async fn what_a_narrow_watch_passed_over_is_looked_at_again_and_never_said_to_be
     quiet.ask(1, [want("a")]);
     let select = || WatchSelect::Name("a".into());
     quiet.say(select(), WatchNote::Snapshot { items: Vec::new(), others: vec!["a".into()], as_of: 5 });
-    assert_eq!(quiet.told(&want("a")), Err(Reason::Unsynced));
+    assert_eq!(quiet.observed(&want("a")), Err(Reason::Unsynced));
     assert_eq!(quiet.watching(select(), Watching::is_looking), Some(true), "it is asked for again");
     quiet.one("a", Some(3), 6);
-    assert_eq!(quiet.told(&want("a")), Ok((Some(3), 6)));
+    assert_eq!(quiet.observed(&want("a")), Ok((Some(3), 6)));
 }

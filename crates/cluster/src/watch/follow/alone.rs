@@ -1,8 +1,8 @@
-//! Values that may be read and not followed: whoever is given the right to `get` one Secret may use it.
+//! Values that may be read and not followed: a user with the right to `get` one Secret may use it.
 //!
 //! It is read again as often as a refusal is asked about again, which notices a change within half a minute.
 
-use super::{Course, Follower, Looking};
+use super::{FollowState, Follower, Looking};
 use crate::{
     call::{self, Form},
     watch::{Sink, WatchSelect, parse::Head},
@@ -13,8 +13,8 @@ use serde_json::value::RawValue;
 const VALUES: [&str; 2] = ["Secret", "ConfigMap"];
 
 impl Follower {
-    /// Reads one object whose watch is refused; whether that could be told.
-    pub(super) async fn read_alone(&self, sink: &dyn Sink, course: &mut Course) -> bool {
+    /// Reads one object whose watch is refused; whether that could be found out.
+    pub(super) async fn read_alone(&self, sink: &dyn Sink, state: &mut FollowState) -> bool {
         let kind = &self.watched.resource.kind;
         let WatchSelect::Name(name) = &self.watched.select else { return false };
         if !kind.group.is_empty() || !VALUES.contains(&kind.kind.as_str()) {
@@ -34,7 +34,7 @@ impl Follower {
                 (item.into_iter().collect(), head.version())
             }
         };
-        Self::snapshot(items, Vec::new(), as_of, &looking, course);
+        Self::snapshot(items, Vec::new(), as_of, &looking, state);
         true
     }
 }

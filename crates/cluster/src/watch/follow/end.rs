@@ -2,7 +2,7 @@
 
 use crate::{
     call::{CallError, Refused},
-    watch::parse::{Broken, Garbled},
+    watch::parse::{Broken, UnreadableReply},
 };
 
 /// How an attempt ended.
@@ -25,8 +25,8 @@ impl From<CallError> for FollowEnd {
     }
 }
 
-impl From<Garbled> for FollowEnd {
-    fn from(error: Garbled) -> Self {
+impl From<UnreadableReply> for FollowEnd {
+    fn from(error: UnreadableReply) -> Self {
         Self::broken(&error.to_string())
     }
 }
@@ -34,7 +34,7 @@ impl From<Garbled> for FollowEnd {
 impl From<Broken> for FollowEnd {
     fn from(broken: Broken) -> Self {
         match broken {
-            Broken::Garbled(error) => error.into(),
+            Broken::UnreadableReply(error) => error.into(),
             Broken::Refused(status) => {
                 let refused = Refused { code: status.code, status: *status, retry_after: None };
                 CallError::Refused(Box::new(refused)).into()

@@ -1,6 +1,6 @@
 //! Lists: everything there is, in pages and within limits, and the cheap requests that only compare or count.
 
-use super::{Course, FollowEnd, Follower, Looking};
+use super::{FollowEnd, FollowState, Follower, Looking};
 use crate::{
     call::{self, CallError, Form},
     watch::{
@@ -86,12 +86,12 @@ impl Follower {
     }
 
     /// Makes sure that the store has not gone back behind what we have seen.
-    pub(super) async fn compare(&self, course: &mut Course) -> Result<(), FollowEnd> {
-        let mark = self.clock.mark(&course.kind);
+    pub(super) async fn compare(&self, state: &mut FollowState) -> Result<(), FollowEnd> {
+        let mark = self.clock.mark(&state.kind);
         let url = self.collection().with("limit", "1");
         let answer = call::call(&self.client, call::get(&url, Form::MetadataList)?).await?;
         let version = ListPage::read(&answer.body)?.metadata.resource_version.parse().unwrap_or(u64::MAX);
-        if self.clock.confirm(&course.kind, mark, version) { Ok(()) } else { Err(FollowEnd::Expired) }
+        if self.clock.confirm(&state.kind, mark, version) { Ok(()) } else { Err(FollowEnd::Expired) }
     }
 }
 

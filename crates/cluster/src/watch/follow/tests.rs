@@ -114,7 +114,7 @@ impl Script {
 #[derive(Default)]
 struct Record {
     asked: Mutex<Vec<String>>,
-    told: Mutex<Vec<String>>,
+    reports: Mutex<Vec<String>>,
     asks: Mutex<Interest>,
     /// How often everything was said to be read anew.
     looks: AtomicU32,
@@ -131,8 +131,8 @@ impl Record {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn reports(&self) -> Vec<String> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -174,7 +174,7 @@ impl Sink for Record {
             WatchReport::Lost { failures, .. } => format!("lost {failures}"),
             WatchReport::Forbidden(_) => "forbidden".to_owned(),
         };
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         SinkReply::Noted
     }
 }
@@ -273,7 +273,7 @@ async fn one_object_is_followed_with_a_single_request() {
     )
     .await;
     assert_eq!(record.asked(), ["stream"]);
-    assert_eq!(record.told(), ["all [a] at 7", "a at 8", "a gone at 9", "reached 12"]);
+    assert_eq!(record.reports(), ["all [a] at 7", "a at 8", "a gone at 9", "reached 12"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -283,7 +283,7 @@ async fn a_first_state_that_breaks_off_is_not_believed() {
         vec![Script::Breaks(vec![event("ADDED", "a", 3)]), Script::Stays(vec![bookmark(7, true)])],
     )
     .await;
-    assert_eq!(record.told(), ["lost 1", "all [] at 7"]);
+    assert_eq!(record.reports(), ["lost 1", "all [] at 7"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -298,7 +298,7 @@ async fn a_server_that_cannot_stream_is_listed_and_watched() {
     )
     .await;
     assert_eq!(record.asked(), ["stream", "list", "watch from 5"]);
-    assert_eq!(record.told(), ["all [a] at 5", "a at 8"]);
+    assert_eq!(record.reports(), ["all [a] at 5", "a at 8"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -312,7 +312,7 @@ async fn a_server_that_never_completes_a_first_state_is_listed_and_watched() {
         ],
     )
     .await;
-    assert_eq!(record.told()[..2], ["all [a] at 5", "a at 6"]);
+    assert_eq!(record.reports()[..2], ["all [a] at 5", "a at 6"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -332,7 +332,7 @@ async fn a_broken_connection_is_resumed_where_it_was() {
         ["list", "watch from 5", "check", "watch from 8"],
         "without reading all again"
     );
-    assert_eq!(record.told(), ["all [a] at 5", "b at 8", "lost 1", "b gone at 10", "live"]);
+    assert_eq!(record.reports(), ["all [a] at 5", "b at 8", "lost 1", "b gone at 10", "live"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -348,7 +348,7 @@ async fn a_version_that_has_expired_is_read_anew_wherever_it_is_said() {
     )
     .await;
     assert_eq!(at_the_start.asked(), ["list", "watch from 5", "list", "watch from 20"]);
-    assert_eq!(at_the_start.told(), ["all [a] at 5", "all [b] at 20"]);
+    assert_eq!(at_the_start.reports(), ["all [a] at 5", "all [b] at 20"]);
     assert_eq!(at_the_start.looks.load(Ordering::Relaxed), 2, "it is said before it is done");
     let in_the_stream = run(
         WatchSelect::All,
@@ -362,7 +362,7 @@ async fn a_version_that_has_expired_is_read_anew_wherever_it_is_said() {
     .await;
     assert_eq!(in_the_stream.asked(), ["list", "watch from 5", "list", "watch from 20"]);
     assert_eq!(
-        in_the_stream.told(),
+        in_the_stream.reports(),
         ["all [a] at 5", "all [] at 20"],
         "the deletion that was missed is seen"
     );
@@ -382,7 +382,7 @@ async fn a_store_that_went_back_is_read_anew() {
     )
     .await;
     assert_eq!(record.asked(), ["list", "watch from 50", "check", "list", "watch from 60"]);
-    assert_eq!(record.told().last().unwrap(), "all [a] at 60");
+    assert_eq!(record.reports().last().unwrap(), "all [a] at 60");
 }
 
 #[tokio::test(start_paused = true)]
@@ -391,10 +391,14 @@ async fn a_refusal_is_said_and_tried_again() {
     let refused = (0..4).map(|_| Script::Refuse(403));
     let script = refused.chain([Script::Stays(vec![bookmark(7, true)])]).collect();
     let record = run(named(), script).await;
-    assert_eq!(record.told(), ["forbidden", "forbidden", "all [] at 7"]);
+    assert_eq!(record.reports(), ["forbidden", "forbidden", "all [] at 7"]);
     let select = WatchSelect::All;
     let record = run(select, vec![Script::Refuse(403), Script::Refuse(403), Script::Page(7, &[])]).await;
-    assert_eq!(record.told(), ["forbidden", "forbidden", "all [] at 7"], "only one object can be read alone");
+    assert_eq!(
+        record.reports(),
+        ["forbidden", "forbidden", "all [] at 7"],
+        "only one object can be read alone"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -419,13 +423,13 @@ async fn a_value_that_may_be_read_and_not_watched_is_read_again_and_again() {
         Script::Refuse(403),
     ];
     let record = run(named(), script).await;
-    assert_eq!(record.told(), ["all [a] at 5", "all [a] at 6", "all [] at 0", "forbidden"]);
+    assert_eq!(record.reports(), ["all [a] at 5", "all [a] at 6", "all [] at 0", "forbidden"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_ends_the_watch() {
     let record = run(named(), vec![Script::Refuse(404)]).await;
-    assert_eq!((record.asked().len(), record.told().len()), (1, 0));
+    assert_eq!((record.asked().len(), record.reports().len()), (1, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -445,7 +449,7 @@ async fn objects_of_no_interest_are_said_to_be_there() {
         ],
     )
     .await;
-    assert_eq!(record.told(), ["all [a other-1] at 5", "other-2 passed at 8", "other-1 gone at 9"]);
+    assert_eq!(record.reports(), ["all [a other-1] at 5", "other-2 passed at 8", "other-1 gone at 9"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -454,7 +458,7 @@ async fn a_first_state_that_is_streamed_names_what_it_passed_over() {
         vec![event("ADDED", "other", 3), event("ADDED", "other-2", 4), event("DELETED", "other-2", 5)];
     let script = script.into_iter().chain([bookmark(7, true)]).collect();
     let record = run(WatchSelect::Name("other".into()), vec![Script::Stays(script)]).await;
-    assert_eq!(record.told(), ["all [other] at 7"]);
+    assert_eq!(record.reports(), ["all [other] at 7"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -464,7 +468,7 @@ async fn an_object_of_which_more_is_read_in_the_meantime_is_read_again() {
     let script = vec![Script::Page(5, &[("a", 3)]), Script::Stays(vec![event("ADDED", "b", 8)])];
     let record = run_with(WatchSelect::All, script, record).await;
     assert_eq!(record.asked(), ["list", "watch from 5"]);
-    assert_eq!(record.told(), ["all [a] at 5", "b at 8"], "told once, with all that is read");
+    assert_eq!(record.reports(), ["all [a] at 5", "b at 8"], "reported once, with all that is read");
 }
 
 #[tokio::test(start_paused = true)]
@@ -479,9 +483,9 @@ async fn where_only_metadata_was_asked_for_and_more_is_read_all_is_asked_for_ane
     let record = run_with(WatchSelect::All, script, record).await;
     assert_eq!(record.asked(), ["list", "watch from 5", "list", "watch from 9"]);
     assert_eq!(
-        record.told(),
+        record.reports(),
         ["all [a] at 5", "all [a b] at 9"],
-        "metadata alone is never told as the whole"
+        "metadata alone is never reports as the whole"
     );
 }
 

@@ -34,7 +34,7 @@ impl<'b> Selecting<'b> {
         selecting
     }
 
-    /// Who holds a pod. While the chain of its controllers is not known, whoever held it still does.
+    /// Who holds a pod. While the chain of its controllers is not known, its holder so far still holds it.
     pub(super) fn holders(&self, pod: &Projection, chain: &OwnerChain) -> BTreeSet<&'b str> {
         if !chain.complete {
             let named = owners(pod).into_iter();

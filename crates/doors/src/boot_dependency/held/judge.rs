@@ -96,7 +96,7 @@ impl JudgedDependency {
     }
 }
 
-/// The entries that hold in a world, and what must be observed to tell; none of an object that cannot be compiled.
+/// The entries that hold in a world, and what must be observed to decide; none of an object that cannot be compiled.
 fn judge(
     object: &BootDependency,
     memory: Memory,
@@ -126,7 +126,7 @@ fn judge(
 
 /// What a look at an object's entries finds that nobody follows here: the entries that hold in a world, and what must be
 /// known besides. An object that cannot be compiled has none.
-pub fn glance(
+pub fn judge_once(
     object: &BootDependency,
     world: &World,
     place: (&str, &str),
@@ -227,7 +227,7 @@ fn deadline(pod: &Projection, timeout: &str) -> Option<Timestamp> {
     Some(created(pod)?.plus(linchpin_words::Period::parse(timeout).ok()?))
 }
 
-/// Whether a container of ours in the pod carries what the entry refers to: otherwise the gate stands for it.
+/// Whether a container of ours in the pod carries what the entry refers to: otherwise the gate holds for it.
 fn is_carried(spec: &Value, entry: &BootEntry) -> bool {
     let variables = || {
         let containers = spec["initContainers"].as_array().into_iter().flatten();

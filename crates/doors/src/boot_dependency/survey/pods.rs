@@ -1,7 +1,8 @@
 //! The pods of a workload as far as admission missed them, and what is said of those that are held.
 //!
-//! A pod that admission saw has our mark, whether it waits or not. One without it that is not older than the BootDependency
-//! was created while admission was away: it cannot be changed any more, so it is counted and told, never evicted.
+//! A pod that admission saw has our mark, whether it waits or not. One without it that is not older than the
+//! BootDependency was created while admission was away: it cannot be changed any more, so it is counted and reported,
+//! never evicted.
 
 use std::collections::{BTreeMap, BTreeSet};
 

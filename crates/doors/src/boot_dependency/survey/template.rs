@@ -42,8 +42,8 @@ impl TemplateRepair {
         let injection = waiter
             .map(|waiter| inject(template, PatchTarget::DeploymentTemplate, division, PodGate::Open, waiter));
         let Injection { patch, skipped } = injection.unwrap_or_default();
-        let told = |message: &str| with_skipped(message, &skipped);
-        let quiet = |state, message: &str| Self { state, message: told(message), patch: None, carried };
+        let explained = |message: &str| with_skipped(message, &skipped);
+        let quiet = |state, message: &str| Self { state, message: explained(message), patch: None, carried };
         if kind != "Deployment" {
             let rolls = matches!(kind, "StatefulSet" | "DaemonSet") && immediate;
             if !rolls || is == hash.as_deref() {
@@ -61,7 +61,7 @@ impl TemplateRepair {
             });
             return Self {
                 state: "Outdated",
-                message: told("it is rolled out anew"),
+                message: explained("it is rolled out anew"),
                 patch: Some(operations),
                 carried,
             };
@@ -79,7 +79,7 @@ impl TemplateRepair {
         let operations =
             || patch.iter().filter_map(|operation| serde_json::to_value(operation).ok()).collect();
         if input.going {
-            return Self { state: "Outdated", message: told(""), patch: Some(operations()), carried };
+            return Self { state: "Outdated", message: explained(""), patch: Some(operations()), carried };
         }
         let missed = is.is_none() && hash.is_some() && created(&workload.content) >= created_of(input.object);
         let well = workload.content["status"]["readyReplicas"].as_i64().unwrap_or_default() > 0;
@@ -90,7 +90,7 @@ impl TemplateRepair {
         if missed || immediate {
             return Self {
                 state: "Outdated",
-                message: told("its template is repaired"),
+                message: explained("its template is repaired"),
                 patch: Some(operations()),
                 carried,
             };

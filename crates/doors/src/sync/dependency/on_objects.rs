@@ -135,7 +135,7 @@ pub(super) fn on_object(
         own,
         completed,
         cyclic: false,
-        stands: None,
+        shown_state: None,
         revision: None,
         version,
     })
@@ -241,7 +241,7 @@ pub(super) fn on_objects(
         own: None,
         completed,
         cyclic: false,
-        stands: None,
+        shown_state: None,
         revision: None,
         version,
     })

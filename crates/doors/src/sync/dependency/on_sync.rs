@@ -92,10 +92,10 @@ pub(super) fn on_sync(
     }
     let reads = ReadSet::dotted(SYNC_READS);
     let want = Want::object(frame.via.clone(), gvk, Some(namespace.clone()), &sync.name, reads);
-    let (mut revision, mut version, mut told, mut cyclic) = (None, None, object.to_string(), false);
-    let mut stands = None;
+    let (mut revision, mut version, mut depends_on, mut cyclic) = (None, None, object.to_string(), false);
+    let mut shown_state = None;
     if let Some(export) = &sync.export {
-        told = format!("export {export} of {object}");
+        depends_on = format!("export {export} of {object}");
     }
     if let Some(Seen::Objects(observed)) = frame.kinds.ask(want)
         && let Some(item) = observed.items.first()
@@ -103,7 +103,7 @@ pub(super) fn on_sync(
         let text = |path: &str| item.content.pointer(path).and_then(Value::as_str).map(str::to_owned);
         (revision, version) = (text("/status/lastAppliedRevision"), text("/status/version"));
         cyclic = waits_in_a_circle(&item.content);
-        stands = Some(standing(&item.content, sync.export.as_deref()));
+        shown_state = Some(export_state(&item.content, sync.export.as_deref()));
         let obstacle = export_obstacle(sync, &object, &item.content)
             .or_else(|| version_obstacle(&object.to_string(), terms.range.as_ref(), version.as_deref()))
             .or_else(|| revision_obstacle(around, namespace, &object, &item.content, revision.as_deref()));
@@ -113,14 +113,14 @@ pub(super) fn on_sync(
     }
     Ok(ResolvedEntry {
         step: draft.finish(Vec::new(), None),
-        depends_on: told,
+        depends_on,
         state: state_word(&wanted),
         what: if sync.export.is_some() { What::Export } else { What::Sync },
         object: Some(object),
         own: None,
         completed: wanted == Wanted::Completed,
         cyclic,
-        stands,
+        shown_state,
         revision,
         version,
     })
@@ -173,9 +173,9 @@ fn sync_profile(wanted: &Wanted, export: Option<&str>, field: &str) -> Result<Op
     }))
 }
 
-/// The document's word for where a Sync, or an export of it, is: what its newest revision has come to, and nothing where it has
-/// not been looked at.
-fn standing(content: &Value, export: Option<&str>) -> &'static str {
+/// The document's word for where a Sync, or an export of it, is: what its newest revision has come to, and nothing
+/// where it has not been looked at.
+fn export_state(content: &Value, export: Option<&str>) -> &'static str {
     const WORDS: [&str; 4] = ["Defined", "Available", "Completed", "Failed"];
     let at = |path: &str| content.pointer(path);
     let is_current =

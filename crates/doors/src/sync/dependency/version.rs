@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::{
     errors::at,
-    sync::range::{Range, Within},
+    sync::range::{InRange, Range},
 };
 
 /// A version outside of the range that is needed.
@@ -20,11 +20,11 @@ pub(in crate::sync) fn version_obstacle(
     let range = range?;
     let needs = range.as_str();
     let (reason, message) = match version.map(|version| (version, range.contains(version))) {
-        Some((_, Within::Yes)) => return None,
-        Some((version, Within::No)) => {
+        Some((_, InRange::Yes)) => return None,
+        Some((version, InRange::No)) => {
             (Reason::VersionNotMet, format!("{what} is at {version}, needs {needs}"))
         }
-        Some((version, Within::Unknown)) => {
+        Some((version, InRange::Unknown)) => {
             (Reason::VersionUnknown, format!("{what} is at {version}, which cannot be compared with {needs}"))
         }
         None => (Reason::VersionUnknown, format!("{what} says no version, needs {needs}")),

@@ -31,8 +31,8 @@ impl<'a> Conditions<'a> {
     }
 
     /// A condition that is there only while it is True.
-    fn set_or_remove(&mut self, kind: ConditionType, told: Option<(Reason, &str)>) {
-        match told {
+    fn set_or_remove(&mut self, kind: ConditionType, entry: Option<(Reason, &str)>) {
+        match entry {
             Some((reason, message)) => self.set(kind, true, reason, message),
             None => {
                 condition::remove(self.all, kind);
@@ -87,10 +87,10 @@ impl<'a> Conditions<'a> {
         self.dependencies(sketch, rows);
         match &sketch.outline.stale {
             None => {
-                let told = format!("revision {} was read", sketch.outline.source.revision);
-                self.set(ConditionType::SourceReady, true, Reason::SourceRead, &told);
+                let message = format!("revision {} was read", sketch.outline.source.revision);
+                self.set(ConditionType::SourceReady, true, Reason::SourceRead, &message);
             }
-            Some((reason, told)) => self.set(ConditionType::SourceReady, false, *reason, told),
+            Some((reason, message)) => self.set(ConditionType::SourceReady, false, *reason, message),
         }
         self.linked(sketch, rows);
         self.environment(sketch, rows);
@@ -126,7 +126,7 @@ impl<'a> Conditions<'a> {
         let own = |row: &SyncDependencyStatus| outline(row).is_some_and(|outline| outline.what == What::Own);
         let unmet: Vec<&SyncDependencyStatus> =
             rows.iter().filter(|row| !row.met && !row.broken && !own(row)).collect();
-        // What has failed makes the Sync fail: it is told before what is merely not there yet.
+        // What has failed makes the Sync fail: it is reported before what is merely not there yet.
         let has_failed = |row: &&&SyncDependencyStatus| ["Failed", "TimedOut"].contains(&row.state.as_str());
         if let Some(row) = unmet.iter().find(has_failed).or(unmet.first()) {
             let reason = why(sketch, row, outline(row));
@@ -136,8 +136,8 @@ impl<'a> Conditions<'a> {
         if broken.is_empty() {
             self.set(KIND, true, Reason::Met, "all dependencies are in the state that is relied on");
         } else {
-            let told = format!("went on without: {}", broken.join(", "));
-            self.set(KIND, true, Reason::SoftBroken, &told);
+            let message = format!("went on without: {}", broken.join(", "));
+            self.set(KIND, true, Reason::SoftBroken, &message);
         }
     }
 
@@ -153,7 +153,7 @@ impl<'a> Conditions<'a> {
         };
         // A Sync that is there and has applied nothing is linked.
         let there = |row: &SyncDependencyStatus| {
-            outlines().any(|outline| outline.name == row.name && outline.stands.is_some())
+            outlines().any(|outline| outline.name == row.name && outline.shown_state.is_some())
         };
         let absent = |row: &&SyncDependencyStatus| {
             let lacking = missing.iter().any(|reason| row.reason == reason.as_str());
@@ -164,12 +164,12 @@ impl<'a> Conditions<'a> {
             rows.iter().filter(absent).map(|row| format!("{} ({})", row.name, row.depends_on)).collect();
         let unseen = rows.iter().find(|row| !row.met && ["Unknown", "Error"].contains(&row.state.as_str()));
         if !none.is_empty() {
-            let told = format!("nothing provides {}", none.join(", "));
-            self.set(ConditionType::Linked, false, Reason::NothingProvides, &told);
+            let message = format!("nothing provides {}", none.join(", "));
+            self.set(ConditionType::Linked, false, Reason::NothingProvides, &message);
         } else if let Some(row) = unseen {
             let reason = Reason::from_word(&row.reason).unwrap_or(Reason::Unsynced);
-            let told = format!("{} is not visible", row.depends_on);
-            self.set(ConditionType::Linked, ConditionStatus::Unknown, reason, &told);
+            let message = format!("{} is not visible", row.depends_on);
+            self.set(ConditionType::Linked, ConditionStatus::Unknown, reason, &message);
         } else {
             self.set(ConditionType::Linked, true, Reason::AllLinked, "everything is provided by something");
         }

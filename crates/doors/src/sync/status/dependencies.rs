@@ -57,8 +57,8 @@ fn row(
         (true, _) => Reason::Met.as_str().to_owned(),
         (false, _) => words::reason(outline, step),
     };
-    let mut state = match outline.stands {
-        Some(stands) if step.word == "NotReady" => stands,
+    let mut state = match outline.shown_state {
+        Some(shown) if step.word == "NotReady" => shown,
         _ => words::state(step),
     };
     // An export, a Sync that is applied, is found by a profile, which knows ready and not ready only.

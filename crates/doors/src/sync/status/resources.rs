@@ -94,7 +94,7 @@ fn row(sketch: &SyncStatusInput<'_>, object: &ObjectOutline) -> (SyncResource, b
     let act = sketch.steps.get(&object.act).copied();
     let ready = object.ready.as_ref().and_then(|step| sketch.steps.get(step).copied());
     let done = act.is_some_and(|act| matches!(act.state, StepState::Done | StepState::Skipped));
-    let (state, told) = match act.map(|act| act.state) {
+    let (state, cause) = match act.map(|act| act.state) {
         Some(StepState::Failed | StepState::Unknown) => (FAILED, act),
         _ if !done => (WAITING, act),
         _ => match ready {
@@ -107,13 +107,13 @@ fn row(sketch: &SyncStatusInput<'_>, object: &ObjectOutline) -> (SyncResource, b
     let good = done && ready.is_none_or(is_ready);
     let layer = i64::try_from(object.layer + 1).unwrap_or(i64::MAX);
     let yielded = act.filter(|act| done && act.reason == Reason::FieldsYielded.as_str());
-    let told = told.or(yielded);
+    let cause = cause.or(yielded);
     let row = SyncResource {
         object: object.reference.clone(),
         layer,
         state: state.to_owned(),
-        reason: told.map(|step| step.reason.to_string()).unwrap_or_default(),
-        message: told.map(|step| text::line(&step.detail)).unwrap_or_default(),
+        reason: cause.map(|step| step.reason.to_string()).unwrap_or_default(),
+        message: cause.map(|step| text::line(&step.detail)).unwrap_or_default(),
     };
     let old = sketch.current.and_then(|status| {
         status.resources.iter().find(|old| old.object == object.reference && old.layer == layer)

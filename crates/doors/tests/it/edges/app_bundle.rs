@@ -80,7 +80,7 @@ fn product(told: &Told, name: &str) -> Node {
 fn part(told: &Told, name: &str) -> WaitState {
     let found = told.edges.iter().find_map(|edge| match &edge.relation {
         Relation::WaitsFor(wait) if edge.from == told.node && edge.to.part.as_deref() == Some(name) => {
-            Some(wait.standing)
+            Some(wait.state)
         }
         _ => None,
     });

@@ -22,7 +22,7 @@ impl Pass<'_> {
         self.plan.admission.is_some() && self.memory.journal.editions.admitted.is_none()
     }
 
-    /// What a pledged edition wrote tells that it was admitted, by a process that did not live to save it.
+    /// What a pledged edition wrote proves that it was admitted, by a process that did not live to save it.
     pub(super) fn recall_admission(&mut self) {
         let written = || self.facts.iter().any(|fact| fact.written == Some(true));
         if !self.is_first() || self.memory.journal.editions.pledged.is_none() || !written() {
@@ -39,7 +39,7 @@ impl Pass<'_> {
     }
 
     /// Admits the transition if all its gates are seen to hold at this very moment. Effects rely on it, so it is saved
-    /// before them, unless they are what tells of it.
+    /// before them, unless they are what proves it.
     pub(super) fn admit(&mut self) {
         let Some(admission) = &self.plan.admission else { return };
         if !self.is_held() || self.memory.journal.halt.is_some() {
@@ -58,12 +58,12 @@ impl Pass<'_> {
         };
         let used: Vec<StepId> =
             gates.iter().copied().filter(ordered).map(|position| steps[position].id.clone()).collect();
-        let told = self.is_told_by_effects(&gates);
+        let proved = self.is_proved_by_effects(&gates);
         self.memory.journal.orders.used.extend(used);
         let editions = &mut self.memory.journal.editions;
         editions.pledged = None;
         editions.admitted = Some(admission.edition.clone());
-        if !told {
+        if !proved {
             self.memory.critical += 1;
         }
         for position in 0..self.records.len() {
@@ -72,9 +72,9 @@ impl Pass<'_> {
         }
     }
 
-    /// Whether all that an admission now would leave behind is known without being saved: the pledge is saved, so whatever
-    /// is written tells of it, and no gate was passed by otherwise than by holding.
-    fn is_told_by_effects(&self, gates: &[usize]) -> bool {
+    /// Whether all that an admission now would leave behind is known without being saved: the pledge is saved, so
+    /// whatever is written proves it, and no gate was passed by otherwise than by holding.
+    fn is_proved_by_effects(&self, gates: &[usize]) -> bool {
         let Some(admission) = &self.plan.admission else { return false };
         let pledged = self.memory.journal.editions.pledged.as_ref();
         self.is_first()

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// How long after a right was found missing it is asked for again, in seconds: nothing tells when it is given.
+/// How long after a right was found missing it is asked for again, in seconds: nothing reports when it is given.
 const RIGHT_AGAIN: u64 = 30;
 
 /// One action of a plan, with what is known of it.
@@ -46,9 +46,9 @@ pub(super) fn judge_action(
     let mut found = RequirementView { settled: true, ..RequirementView::default() };
     if let Some(guard) = &step.when {
         match judge_guard(plan, guard, facts, views, fresh_world) {
-            Ok(told) => {
-                (fact.guard, fact.live) = (told.answer, told.live);
-                found.message = told.why.unwrap_or_default();
+            Ok(answer) => {
+                (fact.guard, fact.live) = (answer.answer, answer.live);
+                found.message = answer.why.unwrap_or_default();
             }
             Err(reason) => {
                 // Nothing may be concluded from what was not evaluated, nor from when.

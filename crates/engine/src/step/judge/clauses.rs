@@ -7,7 +7,7 @@ use std::{
 };
 
 use linchpin_lang::{
-    answer::{Answer as Told, NotYet},
+    answer::{Answer as LangAnswer, NotYet},
     cel::Expression,
     compare::FieldCondition,
 };
@@ -33,7 +33,7 @@ pub(super) struct ClauseSet<'a> {
 pub(super) enum ClauseResult {
     Holds,
     Fails {
-        /// Why; none where that was told before, and is not kept for all of many objects.
+        /// Why; none where that was reported before, and is not kept for all of many objects.
         why: Option<Text>,
         /// In which way.
         how: Failing,
@@ -84,7 +84,7 @@ impl<'a> ClauseSet<'a> {
         Self { conditions: &clauses.conditions, cel: clauses.cel.as_deref(), bound: None }
     }
 
-    /// A number that stands for this question about one version of an object.
+    /// A hash of this question about one version of an object.
     pub(super) fn key(&self, item: &Projection) -> u64 {
         self.about(Key::default().text(&item.uid).number(item.version))
     }
@@ -98,22 +98,28 @@ impl<'a> ClauseSet<'a> {
 
     /// Judges one version of an object, one of `many` perhaps.
     pub(super) fn rule(&self, item: &Projection, many: bool, effort: &Effort) -> ClauseResult {
-        let tell = if many { Tell::Nothing } else { Tell::of(item) };
-        self.rule_on(&item.content, || self.key(item), tell, effort)
+        let detail = if many { Detail::Nothing } else { Detail::of(item) };
+        self.rule_on(&item.content, || self.key(item), detail, effort)
     }
 
     /// Judges something that is always the same under the same name.
     pub(super) fn rule_on_named(&self, object: &Value, name: &str, effort: &Effort) -> ClauseResult {
-        self.rule_on(object, || self.about(Key::default().text(name)), Tell::Values, effort)
+        self.rule_on(object, || self.about(Key::default().text(name)), Detail::Values, effort)
     }
 
-    fn rule_on(&self, object: &Value, key: impl Fn() -> u64, tell: Tell, effort: &Effort) -> ClauseResult {
+    fn rule_on(
+        &self,
+        object: &Value,
+        key: impl Fn() -> u64,
+        detail: Detail,
+        effort: &Effort,
+    ) -> ClauseResult {
         if self.conditions.is_empty() && self.cel.is_none() && self.bound.is_none() {
             return ClauseResult::Holds;
         }
-        let many = tell == Tell::Nothing;
+        let many = detail == Detail::Nothing;
         let mut said = None;
-        let answer = effort.answer(many, &key, |spent| match self.fault(object, tell, spent) {
+        let answer = effort.answer(many, &key, |spent| match self.fault(object, detail, spent) {
             None => HOLDS,
             Some(Fault { why, how }) => {
                 said = why.map(Text::from);
@@ -141,27 +147,27 @@ impl<'a> ClauseSet<'a> {
             return None;
         }
         let mut spent = 1;
-        let fault = self.fault(&item.content, Tell::of(item), &mut spent);
+        let fault = self.fault(&item.content, Detail::of(item), &mut spent);
         effort.spend(spent);
         fault?.why.map(Text::from)
     }
 
     /// What does not hold, if anything.
-    fn fault(&self, object: &Value, tell: Tell, spent: &mut u64) -> Option<Fault> {
-        let disproved = |explain: &mut dyn FnMut(bool) -> String| match tell {
-            Tell::Nothing => Fault { why: None, how: Failing::Disproved },
-            Tell::Wanted => Fault { why: Some(explain(false)), how: Failing::Disproved },
-            Tell::Values => Fault { why: Some(explain(true)), how: Failing::Disproved },
+    fn fault(&self, object: &Value, detail: Detail, spent: &mut u64) -> Option<Fault> {
+        let disproved = |explain: &mut dyn FnMut(bool) -> String| match detail {
+            Detail::Nothing => Fault { why: None, how: Failing::Disproved },
+            Detail::Wanted => Fault { why: Some(explain(false)), how: Failing::Disproved },
+            Detail::Values => Fault { why: Some(explain(true)), how: Failing::Disproved },
         };
         for condition in self.conditions {
             match condition.evaluate_counted(object, spent) {
-                Ok(Told::True) => {}
-                Ok(Told::False) => {
+                Ok(LangAnswer::True) => {}
+                Ok(LangAnswer::False) => {
                     return Some(disproved(&mut |values| condition.explain(object, values, spent)));
                 }
-                Ok(Told::NotYet(why)) => {
+                Ok(LangAnswer::NotYet(why)) => {
                     let mut fault = Fault::not_yet(&why);
-                    if let Some(why) = fault.why.as_mut().filter(|_| tell == Tell::Values) {
+                    if let Some(why) = fault.why.as_mut().filter(|_| detail == Detail::Values) {
                         why.push_str(&names_in_place(condition, object));
                     }
                     return Some(fault);
@@ -172,9 +178,9 @@ impl<'a> ClauseSet<'a> {
         let mut judge = |cel: &Expression, bindings: BTreeMap<&str, &Value>| match cel
             .evaluate_counted(&bindings, spent)
         {
-            Ok(Told::True) => None,
-            Ok(Told::False) => Some(disproved(&mut |values| cel.explain(&bindings, values, spent))),
-            Ok(Told::NotYet(why)) => Some(Fault::not_yet(&why)),
+            Ok(LangAnswer::True) => None,
+            Ok(LangAnswer::False) => Some(disproved(&mut |values| cel.explain(&bindings, values, spent))),
+            Ok(LangAnswer::NotYet(why)) => Some(Fault::not_yet(&why)),
             Err(error) => Some(Fault::wrong(error.to_string())),
         };
         let own = self.cel.and_then(|cel| judge(cel, BTreeMap::from([("self", object)])));
@@ -188,13 +194,13 @@ impl<'a> ClauseSet<'a> {
 
 /// Which keys there are instead of one that a condition reads.
 fn names_in_place(condition: &FieldCondition, object: &Value) -> String {
-    let told = condition.reads().paths.into_iter().map(|path| names_instead(object, &path));
-    told.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
+    let lists = condition.reads().paths.into_iter().map(|path| names_instead(object, &path));
+    lists.into_iter().find(|names| !names.is_empty()).unwrap_or_default()
 }
 
-/// How much is told of what does not hold.
+/// How much is reported of what does not hold.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Tell {
+enum Detail {
     /// Nothing: it is one of many.
     Nothing,
     /// What is wanted, but no value of the object.
@@ -203,15 +209,15 @@ enum Tell {
     Values,
 }
 
-impl Tell {
-    /// What may be told of an object: nothing that a Secret holds.
+impl Detail {
+    /// What may be reported of an object: nothing that a Secret holds.
     fn of(item: &Projection) -> Self {
         if item.is_secret() { Self::Wanted } else { Self::Values }
     }
 }
 
 struct Fault {
-    /// Why; none where nobody is told.
+    /// Why; none where it is not reported.
     why: Option<String>,
     how: Failing,
 }
@@ -240,7 +246,7 @@ pub(super) struct AppliedProfile<'a> {
 }
 
 impl AppliedProfile<'_> {
-    fn tell(&self, clauses: &Clauses) -> Tri {
+    fn holds(&self, clauses: &Clauses) -> Tri {
         let Some(item) = self.item else { return Tri::Unknown };
         match ClauseSet::by_profile(clauses).rule(item, self.many, self.effort) {
             ClauseResult::Holds => Tri::True,
@@ -266,11 +272,11 @@ impl readiness::TaughtRule for AppliedProfile<'_> {
     }
 
     fn ready(&self, _: &Value) -> Tri {
-        self.tell(&self.profile.ready_when)
+        self.holds(&self.profile.ready_when)
     }
 
     fn failed(&self, _: &Value) -> Tri {
-        self.profile.failed_when.as_ref().map_or(Tri::False, |clauses| self.tell(clauses))
+        self.profile.failed_when.as_ref().map_or(Tri::False, |clauses| self.holds(clauses))
     }
 
     fn words(&self) -> Option<&RuleWords> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use linchpin_lang::{
-    answer::Answer as Told,
+    answer::Answer as LangAnswer,
     cel::{EvaluateError, Expression, Unknown},
 };
 use linchpin_words::{Reason, Text};
@@ -94,11 +94,11 @@ fn ask(
         let values = values.then(|| mark_values(plan, fresh_world.effort, fresh_world.world));
         marks.chain(values).fold(Key::default().number(expression.fingerprint()), Key::number).get()
     };
-    let told = fresh_world.effort.answer(false, key, |spent| {
+    let evaluated = fresh_world.effort.answer(false, key, |spent| {
         match evaluate(plan, expression, read, views, fresh_world, spent) {
-            Ok(Ok(Told::True)) => YES,
-            Ok(Ok(Told::False)) => NO,
-            Ok(Ok(Told::NotYet(open))) => {
+            Ok(Ok(LangAnswer::True)) => YES,
+            Ok(Ok(LangAnswer::False)) => NO,
+            Ok(Ok(LangAnswer::NotYet(open))) => {
                 why = Some(Text::from(open.to_string()));
                 UNDECIDED
             }
@@ -111,10 +111,10 @@ fn ask(
     });
     match &why {
         Some(words) => fresh_world.effort.keep_words(key(), words),
-        None if told == Some(UNDECIDED) => why = fresh_world.effort.words(key()),
+        None if evaluated == Some(UNDECIDED) => why = fresh_world.effort.words(key()),
         None => {}
     }
-    let answer = match told {
+    let answer = match evaluated {
         None => return Err(Reason::Evaluating),
         Some(OVER) => return Err(Reason::OverBudget),
         Some(YES) => GuardAnswer::Yes,
@@ -160,7 +160,7 @@ fn evaluate(
     views: &[RequirementView],
     fresh_world: &FreshWorld<'_>,
     spent: &mut u64,
-) -> Result<Result<Told, EvaluateError>, TooMuch> {
+) -> Result<Result<LangAnswer, EvaluateError>, TooMuch> {
     let mut dependencies = serde_json::Map::new();
     let mut unknowns = BTreeMap::new();
     for (position, requirement) in read {

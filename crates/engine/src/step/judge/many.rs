@@ -37,8 +37,8 @@ pub(super) fn judge_many(
     // None is one that was postponed.
     let judged: Vec<Option<Judgement>> =
         items.iter().map(|item| judge_one(test, wanted, Some(item), true, around)).collect();
-    let told = || judged.iter().flatten();
-    let met = told().filter(|one| one.met).count() as u64;
+    let each = || judged.iter().flatten();
+    let met = each().filter(|one| one.met).count() as u64;
     let matching = items.len() as u64;
     let open = judged.iter().filter(|one| one.is_none()).count() as u64;
     let expect = test.expect.unwrap_or(ExpectedCount::AtLeast(1));
@@ -49,7 +49,7 @@ pub(super) fn judge_many(
         (ExpectedCount::All, _) => matching > 0 && met == matching,
     };
     let (holds, may_hold) = (counts(met), counts(met + open));
-    let hopeless = told().any(|one| one.failed) && matches!(expect, ExpectedCount::All);
+    let hopeless = each().any(|one| one.failed) && matches!(expect, ExpectedCount::All);
     let fact = Fact {
         holds: if holds {
             Holds::Met
@@ -61,7 +61,7 @@ pub(super) fn judge_many(
             Holds::Unmet
         },
         live: observed.live && (open == 0 || !may_hold),
-        progress: told().fold(matching, |mark, one| mark.rotate_left(7) ^ one.verdict.progress),
+        progress: each().fold(matching, |mark, one| mark.rotate_left(7) ^ one.verdict.progress),
         ..Fact::default()
     };
     let undecided = matches!(fact.holds, Holds::Unknown { .. });
@@ -92,7 +92,7 @@ pub(super) fn judge_many(
     };
     // What is being deleted is neither there nor gone.
     let going = matching < observed.items.len() as u64;
-    let settled = open == 0 && !going && told().all(|one| one.settled);
+    let settled = open == 0 && !going && each().all(|one| one.settled);
     let mut found = view(state, reason.as_str(), message, settled);
     found.selected = Some(share(items.iter().map(|item| item.object_ref())));
     (fact, found)
@@ -106,7 +106,7 @@ fn in_words(expect: ExpectedCount) -> String {
     }
 }
 
-/// Why the first object that does not do is not as it should be. Of many objects that is found out when it is told.
+/// Why the first object that does not do is not as it should be. Of many objects that is found out when it is reported.
 fn detail(test: &Test, one: &Judgement, item: &Projection, around: &JudgeContext<'_>) -> String {
     let effort = around.fresh_world.effort;
     let asked = ClauseSet::by_test(test);

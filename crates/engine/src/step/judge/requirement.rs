@@ -96,7 +96,7 @@ pub(super) fn judge_requirement(
         Some(Seen::Unknown(why)) => {
             let elsewhere =
                 elsewhere(requirement.want.question()).filter(|_| why.reason == Reason::Forbidden);
-            // Who may not look there is not told what there is.
+            // Who may not look there does not learn what there is.
             let message = match elsewhere {
                 Some(namespace) => format!("{}; does namespace {namespace} exist?", why.message),
                 None => why.message.clone(),
@@ -134,7 +134,7 @@ pub(super) fn judge_requirement(
     }
 }
 
-/// The namespace of what is asked for in this cluster, where it is another one than that of whoever asks.
+/// The namespace of what is asked for in this cluster, where it is another one than the subject's own.
 fn elsewhere(question: &Question) -> Option<&str> {
     let Question::Objects { via, scope, .. } = question else { return None };
     let (Scope::Name { namespace, .. } | Scope::Labels { namespace, .. }) = scope;
@@ -142,7 +142,7 @@ fn elsewhere(question: &Question) -> Option<&str> {
     namespace.as_deref().filter(|namespace| namespace != own && via.cluster == ClusterRef::Here)
 }
 
-/// That there is nothing because there is no such namespace: told only to who may look into it.
+/// That there is nothing because there is no such namespace: reported only to who may look into it.
 fn without_namespace(
     question: &Question,
     observed: &Observed,

@@ -1,9 +1,9 @@
 //! The edges of the wait-for graph, as one object sees them.
 //!
-//! The object and its parts wait for all that is required of them, the object for its parts, and a part for those before
-//! it. What an action makes comes from its batch alone, which waits for what the action comes after and for nothing else:
-//! another action of the same part may well be stuck. These are the only edges there are: the operator's graph is made of
-//! them, and statuses carry them for whoever reads objects only.
+//! The object and its parts wait for all that is required of them, the object for its parts, and a part for those
+//! before it. What an action makes comes from its batch alone, which waits for what the action comes after and for
+//! nothing else: another action of the same part may well be stuck. These are the only edges there are: the operator's
+//! graph is made of them, and statuses carry them for readers that see objects only.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -118,22 +118,22 @@ impl<'a> EdgeBuilder<'a> {
         }
     }
 
-    /// The wait of whoever requires something. What we write ourselves is as its action is until that is done.
+    /// The wait of what requires something. What we write ourselves is as its action is until that is done.
     fn wait(&self, requirement: &Requirement, record: &StepRecord, report: &StepReport) -> Wait {
         let act = requirement.floor.as_ref().and_then(|act| self.known[self.plan.position(act)?]);
         let since = Some(record.clock.unwrap_or(record.since).into());
-        let (standing, reason, detail) = if let Some(act) = act.filter(|act| !act.record.is_successful()) {
-            let standing = match act.record.state {
+        let (state, reason, detail) = if let Some(act) = act.filter(|act| !act.record.is_successful()) {
+            let state = match act.record.state {
                 StepState::Failed | StepState::Unknown => WaitState::Failed,
                 _ if report.word == "NotFound" => WaitState::Absent,
                 _ => WaitState::InProgress,
             };
-            (standing, &act.report.reason, &act.report.message)
+            (state, &act.report.reason, &act.report.message)
         } else {
-            (standing(record, report), &report.reason, &report.detail)
+            (wait_state(record, report), &report.reason, &report.detail)
         };
         let mut wait = Wait {
-            standing,
+            state,
             reason: reason.clone(),
             detail: detail.clone(),
             since,
@@ -167,14 +167,14 @@ impl<'a> EdgeBuilder<'a> {
                         if let Relation::WaitsFor(wait) = &mut edge.relation
                             && passed
                         {
-                            wait.standing = WaitState::Met;
+                            wait.state = WaitState::Met;
                         }
                         self.edges.push(edge);
                     }
                 }
                 StepKind::Act(_) => {
-                    let standing = if passed { WaitState::Met } else { WaitState::InProgress };
-                    let wait = Wait::new(standing, Reason::WaitingForStep.as_str());
+                    let state = if passed { WaitState::Met } else { WaitState::InProgress };
+                    let wait = Wait::new(state, Reason::WaitingForStep.as_str());
                     self.edges.push(Edge::waits(batch.clone(), plan.outline(*earlier).maker(), wait));
                 }
             }
@@ -196,7 +196,7 @@ impl<'a> EdgeBuilder<'a> {
         let mut edges = Vec::new();
         for (part, state) in &states {
             let whole = part.whole();
-            edges.push(if plan.terms.suspended && state.wait.standing == WaitState::InProgress {
+            edges.push(if plan.terms.suspended && state.wait.state == WaitState::InProgress {
                 // Nothing is waited for while the object is suspended: its parts are what waits.
                 Edge::waits((*part).clone(), whole, suspended())
             } else {
@@ -210,7 +210,7 @@ impl<'a> EdgeBuilder<'a> {
                 let mut wait = Wait::new(WaitState::Met, Text::default());
                 if let Some(before) = states.get(earlier).filter(|_| *open) {
                     wait = before.wait.clone();
-                    wait.standing = wait.standing.max(WaitState::InProgress);
+                    wait.state = wait.state.max(WaitState::InProgress);
                     // That it has to wait itself makes it no less of a cause.
                     if is_in_line(&wait.reason) {
                         wait.reason = Reason::Waiting.as_str().into();
@@ -260,10 +260,10 @@ impl<'a> EdgeBuilder<'a> {
             return Wait::new(WaitState::Met, Text::default());
         };
         let broken = unmet.iter().any(|one| failed(&one));
-        let standing = if broken { WaitState::Failed } else { WaitState::InProgress };
+        let state = if broken { WaitState::Failed } else { WaitState::InProgress };
         let StepFacts { record, report } = known;
         Wait {
-            standing,
+            state,
             reason: report.reason.clone(),
             detail: report.message.clone(),
             since: Some(record.clock.unwrap_or(record.since).into()),
@@ -285,7 +285,7 @@ fn suspended() -> Wait {
     Wait::new(WaitState::InProgress, Reason::Suspended.as_str()).detail(Reason::Suspended.in_words())
 }
 
-fn standing(record: &StepRecord, report: &StepReport) -> WaitState {
+fn wait_state(record: &StepRecord, report: &StepReport) -> WaitState {
     match (record.state, report.word) {
         (StepState::Met, _) if report.ready => WaitState::Met,
         (StepState::Failed, _) | (_, "Failed") => WaitState::Failed,

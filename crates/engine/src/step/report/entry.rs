@@ -202,18 +202,18 @@ fn waits_for(place: &StepContext<'_>, introduction: &str, scratch: &mut String) 
         }
         count += 1;
     }
-    let told = if count > NAMED { NAMED - 1 } else { count };
+    let shown = if count > NAMED { NAMED - 1 } else { count };
     scratch.clear();
     scratch.push_str(introduction);
-    for (index, name) in names[..told].iter().enumerate() {
+    for (index, name) in names[..shown].iter().enumerate() {
         scratch.push_str(if index == 0 { "" } else { ", " });
         scratch.push_str(name);
     }
     if count == 0 {
         scratch.push_str("a delay to pass");
-    } else if count > told {
+    } else if count > shown {
         scratch.push_str(" and ");
-        push_number(scratch, i64::try_from(count - told).unwrap_or(i64::MAX));
+        push_number(scratch, i64::try_from(count - shown).unwrap_or(i64::MAX));
         scratch.push_str(" more");
     }
     Text::new(scratch)

@@ -144,7 +144,7 @@ pub(super) fn headline(
                         None => format!("timed out: {}", culprit.message),
                     }
                 }
-                (_, Some(culprit)) => told_of(culprit),
+                (_, Some(culprit)) => describe(culprit),
                 (None, None) => Reason::ActionFailed.in_words(),
             };
             let by_hand = if plan.terms.recovery == Recovery::Manual { "; recovery is by hand" } else { "" };
@@ -177,7 +177,7 @@ pub(super) fn headline(
 }
 
 /// What happened to a step; what already says which step it is about does not say so twice.
-fn told_of(report: &StepReport) -> String {
+fn describe(report: &StepReport) -> String {
     let (id, message) = (report.id.as_str(), report.message.as_str());
     let named = message.strip_prefix(id).is_some_and(|rest| rest.starts_with(':'));
     if named { message.to_owned() } else { format!("{id}: {message}") }

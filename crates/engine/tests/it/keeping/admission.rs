@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use linchpin_engine::{
     contract::{StepId, Verb},
     journal::StepState,
-    plan::{Admission, Edition, Gates, Lasts, ManualOverrides, Plan, Step, Terms, definition},
+    plan::{Admission, Edition, Gates, LatchScope, ManualOverrides, Plan, Step, Terms, definition},
     step::{Persist, Phase},
 };
 use linchpin_words::{Reason, Shared};
@@ -233,7 +233,9 @@ fn l1_what_was_met_once_and_for_all_is_met_for_good() {
         let gate = require("a").asking(|requirement| requirement.lasts = lasts);
         whole(watching(vec![gate, text("x", version).after(&["a"]), ready("x")], 1), "r", &["a"])
     };
-    for (lasts, passes) in [(Lasts::ForGood, true), (Lasts::Edition, false), (Lasts::No, false)] {
+    for (lasts, passes) in
+        [(LatchScope::ForGood, true), (LatchScope::Edition, false), (LatchScope::No, false)]
+    {
         let mut play = Play::new(lasting(1, lasts));
         there(&mut play, "a");
         play.settle();
@@ -245,7 +247,7 @@ fn l1_what_was_met_once_and_for_all_is_met_for_good() {
 
 #[test]
 fn l1_a_latch_is_set_before_the_other_gates_hold_and_survives_a_crash() {
-    let once = require("a").asking(|requirement| requirement.lasts = Lasts::ForGood);
+    let once = require("a").asking(|requirement| requirement.lasts = LatchScope::ForGood);
     let steps = vec![once, require("b"), keep("x").after(&["a", "b"])];
     let mut play = Play::new(whole(watching(steps, 1), "r", &["a", "b"]));
     there(&mut play, "a");

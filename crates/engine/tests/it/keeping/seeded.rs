@@ -16,7 +16,7 @@ use linchpin_engine::{
     contract::{Effect, StepId, Verb},
     graph::{Edge, Graph, Node, Wait, WaitState},
     journal::{Journal, Memory, StepState},
-    plan::{Edition, Lasts, Plan},
+    plan::{Edition, LatchScope, Plan},
     step::{Goal, Persist, StepDecision, step},
 };
 use linchpin_words::{GroupKind, ObjectRef, Reason, Shared};
@@ -64,7 +64,7 @@ fn plan(version: u32, soft: bool) -> Plan {
 fn parts(version: u32, with_z: bool, soft: bool) -> Plan {
     let mut gates = vec!["a", "o"];
     gates.extend(soft.then_some("s"));
-    let mut steps = vec![require("a"), require("o").asking(|gate| gate.lasts = Lasts::ForGood)];
+    let mut steps = vec![require("a"), require("o").asking(|gate| gate.lasts = LatchScope::ForGood)];
     if soft {
         let mut gate = require("s");
         gate.patience = Some(Duration::from_secs(PATIENCE));

@@ -1,4 +1,4 @@
-//! What stands inside an action: pipelines, their commands and the words of a command.
+//! What is inside an action: pipelines, their commands and the words of a command.
 
 use super::{ParseProblem, Parsed, Parser, problem};
 use crate::template::functions;
@@ -48,7 +48,7 @@ impl Parser<'_> {
                     | OperandKind::Number(_)
                     | OperandKind::Text(_)
             ) {
-                return problem(first.offset, "only a function can stand behind a |");
+                return problem(first.offset, "only a function can follow a |");
             }
         }
         Ok(pipeline)

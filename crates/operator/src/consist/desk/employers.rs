@@ -1,7 +1,7 @@
 //! One employer's turn: who serves it, what is to be done for it, and what its binding says.
 
 mod bindings;
-mod errands;
+mod order_calls;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -72,7 +72,7 @@ impl Desk {
         employer: &EmployerView,
         binding: Option<&Binding>,
     ) -> Served<'a> {
-        let crew = &self.office.crew;
+        let crew = &self.parts.crew;
         let of_kind = |worker: &&Worker| {
             worker.employer_kind.group == employer.kind.group
                 && worker.employer_kind.kind == employer.kind.kind
@@ -83,7 +83,7 @@ impl Desk {
             crew.named(ours.map_or(binding.spec.adapter.as_str(), |case| case.adapter.as_str()))
         });
         let holder = holder.filter(of_kind);
-        let leaves = employer.gone || self.office.mode != ConsistMode::Serve;
+        let leaves = employer.gone || self.parts.mode != ConsistMode::Serve;
         let choice = if leaves { AdapterChoice::Nobody } else { crew.choice(employer) };
         match (choice, holder) {
             // Who has it keeps it while others are being opened, and nobody new is served that they might ask for.
@@ -105,10 +105,10 @@ impl Desk {
     }
 
     pub(super) fn employer_turn(&mut self, key: &EmployerKey, time: Timestamp) {
-        let shared = self.office.shared.clone();
+        let shared = self.parts.shared.clone();
         let sight = shared.look();
         let (kind, namespace, name) = key;
-        let followed = self.office.kinds.employers[*kind].clone();
+        let followed = self.parts.kinds.employers[*kind].clone();
         if !sight.is_synced(Watch::Employers(*kind)) || !sight.is_synced(Watch::Bindings) {
             return;
         }
@@ -130,7 +130,7 @@ impl Desk {
                 return self.odd(key, &employer, &message);
             }
         };
-        let crew = Arc::clone(&self.office.crew);
+        let crew = Arc::clone(&self.parts.crew);
         let Some(worker) = crew.named(&name_of_worker) else { return };
         let mut case = self.case(key, worker, &employer);
         let read = worker.read(&employer);
@@ -139,7 +139,7 @@ impl Desk {
         let pods = known.then(|| sight.employees_of(worker, &employer, &read));
         let wanted = binding::spec(worker, &employer, selection);
         let claim = claim(&mut case, worker, &employer, binding.as_deref());
-        let standing = ObservedEmployment {
+        let observed = ObservedEmployment {
             employer: &employer,
             adapter: &worker.name,
             options: &worker.options,
@@ -150,12 +150,12 @@ impl Desk {
             claim: &claim,
             look: case.look.as_ref(),
             namespace_going: sight.going.contains(namespace),
-            drain_timeout: self.office.lifecycle.drain_timeout,
+            drain_timeout: self.parts.lifecycle.drain_timeout,
         };
         let outcomes = std::mem::take(&mut case.outcomes);
-        let decision = decide(&case.memory, standing, &outcomes, time);
+        let decision = decide(&case.memory, observed, &outcomes, time);
         let pods = pods.unwrap_or_default();
-        self.tell_pods(namespace, &mut case, &decision, &pods);
+        self.notify_pods(namespace, &mut case, &decision, &pods);
         drop(sight);
         for notice in &decision.notices {
             self.say_of(&employer, notice.reason, &notice.message, notice.warning);
@@ -166,8 +166,8 @@ impl Desk {
         let aim = OrderTarget {
             employer: Arc::clone(&employer),
             employer_kind: followed,
-            pods: self.office.kinds.employees[PODS].clone(),
-            bindings: self.office.kinds.bindings.clone(),
+            pods: self.parts.kinds.employees[PODS].clone(),
+            bindings: self.parts.kinds.bindings.clone(),
             binding: binding::object(&binding_name, namespace, &wanted),
             binding_name,
         };
@@ -195,12 +195,12 @@ impl Desk {
             let message = format!("AlreadyServed: {}", decision.report.message);
             self.odd(key, &employer, &message);
         } else {
-            self.office.counts.employment(key, &worker.name, &decision.report);
+            self.parts.counts.employment(key, &worker.name, &decision.report);
         }
         case.report = Some(decision.report);
         if decision.over && !case.memory.is_busy() {
             self.not_gone(key);
-            self.office.counts.forget(key);
+            self.parts.counts.forget(key);
             self.timers.set(Wake::Employer(key.clone()), None);
         } else {
             self.cases.insert(key.clone(), case);
@@ -244,7 +244,7 @@ impl Desk {
     fn drop_case(&mut self, key: &EmployerKey, sight: &Sight) {
         self.not_gone(key);
         if let Some(case) = self.cases.remove(key) {
-            self.office.counts.forget(key);
+            self.parts.counts.forget(key);
             let pods = sight.of_namespace(PODS, &key.1).filter(|pod| case.traffic.contains_key(&pod.uid));
             self.dirty_pods.extend(pods.map(|pod| (key.1.clone(), pod.name.clone())));
         }
@@ -253,7 +253,7 @@ impl Desk {
 
     /// Something about an employer that nobody serves is said once.
     fn odd(&mut self, key: &EmployerKey, employer: &EmployerView, message: &str) {
-        if self.office.counts.is_new_oddity(key, message) {
+        if self.parts.counts.is_new_oddity(key, message) {
             tracing::warn!(namespace = key.1, employer = key.2, "not served: {message}");
             self.say_of(employer, "EnsureEmployerCleanFinalizerFailed", message, true);
         }
@@ -263,8 +263,8 @@ impl Desk {
     fn left_behind(&self, message: &str) {
         let message = text::line_of(message, MESSAGE);
         tracing::warn!("{message}");
-        self.office.counts.left_behind();
-        let context = &self.office.context;
+        self.parts.counts.left_behind();
+        let context = &self.parts.context;
         let election = context.settings.leader_election.as_ref();
         let name = election.map_or("linchpin-consist", |election| election.name.as_str());
         let reason = Reason::LeftBehind.as_str().to_owned();
@@ -273,7 +273,7 @@ impl Desk {
     }
 
     /// Pods whose traffic is seen otherwise than before are to be looked at.
-    fn tell_pods(
+    fn notify_pods(
         &mut self,
         namespace: &str,
         case: &mut Case,
@@ -300,7 +300,7 @@ impl Desk {
     }
 }
 
-/// What the provider is asked and told about.
+/// What the provider is asked and sent.
 fn about(
     worker: &Worker,
     employer: &EmployerView,

@@ -21,8 +21,8 @@ impl Desk {
     /// Whether there is nothing left to be taken away. What has been seen since everything was last looked at may still have
     /// to be.
     pub(super) fn has_left(&self) -> bool {
-        self.office.mode != ConsistMode::Serve
-            && self.office.crew.is_complete
+        self.parts.mode != ConsistMode::Serve
+            && self.parts.crew.is_complete
             && self.has_seen_all
             && self.cases.is_empty()
             && self.pods.is_empty()
@@ -30,7 +30,7 @@ impl Desk {
 
     /// An employer as it is left: without its provider it is released as if by hand.
     pub(super) fn as_left(&self, employer: Arc<EmployerView>) -> Arc<EmployerView> {
-        if !matches!(self.office.mode, ConsistMode::Leave { without_provider: true, .. }) {
+        if !matches!(self.parts.mode, ConsistMode::Leave { without_provider: true, .. }) {
             return employer;
         }
         let mut employer = EmployerView::clone(&employer);
@@ -43,7 +43,7 @@ impl Desk {
         let mut case = self.pods.remove(name).filter(|case| case.uid == pod.uid).unwrap_or_default();
         case.uid.clone_from(&pod.uid);
         let own = {
-            let shared = self.office.shared.clone();
+            let shared = self.parts.shared.clone();
             let sight = shared.look();
             self.is_own_engine(&sight)
         };
@@ -62,7 +62,7 @@ impl Desk {
 
     /// Deletes our webhook configurations.
     pub(super) async fn take_configurations_away(&self) {
-        let ConsistMode::Leave { configurations: Some(prefix), .. } = &self.office.mode else { return };
+        let ConsistMode::Leave { configurations: Some(prefix), .. } = &self.parts.mode else { return };
         for (kind, plural, ending) in [
             ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations", "mutating"),
             ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations", "validating"),
@@ -70,7 +70,7 @@ impl Desk {
             let kind = OwnKind::new(&Gvk::new("admissionregistration.k8s.io", "v1", kind), plural, false);
             let name = format!("{prefix}-{ending}");
             let place = OwnTarget { kind: &kind, namespace: None, name: &name };
-            let found = self.hands.errands.read(place, DEADLINE).await;
+            let found = self.write_context.own_requests.read(place, DEADLINE).await;
             let uid = match &found {
                 Ok(Some(found)) => found["metadata"]["uid"].as_str(),
                 Ok(None) => continue,
@@ -80,7 +80,7 @@ impl Desk {
                 }
             };
             if let Some(uid) = uid
-                && let Err(error) = self.hands.errands.remove(place, uid, DEADLINE).await
+                && let Err(error) = self.write_context.own_requests.remove(place, uid, DEADLINE).await
             {
                 tracing::warn!(name, "cannot delete a webhook configuration: {error}");
             }
@@ -90,14 +90,14 @@ impl Desk {
 
 /// Ends the processes of a Deployment, so that nobody puts on again what is taken off.
 pub(in crate::consist) async fn scale_down(
-    errands: &OperatorRequests,
+    own_requests: &OperatorRequests,
     namespace: &str,
     name: &str,
 ) -> Result<(), String> {
     let kind = OwnKind::new(&Gvk::new("apps", "v1", "Deployment"), "deployments", true);
     let place = OwnTarget { kind: &kind, namespace: Some(namespace), name };
     let body = json!({"spec": {"replicas": 0}});
-    let scaled = errands.change(place, Some("scale"), MarkPatch::Merge, &body, DEADLINE).await;
+    let scaled = own_requests.change(place, Some("scale"), MarkPatch::Merge, &body, DEADLINE).await;
     scaled.map(drop).map_err(|error| format!("cannot scale Deployment {namespace}/{name} down: {error}"))
 }
 
@@ -162,11 +162,11 @@ mod tests {
         let (shared, roster) = (SharedSight::default(), Roster::new(context.health.gate("consist")));
         let kinds = roster.staff().kinds;
         shared.expect(kinds.all(), &context.settings.watch_namespaces);
-        let hands = WriteContext {
-            errands: OperatorRequests::new(&context.transport),
+        let write_context = WriteContext {
+            own_requests: OperatorRequests::new(&context.transport),
             fence: Fence::current(&leadership).unwrap(),
         };
-        let office = DeskParts {
+        let parts = DeskParts {
             recorder: EventRecorder::new(OperatorClient::new(&context.transport), "test"),
             context,
             shared: shared.clone(),
@@ -178,14 +178,14 @@ mod tests {
             left: Arc::new(Notify::new()),
             counts: ConsistCounts::default(),
         };
-        let mut desk = Desk::new(office, hands, mpsc::unbounded_channel().0);
+        let mut desk = Desk::new(parts, write_context, mpsc::unbounded_channel().0);
         let everybody = || {
             let mut crew = AdapterWorkers::default();
             crew.is_complete = true;
             Arc::new(crew)
         };
         desk.begin_anew();
-        desk.office.crew = everybody();
+        desk.parts.crew = everybody();
         assert!(!desk.has_left(), "nothing was seen yet");
         let (engines, others): (Vec<_>, Vec<_>) =
             kinds.all().into_iter().partition(|(watch, ..)| *watch == Watch::Engines);
@@ -195,7 +195,7 @@ mod tests {
             }
             assert!(!desk.has_left(), "what is seen is not looked at yet");
             desk.begin_anew();
-            desk.office.crew = everybody();
+            desk.parts.crew = everybody();
             assert_eq!(desk.has_left(), who.is_empty(), "{who}");
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct PodCase {
     /// The labels that were written and are not seen yet.
     pending: Option<(u64, PodPatch)>,
     evictions_rest_until: Option<Timestamp>,
-    told: Option<String>,
+    logged: Option<String>,
 }
 
 impl PodCase {
@@ -76,20 +76,20 @@ fn has_operation(pod: &PodView) -> bool {
 
 impl Desk {
     pub(super) fn pod_turn(&mut self, name: &Name, time: Timestamp) {
-        let shared = self.office.shared.clone();
+        let shared = self.parts.shared.clone();
         let sight = shared.look();
         let Some(pod) = sight.pod(&name.0, &name.1).cloned() else {
-            self.office.counts.operations(name, None);
+            self.parts.counts.operations(name, None);
             self.pods.remove(name);
             self.timers.set(Wake::Pod(name.clone()), None);
             return;
         };
-        if self.office.mode != ConsistMode::Serve {
+        if self.parts.mode != ConsistMode::Serve {
             drop(sight);
             return self.strip(name, &pod, time);
         }
         let own = self.is_own_engine(&sight) && pod.is_controlled() && !pod.is_terminating();
-        self.office.counts.operations(name, Some(&*pod).filter(|_| own));
+        self.parts.counts.operations(name, Some(&*pod).filter(|_| own));
         if !own || sight.lacks().is_some() {
             self.pods.remove(name);
             self.timers.set(Wake::Pod(name.clone()), None);
@@ -108,9 +108,9 @@ impl Desk {
         drop(sight);
         let patch = step(case.before.as_deref(), &pod, &facts);
         for oddity in &patch.oddities {
-            if case.told.as_ref() != Some(oddity) {
+            if case.logged.as_ref() != Some(oddity) {
                 tracing::warn!(namespace = name.0, pod = name.1, "{oddity}");
-                case.told = Some(oddity.clone());
+                case.logged = Some(oddity.clone());
             }
         }
         let mut wake = [patch.wake_at, patience].into_iter().flatten().min();
@@ -128,7 +128,7 @@ impl Desk {
         self.pods.insert(name.clone(), case);
     }
 
-    /// The employments that a pod concerns, or that only their bindings tell of.
+    /// The employments that a pod concerns, or that only their bindings name.
     fn cases_of(&self, sight: &Sight, namespace: &str, pod: &PodView) -> impl Iterator<Item = &Case> {
         let concerned: BTreeSet<EmployerKey> = sight
             .concerned(PODS, namespace, pod)
@@ -149,9 +149,9 @@ impl Desk {
         time: Timestamp,
     ) -> (PodFacts, Option<Timestamp>) {
         let (namespace, _) = name;
-        let lifecycle = &self.office.lifecycle;
+        let lifecycle = &self.parts.lifecycle;
         let entries = pod.entries();
-        let wanted = self.office.crew.entries(sight, namespace, &pod.name, &pod.labels);
+        let wanted = self.parts.crew.entries(sight, namespace, &pod.name, &pod.labels);
         let entries_complete = wanted.iter().all(|(key, finalizer)| entries.has(key, finalizer));
         let mut out_of_traffic = true;
         let mut attaching = false;
@@ -163,7 +163,7 @@ impl Desk {
         // An employer of ours whose first turn is still to come knows nothing yet.
         let judged = |key: &String| {
             let name = key.rsplit('/').next().unwrap_or_default();
-            (0..self.office.kinds.employers.len()).any(|kind| {
+            (0..self.parts.kinds.employers.len()).any(|kind| {
                 let case = self.cases.get(&(kind, namespace.clone(), name.to_owned()));
                 case.is_some_and(|case| case.traffic.contains_key(&pod.uid))
             })
@@ -198,7 +198,7 @@ impl Desk {
         } else if let Some(open) = patch.gate {
             PodWrite::Gate(open)
         } else if let Some(carry_out) = patch.carry_out {
-            let budgets = self.office.shared.clone();
+            let budgets = self.parts.shared.clone();
             let sight = budgets.look();
             let none_desired = sight
                 .budgets_of(&name.0)
@@ -210,7 +210,7 @@ impl Desk {
         };
         if let Some(message) = &patch.given_up {
             self.say_of_pod(name, &pod.uid, "PodDeletion", message, true);
-            self.office.counts.given_up();
+            self.parts.counts.given_up();
         }
         if let PodWrite::Gate(open) = write {
             let message = format!("{} becomes {}", keys::SERVICE_READY, if open { "True" } else { "False" });
@@ -227,14 +227,15 @@ impl Desk {
     /// Sends one write to a pod.
     pub(super) fn send_pod(&self, name: &Name, pod: &Arc<PodView>, write: PodWrite, case: &mut PodCase) {
         case.writing = true;
-        let (hands, back, requests) = (self.hands.clone(), self.back.clone(), Arc::clone(&self.requests));
-        let (kind, name, pod) = (self.office.kinds.employees[PODS].clone(), name.clone(), Arc::clone(pod));
+        let (write_context, back, requests) =
+            (self.write_context.clone(), self.back.clone(), Arc::clone(&self.requests));
+        let (kind, name, pod) = (self.parts.kinds.employees[PODS].clone(), name.clone(), Arc::clone(pod));
         tokio::spawn(async move {
             let _turn = requests.acquire().await.ok();
-            let result = if hands.fence.check().is_err() {
+            let result = if write_context.fence.check().is_err() {
                 Err(OwnWriteError::Passing("this process does not lead any more".to_owned()))
             } else {
-                write.send(&hands.errands, &kind, &name, &pod).await
+                write.send(&write_context.own_requests, &kind, &name, &pod).await
             };
             let (version, failed) = match result {
                 Ok(version) => (version, None),
@@ -264,9 +265,9 @@ impl Desk {
                 case.failures = case.failures.saturating_add(1);
                 let pause = PAUSE.saturating_mul(1 << case.failures.min(10)).min(LONGEST_PAUSE);
                 case.not_before = Some(now().plus_duration(pause));
-                if case.failures > 3 && case.told.as_ref() != Some(&error) {
+                if case.failures > 3 && case.logged.as_ref() != Some(&error) {
                     tracing::warn!(namespace = name.0, pod = name.1, "cannot write to the pod: {error}");
-                    case.told = Some(error);
+                    case.logged = Some(error);
                 }
             }
         }
@@ -289,7 +290,7 @@ pub(super) enum PodWrite {
 impl PodWrite {
     async fn send(
         self,
-        errands: &linchpin_cluster::own::OperatorRequests,
+        own_requests: &linchpin_cluster::own::OperatorRequests,
         kind: &Followed,
         (namespace, name): &Name,
         pod: &PodView,
@@ -299,7 +300,7 @@ impl PodWrite {
             Self::Metadata(mut body) => {
                 body["resourceVersion"] = json!(pod.version.to_string());
                 let body = json!({"metadata": body});
-                errands.change(place, None, MarkPatch::Merge, &body, DEADLINE).await
+                own_requests.change(place, None, MarkPatch::Merge, &body, DEADLINE).await
             }
             Self::Gate(open) => {
                 let condition = json!({
@@ -309,12 +310,14 @@ impl PodWrite {
                     "message": keys::SERVICE_READY_MESSAGE,
                 });
                 let body = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
-                errands.change(place, Some("status"), MarkPatch::Strategic, &body, DEADLINE).await
+                own_requests.change(place, Some("status"), MarkPatch::Strategic, &body, DEADLINE).await
             }
             Self::Remove { evict: true } => {
-                errands.evict(namespace, name, &pod.uid, DEADLINE).await.map(|()| None)
+                own_requests.evict(namespace, name, &pod.uid, DEADLINE).await.map(|()| None)
             }
-            Self::Remove { evict: false } => errands.remove(place, &pod.uid, DEADLINE).await.map(|()| None),
+            Self::Remove { evict: false } => {
+                own_requests.remove(place, &pod.uid, DEADLINE).await.map(|()| None)
+            }
         }
     }
 }

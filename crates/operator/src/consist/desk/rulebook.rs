@@ -100,7 +100,7 @@ impl RuleBook {
 impl Desk {
     /// Judges the pods of a namespace anew.
     pub(super) fn rules_turn(&mut self, namespace: &str, time: Timestamp) {
-        let shared = self.office.shared.clone();
+        let shared = self.parts.shared.clone();
         let sight = shared.look();
         if sight.lacks().is_some() || !self.is_own_engine(&sight) {
             return;
@@ -186,14 +186,15 @@ impl Desk {
     /// Writes what a rule says of a pod, if the pod is as it was looked at.
     fn annotate(&self, namespace: &str, pod: &Arc<PodView>, key: &str, text: &Value) {
         let body = json!({"metadata": {"uid": pod.uid, "annotations": {key: text}}});
-        let (hands, requests) = (self.hands.clone(), Arc::clone(&self.requests));
+        let (write_context, requests) = (self.write_context.clone(), Arc::clone(&self.requests));
         let (kind, namespace, pod) =
-            (self.office.kinds.employees[PODS].clone(), namespace.to_owned(), Arc::clone(pod));
+            (self.parts.kinds.employees[PODS].clone(), namespace.to_owned(), Arc::clone(pod));
         tokio::spawn(async move {
             let _turn = requests.acquire().await.ok();
-            if hands.fence.check().is_ok() {
+            if write_context.fence.check().is_ok() {
                 let place = OwnTarget { kind: &kind.own, namespace: Some(&namespace), name: &pod.name };
-                let written = hands.errands.change(place, None, MarkPatch::Merge, &body, DEADLINE).await;
+                let written =
+                    write_context.own_requests.change(place, None, MarkPatch::Merge, &body, DEADLINE).await;
                 if let Err(error) = written {
                     tracing::debug!(namespace, pod = pod.name, "cannot write what a rule says: {error}");
                 }
@@ -224,14 +225,15 @@ impl Desk {
         page.writing = true;
         page.write_from = Some(time.plus_duration(PROGRESS));
         page.relied_on = Some(rule.version.clone());
-        let (hands, back, requests) = (self.hands.clone(), self.back.clone(), Arc::clone(&self.requests));
-        let (kind, name, version) = (self.office.kinds.rules.clone(), name.clone(), rule.version.clone());
+        let (write_context, back, requests) =
+            (self.write_context.clone(), self.back.clone(), Arc::clone(&self.requests));
+        let (kind, name, version) = (self.parts.kinds.rules.clone(), name.clone(), rule.version.clone());
         tokio::spawn(async move {
             let _turn = requests.acquire().await.ok();
             let mut succeeded = false;
-            if hands.fence.check().is_ok() {
+            if write_context.fence.check().is_ok() {
                 let place = (Some(name.0.clone()), name.1.clone());
-                let client = hands.errands.client();
+                let client = write_context.own_requests.client();
                 let written = own::write_status(client, &kind.own, &place, &version, json!(status)).await;
                 succeeded = written.is_ok();
                 if let Err(error) = written {

@@ -51,7 +51,7 @@ impl<T: Ord + Clone> WordIndex<T> {
         self.hasher.hash_one((kind, namespace, word))
     }
 
-    /// Who carries a word, and whoever else hashes so.
+    /// Who carries a word, and who else has the same hash.
     fn carriers(&self, word: u64) -> impl Iterator<Item = &T> {
         self.by_word.get(&word).into_iter().flatten()
     }

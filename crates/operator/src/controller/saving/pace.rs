@@ -9,7 +9,7 @@
 //! | [`PAUSE`] | 19 × | beside effects statuses take a twentieth of the time: a status of 40 components costs the API server 23 ms |
 //! | [`CROWD`] | 4 | finalizer and journal cost 16 and 23 ms for 40 components, in one write 20 ms (decision 8); four are more than a person applies at once |
 //! | [`AT_MOST_EVERY`] | 1 s | chosen: a person reads no faster |
-//! | [`AT_ONCE`], [`FLAPPING_EVERY`] | 8, one more in 10 s; 5 s | chosen: a rollout shows fewer phases, and whoever makes one flap pays with writes of their own |
+//! | [`AT_ONCE`], [`FLAPPING_EVERY`] | 8, one more in 10 s; 5 s | chosen: a rollout shows fewer phases, and a user who makes one flap pays with writes of their own |
 //! | [`LONGEST_REST`] | 1 s | chosen: a server that answers late must not make statuses old |
 //! | [`FIRST_PAUSE`], [`LONGEST_PAUSE`] | twice 100 ms, doubling to 30 s | chosen, as everywhere after failures |
 //! | [`OWN_ECHO`] | 10 s | chosen: the deadline of a write; a store that went back in time shows older objects for longer |

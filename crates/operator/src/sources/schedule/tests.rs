@@ -51,12 +51,12 @@ fn equal_sources_are_fetched_once_and_as_often_as_the_most_eager_asks() {
     assert!(matches!(schedule.read(&slow), Seen::Unknown(why) if why.is_passing()));
     let job = schedule.next(Duration::ZERO).unwrap();
     assert!(schedule.next(Duration::ZERO).is_none(), "one fetch answers both");
-    assert_eq!(ended(&mut schedule, &job, fetched("a: 1"), Duration::ZERO), 2, "both are told");
+    assert_eq!(ended(&mut schedule, &job, fetched("a: 1"), Duration::ZERO), 2, "both are notified");
     assert_eq!(seen(&schedule, &slow), (Some("a: 1".to_owned()), None));
     assert!(schedule.next(seconds(59)).is_none());
     let job = schedule.next(MINUTE).unwrap();
     assert!(job.known.is_some(), "it is asked whether anything is new");
-    assert_eq!(ended(&mut schedule, &job, Ok(None), MINUTE), 0, "nothing new is told to nobody");
+    assert_eq!(ended(&mut schedule, &job, Ok(None), MINUTE), 0, "nothing new notifies nobody");
     schedule.subscribe(SubscriberId(2), BTreeSet::new(), MINUTE);
     let job = schedule.next(MINUTE * 2).unwrap();
     assert_eq!(ended(&mut schedule, &job, fetched("a: 2"), MINUTE * 2), 1);

@@ -1,4 +1,4 @@
-//! The webhooks with an API server that says what it is told to, or nothing.
+//! The webhooks with an API server that answers as the test says, or not at all.
 
 use std::{
     io::{BufRead, BufReader, Write as _},
@@ -22,11 +22,11 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
-        let told = Arc::clone(&asked);
+        let recorded = Arc::clone(&asked);
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let told = Arc::clone(&told);
-                thread::spawn(move || answer(stream, lists, &told));
+                let recorded = Arc::clone(&recorded);
+                thread::spawn(move || answer(stream, lists, &recorded));
             }
         });
         Self { asked, url }
@@ -45,8 +45,16 @@ impl Server {
             boot_after: None,
         };
         let (account, domain) = ("default".to_owned(), "cluster.local".to_owned());
-        let errands = OperatorRequests::new(&transport);
-        BootWebhooks::new(errands, memory, Arc::new(settings), account, domain, Tallies::default(), served)
+        let own_requests = OperatorRequests::new(&transport);
+        BootWebhooks::new(
+            own_requests,
+            memory,
+            Arc::new(settings),
+            account,
+            domain,
+            Tallies::default(),
+            served,
+        )
     }
 
     fn asked(&self, word: &str) -> usize {
@@ -55,7 +63,7 @@ impl Server {
 }
 
 /// Answers the requests of one connection.
-fn answer(stream: TcpStream, lists: bool, told: &Mutex<Vec<String>>) {
+fn answer(stream: TcpStream, lists: bool, recorded: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
     loop {
@@ -65,7 +73,7 @@ fn answer(stream: TcpStream, lists: bool, told: &Mutex<Vec<String>>) {
         }
         let path = line.split_whitespace().nth(1).unwrap_or_default().to_owned();
         while reader.read_line(&mut line).unwrap_or_default() > 2 {}
-        told.lock().unwrap().push(path.clone());
+        recorded.lock().unwrap().push(path.clone());
         let body = match path.split('?').next().unwrap_or_default() {
             "/api/v1/namespaces/shop" => {
                 json!({"metadata": {"name": "shop", "labels": {"linchpin.dev/boot": "enabled"}}})
@@ -145,7 +153,7 @@ async fn what_a_crowd_of_pods_would_be_held_for_is_looked_up_twice_at_most() {
         "spec": {"strategy": "SchedulingGate", "dependsOn": [{"service": "db", "port": 5432}]},
     }))
     .unwrap();
-    let met = futures::future::join_all((0..50).map(|_| webhooks.glances.met(&object))).await;
+    let met = futures::future::join_all((0..50).map(|_| webhooks.reads.met(&object))).await;
     assert_eq!(met.len(), 50);
     for kind in ["/services", "/endpointslices"] {
         assert!((1..=2).contains(&server.asked(kind)), "{:?}", server.asked);
@@ -189,14 +197,14 @@ async fn a_forged_review_of_a_namespace_out_of_scope_learns_nothing_and_nothing_
 
 #[test]
 fn whoever_writes_a_secret_into_an_object_is_told_where_it_belongs() {
-    let told = |name: &str| {
+    let warning = |name: &str| {
         let header = json!({"name": name, "value": "x"});
         let entry = json!({"host": "h", "port": 1, "httpPath": "/", "httpHeaders": [header]});
         let object = json!({"metadata": {"name": "web"}, "spec": {"dependsOn": [entry]}});
         secret_headers(&serde_json::from_value(object).unwrap()).pop()
     };
     for name in ["Authorization", "cookie", "X-Proxy-Authorization", "X-Forwarded-Proxy", "X-API-Key"] {
-        assert!(told(name).is_some_and(|warning| warning.contains("valueFrom")), "{name}");
+        assert!(warning(name).is_some_and(|warning| warning.contains("valueFrom")), "{name}");
     }
-    assert_eq!(told("X-Tenant"), None);
+    assert_eq!(warning("X-Tenant"), None);
 }

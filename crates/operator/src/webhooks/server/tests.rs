@@ -117,7 +117,7 @@ async fn hostile_requests_get_their_status_and_cost_nobody_else_anything() {
     // A hundred megabytes: refused after six, by an answer or by the end of the connection.
     let large = vec![b' '; 100 << 20];
     assert!(matches!(stage.post(&large).await, Some(413) | None));
-    // Whoever speaks no TLS is left alone.
+    // A client that speaks no TLS is left alone.
     let mut plain = TcpStream::connect(stage.address).await.unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
     assert_eq!(stage.post(&review("u")).await, Some(200), "the server is as it was");
@@ -200,7 +200,10 @@ async fn a_guarded_webhook_is_there_for_whom_its_word_was_told_alone() {
         let before = stage.certificate.word();
         stage.certificate.show(&leaf.certificate, &leaf.key).unwrap();
         assert_ne!(stage.certificate.word(), before);
-        assert!(stage.certificate.is_told(&before) && stage.certificate.is_told(&stage.certificate.word()));
-        assert_eq!(stage.certificate.is_told(&word), counts, "{round}");
+        assert!(
+            stage.certificate.is_known_word(&before)
+                && stage.certificate.is_known_word(&stage.certificate.word())
+        );
+        assert_eq!(stage.certificate.is_known_word(&word), counts, "{round}");
     }
 }

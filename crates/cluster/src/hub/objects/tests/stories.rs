@@ -59,7 +59,7 @@ struct InHand {
     reads: Vec<usize>,
 }
 
-/// An object projected to what those read of it who are interested now: their numbers stand for that.
+/// An object projected to what those read of it who are interested now: their numbers represent that.
 fn take(watch: &Watching, name: &'static str, version: u64) -> InHand {
     let readers = watch.scope.readers(name);
     let reads = (0..READS).filter(|reads| readers.contains(&reader(name, *reads))).collect();
@@ -83,7 +83,7 @@ fn project(taken: &InHand) -> Option<WatchItem> {
 
 #[derive(Debug)]
 enum Task {
-    /// Nothing yet, or told to begin anew.
+    /// Nothing yet, or sent to begin anew.
     Idle,
     Listing {
         at: u64,
@@ -93,7 +93,7 @@ enum Task {
     Following {
         at: u64,
         in_hand: Option<InHand>,
-        /// Whether the connection broke and the watch has not been told yet that it has caught up.
+        /// Whether the connection broke and the watch has not been notified yet that it has caught up.
         lost: bool,
     },
 }
@@ -106,7 +106,7 @@ struct Story {
     readers: BTreeMap<Want, u64>,
     /// Where the store was when a name was first asked for.
     joined: BTreeMap<&'static str, u64>,
-    told: u64,
+    reported_as_of: u64,
 }
 
 impl Story {
@@ -118,7 +118,7 @@ impl Story {
             task: Task::Idle,
             readers: BTreeMap::new(),
             joined: BTreeMap::new(),
-            told: 0,
+            reported_as_of: 0,
         }
     }
 
@@ -253,8 +253,13 @@ impl Story {
             let name = want.object_ref().unwrap().name;
             let Some((version, as_of)) = seen(&self.watch, *revision, &name) else { continue };
             prop_assert_eq!(version, self.truth(&name, as_of), "{} as of {}", name, as_of);
-            prop_assert!(as_of >= self.told, "{} was told before {}", self.told, as_of);
-            self.told = as_of;
+            prop_assert!(
+                as_of >= self.reported_as_of,
+                "{} was reported before {}",
+                self.reported_as_of,
+                as_of
+            );
+            self.reported_as_of = as_of;
             let Some(Seen::Objects(view)) = self.watch.view(*revision, Some(&name)) else { continue };
             for reads in (1..READS).filter(|reads| *want == reader(&name, *reads)) {
                 let kept = |item: &Arc<Projection>| item.content.as_array().unwrap().contains(&reads.into());

@@ -321,7 +321,10 @@ fn who_is_behind_does_not_take_over() {
     assert!(!at(None, 4).is_not_behind(&at(Some(5), 7), "a"), "it has not seen it come");
     assert!(at(Some(8), 9).is_not_behind(&at(None, 7), "a"), "it has seen it come");
     assert!(!at(Some(5), 9).is_not_behind(&at(None, 7), "a"), "it has not seen it go");
-    assert!(at(Some(5), 9).is_not_behind(&watching(WatchSelect::Name("a".into())), "a"), "nothing was told");
+    assert!(
+        at(Some(5), 9).is_not_behind(&watching(WatchSelect::Name("a".into())), "a"),
+        "nothing was reported"
+    );
 }
 
 #[test]

@@ -61,7 +61,7 @@ async fn paged(seconds: u64, pages: u32) -> (Vec<String>, u32) {
     let (_keep, mut restart) = watch::channel(0);
     let limit = Duration::from_secs(limits::LIST_SECONDS + 1);
     let _ = tokio::time::timeout(limit, follower.run(&*record, &mut restart)).await;
-    (record.told(), asked.load(Ordering::Relaxed))
+    (record.reports(), asked.load(Ordering::Relaxed))
 }
 
 #[tokio::test(start_paused = true)]
@@ -75,8 +75,8 @@ async fn a_list_may_take_as_long_as_its_limit_and_no_longer() {
 #[tokio::test(start_paused = true)]
 async fn a_list_without_a_last_page_is_given_up() {
     let most = u32::try_from(limits::LIST_PAGES).unwrap();
-    let (told, asked) = paged(0, most).await;
-    assert_eq!((told, asked), (vec!["all [] at 1".to_owned()], most + 1), "all pages, and the watch");
-    let (told, _) = paged(0, most + 1).await;
-    assert_eq!(told.first().map(String::as_str), Some("lost 1"));
+    let (reports, asked) = paged(0, most).await;
+    assert_eq!((reports, asked), (vec!["all [] at 1".to_owned()], most + 1), "all pages, and the watch");
+    let (reports, _) = paged(0, most + 1).await;
+    assert_eq!(reports.first().map(String::as_str), Some("lost 1"));
 }

@@ -62,7 +62,7 @@ impl Desk {
             return None;
         }
         let spec_differs = stored.spec != *wanted && !decision.leaving;
-        // A moment in which the provider is looked at is no news: what was known a moment ago still stands.
+        // A moment in which the provider is looked at is no news: what was known a moment ago still holds.
         if decision.report.looking && stored.status.common.phase.is_some() && !spec_differs {
             let until = case.looking_since.get_or_insert(time).plus_duration(LOOKING);
             if time < until {
@@ -84,20 +84,25 @@ impl Desk {
         case.writing = true;
         case.write_from = Some(time.plus_duration(PROGRESS));
         case.relied_on = Some(stored.version.clone());
-        let (hands, back, requests) = (self.hands.clone(), self.back.clone(), Arc::clone(&self.requests));
-        let (key, number, kind) = (key.clone(), case.number, self.office.kinds.bindings.clone());
+        let (write_context, back, requests) =
+            (self.write_context.clone(), self.back.clone(), Arc::clone(&self.requests));
+        let (key, number, kind) = (key.clone(), case.number, self.parts.kinds.bindings.clone());
         let (name, version, wanted) = (stored.name.clone(), stored.version.clone(), wanted.clone());
         tokio::spawn(async move {
             let _turn = requests.acquire().await.ok();
-            let result = if hands.fence.check().is_err() {
+            let result = if write_context.fence.check().is_err() {
                 Err(OwnWriteError::Passing("this process does not lead any more".to_owned()))
             } else if spec_differs {
                 let place = OwnTarget { kind: &kind.own, namespace: Some(&key.1), name: &name };
                 let body = json!({"metadata": {"resourceVersion": version}, "spec": wanted});
-                hands.errands.change(place, None, MarkPatch::Merge, &body, DEADLINE).await.map(drop)
+                write_context
+                    .own_requests
+                    .change(place, None, MarkPatch::Merge, &body, DEADLINE)
+                    .await
+                    .map(drop)
             } else {
                 let place = (Some(key.1.clone()), name);
-                let client = hands.errands.client();
+                let client = write_context.own_requests.client();
                 own::write_status(client, &kind.own, &place, &version, json!(status)).await.map(drop)
             };
             let _ = back.send(DeskMessage::Bound { key, case: number, result });

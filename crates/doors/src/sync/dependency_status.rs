@@ -22,13 +22,13 @@ use crate::{
 
 /// What the status of such an object is drawn from.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct RowNotes {
     pub outlines: Vec<DependencyOutline>,
-    /// What stands behind the webhooks that it is about.
+    /// What serves the webhooks that it is about.
     pub backing: Backing,
 }
 
-impl Standing {
+impl RowNotes {
     pub(crate) fn of(plan: Option<&Plan>) -> Option<&Self> {
         plan?.notes.get()
     }
@@ -64,8 +64,8 @@ pub(crate) fn draw(
     input: &StatusInput<'_>,
 ) -> (CommonStatus, Vec<SyncDependencyStatus>) {
     let report = input.report;
-    let blank = Standing::default();
-    let Standing { outlines, .. } = Standing::of(input.plan).unwrap_or(&blank);
+    let blank = RowNotes::default();
+    let RowNotes { outlines, .. } = RowNotes::of(input.plan).unwrap_or(&blank);
     let rows = dependency_rows(outlines.iter(), rows_before, input);
     let phase = match report.phase {
         _ if report.ready => "Ready",
@@ -78,13 +78,13 @@ pub(crate) fn draw(
         None if report.ready => "all that it takes is there".to_owned(),
         None => report.message.clone(),
     };
-    let mut told = report.clone();
-    told.message.clone_from(&message);
+    let mut shown_report = report.clone();
+    shown_report.message.clone_from(&message);
     let common = CommonStatus {
         observed_generation: generation,
         phase: Some(phase.to_owned()),
         message: Some(text::line(&entries::with_problems(message, report))),
-        conditions: conditions::draw(&before.conditions, &told, generation, input.now),
+        conditions: conditions::draw(&before.conditions, &shown_report, generation, input.now),
         blocked_by: blockers(&before.blocked_by, &rows, input),
         start_time: Some(before.start_time.unwrap_or(input.journal.run.now)),
         completion_time: None,
@@ -96,8 +96,8 @@ pub(crate) fn draw(
 
 /// What it waits for, in the words of its rows.
 fn blockers(before: &[Blocker], rows: &[SyncDependencyStatus], input: &StatusInput<'_>) -> Vec<Blocker> {
-    let blank = Standing::default();
-    let Standing { outlines, .. } = Standing::of(input.plan).unwrap_or(&blank);
+    let blank = RowNotes::default();
+    let RowNotes { outlines, .. } = RowNotes::of(input.plan).unwrap_or(&blank);
     let mut blockers = entries::blockers(before, input);
     for blocker in &mut blockers {
         let outline = outlines.iter().find(|outline| Some(outline.step.as_str()) == blocker.step.as_deref());

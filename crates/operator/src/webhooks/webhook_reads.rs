@@ -13,7 +13,7 @@ use std::{
 use futures::future::join_all;
 use linchpin_api::BootDependency;
 use linchpin_cluster::own::{OperatorRequests, OwnKind};
-use linchpin_doors::boot_dependency::glance;
+use linchpin_doors::boot_dependency::judge_once;
 use linchpin_engine::contract::{
     Actor, Observed, Projection, Question, Scope, Seen, Served, StepId, Via, Want, Why, World,
 };
@@ -51,15 +51,15 @@ pub(super) struct WebhookReads {
 
 impl WebhookReads {
     pub(super) fn new(
-        errands: OperatorRequests,
+        own_requests: OperatorRequests,
         default_service_account: String,
         cluster_domain: String,
     ) -> Self {
-        let reader = DependencyReader { errands, default_service_account, cluster_domain };
+        let reader = DependencyReader { own_requests, default_service_account, cluster_domain };
         Self { reader, known: Mutex::default(), requests: SharedRequests::default() }
     }
 
-    /// The entries of an object that hold now, as far as that can be told.
+    /// The entries of an object that hold now, as far as that is known.
     pub(super) async fn met(&self, object: &BootDependency) -> Met {
         let meta = &object.metadata;
         let key = (meta.uid.clone().unwrap_or_default(), meta.generation.unwrap_or_default());
@@ -89,7 +89,7 @@ impl WebhookReads {
 /// Who looks.
 #[derive(Clone)]
 struct DependencyReader {
-    errands: OperatorRequests,
+    own_requests: OperatorRequests,
     default_service_account: String,
     cluster_domain: String,
 }
@@ -99,7 +99,7 @@ impl DependencyReader {
         let place = (self.default_service_account.as_str(), self.cluster_domain.as_str());
         let mut world = World::new();
         for _ in 0..ROUNDS {
-            let (met, wants) = glance(object, &world, place, now());
+            let (met, wants) = judge_once(object, &world, place, now());
             let new: Vec<Want> = wants.into_iter().filter(|want| world.get(want).is_none()).collect();
             if new.is_empty() {
                 return met;
@@ -136,7 +136,7 @@ impl DependencyReader {
         let Actor::ServiceAccount { namespace, name } = &via.actor else { return None };
         let known = built_in_kind(&kind.group, &kind.kind).filter(|_| via.cluster.is_here())?;
         let own = OwnKind::new(kind, known.plural, known.namespaced);
-        let found = self.errands.look_as((namespace, name), &own, scope, PATIENCE).await.ok()?;
+        let found = self.own_requests.look_as((namespace, name), &own, scope, PATIENCE).await.ok()?;
         let items = found.into_iter().map(|object| Arc::new(projection(kind, object))).collect();
         let now = now();
         Some(Seen::Objects(Arc::new(Observed { items, as_of: u64::MAX, live: true, looked: Some(now) })))

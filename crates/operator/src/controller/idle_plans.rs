@@ -18,7 +18,7 @@ const COOLED_AT_ONCE: usize = 32;
 impl Controller {
     /// Lets subjects rest to which nothing happens, and those of a crowd to which nothing happened for the longest time; a
     /// few at a time. Their statuses are drawn for that: turns and effects come first.
-    pub(super) fn let_rest(&mut self, at_hand: Instant) {
+    pub(super) fn drop_idle_plans(&mut self, at_hand: Instant) {
         let busy = self.queue.len() > 0 || self.driver.is_busy(at_hand);
         if busy && self.cooling.len() <= WARM_WHILE_BUSY {
             return;

@@ -1,4 +1,4 @@
-//! What is told of a check, and how it is printed.
+//! What is reported of a check, and how it is printed.
 
 use std::fmt::Write as _;
 

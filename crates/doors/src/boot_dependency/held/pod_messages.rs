@@ -14,19 +14,19 @@ use super::judge::{HoldDecision, JudgedDependency, created};
 use crate::subject::{Decision, News, SubjectInput, SubjectKey};
 
 /// A pod that is held no longer is not worth an event.
-const WORTH_TELLING: Duration = Duration::from_secs(1);
-/// A pod that is older when it is seen first was told of by whoever led before.
-const TOLD_BEFORE: Duration = Duration::from_mins(1);
+const WORTH_REPORTING: Duration = Duration::from_secs(1);
+/// A pod that is older when it is seen first was reported by the leader before.
+const REPORTED_BEFORE: Duration = Duration::from_mins(1);
 
 /// What was said of which pod.
 #[derive(Default)]
 pub(super) struct PodMessages {
-    pods: BTreeMap<String, Told>,
+    pods: BTreeMap<String, ReportedPod>,
     /// Releases under way.
     flights: BTreeMap<Ticket, String>,
 }
 
-struct Told {
+struct ReportedPod {
     pod: SubjectKey,
     /// Whether it was said that it is held.
     held: bool,
@@ -54,43 +54,46 @@ impl PodMessages {
         decision: &mut Decision,
     ) {
         let begun = created(pod).unwrap_or(now);
-        let told = self.pods.entry(pod.uid.clone()).or_insert_with(|| Told {
+        let reported = self.pods.entry(pod.uid.clone()).or_insert_with(|| ReportedPod {
             pod: SubjectKey {
                 kind: Gvk::new("", "v1", "Pod"),
                 namespace: pod.namespace.clone(),
                 name: pod.name.clone(),
                 uid: pod.uid.clone(),
             },
-            held: now.since(begun).length() > TOLD_BEFORE,
+            held: now.since(begun).length() > REPORTED_BEFORE,
             due: None,
             late: BTreeSet::new(),
         });
         let HoldDecision::Hold(held) = verdict else {
-            told.due.get_or_insert(now);
+            reported.due.get_or_insert(now);
             return;
         };
-        told.due = None;
-        let telling = begun.plus_duration(WORTH_TELLING);
-        if !told.held && !held.entries.is_empty() {
-            if telling <= now {
-                told.held = true;
+        reported.due = None;
+        let report_at = begun.plus_duration(WORTH_REPORTING);
+        if !reported.held && !held.entries.is_empty() {
+            if report_at <= now {
+                reported.held = true;
                 let names: Vec<&str> = held.entries.iter().map(|(_, entry)| entry.as_str()).collect();
                 let owners: BTreeSet<&str> = held.entries.iter().map(|(owner, _)| owner.as_str()).collect();
                 let owners: Vec<&str> = owners.into_iter().collect();
                 let message =
                     format!("held until {}; BootDependency {}", names.join(", "), owners.join(", "));
-                decision.report.about_others.push((told.pod.clone(), notice("BootWait", &message, false)));
+                decision
+                    .report
+                    .about_others
+                    .push((reported.pod.clone(), notice("BootWait", &message, false)));
             } else {
-                decision.wake_at = Some(decision.wake_at.map_or(telling, |at| at.min(telling)));
+                decision.wake_at = Some(decision.wake_at.map_or(report_at, |at| at.min(report_at)));
             }
         }
         for late in &held.late {
-            if !told.late.insert((late.owner.clone(), late.entry.clone())) {
+            if !reported.late.insert((late.owner.clone(), late.entry.clone())) {
                 continue;
             }
             let object = judged.get(late.owner.as_str()).and_then(|one| one.object.as_ref());
             let Some(about) = object.map(boot_key) else { continue };
-            let message = late.text(&told.pod.name);
+            let message = late.text(&reported.pod.name);
             decision.report.about_others.push((about, notice("WaitTimedOut", &message, true)));
         }
     }
@@ -110,13 +113,13 @@ impl PodMessages {
     pub(super) fn came_back(&mut self, look: &SubjectInput<'_>, news: &mut News) {
         for outcome in look.outcomes {
             let Some(uid) = self.flights.remove(&outcome.ticket) else { continue };
-            let Some(told) = self.pods.get(&uid).filter(|_| outcome.result.is_ok()) else { continue };
-            if let Some(due) = told.due {
+            let Some(reported) = self.pods.get(&uid).filter(|_| outcome.result.is_ok()) else { continue };
+            if let Some(due) = reported.due {
                 news.releases.push(outcome.at.since(due).length());
             }
-            if told.held {
+            if reported.held {
                 let message = "it waits no longer: the scheduling gate linchpin.dev/boot is taken off";
-                news.about_others.push((told.pod.clone(), notice("BootReleased", message, false)));
+                news.about_others.push((reported.pod.clone(), notice("BootReleased", message, false)));
             }
         }
     }

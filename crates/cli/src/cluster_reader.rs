@@ -1,7 +1,7 @@
 //! Looking at objects of others as the user, one request each: what is there, and what may be seen of it.
 //!
-//! Nothing is watched and nothing kept but which kinds there are. Whatever goes wrong beside a missing right is told as
-//! not visible too: an explanation that ends early is better than none.
+//! Nothing is watched and nothing kept but which kinds there are. Whatever goes wrong beside a missing right is
+//! reported as not visible too: an explanation that ends early is better than none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ impl ClusterReader {
         Self { client, kinds: BTreeMap::new() }
     }
 
-    /// The kind that a word means, as far as one request per group tells.
+    /// The kind that a word means, as far as one request per group shows.
     pub(crate) async fn meaning(&self, word: &KindWord) -> Option<ServedResource> {
         if let Some(kind) = built_in(word) {
             return Some(ServedResource {
@@ -136,7 +136,7 @@ impl ClusterReader {
     }
 
     /// Why an object of ours is not there, in words.
-    pub(crate) async fn nowhere(&self, live: &LiveObjects, node: &Node) -> String {
+    pub(crate) async fn explain_missing(&self, live: &LiveObjects, node: &Node) -> String {
         let namespace = node.object.namespace.as_deref().unwrap_or_default();
         if self.lacks_namespace(namespace).await {
             return format!("namespace {namespace} does not exist");

@@ -37,20 +37,21 @@ impl Desk {
         for order in decision.orders.iter().cloned() {
             let wait = worker.turn(decision.memory.is_retry(&order), time);
             let (key, number, back) = (key.clone(), case.number, self.back.clone());
-            let (hands, aim, requests) = (self.hands.clone(), aim.clone(), Arc::clone(&self.requests));
-            let (about, provider, counts) = (about.clone(), provider.clone(), self.office.counts.clone());
+            let (write_context, aim, requests) =
+                (self.write_context.clone(), aim.clone(), Arc::clone(&self.requests));
+            let (about, provider, counts) = (about.clone(), provider.clone(), self.parts.counts.clone());
             let adapter = worker.name.clone();
             tokio::spawn(async move {
                 tokio::time::sleep(wait).await;
                 let (result, done) = if let Act::Call { call, items } = &order.act {
                     let items = items.iter().map(|(_, state)| Value::clone(state)).collect();
                     let begun = std::time::Instant::now();
-                    let result = provider.call(&hands, about, *call, items).await;
+                    let result = provider.call(&write_context, about, *call, items).await;
                     counts.called(&adapter, call.name(), result.is_ok(), begun.elapsed());
                     (result, None)
                 } else {
                     let _turn = requests.acquire().await.ok();
-                    let result = hands.carry_out(&order.act, &aim).await;
+                    let result = write_context.carry_out(&order.act, &aim).await;
                     let done = match &order.act {
                         Act::AddClean { .. } => Some("EnsureEmployerCleanFinalizerSucceed"),
                         // One that somebody ordered to be released may have left something in the provider.
@@ -82,7 +83,7 @@ impl Desk {
         let wait = worker.turn(decision.memory.look_is_retry(), time);
         let question = decision.about;
         let (key, number, back) = (key.clone(), case.number, self.back.clone());
-        let (counts, adapter) = (self.office.counts.clone(), worker.name.clone());
+        let (counts, adapter) = (self.parts.counts.clone(), worker.name.clone());
         tokio::spawn(async move {
             tokio::time::sleep(wait).await;
             let from = std::time::Instant::now();
@@ -103,9 +104,9 @@ impl Desk {
     ) {
         let succeeded = outcome.result.is_ok();
         if let Some(reason) = done.filter(|_| succeeded) {
-            let shared = self.office.shared.clone();
+            let shared = self.parts.shared.clone();
             let employer = shared.look().employers.get(&key).cloned();
-            let followed = self.office.kinds.employers[key.0].gvk.clone();
+            let followed = self.parts.kinds.employers[key.0].gvk.clone();
             let uid = employer.map(|employer| employer.uid.clone());
             let uid = uid.or_else(|| self.cases.get(&key).map(|case| case.uid.clone())).unwrap_or_default();
             let message = match reason {
