@@ -20,7 +20,7 @@ use linchpin_words::{
     condition::{self, ConditionStatus},
     text,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{crew::Worker, sight::Binding};
 
@@ -65,6 +65,20 @@ pub(super) fn spec(
 pub(super) fn object(name: &str, namespace: &str, spec: &ConsistBindingSpec) -> Value {
     json!({"apiVersion": "linchpin.dev/v1alpha1", "kind": "ConsistBinding",
         "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+}
+
+/// The merge patch that makes what is stored what is wanted: a field that is not wanted is taken away by its null.
+pub(super) fn put_back(stored: &Value, wanted: &Value) -> Value {
+    let (Value::Object(stored), Value::Object(wanted)) = (stored, wanted) else { return wanted.clone() };
+    let unwanted = stored.keys().filter(|field| !wanted.contains_key(*field));
+    let mut patch: Map<String, Value> = unwanted.map(|field| (field.clone(), Value::Null)).collect();
+    for (field, value) in wanted {
+        match stored.get(field) {
+            Some(known) if known == value => {}
+            known => drop(patch.insert(field.clone(), put_back(known.unwrap_or(&Value::Null), value))),
+        }
+    }
+    Value::Object(patch)
 }
 
 /// Since when rows are as they are.
@@ -234,4 +248,35 @@ pub(super) fn gone_employer(kind: &linchpin_words::Gvk, namespace: &str, binding
     let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind,
         "metadata": {"name": name, "namespace": namespace, "uid": uid}});
     EmployerView { gone: true, ..EmployerView::of(kind, &std::sync::Arc::new(object)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_back_loses_the_labels_that_its_employer_no_longer_selects_by() {
+        let spec = |labels: &[(&str, &str)], finalizer: &str| ConsistBindingSpec {
+            adapter: "demo".to_owned(),
+            selector: labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            finalizer: finalizer.to_owned(),
+            ..ConsistBindingSpec::default()
+        };
+        for (stored, wanted, patch) in [
+            (
+                spec(&[("app", "web"), ("tier", "front")], "f"),
+                spec(&[("app", "api")], "f"),
+                json!({"selector": {"app": "api", "tier": null}}),
+            ),
+            (spec(&[("app", "web")], "f"), spec(&[], "f"), json!({"selector": null})),
+            (
+                spec(&[], "f"),
+                spec(&[("app", "web")], ""),
+                json!({"selector": {"app": "web"}, "finalizer": null}),
+            ),
+            (spec(&[], "f"), spec(&[], "f"), json!({})),
+        ] {
+            assert_eq!(put_back(&json!(stored), &json!(wanted)), patch);
+        }
+    }
 }

@@ -87,14 +87,15 @@ impl Desk {
         let (write_context, back, requests) =
             (self.write_context.clone(), self.back.clone(), Arc::clone(&self.requests));
         let (key, number, kind) = (key.clone(), case.number, self.parts.kinds.bindings.clone());
-        let (name, version, wanted) = (stored.name.clone(), stored.version.clone(), wanted.clone());
+        let (name, version) = (stored.name.clone(), stored.version.clone());
+        let put_back = binding::put_back(&json!(stored.spec), &json!(wanted));
         tokio::spawn(async move {
             let _turn = requests.acquire().await.ok();
             let result = if write_context.fence.check().is_err() {
                 Err(OwnWriteError::Passing("this process does not lead any more".to_owned()))
             } else if spec_differs {
                 let place = OwnTarget { kind: &kind.own, namespace: Some(&key.1), name: &name };
-                let body = json!({"metadata": {"resourceVersion": version}, "spec": wanted});
+                let body = json!({"metadata": {"resourceVersion": version}, "spec": put_back});
                 write_context
                     .own_requests
                     .change(place, None, MarkPatch::Merge, &body, DEADLINE)
