@@ -76,6 +76,8 @@ pub struct PodView {
     pub ip: String,
     /// Its first IPv6 address.
     pub ipv6: String,
+    /// A fingerprint of what it is beyond its metadata, where it is no pod: what an adapter makes of it nobody knows here.
+    pub content: u64,
     /// The object, as adapters get it.
     pub object: Arc<Value>,
 }
@@ -122,6 +124,7 @@ impl PodView {
             phase: text("/status/phase"),
             ip: text("/status/podIP"),
             ipv6: addresses.find(|address| address.contains(':')).unwrap_or_default().to_owned(),
+            content: content(object),
             object: Arc::clone(object),
         }
     }
@@ -164,7 +167,7 @@ impl PodView {
         let mut hash = Fnv::default();
         (&self.name, &self.uid, self.is_terminating(), self.is_lifecycle_ready()).hash(&mut hash);
         (self.gate, self.is_drained()).hash(&mut hash);
-        (&self.ip, &self.ipv6, self.host_network, &self.phase).hash(&mut hash);
+        (&self.ip, &self.ipv6, self.host_network, &self.phase, self.content).hash(&mut hash);
         for label in self.labels.iter().filter(|(key, _)| !is_written_label(key)) {
             label.hash(&mut hash);
         }
@@ -194,6 +197,22 @@ fn list<'a>(object: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
 pub(crate) fn texts(object: &Value, path: &str) -> BTreeMap<String, String> {
     let fields = object.pointer(path).and_then(Value::as_object).into_iter().flatten();
     fields.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// A fingerprint of an employee's spec, status and whatever else it has beside its metadata; of a pod none: what adapters
+/// make of those is known, and a pod's status changes more often than that.
+fn content(object: &Value) -> u64 {
+    let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+    if text("/kind").is_none_or(|kind| kind == "Pod")
+        && text("/apiVersion").is_none_or(|version| version == "v1")
+    {
+        return 0;
+    }
+    let mut hash = Fnv::default();
+    for (field, value) in object.as_object().into_iter().flatten().filter(|(field, _)| *field != "metadata") {
+        (field, value.to_string()).hash(&mut hash);
+    }
+    hash.finish()
 }
 
 /// Whether a container may be running: what is not said to have ended, may.
@@ -302,6 +321,26 @@ mod tests {
             object["status"]["conditions"][1]["status"] = json!("True");
         };
         assert_ne!(pod(closed).fingerprint(), pod(open).fingerprint(), "ready or not");
+    }
+
+    #[test]
+    fn whatever_changes_in_an_employee_that_is_no_pod_makes_it_another_question() {
+        let of = |kind: &str, spec: Value| {
+            let object = json!({"apiVersion": "example.com/v1", "kind": kind,
+                "metadata": {"name": "one", "resourceVersion": spec.to_string()}, "spec": spec});
+            PodView::of(&Arc::new(object)).fingerprint()
+        };
+        assert_ne!(of("Backend", json!({"weight": 1})), of("Backend", json!({"weight": 2})));
+        assert_eq!(of("Backend", json!({"weight": 1})), of("Backend", json!({"weight": 1})));
+        assert_ne!(of("Pod", json!({"weight": 1})), of("Pod", json!({"weight": 2})), "somebody else's Pod");
+        let container = |restarts: u8| {
+            pod(|object| {
+                object["apiVersion"] = json!("v1");
+                object["kind"] = json!("Pod");
+                object["status"]["containerStatuses"] = json!([{"restartCount": restarts}]);
+            })
+        };
+        assert_eq!(container(1).fingerprint(), container(2).fingerprint(), "a pod's status changes often");
     }
 
     fn garbage() -> impl Strategy<Value = Value> {
