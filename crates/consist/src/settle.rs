@@ -335,6 +335,9 @@ pub struct SettleDecision {
     pub over: bool,
 }
 
+/// The reason of events about entries.
+const ENTRIES_FAILED: &str = "EnsureExpectedFinalizerFailed";
+
 /// How long something that was seen at a provider makes an empty answer doubtful.
 const DOUBT: Duration = Duration::from_mins(10);
 

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use linchpin_words::Timestamp;
 
-use super::{BindingClaim, SettleDecision, Turn, protection, provider};
+use super::{BindingClaim, ENTRIES_FAILED, Matter, SettleDecision, Turn, protection, provider};
 use crate::{answer::ItemPair, pod::PodView, port::Call};
 
 /// The state of an employment.
@@ -299,11 +299,14 @@ impl Turn<'_> {
                 let on = by_name
                     .get(pod.name.as_str())
                     .is_some_and(|pairs| pairs.iter().all(|pair| pair.ready == Some(true)));
-                on != self.is_protected(pod) && by_name.contains_key(pod.name.as_str())
+                let protection = on != self.is_protected(pod) && by_name.contains_key(pod.name.as_str());
+                protection || !pod.entries().has(&self.key, &self.finalizers.written)
             })
         };
         if unmarked {
-            return (EmployerPhase::Syncing, ReadyReason::Syncing, "pods are being marked".to_owned());
+            let refused = self.memory.reported.get(&(ENTRIES_FAILED, Matter::Entries));
+            let message = refused.map_or("pods are being marked", String::as_str);
+            return (EmployerPhase::Syncing, ReadyReason::Syncing, message.to_owned());
         }
         let attached = rows.iter().filter(|row| row.state == RowState::Attached).count();
         (

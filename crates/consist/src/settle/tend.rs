@@ -8,8 +8,8 @@ use std::{
 use linchpin_words::{Timestamp, keys::consist as keys};
 
 use super::{
-    Act, BindingClaim, EmployerNotice, Matter, ObservedEmployment, PodRef, SettleDecision, SettleOrder,
-    SettleOutcome, Turn, WorkSlot,
+    Act, BindingClaim, ENTRIES_FAILED, EmployerNotice, Matter, ObservedEmployment, PodRef, SettleDecision,
+    SettleOrder, SettleOutcome, Turn, WorkSlot,
     protection::{self, Protection, Traffic},
     provider,
 };
@@ -82,7 +82,7 @@ impl Turn<'_> {
                     WorkSlot::Employer if self.leaving => "CleanEmployerCleanFinalizerFailed",
                     WorkSlot::Employer => "EnsureEmployerCleanFinalizerFailed",
                     WorkSlot::Binding => "RecordStatusesFailed",
-                    WorkSlot::Pod(_) | WorkSlot::Provider => "EnsureExpectedFinalizerFailed",
+                    WorkSlot::Pod(_) | WorkSlot::Provider => ENTRIES_FAILED,
                 };
                 // A lost race is no trouble: the newer object is on its way.
                 if times > 3 {
@@ -243,9 +243,8 @@ impl Turn<'_> {
                 }
             }
         }
-        let reason = "EnsureExpectedFinalizerFailed";
-        self.report_trouble(Matter::Entries, reason, refused);
-        self.report_trouble(Matter::Finalizers, reason, shared);
+        self.report_trouble(Matter::Entries, ENTRIES_FAILED, refused);
+        self.report_trouble(Matter::Finalizers, ENTRIES_FAILED, shared);
     }
 
     /// Protection finalizers on and off, and the entries of pods that are employed no longer.

@@ -247,6 +247,23 @@ fn a_pod_is_protected_when_it_is_seen_in_traffic_as_expected_and_not_before() {
     assert!(!protects(named("web-1", &[], unmarked), pair("web-1", Some(1), Some(1))), "no entry yet");
 }
 
+#[test]
+fn an_employment_is_not_in_sync_while_a_pod_lacks_its_entry_and_says_why() {
+    let said = |entry: Value| {
+        let marked = |object: &mut Value| {
+            object["metadata"]["annotations"]["pod.kusionstack.io/available-conditions"] = entry;
+        };
+        let pairs = vec![pair("web-1", Some(1), Some(1))];
+        let report = Scene::of([named("web-1", &[PROT], marked)]).answers(Vec::new(), pairs).report;
+        (report.phase.word(), report.message)
+    };
+    assert_eq!(said(json!(ENTRY)).0, "Synced");
+    assert_eq!(said(json!("{}")), ("Syncing", "pods are being marked".to_owned()));
+    let (phase, why) = said(json!("{nobody can read this"));
+    assert_eq!(phase, "Syncing");
+    assert!(why.contains("of pod web-1: what is in it cannot be read"), "{why}");
+}
+
 fn releases(decision: &SettleDecision) -> bool {
     let off = |act: &&Act| matches!(act, Act::Release { finalizers, .. } if *finalizers == [PROT]);
     acts(decision).iter().any(off)
