@@ -18,6 +18,7 @@ mod operations;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     time::Duration,
 };
 
@@ -88,6 +89,22 @@ impl PodPatch {
     fn wake(&mut self, at: Timestamp) {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
+
+    /// The pod as the next step is to remember it: with the types that this one puts back. What somebody wrote instead of them
+    /// would be taken for the first one as soon as they are back.
+    pub fn remembered(&self, pod: &Arc<PodView>) -> Arc<PodView> {
+        let types = self.labels.iter().filter(|(key, _)| Prefix::OperationType.has(key));
+        let put_back: Vec<(&String, &String)> =
+            types.filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
+        if put_back.is_empty() {
+            return Arc::clone(pod);
+        }
+        let mut remembered = PodView::clone(pod);
+        for (key, value) in put_back {
+            remembered.labels.insert(key.clone(), value.clone());
+        }
+        Arc::new(remembered)
+    }
 }
 
 /// What we do ourselves with a pod that may be operated on.
@@ -127,10 +144,15 @@ pub fn step(before: Option<&PodView>, pod: &PodView, facts: &PodFacts) -> PodPat
     if labels.ids().is_empty() {
         labels.remove(keys::PREPARING_TO_DELETE);
     }
-    let cheap =
-        pod.annotations.get(keys::DELETION_COST).is_some_and(|cost| cost == keys::DELETION_COST_DRAINING);
-    if cheap && !labels.has(keys::TO_DELETE) {
-        patch.forget.insert(keys::DELETION_COST);
+    if !labels.has(keys::TO_DELETE) {
+        let cost = pod.annotations.get(keys::DELETION_COST);
+        if cost.is_some_and(|cost| cost == keys::DELETION_COST_DRAINING) {
+            patch.forget.insert(keys::DELETION_COST);
+        }
+        // Who asked last time did not ask for what somebody begins by hand.
+        if pod.annotations.contains_key(keys::DELETE_REQUESTED_BY) {
+            patch.forget.insert(keys::DELETE_REQUESTED_BY);
+        }
     }
     patch.gate = gate(pod, facts, &labels);
     availability(pod, facts, &mut labels);
@@ -183,7 +205,6 @@ fn end_deletion(pod: &PodView, now: Timestamp, labels: &mut PodLabels, patch: &m
             labels.remove(keys::PREPARING_TO_DELETE);
             if id == POD_DELETE {
                 labels.remove(keys::TO_DELETE);
-                patch.forget.insert(keys::DELETE_REQUESTED_BY);
             } else {
                 patch.forget.insert(keys::EVICT_REQUESTED);
             }

@@ -376,6 +376,13 @@ fn a_second_type_under_one_id_is_reported_and_the_first_stands() {
     let patch = step(Some(&before), &pod, &facts());
     assert_eq!(patch.labels.get(&label("operation-type", "a")), Some(&Some("update".to_owned())));
     assert_eq!(patch.oddities, ["operation a is of type update and cannot become scale-in"]);
+    // What was put back is the first one still, also before it is seen, and nothing is written to and fro.
+    let remembered = patch.remembered(&Arc::new(pod.clone()));
+    assert_eq!(step(Some(&remembered), &pod, &facts()).labels, patch.labels);
+    let (put_back, _) = stepped(|object| begin(object, "a", "update"), &facts());
+    let next = step(Some(&remembered), &put_back, &facts());
+    assert_eq!(next.labels.get(&label("operation-type", "a")), None, "{:?}", next.labels);
+    assert!(next.oddities.is_empty());
 }
 
 #[test]

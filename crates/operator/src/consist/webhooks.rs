@@ -139,13 +139,9 @@ impl PodWebhooks {
             if !self.lifecycle.engine.is_own(sight.has_other_engine()) {
                 return ReviewVerdict::default();
             }
+            let mut budgets = sight.budgets_of(&review.namespace);
             let over_budget = sight.is_synced(Watch::Budgets)
-                && sight.budgets_of(&review.namespace).any(|budget| {
-                    budget.covers(&pod.labels)
-                        && budget.allowed <= 0
-                        && budget.desired_healthy > 0
-                        && pod.ready
-                });
+                && budgets.any(|budget| budget.refuses(&pod.labels, pod.ready));
             RemovalRequest {
                 eviction,
                 asker: Asker { user: review.user.clone(), groups: review.groups.clone() },

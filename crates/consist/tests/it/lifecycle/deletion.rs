@@ -94,6 +94,23 @@ fn what_makes_a_replica_set_ask_for_the_same_pod_again_goes_with_the_drain() {
 }
 
 #[test]
+fn who_asked_for_a_deletion_is_forgotten_with_it_and_is_not_taken_for_who_asks_next() {
+    let by = "linchpin.dev/delete-requested-by";
+    let forgotten = |change: fn(&mut Value), seconds| {
+        let facts = PodFacts { now: now().plus_duration(Duration::from_secs(seconds)), ..facts() };
+        let asked = |object: &mut Value| {
+            change(object);
+            object["metadata"]["annotations"][by] =
+                json!("system:serviceaccount:kube-system:statefulset-controller");
+        };
+        stepped(asked, &facts).1.forget.contains(by)
+    };
+    assert!(!forgotten(may_be_deleted, 1), "it is asked for");
+    assert!(forgotten(may_be_deleted, 60), "nobody repeats it");
+    assert!(forgotten(|_| (), 0), "the label was taken off");
+}
+
+#[test]
 fn we_delete_ourselves_only_what_its_controller_asks_for_once() {
     let by = "system:serviceaccount:kube-system:statefulset-controller";
     let carried = |by: &str, owner: Option<&str>, seconds| {

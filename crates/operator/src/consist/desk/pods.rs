@@ -124,7 +124,7 @@ impl Desk {
             self.write_pod(name, &pod, &patch, &mut case);
         }
         self.timers.set(Wake::Pod(name.clone()), wake.filter(|at| *at > time));
-        case.before = Some(pod);
+        case.before = Some(patch.remembered(&pod));
         self.pods.insert(name.clone(), case);
     }
 
@@ -200,9 +200,7 @@ impl Desk {
         } else if let Some(carry_out) = patch.carry_out {
             let budgets = self.parts.shared.clone();
             let sight = budgets.look();
-            let none_desired = sight
-                .budgets_of(&name.0)
-                .any(|budget| budget.covers(&pod.labels) && budget.desired_healthy == 0);
+            let none_desired = sight.budgets_of(&name.0).any(|budget| budget.asks_for_none(&pod.labels));
             let evict = carry_out == CarryOut::Evict && !none_desired && sight.is_synced(Watch::Budgets);
             PodWrite::Remove { evict }
         } else {

@@ -75,6 +75,8 @@ pub(in super::super) struct Budget {
     /// How many of its pods may go now.
     pub(in super::super) allowed: i64,
     pub(in super::super) desired_healthy: i64,
+    /// Whether these numbers are about the budget as it is: not before it was looked at, nor where that failed.
+    pub(in super::super) is_judged: bool,
 }
 
 impl Budget {
@@ -82,15 +84,29 @@ impl Budget {
         let selector = value.pointer("/spec/selector").cloned().unwrap_or_default();
         let selector = linchpin_api::pod_transition_rule::LabelTest::deserialize(selector).ok()?;
         let number = |path: &str| value.pointer(path).and_then(Value::as_i64).unwrap_or_default();
+        let mut conditions =
+            value.pointer("/status/conditions").and_then(Value::as_array).into_iter().flatten();
         Some(Self {
             selector: Labelled::of(&selector)?,
             allowed: number("/status/disruptionsAllowed"),
             desired_healthy: number("/status/desiredHealthy"),
+            is_judged: number("/status/observedGeneration") >= number("/metadata/generation")
+                && !conditions.any(|condition| condition["reason"] == "SyncFailed"),
         })
     }
 
+    /// Whether the API server would refuse to evict a pod of these labels.
+    pub(in super::super) fn refuses(&self, labels: &BTreeMap<String, String>, ready: bool) -> bool {
+        self.covers(labels) && (!self.is_judged || (self.allowed <= 0 && self.desired_healthy > 0 && ready))
+    }
+
+    /// Whether it asks for no healthy pod at all: the API server evicts none that is not ready then, although all may go.
+    pub(in super::super) fn asks_for_none(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.covers(labels) && self.is_judged && self.desired_healthy == 0
+    }
+
     /// Whether it is about a pod.
-    pub(in super::super) fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
+    fn covers(&self, labels: &BTreeMap<String, String>) -> bool {
         self.selector.admits(labels)
     }
 }
@@ -155,6 +171,23 @@ mod tests {
         let service = |name: &str| json!({"webhooks": [{"clientConfig": {"service": {"name": name}}}]});
         assert!(is_engine("x", &service("kusionstack-controller-manager")));
         assert!(!is_engine("x", &service("linchpin")) && !is_engine("x", &json!({"webhooks": 7})));
+    }
+
+    #[test]
+    fn a_budget_that_nobody_could_judge_lets_nobody_go() {
+        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+        let budget = |observed: i64, allowed: i64, desired: i64, reason: &str| {
+            let budget = json!({"metadata": {"generation": 2}, "spec": {"selector": {"matchLabels": {"app": "web"}}},
+                "status": {"observedGeneration": observed, "disruptionsAllowed": allowed, "desiredHealthy": desired,
+                    "conditions": [{"type": "DisruptionAllowed", "reason": reason}]}});
+            let budget = Budget::read(&budget).unwrap();
+            (budget.refuses(&labels, true), budget.refuses(&labels, false), budget.asks_for_none(&labels))
+        };
+        assert_eq!(budget(2, 1, 1, "SufficientPods"), (false, false, false));
+        assert_eq!(budget(2, 0, 1, "InsufficientPods"), (true, false, false));
+        assert_eq!(budget(2, 0, 0, "InsufficientPods"), (false, false, true));
+        assert_eq!(budget(2, 0, 0, "SyncFailed"), (true, true, false), "its pods have no controller");
+        assert_eq!(budget(1, 1, 0, "SufficientPods"), (true, true, false), "it has just changed");
     }
 
     #[test]
