@@ -265,11 +265,11 @@ impl Desk {
         tracing::warn!("{message}");
         self.parts.counts.left_behind();
         let context = &self.parts.context;
-        let election = context.settings.leader_election.as_ref();
-        let name = election.map_or("linchpin-consist", |election| election.name.as_str());
+        let (namespace, name) =
+            super::leaving::lease(context.settings.leader_election.as_ref(), &context.namespace);
         let reason = Reason::LeftBehind.as_str().to_owned();
         let notice = Notice { reason, message, warning: true };
-        self.say(Gvk::new("coordination.k8s.io", "v1", "Lease"), &context.namespace, name, "", notice);
+        self.say(Gvk::new("coordination.k8s.io", "v1", "Lease"), namespace, name, "", notice);
     }
 
     /// Pods whose traffic is seen otherwise than before are to be looked at.

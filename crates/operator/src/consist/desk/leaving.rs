@@ -15,7 +15,10 @@ use linchpin_words::{Gvk, Timestamp, keys, keys::consist};
 use serde_json::{Map, Value, json};
 
 use super::{Desk, Wake, pods::PodWrite};
-use crate::consist::{ConsistMode, acts::DEADLINE, sight::Name};
+use crate::{
+    consist::{ConsistMode, acts::DEADLINE, sight::Name},
+    settings::LeaderElection,
+};
 
 impl Desk {
     /// Whether there is nothing left to be taken away. What has been seen since everything was last looked at may still have
@@ -101,6 +104,13 @@ pub(in crate::consist) async fn scale_down(
     scaled.map(drop).map_err(|error| format!("cannot scale Deployment {namespace}/{name} down: {error}"))
 }
 
+/// The Lease of this process, by which what is left is told of: its namespace and name.
+pub(super) fn lease<'a>(election: Option<&'a LeaderElection>, own: &'a str) -> (&'a str, &'a str) {
+    election.map_or((own, "linchpin-consist"), |election| {
+        (election.namespace.as_deref().unwrap_or(own), election.name.as_str())
+    })
+}
+
 /// What of PodOpsLifecycle is on a pod, as the write that takes it off; none where nothing is.
 fn left_on(pod: &PodView) -> Option<PodWrite> {
     if pod.is_terminating() {
@@ -136,7 +146,7 @@ mod tests {
     use linchpin_cluster::{
         events::EventRecorder,
         identity::OperatorClient,
-        lease::{Fence, Leadership},
+        lease::{Fence, Leadership, Timing},
         own::{OperatorRequests, OwnEvent},
     };
     use tokio::sync::{Notify, mpsc, watch};
@@ -154,6 +164,19 @@ mod tests {
         },
         run, shutdown,
     };
+
+    #[test]
+    fn what_is_left_is_told_of_in_the_namespace_of_the_lease() {
+        let election = |namespace: Option<&str>| LeaderElection {
+            name: "edge".to_owned(),
+            namespace: namespace.map(str::to_owned),
+            identity: None,
+            timing: Timing::default(),
+        };
+        assert_eq!(lease(Some(&election(Some("system"))), "default"), ("system", "edge"));
+        assert_eq!(lease(Some(&election(None)), "default"), ("default", "edge"));
+        assert_eq!(lease(None, "default"), ("default", "linchpin-consist"));
+    }
 
     #[tokio::test]
     async fn nobody_has_left_before_what_was_seen_last_was_looked_at() {
