@@ -7,7 +7,7 @@
 use std::{future::Future, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
 
 use linchpin_consist::{AdapterKinds, AdapterOptions, FinalizerRule, Port, Trouble, port};
-use linchpin_words::{duration::Period, text::quote};
+use linchpin_words::{duration::Period, limits, text::quote};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -73,6 +73,17 @@ pub struct AdapterConfig {
     pub haproxy_drain_timeout: Option<Period>,
 }
 
+/// Whether a text can be the value of a label.
+fn is_label_value(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= limits::LABEL
+        && bytes.iter().copied().all(inner)
+        && ends(bytes.first())
+        && ends(bytes.last())
+}
+
 /// A list, or a text with commas as the flag has it.
 fn one_or_many<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
@@ -120,7 +131,15 @@ impl AdapterConfig {
             let why = format!("there is no adapter {}; there are {}", quote(&self.adapter), names.join(", "));
             return Err(AdapterConfigError::Wrong(why));
         }
-        let fits = |adapters: &[&str]| adapters.contains(&self.adapter.as_str());
+        if !self.name.is_empty() && !is_label_value(&self.name) {
+            let why = "is no value of the label linchpin.dev/adapter: letters, digits and -_. between them, at most 63";
+            return Err(self.wrong(format!("its name {} {why}", quote(&self.name))));
+        }
+        self.stray(&[&self.adapter]).map_or(Ok(()), |why| Err(self.wrong(why)))
+    }
+
+    /// What is said here that none of these adapters takes, in words; none where each is for one of them.
+    pub fn stray(&self, enabled: &[&str]) -> Option<String> {
         let contract = ["demo", "http"];
         let asks = ["demo", "http", "remote"];
         let said: [(&str, bool, &[&str]); 11] = [
@@ -136,12 +155,9 @@ impl AdapterConfig {
             ("haproxyRamp", self.haproxy_ramp.is_some(), &["haproxy"]),
             ("haproxyDrainTimeout", self.haproxy_drain_timeout.is_some(), &["haproxy"]),
         ];
-        match said.iter().find(|(_, said, adapters)| *said && !fits(adapters)) {
-            Some((what, _, adapters)) => {
-                Err(self.wrong(format!("{what} is for {} alone", adapters.join(", "))))
-            }
-            None => Ok(()),
-        }
+        let strays = |adapters: &[&str]| !enabled.iter().any(|adapter| adapters.contains(adapter));
+        let (what, _, adapters) = said.iter().find(|(_, said, adapters)| *said && strays(adapters))?;
+        Some(format!("{what} is for {} alone", adapters.join(", ")))
     }
 
     /// The adapter's options with what is said here.
@@ -353,11 +369,39 @@ mod tests {
         assert!(selects.selects("x", &[("a".to_owned(), "b".to_owned())].into()));
     }
 
+    #[test]
+    fn of_several_adapters_each_takes_what_is_for_it_and_what_is_for_none_is_named() {
+        let said = config(json!({"provider": "http://localhost:1", "haproxyRamp": "1s"}));
+        assert_eq!(said.stray(&["demo", "haproxy"]), None);
+        assert_eq!(said.stray(&["demo", "http"]).as_deref(), Some("haproxyRamp is for haproxy alone"));
+        assert_eq!(said.stray(&["haproxy"]).as_deref(), Some("provider is for demo, http alone"));
+    }
+
+    #[test]
+    fn names_are_values_of_labels() {
+        for (name, fits) in [
+            ("edge", true),
+            ("Edge_1.b-2", true),
+            ("a b", false),
+            ("a/b", false),
+            ("-a", false),
+            ("a.", false),
+            ("\u{e9}", false),
+        ] {
+            assert_eq!(is_label_value(name), fits, "{name}");
+        }
+        assert!(is_label_value(&"n".repeat(63)) && !is_label_value(&"n".repeat(64)));
+    }
+
     #[tokio::test]
     async fn what_makes_no_sense_is_refused_with_a_reason() {
         for (config, why) in [
             (json!({"adapter": "nope"}), "there are demo, http, remote, haproxy, alibabacloudslb"),
             (json!({"adapter": "demo"}), "--provider must say"),
+            (
+                json!({"adapter": "demo", "provider": "http://localhost:1", "name": "the edge"}),
+                "its name \"the edge\" is no value of the label linchpin.dev/adapter",
+            ),
             (json!({"adapter": "remote"}), "--adapter-url must say"),
             (json!({"adapter": "haproxy"}), "--haproxy must say"),
             (

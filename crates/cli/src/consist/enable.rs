@@ -160,13 +160,16 @@ impl ChosenAdapters {
         if let Some(twice) = self.adapters.iter().find(|name| !seen.insert(*name)) {
             return Err(UsageError(format!("{twice} is named twice: --config can enable one adapter twice")));
         }
-        Ok(self.adapters.iter().map(|name| self.config(name)).collect())
+        let names: Vec<&str> = self.adapters.iter().map(String::as_str).collect();
+        if let Some(why) = self.config("", true).stray(&names) {
+            return Err(UsageError(format!("adapters {}: {why}", names.join(", "))));
+        }
+        Ok(names.into_iter().map(|name| self.config(name, false)).collect())
     }
 
-    /// One adapter; of several each gets the flags that are for it.
-    fn config(&self, adapter: &str) -> AdapterConfig {
-        let alone = self.adapters.len() == 1;
-        let fits = |adapters: &[&str]| alone || adapters.contains(&adapter);
+    /// One adapter, with the flags that are for it, or with all of them.
+    fn config(&self, adapter: &str, all: bool) -> AdapterConfig {
+        let fits = |adapters: &[&str]| all || adapters.contains(&adapter);
         let (contract, http) = (fits(&["demo", "http"]), fits(&["http"]));
         let (asks, remote, haproxy) =
             (fits(&["demo", "http", "remote"]), fits(&["remote"]), fits(&["haproxy"]));
@@ -202,8 +205,9 @@ fn read_config(file: &Path) -> Result<ConsistConfig, UsageError> {
     let shown = file.display();
     let text =
         std::fs::read_to_string(file).map_err(|error| UsageError(format!("--config {shown}: {error}")))?;
-    let config: ConsistConfig = serde_saphyr::from_str(&text)
-        .map_err(|error| UsageError(format!("--config {shown} cannot be read: {error}")))?;
+    let config: ConsistConfig = serde_saphyr::from_str(&text).map_err(|error| {
+        UsageError(format!("--config {shown} cannot be read: {}", first_line(&error.to_string())))
+    })?;
     if config.kind != "ConsistConfig" {
         return Err(UsageError(format!("--config {shown} is of kind {:?}, not ConsistConfig", config.kind)));
     }
@@ -226,6 +230,12 @@ fn read_config(file: &Path) -> Result<ConsistConfig, UsageError> {
         }
     }
     Ok(config)
+}
+
+/// What is wrong and where, without the picture of it: a failure is one line.
+fn first_line(error: &str) -> &str {
+    let line = error.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line)
 }
 
 /// Opens an adapter, waiting for one that is elsewhere and does not answer yet.

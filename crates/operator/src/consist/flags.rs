@@ -104,7 +104,8 @@ pub struct AdapterFlags {
     /// How often the provider is looked at although nothing changed [default: 60s, haproxy 5s].
     #[arg(long, value_name = "DURATION")]
     pub resync: Option<Period>,
-    /// What protection finalizers are made of: the employer's name, or its key (kind, group, namespace, name).
+    /// What protection finalizers are made of: the employer's name, or its key (kind, group, namespace, name)
+    /// [default: auto].
     #[arg(long, value_enum, value_name = "RULE")]
     pub finalizer_rule: Option<RuleWord>,
 }
