@@ -222,7 +222,9 @@ pub struct RejectInfo {
 fn amount(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "x-kubernetes-int-or-string": true,
-        "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "maxLength": 10, "pattern": "^[0-9]+%?$"}]
+        "minimum": 0,
+        "maxLength": 10,
+        "pattern": "^[0-9]+%?$"
     })
 }
 

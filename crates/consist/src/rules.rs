@@ -172,9 +172,12 @@ pub fn read(spec: &api::PodTransitionRuleSpec) -> Option<(Labelled, Vec<Rule>)> 
             ask,
         };
         if let Some(policy) = &written.available_policy {
+            // A bound that cannot be understood is not none.
+            let amount =
+                |value: &Option<Value>| value.as_ref().map_or(Some(None), |one| Amount::read(one).map(Some));
             rules.push(rule(RuleDemand::Available {
-                max_unavailable: policy.max_unavailable_value.as_ref().and_then(Amount::read),
-                min_available: policy.min_available_value.as_ref().and_then(Amount::read),
+                max_unavailable: amount(&policy.max_unavailable_value)?,
+                min_available: amount(&policy.min_available_value)?,
             }));
         }
         if let Some(check) = &written.label_check {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use linchpin_consist::{
     PodView,
-    rules::{Amount, Labelled, Rule, RuleDemand, Stage, judge},
+    rules::{self, Amount, Labelled, Rule, RuleDemand, Stage, judge},
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -152,6 +152,20 @@ fn amounts_are_numbers_or_percent() {
     assert_eq!(Amount::read(&json!("3")), Some(Amount::Number(3)));
     for odd in [json!(-1), json!("x%"), json!(1.5), json!(null), json!(4_294_967_296_i64)] {
         assert_eq!(Amount::read(&odd), None, "{odd}");
+    }
+}
+
+#[test]
+fn a_bound_that_cannot_be_understood_is_not_none() {
+    let rule = |policy: serde_json::Value| {
+        let spec = json!({"selector": {}, "rules": [{"name": "r", "availablePolicy": policy}]});
+        rules::read(&serde_json::from_value(spec).unwrap())
+    };
+    assert!(rule(json!({"maxUnavailableValue": 1})).is_some() && rule(json!({})).is_some());
+    for odd in
+        [json!({"maxUnavailableValue": "x%"}), json!({"minAvailableValue": -1, "maxUnavailableValue": 1})]
+    {
+        assert!(rule(odd.clone()).is_none(), "{odd}: nobody passes");
     }
 }
 

@@ -72,6 +72,12 @@ fn rules(shop: &Shop) {
         "{apiVersion: apps.kusionstack.io/v1alpha1, kind: PodTransitionRule, metadata: {name: asks}, spec: {selector: {matchLabels: {app: web}}, rules: [{name: one, webhook: {clientConfig: {url: 'http://x'}}}]}}",
     );
     assert!(refused.contains("webhook is not served"), "{refused}");
+    for amount in ["x%", "-1", "'-1'", "1.5", "''"] {
+        let refused = scenario.refused(&format!(
+            "{{apiVersion: apps.kusionstack.io/v1alpha1, kind: PodTransitionRule, metadata: {{name: odd}}, spec: {{selector: {{matchLabels: {{app: web}}}}, rules: [{{name: one, availablePolicy: {{minAvailableValue: {amount}}}}}]}}}}",
+        ));
+        assert!(refused.contains("minAvailableValue"), "{amount}: {refused}");
+    }
     service(&scenario, "web");
     for number in 1..=2 {
         pod(&scenario, &format!("web-{number}"), "web", &format!("10.0.1.{number}"), true);
