@@ -70,6 +70,8 @@ pub(super) fn of_pod(pod: &Value, bindings: &[Value], now: Timestamp) -> Option<
     let what = what.unwrap_or_default();
     let pod_name = format!("Pod {}/{name}{what}", text(pod, "/metadata/namespace"));
     let mut settled = None;
+    // Before that stage an operation waits for its checks, and no employer has anything to do.
+    let leaves = under_way.first().is_some_and(|operation| operation.stage == "Preparing");
     for binding in bindings {
         let rows = binding.pointer("/status/employees").and_then(Value::as_array);
         let Some(row) = rows.into_iter().flatten().find(|row| text(row, "/name") == name) else { continue };
@@ -88,7 +90,7 @@ pub(super) fn of_pod(pod: &Value, bindings: &[Value], now: Timestamp) -> Option<
         };
         let protected = row.get("protected").and_then(Value::as_bool).unwrap_or_default();
         let settled_state = matches!(state, "Attached" | "Detached");
-        if !settled_state || (protected && !under_way.is_empty()) {
+        if !settled_state || (protected && leaves) {
             return Some(ConsistLine {
                 line: format!("{pod_name} waits for {employer}: {reason}{age}"),
                 waits: true,
@@ -163,6 +165,23 @@ mod tests {
             "Pod shop/web-1 (delete, asked by replicaset-controller) waits for Service shop/web: haproxy shop_web/web-1 still has 3 sessions, since 4s"
         );
         assert!(of_pod(&json!({"metadata": {"name": "other"}}), &[binding(&row)], now()).is_none());
+    }
+
+    #[test]
+    fn a_pod_that_waits_for_its_checks_does_not_wait_for_the_employer_that_it_is_attached_to() {
+        let pod = json!({"metadata": {"namespace": "shop", "name": "web-1",
+            "labels": {"operating.podopslifecycle.kusionstack.io/up": "1", "pre-check.podopslifecycle.kusionstack.io/up": "1767225600000000000",
+                "operation-type.podopslifecycle.kusionstack.io/up": "update"},
+            "annotations": {"detail.podtransitionrule.kusionstack.io/slowly":
+                r#"{"stage":"PreCheck","passed":false,"rejectInfo":[{"ruleName":"one","reason":"1 of 2 pods are unavailable, 1 may be"}]}"#}}});
+        let row =
+            json!({"name": "web-1", "state": "Attached", "since": "2026-01-01T00:00:00Z", "protected": true});
+        let said = of_pod(&pod, &[binding(&row)], now()).unwrap();
+        assert!(said.waits);
+        assert_eq!(
+            said.line,
+            "Pod shop/web-1 (update) waits for PodTransitionRule slowly: 1 of 2 pods are unavailable, 1 may be, since 4s"
+        );
     }
 
     #[test]
