@@ -139,6 +139,9 @@ impl Desk {
         let pods = known.then(|| sight.employees_of(worker, &employer, &read));
         let wanted = binding::spec(worker, &employer, selection);
         let claim = claim(&mut case, worker, &employer, binding.as_deref());
+        let namespace_going = sight.going.contains(namespace);
+        // Webhooks answer from the same sight, and do not wait for a decision.
+        drop(sight);
         let observed = ObservedEmployment {
             employer: &employer,
             adapter: &worker.name,
@@ -149,14 +152,13 @@ impl Desk {
             employees: pods.as_deref(),
             claim: &claim,
             look: case.look.as_ref(),
-            namespace_going: sight.going.contains(namespace),
+            namespace_going,
             drain_timeout: self.parts.lifecycle.drain_timeout,
         };
         let outcomes = std::mem::take(&mut case.outcomes);
         let decision = decide(&case.memory, observed, &outcomes, time);
         let pods = pods.unwrap_or_default();
         self.notify_pods(namespace, &mut case, &decision, &pods);
-        drop(sight);
         for notice in &decision.notices {
             self.say_of(&employer, notice.reason, &notice.message, notice.warning);
         }

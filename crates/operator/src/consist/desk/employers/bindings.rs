@@ -35,7 +35,8 @@ impl Desk {
         case.writing = false;
         if let Err(error) = result {
             case.relied_on = None;
-            if !error.is_conflict() {
+            // One that goes while its status is written is no trouble: its employer has been released.
+            if !error.is_conflict() && error != OwnWriteError::Gone {
                 case.write_from = Some(now().plus_duration(PROGRESS * 5));
                 if case.said.as_ref() != Some(&error.to_string()) {
                     tracing::warn!(namespace = key.1, employer = key.2, "cannot write the binding: {error}");
