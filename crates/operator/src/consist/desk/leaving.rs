@@ -104,7 +104,7 @@ pub(in crate::consist) async fn scale_down(
     scaled.map(drop).map_err(|error| format!("cannot scale Deployment {namespace}/{name} down: {error}"))
 }
 
-/// The Lease of this process, by which what is left is told of: its namespace and name.
+/// The Lease of this process, about which what is left is reported: its namespace and name.
 pub(super) fn lease<'a>(election: Option<&'a LeaderElection>, own: &'a str) -> (&'a str, &'a str) {
     election.map_or((own, "linchpin-consist"), |election| {
         (election.namespace.as_deref().unwrap_or(own), election.name.as_str())
@@ -166,7 +166,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_left_is_told_of_in_the_namespace_of_the_lease() {
+    fn what_is_left_is_reported_in_the_namespace_of_the_lease() {
         let election = |namespace: Option<&str>| LeaderElection {
             name: "edge".to_owned(),
             namespace: namespace.map(str::to_owned),
