@@ -15,9 +15,14 @@ use linchpin_words::{
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, RootCertStore,
     SignatureScheme, StreamOwned,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    client::{
+        WebPkiServerVerifier,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+        verify_server_name,
+    },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
 };
 
 use crate::stream::{Stream, is_timeout};
@@ -52,6 +57,7 @@ fn miss(error: &Error) -> Miss {
     Miss::Tls(match error {
         Error::InvalidMessage(_) | Error::InappropriateMessage { .. } => TlsFault::NotTls,
         Error::AlertReceived(_) => TlsFault::Refused,
+        Error::InvalidCertificate(_) if is_authority(error) => TlsFault::UnknownIssuer,
         Error::InvalidCertificate(fault) => match fault {
             // Another authority of the same name signs differently.
             CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
@@ -76,17 +82,18 @@ fn configuration(tls: &Tls) -> Result<Arc<ClientConfig>, Miss> {
         let builder = builder(provider)?;
         return Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()));
     }
-    let trusting = |roots: RootCertStore| {
-        let builder = builder(ring::default_provider())?;
-        Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
-    };
     if let Some(roots) = &tls.roots {
-        return trusting(bundle(roots.reveal())?);
+        let bundle = Arc::new(Bundle::read(roots.reveal())?);
+        let builder = builder(ring::default_provider())?;
+        let builder = builder.dangerous().with_custom_certificate_verifier(bundle);
+        return Ok(Arc::new(builder.with_no_client_auth()));
     }
     if let Some(usual) = USUAL.get() {
         return Ok(Arc::clone(usual));
     }
-    let made = trusting(RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() })?;
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let builder = builder(ring::default_provider())?;
+    let made = Arc::new(builder.with_root_certificates(roots).with_no_client_auth());
     Ok(Arc::clone(USUAL.get_or_init(|| made)))
 }
 
@@ -97,14 +104,78 @@ fn builder(provider: CryptoProvider) -> Result<Builder, Miss> {
     builder.with_safe_default_protocol_versions().map_err(|error| miss(&error))
 }
 
-/// The certificates in a text; at least one must be usable.
-fn bundle(text: &str) -> Result<RootCertStore, Miss> {
-    let mut roots = RootCertStore::empty();
-    if text.len() <= limits::PROBE_ROOTS {
-        let certificates = CertificateDer::pem_slice_iter(text.as_bytes());
-        roots.add_parsable_certificates(certificates.map_while(Result::ok));
+/// Whether a certificate was refused because it calls itself an authority. It is valid now: that is judged before.
+fn is_authority(error: &Error) -> bool {
+    let Error::InvalidCertificate(CertificateError::Other(other)) = error else { return false };
+    matches!(other.0.downcast_ref(), Some(webpki::Error::CaUsedAsEndEntity))
+}
+
+/// Trusts the certificates of a bundle: what they sign, and a server that shows one of them. A certificate that people
+/// sign themselves (`openssl req -x509`) calls itself an authority, and is a server's all the same.
+#[derive(Debug)]
+struct Bundle {
+    signed: Arc<WebPkiServerVerifier>,
+    trusted: Vec<CertificateDer<'static>>,
+}
+
+impl Bundle {
+    /// The certificates in a text; at least one must be usable.
+    fn read(text: &str) -> Result<Self, Miss> {
+        let none = Miss::Tls(TlsFault::NoRoots);
+        if text.len() > limits::PROBE_ROOTS {
+            return Err(none);
+        }
+        let trusted: Vec<CertificateDer<'static>> =
+            CertificateDer::pem_slice_iter(text.as_bytes()).map_while(Result::ok).collect();
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(trusted.iter().cloned());
+        let provider = Arc::new(ring::default_provider());
+        let signed = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        Ok(Self { signed: signed.map_err(|_| none)?, trusted })
     }
-    if roots.is_empty() { Err(Miss::Tls(TlsFault::NoRoots)) } else { Ok(roots) }
+}
+
+impl ServerCertVerifier for Bundle {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        revocation: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let judged = self.signed.verify_server_cert(certificate, others, name, revocation, now);
+        let is_trusted = || self.trusted.iter().any(|trusted| trusted.as_ref() == certificate.as_ref());
+        match judged {
+            Err(error) if is_authority(&error) && is_trusted() => {
+                verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
+                Ok(ServerCertVerified::assertion())
+            }
+            judged => judged,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signed.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.signed.supported_verify_schemes()
+    }
 }
 
 /// Takes any certificate: only that the server holds its key is checked.

@@ -3,7 +3,7 @@
 use std::{io::Write, net::SocketAddr, sync::Arc, thread, time::Duration};
 
 use linchpin_probe::{Miss, ProbePhase, ProbeText, Tls, TlsFault};
-use rcgen::{CertificateParams, CertifiedIssuer, KeyPair};
+use rcgen::{Certificate, CertificateParams, CertifiedIssuer, KeyPair};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     crypto::ring,
@@ -29,23 +29,32 @@ impl Authority {
 
     /// A server with a certificate for `name`, valid until `year`.
     fn server(&self, name: &str, year: i32) -> SocketAddr {
-        let mut parameters = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        parameters.not_before = rcgen::date_time_ymd(2000, 1, 1);
-        parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
         let key = KeyPair::generate().unwrap();
-        let certificate = parameters.signed_by(&key, &self.issuer).unwrap();
-        let chain = vec![CertificateDer::from(certificate.der().to_vec())];
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let configuration = Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap());
-        server(move |tcp| {
-            let connection = ServerConnection::new(Arc::clone(&configuration)).unwrap();
-            let mut stream = StreamOwned::new(connection, tcp);
-            read_request(&mut stream);
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").and_then(|()| stream.flush());
-        })
+        let certificate = parameters(name, year).signed_by(&key, &self.issuer).unwrap();
+        serving(&certificate, &key)
     }
+}
+
+/// A certificate for `name`, valid until `year`.
+fn parameters(name: &str, year: i32) -> CertificateParams {
+    let mut parameters = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    parameters.not_before = rcgen::date_time_ymd(2000, 1, 1);
+    parameters.not_after = rcgen::date_time_ymd(year, 1, 1);
+    parameters
+}
+
+fn serving(certificate: &Certificate, key: &KeyPair) -> SocketAddr {
+    let chain = vec![CertificateDer::from(certificate.der().to_vec())];
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let builder = builder.with_safe_default_protocol_versions().unwrap();
+    let configuration = Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap());
+    server(move |tcp| {
+        let connection = ServerConnection::new(Arc::clone(&configuration)).unwrap();
+        let mut stream = StreamOwned::new(connection, tcp);
+        read_request(&mut stream);
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").and_then(|()| stream.flush());
+    })
 }
 
 fn ask(address: SocketAddr, name: &str, insecure: bool, roots: Option<&str>) -> Result<(), Miss> {
@@ -63,6 +72,32 @@ fn a_bundle_is_trusted_instead_of_the_usual_roots() {
     assert_eq!(ask(address, "api.internal", false, None), unknown, "Mozilla's roots know nothing of it");
     assert_eq!(ask(address, "api.internal", false, Some(&Authority::new().pem)), unknown);
     assert_eq!(ask(address, "api.internal", true, None), Ok(()), "any certificate will do");
+}
+
+/// As `openssl req -x509` makes one: it is its own authority, and says so.
+#[test]
+fn a_certificate_that_somebody_signed_himself_is_its_own_bundle() {
+    let signed = |year: i32| {
+        let mut parameters = parameters("api.internal", year);
+        parameters.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().unwrap();
+        let certificate = parameters.self_signed(&key).unwrap();
+        (serving(&certificate, &key), certificate.pem())
+    };
+    let (address, bundle) = signed(4000);
+    assert_eq!(ask(address, "api.internal", false, Some(&bundle)), Ok(()));
+    let wrong = Err(Miss::Tls(TlsFault::WrongName));
+    assert_eq!(ask(address, "other.internal", false, Some(&bundle)), wrong);
+    let (other, _) = signed(4000);
+    let unknown = Err(Miss::Tls(TlsFault::UnknownIssuer));
+    assert_eq!(
+        ask(other, "api.internal", false, Some(&bundle)),
+        unknown,
+        "of the same name, with another key"
+    );
+    assert_eq!(ask(address, "api.internal", false, None), unknown);
+    let (old, bundle) = signed(2001);
+    assert_eq!(ask(old, "api.internal", false, Some(&bundle)), Err(Miss::Tls(TlsFault::NotValidNow)));
 }
 
 #[test]
