@@ -265,8 +265,6 @@ fn http(url: &str) -> Result<Named, String> {
     };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // What follows # is never sent.
-    let path = path.split('#').next().unwrap_or_default();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let after_brackets = authority.find(']').unwrap_or(0);
     let (host, port) = match authority.get(after_brackets..).and_then(|tail| tail.rfind(':')) {

@@ -219,9 +219,11 @@ impl ProbeRequest {
         if !path.starts_with('/') || !visible || path.len() > limits::PROBE_PATH {
             return Err(ProbeError::Path(text::quote(path)));
         }
+        // What follows # is never sent.
+        let sent = path.split('#').next().unwrap_or_default();
         Ok(Self {
             authority: authority.to_owned(),
-            path: path.to_owned(),
+            path: sent.to_owned(),
             method: "GET".to_owned(),
             headers: Vec::new(),
             expected: Vec::new(),

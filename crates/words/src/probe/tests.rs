@@ -16,6 +16,12 @@ fn a_request_says_who_asks_whom_and_ends_the_connection() {
 }
 
 #[test]
+fn b20_operator_and_waiter_send_the_same_of_a_path() {
+    let fragment = ProbeRequest::get("a:1", "/a?b#c").unwrap();
+    assert!(text(&fragment).starts_with("GET /a?b HTTP/1.1\r\n"), "{}", text(&fragment));
+}
+
+#[test]
 fn a_host_header_replaces_the_authority_and_a_post_has_an_empty_body() {
     let request = request().method("POST").unwrap().header("host", ProbeText::literal("other")).unwrap();
     let text = text(&request);
