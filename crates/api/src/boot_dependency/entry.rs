@@ -60,8 +60,10 @@ const TOKEN_PATTERN: &str = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+$";
     ("!(has(self.caBundleSecretRef) || has(self.caBundleConfigMapRef) || has(self.serverName)) \
       || (has(self.httpScheme) && self.httpScheme == 'https')",
      "caBundleSecretRef, caBundleConfigMapRef and serverName require httpScheme: https"),
+    // isIP knows no IPv4 address that is written as an IPv6 one.
     ("!has(self.host) || !self.host.contains(':') \
-      || isIP(self.host.startsWith('[') ? self.host.substring(1, self.host.size() - 1) : self.host)",
+      || [self.host.startsWith('[') ? self.host.substring(1, self.host.size() - 1) : self.host].exists(bare, \
+      isIP(bare) || (bare.lowerAscii().startsWith('::ffff:') && isIP('::' + bare.substring(7))))",
      "host is a name or an IP address, without scheme, port, zone or user"),
     ("!has(self.timeout) || (duration(self.timeout) > duration('0s') && duration(self.timeout) <= duration('24h'))",
      "timeout is more than 0s and at most 24h"),

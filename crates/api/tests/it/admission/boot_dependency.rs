@@ -92,6 +92,7 @@ pub(crate) const REFUSED: &[(&str, &str, &str)] = &[
     (BD, "{dependsOn: [{host: 'me@db', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: 'fe80::1%eth0', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: 'a:b:c', port: 1}]}", "host is a name or an IP address"),
+    (BD, "{dependsOn: [{host: '::ffff:fd00::1', port: 1}]}", "host is a name or an IP address"),
     (BD, "{dependsOn: [{host: '[1.2.3.4', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: '[1.2.3.4]', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
     (BD, "{dependsOn: [{host: 'a..b', port: 1}]}", "spec.dependsOn[0].host: Invalid value"),
@@ -210,6 +211,24 @@ fn b5_go_durations_are_taken_and_the_documents_default_is_stored() {
     assert_eq!(stored["status"], json!({"observedGeneration": -1}));
     let shown = succeed(server(), &["get", "bootdependencies", "durations"], "");
     assert_eq!(shown.split_whitespace().take(4).collect::<Vec<_>>(), ["NAME", "READY", "RESOLVED", "AGE"]);
+}
+
+#[test]
+fn a_host_is_an_address_in_every_form_that_has_a_meaning() {
+    let hosts = [
+        "192.0.2.1",
+        "fd00::1",
+        "[fd00::1]",
+        "::",
+        "::ffff:192.0.2.1",
+        "[::FFFF:192.0.2.1]",
+        "::ffff:c000:201",
+    ];
+    for (number, host) in hosts.into_iter().enumerate() {
+        let spec = json!({"dependsOn": [{"host": host, "port": 1}]});
+        let object = object(BD, &format!("host-{number}"), &spec).to_string();
+        succeed(server(), &["create", "--dry-run=server", "-f", "-"], &object);
+    }
 }
 
 #[test]
