@@ -36,8 +36,10 @@ pub(super) fn of(entries: &[&BootEntry], taken: &BTreeSet<&str>) -> Vec<String> 
     for name in &with_port {
         *all.entry(name).or_default() += 1;
     }
+    // Of a target without a letter or digit (`::`, `_`) nothing is left behind the prefix, and no name ends with a dash.
     let fits = |name: &str, among: &BTreeMap<&str, usize>| {
-        name.len() <= limits::LABEL && among.get(name) == Some(&1) && !taken.contains(name)
+        let is_label = name.len() <= limits::LABEL && name != PREFIX;
+        is_label && among.get(name) == Some(&1) && !taken.contains(name)
     };
     let chosen: Vec<String> = entries
         .iter()

@@ -25,8 +25,11 @@ pub fn due(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<SideW
         .filter_map(|(entry, row)| {
             let (reason, message) = match (old(row).map(|old| old.met), row.met) {
                 (None | Some(true), false) => ("DependencyNotReady", missing(entry, row)),
-                (Some(false), true) => ("DependencyReady", there(entry)),
-                (None | Some(true), true) | (Some(false), false) => return None,
+                // What is passed by hand is not there; that it was passed has an event of its own.
+                (Some(false), true) if row.reason != Reason::Proceeded.as_str() => {
+                    ("DependencyReady", there(entry))
+                }
+                _ => return None,
             };
             // Named after what it ends, so that it is sent once for each change, and again for the next one.
             let name = format!("{reason}:{}:{}", row.name, since(old(row)));

@@ -235,7 +235,13 @@ fn rows(object: &BootDependency, status_input: &StatusInput<'_>) -> Vec<EntrySta
                 ("Unknown".to_owned(), Reason::Forbidden.as_str().to_owned(), format!("{message}; {why}"))
             }
             None => {
-                let reason = entries::or_word(&step.reason, default_word(step));
+                let records = &status_input.journal.steps;
+                let passed = records.get(&named.id).and_then(|record| record.reason);
+                let reason = match passed {
+                    // It counts, and is not there.
+                    Some(Reason::Proceeded) => Reason::Proceeded.as_str().to_owned(),
+                    _ => entries::or_word(&step.reason, default_word(step)),
+                };
                 let unasked = waits_for_reference(status_input.plan, entry, &named.id);
                 let state = if unasked { "Unknown" } else { step.word };
                 (state.to_owned(), reason, message.to_owned())

@@ -275,6 +275,23 @@ fn b24_events_come_on_changes_only_and_with_the_cause() {
 }
 
 #[test]
+fn what_is_passed_by_hand_counts_and_is_not_called_ready() {
+    let mut object = of("{resource: configmap/flags, name: flags}, {service: db, port: 5432}");
+    let (status, ..) = Stage::default().look(&object);
+    object.status = Some(status);
+    let order = [("linchpin.dev/proceed".to_owned(), "flags@1".to_owned())];
+    object.metadata.annotations = Some(order.into());
+    let (status, events, _) = Stage::default().look(&object);
+    let row = &status.entries[0];
+    assert_eq!((row.state.as_str(), row.met, row.reason.as_str()), ("NotFound", true, "Proceeded"));
+    assert_eq!(events, [], "nobody has seen it");
+    object.status = Some(status);
+    let there = Stage::default().put("", "ConfigMap", "flags", json!({}));
+    let (status, events, _) = there.look(&object);
+    assert_eq!((status.entries[0].reason.as_str(), events), ("Met", Vec::new()));
+}
+
+#[test]
 fn nothing_is_said_of_what_nobody_looks_at_while_the_object_is_suspended() {
     let mut object = of("{service: db, port: 5432}");
     object.spec.common.suspend = true;

@@ -50,6 +50,9 @@ fn b1_names_of_hosts_are_labels() {
     assert_eq!(names("{host: db.example.com, port: 1}"), "wait-for-db-example-com");
     assert_eq!(names("{host: '2001:DB8::1', port: 1}"), "wait-for-2001-db8--1");
     assert_eq!(names("{host: '_dns.Example.com.', port: 1}"), "wait-for-dns-example-com");
+    // Without a letter or digit nothing is left of a host, and a label ends with neither dash.
+    assert_eq!(names("{host: '::', port: 80}"), "wait-for--80");
+    assert_eq!(names("{host: _, port: 80}"), "wait-for--80");
     let long = names(&format!("{{host: {}.example, port: 1}}", "a".repeat(200)));
     assert_eq!(long.len(), 63);
     assert!(long.starts_with("wait-for-aaaa") && !long.contains('.'), "{long}");
