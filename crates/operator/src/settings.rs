@@ -122,7 +122,7 @@ impl ProbeSettings {
     pub fn domain(&self, resolv_conf: &str) -> String {
         let mut words = resolv_conf
             .lines()
-            .filter_map(|line| line.strip_prefix("search "))
+            .filter_map(|line| line.strip_prefix("search").filter(|rest| rest.starts_with([' ', '\t'])))
             .flat_map(str::split_whitespace);
         let found = words.find_map(|word| word.strip_prefix("svc.")).map(str::to_owned);
         self.cluster_domain.clone().or(found).unwrap_or_else(|| "cluster.local".to_owned())
@@ -332,6 +332,7 @@ mod tests {
         let pod = "nameserver 10.96.0.10\nsearch shop.svc.k8s.example svc.k8s.example k8s.example\noptions ndots:5\n";
         let unsaid = ProbeSettings::default();
         assert_eq!(unsaid.domain(pod), "k8s.example");
+        assert_eq!(unsaid.domain("search\tshop.svc.a.b svc.a.b\n"), "a.b");
         assert_eq!(unsaid.domain("search lan\n"), "cluster.local");
         let said = ProbeSettings { cluster_domain: Some("a.b".to_owned()), ..unsaid };
         assert_eq!(said.domain(pod), "a.b");

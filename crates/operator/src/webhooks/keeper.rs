@@ -75,6 +75,8 @@ pub(super) struct WebhookKeeper {
     leadership: watch::Receiver<Leadership>,
     certificate: Certificate,
     secret: View,
+    /// What the Secret holds, if that is of use.
+    stored: Option<Material>,
     configurations: BTreeMap<&'static str, View>,
     /// What is kept where the Secret may not be written.
     in_memory: Option<Material>,
@@ -103,6 +105,7 @@ impl WebhookKeeper {
             leadership,
             certificate,
             secret: View::Unknown,
+            stored: None,
             configurations: BTreeMap::new(),
             in_memory: None,
             shown: None,
@@ -174,6 +177,9 @@ impl WebhookKeeper {
             }
             OwnEvent::Synced | OwnEvent::Trouble(_) => return false,
         }
+        if let (About::Secret, View::There(secret)) = (about, &self.secret) {
+            self.stored = Material::read(secret).filter(|material| material.is_usable(now()));
+        }
         true
     }
 
@@ -221,13 +227,11 @@ impl WebhookKeeper {
     /// Renews what is in the Secret, shows it, and says what is to be published.
     async fn keep_secret(&mut self, now: Timestamp) -> Result<Option<String>, String> {
         let names = self.names.clone();
-        let (current, version) = match &self.secret {
+        let current = match &self.secret {
             View::Unknown => return Ok(None),
-            View::Forbidden => (self.in_memory.clone(), None),
-            View::Absent => (None, None),
-            View::There(secret) => {
-                (Material::read(secret), secret["metadata"]["resourceVersion"].as_str().map(str::to_owned))
-            }
+            View::Forbidden => self.in_memory.clone(),
+            View::Absent => None,
+            View::There(_) => self.stored.clone(),
         };
         if let Some(material) = &current {
             self.show(&material.certificate, &material.key)?;
@@ -243,7 +247,7 @@ impl WebhookKeeper {
         let Some(material) = changed else {
             return Ok(current.map(|material| material.bundle()));
         };
-        match self.store(&material, version.as_deref()).await {
+        match self.store(&material).await {
             // It comes back through the watch, and is shown and published then.
             Ok(()) | Err(OperatorRequestError::Conflict) => Ok(None),
             Err(error @ OperatorRequestError::Forbidden { .. }) => {
@@ -259,15 +263,19 @@ impl WebhookKeeper {
         }
     }
 
-    async fn store(&self, material: &Material, version: Option<&str>) -> Result<(), OperatorRequestError> {
-        if matches!(self.secret, View::Forbidden) {
-            return Err(OperatorRequestError::Forbidden { verb: "watch", plural: "secrets".to_owned() });
-        }
+    async fn store(&self, material: &Material) -> Result<(), OperatorRequestError> {
+        let stored = match &self.secret {
+            View::Forbidden => {
+                return Err(OperatorRequestError::Forbidden { verb: "watch", plural: "secrets".to_owned() });
+            }
+            View::There(stored) => Some(stored),
+            View::Unknown | View::Absent => None,
+        };
         let namespace = self.own_namespace.as_str();
         let name = self.charge.secret;
-        let body = material::secret(name, namespace, version, material);
+        let body = material::secret(name, namespace, stored, material);
         let kind = secret_kind();
-        match version {
+        match stored {
             None => self.own_requests.create(&kind, Some(namespace), &body, DEADLINE).await,
             Some(_) => self.own_requests.replace(&kind, Some(namespace), name, &body, DEADLINE).await,
         }

@@ -1,7 +1,7 @@
 //! What the certificate Secret holds, read and written.
 //!
 //! When things were made is in annotations: a certificate is renewed by the wall clock, and nothing here needs to read
-//! one. A Secret that cannot be read counts as none: new ones are made at once.
+//! one. A Secret that cannot be read, or that the API server would not believe, counts as none: new ones are made at once.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use linchpin_words::Timestamp;
 use serde_json::{Value, json};
 
-use crate::certificates::{self, CertificateStep, IssueError, StoredCertificates};
+use super::server::certified;
+use crate::certificates::{self, CertificateFault, CertificateStep, IssueError, StoredCertificates, inspect};
 
 const AUTHORITY_MADE: &str = "linchpin.dev/ca-made-at";
 const LEAF_MADE: &str = "linchpin.dev/certificate-made-at";
@@ -53,6 +54,16 @@ impl Material {
             leaf_made: Timestamp::parse(note(LEAF_MADE)?).ok()?,
             names: note(NAMES)?.split(',').map(str::to_owned).collect(),
         })
+    }
+
+    /// Whether it can be shown and is believed for its names. One whose time is over is renewed like any other.
+    pub(super) fn is_usable(&self, now: Timestamp) -> bool {
+        let bundle = self.bundle();
+        certified(&self.certificate, &self.key).is_ok()
+            && self.names.iter().all(|name| {
+                let judged = inspect(&bundle, &self.certificate, name, now);
+                matches!(judged, Ok(_) | Err(CertificateFault::Expired))
+            })
     }
 
     /// The parts of a Secret that holds it.
@@ -139,18 +150,20 @@ impl Material {
     }
 }
 
-/// The Secret's body; with a version, only if it is still at it.
-pub(super) fn secret(name: &str, namespace: &str, version: Option<&str>, material: &Material) -> Value {
+/// The Secret's body; in the place of a stored one only if that is still at its version. A type cannot be changed, so the
+/// stored one's stays.
+pub(super) fn secret(name: &str, namespace: &str, stored: Option<&Value>, material: &Material) -> Value {
     let (data, notes) = material.write();
+    let stored_type = stored.and_then(|stored| stored["type"].as_str());
     let mut body = json!({
         "apiVersion": "v1",
         "kind": "Secret",
-        "type": "Opaque",
+        "type": stored_type.unwrap_or("Opaque"),
         "metadata": {"name": name, "namespace": namespace, "annotations": notes},
         "data": data,
     });
-    if let Some(version) = version {
-        body["metadata"]["resourceVersion"] = json!(version);
+    if let Some(stored) = stored {
+        body["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
     }
     body
 }
@@ -190,8 +203,10 @@ mod tests {
     fn a_secret_that_somebody_broke_counts_as_none() {
         let names = ["a.b.svc".to_owned()];
         let material = Material::after(None, CertificateStep::MakeAll, &names, now(0)).unwrap().unwrap();
-        let whole = secret("s", "n", Some("7"), &material);
+        let stored = json!({"metadata": {"resourceVersion": "7"}, "type": "kubernetes.io/tls"});
+        let whole = secret("s", "n", Some(&stored), &material);
         assert_eq!(whole["metadata"]["resourceVersion"], "7");
+        assert_eq!(whole["type"], "kubernetes.io/tls", "the API server lets nobody change it");
         for key in ["ca.crt", "ca.key", "tls.crt", "tls.key"] {
             for bad in [json!(null), json!("%"), json!(""), json!(7)] {
                 let mut broken = whole.clone();
@@ -203,6 +218,22 @@ mod tests {
             let mut broken = whole.clone();
             broken["metadata"]["annotations"][key] = json!(null);
             assert!(Material::read(&broken).is_none(), "{key}");
+        }
+        // What is text and still nothing that the API server would believe.
+        assert!(material.is_usable(now(0)) && material.is_usable(now(400)), "time is another matter");
+        let other = Material::after(None, CertificateStep::MakeAll, &names, now(0)).unwrap().unwrap();
+        let spoilers: [fn(&mut Material, &Material); 6] = [
+            |broken, _| broken.certificate = "text".to_owned(),
+            |broken, _| broken.key = "text".to_owned(),
+            |broken, other| broken.certificate.clone_from(&other.certificate),
+            |broken, other| broken.key.clone_from(&other.key),
+            |broken, other| broken.authorities.clone_from(&other.authorities),
+            |broken, _| broken.names = vec!["other.svc".to_owned()],
+        ];
+        for (number, spoil) in spoilers.into_iter().enumerate() {
+            let mut broken = material.clone();
+            spoil(&mut broken, &other);
+            assert!(!broken.is_usable(now(0)), "spoiler {number}");
         }
         let mut broken = material.clone();
         broken.authority_key = "no key".to_owned();

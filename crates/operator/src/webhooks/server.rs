@@ -18,7 +18,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use http::{Method, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, Full};
 use hyper::{
     body::{Bytes, Incoming},
     server::conn::http1,
@@ -107,21 +107,10 @@ impl Certificate {
 
     /// Shows another certificate from now on; both as PEM.
     pub(super) fn show(&self, certificate: &str, key: &str) -> Result<(), Unusable> {
-        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate.as_bytes())
-            .collect::<Result<_, _>>()
-            .map_err(|_| Unusable("certificate"))?;
+        let shown = certified(certificate, key)?;
         let mut word = sha256_hex(format!("{WORD}\n{key}").as_bytes());
         word.truncate(32);
-        let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| Unusable("key"))?;
-        let key = any_supported_type(&key).map_err(|_| Unusable("key"))?;
-        if chain.is_empty() {
-            return Err(Unusable("certificate"));
-        }
-        let expires = expiry(&chain).map_or(0, Timestamp::as_second);
-        let shown = CertifiedKey::new(chain, key);
-        if shown.keys_match().is_err() {
-            return Err(Unusable("key: it is not the certificate's"));
-        }
+        let expires = expiry(&shown.cert).map_or(0, Timestamp::as_second);
         let mut now = self.0.write().unwrap_or_else(PoisonError::into_inner);
         now.key = Some(Arc::new(shown));
         now.expires.set(expires);
@@ -143,6 +132,23 @@ impl Certificate {
         let shown = self.0.read().unwrap_or_else(PoisonError::into_inner);
         shown.words.iter().fold(false, |same, known| same | is_same(known, word))
     }
+}
+
+/// A certificate with its key, both as PEM, as a server can show them.
+pub(super) fn certified(certificate: &str, key: &str) -> Result<CertifiedKey, Unusable> {
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|_| Unusable("certificate"))?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|_| Unusable("key"))?;
+    let key = any_supported_type(&key).map_err(|_| Unusable("key"))?;
+    if chain.is_empty() {
+        return Err(Unusable("certificate"));
+    }
+    let shown = CertifiedKey::new(chain, key);
+    if shown.keys_match().is_err() {
+        return Err(Unusable("key: it is not the certificate's"));
+    }
+    Ok(shown)
 }
 
 /// Whether two texts are the same, in a time that does not say where they differ.
@@ -222,6 +228,7 @@ impl Desk {
         let begun = Instant::now();
         let Some(handler) = self.handler(request.uri().path()) else {
             self.counts.answered("unknown", "error", begun.elapsed());
+            let _ = body(request, 0).await;
             return text(StatusCode::NOT_FOUND, "no such webhook\n");
         };
         let name = handler.name;
@@ -247,18 +254,20 @@ impl Desk {
         handler: &Handler,
         request: Request<Incoming>,
     ) -> Result<(String, &'static str), (StatusCode, String)> {
-        if request.method() != Method::POST {
-            return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST".to_owned()));
-        }
+        let is_post = request.method() == Method::POST;
         let is_json = request
             .headers()
             .get(header::CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .is_some_and(|value| value.split(';').next().map(str::trim) == Some("application/json"));
+        let body = body(request, if is_post && is_json { BODY } else { 0 }).await;
+        if !is_post {
+            return Err((StatusCode::METHOD_NOT_ALLOWED, "only POST".to_owned()));
+        }
         if !is_json {
             return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "only application/json".to_owned()));
         }
-        let body = body(request).await?;
+        let body = body?;
         let (group, kind) = handler.kind;
         let review = review::read(&body, group, kind)
             .map_err(|unreadable| (StatusCode::BAD_REQUEST, unreadable.to_string()))?;
@@ -273,13 +282,26 @@ impl Desk {
     }
 }
 
-async fn body(request: Request<Incoming>) -> Result<Bytes, (StatusCode, String)> {
-    let read = Limited::new(request.into_body(), BODY).collect();
-    match tokio::time::timeout(PATIENCE, read).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err((StatusCode::PAYLOAD_TOO_LARGE, format!("more than {BODY} bytes")))
+/// The body, within its limits. What is too much is read and dropped: a client that is still writing when the connection ends
+/// would not get the answer.
+async fn body(request: Request<Incoming>, most: usize) -> Result<Vec<u8>, (StatusCode, String)> {
+    let mut body = request.into_body();
+    let (mut kept, mut is_large) = (Vec::new(), false);
+    let whole = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame?.into_data() else { continue };
+            is_large |= kept.len() + data.len() > most;
+            if is_large {
+                kept = Vec::new();
+            } else {
+                kept.extend_from_slice(&data);
+            }
         }
+        Ok::<_, hyper::Error>(())
+    };
+    match tokio::time::timeout(PATIENCE, whole).await {
+        _ if is_large => Err((StatusCode::PAYLOAD_TOO_LARGE, format!("more than {most} bytes"))),
+        Ok(Ok(())) => Ok(kept),
         Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "the body ends too early".to_owned())),
         Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "the body takes too long".to_owned())),
     }

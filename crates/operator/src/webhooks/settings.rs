@@ -73,7 +73,9 @@ impl FromStr for WebhookAddress {
     fn from_str(text: &str) -> Result<Self, ReachedError> {
         let wrong = || ReachedError::Url(text.to_owned());
         let uri: http::Uri = text.parse().map_err(|_| wrong())?;
-        let plain = uri.path_and_query().is_none_or(|path| path.as_str() == "/") && !text.ends_with('/');
+        let is_bare = uri.path_and_query().is_none_or(|path| path.as_str() == "/") && !text.ends_with('/');
+        // The API server takes no URL with a user or a fragment.
+        let plain = is_bare && !text.contains(['@', '#']);
         let host = uri.host().filter(|_| uri.scheme_str() == Some("https") && plain).ok_or_else(wrong)?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         Ok(Self::Url { url: text.to_owned(), host })
@@ -104,7 +106,17 @@ mod tests {
         for (text, host) in [("https://127.0.0.1:9443", "127.0.0.1"), ("https://[::1]:9443", "::1")] {
             assert_eq!(text.parse::<WebhookAddress>().unwrap().names(""), [host]);
         }
-        for wrong in ["http://a:1", "https://a:1/", "https://a:1/path", "a:1", "", "https://"] {
+        for wrong in [
+            "http://a:1",
+            "https://a:1/",
+            "https://a:1/path",
+            "https://a:1?b",
+            "https://a:1#b",
+            "https://u:p@a:1",
+            "a:1",
+            "",
+            "https://",
+        ] {
             assert!(wrong.parse::<WebhookAddress>().is_err(), "{wrong}");
         }
         for wrong in ["a", "/a", "a/", "a/b/c", ""] {
