@@ -16,7 +16,10 @@ use linchpin_operator::{
     run,
     settings::{Doors, FLUX_HOSTS, HARMLESS_METHODS, ProbeSettings, Settings, SourceSettings},
 };
-use linchpin_words::egress::{Cidr, Egress};
+use linchpin_words::{
+    egress::{Cidr, Egress},
+    probe::{ProbeError, ProbeRequest, ProbeTarget},
+};
 
 use self::webhooks::BootFlags;
 use crate::{cli::UsageError, version};
@@ -56,10 +59,10 @@ pub(crate) struct OperatorCommand {
     probe_allow: Vec<Cidr>,
     /// The methods that probes may send.
     #[arg(long, env = "LINCHPIN_PROBE_METHODS", value_name = "METHOD,...", value_delimiter = ',',
-          default_values_t = HARMLESS_METHODS.map(str::to_owned))]
+          value_parser = method, default_values_t = HARMLESS_METHODS.map(str::to_owned))]
     probe_methods: Vec<String>,
     /// The domain of Services [default: that of /etc/resolv.conf, else cluster.local].
-    #[arg(long, env = "LINCHPIN_CLUSTER_DOMAIN", value_name = "DOMAIN")]
+    #[arg(long, env = "LINCHPIN_CLUSTER_DOMAIN", value_name = "DOMAIN", value_parser = domain)]
     cluster_domain: Option<String>,
     /// The hosts that sources of Syncs may be fetched from: [http://]host[:port], *.domain or *; none by default. One without
     /// http:// is spoken to over TLS alone.
@@ -76,6 +79,16 @@ pub(crate) struct OperatorCommand {
     flux_hosts: String,
     #[command(flatten)]
     webhooks: BootFlags,
+}
+
+/// A method as requests write it.
+fn method(text: &str) -> Result<String, ProbeError> {
+    ProbeRequest::get("host", "/").and_then(|request| request.method(text)).map(|_| text.to_owned())
+}
+
+/// A domain that names of Services can end with.
+fn domain(text: &str) -> Result<String, ProbeError> {
+    ProbeTarget::host(text, 1).map(|_| text.to_owned())
 }
 
 /// Checks what the parser cannot: how the values fit together. Sets up the log on the way.

@@ -47,6 +47,9 @@ fn a_mistaken_command_line_is_exit_code_2_and_one_line() {
             "rbac: -o text is not for rbac with --operator (see linchpin rbac --help)",
         ),
         (&["local", "load"], "(see linchpin local load --help)"),
+        (&["operator", "--probe-methods=get"], "\"get\" is not an HTTP method: expected upper-case letters"),
+        (&["operator", "--cluster-domain="], "\"\" is not a host"),
+        (&["operator", "--cluster-domain=a b"], "\"a b\" is not a host"),
     ] {
         let (code, text) = fails(arguments);
         assert_eq!(code, 2, "{arguments:?}: {text}");
