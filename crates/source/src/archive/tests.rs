@@ -114,6 +114,13 @@ fn a_bomb_is_stopped_while_it_is_read() {
     writer.start_file("big.yaml", SimpleFileOptions::default()).unwrap();
     writer.write_all(&vec![b'a'; 8 << 20]).unwrap();
     refused(&writer.finish().unwrap().into_inner(), Reason::TooLarge);
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    writer.start_file("a.yaml", SimpleFileOptions::default()).unwrap();
+    writer.write_all(b"a: 1").unwrap();
+    writer.start_file("big.bin", SimpleFileOptions::default()).unwrap();
+    writer.write_all(&zeros).unwrap();
+    let problem = refused(&writer.finish().unwrap().into_inner(), Reason::TooLarge);
+    assert!(problem.contains("50 MiB"), "a zip may hold as much as a tar: {problem}");
 }
 
 #[test]

@@ -31,6 +31,15 @@ pub(super) fn read(bytes: &[u8], gather: &mut Gather<'_>) -> Result<(), Problem>
     if archive.has_overlapping_files().map_err(|error| unreadable(&error))? {
         return Err(Problem::invalid_archive("entries of the archive share their content"));
     }
+    // One that says itself that it is too large is believed; one that says less is counted while it is read.
+    let mut declared = 0_u64;
+    for index in 0..count {
+        let entry = archive.by_index_raw(index).map_err(|error| unreadable(&error))?;
+        declared = declared.saturating_add(entry.size());
+    }
+    if declared > limits::SOURCE_UNPACKED {
+        return Err(too_large());
+    }
     let mut left = limits::SOURCE_UNPACKED;
     for index in 0..count {
         one(&mut archive, index, gather, &mut left)?;
@@ -93,12 +102,14 @@ fn one(
     let mut metered = Metered { inner: &mut content, left };
     gather.entry(&name, kind, &mut metered).map_err(|error| match error {
         GatherError::Refused(problem) => problem,
-        GatherError::Read(error) if error.kind() == io::ErrorKind::QuotaExceeded => {
-            let limit = limits::SOURCE_UNPACKED >> 20;
-            Problem::too_large(format!("the archive is larger than {limit} MiB once unpacked"))
-        }
+        GatherError::Read(error) if error.kind() == io::ErrorKind::QuotaExceeded => too_large(),
         GatherError::Read(_) => Problem::invalid_archive("the archive is damaged"),
     })
+}
+
+fn too_large() -> Problem {
+    let limit = limits::SOURCE_UNPACKED >> 20;
+    Problem::too_large(format!("the archive is larger than {limit} MiB once unpacked"))
 }
 
 fn unreadable(error: &ZipError) -> Problem {
