@@ -134,6 +134,8 @@ fn follow_overrides(plan: &Plan, memory: &mut Memory, records: &mut [Shared<Step
             }
         }
     }
+    // An order that was taken away is a new one when it is given again.
+    memory.journal.orders.used.retain(|id| given.proceed.contains(id));
     for id in &given.proceed {
         if memory.journal.orders.used.contains(id) {
             continue;

@@ -10,19 +10,27 @@ use crate::{
     step::{
         align::{begin_run, forget},
         backoff::{self, FailureClass},
+        fact::Holds,
     },
 };
 
 impl Pass<'_> {
     pub(super) fn halt_or_recover(&mut self, broken: Vec<Broken>) {
         let all_hold = self.all_others_hold_now();
-        if let Some(halt) = &self.memory.journal.halt {
+        if let Some(halt) = self.memory.journal.halt.clone() {
             let early = halt.until.filter(|until| *until > self.now);
             if let Some(until) = early {
                 self.wake(until);
             }
-            if self.plan.terms.recovery == Recovery::Automatic && all_hold && early.is_none() {
-                self.recover();
+            if self.plan.terms.recovery == Recovery::Automatic && early.is_none() {
+                if all_hold {
+                    self.recover();
+                } else if self.is_not_failed_any_more(&halt) {
+                    match broken.into_iter().next() {
+                        Some(next) => self.halt_at(&next),
+                        None => self.recover(),
+                    }
+                }
             }
             return;
         }
@@ -30,8 +38,7 @@ impl Pass<'_> {
             return;
         }
         if let Some(first) = broken.into_iter().next() {
-            let step = self.steps()[first.position].id.clone();
-            self.halt(first.reason, Some(step), None);
+            self.halt_at(&first);
             return;
         }
         let Some(limit) = self.plan.terms.global_timeout else {
@@ -51,6 +58,25 @@ impl Pass<'_> {
             }
             self.halt(Reason::GlobalTimeout, None, until);
         }
+    }
+
+    /// Whether something that is not admitted yet halts at a dependency that failed and is passed by hand, or seen not to be
+    /// failed now: it is merely waited for then. What ran out of time is different: nothing goes on before all holds.
+    fn is_not_failed_any_more(&self, halt: &Halt) -> bool {
+        let Some(step) = halt.step.as_ref().filter(|_| halt.reason == Reason::DependencyFailed) else {
+            return false;
+        };
+        let position = self.steps().iter().position(|one| one.id == *step);
+        let failed_or_unseen = |position: usize| {
+            let looked = matches!(self.facts[position].holds, Holds::Failed | Holds::Unknown { .. });
+            looked && self.records[position].state != StepState::Met
+        };
+        self.is_held() && !position.is_some_and(failed_or_unseen)
+    }
+
+    fn halt_at(&mut self, broken: &Broken) {
+        let step = self.steps()[broken.position].id.clone();
+        self.halt(broken.reason, Some(step), None);
     }
 
     /// Whether every requirement that is not met was looked at live, so that lateness is theirs and not the view's.

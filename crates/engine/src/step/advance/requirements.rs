@@ -174,7 +174,9 @@ impl Pass<'_> {
             self.wait_patiently(position, patience, clock);
             return None;
         }
-        let contained = is_contained(step);
+        // What gates no transition as a whole holds what comes after it, and no more.
+        let gates_nothing = self.plan.admission.is_some() && self.plan.gates(position).is_none();
+        let contained = is_contained(step) || gates_nothing;
         if fact.holds == Holds::Failed {
             self.become_state(position, StepState::Failed, Some(Reason::DependencyFailed));
             return (!contained).then_some(Reason::DependencyFailed);

@@ -4,6 +4,8 @@
 //! A1: what is ordered was admitted, in one world where all gates held, and a crash does not lose that: it was saved first, or
 //! what is written tells of it. A2: only another edition's admission changes what is admitted, whatever crashes. A3: after it, gates make no difference. A4: while held, what is unchanged is repaired
 //! and what is changed is not written. A5: nothing is pruned before. A6: clocks count from the first sight of the edition.
+//! A7: what halts because a gate has failed halts as long as that is seen, and no longer. O: an order to pass a gate helps one
+//! admission, and is a new one when it is given again.
 //! S1: a soft gate changes only when. S2: a circle with a soft arc is admitted, a hard one stops nobody else. L1: what was
 //! met once and for all stays met.
 
@@ -16,21 +18,24 @@ use linchpin_engine::{
     contract::{Effect, StepId, Verb},
     graph::{Edge, Graph, Node, Wait, WaitState},
     journal::{Journal, Memory, StepState},
-    plan::{Edition, LatchScope, Plan},
+    plan::{Clauses, Edition, LatchScope, ManualOverrides, Plan, Profile, Test},
+    readiness::Wanted,
     step::{Goal, Persist, StepDecision, step},
 };
+use linchpin_lang::cel::Expression;
 use linchpin_words::{GroupKind, ObjectRef, Reason, Shared};
 use proptest::{
     prelude::*,
     test_runner::{RngAlgorithm, TestRng, TestRunner},
 };
+use serde_json::json;
 
 use super::{
     admission::{text, whole},
     gone, ready, shown, watching,
 };
 use crate::{
-    build::{Steps as _, require},
+    build::{Steps as _, observed, projection, require},
     play::{OURS, Play},
 };
 
@@ -53,6 +58,9 @@ enum Bug {
     KeepsOldClocks,
     SoftGateNeverGivesWay,
     LatchIsForgotten,
+    HaltsForGood,
+    OrdersAreNeverUsedUp,
+    OrdersWorkOnce,
 }
 
 /// Gates: `a` is hard, `s` soft, `o` met once and for all. x stays as it is, y is another one in each version, z is there in
@@ -64,7 +72,10 @@ fn plan(version: u32, soft: bool) -> Plan {
 fn parts(version: u32, with_z: bool, soft: bool) -> Plan {
     let mut gates = vec!["a", "o"];
     gates.extend(soft.then_some("s"));
-    let mut steps = vec![require("a"), require("o").asking(|gate| gate.lasts = LatchScope::ForGood)];
+    let mut steps = vec![
+        require("a").asking(|gate| gate.test = may_fail()),
+        require("o").asking(|gate| gate.lasts = LatchScope::ForGood),
+    ];
     if soft {
         let mut gate = require("s");
         gate.patience = Some(Duration::from_secs(PATIENCE));
@@ -77,6 +88,20 @@ fn parts(version: u32, with_z: bool, soft: bool) -> Plan {
     whole(watching(steps, 1), &format!("r{version}"), &gates)
 }
 
+/// Ready if it is there, and failed if it says so.
+fn may_fail() -> Test {
+    let clauses = |source: &str| Clauses {
+        cel: Some(std::sync::Arc::new(Expression::compile("a", source, &["self"]).expect("an expression"))),
+        conditions: Vec::new(),
+    };
+    let profile = Profile {
+        ready_when: clauses("!has(self.data)"),
+        failed_when: Some(clauses("has(self.data)")),
+        ..Profile::default()
+    };
+    Test { state: Some(Wanted::Ready), profile: Some(std::sync::Arc::new(profile)), ..Test::default() }
+}
+
 /// What may happen between two steps.
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -85,6 +110,10 @@ enum Event {
         s: bool,
         o: bool,
     },
+    /// The hard gate is seen to have failed.
+    Fails,
+    /// The order to pass the hard gate is given, or taken away.
+    Orders(bool),
     Succeeds,
     Drifts,
     /// What changed since, and nothing waits for, is saved.
@@ -107,6 +136,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => any::<(bool, bool, bool)>().prop_map(|(a, s, o)| Event::Shows { a, s, o }),
         2 => Just(Event::Shows { a: true, s: true, o: true }),
+        2 => Just(Event::Fails),
+        2 => any::<bool>().prop_map(Event::Orders),
         6 => Just(Event::Succeeds),
         2 => Just(Event::Drifts),
         4 => Just(Event::Saves),
@@ -137,6 +168,12 @@ struct Story {
     version: u32,
     soft: bool,
     gates: (bool, bool, bool),
+    /// Whether the hard gate, where it is not as it should be, has failed.
+    fails: bool,
+    /// Whether the order to pass it is given now.
+    ordered: bool,
+    /// Whether such an order was given and has not helped an admission since.
+    unused: bool,
     /// What is under way, with its version.
     out: Vec<(u32, Effect)>,
     made: BTreeSet<String>,
@@ -170,6 +207,9 @@ impl Story {
             version: 1,
             soft,
             gates: (false, false, false),
+            fails: false,
+            ordered: false,
+            unused: false,
             out: Vec::new(),
             made: BTreeSet::new(),
             first_seen: 0,
@@ -181,7 +221,13 @@ impl Story {
 
     fn happens(&mut self, event: Event) {
         match event {
-            Event::Shows { a, s, o } => self.gates = (a, s, o),
+            Event::Shows { a, s, o } => (self.gates, self.fails) = ((a, s, o), false),
+            Event::Fails => (self.gates.0, self.fails) = (false, true),
+            Event::Orders(given) => {
+                self.unused |= given && !self.ordered;
+                self.ordered = given;
+                self.give_orders();
+            }
             Event::Succeeds => {
                 for (version, effect) in std::mem::take(&mut self.out) {
                     self.play.succeed(&effect);
@@ -201,6 +247,10 @@ impl Story {
                 self.play.memory.journal = self.saved.clone();
                 self.play.crash();
                 self.was_met = self.saved.steps.get(&"o".into()).is_some_and(|record| record.latch.is_some());
+                // What was not saved was not used up: nothing was written on it either.
+                let passed = self.saved.steps.get(&"a".into()).is_some_and(|record| record.proceeded);
+                let used = self.saved.orders.used.contains(&"a".into());
+                self.unused = !used && (self.ordered || passed);
                 if arrives {
                     self.happens(Event::ArrivesLate);
                 }
@@ -223,6 +273,9 @@ impl Story {
             Event::Update => {
                 self.version += 1;
                 self.play.plan = plan(self.version, self.soft);
+                self.give_orders();
+                // An order that was taken away counts for what it was given for.
+                self.unused &= self.ordered;
                 self.first_seen = self.clock;
             }
             Event::TimePasses(seconds) => {
@@ -236,6 +289,11 @@ impl Story {
     fn arrives(&mut self, version: u32, name: &str) {
         self.made.insert(name.to_owned());
         self.arrived = self.arrived.max(version);
+    }
+
+    fn give_orders(&mut self) {
+        let proceed = if self.ordered { vec!["a".into()] } else { Vec::new() };
+        self.play.plan.terms.orders = ManualOverrides { proceed, ..ManualOverrides::default() };
     }
 
     fn save(&mut self) {
@@ -255,6 +313,10 @@ impl Story {
     fn look(&mut self, (a, s, o): (bool, bool, bool)) {
         for (name, there) in [("a", a), ("s", s), ("o", o)] {
             self.play.sees(name, if there { shown(name, "theirs", 1) } else { gone(1) });
+        }
+        if self.fails && !a {
+            let content = json!({"metadata": {"name": "a"}, "data": {"failed": "yes"}});
+            self.play.sees("a", observed(Some(projection("a", "uid-a", 1, content)), 1));
         }
         for name in ["made-x", "made-y", "made-z"] {
             let seen = if self.made.contains(name) { shown(name, OURS, 200) } else { gone(200) };
@@ -303,6 +365,10 @@ impl Story {
             Some(Bug::LatchIsForgotten) => known(&mut memory, "o", &|record| {
                 (record.latch, record.state) = (None, StepState::Waiting);
             }),
+            Some(Bug::OrdersAreNeverUsedUp) => memory.journal.orders.used.clear(),
+            Some(Bug::OrdersWorkOnce) if !self.ever.is_empty() => {
+                memory.journal.orders.used.insert("a".into());
+            }
             _ => {}
         }
         let goal = Goal::Converge(&play.plan);
@@ -311,6 +377,11 @@ impl Story {
             Some(Bug::AdmitsWithoutGates) => decision.memory.journal.editions.admitted = edition,
             Some(Bug::SavesTooLate) if decision.persist == Persist::BeforeEffects => {
                 decision.persist = Persist::Soon;
+            }
+            Some(Bug::HaltsForGood)
+                if play.memory.journal.halt.is_some() && self.gates != (true, true, true) =>
+            {
+                decision.memory.journal.halt.clone_from(&play.memory.journal.halt);
             }
             Some(Bug::GatesHoldLater) if !a_is_there => decision.effects.clear(),
             Some(Bug::PrunesWhatIsHeld) => decision.effects.extend(self.dropped()),
@@ -333,6 +404,7 @@ impl Story {
     /// Makes a step and says which law it breaks.
     fn step(&mut self) -> Result<(), String> {
         let (a, s, o) = self.gates;
+        let passes = a || self.unused;
         self.look(self.gates);
         let before = self.play.memory.journal.editions.admitted.clone();
         let edition = self.play.plan.admission.as_ref().map(|admission| admission.edition.clone());
@@ -367,14 +439,26 @@ impl Story {
                 return Err("A2: what is admitted was taken back".to_owned());
             }
             let changes = !same(&before);
-            if changes && !(a && (o || self.was_met)) {
+            if changes && !(passes && (o || self.was_met)) {
                 return Err("A1: admitted while a gate did not hold".to_owned());
             }
             if changes && self.soft && !s && self.clock - self.first_seen < PATIENCE {
                 return Err("A6: a clock was older than the edition".to_owned());
             }
         }
+        if admitted != before && !recalled && self.ordered {
+            self.unused = false;
+        }
         self.ever.extend((number > 0).then_some(number));
+        let halts = journal.halt.is_some();
+        let is_passed = journal.steps.get(&"a".into()).is_some_and(|record| record.proceeded);
+        if halts != (self.fails && !a && !same(&admitted) && !is_passed) {
+            return Err(format!(
+                "A7: a gate {} and it {}",
+                if self.fails { "has failed" } else { "has not failed" },
+                if halts { "halts" } else { "does not halt" }
+            ));
+        }
         // What a process finds that comes after this one, once something of this has arrived.
         let left = match decision.persist {
             Persist::BeforeEffects => &journal.editions,
@@ -404,6 +488,9 @@ impl Story {
         self.was_met |= o;
         if a && (s || !self.soft) && self.was_met && journal.halt.is_none() && !same(&admitted) {
             return Err("L1: what was met once and for all holds again".to_owned());
+        }
+        if self.ordered && self.unused && (s || !self.soft) && self.was_met && !same(&admitted) {
+            return Err("O: an order that was given passes nothing".to_owned());
         }
         self.play.outcomes.clear();
         self.play.memory = decision.memory.clone();
@@ -493,6 +580,9 @@ fn for_each_law_a_seeded_bug_is_caught_by_it() {
         (Bug::KeepsOldClocks, "A6"),
         (Bug::SoftGateNeverGivesWay, "S1"),
         (Bug::LatchIsForgotten, "L1"),
+        (Bug::HaltsForGood, "A7"),
+        (Bug::OrdersAreNeverUsedUp, "A1"),
+        (Bug::OrdersWorkOnce, "O"),
     ] {
         // A bug may break several laws: whether the one that is named is broken, too, is what counts.
         let broken = |events: Vec<Event>| match tell(&events, Some(bug)) {
