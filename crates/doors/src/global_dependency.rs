@@ -3,7 +3,9 @@
 //! the controller finds that in the wait-for graph.
 
 use linchpin_api::{
-    GlobalDependency, GlobalDependencyStatus, Ours as _, SyncDependency, global_dependency::SubjectCount,
+    GlobalDependency, GlobalDependencyStatus, Ours as _, SyncDependency,
+    global_dependency::SubjectCount,
+    sync::{Strength, status::SyncDependencyStatus},
 };
 use linchpin_engine::{
     contract::{ReadSet, Seen, Want},
@@ -70,7 +72,8 @@ impl Door for GlobalDependencyDoor {
                 count(imposed.exempt.len()),
             ),
         };
-        let dependency = rows.into_iter().next();
+        let strength = object.spec.strength.unwrap_or(Strength::Hard).as_str().to_owned();
+        let dependency = rows.into_iter().next().map(|row| SyncDependencyStatus { strength, ..row });
         GlobalDependencyStatus { common, dependency, subjects, exempt, exempt_count }
     }
 }

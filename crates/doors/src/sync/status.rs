@@ -182,6 +182,8 @@ impl SyncStatusInput<'_> {
         let unsettled = resources.first_unsettled();
         if phase == SYNCED {
             return match unsettled.filter(|_| !ready) {
+                None if count == 0 => format!("revision {revision} is applied and has no objects"),
+                None if count == 1 => format!("revision {revision} is applied and its object is ready"),
                 None => format!("revision {revision} is applied and all its {count} objects are ready"),
                 Some(detail) => format!("revision {revision} is applied, but {detail}"),
             };
@@ -208,13 +210,15 @@ impl SyncStatusInput<'_> {
             let outlines = self.outline.dependencies.iter().chain(&self.outline.globals);
             let culprit = halted.and_then(|step| {
                 let named = outlines.into_iter().find(|outline| outline.step == *step)?;
-                rows.iter().find(|row| row.name == named.name)
+                rows.iter().find(|row| row.name == named.name && !row.met)
             });
-            return match (culprit, unsettled) {
-                (Some(row), _) if row.state == "TimedOut" => format!("timed out: {}", row.message),
-                (Some(row), _) => row.message.clone(),
-                (None, Some(detail)) => detail,
-                (None, None) => report.message.clone(),
+            return match (culprit, unmet.first(), unsettled) {
+                (Some(row), ..) if row.state == "TimedOut" => format!("timed out: {}", row.message),
+                (Some(row), ..) => row.message.clone(),
+                // What failed has recovered; the rest is still waited for.
+                (None, Some(row), _) if self.held => row.message.clone(),
+                (None, _, Some(detail)) => detail,
+                (None, _, None) => report.message.clone(),
             };
         }
         report.message.clone()

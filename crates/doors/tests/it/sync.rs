@@ -278,6 +278,44 @@ fn an_object_outside_of_the_set_holds_only_what_names_it() {
 }
 
 #[test]
+fn an_object_outside_of_the_set_that_has_failed_holds_only_what_names_it() {
+    let mut stage = stage(
+        "{source: {objects: [
+          {apiVersion: v1, kind: ConfigMap, metadata: {name: one}},
+          {apiVersion: v1, kind: ConfigMap, metadata: {name: two, annotations: {
+            config.kubernetes.io/depends-on: /namespaces/own/ConfigMap/one}}},
+          {apiVersion: v1, kind: ConfigMap, metadata: {name: tied, annotations: {
+            config.kubernetes.io/depends-on: batch/namespaces/own/Job/migrate}}}]}}",
+    );
+    let job = |kind: &str| {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "own", "name": "migrate"},
+            "spec": {}, "status": {"conditions": [{"type": kind, "status": "True"}]}})
+    };
+    stage.put(job("Failed")).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/one", "apply ConfigMap own/two"]);
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Applying", "{status:#}");
+    assert!(status["message"].as_str().is_some_and(|text| text.contains("Job own/migrate")), "{status:#}");
+    stage.take(&job("Failed")).settle();
+    assert_eq!(stage.done(), [] as [&str; 0]);
+    stage.put(job("Complete")).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/tied"]);
+}
+
+#[test]
+fn an_object_that_was_written_and_did_not_become_ready_in_time_is_applied_all_the_same() {
+    let mut stage = stage(
+        "{timeout: 30s, source: {objects: [
+          {apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {replicas: 1}}]}}",
+    );
+    stage.settle();
+    stage.pass(31).settle();
+    let status = shown(&mut stage);
+    assert_eq!((&status["phase"], &status["resources"][0]["reason"]), (&json!("Failed"), &json!("TimedOut")));
+    assert_eq!((&status["progress"]["applied"], &status["progress"]["ready"]), (&json!(1), &json!(0)));
+}
+
+#[test]
 fn an_export_is_judged_by_its_provider_and_one_without_an_object_is_told() {
     let mut stage = stage(
         "{exports: [{name: primary, object: {apiVersion: apps/v1, kind: Deployment, name: pg}},

@@ -17,13 +17,17 @@ pub(super) struct ResourceRows {
     rows: Vec<SyncResource>,
     /// For each row, whether it is all that counts for Ready.
     good: Vec<bool>,
+    /// How many objects are written.
+    written: usize,
 }
 
 impl ResourceRows {
     pub(super) fn of(sketch: &SyncStatusInput<'_>) -> Self {
-        let mut found = Self { rows: Vec::new(), good: Vec::new() };
+        let mut found = Self { rows: Vec::new(), good: Vec::new(), written: 0 };
         for object in &sketch.outline.objects {
             let (row, good) = row(sketch, object);
+            let act = sketch.steps.get(&object.act).copied();
+            found.written += usize::from(is_written(act) || row.state == READY);
             found.rows.push(row);
             found.good.push(good);
         }
@@ -61,30 +65,26 @@ impl ResourceRows {
         let layers = self.rows.iter().map(|row| row.layer).max().unwrap_or_default();
         let open =
             self.rows.iter().zip(&self.good).filter(|(_, good)| !**good).map(|(row, _)| row.layer).min();
-        let is =
-            |states: &[&str]| self.rows.iter().filter(|row| states.contains(&row.state.as_str())).count();
+        let ready = self.rows.iter().filter(|row| row.state == READY).count();
         SyncProgress {
             layers,
             layer: open.unwrap_or(layers),
             objects: count(self.rows.len()),
-            applied: count(is(&[APPLIED, READY])),
-            ready: count(is(&[READY])),
+            applied: count(self.written),
+            ready: count(ready),
         }
     }
 
     /// What is listed, those that are not settled first, and how many are not.
     pub(super) fn listed(self) -> (Vec<SyncResource>, i64) {
         let mut rows = self.rows;
-        if rows.len() <= limits::SYNC_RESOURCES {
-            return (rows, 0);
-        }
         rows.sort_by_key(|row| match row.state.as_str() {
             FAILED => 0,
             APPLIED => 1,
             WAITING => 2,
             _ => 3,
         });
-        let more = rows.len() - limits::SYNC_RESOURCES;
+        let more = rows.len().saturating_sub(limits::SYNC_RESOURCES);
         rows.truncate(limits::SYNC_RESOURCES);
         (rows, i64::try_from(more).unwrap_or(i64::MAX))
     }
@@ -93,7 +93,7 @@ impl ResourceRows {
 fn row(sketch: &SyncStatusInput<'_>, object: &ObjectOutline) -> (SyncResource, bool) {
     let act = sketch.steps.get(&object.act).copied();
     let ready = object.ready.as_ref().and_then(|step| sketch.steps.get(step).copied());
-    let done = act.is_some_and(|act| matches!(act.state, StepState::Done | StepState::Skipped));
+    let done = is_written(act);
     let (state, cause) = match act.map(|act| act.state) {
         Some(StepState::Failed | StepState::Unknown) => (FAILED, act),
         _ if !done => (WAITING, act),
@@ -113,7 +113,7 @@ fn row(sketch: &SyncStatusInput<'_>, object: &ObjectOutline) -> (SyncResource, b
         layer,
         state: state.to_owned(),
         reason: cause.map(|step| step.reason.to_string()).unwrap_or_default(),
-        message: cause.map(|step| text::line(&step.detail)).unwrap_or_default(),
+        message: cause.map(explained).unwrap_or_default(),
     };
     let old = sketch.current.and_then(|status| {
         status.resources.iter().find(|old| old.object == object.reference && old.layer == layer)
@@ -123,6 +123,21 @@ fn row(sketch: &SyncStatusInput<'_>, object: &ObjectOutline) -> (SyncResource, b
         Some(old) => (old.clone(), old.state == READY),
         None => (row, good),
     }
+}
+
+/// Whether the act of an object has come to a good end.
+fn is_written(act: Option<&StepReport>) -> bool {
+    act.is_some_and(|act| matches!(act.state, StepState::Done | StepState::Skipped))
+}
+
+/// What a step says, with the field that changes it where there is one.
+fn explained(step: &StepReport) -> String {
+    let hint = match &*step.reason {
+        reason if *reason == *Reason::AlreadyExists.as_str() => "; adopt: Adopt takes it over",
+        reason if *reason == *Reason::ImmutableField.as_str() => "; immutable: Recreate makes it anew",
+        _ => "",
+    };
+    text::line(&format!("{}{hint}", step.detail))
 }
 
 fn is_ready(step: &StepReport) -> bool {
@@ -139,8 +154,7 @@ impl SyncStatusInput<'_> {
             .map(|export| {
                 let step = export.step.as_ref().and_then(|step| self.steps.get(step).copied());
                 let written = export.act.as_ref().and_then(|act| self.steps.get(act).copied());
-                let written =
-                    written.is_some_and(|act| matches!(act.state, StepState::Done | StepState::Skipped));
+                let written = is_written(written);
                 let old = before.iter().find(|old| old.name == export.name);
                 if let (Some(old), Some(step)) = (old, step)
                     && is_unseen(&step.reason)

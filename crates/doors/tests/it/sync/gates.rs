@@ -331,3 +331,65 @@ fn what_leaves_the_source_stays_when_nothing_is_to_be_pruned_from_now_on() {
     stage.edit(|object| object["spec"]["prune"] = json!(true)).settle();
     assert_eq!(stage.done(), ["delete configmap own/b"]);
 }
+
+#[test]
+fn a_dependency_that_failed_and_is_gone_is_merely_waited_for_again() {
+    let mut stage = stage(&depending(
+        "{name: job, object: {resource: job/migrate}, state: Completed}, {name: go, object: {resource: configmap/go}}",
+    ));
+    let failed = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"namespace": "own", "name": "migrate"},
+        "spec": {}, "status": {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]}});
+    stage.put(failed.clone()).settle();
+    let status = shown(&mut stage);
+    assert_eq!(
+        (&status["phase"], &condition(&status, "Ready")["reason"]),
+        (&json!("Failed"), &json!("DependencyFailed"))
+    );
+    stage.take(&failed).settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Waiting", "{status:#}");
+    assert!(status["message"].as_str().is_some_and(|text| text.contains("Job own/migrate")), "{status:#}");
+    assert_ne!(condition(&status, "Stalled")["status"], "True");
+    stage.put(failed).settle();
+    assert_eq!(shown(&mut stage)["phase"], "Failed", "and fails again");
+    assert_eq!(stage.done(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_ran_out_of_time_stays_failed_until_all_holds_and_always_says_why() {
+    let mut stage = stage(&depending(
+        "{name: one, object: {resource: configmap/one}, timeout: 10s}, {name: two, object: {resource: configmap/two}}",
+    ));
+    stage.settle();
+    stage.pass(11).settle();
+    let status = shown(&mut stage);
+    assert_eq!(
+        (&status["phase"], &condition(&status, "Ready")["reason"]),
+        (&json!("Failed"), &json!("TimedOut"))
+    );
+    stage.put(config_map("own", "one", &json!({}))).settle();
+    let status = shown(&mut stage);
+    assert_eq!(status["phase"], "Failed", "after a timeout nothing starts before all requirements hold");
+    assert!(status["message"].as_str().is_some_and(|text| text.contains("ConfigMap own/two")), "{status:#}");
+    stage.put(config_map("own", "two", &json!({}))).settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+}
+
+#[test]
+fn an_order_to_proceed_passes_one_revision_and_the_next_only_if_it_is_given_again() {
+    let mut stage = stage(
+        "{source: {configMapRef: {name: set}}, dependencies: [{name: go, object: {resource: configmap/go}}]}",
+    );
+    let set = |value: &str| {
+        let text =
+            format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: a}}, data: {{k: {value}}}}}");
+        config_map("own", "set", &json!({"a.yaml": text}))
+    };
+    stage.put(set("one")).annotate("linchpin.dev/proceed", "go@1").settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"]);
+    stage.put(set("two")).settle();
+    assert_eq!((stage.done().len(), &shown(&mut stage)["phase"]), (0, &json!("Waiting")), "it is used up");
+    stage.annotate("linchpin.dev/proceed", "").settle();
+    stage.annotate("linchpin.dev/proceed", "go@1").settle();
+    assert_eq!(stage.done(), ["apply ConfigMap own/a"], "taken away and given again, it is a new order");
+}
