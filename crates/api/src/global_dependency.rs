@@ -48,6 +48,8 @@ use crate::{
     ("!has(self.dependency.sync) || has(self.dependency.sync.__namespace__)",
      "name the namespace of the sync: a GlobalDependency has none"),
     ("!has(self.patience) || (has(self.strength) && self.strength == 'Soft')", "patience goes with strength Soft"),
+    ("!has(self.dependency.timeout) || !has(self.strength) || self.strength != 'Soft'",
+     "dependency.timeout goes with strength Hard; Soft has patience"),
     ("!has(self.patience) || (duration(self.patience) >= duration('1s') && duration(self.patience) <= duration('24h'))",
      "patience is between 1s and 24h"),
 ])))]

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     common::{DurationText, Expect, LabelSelector},
     schema,
+    sync::SUBDOMAIN,
 };
 
 /// What a range of versions must look like, as far as a rule can check: the parser knows all of it.
@@ -214,7 +215,7 @@ pub struct ObjectsRef {
 pub struct CapabilityRef {
     /// The name of a Capability object, or of what a Sync of the same namespace provides.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = limits::NAME))]
+    #[schemars(length(min = 1, max = limits::NAME), pattern(SUBDOMAIN))]
     pub name: Option<String>,
     /// A kind that must be served.
     #[serde(default, skip_serializing_if = "Option::is_none")]
