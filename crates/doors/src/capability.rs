@@ -7,7 +7,7 @@ use linchpin_words::limits;
 
 use crate::{
     assemble::Frame,
-    door::{self, CompileInput, Compiled, Door, StatusInput},
+    door::{self, CompileInput, Compiled, Door, Insight, StatusInput},
     entries,
     errors::bounded,
     names::NamedStep,
@@ -23,6 +23,8 @@ pub enum CapabilityDoor {}
 
 impl Door for CapabilityDoor {
     type Object = Capability;
+
+    const INSIGHT: Insight = Insight::Makers;
 
     fn compile(object: &Capability, compile_input: &CompileInput<'_>) -> Result<Compiled, SpecError> {
         let entries = &object.spec.dependencies;

@@ -24,8 +24,8 @@ use crate::{
     readiness_profile, status_edges,
 };
 
-/// How a chain says that it does not go on here.
-const NOT_VISIBLE: &str = "(not visible)";
+/// How a chain, or a name, says that nothing more may be shown.
+pub(crate) const NOT_VISIBLE: &str = "(not visible)";
 
 /// The status without its entries per dependency, action or group.
 pub(crate) fn base(
@@ -110,7 +110,7 @@ pub(crate) fn in_users_words(
 /// Where the first blocker's chain ends, if that may be shown.
 pub(crate) fn root_cause(blockers: &[Blocker]) -> Option<&str> {
     let last = blockers.first()?.chain.last()?;
-    let cause = last.strip_prefix("waits for ").unwrap_or(last);
+    let cause = last.strip_prefix("waits for ").filter(|cause| !cause.starts_with("itself")).unwrap_or(last);
     (!cause.contains(NOT_VISIBLE)).then_some(cause)
 }
 

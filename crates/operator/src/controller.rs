@@ -77,9 +77,6 @@ const BEAT: Duration = Duration::from_secs(5);
 /// How long turns are taken before new messages are looked at: whatever came back makes room for the next effect.
 const TURNS_FOR: Duration = Duration::from_millis(2);
 
-/// The reporter of causes, which may be due while effects are under way, is not asked more often than this.
-const LEAST_PAUSE: Duration = Duration::from_millis(50);
-
 /// What reaches the controller.
 pub(crate) enum ControllerMessage {
     /// Something happened to an object of ours.
@@ -217,6 +214,9 @@ impl Controller {
                 }
                 () = tokio::time::sleep_until(wake) => {}
             }
+            if !messages.is_empty() {
+                self.reporter.note_messages(std::time::Instant::now());
+            }
             for message in messages.drain(..) {
                 self.take_in(message);
             }
@@ -232,7 +232,8 @@ impl Controller {
         }
         let timer = self.timers.next().map(|at| at_hand + Duration::from(at.since(now())));
         let save = self.next_save().map(Instant::from_std);
-        let report = self.reporter.due_in().map(|pause| at_hand + pause.max(LEAST_PAUSE));
+        let busy = self.driver.is_busy(at_hand.into_std());
+        let report = self.reporter.next(at_hand.into_std(), busy).map(Instant::from_std);
         let rested = self.resting.next().map(Instant::from_std);
         let cooled = self.next_rest(at_hand.into_std()).map(Instant::from_std);
         [timer, save, report, rested, cooled].into_iter().flatten().fold(at_hand + BEAT, Instant::min)

@@ -5,11 +5,13 @@
 //! statuses drawn anew, so that a long chain is shown in time and never in a storm of writes. A chain goes on only into
 //! objects that the waiting object's own identity may `get`.
 
+mod reporter;
+
 use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet, VecDeque},
     ops::Bound,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use linchpin_cluster::hub::SubscriberId;
@@ -24,39 +26,11 @@ use linchpin_words::{
     reference::{KindWord, built_in_kind},
 };
 
+pub(super) use self::reporter::Reporter;
 use super::{Controller, entry::Entry};
 
-/// The pause between two looks.
-const PAUSE: Duration = Duration::from_secs(1);
-/// How long it yields to effects: somebody's that never end must not keep everybody's causes from being shown.
-const YIELD: Duration = Duration::from_secs(5);
-/// Objects looked at a time.
-const LOOKS: usize = 64;
-/// Statuses drawn anew a time.
-const CHANGES: usize = 16;
-
-/// How far the reporter is.
-#[derive(Default)]
-pub(super) struct Reporter {
-    /// Whether something changed since the round began.
-    stale: bool,
-    /// The last object of the round that was looked at; none between rounds.
-    at: Option<SubscriberId>,
-    last: Option<Instant>,
-}
-
-impl Reporter {
-    /// To be called when somebody's waits may have changed.
-    pub(super) fn note_change(&mut self) {
-        self.stale = true;
-    }
-
-    /// When the next look is due; none while there is nothing to look at.
-    pub(super) fn due_in(&self) -> Option<Duration> {
-        let elapsed = self.last.map_or(PAUSE, |last| last.elapsed());
-        (self.stale || self.at.is_some()).then(|| PAUSE.saturating_sub(elapsed))
-    }
-}
+/// What is said instead of a name that an identity may not see.
+const NOT_VISIBLE: &str = "(not visible)";
 
 /// What is behind the blockers of an object, and what had to be asked to know whether it may be shown.
 struct Found {
@@ -70,29 +44,19 @@ impl Controller {
     /// Looks at the next few objects, if it is time.
     pub(super) fn look_for_causes(&mut self) {
         let now = Instant::now();
-        let yields = self.driver.is_busy(now) && self.reporter.last.is_some_and(|last| now < last + YIELD);
-        if yields || self.reporter.due_in().is_none_or(|pause| !pause.is_zero()) {
+        if self.reporter.next(now, self.driver.is_busy(now)).is_none_or(|at| at > now) {
             return;
         }
-        if self.reporter.at.is_none() {
-            self.reporter.stale = false;
-        }
-        self.reporter.last = Some(Instant::now());
-        let from = self.reporter.at.map_or(Bound::Unbounded, Bound::Excluded);
+        let (from, looks) = self.reporter.begin(now);
         let ids: Vec<SubscriberId> =
-            self.entries.range((from, Bound::Unbounded)).take(LOOKS).map(|(id, _)| *id).collect();
-        self.reporter.at = None;
-        let all = ids.len() == LOOKS;
-        let mut changes = 0;
+            self.entries.range((from, Bound::Unbounded)).take(looks).map(|(id, _)| *id).collect();
         for id in ids {
-            changes += usize::from(self.look_behind(id));
-            if changes == CHANGES || all {
-                self.reporter.at = Some(id);
-            }
-            if changes == CHANGES {
+            let changed = self.look_behind(id);
+            if !self.reporter.looked(id, changed, Instant::now()) {
                 return;
             }
         }
+        self.reporter.ended();
     }
 
     /// Finds the causes of one object anew; whether its status has to be.
@@ -128,7 +92,10 @@ impl Controller {
             self.look_at_subjects(&node, entry.subject.via(), &mut found);
         }
         let Some(via) = entry.subject.via().filter(|_| waits) else { return found };
-        let waits = if settled { BTreeSet::new() } else { self.waits_for_ours(&node) };
+        // It takes a right for each object that is waited for.
+        let makers = insight != Insight::Causes;
+        let waits = if settled { BTreeSet::new() } else { self.waits_to_follow(&node, makers) };
+        let nobodys = is_nobodys(&via);
         let sight = RefCell::new(IdentityView::new(via));
         let visible = |node: &Node| {
             // What it has looked at itself it may see. Of what it could not look at, not even that there is something
@@ -136,10 +103,12 @@ impl Controller {
             if waits.iter().any(|(_, blocker, seen)| *seen && blocker == node) {
                 return true;
             }
+            if nobodys {
+                return node.cluster.is_none() && self.plural_of_ours(&node.object).is_some();
+            }
             self.may_see(node, &mut sight.borrow_mut())
         };
-        // It takes a right for each object that is waited for.
-        if insight == Insight::Makers {
+        if makers {
             self.look_further(&node, &waits, &visible, &mut found.causes);
         }
         for (part, blocker, _) in &waits {
@@ -157,11 +126,11 @@ impl Controller {
     /// Whom a rule is imposed on, and whom it leaves alone, as far as the account that it names may see them. A rule that
     /// names none looks at objects of ours alone, as we do.
     fn look_at_subjects(&self, rule: &Node, via: Option<Via>, found: &mut Found) {
-        let named = via.filter(|via| *via != Via::service_account(String::new(), ""));
+        let named = via.filter(|via| !is_nobodys(via));
         let mut sight = named.map(IdentityView::new);
         let mut shown = |node: &Node| {
             let visible = sight.as_mut().is_none_or(|sight| self.may_see(node, sight));
-            if visible { node.to_string() } else { format!("{} (not visible)", node.object.kind.kind) }
+            if visible { node.to_string() } else { format!("{} {NOT_VISIBLE}", node.object.kind.kind) }
         };
         let exempt: Vec<String> = self.exempt.get(rule).into_iter().flatten().map(&mut shown).collect();
         let (total, held) = self.graph.waiting_for(rule);
@@ -193,8 +162,16 @@ impl Controller {
             makers.insert(edge.to, all);
         }
         for (made, all) in makers {
-            let others = all.iter().filter(|maker| maker.object != node.object && visible(maker));
-            let makers: Vec<String> = others.map(ToString::to_string).collect();
+            let others = all.iter().filter(|maker| maker.object != node.object);
+            // Who may see what is made knows that something makes it, also where not what.
+            let named = |maker: &Node| {
+                if visible(maker) {
+                    return Some(maker.to_string());
+                }
+                visible(&made).then(|| format!("{} {NOT_VISIBLE}", maker.object.kind.kind))
+            };
+            let mut makers: Vec<String> = others.filter_map(named).collect();
+            makers.sort_by_key(|maker| maker.ends_with(NOT_VISIBLE));
             if !makers.is_empty() {
                 causes.providers.insert(made.object.clone().into_inner(), makers);
             }
@@ -217,8 +194,9 @@ impl Controller {
         causes.waiting_on.dedup();
     }
 
-    /// Which objects of ours an object waits for, with which of its parts, and whether it could look at them.
-    fn waits_for_ours(&self, node: &Node) -> BTreeSet<(Node, Node, bool)> {
+    /// What an object waits for that something of ours is behind, with which of its parts, and whether it could look at it:
+    /// objects of ours, and if asked for those that they make.
+    fn waits_to_follow(&self, node: &Node, makers: bool) -> BTreeSet<(Node, Node, bool)> {
         let mut waits = BTreeSet::new();
         let mut parts = vec![node.clone()];
         let mut seen = BTreeSet::new();
@@ -229,12 +207,19 @@ impl Controller {
             for (blocker, wait) in self.graph.blockers(&part) {
                 if blocker.object == node.object {
                     parts.push(blocker);
-                } else if blocker.cluster.is_none() && self.plural_of_ours(&blocker.object).is_some() {
+                } else if blocker.cluster.is_none()
+                    && (self.plural_of_ours(&blocker.object).is_some()
+                        || makers && !is_in_line(&wait.reason) && self.is_made_by_another(&blocker, node))
+                {
                     waits.insert((part.clone(), blocker, wait.state != WaitState::Unknown));
                 }
             }
         }
         waits
+    }
+
+    fn is_made_by_another(&self, made: &Node, node: &Node) -> bool {
+        self.graph.makers(made).iter().any(|maker| maker.object != node.object)
     }
 
     fn plural_of_ours(&self, object: &ObjectRef) -> Option<&str> {
@@ -301,6 +286,11 @@ impl Controller {
         sight.asked.insert(want, answer.is_some());
         answer
     }
+}
+
+/// Whether an identity is that of a rule that names no account: it looks at objects of ours alone, as we do.
+fn is_nobodys(via: &Via) -> bool {
+    *via == Via::service_account(String::new(), "")
 }
 
 /// What one identity may see, during one look: a subject behind a long line is asked about a thousand times.

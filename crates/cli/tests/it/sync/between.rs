@@ -1,7 +1,12 @@
 //! Between Syncs: circles, soft and hard, rules for all, capabilities, deletion in reverse.
 
 use super::{applied, maps, writes};
-use crate::{eventually, seconds, world::scenario};
+use crate::{
+    eventually,
+    operator::linchpin,
+    seconds,
+    world::{self, scenario},
+};
 use linchpin_testkit::{audit::assert_finished_before, condition, entry};
 use serde_json::{Value, json};
 
@@ -260,4 +265,44 @@ fn a_rule_on_a_webhook_leaves_alone_who_answers_it_in_whichever_sync_that_is() {
     scenario.delete("GlobalDependency", "sync-closure");
     scenario.delete("Sync", "configuration");
     scenario.gone("Sync", "configuration");
+}
+
+#[test]
+fn what_a_sync_is_to_make_is_followed_to_the_cause_by_syncs_and_capabilities() {
+    let scenario = scenario("sync-makers");
+    scenario.allow("makers", "[{apiGroups: [linchpin.dev], resources: [syncs], verbs: [get, list, watch]}]");
+    let on = |name: &str| json!([{"name": "it", "object": {"resource": format!("configmap/{name}")}}]);
+    applied(&scenario, "vault", &json!({"source": maps(&["token"], "1"), "dependencies": on("go")}));
+    applied(&scenario, "user", &json!({"source": maps(&["app"], "1"), "dependencies": on("token")}));
+    scenario.apply(
+        "{apiVersion: linchpin.dev/v1alpha1, kind: Capability, metadata: {name: token.sync-makers.example}, spec: {
+          serviceAccount: {namespace: sync-makers, name: actor},
+          dependencies: [{name: token, object: {resource: configmap/token, namespace: sync-makers}}]}}",
+    );
+    let sentence = "waits for ConfigMap sync-makers/token, which Sync sync-makers/vault is to make";
+    let user = scenario.until("names the maker and the cause", "Sync", "user", |object| {
+        object["status"]["message"].as_str().is_some_and(|text| {
+            text.starts_with(sentence) && text.contains("root cause: ConfigMap sync-makers/go")
+        })
+    });
+    let chain = user["status"]["blockedBy"][0]["chain"].as_array().cloned().unwrap_or_default();
+    let last = chain.last().and_then(Value::as_str).unwrap_or_default();
+    assert!(last.starts_with("waits for ConfigMap sync-makers/go"), "{chain:?}");
+    let capability = scenario.until("names the maker", "Capability", "token.sync-makers.example", |object| {
+        object["status"]["dependencies"][0]["message"] == sentence
+    });
+    assert_eq!(capability["status"]["dependencies"][0]["providedBy"], "Sync sync-makers/vault");
+    let explained = |name: &str| {
+        let kubeconfig = world::world().cluster.kubeconfig();
+        let output = linchpin().env("KUBECONFIG", kubeconfig).args(["explain", name]).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, text, error) = explained("cap/token.sync-makers.example");
+    assert_eq!(code, Some(0), "{error}");
+    assert!(text.starts_with("Capability token.sync-makers.example"), "{text}");
+    let (code, _, error) = explained("cap/tokn.sync-makers.example");
+    assert_eq!(code, Some(1));
+    assert!(error.contains("there is no Capability tokn.sync-makers.example"), "{error}");
+    scenario.delete("Capability", "token.sync-makers.example");
 }

@@ -5,7 +5,10 @@ use linchpin_engine::step::{Phase, Report};
 use linchpin_words::{Condition, ConditionStatus, ConditionType, Reason, Timestamp, condition};
 
 use super::{APPLYING, SYNCED, SyncStatusInput};
-use crate::sync::outline::{DependencyOutline, What};
+use crate::{
+    entries::NOT_VISIBLE,
+    sync::outline::{DependencyOutline, What},
+};
 
 /// The conditions that a status has, being drawn anew.
 pub(super) struct Conditions<'a> {
@@ -163,6 +166,9 @@ impl<'a> Conditions<'a> {
         let none: Vec<String> =
             rows.iter().filter(absent).map(|row| format!("{} ({})", row.name, row.depends_on)).collect();
         let unseen = rows.iter().find(|row| !row.met && ["Unknown", "Error"].contains(&row.state.as_str()));
+        let hidden = |row: &&SyncDependencyStatus| {
+            !row.met && row.provided_by.as_ref().is_some_and(|provider| provider.ends_with(NOT_VISIBLE))
+        };
         if !none.is_empty() {
             let message = format!("nothing provides {}", none.join(", "));
             self.set(ConditionType::Linked, false, Reason::NothingProvides, &message);
@@ -170,6 +176,9 @@ impl<'a> Conditions<'a> {
             let reason = Reason::from_word(&row.reason).unwrap_or(Reason::Unsynced);
             let message = format!("{} is not visible", row.depends_on);
             self.set(ConditionType::Linked, ConditionStatus::Unknown, reason, &message);
+        } else if let Some(row) = rows.iter().find(hidden) {
+            let message = format!("what provides {} is not visible", row.depends_on);
+            self.set(ConditionType::Linked, ConditionStatus::Unknown, Reason::Forbidden, &message);
         } else {
             self.set(ConditionType::Linked, true, Reason::AllLinked, "everything is provided by something");
         }
