@@ -137,11 +137,13 @@ impl ClusterReader {
 
     /// Why an object of ours is not there, in words.
     pub(crate) async fn explain_missing(&self, live: &LiveObjects, node: &Node) -> String {
-        let namespace = node.object.namespace.as_deref().unwrap_or_default();
+        let (kind, name) = (&node.object.kind.kind, &node.object.name);
+        let Some(namespace) = node.object.namespace.as_deref() else {
+            return format!("there is no {kind} {name}{}", live.meant(node));
+        };
         if self.lacks_namespace(namespace).await {
             return format!("namespace {namespace} does not exist");
         }
-        let (kind, name) = (&node.object.kind.kind, &node.object.name);
         format!("there is no {kind} {name} in namespace {namespace}{}", live.meant(node))
     }
 

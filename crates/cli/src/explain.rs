@@ -142,10 +142,15 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
         let gaps = live.gaps(RequestedScope::Here);
         let mut reader = ClusterReader::new(client);
         let view = Scene { graph: live.graph(), kinds, depth: command.depth, now };
-        let ours = kinds.called(&asked.reference.word).map(|kind| kind.names().gvk.group_kind());
-        let mut explanation = match ours {
-            Some(kind) => {
-                let node = Node::here(ObjectRef::namespaced(kind.clone(), &namespace, asked.name()));
+        let mut explanation = match kinds.called(&asked.reference.word).map(|kind| kind.names()) {
+            Some(names) => {
+                let kind = names.gvk.group_kind();
+                let object = if names.namespaced {
+                    ObjectRef::namespaced(kind.clone(), &namespace, asked.name())
+                } else {
+                    ObjectRef::cluster_scoped(kind.clone(), asked.name())
+                };
+                let node = Node::here(object);
                 match (live.find(&node), live.lacks(&kind)) {
                     (Some(object), _) => view.ours(&node, object, &mut reader).await,
                     (None, Some(why)) => bail!("{why}"),

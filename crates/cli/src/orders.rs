@@ -132,8 +132,16 @@ impl ManualOrder<'_> {
                 let gates = gates(object, gate)?;
                 let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
                 let value: Vec<String> = gates.iter().map(|gate| format!("{gate}@{generation}")).collect();
-                let what = format!("goes on without {} (generation {generation})", gates.join(", "));
-                Change::Annotation(keys::PROCEED, value.join(","), what)
+                let value = value.join(",");
+                let what = if object["metadata"]["annotations"][keys::PROCEED] == value.as_str() {
+                    format!(
+                        "has this order already; if an earlier revision used it up, take it away first, with {}-",
+                        keys::PROCEED
+                    )
+                } else {
+                    format!("goes on without {} (generation {generation})", gates.join(", "))
+                };
+                Change::Annotation(keys::PROCEED, value, what)
             }
             Self::Refresh(_) => {
                 Change::Annotation(keys::REQUESTED_AT, now.to_owned(), said("is looked at afresh"))

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use linchpin_api::Sync;
 use linchpin_engine::graph::{Edge, Graph, Node, Wait, WaitState};
 
 use super::link::{DependencyLink, LinkVerdict, PlanManifests, sync_ref};
@@ -19,8 +20,7 @@ impl PlanManifests {
             };
             let _ = writeln!(out, "{word} {place}  {}  {}{why}", link.name, link.what);
         }
-        let mut graph = Graph::new();
-        for sync in &self.syncs {
+        let edges_of = |sync: &Sync| -> (Node, Vec<Edge>) {
             let namespace = sync.metadata.namespace.as_deref().unwrap_or_default();
             let node = Node::here(sync_ref(namespace, sync.metadata.name.as_deref().unwrap_or_default()));
             let edges: Vec<Edge> = links
@@ -31,9 +31,20 @@ impl PlanManifests {
                     Some(Edge::waits(node.clone(), Node::here(link.to.clone()?), wait))
                 })
                 .collect();
-            graph.set(&node, edges);
+            (node, edges)
+        };
+        let arcs: Vec<(Node, Vec<Edge>)> = self.syncs.iter().map(edges_of).collect();
+        let (mut graph, mut order) = (Graph::new(), Graph::new());
+        for (node, edges) in &arcs {
+            graph.set(node, edges);
         }
-        for (index, level) in graph.levels().iter().enumerate() {
+        // Soft arcs that give way are no part of the order.
+        for (node, mut edges) in arcs {
+            let broken = graph.broken_of_owner(&node);
+            edges.retain(|edge| !broken.contains(&edge.to));
+            order.set(&node, &edges);
+        }
+        for (index, level) in order.levels().iter().enumerate() {
             let names: Vec<String> = level
                 .iter()
                 .map(|node| {
