@@ -1,8 +1,8 @@
 //! The chart's values from one commented file: `values.schema.json` and `docs/values.md` are made from it.
 //!
 //! A comment above a key describes it. `# @…` lines add what a YAML value cannot say: `@enum a b`, `@minimum n`,
-//! `@maximum n`, `@items SCHEMA` of a list, `@values SCHEMA` of a map with keys of the user's own, `@free` for one that is
-//! not looked into.
+//! `@maximum n`, `@items SCHEMA` of a list, `@values SCHEMA` of a map with keys of the user's own, `@fields SCHEMAS` of one that
+//! is given as a whole and has these fields alone.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ impl Field {
     /// Whether its keys are fields of their own.
     fn has_fields(&self) -> bool {
         self.default.as_object().is_some_and(|fields| !fields.is_empty())
-            && self.mark("free").is_none()
+            && self.mark("fields").is_none()
             && self.mark("values").is_none()
     }
 
@@ -51,7 +51,10 @@ impl Field {
                 "minimum" | "maximum" => schema[mark] = parsed(text),
                 "items" => schema["items"] = parsed(text),
                 "values" => schema["additionalProperties"] = parsed(text),
-                "free" => {}
+                "fields" => {
+                    schema["properties"] = parsed(text);
+                    schema["additionalProperties"] = json!(false);
+                }
                 other => panic!("values.yaml: {}: @{other} is not known", self.path),
             }
         }
@@ -156,7 +159,7 @@ outer:
   # @minimum 1
   count: 3
   # Whatever.
-  # @free
+  # @fields {\"a\": {\"type\": \"string\"}, \"c\": {}}
   open:
     a: b
 
@@ -177,7 +180,12 @@ mode: \"off\"
             outer["properties"]["count"],
             json!({"type": "integer", "description": "How many.", "minimum": 1})
         );
-        assert!(outer["properties"]["open"].get("additionalProperties").is_none());
+        let open = &outer["properties"]["open"];
+        assert_eq!(
+            (&open["additionalProperties"], &open["properties"]["c"]),
+            (&json!(false), &json!({})),
+            "{open}"
+        );
         assert_eq!(schema["properties"]["mode"]["enum"], json!(["on", "off"]));
         assert!(page(&fields).contains("| `outer.count` | `3` | How many. |"));
     }

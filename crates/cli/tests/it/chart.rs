@@ -114,8 +114,18 @@ fn helm_finds_nothing_to_complain_about_and_refuses_a_misspelt_value() {
     let chart = chart();
     let lint = helm(None, &["lint", "--strict", chart.to_str().unwrap()]);
     assert!(lint.status.success(), "{}", text(&lint.stdout));
-    for wrong in ["replica=3", "tenancy.mode=Everyone", "metrics.serviceMonitor.enable=true", "replicas=two"]
-    {
+    for wrong in [
+        "replica=3",
+        "tenancy.mode=Everyone",
+        "metrics.serviceMonitor.enable=true",
+        "replicas=two",
+        "resources.limts.memory=1Gi",
+        "affinity.nodeAfinity.a=b",
+        "webhooks.certManager.issuerRef.nam=x",
+        "tolerations[0].operater=Exists",
+        "extraEnv[0].name=A,extraEnv[0].vale=b",
+        "networkPolicy.metricsFrom[0].podSelectr.a=b",
+    ] {
         let output = helm(None, &["template", "x", chart.to_str().unwrap(), "--set", wrong]);
         assert!(!output.status.success(), "{wrong} was accepted");
     }
@@ -134,6 +144,25 @@ fn helm_finds_nothing_to_complain_about_and_refuses_a_misspelt_value() {
         "{}",
         text(&none.stderr)
     );
+}
+
+#[test]
+fn a_network_policy_without_addresses_of_api_servers_lets_only_questions_for_names_out() {
+    let egress = |addresses: &str| {
+        let show = [
+            "--show-only",
+            "templates/networkpolicy.yaml",
+            "--set",
+            "networkPolicy.enabled=true",
+            "--set-json",
+        ];
+        let policy = documents(&rendered(&[&show[..], &[addresses]].concat())).remove(0);
+        policy["spec"]["egress"].clone()
+    };
+    let names = json!({"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]});
+    assert_eq!(egress("networkPolicy.apiServerCIDRs=[]"), json!([names]));
+    let there = json!({"to": [{"ipBlock": {"cidr": "10.0.0.1/32"}}]});
+    assert_eq!(egress(r#"networkPolicy.apiServerCIDRs=["10.0.0.1/32"]"#), json!([names, there]));
 }
 
 #[test]
