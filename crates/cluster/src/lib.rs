@@ -15,6 +15,7 @@ pub mod events;
 pub mod hub;
 pub mod identity;
 pub mod lease;
+mod oneself;
 pub mod own;
 pub mod remote;
 mod tenancy;
@@ -23,3 +24,4 @@ mod watch;
 
 pub use call::Resource;
 pub use hub::{ActorClient, AnswerListener, Hub, HubMetrics, HubSettings, NamespaceBudget, SubscriberId};
+pub use oneself::owner_in;

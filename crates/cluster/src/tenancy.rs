@@ -1,39 +1,29 @@
 //! Which command makes a namespace a tenant: the one line that people run when the operator may not act there.
 //!
-//! The operator asks the API server once who it is (`SelfSubjectReview`, which everybody may ask), so that the line is
-//! right for a ServiceAccount in a Pod and for a user with a kubeconfig. Called by the hub's sessions.
+//! The operator asks the API server once who it is, so that the line is right for a ServiceAccount in a Pod and for a user
+//! with a kubeconfig. Called by the hub's sessions.
 
-use crate::call::{self, ApiUrl, CallError};
-use http::Method;
+use crate::oneself::{self, Oneself};
 use kube::Client;
-use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 /// Who the operator is in one cluster.
 pub(crate) struct Tenancy {
     client: Client,
-    user: OnceCell<String>,
+    oneself: OnceCell<Oneself>,
 }
 
 impl Tenancy {
     /// Nothing is asked yet.
     pub(crate) fn new(client: Client) -> Self {
-        Self { client, user: OnceCell::new() }
+        Self { client, oneself: OnceCell::new() }
     }
 
     /// The command that lets the operator act for ServiceAccounts of `namespace`.
     pub(crate) async fn remedy(&self, namespace: &str, role: &str) -> String {
-        let user = self.user.get_or_try_init(|| own_name(&self.client)).await;
-        binding(namespace, role, user.ok().map(String::as_str))
+        let oneself = self.oneself.get_or_try_init(|| oneself::ask(&self.client)).await;
+        binding(namespace, role, oneself.ok().map(|oneself| oneself.user.as_str()))
     }
-}
-
-async fn own_name(client: &Client) -> Result<String, CallError> {
-    let url = ApiUrl::new("/apis/authentication.k8s.io/v1/selfsubjectreviews");
-    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let request = call::send_json(Method::POST, &url, "application/json", &review)?;
-    let answer: Value = call::call(client, request).await?.read()?;
-    Ok(answer.pointer("/status/userInfo/username").and_then(Value::as_str).unwrap_or_default().to_owned())
 }
 
 /// The whole command; who is bound stays open where the server did not say who we are.

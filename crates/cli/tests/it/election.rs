@@ -1,6 +1,10 @@
 //! Several operators on one Lease.
 
-use crate::{eventually, history::History, operator::Operator, seconds, shared};
+use crate::{
+    boot_dependency::free_address, eventually, history::History, operator::Operator, seconds, shared,
+    with_definitions_in,
+};
+use linchpin_local::{ClusterOptions, Component};
 use nix::sys::signal::Signal;
 use std::time::{Duration, Instant};
 
@@ -125,4 +129,41 @@ fn health_and_metrics_say_what_is_running() {
         metrics.lines().find_map(|line| line.strip_prefix("process_resident_memory_bytes ")).unwrap();
     let memory = Duration::from_secs(memory.parse().unwrap()).as_secs() / 1_000_000;
     println!("{memory} MB resident");
+}
+
+/// Nothing of an installation stays but the definitions: whoever takes away the ServiceAccount takes these with it.
+#[test]
+fn lease_and_certificate_go_with_the_service_account_that_made_them() {
+    let cluster = with_definitions_in(&ClusterOptions::default().without(Component::Scheduler));
+    let kubectl = |line: &str| {
+        let output = cluster.kubectl().args(line.split(' ')).output().unwrap();
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    kubectl("create namespace home");
+    kubectl("create serviceaccount own -n home");
+    kubectl("create clusterrolebinding own --clusterrole=cluster-admin --serviceaccount=home:own");
+    let token = kubectl("create token own -n home");
+    let kubeconfig = cluster.kubeconfig().with_file_name("own");
+    std::fs::copy(cluster.kubeconfig(), &kubeconfig).unwrap();
+    let config = format!("--kubeconfig={} config", kubeconfig.display());
+    let name = kubectl(&format!("{config} view -o jsonpath={{.clusters[0].name}}"));
+    kubectl(&format!("{config} set-credentials own --token={}", token.trim()));
+    kubectl(&format!("{config} set-context own --cluster={name} --user=own --namespace=home"));
+    kubectl(&format!("{config} use-context own"));
+    let bind = format!("--webhook-bind-address={}", free_address());
+    let flags =
+        ["--lease-namespace=home", bind.as_str(), "--webhook-service=home/webhook", "--wait-image=w:1"];
+    let operator = Operator::start("own", &kubeconfig, &flags);
+    for object in ["lease/linchpin", "secret/linchpin-webhook-tls"] {
+        let owner = format!(
+            "get {object} -n home --ignore-not-found -o jsonpath={{.metadata.ownerReferences[*].name}}"
+        );
+        eventually(&format!("{object} is owned"), seconds(30), || kubectl(&owner) == "own");
+    }
+    drop(operator);
+    kubectl("delete serviceaccount own -n home");
+    eventually("both are gone", seconds(60), || {
+        !kubectl("get lease,secret -n home -o name").contains("linchpin")
+    });
 }

@@ -77,7 +77,12 @@ fn shared() -> &'static Cluster {
 
 /// A cluster with our definitions in it, without which no operator that leads is ready.
 fn with_definitions() -> Cluster {
-    let cluster = Cluster::start(&bare()).expect("a local Kubernetes");
+    with_definitions_in(&bare())
+}
+
+/// The same with these components.
+fn with_definitions_in(options: &ClusterOptions) -> Cluster {
+    let cluster = Cluster::start(options).expect("a local Kubernetes");
     grant_operator(&Api::connect(&cluster.kubeconfig()));
     cluster
 }

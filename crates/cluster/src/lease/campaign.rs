@@ -13,10 +13,10 @@ use super::{
     leadership::publish,
     record, rights,
 };
-use crate::transport::Transport;
+use crate::{oneself, transport::Transport};
 use futures::TryStreamExt;
 use jiff::Timestamp;
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::OwnerReference};
 use kube::{
     Api, Client,
     api::{PostParams, WatchEvent, WatchParams},
@@ -98,6 +98,8 @@ pub struct Campaign {
     elector: Elector,
     /// The object behind the elector's record.
     known: Option<Lease>,
+    /// Whom the Lease belongs to, so that it goes with the installation.
+    owner: Option<OwnerReference>,
     leadership: watch::Sender<Leadership>,
     trouble: watch::Sender<Option<String>>,
     /// An attempt has succeeded: from now on nothing is fatal.
@@ -122,6 +124,7 @@ impl Campaign {
             place,
             elector: Elector::new(identity, timing),
             known: None,
+            owner: None,
             leadership,
             trouble,
             begun: false,
@@ -197,6 +200,7 @@ impl Campaign {
             if let Some(verb) = missing.await.map_err(|error| self.trouble("review access to", &error))? {
                 return Err(Trouble::Denied(CampaignError::Forbidden { verb, place: self.place.clone() }));
             }
+            self.owner = oneself::owner_in(&self.client, &self.place.namespace).await;
         }
         if let Some(renewal) = self.elector.renewal() {
             match self.write(&renewal).await {
@@ -226,7 +230,9 @@ impl Campaign {
             decision,
             Timestamp::now(),
         );
-        let Some(draft) = draft else { return Ok(()) };
+        let Some(draft) = draft.map(|draft| record::owned_by(draft, self.owner.as_ref())) else {
+            return Ok(());
+        };
         let sent = BootInstant::now();
         let parameters = PostParams::default();
         let stored = match decision {

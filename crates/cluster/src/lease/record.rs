@@ -4,10 +4,11 @@ use super::{
     Epoch, Timing,
     elector::{LeaseRecord, Move},
 };
+use crate::oneself;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
-    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference},
 };
 use std::time::Duration;
 
@@ -63,6 +64,12 @@ pub(super) fn draft(
         ..before
     });
     Some(lease)
+}
+
+/// The same, with this owner among its own.
+pub(super) fn owned_by(mut lease: Lease, owner: Option<&OwnerReference>) -> Lease {
+    lease.metadata.owner_references = oneself::owned(lease.metadata.owner_references, owner);
+    lease
 }
 
 /// The Lease without a holder: the next candidate may take it at once. Shaped as client-go leaves it.

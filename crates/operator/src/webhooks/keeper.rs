@@ -9,6 +9,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc, time::Duration};
 use linchpin_cluster::{
     lease::{Fence, Leadership},
     own::{OperatorRequestError, OperatorRequests, OwnEvent, OwnKind, OwnTarget, OwnTrouble, follow_one},
+    owner_in,
 };
 use linchpin_words::{Gvk, Timestamp};
 use serde_json::Value;
@@ -273,7 +274,8 @@ impl WebhookKeeper {
         };
         let namespace = self.own_namespace.as_str();
         let name = self.charge.secret;
-        let body = material::secret(name, namespace, stored, material);
+        let owner = owner_in(self.own_requests.client().writes(), namespace).await;
+        let body = material::secret(name, namespace, stored, material, owner.as_ref());
         let kind = secret_kind();
         match stored {
             None => self.own_requests.create(&kind, Some(namespace), &body, DEADLINE).await,

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use linchpin_words::Timestamp;
 use serde_json::{Value, json};
 
@@ -152,7 +153,13 @@ impl Material {
 
 /// The Secret's body; in the place of a stored one only if that is still at its version. A type cannot be changed, so the
 /// stored one's stays.
-pub(super) fn secret(name: &str, namespace: &str, stored: Option<&Value>, material: &Material) -> Value {
+pub(super) fn secret(
+    name: &str,
+    namespace: &str,
+    stored: Option<&Value>,
+    material: &Material,
+    owner: Option<&OwnerReference>,
+) -> Value {
     let (data, notes) = material.write();
     let stored_type = stored.and_then(|stored| stored["type"].as_str());
     let mut body = json!({
@@ -164,6 +171,9 @@ pub(super) fn secret(name: &str, namespace: &str, stored: Option<&Value>, materi
     });
     if let Some(stored) = stored {
         body["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
+    }
+    if let Some(owner) = owner {
+        body["metadata"]["ownerReferences"] = json!([owner]);
     }
     body
 }
@@ -180,7 +190,7 @@ mod tests {
     fn material_survives_its_secret_and_its_renewal() {
         let names = ["a.b.svc".to_owned()];
         let first = Material::after(None, CertificateStep::MakeAll, &names, now(0)).unwrap().unwrap();
-        let read = |material: &Material| Material::read(&secret("s", "n", None, material)).unwrap();
+        let read = |material: &Material| Material::read(&secret("s", "n", None, material, None)).unwrap();
         assert!(read(&first) == first);
         let two =
             Material::after(Some(&first), CertificateStep::AddAuthority, &names, now(250)).unwrap().unwrap();
@@ -204,7 +214,7 @@ mod tests {
         let names = ["a.b.svc".to_owned()];
         let material = Material::after(None, CertificateStep::MakeAll, &names, now(0)).unwrap().unwrap();
         let stored = json!({"metadata": {"resourceVersion": "7"}, "type": "kubernetes.io/tls"});
-        let whole = secret("s", "n", Some(&stored), &material);
+        let whole = secret("s", "n", Some(&stored), &material, None);
         assert_eq!(whole["metadata"]["resourceVersion"], "7");
         assert_eq!(whole["type"], "kubernetes.io/tls", "the API server lets nobody change it");
         for key in ["ca.crt", "ca.key", "tls.crt", "tls.key"] {

@@ -324,6 +324,9 @@ spec: {group: test.example.com, kind: Thing, readyWhen: {cel: self.status.ok}}
     let left = left_behind(&installed);
     assert!(left.iter().all(|kind| kind == "CustomResourceDefinition"), "left behind: {left:?}");
     assert_eq!(left.len(), linchpin_doors::registry().definitions().len());
+    eventually("what the operator made for itself goes with its ServiceAccount", seconds(60), || {
+        !installed.must("get lease,secret,configmap -n linchpin-system -o name").contains("/linchpin")
+    });
 }
 
 /// A kubeconfig with which the operator's pods reach the API server.
