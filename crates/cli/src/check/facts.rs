@@ -97,8 +97,11 @@ pub(super) fn flag<'a>(deployment: &'a Value, name: &str) -> Option<&'a str> {
     arguments.iter().filter_map(Value::as_str).find_map(|argument| argument.strip_prefix(prefix.as_str()))
 }
 
-const SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin";
-const CONSIST_SELECTOR: &str = "labelSelector=app.kubernetes.io%2Fname%3Dlinchpin-consist";
+/// By what a chart's value cannot change: its name may be another (`nameOverride`).
+const SELECTOR: &str =
+    "labelSelector=app.kubernetes.io%2Fpart-of%3Dlinchpin,app.kubernetes.io%2Fcomponent%3Doperator";
+const CONSIST_SELECTOR: &str =
+    "labelSelector=app.kubernetes.io%2Fpart-of%3Dlinchpin,app.kubernetes.io%2Fcomponent%3Dconsist";
 
 /// Reads what this mode needs.
 pub(super) async fn read(

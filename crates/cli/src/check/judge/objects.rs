@@ -44,7 +44,7 @@ pub(super) fn nothing_stalled(facts: &CheckFacts) -> CheckEnd {
     let all = objects(facts).count();
     let stalled: Vec<String> = objects(facts)
         .filter(|object| condition(object, "Stalled").is_some_and(|stalled| stalled["status"] == "True"))
-        .map(|object| format!("{} {}", text(&object["kind"]), place(object)).trim().to_owned())
+        .map(called)
         .collect();
     if stalled.is_empty() {
         ok(format!("none of {all} objects of ours is stalled"))
@@ -66,14 +66,15 @@ pub(super) fn no_finalizers(facts: &CheckFacts) -> CheckEnd {
             let finalizers = object["metadata"]["finalizers"].as_array();
             finalizers.into_iter().flatten().any(|one| ours.iter().any(|ours| one == ours))
         })
-        .map(place)
+        .map(called)
         .collect();
     if held.is_empty() {
         ok("no object of ours needs an operator to go")
     } else {
         failed(
             format!("{} objects of ours would hang without an operator: {}", held.len(), list(&held)),
-            "delete them while the operator runs, or let what they made stay (spec.deletionPolicy: Retain) and delete them then",
+            "delete them while the operator runs, or let what they made stay (spec.deletionPolicy: Retain; of an AppBundle: \
+             Orphan) and delete them then",
         )
     }
 }
@@ -117,6 +118,11 @@ fn unread(facts: &CheckFacts) -> Option<CheckEnd> {
         Ok(_) | Err(UnseenFact::Absent) => None,
     };
     facts.objects.iter().find_map(unread)
+}
+
+/// `AppBundle shop/web`.
+fn called(object: &Value) -> String {
+    format!("{} {}", text(&object["kind"]), place(object)).trim().to_owned()
 }
 
 fn objects(facts: &CheckFacts) -> impl Iterator<Item = &Value> {

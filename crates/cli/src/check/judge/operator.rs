@@ -137,7 +137,7 @@ pub(super) fn rights(facts: &CheckFacts, missing: bool) -> CheckEnd {
         (true, false) => failed(format!("the operator's roles lack {}", list(&found)), update),
         (false, true) => ok("the operator's roles give nothing else"),
         (false, false) => {
-            warning(format!("the operator's roles give more than it needs: {}", list(&found)), update)
+            failed(format!("the operator's roles give more than it needs: {}", list(&found)), update)
         }
     }
 }

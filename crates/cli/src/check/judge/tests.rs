@@ -136,7 +136,7 @@ fn a_door_that_is_off_needs_no_definition_and_no_rights() {
         json!(["--doors=resourceDependency,bootDependency", SERVED]);
     *facts.definitions.get_mut("appbundles.app.example.com").unwrap() = Err(UnseenFact::Absent);
     let lines = problems(CheckMode::Installed, &facts);
-    assert!(lines[0].starts_with("! rights-not-wider: the operator's roles give more"), "{lines:?}");
+    assert!(lines[0].starts_with("✗ rights-not-wider: the operator's roles give more"), "{lines:?}");
     assert!(lines[0].contains("appbundles.app.example.com (ClusterRole linchpin)"), "{lines:?}");
     assert_eq!(lines.len(), 2, "{lines:?}");
 }
@@ -151,7 +151,7 @@ fn rights_for_webhooks_and_their_certificate_are_needed_where_they_are_served() 
     };
     assert_eq!(with(&[SERVED]), [] as [&str; 0]);
     let given = with(&[SERVED, "--webhook-cert-dir=/certificate"]);
-    let wider = "! rights-not-wider: the operator's roles give more than it needs: create secrets (Role \
+    let wider = "✗ rights-not-wider: the operator's roles give more than it needs: create secrets (Role \
                  linchpin-system/linchpin), get secrets linchpin-webhook-tls (Role linchpin-system/linchpin), ";
     assert!(given[0].starts_with(wider), "{given:?}");
     let unserved = with(&[]);
@@ -198,13 +198,13 @@ fn tenant_rules(facts: &mut CheckFacts) -> &mut Value {
 }
 
 #[test]
-fn a_right_that_is_missing_fails_and_one_too_many_is_a_warning() {
+fn a_right_that_is_missing_fails_and_so_does_one_too_many() {
     let mut facts = well();
     let role = tenant_rules(&mut facts);
     role["rules"][0]["verbs"] = json!(["impersonate", "get", "list", "watch", "delete"]);
     assert_eq!(
         problems(CheckMode::Installed, &facts)[0],
-        "! rights-not-wider: the operator's roles give more than it needs: delete serviceaccounts (ClusterRole linchpin-tenant)"
+        "✗ rights-not-wider: the operator's roles give more than it needs: delete serviceaccounts (ClusterRole linchpin-tenant)"
     );
     let role = tenant_rules(&mut facts);
     role["rules"][0]["verbs"] = json!(["get", "list", "watch"]);
