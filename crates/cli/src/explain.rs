@@ -20,7 +20,7 @@ use linchpin_api::FailedPart;
 use linchpin_doors::{Registry, registry::ObjectView};
 use linchpin_engine::{
     descend::DescendAnswer,
-    graph::{Causes, Chain, ChainEnd, Graph, Node, Relation, explain},
+    graph::{Causes, Chain, ChainEnd, ChainLink, Graph, Node, Relation, explain},
 };
 use linchpin_view::{NodeFacts, PictureState};
 use linchpin_words::{ObjectRef, Reason};
@@ -29,7 +29,7 @@ use serde_json::Value;
 use self::{beyond::LongChain, document::EventEntry, hints::Hint};
 use crate::{
     asked::{self, ObjectArgument, RequestedObject as AskedObject},
-    cli::UsageError,
+    cli::{UsageError, program},
     cluster_reader::{ClusterReader, LookResult},
     live::{Connection, LiveObjects, RequestedScope, reported_state},
     operator::awaited,
@@ -141,7 +141,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
         let live = LiveObjects::read(&client, &namespace, kinds).await?;
         let gaps = live.gaps(RequestedScope::Here);
         let mut reader = ClusterReader::new(client);
-        let view = Scene { graph: live.graph(), kinds, depth: command.depth, now };
+        let view = Scene { graph: live.graph(), live: &live, kinds, depth: command.depth, now };
         let mut explanation = match kinds.called(&asked.reference.word).map(|kind| kind.names()) {
             Some(names) => {
                 let kind = names.gvk.group_kind();
@@ -172,7 +172,7 @@ pub(crate) fn run(command: &ExplainCommand, asked: &AskedObject, kinds: &Registr
         }
     );
     if let Some(gaps) = gaps {
-        eprintln!("linchpin: {gaps}");
+        eprintln!("{}: {gaps}", program());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -194,6 +194,7 @@ async fn events(explanation: &Explanation, reader: &ClusterReader) -> Vec<EventE
 /// What is known of our own objects.
 struct Scene<'a> {
     graph: Graph,
+    live: &'a LiveObjects,
     kinds: &'a Registry,
     depth: usize,
     now: Timestamp,
@@ -203,11 +204,24 @@ impl Scene<'_> {
     /// The chains of causes behind an object, continued.
     async fn chains(&self, node: &Node, reader: &mut ClusterReader) -> (Vec<LongChain>, usize) {
         let causes = self.graph.root_causes(node, &|_| true);
-        let mut chains: Vec<LongChain> = causes.chains.into_iter().map(LongChain::new).collect();
+        let chains = causes.chains.into_iter().map(|chain| LongChain::new(self.up_to_suspended(chain)));
+        let mut chains: Vec<LongChain> = chains.collect();
         for long in &mut chains {
             long.go_on(reader, self.depth).await;
         }
         (chains, causes.more)
+    }
+
+    /// A chain as far as an object that is suspended: what that one waits for besides lets nothing go on.
+    fn up_to_suspended(&self, mut chain: Chain) -> Chain {
+        let is_suspended = |link: &ChainLink| {
+            self.live.find(&link.node).is_some_and(|object| says(object, Reason::Suspended))
+        };
+        if let Some(at) = chain.links.iter().position(is_suspended) {
+            chain.links.truncate(at + 1);
+            chain.end = ChainEnd::Leaf;
+        }
+        chain
     }
 
     async fn ours(&self, node: &Node, object: &dyn ObjectView, reader: &mut ClusterReader) -> Explanation {
@@ -225,7 +239,8 @@ impl Scene<'_> {
             self.add_gone(&mut ready, node, reader).await;
             return ready;
         }
-        let (chains, more) = self.chains(node, reader).await;
+        let (chains, more) =
+            if says(object, Reason::Suspended) { (Vec::new(), 0) } else { self.chains(node, reader).await };
         let mut explanation =
             Explanation { chains, more, ..Explanation::new(node.clone(), state, String::new()) };
         let failed = state == PictureState::Failed;
@@ -248,15 +263,27 @@ impl Scene<'_> {
         if !troubles.is_empty() {
             explanation.remarks.push(troubles.join("\n"));
         }
-        let missing = [Reason::Forbidden.as_str(), Reason::MissingRights.as_str()];
-        if object.reasons().iter().any(|reason| missing.contains(reason)) {
-            explanation.hints.push(hints::rights(node, common));
-        }
-        explanation.hints.extend(hints::of_ours(node, common, &reason, failed));
+        explanation.hints = to_do(node, object, &reason, failed);
         if explanation.hints.is_empty() {
-            explanation.hints.extend(at_leaf(&explanation.chains));
+            explanation.hints = self.at_leaf(&explanation.chains);
         }
         explanation
+    }
+
+    /// What to run where the first chain ends: where an object of ours keeps all others waiting, what lets it go.
+    fn at_leaf(&self, chains: &[LongChain]) -> Vec<Hint> {
+        let Some(long) = chains.first().filter(|long| long.chain.end == ChainEnd::Leaf) else {
+            return Vec::new();
+        };
+        if let Some(object) = self.live.find(long.last()) {
+            let NodeFacts { state, reason, .. } = reported_state(object.said());
+            let found = to_do(long.last(), object, &reason, state == PictureState::Failed);
+            if !found.is_empty() {
+                return found;
+            }
+        }
+        let reason = long.last_wait().map(|wait| wait.reason.to_string()).unwrap_or_default();
+        hints::at_leaf(long.last(), &reason).into_iter().collect()
     }
 
     /// What it made and somebody deleted: that is right for what only acts once, and must be said.
@@ -345,7 +372,7 @@ impl Scene<'_> {
             let lines: Vec<String> = waiting.iter().map(|one| format!("  {one}")).collect();
             explanation.remarks.push(format!("held up by it:\n{}", lines.join("\n")));
         }
-        explanation.hints.extend(at_leaf(&explanation.chains));
+        explanation.hints = self.at_leaf(&explanation.chains);
         self.add_consist(&mut explanation, &node, &look, reader).await;
         Ok(explanation)
     }
@@ -379,7 +406,7 @@ impl Scene<'_> {
 
 /// The chain from an object of others itself; none if it lacks nothing.
 async fn descended(node: &Node, reader: &mut ClusterReader, depth: usize) -> Option<LongChain> {
-    use linchpin_engine::graph::{ChainLink, Hop, Wait, WaitState};
+    use linchpin_engine::graph::{Hop, Wait, WaitState};
     // As if somebody waited for it: its own lack is then reported like that of any other link.
     let link = ChainLink { hop: Hop::WaitsFor(Wait::new(WaitState::Unknown, "")), node: node.clone() };
     let chain = Chain { start: node.clone(), links: vec![link], skipped: 0, end: ChainEnd::Leaf };
@@ -407,9 +434,21 @@ fn answer(node: &Node, explanation: &Explanation) -> String {
     }
 }
 
-/// What to run where the first chain ends.
-fn at_leaf(chains: &[LongChain]) -> Option<Hint> {
-    let long = chains.first().filter(|long| long.chain.end == ChainEnd::Leaf)?;
-    let reason = long.last_wait().map(|wait| wait.reason.to_string()).unwrap_or_default();
-    hints::at_leaf(long.last(), &reason)
+/// Whether this is why an object of ours is not ready.
+fn says(object: &dyn ObjectView, reason: Reason) -> bool {
+    reported_state(object.said()).reason == reason.as_str()
+}
+
+/// What an object of ours itself says can be done: let the operator act for it, make its account, give that rights, or let
+/// it go on.
+fn to_do(node: &Node, object: &dyn ObjectView, reason: &str, failed: bool) -> Vec<Hint> {
+    let lacks = |missing: Reason| object.reasons().contains(&missing.as_str());
+    let common = object.common();
+    let message = object.said().and_then(|said| said.message.as_deref()).unwrap_or_default();
+    let tenant = lacks(Reason::NotATenant).then(|| hints::tenant(message)).flatten();
+    let account = lacks(Reason::IdentityGone).then(|| hints::account(node, common));
+    let rights =
+        (lacks(Reason::Forbidden) || lacks(Reason::MissingRights)).then(|| hints::rights(node, common));
+    let first = tenant.or(account).or(rights);
+    first.into_iter().chain(hints::of_ours(node, common, reason, failed)).collect()
 }

@@ -1,8 +1,8 @@
 //! What to run next: one command that can be pasted, chosen by where the chain of causes ends.
 
 use linchpin_api::{Common, common::Recovery};
-use linchpin_engine::graph::Node;
-use linchpin_words::Reason;
+use linchpin_engine::graph::{Node, explain};
+use linchpin_words::{Reason, keys};
 use serde::Serialize;
 
 /// Something to run.
@@ -30,6 +30,25 @@ fn place(node: &Node) -> String {
     }
 }
 
+/// The operator may not act in the namespace: the message of the object has the line that lets it.
+pub(super) fn tenant(message: &str) -> Option<Hint> {
+    let at = message.find("kubectl create rolebinding ")?;
+    let text = "the operator may not act for ServiceAccounts of this namespace; this lets it";
+    Some(Hint::new(text, explain::plain(&message[at..])))
+}
+
+/// The ServiceAccount that acts for an object does not exist.
+pub(super) fn account(node: &Node, common: &Common) -> Hint {
+    let account = common.service_account_name.as_deref().unwrap_or("default");
+    let namespace = node.object.namespace.as_deref().unwrap_or_default();
+    Hint::new(
+        format!(
+            "ServiceAccount {namespace}/{account} does not exist; this makes it, and linchpin rbac its rights"
+        ),
+        format!("kubectl create serviceaccount {account} -n {namespace}"),
+    )
+}
+
 /// Rights are missing. The object itself is asked for, so that no file has to be found.
 pub(super) fn rights(node: &Node, common: &Common) -> Hint {
     let account = common.service_account_name.as_deref().unwrap_or("default");
@@ -47,19 +66,23 @@ pub(super) fn rights(node: &Node, common: &Common) -> Hint {
 pub(super) fn of_ours(node: &Node, common: &Common, reason: &str, failed: bool) -> Option<Hint> {
     let reason = Reason::from_word(reason);
     match reason {
-        Some(Reason::Suspended) => {
-            Some(Hint::new("it is suspended; this lets it go on", format!("linchpin resume {}", place(node))))
-        }
+        Some(Reason::Suspended) => Some(Hint::new(
+            "it is suspended (spec.suspend); this lets it go on",
+            format!("linchpin resume {}", place(node)),
+        )),
         Some(Reason::RolledBack) => Some(Hint::new(
             "this deploys its spec again",
             format!("linchpin rollback {} --undo", place(node)),
         )),
         Some(Reason::OutcomeUnknown) => Some(Hint::new(
-            "whether it took place cannot be known; if it may happen again, this runs it again",
+            format!(
+                "whether it took place cannot be known; if it may happen again, this runs it again (annotation {})",
+                keys::RERUN
+            ),
             format!("linchpin rerun {}", place(node)),
         )),
         _ if failed && common.recovery == Some(Recovery::Manual) => Some(Hint::new(
-            "it recovers by hand only; this lets it begin again",
+            format!("it recovers by hand only; this lets it begin again (annotation {})", keys::REQUESTED_AT),
             format!("linchpin refresh {}", place(node)),
         )),
         _ => None,
@@ -68,7 +91,10 @@ pub(super) fn of_ours(node: &Node, common: &Common, reason: &str, failed: bool) 
 
 /// What it made and somebody deleted.
 pub(super) fn rerun(node: &Node) -> Hint {
-    Hint::new("this makes it again", format!("linchpin rerun {}", place(node)))
+    Hint::new(
+        format!("this makes it again (annotation {})", keys::RERUN),
+        format!("linchpin rerun {}", place(node)),
+    )
 }
 
 /// What to look at where a chain ends.
@@ -140,6 +166,14 @@ mod tests {
         ] {
             assert_eq!(hint.command, command);
         }
+        let line = "kubectl create rolebinding linchpin-tenant -n shop --clusterrole=linchpin-tenant --serviceaccount=a:b";
+        let message = format!("the operator may not act for ServiceAccounts of namespace shop: {line}");
+        assert_eq!(tenant(&message).unwrap().command, line);
+        assert_eq!(tenant("it does not exist"), None);
+        assert_eq!(
+            account(&ours, &Common::default()).command,
+            "kubectl create serviceaccount default -n shop"
+        );
         assert_eq!(of_ours(&ours, &Common::default(), "TimedOut", true), None, "it recovers by itself");
         assert_eq!(at_leaf(&ours, "Waiting"), None);
     }

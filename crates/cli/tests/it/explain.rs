@@ -299,7 +299,13 @@ fn what_was_made_and_deleted_is_told_and_how_to_make_it_again() {
     assert!(watched().kubectl().args(delete).output().unwrap().status.success());
     let (_, text, _) = looks(&["explain", "rd/web", "-n", "explain-gone"]);
     assert!(text.contains("\nConfigMap explain-gone/made, which it made, is gone\n"), "{text}");
-    assert!(text.contains("\n  linchpin rerun resourcedependency web -n explain-gone\n"), "{text}");
+    assert!(
+        text.contains(
+            "\ntry: this makes it again (annotation linchpin.dev/rerun)\n\n  linchpin rerun resourcedependency web -n \
+             explain-gone\n"
+        ),
+        "{text}"
+    );
 
     // Exactly that; a step that is not there is told at once.
     let (code, _, error) = looks(&["rerun", "rd/web", "-n", "explain-gone", "--step", "maek"]);
@@ -338,6 +344,18 @@ fn orders_are_given_with_the_users_rights_and_printed_as_kubectl_lines() {
     );
     eventually("it is suspended", seconds(20), || phase("orders", "rd/web") == "Suspended");
     let (_, text, _) = looks(&["explain", "rd/orders/web"]);
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("ResourceDependency orders/web: ") && first.contains("suspended"), "{text}");
+    assert!(text.contains("\n  linchpin resume resourcedependency web -n orders\n"), "{text}");
+    // Who waits for it is told what lets it go.
+    apply(
+        "{apiVersion: tools.kubestellar.io/v1, kind: ResourceDependency, metadata: {name: next, namespace: orders},
+  spec: {serviceAccountName: web, dependencies: [{resource: rd/web}]}}",
+    );
+    eventually("it waits too", seconds(20), || phase("orders", "rd/next") == "Waiting");
+    let (_, text, _) = looks(&["explain", "rd/orders/next"]);
+    let first = text.lines().next().unwrap();
+    assert!(first.ends_with("waits for ResourceDependency orders/web: it is not ready: Suspended"), "{text}");
     assert!(text.contains("\n  linchpin resume resourcedependency web -n orders\n"), "{text}");
     let (code, text, _) = looks(&["resume", "rd/orders/web", "--dry-run"]);
     assert_eq!(code, 0);
