@@ -28,10 +28,14 @@ pub(super) async fn run(
     let answers = progress::shown("asking the cluster", asker.answers(needs)).await?;
     let accounts: BTreeSet<&AccountName> = needs.iter().map(|need| &need.account).collect();
     let mut unusable = 0;
-    for account in accounts {
-        unusable += usize::from(!asker.report(account).await?);
-    }
     let mut grants = Grants::default();
+    for account in accounts {
+        let AccountState { there, usable } = asker.report(account).await?;
+        unusable += usize::from(!usable);
+        if there {
+            grants.is_there(account.clone());
+        }
+    }
     for (need, there) in &answers {
         if *there {
             grants.has(&need.owner, &need.account, &need.right);
@@ -58,6 +62,14 @@ pub(super) async fn run(
             bail!("ServiceAccounts that cannot be used: {accounts}, rights that are missing: {missing}")
         }
     }
+}
+
+/// What is known of an account.
+struct AccountState {
+    /// Whether it was seen.
+    there: bool,
+    /// Whether nothing is known that keeps it from being used.
+    usable: bool,
 }
 
 struct Asker {
@@ -109,29 +121,32 @@ impl Asker {
         Ok(answer.pointer("/status/allowed").and_then(Value::as_bool).unwrap_or(false))
     }
 
-    /// Says on standard error what else keeps the account from being used. Whether all is well.
-    async fn report(&self, account: &AccountName) -> Result<bool> {
+    /// Says on standard error what else keeps the account from being used.
+    async fn report(&self, account: &AccountName) -> Result<AccountState> {
         let (namespace, name) = account;
-        let mut well = true;
+        let mut state = AccountState { there: false, usable: true };
         match self.account(namespace, name).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {
                 eprintln!(
                     "ServiceAccount {namespace}/{name} does not exist: kubectl create serviceaccount {name} -n {namespace}"
                 );
-                well = false;
+                state.usable = false;
             }
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 eprintln!(
                     "whether ServiceAccount {namespace}/{name} exists is not known: you may not get it"
                 );
             }
-            answer => drop(answer.with_context(|| format!("reading ServiceAccount {namespace}/{name}"))?),
+            answer => {
+                drop(answer.with_context(|| format!("reading ServiceAccount {namespace}/{name}"))?);
+                state.there = true;
+            }
         }
         let operator = (NAMESPACE.to_owned(), NAME.to_owned());
         let unknown = || eprintln!("whether namespace {namespace} is a tenant is not known");
         if self.as_account || self.account(NAMESPACE, NAME).await.is_err() {
             unknown();
-            return Ok(well);
+            return Ok(state);
         }
         let right = Right {
             verb: "impersonate".to_owned(),
@@ -149,11 +164,11 @@ impl Asker {
                     "namespace {namespace} is not a tenant (NotATenant): {}",
                     tenant_line(namespace, NAME, NAMESPACE, NAME)
                 );
-                well = false;
+                state.usable = false;
             }
             Err(_) => unknown(),
         }
-        Ok(well)
+        Ok(state)
     }
 
     async fn account(&self, namespace: &str, name: &str) -> kube::Result<Value> {

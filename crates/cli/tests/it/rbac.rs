@@ -272,6 +272,7 @@ fn what_is_missing_is_told_and_what_is_printed_for_it_repairs_and_takes_nothing_
 
     let (code, yaml, _) = check(&["-o", "yaml"]);
     assert_eq!(code, 1);
+    assert!(yaml.contains("kind: ServiceAccount\nmetadata: {name: web,"), "{yaml}");
     apply(&yaml);
     let well = || {
         let (code, text, error) = check(&[]);
@@ -291,6 +292,7 @@ fn what_is_missing_is_told_and_what_is_printed_for_it_repairs_and_takes_nothing_
     eventually("it is missing", seconds(30), || check(&[]).0 == 1);
     let (_, yaml, _) = check(&["-o", "yaml"]);
     assert_eq!(yaml.matches("apiGroups: [\"\"]").count(), 1, "{yaml}");
+    assert!(!yaml.contains("kind: ServiceAccount\nmetadata"), "it is there: {yaml}");
     assert!(yaml.contains("kind: Role\nmetadata: {name: \"linchpin:rd:web:"), "{yaml}");
     apply(&yaml);
     eventually("it is there again", seconds(30), || check(&[]).0 == 0);
