@@ -210,7 +210,8 @@ fn give(order: &ManualOrder<'_>, kinds: &Registry) -> Result<ExitCode> {
     }
 }
 
-/// Help and version are answers and printed as they are; a mistake is reported in one line.
+/// Help and version are answers and printed as they are; a mistake is reported in one line, also below a help that was not
+/// asked for.
 fn not_understood(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
@@ -219,7 +220,7 @@ fn not_understood(error: &clap::Error) -> ExitCode {
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
-            ExitCode::from(USAGE)
+            refuse("no command was given")
         }
         _ => refuse(&in_one_line(error)),
     }

@@ -69,9 +69,12 @@ fn next(program: &Command, words: &[String]) -> Vec<String> {
     let about = |text: Option<&clap::builder::StyledStr>| {
         text.and_then(|text| text.to_string().lines().next().map(str::to_owned))
     };
-    let flag = before.last().and_then(|word| word.strip_prefix("--"));
+    let flag = before.last().and_then(|word| word.strip_prefix('-'));
     let of_flag = command.get_arguments().find(|argument| {
-        argument.get_long() == flag && flag.is_some() && argument.get_action().takes_values()
+        let long = argument.get_long().map(|long| format!("-{long}"));
+        let names = [long, argument.get_short().map(String::from)];
+        flag.is_some_and(|flag| names.iter().flatten().any(|name| name == flag))
+            && argument.get_action().takes_values()
     });
     let mut found = Vec::new();
     if let Some(argument) = of_flag {
@@ -125,7 +128,7 @@ mod tests {
     fn completed(words: &[&str]) -> Vec<String> {
         let tree = Command::new("tree")
             .about("Draw")
-            .arg(Arg::new("output").long("output").value_parser(["text", "json"]))
+            .arg(Arg::new("output").short('o').long("output").value_parser(["text", "json"]))
             .arg(Arg::new("unmet").long("unmet").action(ArgAction::SetTrue));
         let shell = Command::new("completion").arg(Arg::new("shell").value_parser(["bash", "zsh"]));
         let hidden = Command::new("__complete").hide(true);
@@ -139,6 +142,7 @@ mod tests {
         assert_eq!(completed(&["tr"]), ["tree\tDraw\n"]);
         assert_eq!(completed(&["tree", "--u"]), ["--unmet\n"]);
         assert_eq!(completed(&["tree", "--output", ""]), ["text\n", "json\n"]);
+        assert_eq!(completed(&["tree", "-o", "j"]), ["json\n"]);
         assert_eq!(completed(&["completion", "z"]), ["zsh\n"]);
         assert_eq!(completed(&["tree", "rd/web", "x"]), [] as [&str; 0]);
     }

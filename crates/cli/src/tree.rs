@@ -27,7 +27,7 @@ use serde_json::Value;
 
 use crate::{
     asked::{self, RequestedObject as AskedObject},
-    cli::UsageError,
+    cli::{UsageError, program},
     cluster_reader::ClusterReader,
     live::{Connection, LiveObjects, RequestedScope},
     operator::awaited,
@@ -180,7 +180,7 @@ pub(crate) fn run(command: &TreeCommand, asked: &[AskedObject], kinds: &Registry
         }
         print(&scene.draw(&client, &live).await.text);
         if let Some(gaps) = scene.gaps(&live) {
-            eprintln!("linchpin: {gaps}");
+            eprintln!("{}: {gaps}", program());
         }
         Ok(ExitCode::SUCCESS)
     })?

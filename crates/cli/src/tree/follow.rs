@@ -19,7 +19,10 @@ use linchpin_words::GroupKind;
 use tokio::{sync::mpsc, task::JoinSet};
 
 use super::{Form, Scene, TreeCommand, print};
-use crate::live::{LiveObjects, ReadScope};
+use crate::{
+    cli::program,
+    live::{LiveObjects, ReadScope},
+};
 
 /// How long nothing may change before it is drawn again: one change rarely comes alone.
 const QUIET: Duration = Duration::from_millis(100);
@@ -80,7 +83,7 @@ pub(super) async fn follow(scene: &Scene<'_>, client: &Client, live: LiveObjects
         // A drawing on a terminal has wiped out what was printed below the one before.
         if missing != printed || (again && on_a_screen(command)) {
             if let Some(missing) = &missing {
-                eprintln!("linchpin: {missing}");
+                eprintln!("{}: {missing}", program());
             }
             printed = missing;
         }

@@ -58,6 +58,18 @@ fn a_mistaken_command_line_is_exit_code_2_and_one_line() {
 }
 
 #[test]
+fn a_command_that_was_left_out_is_reported_below_the_help() {
+    for (arguments, line) in [
+        (&[][..], "linchpin: command line: no command was given (see linchpin --help)"),
+        (&["local"], "linchpin: local: no command was given (see linchpin local --help)"),
+    ] {
+        let (code, text) = fails(arguments);
+        assert_eq!(code, 2, "{arguments:?}: {text}");
+        assert!(text.contains("Commands:") && text.lines().last() == Some(line), "{text}");
+    }
+}
+
+#[test]
 fn a_mistake_in_the_environment_is_one_too() {
     let output = linchpin().arg("operator").env("LINCHPIN_CONCURRENCY", "many").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
