@@ -141,4 +141,6 @@ fn the_reference_pages_are_the_generated_ones() {
     compare("resourcedependency.md", &kind("ResourceDependency"));
     compare("dependencygroup.md", &kind("DependencyGroup"));
     compare("appbundle.md", &kind("AppBundle"));
+    compare("bootdependency.md", &kind("BootDependency"));
+    compare("sync.md", &kind("Sync"));
 }

@@ -310,6 +310,22 @@ fn the_page_of_concepts_says_of_every_kind_what_it_is_for() {
 
 /// The example of the page, as it stands there.
 #[test]
+fn what_kapp_is_to_wait_for_are_all_kinds_of_ours_that_wait() {
+    let page = fs::read_to_string(root().join("docs/integrations.md")).unwrap();
+    let config =
+        blocks(&page).into_iter().map(|(_, _, text)| text).find(|text| text.contains("waitRules")).unwrap();
+    let config: serde_json::Value = serde_saphyr::from_str(&config).unwrap();
+    let named = config["waitRules"][0]["resourceMatchers"].as_array().unwrap().iter().map(|one| {
+        let matcher = &one["apiVersionKindMatcher"];
+        format!("{} {}", matcher["apiVersion"].as_str().unwrap(), matcher["kind"].as_str().unwrap())
+    });
+    let kinds = linchpin_doors::registry();
+    let waiting = kinds.waiting().map(|kind| kind.names().gvk.clone());
+    let waiting = waiting.map(|gvk| format!("{} {}", gvk.api_version(), gvk.kind));
+    assert_eq!(named.collect::<BTreeSet<_>>(), waiting.collect::<BTreeSet<_>>());
+}
+
+#[test]
 fn pods_are_restarted_when_a_configuration_changes_as_the_page_says() {
     let page = &pages()[Path::new("docs/concepts.md")];
     let (_, example) = page.split_once("**Restart pods when a configuration changes**").unwrap();
