@@ -193,12 +193,7 @@ impl Desk {
         self.timers.set(Wake::Employer(key.clone()), wake);
         case.memory = decision.memory;
         case.attaching = decision.attaching;
-        if decision.report.reason == ReadyReason::AlreadyServed {
-            let message = format!("AlreadyServed: {}", decision.report.message);
-            self.odd(key, &employer, &message);
-        } else {
-            self.parts.counts.employment(key, &worker.name, &decision.report);
-        }
+        self.count(key, &employer, &worker.name, &decision.report);
         case.report = Some(decision.report);
         if decision.over && !case.memory.is_busy() {
             self.not_gone(key);
@@ -206,6 +201,15 @@ impl Desk {
             self.timers.set(Wake::Employer(key.clone()), None);
         } else {
             self.cases.insert(key.clone(), case);
+        }
+    }
+
+    /// Counts an employer, or reports that another adapter serves it.
+    fn count(&mut self, key: &EmployerKey, employer: &EmployerView, adapter: &str, report: &EmployerReport) {
+        if report.reason == ReadyReason::AlreadyServed {
+            self.odd(key, employer, &format!("AlreadyServed: {}", report.message));
+        } else {
+            self.parts.counts.employment(key, adapter, report);
         }
     }
 
