@@ -216,7 +216,7 @@ fn without_webhooks(flags: &[&str]) -> String {
             });
         }
     }
-    all.iter().map(|one| format!("---\n{one}\n")).collect()
+    all.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n")
 }
 
 /// The webhooks of an operator that is not there, that is there and not reached, and that is reached.
