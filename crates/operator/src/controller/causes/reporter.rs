@@ -168,7 +168,7 @@ mod tests {
         let mut reporter = Reporter::default();
         reporter.note_change();
         reporter.begin(now);
-        let looked = (1..).find(|number| !reporter.looked(SubscriberId(*number), true, now));
+        let looked = (1..1_000).find(|number| !reporter.looked(SubscriberId(*number), true, now));
         assert_eq!(looked, Some(CHANGES as u64));
         reporter.ended();
         assert_eq!(reporter.next(now, false), None, "the round is over");
