@@ -162,7 +162,7 @@ impl ActionType {
     ("!has(self.state) || has(self.dependency)", "state is that of a dependency; an expression has none"),
 ])))]
 pub struct Guard {
-    /// On a dependency's state, or on a CEL expression; told from the other fields if omitted.
+    /// On a dependency's state, or on a CEL expression; decided by the other fields if omitted.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "GuardType")]
     pub kind: Option<GuardType>,

@@ -66,7 +66,7 @@ pub struct BundleRevisionSpec {
     /// A fingerprint of the snapshot.
     #[schemars(length(max = limits::LABEL))]
     pub digest: String,
-    /// A fingerprint of each component and of each other field, to tell what the next revision changes.
+    /// A fingerprint of each component and of each other field, from which the changes of the next revision are known.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "fingerprints")]
     pub parts: BTreeMap<String, String>,

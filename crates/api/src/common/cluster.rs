@@ -23,7 +23,7 @@ pub struct Cluster {
     /// A Secret with a kubeconfig, read as the object's own ServiceAccount.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubeconfig_secret_ref: Option<KubeconfigSecretRef>,
-    /// Who to be in the other cluster; whoever the kubeconfig says if omitted.
+    /// Who to be in the other cluster; the user of the kubeconfig if omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impersonate: Option<Impersonate>,
 }
