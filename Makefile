@@ -200,7 +200,8 @@ bench-pure: ## Measure what decides, without a cluster
 
 .PHONY: wait
 wait: musl ## Build linchpin-wait, static and small
-	$(CARGO) build --profile wait --target $(MUSL) --package linchpin-wait
+	RUSTFLAGS="$$RUSTFLAGS --remap-path-prefix=$(or $(CARGO_HOME),$(HOME)/.cargo)/registry/src=crates" \
+		$(CARGO) build --profile wait --target $(MUSL) --package linchpin-wait
 
 .PHONY: bench-wait
 bench-wait: wait ## Measure the waiter: size, memory, reaction
