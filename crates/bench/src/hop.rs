@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use crate::{
     Stage,
     arena::{self, Arena, BenchWait},
+    operator::OperatorProcess,
     say,
     sightings::Sightings,
 };
@@ -23,27 +24,48 @@ pub(crate) async fn measure(Stage { arena, operator, sizes, table }: Stage<'_>) 
     say(&format!("{} hops …", sizes.hops));
     arena.namespace("hop-floor").await?;
     let plain = tokio::spawn(plain_client(arena.config_maps("hop-floor")));
-    let mut floor = hops(arena, "hop-floor", sizes.hops).await?;
-    plain.abort();
-
     arena.namespace("hop").await?;
     let plans: Vec<BenchWait> = (0..sizes.hops).map(BenchWait::hop).collect();
     arena.plans("hop", &plans).await?;
     operator.settle("Waiting", sizes.hops).await?;
-    let before = operator.processor_time()?;
-    let mut ours = hops(arena, "hop", sizes.hops).await?;
-    let used = operator.processor_time()?.saturating_sub(before);
-    table.hops("hop", &mut floor, &mut ours);
-    table.processor_time("per hop with its status and events", used, sizes.hops);
+    let (floor, ours) = (Track::of(arena, "hop-floor").await?, Track::of(arena, "hop").await?);
+    let times = in_turns(
+        operator,
+        sizes.hops,
+        async |number| floor.hop(number).await,
+        async |number| ours.hop(number).await,
+    );
+    let mut times = times.await?;
+    plain.abort();
+    table.hops("hop", &mut times.floor, &mut times.ours);
+    table.processor_time("per hop with its status and events", times.used, sizes.hops);
     Ok(())
 }
 
-async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Duration>> {
-    let track = Track::of(arena, namespace).await?;
-    let mut times = Vec::new();
-    for number in 0..count {
-        times.push(track.hop(number).await?);
+/// The times of hops that were made in turns.
+pub(crate) struct InTurns {
+    pub(crate) floor: Vec<Duration>,
+    pub(crate) ours: Vec<Duration>,
+    /// The processor time that the operator used for its own.
+    pub(crate) used: Duration,
+}
+
+/// Makes hops of a plain client and of the operator in turns: a machine that others use too is as slow for the one as for
+/// the other.
+pub(crate) async fn in_turns(
+    operator: &OperatorProcess,
+    hops: usize,
+    floor: impl AsyncFn(usize) -> Result<Duration>,
+    ours: impl AsyncFn(usize) -> Result<Duration>,
+) -> Result<InTurns> {
+    let mut times = InTurns { floor: Vec::new(), ours: Vec::new(), used: Duration::ZERO };
+    for number in 0..hops {
+        times.floor.push(floor(number).await?);
         tokio::time::sleep(PAUSE).await;
+        let before = operator.processor_time()?;
+        times.ours.push(ours(number).await?);
+        tokio::time::sleep(PAUSE).await;
+        times.used += operator.processor_time()?.saturating_sub(before);
     }
     Ok(times)
 }

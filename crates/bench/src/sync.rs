@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::{
     Stage,
     arena::{self, Arena},
-    hop::PAUSE,
+    hop::in_turns,
     say,
     sightings::Sightings,
 };
@@ -29,23 +29,25 @@ pub(crate) async fn measure(Stage { arena, operator, sizes, table }: Stage<'_>) 
     };
     arena.namespace("sync-floor").await?;
     arena.syncs("sync-floor", &causes("sync-floor")).await?;
-    operator.settle("Waiting", sizes.hops).await?;
-    let plain = tokio::spawn(plain_client(arena.sync_api("sync-floor"), arena.config_maps("sync-floor")));
-    let mut floor = hops(arena, "sync-floor", sizes.hops).await?;
-    plain.abort();
-
     arena.namespace("sync-hop").await?;
     arena.syncs("sync-hop", &causes("sync-hop")).await?;
     let needs = |number| json!([{"name": "cause", "sync": {"name": format!("cause-{number}")}}]);
     let effects: Vec<Value> =
         (0..sizes.hops).map(|number| sync("sync-hop", &format!("effect-{number}"), &needs(number))).collect();
     arena.syncs("sync-hop", &effects).await?;
-    operator.settle("Waiting", 2 * sizes.hops).await?;
-    let before = operator.processor_time()?;
-    let mut ours = hops(arena, "sync-hop", sizes.hops).await?;
-    let used = operator.processor_time()?.saturating_sub(before);
-    table.hops("hop between Syncs", &mut floor, &mut ours);
-    table.processor_time("per hop between Syncs, both with status and events", used, sizes.hops);
+    operator.settle("Waiting", 3 * sizes.hops).await?;
+    let plain = tokio::spawn(plain_client(arena.sync_api("sync-floor"), arena.config_maps("sync-floor")));
+    let (floor, ours) = (Track::of(arena, "sync-floor").await?, Track::of(arena, "sync-hop").await?);
+    let times = in_turns(
+        operator,
+        sizes.hops,
+        async |number| floor.hop(number).await,
+        async |number| ours.hop(number).await,
+    );
+    let mut times = times.await?;
+    plain.abort();
+    table.hops("hop between Syncs", &mut times.floor, &mut times.ours);
+    table.processor_time("per hop between Syncs, both with status and events", times.used, sizes.hops);
     Ok(())
 }
 
@@ -57,19 +59,30 @@ fn sync(namespace: &str, name: &str, needs: &Value) -> Value {
         "spec": {"serviceAccountName": "builder", "source": {"objects": [object]}, "dependencies": needs}})
 }
 
-async fn hops(arena: &Arena, namespace: &str, count: usize) -> Result<Vec<Duration>> {
-    let statuses = Sightings::watching(arena.sync_api(namespace), is_ready).await?;
-    let objects = Sightings::of(arena, namespace).await?;
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    let mut times = Vec::new();
-    for number in 0..count {
-        arena.write(namespace, &format!("go-{number}")).await?;
-        let ready = statuses.when(&format!("cause-{number}")).await?;
-        let seen = objects.when(&format!("effect-{number}")).await?;
-        times.push(seen.saturating_duration_since(ready));
-        tokio::time::sleep(PAUSE).await;
+/// A namespace in which somebody makes `effect-n` once the Sync `cause-n` is ready, and the observers who time that.
+struct Track<'a> {
+    arena: &'a Arena,
+    namespace: &'static str,
+    statuses: Sightings,
+    objects: Sightings,
+}
+
+impl<'a> Track<'a> {
+    async fn of(arena: &'a Arena, namespace: &'static str) -> Result<Self> {
+        let statuses = Sightings::watching(arena.sync_api(namespace), is_ready).await?;
+        let objects = Sightings::of(arena, namespace).await?;
+        // The first hop finds connections and caches cold on either side.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Ok(Self { arena, namespace, statuses, objects })
     }
-    Ok(times)
+
+    /// One hop.
+    async fn hop(&self, number: usize) -> Result<Duration> {
+        self.arena.write(self.namespace, &format!("go-{number}")).await?;
+        let ready = self.statuses.when(&format!("cause-{number}")).await?;
+        let seen = self.objects.when(&format!("effect-{number}")).await?;
+        Ok(seen.saturating_duration_since(ready))
+    }
 }
 
 fn is_ready(sync: &Sync) -> bool {
