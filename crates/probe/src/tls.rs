@@ -20,7 +20,9 @@ use rustls::{
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
         verify_server_name,
     },
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    crypto::{
+        CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
+    },
     pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject},
     server::ParsedCertificate,
 };
@@ -76,16 +78,12 @@ fn miss(error: &Error) -> Miss {
 
 fn configuration(tls: &Tls) -> Result<Arc<ClientConfig>, Miss> {
     static USUAL: OnceLock<Arc<ClientConfig>> = OnceLock::new();
-    if tls.insecure {
+    let bundle = tls.roots.as_ref().filter(|_| !tls.insecure);
+    if tls.insecure || bundle.is_some() {
         let provider = ring::default_provider();
-        let any = Arc::new(AnyCertificate(provider.clone()));
-        let builder = builder(provider)?;
-        return Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()));
-    }
-    if let Some(roots) = &tls.roots {
-        let bundle = Arc::new(Bundle::read(roots.reveal())?);
-        let builder = builder(ring::default_provider())?;
-        let builder = builder.dangerous().with_custom_certificate_verifier(bundle);
+        let bundle = bundle.map(|roots| Bundle::read(roots.reveal())).transpose()?;
+        let verifier = Verifier { algorithms: provider.signature_verification_algorithms, bundle };
+        let builder = builder(provider)?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
         return Ok(Arc::new(builder.with_no_client_auth()));
     }
     if let Some(usual) = USUAL.get() {
@@ -135,7 +133,15 @@ impl Bundle {
     }
 }
 
-impl ServerCertVerifier for Bundle {
+/// Checks that a server holds the key of its certificate; which certificates it takes is said by a bundle. Without one it
+/// takes any.
+#[derive(Debug)]
+struct Verifier {
+    algorithms: WebPkiSupportedAlgorithms,
+    bundle: Option<Bundle>,
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -144,9 +150,11 @@ impl ServerCertVerifier for Bundle {
         revocation: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let judged = self.signed.verify_server_cert(certificate, others, name, revocation, now);
-        let is_trusted = || self.trusted.iter().any(|trusted| trusted.as_ref() == certificate.as_ref());
-        match judged {
+        let Some(Bundle { signed, trusted }) = &self.bundle else {
+            return Ok(ServerCertVerified::assertion());
+        };
+        let is_trusted = || trusted.iter().any(|trusted| trusted.as_ref() == certificate.as_ref());
+        match signed.verify_server_cert(certificate, others, name, revocation, now) {
             Err(error) if is_authority(&error) && is_trusted() => {
                 verify_server_name(&ParsedCertificate::try_from(certificate)?, name)?;
                 Ok(ServerCertVerified::assertion())
@@ -161,7 +169,7 @@ impl ServerCertVerifier for Bundle {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -170,49 +178,10 @@ impl ServerCertVerifier for Bundle {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.signed.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.signed.supported_verify_schemes()
-    }
-}
-
-/// Takes any certificate: only that the server holds its key is checked.
-#[derive(Debug)]
-struct AnyCertificate(CryptoProvider);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
