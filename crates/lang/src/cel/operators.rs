@@ -195,37 +195,23 @@ fn arithmetic<'a>(
 ) -> Result<CelValue<'a>, Fault> {
     use Binary::{Add, Divide, Multiply, Remainder, Subtract};
     let overflow = || Fault::Wrong(EvaluateProblem::Overflow(operator.symbol()));
+    macro_rules! whole_numbers {
+        ($kind:ident, $left:expr, $right:expr) => {
+            match operator {
+                Divide | Remainder if $right == 0 => return Err(EvaluateProblem::DivisionByZero.into()),
+                Add => $left.checked_add($right),
+                Subtract => $left.checked_sub($right),
+                Multiply => $left.checked_mul($right),
+                Divide => $left.checked_div($right),
+                _ => $left.checked_rem($right),
+            }
+            .map(CelValue::$kind)
+            .ok_or_else(overflow)
+        };
+    }
     match (left, right) {
-        (CelValue::Int(left), CelValue::Int(right)) => {
-            let (left, right) = (*left, *right);
-            if right == 0 && matches!(operator, Divide | Remainder) {
-                return Err(EvaluateProblem::DivisionByZero.into());
-            }
-            match operator {
-                Add => left.checked_add(right),
-                Subtract => left.checked_sub(right),
-                Multiply => left.checked_mul(right),
-                Divide => left.checked_div(right),
-                _ => left.checked_rem(right),
-            }
-            .map(CelValue::Int)
-            .ok_or_else(overflow)
-        }
-        (CelValue::Uint(left), CelValue::Uint(right)) => {
-            let (left, right) = (*left, *right);
-            if right == 0 && matches!(operator, Divide | Remainder) {
-                return Err(EvaluateProblem::DivisionByZero.into());
-            }
-            match operator {
-                Add => left.checked_add(right),
-                Subtract => left.checked_sub(right),
-                Multiply => left.checked_mul(right),
-                Divide => left.checked_div(right),
-                _ => left.checked_rem(right),
-            }
-            .map(CelValue::Uint)
-            .ok_or_else(overflow)
-        }
+        (CelValue::Int(left), CelValue::Int(right)) => whole_numbers!(Int, *left, *right),
+        (CelValue::Uint(left), CelValue::Uint(right)) => whole_numbers!(Uint, *left, *right),
         (CelValue::Double(left), CelValue::Double(right)) => match operator {
             Add => Ok(CelValue::Double(left + right)),
             Subtract => Ok(CelValue::Double(left - right)),
