@@ -18,7 +18,6 @@ mod operations;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
     time::Duration,
 };
 
@@ -90,20 +89,14 @@ impl PodPatch {
         self.wake_at = Some(self.wake_at.map_or(at, |earlier| earlier.min(at)));
     }
 
-    /// The pod as the next step is to remember it: with the types that this one puts back. What somebody wrote instead of them
-    /// would be taken for the first one as soon as they are back.
-    pub fn remembered(&self, pod: &Arc<PodView>) -> Arc<PodView> {
+    /// What the next step is to remember of the pod: its labels of operations, with the types that this one puts back. What
+    /// somebody wrote instead of them would be taken for the first one as soon as they are back.
+    pub fn remembered(&self, pod: &PodView) -> BTreeMap<String, String> {
+        let is_ours = |key: &str| Prefix::ALL.into_iter().any(|prefix| prefix.has(key));
+        let seen = pod.labels.iter().filter(|(key, _)| is_ours(key));
         let types = self.labels.iter().filter(|(key, _)| Prefix::OperationType.has(key));
-        let put_back: Vec<(&String, &String)> =
-            types.filter_map(|(key, value)| Some((key, value.as_ref()?))).collect();
-        if put_back.is_empty() {
-            return Arc::clone(pod);
-        }
-        let mut remembered = PodView::clone(pod);
-        for (key, value) in put_back {
-            remembered.labels.insert(key.clone(), value.clone());
-        }
-        Arc::new(remembered)
+        let put_back = types.filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        seen.chain(put_back).map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 }
 
@@ -123,8 +116,8 @@ const DELETE_WITHIN: Duration = Duration::from_mins(1);
 /// How long after the permission an eviction that does not come about is undone.
 const EVICT_WITHIN: Duration = Duration::from_secs(30);
 
-/// What is to be written on a pod now. `before` is the pod as it was last seen, where somebody remembers.
-pub fn step(before: Option<&PodView>, pod: &PodView, facts: &PodFacts) -> PodPatch {
+/// What is to be written on a pod now. `before` is what is remembered of its last step ([`PodPatch::remembered`]).
+pub fn step(before: &BTreeMap<String, String>, pod: &PodView, facts: &PodFacts) -> PodPatch {
     if pod.is_terminating() || !pod.is_controlled() {
         return PodPatch::default();
     }
@@ -161,13 +154,12 @@ pub fn step(before: Option<&PodView>, pod: &PodView, facts: &PodFacts) -> PodPat
 }
 
 /// Begin with an id that carries another type already: the first type is kept.
-fn keep_types(before: Option<&PodView>, labels: &mut PodLabels, patch: &mut PodPatch) {
-    let Some(before) = before else { return };
+fn keep_types(before: &BTreeMap<String, String>, labels: &mut PodLabels, patch: &mut PodPatch) {
     for id in labels.ids() {
         let operating = Prefix::Operating.key(&id);
         let kind = Prefix::OperationType.key(&id);
-        let both = |key: &String| before.labels.contains_key(key) && labels.has(key);
-        let (Some(first), Some(now)) = (before.labels.get(&kind), labels.get(&kind)) else { continue };
+        let both = |key: &String| before.contains_key(key) && labels.has(key);
+        let (Some(first), Some(now)) = (before.get(&kind), labels.get(&kind)) else { continue };
         if both(&operating) && first != now {
             patch.oddities.push(format!("operation {id} is of type {first} and cannot become {now}"));
             labels.set(&kind, first);
@@ -252,7 +244,7 @@ pub fn asks_for_deletion(pod: &PodView) -> bool {
 fn advance(
     pod: &PodView,
     facts: &PodFacts,
-    before: Option<&PodView>,
+    before: &BTreeMap<String, String>,
     labels: &mut PodLabels,
     patch: &mut PodPatch,
 ) {
@@ -358,10 +350,13 @@ fn gives_up(pod: &PodView, facts: &PodFacts, id: &str, labels: &mut PodLabels, p
 }
 
 /// The operation controller is done.
-fn finish(before: Option<&PodView>, id: &str, labels: &mut PodLabels) {
+fn finish(before: &BTreeMap<String, String>, id: &str, labels: &mut PodLabels) {
     let key = Prefix::OperationType.key(id);
-    let remembered = before.and_then(|before| before.labels.get(&key)).cloned();
-    let kind = labels.get(&key).map(str::to_owned).or(remembered).or_else(|| labels.only_permission());
+    let kind = labels
+        .get(&key)
+        .map(str::to_owned)
+        .or_else(|| before.get(&key).cloned())
+        .or_else(|| labels.only_permission());
     for old in
         [Prefix::PreCheck, Prefix::PreChecked, Prefix::Preparing, Prefix::Operate, Prefix::OperationType]
     {

@@ -102,7 +102,7 @@ fn successors(story: &Story, bug: Bug) -> Result<Vec<Story>, String> {
             facts.out_of_traffic = true;
             pod.finalizers.clear();
         }
-        let patch = step(None, &pod, &facts);
+        let patch = step(&BTreeMap::new(), &pod, &facts);
         let mut stepped = story.clone();
         for (key, value) in &patch.labels {
             match value {
@@ -153,7 +153,7 @@ fn settles(story: &Story) -> Result<(), String> {
             }
         }
         story.labels = pod.labels.clone();
-        let patch = step(None, &pod, &PodFacts { out_of_traffic: !story.protected, ..facts() });
+        let patch = step(&BTreeMap::new(), &pod, &PodFacts { out_of_traffic: !story.protected, ..facts() });
         for (key, value) in patch.labels {
             match value {
                 Some(value) => drop(story.labels.insert(key, value)),

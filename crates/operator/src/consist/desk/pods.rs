@@ -1,6 +1,10 @@
 //! One pod's turn in PodOpsLifecycle, where the engine is ours: labels, the gate, and deletions that nobody repeats.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use linchpin_cluster::own::{MarkPatch, OwnTarget, OwnWriteError};
 use linchpin_consist::{
@@ -32,8 +36,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct PodCase {
     pub(super) uid: String,
-    /// The pod as it was looked at last.
-    before: Option<Arc<PodView>>,
+    /// The labels of its operations as they were looked at last.
+    before: BTreeMap<String, String>,
     /// Whether a write is under way, and the version that the last one left.
     pub(super) writing: bool,
     pub(super) written: u64,
@@ -48,7 +52,7 @@ pub(super) struct PodCase {
 impl PodCase {
     /// Whether an operation is under way.
     pub(super) fn is_busy(&self) -> bool {
-        self.before.as_ref().is_some_and(|pod| has_operation(pod))
+        !self.before.is_empty()
     }
 
     /// The pod with what was written to it and is not seen yet.
@@ -68,10 +72,6 @@ impl PodCase {
         }
         Arc::new(ahead)
     }
-}
-
-fn has_operation(pod: &PodView) -> bool {
-    pod.labels.keys().any(|key| Prefix::ALL.into_iter().any(|prefix| prefix.has(key)))
 }
 
 impl Desk {
@@ -106,7 +106,7 @@ impl Desk {
         }
         let (facts, patience) = self.facts(&sight, name, &pod, &case, time);
         drop(sight);
-        let patch = step(case.before.as_deref(), &pod, &facts);
+        let patch = step(&case.before, &pod, &facts);
         for oddity in &patch.oddities {
             if case.logged.as_ref() != Some(oddity) {
                 tracing::warn!(namespace = name.0, pod = name.1, "{oddity}");
@@ -124,7 +124,7 @@ impl Desk {
             self.write_pod(name, &pod, &patch, &mut case);
         }
         self.timers.set(Wake::Pod(name.clone()), wake.filter(|at| *at > time));
-        case.before = Some(patch.remembered(&pod));
+        case.before = patch.remembered(&pod);
         self.pods.insert(name.clone(), case);
     }
 
