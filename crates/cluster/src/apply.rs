@@ -23,6 +23,7 @@ mod stamp;
 pub mod trail;
 mod write;
 
+use self::classify::AttemptedRequest;
 use crate::{
     call::Resource,
     discovery::index::{KindIndex, WordMeaning},
@@ -137,6 +138,17 @@ impl Executor {
 }
 
 impl Job<'_> {
+    /// A request about an object.
+    fn attempt<'a>(
+        &self,
+        verb: &'static str,
+        resource: &'a Resource,
+        namespace: Option<&'a str>,
+        name: &'a str,
+    ) -> AttemptedRequest<'a> {
+        AttemptedRequest { verb, resource, subresource: None, namespace, name, discreet: self.discreet }
+    }
+
     /// Asks the fence. Every request is preceded by this.
     fn check(&self) -> Result<(), Failure> {
         if (self.may_write)() { Ok(()) } else { Err(Failure::NotStarted) }

@@ -16,14 +16,7 @@ impl Job<'_> {
     ) -> Result<Done, Failure> {
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt = AttemptedRequest {
-            verb: "patch",
-            resource: &resource,
-            subresource: None,
-            namespace,
-            name: &target.name,
-            discreet: self.discreet,
-        };
+        let attempt = self.attempt("patch", &resource, namespace, &target.name);
         let done = Done { target: Some(written(&resource, namespace, &target.name)), ..Done::default() };
         let Some(found) = self.get(&resource, namespace, &target.name).await? else {
             return Ok(Done { gone: true, ..done });

@@ -35,14 +35,8 @@ impl Job<'_> {
         if !is_name(&order.pod) || !is_name(&order.namespace) || order.pod.starts_with('.') {
             return Err(Failure::Invalid(format!("{} is no name of a pod", text::quote(&order.pod))));
         }
-        let attempt = AttemptedRequest {
-            verb: "create",
-            resource: &pods,
-            subresource: Some("exec"),
-            namespace,
-            name: &order.pod,
-            discreet: self.discreet,
-        };
+        let attempt = self.attempt("create", &pods, namespace, &order.pod);
+        let attempt = AttemptedRequest { subresource: Some("exec"), ..attempt };
         let mut parameters = AttachParams::default().stdin(false).stdout(true).stderr(true).tty(false);
         if let Some(container) = &order.container {
             parameters = parameters.container(container);

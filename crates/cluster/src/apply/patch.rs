@@ -4,7 +4,7 @@
 //! a `test` operation for JSON patches, `metadata.resourceVersion` for the others. A server-side apply patch names the
 //! object's uid, because it would create a missing object otherwise.
 
-use super::{Job, classify::AttemptedRequest, stamp::stamp, written};
+use super::{Job, stamp::stamp, written};
 use crate::call::{self, CallError, Resource};
 use http::Method;
 use linchpin_engine::contract::{Done, EffectTarget, Failure, PatchKind};
@@ -25,14 +25,7 @@ impl Job<'_> {
         }
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt = AttemptedRequest {
-            verb: "patch",
-            resource: &resource,
-            subresource: None,
-            namespace,
-            name: &target.name,
-            discreet: self.discreet,
-        };
+        let attempt = self.attempt("patch", &resource, namespace, &target.name);
         let seen = if once || kind == PatchKind::Apply {
             let found = self.get(&resource, namespace, &target.name).await?;
             Some(found.ok_or_else(|| Failure::Gone(format!("{} does not exist", attempt.what())))?)

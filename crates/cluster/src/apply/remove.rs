@@ -5,7 +5,7 @@
 //! A user who takes the mark off takes the object back: our owner reference comes off too, or the API server would
 //! delete it with our object.
 
-use super::{Job, classify::AttemptedRequest, disown::is_owned_by, stamp::stamp, written};
+use super::{Job, disown::is_owned_by, stamp::stamp, written};
 use crate::call;
 use http::Method;
 use linchpin_engine::contract::{Done, EffectTarget, Failure, Propagation};
@@ -22,14 +22,7 @@ impl Job<'_> {
     ) -> Result<Done, Failure> {
         let resource = self.meaning(&target.kind).await?;
         let namespace = target.namespace.as_deref().filter(|_| resource.namespaced);
-        let attempt = AttemptedRequest {
-            verb: "delete",
-            resource: &resource,
-            subresource: None,
-            namespace,
-            name: &target.name,
-            discreet: self.discreet,
-        };
+        let attempt = self.attempt("delete", &resource, namespace, &target.name);
         let policy = match propagation {
             Propagation::Background => "Background",
             Propagation::Foreground => "Foreground",

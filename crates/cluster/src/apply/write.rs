@@ -308,14 +308,7 @@ impl Job<'_> {
         name: &str,
         form: Form,
     ) -> Result<Option<Value>, Failure> {
-        let attempt = AttemptedRequest {
-            verb: "get",
-            resource,
-            subresource: None,
-            namespace,
-            name,
-            discreet: self.discreet,
-        };
+        let attempt = self.attempt("get", resource, namespace, name);
         let answer = async {
             let request = call::get(&resource.object(namespace, name), form)?;
             call::call(&self.reach.writes, request).await?.read::<Value>()
