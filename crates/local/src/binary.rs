@@ -137,22 +137,8 @@ pub(crate) fn kwok() -> Result<Kwok> {
     let version = go::version()?;
     let dir = cache::entry("kwok", &cache::key(&[], &[KWOK_VERSION, &version]), |dir| {
         let module = format!("sigs.k8s.io/kwok@{KWOK_VERSION}");
-        go::Build {
-            what: &format!("kwok {KWOK_VERSION}"),
-            expect: "the first build takes 2 to 4 minutes, later runs find it in the cache",
-            dir,
-            arguments: &[
-                "install",
-                "-v",
-                "-trimpath",
-                "-ldflags",
-                "-s -w",
-                &format!("sigs.k8s.io/kwok/cmd/kwok@{KWOK_VERSION}"),
-            ],
-            target: None,
-            bin: Some(dir),
-        }
-        .run()?;
+        let program = &format!("sigs.k8s.io/kwok/cmd/kwok@{KWOK_VERSION}");
+        install(&format!("kwok {KWOK_VERSION}"), "2 to 4", program, dir)?;
         let stages = stages(&go::module_directory(&module)?.join("kustomize/stage"))?;
         write(&dir.join("stages.yaml"), &stages)
     })?;
@@ -163,24 +149,23 @@ pub(crate) fn kwok() -> Result<Kwok> {
 pub fn helm() -> Result<PathBuf> {
     let version = go::version()?;
     let dir = cache::entry("helm", &cache::key(&[], &[HELM_VERSION, &version]), |dir| {
-        go::Build {
-            what: &format!("Helm {HELM_VERSION}"),
-            expect: "the first build takes 2 to 5 minutes, later runs find it in the cache",
-            dir,
-            arguments: &[
-                "install",
-                "-v",
-                "-trimpath",
-                "-ldflags",
-                "-s -w",
-                &format!("helm.sh/helm/v4/cmd/helm@{HELM_VERSION}"),
-            ],
-            target: None,
-            bin: Some(dir),
-        }
-        .run()
+        let program = &format!("helm.sh/helm/v4/cmd/helm@{HELM_VERSION}");
+        install(&format!("Helm {HELM_VERSION}"), "2 to 5", program, dir)
     })?;
     Ok(dir.join("helm"))
+}
+
+/// A program from its own module.
+fn install(what: &str, minutes: &str, program: &str, dir: &Path) -> Result<()> {
+    go::Build {
+        what,
+        expect: &format!("the first build takes {minutes} minutes, later runs find it in the cache"),
+        dir,
+        arguments: &["install", "-v", "-trimpath", "-ldflags", "-s -w", program],
+        target: None,
+        bin: Some(dir),
+    }
+    .run()
 }
 
 /// kwok's own set of stages under which nodes and pods are ready at once, as one file.
