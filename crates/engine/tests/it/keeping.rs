@@ -3,6 +3,7 @@
 //! This file holds what all these stories are made of: an action that keeps its object, and a world that shows it.
 
 mod admission;
+mod circles;
 mod drift;
 mod immutable;
 mod made;
