@@ -14,25 +14,6 @@ use crate::{
     marks::PodEntries,
 };
 
-/// What of a pod is read: what an answerer of wants must keep of it.
-pub const READS: [&str; 15] = [
-    "metadata.labels",
-    "metadata.annotations",
-    "metadata.finalizers",
-    "metadata.creationTimestamp",
-    "metadata.deletionTimestamp",
-    "metadata.ownerReferences",
-    "spec.readinessGates",
-    "spec.hostNetwork",
-    "spec.nodeName",
-    "status.phase",
-    "status.podIP",
-    "status.podIPs",
-    "status.conditions",
-    "status.containerStatuses",
-    "status.initContainerStatuses",
-];
-
 /// One pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodView {

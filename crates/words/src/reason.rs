@@ -141,7 +141,6 @@ words! {
         DriftHeld: "An object has drifted that a held update changes: it is left until that is admitted.",
         NoDependencies: "The Sync depends on nothing.",
         AllLinked: "Everything is provided by something.",
-        Exempt: "The rule does not hold for what it needs itself.",
 
         // What cannot be seen.
         Unsynced: "The first list of these objects has not arrived yet.",

@@ -72,8 +72,7 @@ impl Owners {
         let known = built_in_kind(&owner.name.group, &owner.name.kind)
             .filter(|known| rights::of_tenants(known.group, known.plural, "get"))?;
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((asked, metadata)) = lock().get(&owner.uid).filter(|(asked, _)| asked.elapsed() < FRESH) {
-            let _ = asked;
+        if let Some((_, metadata)) = lock().get(&owner.uid).filter(|(asked, _)| asked.elapsed() < FRESH) {
             return Some(metadata.clone());
         }
         let kind = OwnKind::new(&Gvk::new(known.group, known.version, known.kind), known.plural, true);
