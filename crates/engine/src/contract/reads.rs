@@ -7,8 +7,6 @@
 //! ([`held_fields`]). The server takes a field away from its manager in the very moment somebody else changes or removes
 //! it, so a fingerprint that differs from the one our own write left behind is drift, whatever the schema of the kind.
 
-use std::collections::BTreeSet;
-
 use linchpin_lang::reads::Reads;
 use linchpin_words::{hash::sha256_hex, similar};
 use serde_json::{Map, Value};
@@ -19,15 +17,15 @@ const NAMED: usize = 5;
 /// A path of field names from an object's root.
 pub type ReadPath = Vec<String>;
 
-/// The paths that somebody reads of an object.
+/// The paths that somebody reads of an object. There are few, and every question has some: they are kept sorted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReadSet {
     whole: bool,
-    paths: BTreeSet<ReadPath>,
+    paths: Vec<ReadPath>,
     /// Maps of which the names in them are read, so that the message can list which there are.
-    shapes: BTreeSet<ReadPath>,
+    shapes: Vec<ReadPath>,
     /// Field managers whose held fields are read.
-    managers: BTreeSet<String>,
+    managers: Vec<String>,
 }
 
 impl ReadSet {
@@ -43,7 +41,7 @@ impl ReadSet {
 
     /// Which fields a field manager holds, and nothing else.
     pub fn held_by(manager: impl Into<String>) -> Self {
-        Self { managers: BTreeSet::from([manager.into()]), ..Self::default() }
+        Self { managers: vec![manager.into()], ..Self::default() }
     }
 
     /// These paths, written with dots.
@@ -63,13 +61,13 @@ impl ReadSet {
         if self.whole {
             self.paths.clear();
         } else {
-            self.paths.insert(path);
+            put(&mut self.paths, path);
         }
     }
 
     /// Adds the names in a map, without their values.
     pub fn add_shape(&mut self, path: ReadPath) {
-        self.shapes.insert(path);
+        put(&mut self.shapes, path);
     }
 
     /// Adds all that `other` reads.
@@ -77,11 +75,9 @@ impl ReadSet {
         if other.whole {
             self.add(ReadPath::new());
         }
-        for path in &other.paths {
-            self.add(path.clone());
-        }
-        self.shapes.extend(other.shapes.iter().cloned());
-        self.managers.extend(other.managers.iter().cloned());
+        other.paths.iter().for_each(|path| self.add(path.clone()));
+        other.shapes.iter().for_each(|path| put(&mut self.shapes, path.clone()));
+        other.managers.iter().for_each(|manager| put(&mut self.managers, manager.clone()));
     }
 
     /// Whether the whole object is read.
@@ -119,6 +115,14 @@ impl ReadSet {
                 keep_fingerprint(kept, manager, held);
             }
         }
+    }
+}
+
+/// Puts a value where it belongs among others, once.
+fn put<T: Ord>(sorted: &mut Vec<T>, value: T) {
+    if let Err(position) = sorted.binary_search(&value) {
+        sorted.reserve_exact(1);
+        sorted.insert(position, value);
     }
 }
 
