@@ -77,8 +77,8 @@ impl Answers {
     }
 
     /// Asks for an immediate fresh look.
-    pub fn refresh(&self, wants: &BTreeSet<Want>) {
-        let rest = wants.iter().filter(|want| match self.beside(want) {
+    pub fn refresh<'a>(&self, wants: impl IntoIterator<Item = &'a Want>) {
+        let rest = wants.into_iter().filter(|want| match self.beside(want) {
             None => true,
             Some(answerer) => {
                 answerer.refresh(want);

@@ -67,16 +67,35 @@ impl Weight {
 }
 
 /// Questions by the namespace that asks and by when they came.
-pub(super) type ByArrival = BTreeMap<(String, u64), Want>;
+#[derive(Default)]
+pub(super) struct ByArrival(BTreeMap<String, BTreeMap<u64, Want>>);
 
-/// Where a question is among those of its namespace; none where nobody's budget is used.
-pub(super) fn place(want: &Want, arrival: u64) -> Option<(String, u64)> {
-    namespace_of(want.via()).map(|namespace| (namespace.to_owned(), arrival))
-}
+impl ByArrival {
+    /// Enters a question, unless nobody's budget is used.
+    pub(super) fn insert(&mut self, want: &Want, arrival: u64) {
+        if let Some(namespace) = namespace_of(want.via()) {
+            self.0.entry(namespace.to_owned()).or_default().insert(arrival, want.clone());
+        }
+    }
 
-fn of<'a>(all: &'a ByArrival, namespace: &str) -> impl Iterator<Item = (u64, &'a Want)> {
-    let range = (namespace.to_owned(), 0)..=(namespace.to_owned(), u64::MAX);
-    all.range(range).map(|((_, arrival), want)| (*arrival, want))
+    pub(super) fn remove(&mut self, want: &Want, arrival: u64) {
+        let Some(namespace) = namespace_of(want.via()) else { return };
+        if let Some(questions) = self.0.get_mut(namespace) {
+            questions.remove(&arrival);
+            if questions.is_empty() {
+                self.0.remove(namespace);
+            }
+        }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.0.values().map(BTreeMap::len).sum()
+    }
+
+    fn of(&self, namespace: &str) -> impl Iterator<Item = (u64, &Want)> {
+        self.0.get(namespace).into_iter().flatten().map(|(arrival, want)| (*arrival, want))
+    }
 }
 
 /// How many questions that wait are looked at when there is room: the rest have their turn now and then.
@@ -203,16 +222,13 @@ impl HubState {
     pub(super) fn starve(&mut self, inner: &Inner, want: &Want, arrival: u64, why: Why, weight: Weight) {
         let starved = RefusedQuestion { why, weight, arrival, refused: inner.number(), tried_again: false };
         self.starved.insert(want.clone(), starved);
-        if let Some(place) = place(want, arrival) {
-            self.waiting.insert(place, want.clone());
-        }
+        self.waiting.insert(want, arrival);
     }
 
     /// A question waits no more.
     pub(super) fn no_longer_starved(&mut self, want: &Want) {
-        let starved = self.starved.remove(want);
-        if let Some(place) = starved.and_then(|starved| place(want, starved.arrival)) {
-            self.waiting.remove(&place);
+        if let Some(starved) = self.starved.remove(want) {
+            self.waiting.remove(want, starved.arrival);
         }
     }
 
@@ -240,7 +256,7 @@ impl HubState {
         let Some(namespace) = namespace_of(via) else { return BTreeSet::new() };
         let Some(why) = self.excess(inner, namespace) else { return BTreeSet::new() };
         let asked: Vec<(u64, Want)> =
-            of(&self.asked, namespace).map(|(arrival, want)| (arrival, want.clone())).collect();
+            self.asked.of(namespace).map(|(arrival, want)| (arrival, want.clone())).collect();
         let mut counted = Counted::default();
         let mut kept = Weight::default();
         let mut refused = BTreeSet::new();
@@ -288,7 +304,7 @@ impl HubState {
             let used = self.used(&namespace);
             let mut kept = Weight { objects: used.objects, bytes: used.bytes };
             let first: Vec<Want> =
-                of(&self.waiting, &namespace).take(LOOKS).map(|(_, want)| want.clone()).collect();
+                self.waiting.of(&namespace).take(LOOKS).map(|(_, want)| want.clone()).collect();
             for want in first {
                 let Some(starved) = self.starved.get(&want).filter(|starved| !starved.tried_again) else {
                     continue;

@@ -19,9 +19,9 @@ use crate::{
     watch::{SinkReply, WatchSelect, WatchTarget, follow},
 };
 use linchpin_engine::contract::{Right, Via, Want};
-use linchpin_words::{Gvk, Reason};
+use linchpin_words::{Few, Gvk, Reason};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     sync::{Arc, Weak},
     time::{Duration, Instant},
 };
@@ -55,7 +55,7 @@ pub(super) type Families = BTreeMap<Family, Members>;
 /// One family's names and how they are watched.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    pub(super) names: BTreeMap<String, BTreeSet<Want>>,
+    pub(super) names: BTreeMap<String, Few<Want>>,
     pub(super) mode: WatchMode,
     /// So many names must be asked for before looking into it (again).
     look_at: usize,

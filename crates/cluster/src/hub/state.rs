@@ -2,7 +2,7 @@
 
 use super::{
     HubMetrics, Inner, SubscriberId,
-    budget::{ByArrival, NamespaceBudget, RefusedQuestion, Weight, place},
+    budget::{ByArrival, NamespaceBudget, RefusedQuestion, Weight},
     objects::{WatchKey, Watching},
     promotion::{Families, Family},
     rights::RightNote,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::watch::WatchSelect;
 use linchpin_engine::contract::{Question, Scope, Seen, Via, Want, Why};
-use linchpin_words::Reason;
+use linchpin_words::{Few, Reason};
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     sync::Arc,
@@ -32,7 +32,7 @@ pub(super) type WatchId = u64;
 
 /// One question with those who asked it.
 pub(super) struct Topic {
-    pub(super) readers: BTreeSet<Reader>,
+    pub(super) readers: Few<Reader>,
     /// When it was first asked, in the order of all questions.
     pub(super) arrival: u64,
     pub(super) source: AnswerSource,
@@ -66,7 +66,7 @@ pub(super) struct Supply {
 /// All of it.
 #[derive(Default)]
 pub(super) struct HubState {
-    pub(super) wants: BTreeMap<Reader, BTreeSet<Want>>,
+    pub(super) wants: BTreeMap<Reader, Few<Want>>,
     pub(super) topics: BTreeMap<Want, Topic>,
     pub(super) watches: BTreeMap<WatchId, Watching>,
     pub(super) keys: BTreeMap<WatchKey, WatchId>,
@@ -92,7 +92,7 @@ impl Inner {
         // New questions first: what both old and new need then never stops. And together: each family of names decides
         // once how all of them are watched.
         let mut joined: BTreeMap<Family, Vec<Want>> = BTreeMap::new();
-        for want in wants.difference(&old) {
+        for want in wants.iter().filter(|want| !old.contains(want)) {
             if let Some(family) = state.join(self, reader, want) {
                 joined.entry(family).or_default().push(want.clone());
             }
@@ -100,11 +100,11 @@ impl Inner {
         for (family, wants) in &joined {
             state.supply(self, family, wants);
         }
-        for want in old.difference(&wants) {
+        for want in old.iter().filter(|want| !wants.contains(*want)) {
             state.leave(self, reader, want);
         }
         if !wants.is_empty() {
-            state.wants.insert(reader, wants);
+            state.wants.insert(reader, wants.into_iter().collect());
         }
         state.feed(self);
     }
@@ -151,10 +151,8 @@ impl HubState {
             }
         };
         let objects = matches!(source, AnswerSource::Objects(_));
-        if let Some(place) = place(want, arrival) {
-            self.asked.insert(place, want.clone());
-        }
-        self.topics.insert(want.clone(), Topic { readers: BTreeSet::from([reader]), arrival, source });
+        self.asked.insert(want, arrival);
+        self.topics.insert(want.clone(), Topic { readers: [reader].into_iter().collect(), arrival, source });
         if objects { self.enlist(inner, want) } else { None }
     }
 
@@ -166,9 +164,7 @@ impl HubState {
         }
         let Some(topic) = self.topics.remove(want) else { return };
         self.no_longer_starved(want);
-        if let Some(place) = place(want, topic.arrival) {
-            self.asked.remove(&place);
-        }
+        self.asked.remove(want, topic.arrival);
         match topic.source {
             AnswerSource::Asked { task, .. } => {
                 task.abort();
@@ -274,7 +270,7 @@ impl HubState {
                 ..
             }) if *answer != fresh => {
                 *answer = fresh;
-                readers.clone()
+                readers.iter().copied().collect()
             }
             _ => BTreeSet::new(),
         }

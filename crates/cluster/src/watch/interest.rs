@@ -5,9 +5,9 @@
 //! the hub (one per name) and used by the follower for every object that arrives.
 
 use linchpin_engine::contract::{Question, ReadSet, Want};
-use linchpin_words::keys;
+use linchpin_words::{Few, keys};
 use serde_json::{Map, Value};
-use std::{collections::BTreeSet, sync::LazyLock};
+use std::sync::LazyLock;
 
 /// Whether we created an object is asked before every write to it: always kept, and small.
 static ALWAYS: LazyLock<ReadSet> = LazyLock::new(|| {
@@ -22,7 +22,7 @@ pub(crate) struct Interest {
     /// Higher than before whenever more is read than before.
     pub(crate) revision: u64,
     /// Who reads.
-    pub(crate) wants: BTreeSet<Want>,
+    pub(crate) wants: Few<Want>,
 }
 
 impl Interest {

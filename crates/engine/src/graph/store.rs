@@ -8,6 +8,8 @@ use std::{
     mem::discriminant,
 };
 
+use linchpin_words::Few;
+
 use super::node::{Edge, Node, Relation, Wait};
 
 /// A node's index.
@@ -42,10 +44,25 @@ struct Slot {
     node: Node,
     /// How many records and owners name it; a slot without uses is free.
     uses: u32,
-    waits: Vec<RecordId>,
-    waited_by: Vec<RecordId>,
-    produces: Vec<RecordId>,
-    produced_by: Vec<RecordId>,
+    records: Few<(Role, RecordId)>,
+}
+
+/// What a node is in a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Role {
+    Waits,
+    Produces,
+    WaitedFor,
+    Produced,
+}
+
+impl Slot {
+    /// The records in which it is that.
+    fn records_as(&self, role: Role) -> impl Iterator<Item = RecordId> {
+        let from = self.records.partition_point(|(known, _)| *known < role);
+        let found = self.records[from..].iter().take_while(move |(known, _)| *known == role);
+        found.map(|(_, record)| *record)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -164,14 +181,7 @@ impl GraphStore {
             self.slots[id as usize].uses += 1;
             return id;
         }
-        let slot = Slot {
-            node: node.clone(),
-            uses: 1,
-            waits: Vec::new(),
-            waited_by: Vec::new(),
-            produces: Vec::new(),
-            produced_by: Vec::new(),
-        };
+        let slot = Slot { node: node.clone(), uses: 1, records: Few::default() };
         let id = put(&mut self.slots, &mut self.free_slots, slot);
         self.ids.insert(node.clone(), id);
         id
@@ -190,28 +200,20 @@ impl GraphStore {
     fn link(&mut self, (from, to): (NodeId, NodeId), relation: &Relation) -> RecordId {
         let record = EdgeRecord { from, to, relation: relation.clone(), blocking: false, order: false };
         let id = put(&mut self.records, &mut self.free_records, record);
-        self.start_list(from, relation).push(id);
-        self.end_list(to, relation).push(id);
+        let (start, end) = roles(relation);
+        self.slots[from as usize].records.insert((start, id));
+        self.slots[to as usize].records.insert((end, id));
         id
     }
 
     /// Takes a record out of the index; its ends are to be released.
     fn unlink(&mut self, id: RecordId) -> [NodeId; 2] {
-        let EdgeRecord { from, to, relation, .. } = self.records[id as usize].clone();
-        self.start_list(from, &relation).retain(|&record| record != id);
-        self.end_list(to, &relation).retain(|&record| record != id);
+        let EdgeRecord { from, to, ref relation, .. } = self.records[id as usize];
+        let (start, end) = roles(relation);
+        self.slots[from as usize].records.remove(&(start, id));
+        self.slots[to as usize].records.remove(&(end, id));
         self.free_records.push(id);
         [from, to]
-    }
-
-    fn start_list(&mut self, from: NodeId, relation: &Relation) -> &mut Vec<RecordId> {
-        let slot = &mut self.slots[from as usize];
-        if matches!(relation, Relation::WaitsFor(_)) { &mut slot.waits } else { &mut slot.produces }
-    }
-
-    fn end_list(&mut self, to: NodeId, relation: &Relation) -> &mut Vec<RecordId> {
-        let slot = &mut self.slots[to as usize];
-        if matches!(relation, Relation::WaitsFor(_)) { &mut slot.waited_by } else { &mut slot.produced_by }
     }
 
     /// The batches of a part.
@@ -243,7 +245,7 @@ impl GraphStore {
     fn refresh(&mut self, from: NodeId) {
         let mut made: BTreeMap<NodeId, bool> = BTreeMap::new();
         for producer in std::iter::once(from).chain(self.waves_of(from)) {
-            for &record in &self.slots[producer as usize].produces {
+            for record in self.slots[producer as usize].records_as(Role::Produces) {
                 let record = &mut self.records[record as usize];
                 let done = record.relation == Relation::Produces { done: true };
                 (record.blocking, record.order) = (!done, true);
@@ -251,8 +253,7 @@ impl GraphStore {
                 *all_done = *all_done && done;
             }
         }
-        let slot = &self.slots[from as usize];
-        for &record in &slot.waits {
+        for record in self.slots[from as usize].records_as(Role::Waits) {
             let record = &mut self.records[record as usize];
             let made = made.get(&record.to);
             record.order = made.is_none();
@@ -265,8 +266,8 @@ impl GraphStore {
         let mut arcs = BTreeSet::new();
         for &start in starts {
             let slot = &self.slots[start as usize];
-            let waits = slot.waits.iter().map(|&record| (&self.records[record as usize], true));
-            let makes = slot.produces.iter().map(|&record| (&self.records[record as usize], false));
+            let waits = slot.records_as(Role::Waits).map(|record| (&self.records[record as usize], true));
+            let makes = slot.records_as(Role::Produces).map(|record| (&self.records[record as usize], false));
             for (record, forward) in waits.chain(makes).filter(|(record, _)| record.blocking) {
                 arcs.insert(if forward { (record.from, record.to) } else { (record.to, record.from) });
             }
@@ -304,7 +305,7 @@ impl GraphStore {
     /// The edges that start at a node, in no order.
     pub(super) fn edges_from(&self, id: NodeId) -> impl Iterator<Item = Edge> {
         let slot = &self.slots[id as usize];
-        slot.waits.iter().chain(&slot.produces).map(|&record| {
+        slot.records_as(Role::Waits).chain(slot.records_as(Role::Produces)).map(|record| {
             let record = &self.records[record as usize];
             Edge {
                 from: self.node(record.from).clone(),
@@ -316,20 +317,22 @@ impl GraphStore {
 
     /// The unmet waits of a node, in no order; what it makes itself included.
     pub(super) fn unmet_waits(&self, id: NodeId) -> impl Iterator<Item = (NodeId, &Wait)> {
-        self.slots[id as usize].waits.iter().filter_map(|&record| match &self.records[record as usize] {
-            EdgeRecord { to, relation: Relation::WaitsFor(wait), .. } if !wait.met() => Some((*to, wait)),
-            _ => None,
+        self.slots[id as usize].records_as(Role::Waits).filter_map(|record| {
+            match &self.records[record as usize] {
+                EdgeRecord { to, relation: Relation::WaitsFor(wait), .. } if !wait.met() => Some((*to, wait)),
+                _ => None,
+            }
         })
     }
 
     /// Who makes a node.
     pub(super) fn makers(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
-        self.slots[id as usize].produced_by.iter().map(|&record| self.records[record as usize].from)
+        self.slots[id as usize].records_as(Role::Produced).map(|record| self.records[record as usize].from)
     }
 
     /// Who waits for a node, each with whether it has it.
     pub(super) fn waits_for(&self, id: NodeId) -> impl Iterator<Item = (NodeId, bool)> {
-        self.slots[id as usize].waited_by.iter().map(|&record| {
+        self.slots[id as usize].records_as(Role::WaitedFor).map(|record| {
             let record = &self.records[record as usize];
             (record.from, !unmet(&record.relation))
         })
@@ -337,16 +340,14 @@ impl GraphStore {
 
     /// What must come before `id`, in no order, possibly repeated.
     pub(super) fn before(&self, id: NodeId, reading: ArcFilter) -> impl Iterator<Item = NodeId> {
-        let slot = &self.slots[id as usize];
-        let waits = self.carrying(&slot.waits, reading).map(|record| record.to);
-        waits.chain(self.carrying(&slot.produced_by, reading).map(|record| record.from))
+        let waits = self.carrying(id, Role::Waits, reading).map(|record| record.to);
+        waits.chain(self.carrying(id, Role::Produced, reading).map(|record| record.from))
     }
 
     /// What comes after `id`, in no order, possibly repeated.
     pub(super) fn after(&self, id: NodeId, reading: ArcFilter) -> impl Iterator<Item = NodeId> {
-        let slot = &self.slots[id as usize];
-        let waits = self.carrying(&slot.waited_by, reading).map(|record| record.from);
-        waits.chain(self.carrying(&slot.produces, reading).map(|record| record.to))
+        let waits = self.carrying(id, Role::WaitedFor, reading).map(|record| record.from);
+        waits.chain(self.carrying(id, Role::Produces, reading).map(|record| record.to))
     }
 
     /// What must come before `id`, sorted by node, each once.
@@ -358,12 +359,11 @@ impl GraphStore {
 
     /// Whether a blocking arc is a wait that gives way, and how old the one that waits is.
     pub(super) fn softness(&self, from: NodeId, to: NodeId) -> Option<i64> {
-        let slot = &self.slots[from as usize];
-        if self.carrying(&slot.produced_by, ArcFilter::Blocking).any(|record| record.from == to) {
+        if self.carrying(from, Role::Produced, ArcFilter::Blocking).any(|record| record.from == to) {
             return None;
         }
         let mut youngest = None;
-        for record in self.carrying(&slot.waits, ArcFilter::Blocking).filter(|record| record.to == to) {
+        for record in self.carrying(from, Role::Waits, ArcFilter::Blocking).filter(|record| record.to == to) {
             let Relation::WaitsFor(Wait { soft: Some(age), .. }) = &record.relation else { return None };
             youngest = youngest.max(Some(*age));
         }
@@ -376,16 +376,22 @@ impl GraphStore {
         ids.dedup();
     }
 
-    fn carrying<'a>(
-        &'a self,
-        list: &'a [RecordId],
-        reading: ArcFilter,
-    ) -> impl Iterator<Item = &'a EdgeRecord> {
-        list.iter().map(|&record| &self.records[record as usize]).filter(move |record| match reading {
+    /// The records in which a node is that, as far as they carry an arc of this reading.
+    fn carrying(&self, id: NodeId, role: Role, reading: ArcFilter) -> impl Iterator<Item = &EdgeRecord> {
+        let records = self.slots[id as usize].records_as(role).map(|record| &self.records[record as usize]);
+        records.filter(move |record| match reading {
             ArcFilter::Blocking => record.blocking,
             ArcFilter::Order => record.order,
             ArcFilter::Every => true,
         })
+    }
+}
+
+/// What the nodes at the start and at the end of an edge are in it.
+fn roles(relation: &Relation) -> (Role, Role) {
+    match relation {
+        Relation::WaitsFor(_) => (Role::Waits, Role::WaitedFor),
+        Relation::Produces { .. } => (Role::Produces, Role::Produced),
     }
 }
 

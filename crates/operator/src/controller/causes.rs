@@ -64,12 +64,12 @@ impl Controller {
         let Some(entry) = self.entries.get(&id) else { return false };
         let found = self.causes_of(entry);
         let Some(entry) = self.entries.get_mut(&id) else { return false };
-        let asks_more = !found.asked.is_subset(&entry.wants);
-        entry.curious = found.asked;
+        let asks_more = !found.asked.iter().all(|want| entry.wants.contains(want));
+        entry.curious = found.asked.into_iter().collect();
         if asks_more {
-            let wants = entry.wants.union(&entry.curious).cloned().collect();
-            self.answers.subscribe(id, BTreeSet::clone(&wants));
-            entry.wants = wants;
+            let wants: BTreeSet<Want> = entry.wants.iter().chain(&entry.curious).cloned().collect();
+            entry.wants = wants.iter().cloned().collect();
+            self.answers.subscribe(id, wants);
         }
         if found.open || entry.causes == found.causes {
             return false;

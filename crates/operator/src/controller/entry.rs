@@ -1,9 +1,6 @@
 //! What the controller knows of one subject.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use linchpin_cluster::hub::SubscriberId;
 use linchpin_doors::{VisibleCauses, subject::Subject};
@@ -11,7 +8,7 @@ use linchpin_engine::{
     contract::{Effect, Failure, Outcome, Want},
     step::Phase,
 };
-use linchpin_words::Timestamp;
+use linchpin_words::{Few, Timestamp};
 
 use super::{records::Sent, saving::Saving, throttle::LastTurn};
 
@@ -22,7 +19,7 @@ pub(crate) struct Entry {
     pub(crate) id: SubscriberId,
     pub(crate) subject: Box<dyn Subject>,
     /// What was asked for.
-    pub(crate) wants: BTreeSet<Want>,
+    pub(crate) wants: Few<Want>,
     /// What came back and was not taken in yet.
     pub(crate) outcomes: Vec<Outcome>,
     /// How many of its effects have not come back.
@@ -44,7 +41,7 @@ pub(crate) struct Entry {
     /// What is behind its blockers, as last found.
     pub(crate) causes: VisibleCauses,
     /// What was asked to know whether that may be shown.
-    pub(crate) curious: BTreeSet<Want>,
+    pub(crate) curious: Few<Want>,
 }
 
 /// How often orders make everything be read again.
@@ -71,7 +68,7 @@ impl Entry {
             kind,
             id,
             subject,
-            wants: BTreeSet::new(),
+            wants: Few::default(),
             outcomes: Vec::new(),
             in_flight: 0,
             last_turn: None,
@@ -83,7 +80,7 @@ impl Entry {
             sent: Sent::default(),
             holds_pods: false,
             causes: VisibleCauses::new(),
-            curious: BTreeSet::new(),
+            curious: Few::default(),
         }
     }
 

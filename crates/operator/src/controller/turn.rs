@@ -61,8 +61,8 @@ impl Controller {
     pub(super) fn turn(&mut self, id: SubscriberId) {
         let began = Instant::now();
         let effects_wait = self.driver.has_waiting(began);
-        let rests = |entry| throttle::until(entry, &self.resting, effects_wait, began);
-        if let Some(until) = self.entries.get(&id).and_then(rests) {
+        let rests = |entry: &Entry| throttle::until(entry, &self.resting, effects_wait, began);
+        if let Some(until) = self.entries.get(&id).and_then(|entry| rests(entry)) {
             self.resting.set_earlier(id, until);
             return;
         }
@@ -99,7 +99,7 @@ impl Controller {
         match entry.fresh_look.due(now) {
             Some(at) if at <= now => {
                 entry.fresh_look = FreshLook { last: Some(now), owed: false };
-                self.answers.refresh(&entry.wants);
+                self.answers.refresh(entry.wants.iter());
             }
             Some(later) => self.resting.set_earlier(entry.id, later),
             None => {}
@@ -145,9 +145,9 @@ impl Controller {
                     return;
                 }
                 // A first look is under way; its answer calls again.
-                Err(Asks(asks)) if asks.is_subset(&entry.wants) => return,
+                Err(Asks(asks)) if asks.iter().all(|want| entry.wants.contains(want)) => return,
                 Err(Asks(asks)) => {
-                    let wants = entry.wants.union(&asks).cloned().collect();
+                    let wants = entry.wants.iter().cloned().chain(asks).collect();
                     self.ask(entry, wants);
                 }
             }
@@ -162,15 +162,15 @@ impl Controller {
     }
 
     fn ask(&mut self, entry: &mut Entry, wants: BTreeSet<Want>) {
-        if wants != entry.wants {
+        if !wants.iter().eq(&entry.wants) {
             self.answers.subscribe(entry.id, wants.clone());
             // What is known already, through somebody else's question, comes without a word.
-            let added = self.answers.read(wants.difference(&entry.wants));
+            let added = self.answers.read(wants.iter().filter(|want| !entry.wants.contains(want)));
             let known = |(_, seen): (&Want, &Seen)| !matches!(seen, Seen::Unknown(why) if why.is_passing());
             if added.iter().any(known) {
                 self.push(entry);
             }
-            entry.wants = wants;
+            entry.wants = wants.into_iter().collect();
         }
     }
 

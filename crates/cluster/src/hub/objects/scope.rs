@@ -89,7 +89,7 @@ impl Scope {
 
     /// Who reads an object of this name.
     pub(super) fn readers(&self, name: &str) -> BTreeSet<Want> {
-        self.interest(name).map(|interest| interest.wants.clone()).unwrap_or_default()
+        self.interest(name).map(|interest| interest.wants.iter().cloned().collect()).unwrap_or_default()
     }
 
     /// All who read.

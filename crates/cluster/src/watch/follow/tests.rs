@@ -148,7 +148,7 @@ impl Sink for Record {
         {
             let want = want(ReadSet::dotted(["data"]));
             *self.asks.lock().unwrap_or_else(PoisonError::into_inner) =
-                Interest { revision: interest.revision + 1, wants: [want].into() };
+                Interest { revision: interest.revision + 1, wants: [want].into_iter().collect() };
         }
         (!name.starts_with("other")).then(|| Arc::new(interest))
     }
@@ -463,7 +463,7 @@ async fn a_first_state_that_is_streamed_names_what_it_passed_over() {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_of_which_more_is_read_in_the_meantime_is_read_again() {
-    let asks = Interest { revision: 1, wants: [want(ReadSet::dotted(["data"]))].into() };
+    let asks = Interest { revision: 1, wants: [want(ReadSet::dotted(["data"]))].into_iter().collect() };
     let record = Record { asks: asks.into(), joins: Some("b".to_owned()).into(), ..Record::default() };
     let script = vec![Script::Page(5, &[("a", 3)]), Script::Stays(vec![event("ADDED", "b", 8)])];
     let record = run_with(WatchSelect::All, script, record).await;
