@@ -10,7 +10,10 @@ use linchpin_doors::{
     VisibleCauses,
     subject::{Asks, Decision, Subject, SubjectInput, Ties},
 };
-use linchpin_engine::contract::{Observed, Projection, Question, Scope, Seen, Want, Why, World};
+use linchpin_engine::{
+    contract::{Observed, Projection, Question, Scope, Seen, Want, Why, World},
+    graph::{Graph, Node},
+};
 use linchpin_words::{Reason, Timestamp};
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
@@ -121,7 +124,37 @@ fn an_object_that_waits_weighs_little() {
     subjects.extend((1..=COUNT).map(serve));
     let each = (MEMORY.current_usage() - before) / COUNT;
     println!("{each} bytes each");
-    assert!(each <= 6 * 1024, "an object that waits takes {each} bytes");
+    assert!(each <= 4 * 1024, "an object that waits takes {each} bytes");
+}
+
+#[test]
+fn what_is_known_of_an_object_that_waits_weighs_little() {
+    let _alone = alone();
+    let kinds = linchpin_doors::registry();
+    let account: Arc<str> = Arc::from("default");
+    let decided = |number: usize| {
+        let mut subject = kinds.kinds()[0].subject(&object(number, None), &account).unwrap();
+        let decision = decide(&mut *subject, &mut BTreeSet::new());
+        (Node::here(subject.key().object_ref()), decision.edges.unwrap(), decision.wants)
+    };
+    let mut graph = Graph::new();
+    let mut know = |numbers: std::ops::RangeInclusive<usize>| {
+        for (node, edges, _) in numbers.map(decided) {
+            graph.set(&node, &edges);
+        }
+    };
+    know(0..=0);
+    let before = MEMORY.current_usage();
+    know(1..=COUNT);
+    let each = (MEMORY.current_usage() - before) / COUNT;
+    println!("{each} bytes each in the graph");
+    assert!(each <= 1_800, "the graph takes {each} bytes for an object that waits");
+    let mut asked: Vec<Vec<Want>> = Vec::with_capacity(COUNT);
+    let before = MEMORY.current_usage();
+    asked.extend((1..=COUNT).map(|number| decided(number).2.into_iter().collect()));
+    let each = (MEMORY.current_usage() - before) / COUNT;
+    println!("{each} bytes each for {} questions", asked[0].len());
+    assert!(each <= 1_800, "the questions of an object that waits take {each} bytes");
 }
 
 #[test]
@@ -140,7 +173,7 @@ fn an_object_whose_status_waits_to_be_written_weighs_little_while_it_rests() {
     subjects.extend((1..=COUNT).map(serve));
     let each = (MEMORY.current_usage() - before) / COUNT;
     println!("{each} bytes each");
-    assert!(each <= 8 * 1024, "an object whose status waits takes {each} bytes");
+    assert!(each <= 6 * 1024, "an object whose status waits takes {each} bytes");
     let status =
         |subject: &mut Box<dyn Subject>| subject.status(&VisibleCauses::new()).map(|drawn| drawn.status);
     let mut awake = kinds.kinds()[0].subject(&object(1, None), &account).unwrap();

@@ -47,7 +47,7 @@ pub struct Planned<D: Door> {
     /// What the engine remembers; none before the first decision.
     memory: Option<Memory>,
     /// The plan, and the facts it was made with; none before it was compiled from this version of the object.
-    compiled: Option<(Result<Compiled, SpecError>, World)>,
+    compiled: Option<Box<(Result<Compiled, SpecError>, World)>>,
     /// Whether the plan is let go as soon as nobody needs it.
     rests: bool,
     /// What a plan that was let go had looked at.
@@ -219,9 +219,8 @@ impl<D: Door> Planned<D> {
             return;
         }
         let is_spare = |compiled: &Compiled| D::backing(&compiled.plan).is_none();
-        if let Some((Ok(compiled), _)) =
-            self.compiled.take_if(|(compiled, _)| compiled.as_ref().is_ok_and(is_spare))
-        {
+        let spare = self.compiled.take_if(|made| made.0.as_ref().is_ok_and(is_spare));
+        if let Some((Ok(compiled), _)) = spare.map(|made| *made) {
             self.looked_at = compiled.wants;
         }
     }
@@ -328,7 +327,7 @@ impl<D: Door> Subject for Planned<D> {
                     return Some(Drawn { status, critical: early.critical, journaled: early.journaled });
                 }
             };
-        let plan: Option<&Plan> = match &self.compiled {
+        let plan: Option<&Plan> = match self.compiled.as_deref() {
             Some((Ok(compiled), _)) if planned => Some(&compiled.plan),
             // The object has changed since: its next turn has something newer to say.
             _ if planned => return None,
@@ -390,7 +389,7 @@ impl<D: Door> Subject for Planned<D> {
     }
 
     fn backing(&self) -> Option<&Backing> {
-        match &self.compiled {
+        match self.compiled.as_deref() {
             Some((Ok(compiled), _)) => D::backing(&compiled.plan),
             _ => None,
         }

@@ -93,7 +93,7 @@ impl<D: Door> Planned<D> {
             return Ok(true);
         }
         for _ in 0..ROUNDS {
-            let facts = match &self.compiled {
+            let facts = match self.compiled.as_deref() {
                 None => world.only(&std::mem::take(&mut self.looked_at)),
                 Some((compiled, known)) => {
                     let facts = match compiled {
@@ -126,7 +126,7 @@ impl<D: Door> Planned<D> {
             });
             let asks = compiled.as_ref().map_or_else(|error| &error.asks, |compiled| &compiled.wants);
             let unasked = asks.iter().any(|want| world.get(want).is_none()).then(|| asks.clone());
-            self.compiled = Some((compiled, facts));
+            self.compiled = Some(Box::new((compiled, facts)));
             if let Some(unasked) = unasked {
                 return Err(Asks(unasked));
             }
@@ -136,14 +136,15 @@ impl<D: Door> Planned<D> {
 
     /// Carries out the plan, or touches nothing while there is none.
     fn converge(&mut self, mut memory: Memory, look: &SubjectInput<'_>) -> Decision {
-        let Some((compiled, facts)) = self.compiled.take() else {
+        let Some(made) = self.compiled.take() else {
             self.memory = Some(memory);
             return Decision { edges: None, ..Decision::default() };
         };
+        let (compiled, facts) = &*made;
         let SubjectInput { world, outcomes, ties, now, .. } = *look;
         let mut decision = Decision::default();
         let mut extra: BTreeSet<Want> = BTreeSet::new();
-        let stepped = match &compiled {
+        let stepped = match compiled {
             Ok(compiled) => {
                 if !ties.broken.is_empty() {
                     memory.give_way(&compiled.plan, ties.broken);
@@ -156,13 +157,13 @@ impl<D: Door> Planned<D> {
             Err(error) => {
                 // Nothing is touched while the spec cannot be carried out, also where a fact made it so.
                 decision.withdraws = true;
-                extra.extend(behind(error, &facts));
+                extra.extend(behind(error, facts));
                 step(memory, Goal::Invalid(error), &World::new(), outcomes, None, now)
             }
         };
         decision.wants = extra;
         self.report(&mut decision, compiled.as_ref().ok().map(|compiled| &compiled.plan), stepped, look);
-        self.compiled = Some((compiled, facts));
+        self.compiled = Some(made);
         decision
     }
 
