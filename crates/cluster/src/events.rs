@@ -16,7 +16,8 @@ use linchpin_engine::contract::Notice;
 use linchpin_words::{Gvk, Timestamp, limits, text};
 use serde_json::{Value, json};
 use std::{
-    collections::BTreeMap,
+    collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -58,18 +59,19 @@ pub struct EventRecorder {
     said: Arc<Mutex<Memory>>,
 }
 
-type Words = (String, String, String);
-
+/// What was said lately. Of words only a hash is kept, with keys that nobody outside knows.
 #[derive(Default)]
 struct Memory {
-    said: BTreeMap<Words, Said>,
+    said: HashMap<u64, Said>,
+    keys: RandomState,
     /// When what is too old was last forgotten.
     tidied: Option<Instant>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Said {
-    event: String,
+    /// The moment that the event's name ends with.
+    begun: Timestamp,
     count: u32,
     last: Instant,
 }
@@ -79,26 +81,27 @@ struct Said {
 enum Write {
     /// They are new.
     New,
-    /// They were said in that event before; this is their so-manieth time.
-    Again(String, u32),
+    /// They were said before, in the event of that moment; this is their so-manieth time.
+    Again(Timestamp, u32),
 }
 
 impl Memory {
-    fn decide(&mut self, words: &Words, event: &str, now: Instant) -> Write {
+    /// `begun` is the moment of the event, if it is a new one.
+    fn decide(&mut self, words: u64, begun: Timestamp, now: Instant) -> Write {
         self.tidy(now);
         let fresh = |said: &Said| now.saturating_duration_since(said.last) < WINDOW;
-        if let Some(said) = self.said.get_mut(words).filter(|said| fresh(said)) {
+        if let Some(said) = self.said.get_mut(&words).filter(|said| fresh(said)) {
             said.count = said.count.saturating_add(1);
             said.last = now;
-            return Write::Again(said.event.clone(), said.count);
+            return Write::Again(said.begun, said.count);
         }
         if self.said.len() >= REMEMBERED {
-            let oldest = self.said.iter().min_by_key(|(_, said)| said.last).map(|(words, _)| words.clone());
+            let oldest = self.said.iter().min_by_key(|(_, said)| said.last).map(|(words, _)| *words);
             if let Some(oldest) = oldest {
                 self.said.remove(&oldest);
             }
         }
-        self.said.insert(words.clone(), Said { event: event.to_owned(), count: 1, last: now });
+        self.said.insert(words, Said { begun, count: 1, last: now });
         Write::New
     }
 
@@ -128,17 +131,14 @@ impl EventRecorder {
 
     async fn write(&self, about: &Regarding, notice: &Notice, now: Timestamp) -> Result<(), CallError> {
         let note = text::line_of(&notice.message, limits::MESSAGE);
-        let words = (about.uid.clone(), notice.reason.clone(), note.clone());
-        let name = event_name(about, now);
-        let decision = {
-            let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-            said.decide(&words, &name, Instant::now())
-        };
+        let memory = || self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let words = memory().keys.hash_one((&about.uid, &notice.reason, &note));
+        let decision = memory().decide(words, now, Instant::now());
         let resource = Resource::new(Gvk::new("events.k8s.io", "v1", "Event"), "events", true);
         let namespace = about.namespace.as_deref().unwrap_or("default");
-        if let Write::Again(event, count) = decision {
+        if let Write::Again(begun, count) = decision {
             let series = json!({"series": {"count": count, "lastObservedTime": micro(now)}});
-            let url = resource.object(Some(namespace), &event);
+            let url = resource.object(Some(namespace), &event_name(about, begun));
             let request = call::send_json(Method::PATCH, &url, "application/merge-patch+json", &series)?;
             match call::call(self.client.writes(), request).await {
                 // It has expired on the server: said anew.
@@ -146,12 +146,12 @@ impl EventRecorder {
                 other => return other.map(drop),
             }
         }
-        let body = event(about, notice, &note, &name, &self.instance, now);
+        let body = event(about, notice, &note, &self.instance, now);
         let url = resource.collection(Some(namespace));
         let request = call::send_json(Method::POST, &url, "application/json", &body)?;
         let written = call::call(self.client.writes(), request).await;
-        if let Some(said) = self.said.lock().unwrap_or_else(PoisonError::into_inner).said.get_mut(&words) {
-            said.event.clone_from(&name);
+        if let Some(said) = memory().said.get_mut(&words) {
+            said.begun = now;
         }
         written.map(drop)
     }
@@ -164,20 +164,13 @@ fn event_name(about: &Regarding, now: Timestamp) -> String {
 }
 
 /// The event that says `note`.
-fn event(
-    about: &Regarding,
-    notice: &Notice,
-    note: &str,
-    name: &str,
-    instance: &str,
-    now: Timestamp,
-) -> Value {
+fn event(about: &Regarding, notice: &Notice, note: &str, instance: &str, now: Timestamp) -> Value {
     let namespace = about.namespace.as_deref().unwrap_or("default");
     let reason = text::line_of(&notice.reason, 128);
     json!({
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
+        "metadata": {"name": event_name(about, now), "namespace": namespace},
         "eventTime": micro(now),
         "reportingController": reporter(about, notice),
         "reportingInstance": instance,
@@ -209,34 +202,37 @@ mod tests {
         Regarding { kind, namespace: Some("shop".into()), name: "web".into(), uid: "u".into() }
     }
 
-    fn words(note: &str) -> Words {
-        ("u".into(), "Waiting".into(), note.into())
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second)
     }
 
     #[test]
     fn equal_words_are_counted_and_other_words_are_said() {
         let (mut memory, now) = (Memory::default(), Instant::now());
-        assert_eq!(memory.decide(&words("for A"), "e1", now), Write::New);
-        assert_eq!(memory.decide(&words("for A"), "e2", now), Write::Again("e1".into(), 2));
-        assert_eq!(memory.decide(&words("for B"), "e3", now), Write::New);
-        assert_eq!(memory.decide(&words("for A"), "e4", now + WINDOW + Duration::from_secs(1)), Write::New);
+        let (a, b) = (1, 2);
+        assert_eq!(memory.decide(a, at(1), now), Write::New);
+        assert_eq!(memory.decide(a, at(2), now), Write::Again(at(1), 2));
+        assert_eq!(memory.decide(b, at(3), now), Write::New);
+        assert_eq!(memory.decide(a, at(4), now + WINDOW + Duration::from_secs(1)), Write::New);
     }
 
     #[test]
     fn memory_is_bounded() {
         let (mut memory, now) = (Memory::default(), Instant::now());
-        for number in 0..REMEMBERED * 2 {
-            memory.decide(&words(&number.to_string()), "e", now + Duration::from_micros(number as u64));
+        let last = REMEMBERED as u64 * 2 - 1;
+        for number in 0..=last {
+            memory.decide(number, at(1), now + Duration::from_micros(number));
         }
         assert_eq!(memory.said.len(), REMEMBERED);
-        assert!(memory.said.contains_key(&words(&(REMEMBERED * 2 - 1).to_string())));
+        assert!(memory.said.contains_key(&last));
     }
 
     #[test]
     fn an_event_names_its_object_and_bounds_its_note() {
         let notice = Notice { reason: "Waiting".into(), message: "x\n".repeat(5000), warning: true };
         let note = text::line_of(&notice.message, limits::MESSAGE);
-        let event = event(&about(), &notice, &note, "web.1", "me", Timestamp::EPOCH);
+        let event = event(&about(), &notice, &note, "me", Timestamp::EPOCH);
+        assert_eq!(event["metadata"]["name"], "web.0");
         assert_eq!(event["regarding"]["uid"], "u");
         assert_eq!(event["type"], "Warning");
         assert_eq!(event["eventTime"], "1970-01-01T00:00:00.000000Z");
