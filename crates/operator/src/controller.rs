@@ -144,7 +144,7 @@ pub(crate) struct Controller {
     /// The kinds that are served.
     served: Vec<ServedKind>,
     default_service_account: Arc<str>,
-    entries: BTreeMap<SubscriberId, Entry>,
+    entries: BTreeMap<SubscriberId, Box<Entry>>,
     /// How many of them are objects of our own kinds.
     ours: usize,
     ids: BTreeMap<(usize, NamespacedName), SubscriberId>,

@@ -83,7 +83,8 @@ impl Controller {
             return Vec::new();
         }
         let object = entry.subject.key().object_ref();
-        let claiming: Vec<&Entry> = self.claims.on(&object).filter_map(|id| self.entries.get(&id)).collect();
+        let entry_of = |id| self.entries.get(&id).map(AsRef::as_ref);
+        let claiming: Vec<&Entry> = self.claims.on(&object).filter_map(entry_of).collect();
         if claiming.is_empty() {
             return Vec::new();
         }

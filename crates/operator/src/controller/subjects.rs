@@ -90,7 +90,7 @@ impl Controller {
         self.uids.insert(entry.subject.key().uid.clone(), id);
         self.ids.insert(key, id);
         self.ours += usize::from(self.served[entry.kind].finalizer.is_some());
-        self.entries.insert(id, entry);
+        self.entries.insert(id, Box::new(entry));
         self.note_claims(id);
         self.enqueue(id);
         self.telemetry.objects(self.ours);
