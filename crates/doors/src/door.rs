@@ -13,7 +13,7 @@ use linchpin_engine::{
 };
 use linchpin_words::{Gvk, ObjectRef, Reason, Timestamp};
 
-use crate::{cluster, owner::Owner, registry::KindNames};
+use crate::{cluster, owner::Owner, registry::KindNames, shown::ShownObject};
 
 /// The domain that a cluster's Services have where nobody says another.
 pub const CLUSTER_DOMAIN: &str = "cluster.local";
@@ -87,7 +87,7 @@ pub struct VisibleCauses {
     /// For each object of ours: what it waits for in turn, down to the root cause, a line a step.
     chains: BTreeMap<ObjectRef, Vec<String>>,
     /// For each object that is waited for: who is to make it.
-    pub providers: BTreeMap<ObjectRef, Vec<String>>,
+    pub providers: BTreeMap<ObjectRef, Vec<ShownObject>>,
     /// Of a rule: whom it is imposed on.
     pub imposed: Option<ImposedOn>,
     /// All that is waited for, directly and through others.
@@ -102,7 +102,7 @@ pub struct ImposedOn {
     /// How many are held by it now.
     pub held: usize,
     /// Those that it leaves alone, because what it waits for needs them.
-    pub exempt: Vec<String>,
+    pub exempt: Vec<ShownObject>,
 }
 
 /// What the wait-for graph shows to the objects of a kind.
@@ -127,15 +127,22 @@ pub struct Backing {
     pub webhooks: Vec<(ObjectRef, (String, String))>,
     /// Services by namespace and name, with the labels that they select.
     pub services: Vec<((String, String), LabelMap)>,
-    /// The pods that are made: namespace and labels.
-    pub pods: Vec<(String, LabelMap)>,
+    /// What makes pods, with the labels of these.
+    pub pods: Vec<(ObjectRef, LabelMap)>,
 }
 
 impl Backing {
-    /// Whether it makes pods that a Service with these labels in this namespace leads to.
-    pub fn is_behind(&self, namespace: &str, selected: &LabelMap) -> bool {
+    /// What makes pods that a Service with these labels in this namespace leads to.
+    pub fn behind<'b>(
+        &'b self,
+        namespace: &'b str,
+        selected: &'b LabelMap,
+    ) -> impl Iterator<Item = &'b ObjectRef> {
         let fits = |labels: &LabelMap| selected.iter().all(|(key, value)| labels.get(key) == Some(value));
-        !selected.is_empty() && self.pods.iter().any(|(place, labels)| place == namespace && fits(labels))
+        let leads = move |(object, labels): &&(ObjectRef, LabelMap)| {
+            !selected.is_empty() && object.namespace.as_deref() == Some(namespace) && fits(labels)
+        };
+        self.pods.iter().filter(leads).map(|(object, _)| object)
     }
 }
 
@@ -170,12 +177,14 @@ pub struct Hold {
     pub reason: Reason,
     /// For people.
     pub message: String,
-    /// Those that hold it.
+    /// Those that hold it, as far as it may see them.
     pub by: Vec<String>,
     /// Until when at most; none: until they are gone.
     pub until: Option<Timestamp>,
     /// What it has to look at meanwhile.
     pub wants: BTreeSet<Want>,
+    /// Whether a moment will show whom it may name: nothing is said before.
+    pub unready: bool,
 }
 
 impl VisibleCauses {

@@ -10,6 +10,7 @@ use linchpin_api::{
 };
 use linchpin_engine::{
     contract::{Question, Scope, StepId, Why},
+    graph::explain,
     journal::StepState,
     plan::{Plan, Requirement},
     step::{Phase, Report, StepBlocker as EngineBlocker, StepReport},
@@ -23,9 +24,6 @@ use crate::{
     names::{self, NamedStep},
     readiness_profile, status_edges,
 };
-
-/// How a chain, or a name, says that nothing more may be shown.
-pub(crate) const NOT_VISIBLE: &str = "(not visible)";
 
 /// The status without its entries per dependency, action or group.
 pub(crate) fn base(
@@ -109,9 +107,7 @@ pub(crate) fn in_users_words(
 
 /// Where the first blocker's chain ends, if that may be shown.
 pub(crate) fn root_cause(blockers: &[Blocker]) -> Option<&str> {
-    let last = blockers.first()?.chain.last()?;
-    let cause = last.strip_prefix("waits for ").filter(|cause| !cause.starts_with("itself")).unwrap_or(last);
-    (!cause.contains(NOT_VISIBLE)).then_some(cause)
+    explain::root(&blockers.first()?.chain)
 }
 
 /// What the object waits for. Moments and chains are kept from the blockers that were shown before.

@@ -68,7 +68,7 @@ impl Door for GlobalDependencyDoor {
             None => (current.subjects, current.exempt, current.exempt_count),
             Some(imposed) => (
                 Some(SubjectCount { total: count(imposed.total), held: count(imposed.held) }),
-                imposed.exempt.iter().take(limits::GLOBAL_EXEMPT).cloned().collect(),
+                imposed.exempt.iter().take(limits::GLOBAL_EXEMPT).map(ToString::to_string).collect(),
                 count(imposed.exempt.len()),
             ),
         };

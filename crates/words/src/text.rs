@@ -6,6 +6,8 @@
 
 use crate::limits;
 
+/// How a name, or a chain of causes, ends where nothing more may be shown to whom it is for.
+pub const NOT_VISIBLE: &str = "(not visible)";
 /// How much of an input an error message repeats, in bytes.
 const QUOTED: usize = 80;
 

@@ -9,6 +9,7 @@ mod registry;
 mod rfc;
 mod scale;
 mod settled;
+mod visible;
 
 use crate::{eventually, seconds, world::scenario};
 use linchpin_testkit::{Scenario, audit::assert_before, condition, entry};

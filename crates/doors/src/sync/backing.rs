@@ -44,6 +44,6 @@ pub(super) fn note(backing: &mut Backing, object: &ObjectRef, body: &Value) {
         backing.services.push(((namespace.clone(), object.name.clone()), selected));
     }
     if let Some(template) = pods::template(body) {
-        backing.pods.push((namespace.clone(), labels(template.labels)));
+        backing.pods.push((object.clone(), labels(template.labels)));
     }
 }

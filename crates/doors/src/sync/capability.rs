@@ -82,7 +82,7 @@ fn found(
     ResolvedEntry {
         step,
         depends_on: format!("Capability {depends_on}"),
-        state: "Available".to_owned(),
+        state: Wanted::Ready,
         what: What::Capability,
         object: None,
         own: None,

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use linchpin_api::{Ours as _, Sync, SyncDependency, common::DeletionPolicy, sync::Strength};
 use linchpin_engine::{
-    contract::StepId,
+    contract::{Question, Right, Seen, StepId, Via, Want, World},
     journal::{Memory, StepState},
     plan::Removal,
     step::{Goal, step},
@@ -26,9 +26,10 @@ use super::{
 use crate::{
     assemble::Frame,
     cluster,
-    door::{Claim, Hold, HoldInput},
+    door::{self, Claim, Hold, HoldInput},
     entries::{find, is_unseen},
     names::NamedStep,
+    shown::ShownObject,
 };
 
 /// How long dependents that are being deleted, and dependencies that gate a deletion, are waited for.
@@ -37,6 +38,8 @@ const LONGEST: Duration = Duration::from_mins(5);
 const GRACE: Duration = Duration::from_secs(2);
 /// What the gate of those that use a Sync is called in orders.
 const IN_USE: &str = "in-use";
+/// As URLs name the kind of those that rely on a Sync.
+const PLURAL: &str = "syncs";
 /// Why something that is being deleted is not ready.
 const TERMINATING: &str = "Terminating";
 
@@ -76,14 +79,70 @@ fn in_use(object: &Sync, input: &HoldInput<'_>, deleted: Timestamp) -> Option<Ho
     let counting: Vec<&Claim> = input.claims.iter().filter(counts).take(limits::CLAIMS).collect();
     let going: Vec<&Claim> = counting.iter().copied().filter(|claim| claim.deleting).collect();
     let protect = object.spec.dependents.as_ref().is_some_and(|dependents| dependents.protect);
-    if protect && !counting.is_empty() {
-        return Some(held(&counting, "is in use by", None));
-    }
     let (longest, grace) = (deleted.plus_duration(LONGEST), deleted.plus_duration(GRACE));
-    if !going.is_empty() && now < longest {
-        return Some(held(&going, "waits until those are gone that are deleted too:", Some(longest)));
+    let (by, why, until) = if protect && !counting.is_empty() {
+        (counting, "is in use by", None)
+    } else if !going.is_empty() && now < longest {
+        (going, "waits until those are gone that are deleted too:", Some(longest))
+    } else if !counting.is_empty() && now < grace {
+        (counting, "is in use by", Some(grace))
+    } else {
+        return None;
+    };
+    let mut sight = ClaimantSight::of(object, input);
+    let mut shown: Vec<ShownObject> = by
+        .iter()
+        .take(limits::HELD_BY)
+        .map(|claim| ShownObject::new(&claim.object, &claim.object, sight.may_get(&claim.object)))
+        .collect();
+    shown.sort_by_key(ShownObject::is_hidden);
+    let more = if by.len() > 1 { format!(" (and {} more)", by.len() - 1) } else { String::new() };
+    let message = format!("{why} {}{more}", shown[0]);
+    let unready = sight.unready && now < grace;
+    let until = if unready { Some(grace) } else { until };
+    let by = shown.iter().map(ToString::to_string).collect();
+    Some(Hold { reason: Reason::InUse, message, by, until, wants: sight.wants, unready })
+}
+
+/// Which of those that rely on a Sync its own identity may get: one question for all, and one for each where that is denied.
+struct ClaimantSight<'a> {
+    via: Via,
+    facts: &'a World,
+    wants: BTreeSet<Want>,
+    /// Whether something has not been answered yet.
+    unready: bool,
+}
+
+impl<'a> ClaimantSight<'a> {
+    fn of(object: &Sync, input: &HoldInput<'a>) -> Self {
+        let via = door::via(object, input.compile.default_service_account);
+        Self { via, facts: input.compile.facts, wants: BTreeSet::new(), unready: false }
     }
-    (!counting.is_empty() && now < grace).then(|| held(&counting, "is in use by", Some(grace)))
+
+    fn may_get(&mut self, claimant: &ObjectRef) -> bool {
+        let all = self.answer(claimant, None);
+        all.is_some_and(|all| all || self.answer(claimant, Some(&claimant.name)) == Some(true))
+    }
+
+    fn answer(&mut self, claimant: &ObjectRef, name: Option<&String>) -> Option<bool> {
+        let right = Right {
+            verb: "get".to_owned(),
+            group: claimant.kind.group.clone(),
+            resource: PLURAL.to_owned(),
+            subresource: None,
+            namespace: claimant.namespace.clone(),
+            name: name.cloned(),
+        };
+        let want = Want::new(Question::Right { via: self.via.clone(), right });
+        let answer = match self.facts.get(&want) {
+            Some(Seen::Right(allowed)) => Some(*allowed),
+            Some(Seen::Unknown(why)) if !why.is_passing() => Some(false),
+            _ => None,
+        };
+        self.unready |= answer.is_none();
+        self.wants.insert(want);
+        answer
+    }
 }
 
 /// Whether somebody lets it go although it is in use.
@@ -91,13 +150,6 @@ fn is_passed(object: &Sync) -> bool {
     let order = object.metadata.annotations.as_ref().and_then(|all| all.get(keys::PROCEED));
     let generation = object.metadata.generation.unwrap_or_default();
     order.is_some_and(|text| text.split(',').any(|one| one.trim() == format!("{IN_USE}@{generation}")))
-}
-
-fn held(by: &[&Claim], why: &str, until: Option<Timestamp>) -> Hold {
-    let by: Vec<String> = by.iter().map(|claim| claim.object.to_string()).collect();
-    let more = if by.len() > 1 { format!(" (and {} more)", by.len() - 1) } else { String::new() };
-    let message = format!("{why} {}{more}", by[0]);
-    Hold { reason: Reason::InUse, message, by, until, wants: BTreeSet::new() }
 }
 
 /// A dependency that has to be in its state before anything is deleted, and is not.
@@ -154,7 +206,7 @@ fn gated(object: &Sync, input: &HoldInput<'_>, longest: Timestamp) -> Option<Hol
     let by: Vec<String> = by.map(|outline| outline.depends_on.clone()).collect();
     let mut wants = compiled.wants;
     wants.extend(judged.wants.iter().cloned());
-    Some(Hold { reason: Reason::DependencyNotReady, message, by, until: Some(longest), wants })
+    Some(Hold { reason: Reason::DependencyNotReady, message, by, until: Some(longest), wants, unready: false })
 }
 
 /// Whether a dependency was met once and for all.

@@ -29,7 +29,7 @@ pub(super) use self::{on_objects::shown, revision::short, version::version_obsta
 use super::{
     capability,
     object::SyncObject,
-    outline::{DependencyOutline, What},
+    outline::{DependencyOutline, Relation, What},
     range::Range,
 };
 use crate::{
@@ -143,7 +143,7 @@ pub(super) fn read(
         name: entry.name.clone(),
         step: step.id.clone(),
         depends_on: found.depends_on,
-        relation: format!("{} ← {}", found.state, needed_for.as_str()),
+        relation: Relation { state: found.state, needed_for },
         strength: terms.strength,
         what: found.what,
         object: found.object,
@@ -230,8 +230,8 @@ pub(super) fn strength(entry: &SyncDependency) -> Strength {
 pub(super) struct ResolvedEntry {
     pub step: Step,
     pub depends_on: String,
-    /// The document's word for the state that is relied on.
-    pub state: String,
+    /// The state that is relied on.
+    pub state: Wanted,
     pub what: What,
     pub object: Option<ObjectRef>,
     pub own: Option<usize>,
@@ -240,15 +240,6 @@ pub(super) struct ResolvedEntry {
     pub shown_state: Option<&'static str>,
     pub revision: Option<String>,
     pub version: Option<String>,
-}
-
-/// The document's word for a state that is relied on.
-fn state_word(wanted: &Wanted) -> String {
-    match wanted {
-        Wanted::Exists => "Defined".to_owned(),
-        Wanted::Ready => "Available".to_owned(),
-        other => other.to_string(),
-    }
 }
 
 /// An expression over `dep` and `self`.

@@ -5,7 +5,7 @@
 use linchpin_api::{
     GlobalDependencySpec, Sync,
     global_dependency::{Contains, GlobalGate},
-    sync::Strength,
+    sync::{NeededFor, Strength},
 };
 use linchpin_engine::{
     contract::{Projection, Question, ReadSet, Scope, Seen, Selector, StepId, Want},
@@ -20,7 +20,7 @@ use super::{
     dependency::{GateSet, PATIENCE, gate_set},
     kind,
     object::SyncObject,
-    outline::{DependencyOutline, What},
+    outline::{DependencyOutline, Relation, What},
     pods,
 };
 use crate::{
@@ -119,7 +119,7 @@ fn imposed(frame: &Frame<'_>, name: &str, spec: &GlobalDependencySpec) -> Result
         name: format!("global:{name}"),
         step: id,
         depends_on: target.to_string(),
-        relation: "Available ← Defined".to_owned(),
+        relation: Relation { state: Wanted::Ready, needed_for: NeededFor::Defined },
         strength,
         what: What::Global,
         object: Some(target),

@@ -1,11 +1,13 @@
 //! A Sync as it was compiled: what its status is drawn from. The plan carries it
 //! ([`Notes`](linchpin_engine::plan::Notes)).
 
+use std::fmt;
+
 use linchpin_api::{
     app_bundle::status::ResourceRef,
-    sync::{Strength, status::SourceStatus},
+    sync::{NeededFor, Strength, status::SourceStatus},
 };
-use linchpin_engine::{contract::StepId, plan::Plan};
+use linchpin_engine::{contract::StepId, plan::Plan, readiness::Wanted};
 use linchpin_words::{ObjectRef, Reason};
 
 use crate::door::Backing;
@@ -32,7 +34,7 @@ pub(crate) struct DependencyOutline {
     pub step: StepId,
     /// What it is, as people are shown it.
     pub depends_on: String,
-    pub relation: String,
+    pub relation: Relation,
     pub strength: Strength,
     pub what: What,
     /// The object it is about, where it is one.
@@ -47,6 +49,28 @@ pub(crate) struct DependencyOutline {
     pub shown_state: Option<&'static str>,
     pub observed_revision: Option<String>,
     pub observed_version: Option<String>,
+}
+
+/// The state of the dependency, and the transition that relies on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Relation {
+    pub state: Wanted,
+    pub needed_for: NeededFor,
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ← {}", state_word(&self.state), self.needed_for.as_str())
+    }
+}
+
+/// The document's word for a state that is relied on.
+pub(crate) fn state_word(wanted: &Wanted) -> String {
+    match wanted {
+        Wanted::Exists => "Defined".to_owned(),
+        Wanted::Ready => "Available".to_owned(),
+        other => other.to_string(),
+    }
 }
 
 /// What a dependency is.

@@ -4,6 +4,7 @@ use linchpin_engine::step::StepReport;
 use linchpin_words::Reason;
 
 use super::outline::{DependencyOutline, What};
+use crate::shown::ShownObject;
 
 /// The document's word for what was found of a dependency.
 pub(crate) fn state(step: &StepReport) -> &'static str {
@@ -40,7 +41,7 @@ pub(crate) fn reason(dependency: &DependencyOutline, step: &StepReport) -> Strin
 }
 
 /// Why a dependency is not met. `provider` is who is to make it, as far as that may be known.
-pub(crate) fn sentence(dependency: &DependencyOutline, step: &StepReport, provider: Option<&str>) -> String {
+pub(crate) fn sentence(dependency: &DependencyOutline, step: &StepReport, provider: Option<&ShownObject>) -> String {
     let what = &dependency.depends_on;
     if SENTENCES.iter().any(|reason| step.reason == reason.as_str()) {
         return step.detail.to_string();

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use linchpin_words::limits;
+use linchpin_words::{limits, text::NOT_VISIBLE};
 
 use super::cause::{Causes, Chain, ChainEnd, ChainLink, Hop};
 use super::node::{Node, Wait};
@@ -85,12 +85,14 @@ fn sentence(chain: &Chain, first: &str) -> String {
             let _ = write!(line, ", which waits for itself: {}", clean(&path.to_string()));
         }
         ChainEnd::Cycle(None) => {
-            let _ = write!(line, "{waits} itself: the cycle is (not visible)");
+            let _ = write!(line, "{waits} itself: the cycle is {NOT_VISIBLE}");
         }
-        ChainEnd::Opaque => line.push_str(" (not visible)"),
+        ChainEnd::Opaque => {
+            let _ = write!(line, " {NOT_VISIBLE}");
+        }
         ChainEnd::Unread => line.push_str(" (not visible to you)"),
         ChainEnd::NotVisible => {
-            let _ = write!(line, "{waits} (not visible)");
+            let _ = write!(line, "{waits} {NOT_VISIBLE}");
         }
     }
     line
@@ -107,12 +109,19 @@ pub fn steps(chain: &Chain, now: Option<Timestamp>) -> Vec<String> {
     match &chain.end {
         ChainEnd::Leaf => {}
         ChainEnd::Cycle(Some(path)) => steps.push(format!("waits for itself: {}", clean(&path.to_string()))),
-        ChainEnd::Cycle(None) => steps.push("waits for itself: the cycle is (not visible)".to_owned()),
-        ChainEnd::Opaque => steps.push("(not visible)".to_owned()),
+        ChainEnd::Cycle(None) => steps.push(format!("waits for itself: the cycle is {NOT_VISIBLE}")),
+        ChainEnd::Opaque => steps.push(NOT_VISIBLE.to_owned()),
         ChainEnd::Unread => steps.push("(not visible to you)".to_owned()),
-        ChainEnd::NotVisible => steps.push("waits for (not visible)".to_owned()),
+        ChainEnd::NotVisible => steps.push(format!("waits for {NOT_VISIBLE}")),
     }
     steps
+}
+
+/// What the steps of a chain lead to, told from the last of them as a status keeps it; none where that may not be shown.
+pub fn root(steps: &[String]) -> Option<&str> {
+    let last = steps.last()?;
+    let cause = last.strip_prefix("waits for ").filter(|cause| !cause.starts_with("itself")).unwrap_or(last);
+    (!cause.ends_with(NOT_VISIBLE)).then_some(cause)
 }
 
 /// One chain as lines, where it starts and then one step each, with how long it has been so.

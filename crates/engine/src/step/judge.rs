@@ -43,6 +43,8 @@ pub struct RequirementView {
     pub selected: Option<Objects>,
     /// Whether all parts of the state have settled, so that a guard may decide on it.
     pub settled: bool,
+    /// Of an action that has not begun: whether a right that it needs is not known to be there.
+    pub denied: bool,
     /// Of a deletion, the incarnation that is there; empty where nothing is, none while that cannot be seen.
     pub doomed: Option<String>,
 }

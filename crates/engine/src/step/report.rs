@@ -243,7 +243,7 @@ pub(super) fn converging(
             },
         );
     }
-    let edges = edges(plan, &advanced.memory.journal, records, &steps);
+    let edges = edges(plan, &advanced.memory.journal, records, views, &steps);
     let problems = plan.terms.orders.problems.clone();
     let cycle = cycle.filter(|_| !ready).cloned();
     Report { phase, ready, reason, message, blocked, steps, edges, problems, cycle, ..Report::default() }

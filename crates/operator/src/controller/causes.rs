@@ -15,22 +15,20 @@ use std::{
 };
 
 use linchpin_cluster::hub::SubscriberId;
-use linchpin_doors::{ImposedOn, Insight, VisibleCauses};
+use linchpin_doors::{ImposedOn, Insight, ShownObject, VisibleCauses};
 use linchpin_engine::{
     contract::{Question, Right, Seen, Served, Via, Want},
-    graph::{Chain, Node, Relation, WaitState, explain, is_in_line},
+    graph::{Chain, CyclePath, Node, Relation, WaitState, explain, is_in_line},
     step::Phase,
 };
 use linchpin_words::{
     GroupKind, ObjectRef, limits,
     reference::{KindWord, built_in_kind},
+    text::NOT_VISIBLE,
 };
 
 pub(super) use self::reporter::Reporter;
 use super::{Controller, entry::Entry};
-
-/// What is said instead of a name that an identity may not see.
-const NOT_VISIBLE: &str = "(not visible)";
 
 /// What is behind the blockers of an object, and what had to be asked to know whether it may be shown.
 struct Found {
@@ -123,6 +121,33 @@ impl Controller {
         found
     }
 
+    /// The circle that an object waits in, spelled out as far as its own identity may see it, and what has to be asked to
+    /// know that; no circle before it is known. What the object names itself, it knows. Kinds that wait for nothing but what
+    /// they name, and what answers for that, spell all of it out.
+    pub(super) fn circle_seen(&self, entry: &Entry, circle: &CyclePath) -> (Option<CyclePath>, BTreeSet<Want>) {
+        let looks_further = self.served[entry.kind].insight != Insight::Causes;
+        let Some(via) = entry.subject.via().filter(|via| looks_further && !is_nobodys(via)) else {
+            return (Some(circle.clone()), BTreeSet::new());
+        };
+        let own = entry.subject.key().object_ref();
+        let parts = circle.0.iter().filter(|node| *node.object == own);
+        let waits = parts.flat_map(|part| self.graph.edges_from(part));
+        let named: BTreeSet<Node> =
+            waits.filter(|edge| matches!(edge.relation, Relation::WaitsFor(_))).map(|edge| edge.to).collect();
+        let mut sight = IdentityView::new(via);
+        let mut seen = |node: &Node| {
+            let known = *node.object == own || named.contains(node);
+            if known || self.may_see(node, &mut sight) {
+                return node.clone();
+            }
+            let kind = node.object.kind.clone();
+            Node::here(ObjectRef { kind, namespace: None, name: NOT_VISIBLE.to_owned() })
+        };
+        let circle = CyclePath(circle.0.iter().map(&mut seen).collect());
+        let open = sight.asked.values().any(|answered| !answered);
+        (Some(circle).filter(|_| !open), sight.asked.into_keys().collect())
+    }
+
     /// Whom a rule is imposed on, and whom it leaves alone, as far as the account that it names may see them. A rule that
     /// names none looks at objects of ours alone, as we do.
     fn look_at_subjects(&self, rule: &Node, via: Option<Via>, found: &mut Found) {
@@ -130,9 +155,9 @@ impl Controller {
         let mut sight = named.map(IdentityView::new);
         let mut shown = |node: &Node| {
             let visible = sight.as_mut().is_none_or(|sight| self.may_see(node, sight));
-            if visible { node.to_string() } else { format!("{} {NOT_VISIBLE}", node.object.kind.kind) }
+            ShownObject::new(&node.object, node, visible)
         };
-        let exempt: Vec<String> = self.exempt.get(rule).into_iter().flatten().map(&mut shown).collect();
+        let exempt: Vec<ShownObject> = self.exempt.get(rule).into_iter().flatten().map(&mut shown).collect();
         let (total, held) = self.graph.waiting_for(rule);
         if let Some(sight) = sight {
             sight.note(found);
@@ -164,14 +189,12 @@ impl Controller {
         for (made, all) in makers {
             let others = all.iter().filter(|maker| maker.object != node.object);
             // Who may see what is made knows that something makes it, also where not what.
-            let named = |maker: &Node| {
-                if visible(maker) {
-                    return Some(maker.to_string());
-                }
-                visible(&made).then(|| format!("{} {NOT_VISIBLE}", maker.object.kind.kind))
+            let shown = |maker: &Node| {
+                let seen = visible(maker);
+                (seen || visible(&made)).then(|| ShownObject::new(&maker.object, maker, seen))
             };
-            let mut makers: Vec<String> = others.filter_map(named).collect();
-            makers.sort_by_key(|maker| maker.ends_with(NOT_VISIBLE));
+            let mut makers: Vec<ShownObject> = others.filter_map(shown).collect();
+            makers.sort_unstable();
             if !makers.is_empty() {
                 causes.providers.insert(made.object.clone().into_inner(), makers);
             }
@@ -279,10 +302,11 @@ impl Controller {
         }
     }
 
-    /// The answer to a question, if there is one.
+    /// The answer to a question, if there is one; that nobody can tell is one.
     fn answer(&self, want: Want, sight: &mut IdentityView) -> Option<Seen> {
         let world = self.answers.read([&want]);
-        let answer = world.get(&want).filter(|seen| !matches!(seen, Seen::Unknown(_))).cloned();
+        let is_open = |seen: &&Seen| matches!(seen, Seen::Unknown(why) if why.is_passing());
+        let answer = world.get(&want).filter(|seen| !is_open(seen)).cloned();
         sight.asked.insert(want, answer.is_some());
         answer
     }

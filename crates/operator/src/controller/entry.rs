@@ -42,6 +42,8 @@ pub(crate) struct Entry {
     pub(crate) causes: VisibleCauses,
     /// What was asked to know whether that may be shown.
     pub(crate) curious: Few<Want>,
+    /// What was asked to know how much of the circle that it waits in may be shown.
+    pub(crate) circle_asks: Few<Want>,
 }
 
 /// How often orders make everything be read again.
@@ -81,6 +83,7 @@ impl Entry {
             holds_pods: false,
             causes: VisibleCauses::new(),
             curious: Few::default(),
+            circle_asks: Few::default(),
         }
     }
 

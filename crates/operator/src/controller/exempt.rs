@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use linchpin_doors::Insight;
+use linchpin_doors::{Insight, LabelMap};
 use linchpin_engine::graph::Node;
 use linchpin_words::{GroupKind, ObjectRef};
 
@@ -91,23 +91,36 @@ impl Controller {
     /// The Syncs whose pods answer a configuration of webhooks, and what makes the Services between.
     fn answering(&self, configuration: &ObjectRef) -> Vec<Node> {
         let all = || self.entries.values().filter_map(|entry| Some((entry, entry.subject.backing()?)));
-        let named: BTreeSet<(String, String)> = all()
-            .flat_map(|(_, backing)| &backing.webhooks)
-            .filter(|(object, _)| object == configuration)
-            .map(|(_, service)| service.clone())
+        let named = all().flat_map(|(entry, backing)| backing.webhooks.iter().map(move |one| (entry, one)));
+        let named: BTreeSet<(String, String)> = named
+            .filter(|(entry, (object, _))| object == configuration && self.vouches(entry, configuration))
+            .map(|(_, (_, service))| service.clone())
             .collect();
         let mut nodes = Vec::new();
         for service in named {
-            let kind = GroupKind::new("", "Service");
-            nodes.push(Node::here(ObjectRef::namespaced(kind, &service.0, &service.1)));
-            let selectors = all().flat_map(|(_, backing)| &backing.services);
-            let selectors: Vec<_> = selectors.filter(|(named, _)| *named == service).collect();
-            let behind = all().filter(|(_, backing)| {
-                selectors.iter().any(|(_, selected)| backing.is_behind(&service.0, selected))
+            let object = ObjectRef::namespaced(GroupKind::new("", "Service"), &service.0, &service.1);
+            let selectors =
+                all().flat_map(|(entry, backing)| backing.services.iter().map(move |one| (entry, one)));
+            let selectors: Vec<&LabelMap> = selectors
+                .filter(|(entry, (named, _))| *named == service && self.vouches(entry, &object))
+                .map(|(_, (_, selected))| selected)
+                .collect();
+            let behind = all().filter(|(entry, backing)| {
+                let mut pods = selectors.iter().flat_map(|selected| backing.behind(&service.0, selected));
+                pods.any(|object| self.vouches(entry, object))
             });
             nodes.extend(behind.map(|(entry, _)| Node::here(entry.subject.key().object_ref())));
+            nodes.push(Node::here(object));
         }
         nodes
+    }
+
+    /// Whether what an entry says of an object counts: it is a rule, which has looked at it, or makes it. Who only writes
+    /// down what another makes would be left alone with it.
+    fn vouches(&self, entry: &Entry, object: &ObjectRef) -> bool {
+        let own = entry.subject.key().object_ref();
+        self.served[entry.kind].insight == Insight::Subjects
+            || self.graph.makers(&Node::here(object.clone())).iter().any(|maker| *maker.object == own)
     }
 
     /// The Syncs that have made the object of an entry, and those that have made these: the object names its maker, and

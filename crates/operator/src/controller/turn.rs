@@ -110,6 +110,9 @@ impl Controller {
         let node = Node::here(entry.subject.key().object_ref());
         for _ in 0..ROUNDS {
             let cycle = self.graph.cycle_of_owner(&node);
+            let circle = cycle.as_ref().map(|cycle| self.circle_seen(entry, cycle));
+            let (circle, asks) = circle.unwrap_or_default();
+            entry.circle_asks = asks.into_iter().collect();
             let broken = self.graph.broken_of_owner(&node);
             let exempt = self.exempt_from(&node);
             let claims = self.claims_on(entry);
@@ -120,7 +123,7 @@ impl Controller {
                 world: &world,
                 outcomes: &entry.outcomes,
                 ties: Ties {
-                    cycle: cycle.as_ref(),
+                    cycle: circle.as_ref(),
                     causes: &entry.causes,
                     broken: &broken,
                     exempt: &exempt,
@@ -188,7 +191,7 @@ impl Controller {
             unfinished,
             report,
         } = decision;
-        wants.extend(entry.curious.iter().cloned());
+        wants.extend(entry.curious.iter().chain(&entry.circle_asks).cloned());
         self.ask(entry, wants);
         if withdraws && entry.refuse_held(time) {
             self.push(entry);

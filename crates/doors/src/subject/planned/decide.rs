@@ -233,6 +233,12 @@ impl<D: Door> Planned<D> {
         if let Some(mut held) = object.and_then(|object| D::hold(object, &input)) {
             decision.wants.insert(own_namespace);
             decision.wants.append(&mut held.wants);
+            if held.unready {
+                decision.wake_at = held.until;
+                decision.own = Some(Own::default());
+                self.memory = Some(memory);
+                return decision;
+            }
             self.report(&mut decision, None, stay(memory, held), look);
             decision.edges = None;
             return decision;

@@ -9,7 +9,7 @@ use linchpin_engine::{
 use linchpin_words::{GroupKind, KindWord, ObjectRef, Reference};
 
 use super::{
-    DependencyContext, ResolvedEntry, Terms, bound, state_word,
+    DependencyContext, ResolvedEntry, Terms, bound,
     version::{version_obstacle, version_of, version_path},
 };
 use crate::{
@@ -129,7 +129,7 @@ pub(super) fn on_object(
     Ok(ResolvedEntry {
         step: draft.finish(Vec::new(), None),
         depends_on: shown(&target),
-        state: if completed { "Completed".to_owned() } else { state_word(&wanted) },
+        state: if completed { Wanted::Completed } else { wanted },
         what: if own.is_some() { What::Own } else { What::Object },
         object: Some(target),
         own,
@@ -235,7 +235,7 @@ pub(super) fn on_objects(
     Ok(ResolvedEntry {
         step: draft.finish(Vec::new(), None),
         depends_on: shown(&target),
-        state: if completed { "Completed".to_owned() } else { state_word(&wanted) },
+        state: if completed { Wanted::Completed } else { wanted },
         what: What::Objects,
         object: None,
         own: None,

@@ -13,13 +13,15 @@ use linchpin_words::{ObjectRef, Reason};
 use serde_json::Value;
 
 use super::{
-    DependencyContext, ResolvedEntry, Terms, bound, revision::revision_obstacle, state_word,
-    version::version_obstacle,
+    DependencyContext, ResolvedEntry, Terms, bound, revision::revision_obstacle, version::version_obstacle,
 };
 use crate::{
     errors::{at, expression},
     requirement::{RequirementDraft, RequirementSpec},
-    sync::{kind, outline::What},
+    sync::{
+        kind,
+        outline::{What, state_word},
+    },
 };
 
 /// What of another Sync is looked at here.
@@ -114,11 +116,11 @@ pub(super) fn on_sync(
     Ok(ResolvedEntry {
         step: draft.finish(Vec::new(), None),
         depends_on,
-        state: state_word(&wanted),
+        completed: wanted == Wanted::Completed,
+        state: wanted,
         what: if sync.export.is_some() { What::Export } else { What::Sync },
         object: Some(object),
         own: None,
-        completed: wanted == Wanted::Completed,
         cyclic,
         shown_state,
         revision,

@@ -6,7 +6,7 @@ use linchpin_words::{Condition, ConditionStatus, ConditionType, Reason, Timestam
 
 use super::{APPLYING, SYNCED, SyncStatusInput};
 use crate::{
-    entries::NOT_VISIBLE,
+    shown::ShownObject,
     sync::outline::{DependencyOutline, What},
 };
 
@@ -167,7 +167,7 @@ impl<'a> Conditions<'a> {
             rows.iter().filter(absent).map(|row| format!("{} ({})", row.name, row.depends_on)).collect();
         let unseen = rows.iter().find(|row| !row.met && ["Unknown", "Error"].contains(&row.state.as_str()));
         let hidden = |row: &&SyncDependencyStatus| {
-            !row.met && row.provided_by.as_ref().is_some_and(|provider| provider.ends_with(NOT_VISIBLE))
+            !row.met && row.provided_by.as_deref().is_some_and(|by| ShownObject::read(by).is_hidden())
         };
         if !none.is_empty() {
             let message = format!("nothing provides {}", none.join(", "));

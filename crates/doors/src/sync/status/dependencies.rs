@@ -1,7 +1,7 @@
 //! A row for each dependency.
 
 use linchpin_api::sync::status::SyncDependencyStatus;
-use linchpin_engine::{contract::StepId, journal::StepState, step::StepReport};
+use linchpin_engine::{contract::StepId, journal::StepState, readiness::Wanted, step::StepReport};
 use linchpin_words::{Reason, text};
 
 use crate::{
@@ -49,7 +49,7 @@ fn row(
     let met = is_met(&outline.step, step, input);
     let broken = recorded == Some(Reason::SoftBroken);
     let providers = outline.object.as_ref().and_then(|object| input.causes.providers.get(object));
-    let provider = providers.and_then(|all| all.first()).map(String::as_str);
+    let provider = providers.and_then(|all| all.first());
     let record = input.journal.steps.get(&outline.step);
     let latched = outline.latches && record.is_some_and(|record| record.latch.is_some());
     let reason = match (met, recorded) {
@@ -61,17 +61,16 @@ fn row(
         Some(shown) if step.word == "NotReady" => shown,
         _ => words::state(step),
     };
-    // An export, a Sync that is applied, is found by a profile, which knows ready and not ready only.
-    if met && outline.relation.starts_with("Defined") && state == "Available" {
-        state = "Defined";
-    }
-    if met && outline.relation.starts_with("Completed") {
-        state = "Completed";
+    match outline.relation.state {
+        // An export, a Sync that is applied, is found by a profile, which knows ready and not ready only.
+        Wanted::Exists if met && state == "Available" => state = "Defined",
+        Wanted::Completed if met => state = "Completed",
+        _ => {}
     }
     SyncDependencyStatus {
         name: outline.name.clone(),
         depends_on: outline.depends_on.clone(),
-        relation: outline.relation.clone(),
+        relation: outline.relation.to_string(),
         strength: outline.strength.as_str().to_owned(),
         state: state.to_owned(),
         met,
@@ -82,6 +81,6 @@ fn row(
         observed_version: outline.observed_version.clone(),
         latched_at: latched.then(|| old.and_then(|old| old.latched_at).unwrap_or(input.now)),
         broken,
-        provided_by: provider.map(str::to_owned),
+        provided_by: provider.map(ToString::to_string),
     }
 }

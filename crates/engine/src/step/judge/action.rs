@@ -159,6 +159,7 @@ fn judge_rights(
             Some(_) => {}
         }
     }
+    found.denied = closed.is_some() || !missing.is_empty() || open;
     if let Some(why) = closed {
         fact.supplied = false;
         found.reason = why.reason.as_str().into();

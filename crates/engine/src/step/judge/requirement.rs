@@ -55,6 +55,7 @@ pub(super) fn view(
         message: message.into(),
         selected: None,
         settled,
+        denied: false,
         doomed: None,
     }
 }

@@ -11,9 +11,11 @@ use linchpin_words::{ObjectRef, Reason, Shared, Text};
 
 use super::{StepReport, entry::is_passed};
 use crate::{
+    contract::Objects,
     graph::{Edge, Node, Relation, Wait, WaitState, is_in_line},
     journal::{Journal, StepRecord, StepState},
     plan::{Plan, Requirement, Step, StepKind},
+    step::judge::RequirementView,
 };
 
 /// Who waits for whom, as this object sees it. `reports` has an entry for each step that has a record.
@@ -21,12 +23,16 @@ pub(in crate::step) fn edges(
     plan: &Plan,
     journal: &Journal,
     records: &[Option<&Shared<StepRecord>>],
+    views: &[RequirementView],
     reports: &[StepReport],
 ) -> Vec<Edge> {
     let mut reports = reports.iter();
     let known: Vec<Option<StepFacts<'_>>> = records
         .iter()
-        .map(|record| Some(StepFacts { record: (*record)?, report: reports.next()? }))
+        .zip(views)
+        .map(|(record, view)| {
+            Some(StepFacts { record: (*record)?, denied: view.denied, report: reports.next()? })
+        })
         .collect();
     let mut builder = EdgeBuilder {
         plan,
@@ -46,6 +52,8 @@ pub(in crate::step) fn edges(
 #[derive(Clone, Copy)]
 struct StepFacts<'a> {
     record: &'a StepRecord,
+    /// Of an action: whether it is not known that it may do what it is about to.
+    denied: bool,
     report: &'a StepReport,
 }
 
@@ -71,7 +79,7 @@ impl<'a> EdgeBuilder<'a> {
     fn step(&mut self, position: usize) {
         let plan = self.plan;
         let (step, outline) = (&plan.steps()[position], plan.outline(position));
-        let Some(StepFacts { record, report }) = self.known[position] else { return };
+        let Some(StepFacts { record, report, denied }) = self.known[position] else { return };
         match &step.kind {
             StepKind::Require(requirement) => {
                 let mut wait = self.wait(requirement, record, report);
@@ -106,8 +114,9 @@ impl<'a> EdgeBuilder<'a> {
             }
             StepKind::Act(_) => {
                 // What is skipped makes nothing.
-                if record.state != StepState::Skipped {
+                if record.state != StepState::Skipped && !is_anothers(record, &outline.makes) {
                     let made = outline.makes.iter().map(|object| outline.node(object));
+                    let made = made.filter(|made| !is_presumed(plan, record, denied, made));
                     let done = record.is_successful();
                     self.edges.extend(made.map(|made| Edge::produces(outline.maker(), made, done)));
                 }
@@ -261,7 +270,7 @@ impl<'a> EdgeBuilder<'a> {
         };
         let broken = unmet.iter().any(|one| failed(&one));
         let state = if broken { WaitState::Failed } else { WaitState::InProgress };
-        let StepFacts { record, report } = known;
+        let StepFacts { record, report, .. } = known;
         Wait {
             state,
             reason: report.reason.clone(),
@@ -271,6 +280,25 @@ impl<'a> EdgeBuilder<'a> {
             soft: None,
         }
     }
+}
+
+/// Whether an action makes nothing because its object is somebody else's, and stays that while it is tried again. Which one
+/// of several it is is not remembered.
+fn is_anothers(record: &StepRecord, makes: &Objects) -> bool {
+    let refused = matches!(record.reason, Some(Reason::AlreadyExists | Reason::TakenBack));
+    let failed = record.state == StepState::Failed || record.is_retried();
+    refused && failed && makes.len() == 1
+}
+
+/// Whether an action only says that it makes something: outside of its own namespace that counts where it may, since others
+/// wait for its object, or are left alone by a rule, because of that.
+fn is_presumed(plan: &Plan, record: &StepRecord, denied: bool, made: &Node) -> bool {
+    let home = made.cluster.is_none()
+        && made.object.namespace.is_some()
+        && made.object.namespace == plan.owner.namespace;
+    let refused = record.state == StepState::Failed || record.is_retried();
+    let refused = refused && record.reason == Some(Reason::Forbidden);
+    !home && record.wrote.is_empty() && (denied || refused)
 }
 
 /// Whether a step is all that the object's own readiness asks of it.

@@ -48,9 +48,22 @@ pub(super) fn step_report(
                 (StepState::Failed, Some(Reason::TimedOut | Reason::ProgressTimeout)) => "TimedOut",
                 _ => found.state,
             };
-            if !open && record.state == StepState::Waiting {
-                report.reason = Reason::WaitingForTier.as_str().into();
-                report.detail = waits_for(place, "waits for ", scratch);
+            if let Some(turn) = turn(place, record, scratch) {
+                match turn {
+                    Turn::Later(detail) => {
+                        report.reason = Reason::WaitingForTier.as_str().into();
+                        report.detail = detail;
+                    }
+                    // Nobody waits for it either: what is seen of it is all there is to say, while something is missing.
+                    Turn::Suspended if place.fact.holds == Holds::Met => {
+                        report.reason = Reason::Suspended.as_str().into();
+                        report.detail = Reason::Suspended.in_words().into();
+                    }
+                    Turn::Suspended => {
+                        report.reason = found.reason.clone();
+                        report.detail = found.message.clone();
+                    }
+                }
             } else {
                 if record.state != StepState::Failed || record.reason == Some(Reason::DependencyFailed) {
                     report.reason = found.reason.clone();
@@ -146,8 +159,11 @@ fn held_by(
     if place.fact.drift_held && !lacks_rights(place, found) {
         return Some((Reason::DriftHeld, Reason::DriftHeld.in_words().into()));
     }
-    if !place.advanced.open[place.position] && !lacks_rights(place, found) {
-        return Some((Reason::WaitingForStep, waits_for(place, "waits for ", scratch)));
+    if let Some(turn) = turn(place, record, scratch).filter(|_| !lacks_rights(place, found)) {
+        return Some(match turn {
+            Turn::Later(text) => (Reason::WaitingForStep, text),
+            Turn::Suspended => (Reason::Suspended, Reason::Suspended.in_words().into()),
+        });
     }
     if !place.fact.supplied {
         let reason = Reason::from_word(&found.reason).unwrap_or(Reason::MissingRights);
@@ -181,8 +197,29 @@ pub(super) fn is_passed(step: &Step, record: &StepRecord, after: &After) -> bool
 /// How many names of steps are shown; of more, the last place goes to their number.
 const NAMED: usize = 3;
 
-/// The first steps that keep a step closed, by name, after some words of introduction.
-fn waits_for(place: &StepContext<'_>, introduction: &str, scratch: &mut String) -> Text {
+/// Why a step that waits is closed.
+enum Turn {
+    /// Others, or a delay, come first: which.
+    Later(Text),
+    /// Nothing does, but that the object is suspended.
+    Suspended,
+}
+
+/// Why a step is closed; none where it is not.
+fn turn(place: &StepContext<'_>, record: &StepRecord, scratch: &mut String) -> Option<Turn> {
+    if place.advanced.open[place.position] || record.state != StepState::Waiting {
+        return None;
+    }
+    Some(match waits_for(place, scratch) {
+        Some(named) => Turn::Later(named),
+        None if place.plan.terms.suspended => Turn::Suspended,
+        None => Turn::Later("waits for a delay to pass".into()),
+    })
+}
+
+/// The first steps that keep a step closed, by name; none where no step does.
+fn waits_for(place: &StepContext<'_>, scratch: &mut String) -> Option<Text> {
+    const INTRODUCTION: &str = "waits for ";
     let StepContext { plan, records, position, .. } = *place;
     let mut names = [""; NAMED];
     let mut count = 0;
@@ -202,21 +239,22 @@ fn waits_for(place: &StepContext<'_>, introduction: &str, scratch: &mut String) 
         }
         count += 1;
     }
+    if count == 0 {
+        return None;
+    }
     let shown = if count > NAMED { NAMED - 1 } else { count };
     scratch.clear();
-    scratch.push_str(introduction);
+    scratch.push_str(INTRODUCTION);
     for (index, name) in names[..shown].iter().enumerate() {
         scratch.push_str(if index == 0 { "" } else { ", " });
         scratch.push_str(name);
     }
-    if count == 0 {
-        scratch.push_str("a delay to pass");
-    } else if count > shown {
+    if count > shown {
         scratch.push_str(" and ");
         push_number(scratch, i64::try_from(count - shown).unwrap_or(i64::MAX));
         scratch.push_str(" more");
     }
-    Text::new(scratch)
+    Some(Text::new(scratch))
 }
 
 fn joined(parts: &[&str], scratch: &mut String) -> Text {
